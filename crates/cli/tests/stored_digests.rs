@@ -145,11 +145,11 @@ fn each_digest_that_a_store_keeps_settles_a_comparison() {
         assert!(file["recorded_at"].as_str().unwrap().ends_with("Z"), "{file}");
     }
     let requests = &summary["costs"]["requests"];
-    assert_eq!((&requests["list"], &requests["attributes"]), (&1.into(), &10.into()), "{summary}");
+    assert_eq!((&requests["list"], &requests["head"]), (&1.into(), &10.into()), "{summary}");
     assert_eq!(requests["get"], Value::Null, "{summary}");
     let text = store.run(&["compare", here.to_str().unwrap(), "s3://box"]);
     assert!(text.out().contains("sha256: DIFFERS (as the store recorded it at "), "{}", text.out());
-    assert!(text.stderr.contains("cost: 11 requests (10 attributes, 1 list)"), "{}", text.stderr);
+    assert!(text.stderr.contains("cost: 11 requests (10 head, 1 list)"), "{}", text.stderr);
 }
 
 #[test]
@@ -348,6 +348,106 @@ fn what_a_catalogue_knows_as_rot_is_never_the_same_by_a_record() {
     }
 }
 
+#[test]
+fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    // Known by its ETag, by a checksum in one range, and by one in several.
+    for (name, length, header) in
+        [("good", 1000, None), ("etag", 1000, None), ("crc", 1000, Some(())), ("large", 5 << 20, Some(()))]
+    {
+        let bytes = content(length);
+        let checksum = ("x-amz-checksum-crc64nvme".to_string(), base64("crc64-nvme", &bytes));
+        let headers: Vec<_> = header.map(|()| checksum).into_iter().collect();
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &headers, &bytes).0, 200);
+    }
+    let clean = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((clean.code, &clean.stderr[..]), (Some(0), ""));
+    for name in ["etag", "crc", "large"] {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", 500).unwrap();
+    }
+    let sum = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((sum.code, sum.out().lines().count()), (Some(1), 4), "{}", sum.stderr);
+    for name in ["etag", "crc", "large"] {
+        assert!(sum.stderr.contains(&format!("s3://box: {name}: ")), "{}", sum.stderr);
+    }
+    assert_eq!(sum.stderr.matches(", recorded by the store ").count(), 3, "{}", sum.stderr);
+    let catalog = store.path("catalog");
+    let catalog = catalog.to_str().unwrap();
+    for _ in 0..2 {
+        let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+        let text = format!("{}{}", scrub.out(), scrub.stderr);
+        assert_eq!(scrub.code, Some(3), "{text}");
+        assert_eq!(text.matches(", recorded by the store ").count(), 3, "{text}");
+    }
+    let list = store.run(&["catalog", "list", "--catalog", catalog]);
+    assert!(list.out().contains("good") && !list.out().contains("large"), "{}", list.out());
+}
+
+#[test]
+fn all_digests_of_an_object_take_one_read() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    for name in ["a", "b"] {
+        fs::write(bucket.join(name), name).unwrap();
+    }
+    let list = store.path("list.csv");
+    let words = ["sum", "--relative", "--format", "s3", "-a", "s3-etag:8M,sha256", "s3://box"];
+    let sum = store.run(&words);
+    assert!(sum.code == Some(0) && sum.stderr.contains("(2 get, 1 list)"), "{}", sum.stderr);
+    fs::write(&list, sum.out()).unwrap();
+    let list = list.to_str().unwrap();
+    let check = store.run(&["check", list, "s3://box"]);
+    assert_eq!((check.code, check.out()), (Some(0), "a: OK\nb: OK\n"), "{}", check.stderr);
+    assert!(check.stderr.contains("2 verified\n") && check.stderr.contains("(2 get)"), "{}", check.stderr);
+    let json = store.run(&["sum", "--json", "-a", "md5,sha256", "s3://box/a"]);
+    let digests = &lines(json.out())[0]["digests"];
+    let of = |name: &str| Value::from(Digest::find(name).unwrap().hash(b"a").unwrap().to_string());
+    assert_eq!((&digests["md5"], &digests["sha256"]), (&of("md5"), &of("sha256")), "{}", json.out());
+    fs::write(bucket.join("b"), "x").unwrap();
+    fs::remove_file(bucket.join("a")).unwrap();
+    let check = store.run(&["check", list, "s3://box"]);
+    assert!(check.stderr.contains("0 verified, 1 failed, 1 missing\n"), "{}", check.stderr);
+    let one = store.run(&["sum", "-a", "md5,sha256", "local:/nonexistent"]);
+    assert!(one.code == Some(2) && one.stderr.contains("compute one in a read"), "{}", one.stderr);
+}
+
+#[test]
+fn a_version_of_an_object_is_read_and_never_written() {
+    let Some(store) = Store::start() else { return };
+    store.bucket("box");
+    let on = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    assert_eq!(ask(&store, "PUT", "box?versioning=", &[], on).0, 200);
+    for content in ["old", "new"] {
+        assert_eq!(ask(&store, "PUT", "box/a", &[], content.as_bytes()).0, 200);
+    }
+    let (_, _, listed) = ask(&store, "GET", "box?versions=", &[], b"");
+    let old = listed.split("<Version>").find(|part| part.contains("<IsLatest>false"));
+    let old = old.unwrap_or_else(|| panic!("{listed}")).split("<VersionId>").nth(1).unwrap();
+    let address = format!("s3://box/a?versionId={}", old.split('<').next().unwrap());
+    let sha = |content: &str| Digest::find("sha256").unwrap().hash(content.as_bytes()).unwrap().to_string();
+    for (address, content) in [("s3://box/a", "new"), (&address, "old")] {
+        let sum = store.run(&["sum", "--quiet", address]);
+        assert!(sum.code == Some(0) && sum.out().starts_with(&sha(content)), "{} {}", sum.out(), sum.stderr);
+        let list = store.path("list");
+        fs::write(&list, sum.out()).unwrap();
+        let check = store.run(&["check", list.to_str().unwrap(), "s3://box"]);
+        assert_eq!(check.code, Some(0), "{} {}", check.out(), check.stderr);
+    }
+    let file = store.path("file");
+    fs::write(&file, "x").unwrap();
+    let copied = store.run(&["copy", file.to_str().unwrap(), &address]);
+    assert_eq!(copied.code, Some(3), "{}", copied.stderr);
+    let none = store.run(&["sum", "s3://box/a?versionId=01JNONE"]);
+    assert_eq!(none.code, Some(3), "{}", none.stderr);
+    // A key that is like such an address can be named by nobody.
+    assert_eq!(ask(&store, "PUT", "box/b%3FversionId%3Dx", &[], b"x").0, 200);
+    let all = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((all.code, all.out().lines().count()), (Some(3), 1), "{}", all.stderr);
+    assert!(all.stderr.contains("b?versionId=x: the key is like the address of a version"), "{}", all.stderr);
+}
+
 /// A sparse raw image of 256 MiB with data at these places.
 fn image(path: &Path) {
     let file = fs::File::create(path).unwrap();
@@ -520,7 +620,25 @@ fn an_inventory_stands_for_listing_the_bucket() {
     assert_eq!((code, same, &requests["list"]), (Some(0), Some(20), &Value::Null), "{requests}");
     fs::write(Path::new(here).join("f 7"), "F 7").unwrap();
     let (code, same, requests) = compare(manifest);
-    assert_eq!((code, same, &requests["attributes"]), (Some(1), Some(19), &1.into()), "{requests}");
+    assert_eq!((code, same, &requests["head"]), (Some(1), Some(19), &1.into()), "{requests}");
+    let catalog = store.path("catalog");
+    let scrub = |more: &[&str]| {
+        store.run(&[&["scrub", "--catalog", catalog.to_str().unwrap()], more, &["s3://box"]].concat())
+    };
+    let first = scrub(&["--inventory", manifest]);
+    let told = format!("{}{}", first.out(), first.stderr);
+    assert!(first.code == Some(0) && told.contains("new 20"), "{told}");
+    // What is newer than the inventory is not missing, because it is not in it.
+    fs::write(store.bucket("box").join("newer"), "newer").unwrap();
+    assert_eq!(scrub(&[]).code, Some(0));
+    for (time, missing) in [("1000000000000", false), ("4000000000000", true)] {
+        let dated = text.replace("\"files\"", &format!("\"creationTimestamp\":\"{time}\",\"files\""));
+        fs::write(manifest, dated).unwrap();
+        let again = scrub(&["--inventory", manifest]);
+        let told = format!("{}{}", again.out(), again.stderr);
+        assert_eq!((again.code, told.contains("missing 1")), (Some(0), missing), "{told}");
+    }
+    fs::write(manifest, &text).unwrap();
     let sum = store.run(&["sum", "--relative", "--inventory", manifest, "s3://box"]);
     assert_eq!((sum.code, sum.out().lines().count()), (Some(0), 20), "{}", sum.stderr);
     assert!(sum.stderr.contains("cost: 20 requests (20 get)"), "{}", sum.stderr);

@@ -18,7 +18,7 @@ use crate::listing::time_of_header;
 use crate::store::Store;
 
 /// The digests of which stores keep checksums: the names that stores have for them, and ours.
-const CHECKSUMS: [(&str, &str); 10] = [
+pub(crate) const CHECKSUMS: [(&str, &str); 10] = [
     ("crc32", "crc32"),
     ("crc32c", "crc32c"),
     ("crc64nvme", "crc64-nvme"),
@@ -132,33 +132,38 @@ impl Checksums {
 }
 
 impl Client {
-    /// What the store recorded of an object.
+    /// What the store recorded of an object. Its headers tell how it is encrypted, and so what its ETag says; of one in
+    /// parts the attributes tell the rest.
     pub(crate) async fn record(&self, key: &[u8]) -> Result<FileRecord, RequestError> {
         if !matches!(self.store, Store::S3 { .. }) {
             return self.plain_record(key).await;
         }
-        let (mut found, of) = match self.attributes(key).await {
-            // The right to ask for headers is another one, and some stores know only those.
-            Err(RequestError::Refused { .. } | RequestError::Answer(_)) => self.headers(key).await?,
-            found => found?,
-        };
-        if found.has_parts() && found.parts.is_empty() {
-            found.first_part = self.first_part(key, None).await?;
+        let (mut found, of) = self.headers(key).await?;
+        if found.has_parts() {
+            self.add_parts(key, &mut found).await?;
         }
-        Ok(FileRecord { digests: found.digests(), of: FileState { size: found.size.or(of.size), ..of } })
+        Ok(FileRecord { digests: found.digests(), of: FileState { size: found.size, ..of } })
+    }
+
+    /// Adds what is known of the parts of an object to what its headers tell.
+    pub(crate) async fn add_parts(&self, key: &[u8], head: &mut Attributes) -> Result<(), RequestError> {
+        match self.attributes(key).await {
+            Ok((attributes, _)) if attributes.is_of(head) => head.take_parts(attributes),
+            // Whoever reads it hears of a change. The right to ask is another one, and not all stores can be asked.
+            Ok(_) | Err(RequestError::Refused { .. } | RequestError::Answer(_)) => {}
+            Err(error) => return Err(error),
+        }
+        if head.parts.is_empty() {
+            head.first_part = self.first_part(key, head.etag.as_deref()).await?;
+        }
+        Ok(())
     }
 
     /// What Google and Azure recorded, which the headers tell: CRC32C and MD5 of the whole object.
     pub(crate) async fn plain_record(&self, key: &[u8]) -> Result<FileRecord, RequestError> {
         let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
         let answer = self.ask(&Request { method, key, query, headers: Vec::new(), body, most: 0 }).await?;
-        let hashes = answer.headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
-        let hashes = hashes.flat_map(|value| value.split(',')).filter_map(|hash| hash.trim().split_once('='));
-        let known = ["crc32c", "md5"];
-        let checksums = hashes.filter_map(|(name, value)| {
-            Some((*known.iter().find(|known| **known == name)?, value.to_string()))
-        });
-        let found = Attributes { checksums: checksums.collect(), ..Attributes::default() };
+        let found = of_google(&answer.headers);
         // Azure keeps the MD5 that a client gave, also one that it did not check: it proves as little as an ETag.
         let md5 = text(&answer.headers, &CONTENT_MD5).filter(|_| matches!(self.store, Store::Azure { .. }));
         let etag = md5.and_then(|md5| Some(HEXLOWER.encode(&BASE64.decode(md5.as_bytes()).ok()?)));
@@ -168,7 +173,7 @@ impl Client {
         Ok(FileRecord { digests: found.digests(), of })
     }
 
-    pub(crate) async fn attributes(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
+    async fn attributes(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
         let (mut found, mut of, mut after) = (Attributes::default(), FileState::default(), None);
         loop {
             let mut headers = vec![(WANTED, "ETag,Checksum,ObjectParts,ObjectSize".to_string())];
@@ -206,29 +211,40 @@ impl Client {
         let headers = vec![(MODE, "ENABLED".to_string())];
         let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
         let answer = self.ask(&Request { method, key, query, headers, body, most: 0 }).await?;
-        let headers = &answer.headers;
+        let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
+        Ok((self.of_headers(&answer.headers, size), self.seen(key, None, &answer.headers)))
+    }
+
+    fn of_headers(&self, headers: &HeaderMap, size: Option<u64>) -> Attributes {
         let checksum = |(theirs, ours): &(&str, &'static str)| {
             let name = HeaderName::try_from(format!("x-amz-checksum-{theirs}")).ok()?;
             Some((*ours, text(headers, &name)?.to_string()))
         };
-        let found = Attributes {
-            size: text(headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok()),
+        Attributes {
+            size,
             etag: text(headers, &ETAG).map(str::to_string),
             // ETags of directory buckets are no MD5s.
             is_opaque: is_opaque(headers) || self.url.contains("--x-s3"),
             checksums: CHECKSUMS.iter().filter_map(checksum).collect(),
             is_composite: text(headers, &TYPE).map(|kind| kind == "COMPOSITE"),
             ..Attributes::default()
+        }
+    }
+
+    /// A digest of a whole object of this length that came with its bytes, as the store recorded it: one that is quickly
+    /// computed, if there are several.
+    pub(crate) fn claim(&self, headers: &HeaderMap, size: u64) -> Option<RecordedDigest> {
+        let found = match self.store {
+            Store::S3 { .. } => self.of_headers(headers, Some(size)).digests(),
+            Store::Google { .. } => of_google(headers).digests(),
+            Store::Azure { .. } | Store::Web => Vec::new(),
         };
-        Ok((found, self.seen(key, None, headers)))
+        let is_quick = |recorded: &&RecordedDigest| recorded.algorithm.starts_with("crc");
+        found.iter().find(is_quick).or(found.first()).cloned()
     }
 
     /// The length of the first part of an object; with an ETag only of that content.
-    pub(crate) async fn first_part(
-        &self,
-        key: &[u8],
-        etag: Option<&str>,
-    ) -> Result<Option<u64>, RequestError> {
+    async fn first_part(&self, key: &[u8], etag: Option<&str>) -> Result<Option<u64>, RequestError> {
         let (method, query, body) = (Method::HEAD, "partNumber=1".to_string(), HttpRequestBody::empty());
         let headers = etag.map(|etag| (IF_MATCH, etag.to_string())).into_iter().collect();
         let asked = Request { method, key, query, headers, body, most: 0 };
@@ -238,6 +254,16 @@ impl Client {
             Err(error) => Err(error),
         }
     }
+}
+
+/// The checksums that Google tells with each answer.
+fn of_google(headers: &HeaderMap) -> Attributes {
+    let hashes = headers.get_all("x-goog-hash").iter().filter_map(|value| value.to_str().ok());
+    let hashes = hashes.flat_map(|value| value.split(',')).filter_map(|hash| hash.trim().split_once('='));
+    let known = ["crc32c", "md5"];
+    let checksums = hashes
+        .filter_map(|(name, value)| Some((*known.iter().find(|known| **known == name)?, value.to_string())));
+    Attributes { checksums: checksums.collect(), ..Attributes::default() }
 }
 
 fn is_opaque(headers: &HeaderMap) -> bool {
@@ -268,22 +294,17 @@ impl Attributes {
     }
 
     /// Whether both are of one content.
-    pub(crate) fn is_of(&self, other: &Attributes) -> bool {
+    fn is_of(&self, other: &Attributes) -> bool {
         let [one, other] = [self, other].map(|of| of.etag.as_deref().map(|etag| etag.trim_matches('"')));
         one.is_some() && one == other
     }
 
     /// What is known of the parts.
-    pub(crate) fn take_parts(&mut self, other: Attributes) {
+    fn take_parts(&mut self, other: Attributes) {
         self.parts = other.parts;
         if self.checksums.is_empty() {
             (self.checksums, self.is_composite) = (other.checksums, other.is_composite);
         }
-    }
-
-    /// Whether nothing tells how long the parts are.
-    pub(crate) fn has_no_lengths(&self) -> bool {
-        self.parts.is_empty()
     }
 
     /// The digests that can be computed of a file as well.

@@ -12,13 +12,16 @@ use object_store::client::{HttpClient, HttpRequest, HttpRequestBody, HttpRespons
 use reqwest::redirect::Policy;
 use tokio::time::Instant;
 use verisum_files::Timestamp;
-use verisum_files::place::{FileState, KnownState, Modified};
+use verisum_files::place::{FileState, KnownState, Modified, RecordedDigest};
 
 use crate::error::{OpenError, RequestError};
 use crate::listing::{self, Page};
 use crate::meter::{Meter, RequestClass};
 use crate::options::StoreOptions;
 use crate::store::{AZURE_CODE, Opened, Store};
+
+/// Asks S3 for checksums beside the bytes of an object.
+const CHECKSUM_MODE: HeaderName = HeaderName::from_static("x-amz-checksum-mode");
 
 /// How often a request is sent until it is given up.
 const ATTEMPTS: u32 = 5;
@@ -75,6 +78,8 @@ pub(crate) struct Part {
     pub(crate) original: Option<Modified>,
     /// What names this content of the object.
     pub(crate) etag: Option<String>,
+    /// A digest of the whole object as the store recorded it.
+    pub(crate) claim: Option<RecordedDigest>,
 }
 
 /// What is asked for.
@@ -183,6 +188,9 @@ impl Client {
     ) -> Result<Part, RequestError> {
         let mut headers = vec![(RANGE, format!("bytes={}-{}", range.start, range.end - 1))];
         headers.extend(etag.map(|etag| (IF_MATCH, etag.to_string())));
+        if matches!(self.store, Store::S3 { .. }) && etag.is_none() {
+            headers.push((CHECKSUM_MODE, "ENABLED".to_string()));
+        }
         let most = range.end - range.start;
         let (query, body) = (String::new(), HttpRequestBody::empty());
         let asked = Request { method: Method::GET, key, query, headers, body, most };
@@ -191,7 +199,9 @@ impl Client {
             Err(RequestError::Range) if range.start == 0 => {
                 let KnownState { now: seen, original, .. } = self.look_closely(key).await?;
                 return match seen.size {
-                    Some(0) => Ok(Part { bytes: Vec::new(), seen, size: 0, original, etag: None }),
+                    Some(0) => {
+                        Ok(Part { bytes: Vec::new(), seen, size: 0, original, etag: None, claim: None })
+                    }
                     _ => Err(RequestError::Answer("it gives no range of an object")),
                 };
             }
@@ -215,7 +225,8 @@ impl Client {
         }
         let etag = found;
         let original = self.original(&answer.headers);
-        Ok(Part { bytes: answer.body, seen, size, original, etag })
+        let claim = self.claim(&answer.headers, size);
+        Ok(Part { bytes: answer.body, seen, size, original, etag, claim })
     }
 
     /// Sends a request until it succeeds, or must fail.
@@ -241,13 +252,23 @@ impl Client {
     }
 
     async fn once(&self, url: &str, request: &Request<'_>) -> Result<Answer, RequestError> {
+        let (key, version) = match self.store {
+            Store::S3 { .. } => listing::version_of(request.key),
+            _ => (request.key, None),
+        };
         // URLs resolve `..`: such a key would name something outside the bucket.
-        if !request.key.is_empty() && !listing::is_name(request.key) {
+        if !key.is_empty() && !listing::is_name(key) {
             return Err(RequestError::Missing);
         }
-        let mut url = format!("{url}{}", self.store.path(request.key));
-        if !request.query.is_empty() {
-            url = format!("{url}?{}", request.query);
+        if version.is_some() && !matches!(request.method, Method::GET | Method::HEAD) {
+            return Err(RequestError::Name("a version of an object is only read"));
+        }
+        let version = version.map(|version| format!("versionId={version}"));
+        let query = [Some(request.query.clone()).filter(|query| !query.is_empty()), version];
+        let query = query.into_iter().flatten().collect::<Vec<_>>().join("&");
+        let mut url = format!("{url}{}", self.store.path(key));
+        if !query.is_empty() {
+            url = format!("{url}?{query}");
         }
         let mut asked = HttpRequest::new(request.body.clone());
         *asked.method_mut() = request.method.clone();

@@ -51,6 +51,12 @@ pub enum OpenError {
     /// What is wrong with the manifest of an inventory.
     #[error("the inventory's manifest {0}")]
     Manifest(&'static str),
+    /// What is wrong with the manifest of a report of checksums.
+    #[error("the report's manifest {0}")]
+    Report(&'static str),
+    /// A report of checksums cannot be read.
+    #[error("read the report: {0}")]
+    ReportUnread(String),
     /// The settings of the store are wrong, or do not fit together.
     #[error("{}", root(&**.0))]
     Setting(Box<dyn Error + Send + Sync>),

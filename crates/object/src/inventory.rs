@@ -1,6 +1,7 @@
 //! S3 Inventory: lists of all objects of a bucket that the store writes once a day or a week, in place of listing it.
 //!
-//! A manifest names data files, whose rows are objects in any order. Data files are CSV, with gzip or without.
+//! A manifest names data files, whose rows are objects in any order. Data files are CSV, with gzip or
+//! without, or Parquet, which waits in an unlinked temporary file while it is read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,9 +11,11 @@ use csv_core::ReadRecordResult;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use verisum_digest::{Digest, Output, Stream};
-use verisum_files::place::{FileState, Sorted};
+use verisum_files::Timestamp;
+use verisum_files::place::{FileState, Modified, Sorted};
 
 use crate::error::OpenError;
+use crate::inventory_parquet;
 use crate::listing::{self, Listed};
 
 /// The longest manifest, in bytes: it names each data file, of which one has about a million objects.
@@ -26,8 +29,11 @@ const MOST_COLUMNS: usize = 64;
 pub(crate) struct Inventory {
     /// Where its data files are.
     pub(crate) location: Location,
+    /// When it was made.
+    pub(crate) created: Option<Timestamp>,
     files: Vec<DataFile>,
-    columns: Columns,
+    /// Of CSV; Parquet tells its own.
+    columns: Option<Columns>,
     scratch: PathBuf,
 }
 
@@ -46,6 +52,8 @@ struct Manifest {
     source_bucket: String,
     file_format: String,
     file_schema: String,
+    /// In milliseconds since 1970.
+    creation_timestamp: Option<String>,
     files: Vec<DataFile>,
 }
 
@@ -55,7 +63,7 @@ pub(crate) struct DataFile {
     /// Its key in the bucket of the manifest.
     pub(crate) key: String,
     #[serde(rename = "MD5checksum")]
-    md5: Option<String>,
+    pub(crate) md5: Option<String>,
 }
 
 /// Which column has what.
@@ -84,6 +92,21 @@ impl Columns {
             encryption: of("EncryptionStatus"),
         })
     }
+
+    /// What a row says.
+    fn object(&self, row: &[&[u8]]) -> io::Result<Object> {
+        let of = |column: Option<usize>| std::str::from_utf8(row.get(column?)?).ok();
+        let key = row.get(self.key).and_then(|key| listing::decoded(key));
+        Ok(Object {
+            key: Some(key.ok_or_else(|| bad("a row has no key"))?),
+            size: of(Some(self.size)).and_then(|size| size.parse().ok()),
+            modified: of(self.modified).and_then(listing::time_of_listing),
+            etag: of(self.etag).map(str::to_string),
+            is_old: of(self.is_latest) == Some("false"),
+            is_marker: of(self.is_marker) == Some("true"),
+            encryption: of(self.encryption).filter(|how| !how.is_empty()).map(str::to_string),
+        })
+    }
 }
 
 impl Inventory {
@@ -98,12 +121,20 @@ impl Inventory {
         if read.source_bucket != bucket {
             return Err(OpenError::Manifest("is of another bucket"));
         }
-        if read.file_format != "CSV" {
-            return Err(OpenError::Manifest("names files of another format than CSV"));
-        }
-        let columns =
-            Columns::of(&read.file_schema).ok_or(OpenError::Manifest("has no columns Key and Size"))?;
-        Ok(Inventory { location, files: read.files, columns, scratch: scratch.to_path_buf() })
+        let columns = match &read.file_format[..] {
+            "CSV" => Some(
+                Columns::of(&read.file_schema).ok_or(OpenError::Manifest("has no columns Key and Size"))?,
+            ),
+            "Parquet" => None,
+            _ => return Err(OpenError::Manifest("names files of another format than CSV and Parquet")),
+        };
+        let created =
+            read.creation_timestamp.and_then(|text| text.parse::<i64>().ok()).map(|time| Timestamp {
+                seconds: time.div_euclid(1000),
+                nanoseconds: time.rem_euclid(1000) as u32 * 1_000_000,
+            });
+        let (files, scratch) = (read.files, scratch.to_path_buf());
+        Ok(Inventory { location, created, files, columns, scratch })
     }
 
     pub(crate) fn files(&self) -> &[DataFile] {
@@ -112,108 +143,84 @@ impl Inventory {
 
     /// An empty listing of it.
     pub(crate) fn rows(&self) -> Rows<'_> {
-        Rows { columns: &self.columns, sorted: Sorted::new(&self.scratch) }
+        let columns = self.columns.as_ref();
+        Rows { columns, sorted: Sorted::new(&self.scratch), scratch: &self.scratch }
     }
 
-    /// Opens a data file of an inventory on this machine.
+    /// Opens a data file on this machine.
     pub(crate) fn open(manifest: &Path, file: &DataFile) -> io::Result<File> {
         // Only the last name counts: a manifest cannot lead elsewhere.
         let name = file.key.rsplit('/').next().filter(|name| !matches!(*name, "" | "." | ".."));
         let name = name.ok_or_else(|| bad("a data file has no name"))?;
         let folder = manifest.parent().unwrap_or(Path::new("."));
         let beside = folder.join(name);
-        match File::open(folder.join("..").join("data").join(name)) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => File::open(beside),
-            opened => opened,
+        // As in the bucket: beside the folder of an inventory's manifest, below that of a report's.
+        for folder in [folder.join("..").join("data"), folder.join("results")] {
+            match File::open(folder.join(name)) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                opened => return opened,
+            }
         }
+        File::open(beside)
     }
 }
 
 /// The rows of an inventory on their way to become a listing in order, in bounded memory.
 pub(crate) struct Rows<'a> {
-    columns: &'a Columns,
+    /// None where data files tell them.
+    columns: Option<&'a Columns>,
     sorted: Sorted,
+    scratch: &'a Path,
 }
+
+/// What a row says of an object.
+#[derive(Debug, Default)]
+pub(crate) struct Object {
+    pub(crate) key: Option<Vec<u8>>,
+    pub(crate) size: Option<u64>,
+    pub(crate) modified: Option<Modified>,
+    pub(crate) etag: Option<String>,
+    pub(crate) is_old: bool,
+    pub(crate) is_marker: bool,
+    pub(crate) encryption: Option<String>,
+}
+
+/// What stands before ETags that tell of the content, and before others.
+const PLAIN: &[u8] = b"p";
+const OPAQUE: &[u8] = b"o";
 
 impl Rows<'_> {
     /// Adds the rows of a data file whose keys are below this root, or are it.
     pub(crate) fn add(&mut self, root: &[u8], file: &DataFile, content: impl Read) -> io::Result<()> {
-        let md5 = Digest::find("md5").and_then(|md5| md5.stream()).map_err(io::Error::other)?;
-        let mut hashed = Hashed { content, md5 };
-        let is_packed = file.key.ends_with(".gz");
-        let read = match is_packed {
-            true => self.read(root, MultiGzDecoder::new(&mut hashed)),
-            false => self.read(root, &mut hashed),
+        let Some(columns) = self.columns else {
+            // Its end tells where what is.
+            let mut kept = tempfile::tempfile_in(self.scratch)?;
+            hashed_whole(file, content, |content| io::copy(content, &mut kept).map(drop))?;
+            return inventory_parquet::read(self, root, kept);
         };
-        read?;
-        // What stands behind the end counts too.
-        io::copy(&mut hashed, &mut io::sink())?;
-        let mut found = Output::zeroed(16);
-        hashed.md5.finish(found.as_mut_bytes()).map_err(io::Error::other)?;
-        match &file.md5 {
-            Some(md5) if !md5.eq_ignore_ascii_case(&found.to_string()) => {
-                Err(bad("a data file is not the one that the manifest names"))
-            }
-            _ => Ok(()),
-        }
+        hashed(file, content, |content| each_row(content, |row| self.object(root, columns.object(row)?)))
     }
 
-    fn read(&mut self, root: &[u8], mut content: impl Read) -> io::Result<()> {
-        let mut reader = csv_core::Reader::new();
-        let (mut fields, mut ends) = (vec![0; MOST_ROW], [0; MOST_COLUMNS]);
-        let (mut text, mut count) = (0, 0);
-        let mut buffer = vec![0; MOST_ROW];
-        let (mut start, mut end, mut is_end) = (0, 0, false);
-        loop {
-            if start == end && !is_end {
-                (start, end) = (0, content.read(&mut buffer)?);
-                is_end = end == 0;
-            }
-            let (result, taken, written, found) =
-                reader.read_record(&buffer[start..end], &mut fields[text..], &mut ends[count..]);
-            (start, text, count) = (start + taken, text + written, count + found);
-            match result {
-                ReadRecordResult::InputEmpty => {}
-                ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
-                    return Err(bad("a row is too long"));
-                }
-                ReadRecordResult::Record => {
-                    self.row(root, &fields[..text], &ends[..count])?;
-                    (text, count) = (0, 0);
-                }
-                ReadRecordResult::End => return Ok(()),
-            }
-        }
-    }
-
-    fn row(&mut self, root: &[u8], text: &[u8], ends: &[usize]) -> io::Result<()> {
-        let field = |at: usize| {
-            let begin = if at == 0 { 0 } else { *ends.get(at - 1)? };
-            text.get(begin..*ends.get(at)?)
-        };
-        let of =
-            |column: Option<usize>| column.and_then(field).and_then(|field| std::str::from_utf8(field).ok());
-        if of(self.columns.is_latest) == Some("false") || of(self.columns.is_marker) == Some("true") {
+    /// Adds an object, unless it is elsewhere, or no current version.
+    pub(crate) fn object(&mut self, root: &[u8], object: Object) -> io::Result<()> {
+        if object.is_old || object.is_marker {
             return Ok(());
         }
-        let key =
-            field(self.columns.key).and_then(listing::decoded).ok_or_else(|| bad("a row has no key"))?;
+        let key = object.key.filter(|key| !key.is_empty()).ok_or_else(|| bad("a row has no key"))?;
         let is_below = root.is_empty()
             || key.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"));
         if !is_below {
             return Ok(());
         }
-        let size = of(Some(self.columns.size)).and_then(|size| size.parse().ok());
-        let size: u64 = size.ok_or_else(|| bad("a row has no size"))?;
-        let modified = of(self.columns.modified).and_then(listing::time_of_listing);
+        let size = object.size.ok_or_else(|| bad("a row has no size"))?;
         // The ETag of an object that a key encrypts says nothing of its content.
-        let is_opaque = of(self.columns.encryption).is_some_and(|how| how != "SSE-S3" && how != "NOT-SSE");
-        let etag = of(self.columns.etag).filter(|_| !is_opaque).unwrap_or_default();
+        let is_plain = object.encryption.is_none_or(|how| how == "SSE-S3" || how == "NOT-SSE");
+        let etag = object.etag.unwrap_or_default();
         // No file has such a name, and it must not hide where a key ends.
         let key: Vec<u8> = key.into_iter().map(|byte| if byte == 0 { b'/' } else { byte }).collect();
         self.sorted.add(
-            [&key, &b"\0"[..], etag.as_bytes()].concat(),
-            FileState { size: Some(size), modified, ..FileState::default() },
+            [&key[..], b"\0", if is_plain { PLAIN } else { OPAQUE }, etag.as_bytes()].concat(),
+            FileState { size: Some(size), modified: object.modified, ..FileState::default() },
         )
     }
 
@@ -221,10 +228,80 @@ impl Rows<'_> {
     pub(crate) fn each(self, mut each: impl FnMut(Listed) -> bool) -> io::Result<()> {
         self.sorted.each(|text, seen| {
             let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-            let etag = text.get(end + 1..).unwrap_or_default();
-            let recorded = listing::recorded(&String::from_utf8_lossy(etag));
-            each(Listed { key: text[..end].to_vec(), seen, recorded })
+            let (key, rest) = (&text[..end], text.get(end + 1..).unwrap_or_default());
+            let etag = String::from_utf8_lossy(rest.get(1..).unwrap_or_default());
+            let recorded = listing::recorded(&etag).filter(|_| rest.starts_with(PLAIN));
+            let seen = FileState { identity: listing::identity(key, &etag), ..seen };
+            each(Listed { key: key.to_vec(), seen, recorded })
         })
+    }
+}
+
+/// Reads a file, which may be packed, to its end, and fails unless it is the one that the manifest names.
+pub(crate) fn hashed(
+    file: &DataFile,
+    content: impl Read,
+    read: impl FnOnce(&mut dyn Read) -> io::Result<()>,
+) -> io::Result<()> {
+    hashed_whole(file, content, |content| match file.key.ends_with(".gz") {
+        true => read(&mut MultiGzDecoder::new(content)),
+        false => read(content),
+    })
+}
+
+/// The same of one that is not packed.
+fn hashed_whole(
+    file: &DataFile,
+    content: impl Read,
+    read: impl FnOnce(&mut dyn Read) -> io::Result<()>,
+) -> io::Result<()> {
+    let md5 = Digest::find("md5").and_then(|md5| md5.stream()).map_err(io::Error::other)?;
+    let mut hashed = Hashed { content, md5 };
+    read(&mut hashed)?;
+    // What stands behind the end counts too.
+    io::copy(&mut hashed, &mut io::sink())?;
+    let mut found = Output::zeroed(16);
+    hashed.md5.finish(found.as_mut_bytes()).map_err(io::Error::other)?;
+    match &file.md5 {
+        Some(md5) if !md5.eq_ignore_ascii_case(&found.to_string()) => {
+            Err(bad("a data file is not the one that the manifest names"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Calls `each` with the fields of each row of CSV.
+pub(crate) fn each_row(
+    content: &mut dyn Read,
+    mut each: impl FnMut(&[&[u8]]) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut reader = csv_core::Reader::new();
+    let (mut fields, mut ends) = (vec![0; MOST_ROW], [0; MOST_COLUMNS]);
+    let (mut text, mut count) = (0, 0);
+    let mut buffer = vec![0; MOST_ROW];
+    let (mut start, mut end, mut is_end) = (0, 0, false);
+    loop {
+        if start == end && !is_end {
+            (start, end) = (0, content.read(&mut buffer)?);
+            is_end = end == 0;
+        }
+        let (result, taken, written, found) =
+            reader.read_record(&buffer[start..end], &mut fields[text..], &mut ends[count..]);
+        (start, text, count) = (start + taken, text + written, count + found);
+        match result {
+            ReadRecordResult::InputEmpty => {}
+            ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
+                return Err(bad("a row is too long"));
+            }
+            ReadRecordResult::Record => {
+                let starts = std::iter::once(0).chain(ends[..count].iter().copied());
+                let row: Vec<&[u8]> =
+                    starts.zip(&ends[..count]).filter_map(|(start, end)| fields.get(start..*end)).collect();
+                each(&row)?;
+                (text, count) = (0, 0);
+            }
+            ReadRecordResult::End => return Ok(()),
+        }
     }
 }
 
@@ -242,7 +319,7 @@ impl<R: Read> Read for Hashed<R> {
     }
 }
 
-fn bad(why: &'static str) -> io::Error {
+pub(crate) fn bad(why: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, why)
 }
 

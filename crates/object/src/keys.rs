@@ -8,7 +8,8 @@ use verisum_files::text;
 
 use crate::client::Client;
 use crate::error::RequestError;
-use crate::listing::{Listed, PAGE, is_name};
+use crate::listing::{Listed, PAGE, is_name, version_of};
+use crate::store::Store;
 
 /// Goes through the objects of a tree in the order of their keys' bytes.
 pub(crate) struct Keys<'a> {
@@ -39,7 +40,11 @@ impl<'a> Keys<'a> {
     pub(crate) fn next(&mut self) -> Result<Option<Listed>, PlaceError> {
         loop {
             while let Some(listed) = self.page.pop_front() {
-                match is_file(&listed, self.sink) {
+                // That is the root itself, as it was typed.
+                if listed.key == self.root {
+                    return Ok(Some(listed));
+                }
+                match is_file(&listed, self.sink, matches!(self.client.store, Store::S3 { .. })) {
                     Some(true) => return Ok(Some(listed)),
                     Some(false) => {}
                     None => return Ok(None),
@@ -108,7 +113,12 @@ impl<'a> Keys<'a> {
 
 /// Whether an object can be a file. What cannot is told to the sink, unless it stands for a folder; none where that wants
 /// no more.
-pub(crate) fn is_file(listed: &Listed, sink: Sink) -> Option<bool> {
+pub(crate) fn is_file(listed: &Listed, sink: Sink, has_versions: bool) -> Option<bool> {
+    if has_versions && version_of(&listed.key).1.is_some() {
+        let key = text::printable(&String::from_utf8_lossy(&listed.key));
+        let why = "the key is like the address of a version";
+        return sink(PlaceEvent::Unlisted(format!("{key}: {why}"))).then_some(false);
+    }
     if is_name(&listed.key) {
         return Some(true);
     }

@@ -32,10 +32,12 @@
 
 mod attributes;
 mod azure;
+mod checksum_report;
 mod client;
 mod error;
 mod google;
 mod inventory;
+mod inventory_parquet;
 mod keys;
 mod listing;
 mod meter;

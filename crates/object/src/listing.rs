@@ -116,6 +116,19 @@ pub(crate) fn is_name(key: &[u8]) -> bool {
     key.split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..") && !part.contains(&0))
 }
 
+/// The key of an object of S3, and which version of it is named: that of `KEY?versionId=VERSION`.
+pub(crate) fn version_of(key: &[u8]) -> (&[u8], Option<&str>) {
+    const MARK: &[u8] = b"?versionId=";
+    let Some(at) = key.windows(MARK.len()).rposition(|part| part == MARK) else { return (key, None) };
+    let is_one = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
+    let version = &key[at + MARK.len()..];
+    let version = std::str::from_utf8(version).ok().filter(|version| !version.is_empty());
+    match version.filter(|version| version.as_bytes().iter().all(is_one)) {
+        Some(version) => (&key[..at], Some(version)),
+        None => (key, None),
+    }
+}
+
 /// What an ETag says of the content. Of an object that the store encrypts by a key of its user it looks like this too, and
 /// says nothing: so another one is no proof of another content.
 pub(crate) fn recorded(etag: &str) -> Option<Recorded> {
@@ -218,6 +231,14 @@ mod tests {
         assert_eq!(found(&format!("{md5}-12")), Some((bytes, 12)));
         for nothing in ["", "\"\"", "5", &format!("{md5}-"), &format!("{md5}-0"), &format!("{md5}00")] {
             assert_eq!(found(nothing), None, "{nothing}");
+        }
+    }
+
+    #[test]
+    fn a_version_is_named_at_the_end_of_a_key() {
+        assert_eq!(version_of(b"a/b?versionId=x.Y_-9"), (&b"a/b"[..], Some("x.Y_-9")));
+        for key in ["a", "a?versionId=", "a?versionId=x/y", "a?versionId=x&y=z", "a?versionid=x"] {
+            assert_eq!(version_of(key.as_bytes()), (key.as_bytes(), None), "{key}");
         }
     }
 

@@ -18,9 +18,10 @@ use verisum_files::place::{
 };
 use verisum_files::{Error, Operation, text};
 
+use crate::checksum_report::{Checksums, Report};
 use crate::client::{Client, Part, SharedClient};
 use crate::error::{OpenError, RequestError};
-use crate::inventory::{Inventory, Location, MOST_MANIFEST};
+use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
 use crate::keys::{self, Keys, is_file, key, machine};
 use crate::listing::Listed;
 use crate::options::StoreOptions;
@@ -37,6 +38,45 @@ pub struct BucketPlace {
     client: SharedClient,
     runtime: Arc<Runtime>,
     inventory: Option<Box<Inventoried>>,
+    /// Checksums that nobody needs to be asked for.
+    checksums: Option<Checksums>,
+}
+
+/// The bytes of a manifest, and the bucket that it is in.
+fn manifest(
+    location: &Location,
+    options: &StoreOptions,
+) -> Result<(Vec<u8>, Option<BucketPlace>), PlaceError> {
+    let unread = |error: io::Error| PlaceError::Machine(error.into());
+    let mut manifest = Vec::new();
+    let (mut content, source): (Box<dyn Read>, _) = match location {
+        Location::File(path) => (Box::new(File::open(path).map_err(unread)?.take(MOST_MANIFEST)), None),
+        Location::Object(bucket, key) => {
+            let source = BucketPlace::open(bucket, options);
+            let mut source = source.map_err(|error| PlaceError::Machine(error.into()))?;
+            (source.read(key.as_bytes(), 0..MOST_MANIFEST)?, Some(source))
+        }
+    };
+    content.read_to_end(&mut manifest).map_err(unread)?;
+    Ok((manifest, source))
+}
+
+/// Opens a file that a manifest names.
+fn data(
+    location: &Location,
+    bucket: &mut Option<BucketPlace>,
+    file: &DataFile,
+) -> Result<Box<dyn Read>, PlaceError> {
+    let unread = |why: String| {
+        PlaceError::Machine(format!("read the inventory: {}: {why}", text::printable(&file.key)).into())
+    };
+    Ok(match (location, bucket) {
+        (Location::Object(..), Some(bucket)) => bucket.read(file.key.as_bytes(), 0..u64::MAX)?,
+        (Location::File(manifest), _) => {
+            Box::new(Inventory::open(manifest, file).map_err(|error| unread(error.to_string()))?)
+        }
+        (Location::Object(..), None) => return Err(unread("its bucket is not open".to_string())),
+    })
 }
 
 /// What is read in place of listing the bucket.
@@ -60,7 +100,12 @@ impl BucketPlace {
             let _inside = runtime.enter();
             Client::new(url, options)?
         };
-        Ok(BucketPlace { client: Arc::new(client), runtime: Arc::new(runtime), inventory: None })
+        Ok(BucketPlace {
+            client: Arc::new(client),
+            runtime: Arc::new(runtime),
+            inventory: None,
+            checksums: None,
+        })
     }
 
     /// The same, listed by an inventory of it and not by asking. What was written since is not there; sorted parts of a
@@ -74,27 +119,36 @@ impl BucketPlace {
         (bucket, options): (&str, &StoreOptions),
         scratch: &Path,
     ) -> Result<BucketPlace, OpenError> {
-        let unread = |error: io::Error| OpenError::ManifestUnread(PlaceError::Machine(error.into()));
-        let mut manifest = Vec::new();
-        let source = match &location {
-            Location::File(path) => {
-                let file = File::open(path).map_err(unread)?;
-                let read = file.take(MOST_MANIFEST).read_to_end(&mut manifest);
-                read.map_err(unread)?;
-                None
-            }
-            Location::Object(bucket, key) => {
-                let mut source = BucketPlace::open(bucket, options)?;
-                let content = source.read(key.as_bytes(), 0..MOST_MANIFEST);
-                let read = content.map_err(OpenError::ManifestUnread)?.read_to_end(&mut manifest);
-                read.map_err(unread)?;
-                Some(source)
-            }
-        };
+        let (manifest, source) = manifest(&location, options).map_err(OpenError::ManifestUnread)?;
         let name =
             bucket.strip_prefix("s3://").ok_or(OpenError::Address("inventories are of buckets of S3"))?;
         let inventory = Inventory::new(&manifest, name, location, scratch)?;
         Ok(BucketPlace { inventory: Some(Box::new(Inventoried { inventory, bucket: source })), ..self })
+    }
+
+    /// The same, with the checksums of a completion report of a *Compute checksum* job, which are held in memory:
+    /// objects that are still the versions of the report have them as their [records](Place::records).
+    ///
+    /// # Errors
+    /// The report cannot be read, or is of something else.
+    pub fn with_checksums(
+        self,
+        location: Location,
+        (bucket, options): (&str, &StoreOptions),
+    ) -> Result<BucketPlace, OpenError> {
+        let unread = |error: PlaceError| OpenError::ReportUnread(error.to_string());
+        let (manifest, mut source) = manifest(&location, options).map_err(unread)?;
+        let name = bucket.strip_prefix("s3://").ok_or(OpenError::Address("reports are of buckets of S3"))?;
+        let report = Report::new(&manifest, name, location)?;
+        let mut checksums = Checksums::default();
+        for file in &report.files {
+            let content = data(&report.location, &mut source, file).map_err(unread)?;
+            let read = report.read(&mut checksums, file, content);
+            read.map_err(|error| {
+                OpenError::ReportUnread(format!("{}: {error}", text::printable(&file.key)))
+            })?;
+        }
+        Ok(BucketPlace { checksums: Some(checksums), ..self })
     }
 
     /// Goes through the objects below a root in the order of their keys, until `each` returns false.
@@ -116,21 +170,14 @@ impl BucketPlace {
         let unread = |why: String| PlaceError::Machine(format!("read the inventory: {why}").into());
         let mut rows = inventory.rows();
         for file in inventory.files() {
-            let content: Box<dyn Read> = match (&inventory.location, &mut *bucket) {
-                (Location::Object(..), Some(bucket)) => bucket.read(file.key.as_bytes(), 0..u64::MAX)?,
-                (Location::File(manifest), _) => Box::new(
-                    Inventory::open(manifest, file)
-                        .map_err(|error| unread(format!("{}: {error}", file.key)))?,
-                ),
-                (Location::Object(..), None) => return Err(unread("its bucket is not open".to_string())),
-            };
+            let content = data(&inventory.location, bucket, file)?;
             let read = rows.add(key(root), file, content);
             read.map_err(|error| unread(format!("{}: {error}", text::printable(&file.key))))?;
         }
         let (mut is_empty, mut ended) = (true, Ok(()));
         let went = rows.each(|listed| {
             is_empty = false;
-            match is_file(&listed, sink) {
+            match is_file(&listed, sink, true) {
                 Some(false) => true,
                 Some(true) => each(listed).unwrap_or_else(|error| {
                     ended = Err(error);
@@ -145,6 +192,34 @@ impl BucketPlace {
             sink(PlaceEvent::Answer(FileAnswer::failed(request, Reason::Missing)));
         }
         ended
+    }
+
+    /// Asks the store for what it recorded of each.
+    fn asked_records(&self, files: &[FileRequest]) -> Vec<Option<FileRecord>> {
+        let mut found = Vec::with_capacity(files.len());
+        let mut asked = VecDeque::new();
+        let mut is_told = true;
+        for at in 0..files.len() + AT_ONCE {
+            if let Some(file) = files.get(at).filter(|_| is_told) {
+                let (client, key) = (self.client.clone(), key(&file.path).to_vec());
+                asked.push_back(Abort(self.runtime.spawn(async move { client.record(&key).await })));
+            }
+            if at + 1 < AT_ONCE || asked.is_empty() {
+                continue;
+            }
+            let Some(mut next) = asked.pop_front() else { continue };
+            // Who reads the object in earnest hears why not.
+            found.push(match self.runtime.block_on(&mut next.0) {
+                Ok(Ok(record)) => Some(record),
+                Ok(Err(error)) => {
+                    is_told &= error.is_of_object();
+                    None
+                }
+                Err(_) => None,
+            });
+        }
+        found.resize(files.len(), None);
+        found
     }
 
     /// Gives all files to a queue, and ends it.
@@ -183,6 +258,7 @@ impl Place for BucketPlace {
         capabilities.in_order = true;
         capabilities.reads_ranges = true;
         capabilities.writes = self.client.store.takes_files();
+        capabilities.listed_at = self.inventory.as_ref().and_then(|listed| listed.inventory.created);
         Ok(capabilities)
     }
 
@@ -220,30 +296,17 @@ impl Place for BucketPlace {
         if !self.tells_records() {
             return Ok(vec![None; files.len()]);
         }
-        let mut found = Vec::with_capacity(files.len());
-        let mut asked = VecDeque::new();
-        let mut is_told = true;
-        for at in 0..files.len() + AT_ONCE {
-            if let Some(file) = files.get(at).filter(|_| is_told) {
-                let (client, key) = (self.client.clone(), key(&file.path).to_vec());
-                asked.push_back(Abort(self.runtime.spawn(async move { client.record(&key).await })));
-            }
-            if at + 1 < AT_ONCE || asked.is_empty() {
-                continue;
-            }
-            let Some(mut next) = asked.pop_front() else { continue };
-            // Who reads the object in earnest hears why not.
-            found.push(match self.runtime.block_on(&mut next.0) {
-                Ok(Ok(record)) => Some(record),
-                Ok(Err(error)) => {
-                    is_told &= error.is_of_object();
-                    None
-                }
-                Err(_) => None,
+        if let Some(checksums) = &self.checksums {
+            let mut found: Vec<Option<FileRecord>> = files.iter().map(|file| checksums.of(file)).collect();
+            let unknown = files.iter().zip(&found).filter(|(_, record)| record.is_none());
+            let unknown: Vec<FileRequest> = unknown.map(|(file, _)| file.clone()).collect();
+            let mut asked = self.asked_records(&unknown).into_iter();
+            found.iter_mut().filter(|record| record.is_none()).for_each(|record| {
+                *record = asked.next().flatten();
             });
+            return Ok(found);
         }
-        found.resize(files.len(), None);
-        Ok(found)
+        Ok(self.asked_records(files))
     }
 
     fn open(&mut self, path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {

@@ -5,7 +5,9 @@ use std::collections::VecDeque;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use verisum_digest::{Batch, Digest, Output};
-use verisum_files::place::{Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Sink};
+use verisum_files::place::{
+    Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, RecordedDigest, Sink,
+};
 
 use verisum_files::text;
 
@@ -42,6 +44,14 @@ enum First {
     Part(Part),
 }
 
+/// An object that was read at once.
+struct Small {
+    request: FileRequest,
+    bytes: Vec<u8>,
+    /// What the store recorded of it.
+    claim: Option<RecordedDigest>,
+}
+
 /// Reads and hashes objects.
 pub(crate) struct Queue<'a> {
     client: SharedClient,
@@ -54,7 +64,7 @@ pub(crate) struct Queue<'a> {
     /// The first parts of objects, in order.
     fetched: VecDeque<(FileRequest, Fetch<First>)>,
     /// Small objects that wait to be hashed.
-    small: Vec<(FileRequest, Vec<u8>)>,
+    small: Vec<Small>,
     small_bytes: usize,
     /// So many objects in a row had wrong answers.
     wrong: u32,
@@ -153,7 +163,7 @@ impl<'a> Queue<'a> {
                     return Ok(self.flush()? && self.large(request, part)?);
                 }
                 self.small_bytes += part.bytes.len();
-                self.small.push((request, part.bytes));
+                self.small.push(Small { request, bytes: part.bytes, claim: part.claim });
                 match self.small.len() >= MOST_OBJECTS || self.small_bytes >= MOST_BYTES {
                     true => self.flush(),
                     false => Ok(true),
@@ -187,7 +197,7 @@ impl<'a> Queue<'a> {
         if small.is_empty() {
             return Ok(true);
         }
-        let messages: Vec<&[u8]> = small.iter().map(|(_, bytes)| &bytes[..]).collect();
+        let messages: Vec<&[u8]> = small.iter().map(|small| &small.bytes[..]).collect();
         let mut sums = vec![Vec::with_capacity(self.digests.len()); small.len()];
         for (digest, batch) in self.digests.iter().zip(&mut self.batches) {
             let mut out = vec![0; messages.len() * digest.len()];
@@ -199,10 +209,23 @@ impl<'a> Queue<'a> {
             }
         }
         let mut is_wanted = true;
-        for ((request, _), digests) in small.into_iter().zip(sums) {
-            is_wanted = is_wanted && self.tell(request, FileRead { digests, ..FileRead::default() });
+        for (Small { request, bytes, claim }, digests) in small.into_iter().zip(sums) {
+            let contradicted = claim.and_then(|claim| {
+                let found = self
+                    .found(&claim, &digests)
+                    .or_else(|| Digest::find(&claim.algorithm).and_then(|digest| digest.hash(&bytes)).ok())?;
+                (found != claim.digest).then_some((claim, found))
+            });
+            is_wanted =
+                is_wanted && self.tell(request, FileRead { digests, contradicted, ..FileRead::default() });
         }
         Ok(is_wanted)
+    }
+
+    /// The digest that is recorded, if it is one of those that are computed anyway.
+    fn found(&self, claim: &RecordedDigest, digests: &[Output]) -> Option<Output> {
+        let at = self.digests.iter().position(|digest| digest.name() == claim.algorithm)?;
+        digests.get(at).copied()
     }
 
     /// Hashes a large object part by part; the next ones are under way meanwhile.
@@ -211,6 +234,12 @@ impl<'a> Queue<'a> {
         let mut streams =
             self.digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
         let (size, etag) = (first.size, first.etag.clone());
+        // What the store recorded is computed beside, unless it is asked for.
+        let claim = first.claim.clone();
+        let is_asked =
+            |claim: &&RecordedDigest| !self.digests.iter().any(|one| one.name() == claim.algorithm);
+        let own = claim.as_ref().filter(is_asked).and_then(|claim| Digest::find(&claim.algorithm).ok());
+        streams.extend(own.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?);
         streams.iter_mut().try_for_each(|stream| stream.expect(size)).map_err(wrong)?;
         let mut starts = (PIECE..size).step_by(PIECE as usize);
         let mut under_way = VecDeque::new();
@@ -232,12 +261,17 @@ impl<'a> Queue<'a> {
             };
         }
         let mut digests = Vec::with_capacity(streams.len());
-        for (stream, digest) in streams.iter_mut().zip(self.digests) {
+        for (stream, digest) in streams.iter_mut().zip(self.digests.iter().chain(&own)) {
             let mut sum = Output::zeroed(digest.len());
             stream.finish(sum.as_mut_bytes()).map_err(wrong)?;
             digests.push(sum);
         }
-        Ok(self.tell(request, FileRead { digests, ..FileRead::default() }))
+        let beside = own.and_then(|_| digests.pop());
+        let contradicted = claim.and_then(|claim| {
+            let found = beside.or_else(|| self.found(&claim, &digests))?;
+            (found != claim.digest).then_some((claim, found))
+        });
+        Ok(self.tell(request, FileRead { digests, contradicted, ..FileRead::default() }))
     }
 
     fn tell(&self, request: FileRequest, read: FileRead) -> bool {

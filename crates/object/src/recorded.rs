@@ -3,7 +3,6 @@
 use verisum_digest::{Digest, Output, part_length};
 use verisum_files::place::{FileState, RecordedDigest};
 
-use crate::attributes::Attributes;
 use crate::client::Client;
 use crate::error::RequestError;
 use crate::store::Store;
@@ -40,21 +39,7 @@ impl Client {
         if !head.has_parts() || !wanted.may_be_of_parts() {
             return Ok(None);
         }
-        let (parts, of) = match self.attributes(key).await {
-            Ok((attributes, of)) if attributes.is_of(&head) => (attributes, of),
-            // Whoever reads it hears of a change.
-            Ok(_) | Err(RequestError::Refused { .. } | RequestError::Answer(_)) => {
-                (Attributes::default(), seen)
-            }
-            Err(error) => return Err(error),
-        };
-        if of.modified.zip(seen.modified).is_some_and(|(one, other)| !one.is_same(&other)) {
-            return Ok(None);
-        }
-        head.take_parts(parts);
-        if head.has_no_lengths() {
-            head.first_part = self.first_part(key, head.etag.as_deref()).await?;
-        }
+        self.add_parts(key, &mut head).await?;
         Ok(wanted.of(&head.digests(), seen))
     }
 }

@@ -1,7 +1,8 @@
 //! A list of digests that is checked on hosts: each line belongs to the host before its name, or to all.
 //!
-//! It is read once for each of its digests and places, in memory that does not grow with it.
+//! It is read once for each of its digests and places, or of the sets of digests that lines have, in memory that does not grow with it.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
@@ -14,7 +15,7 @@ use verisum_files::Kind;
 use verisum_files::place::{
     Evidence, FileAnswer, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Sink,
 };
-use verisum_files::store::manifest::{Bad, Line, Options, ReadError, Reader, Skipped};
+use verisum_files::store::manifest::{Bad, Claim, Line, Listed, Options, ReadError, Reader, Skipped};
 
 use crate::address::{Address, Host};
 
@@ -29,6 +30,8 @@ pub struct HostList {
     stands: bool,
     /// The ids of its digests.
     pub algorithms: Vec<String>,
+    /// The digests that lines have together.
+    pub sets: Vec<Vec<String>>,
     /// Files that are listed without a digest that is known here.
     pub without: u64,
     /// Lines that are not understood.
@@ -50,7 +53,20 @@ pub struct CheckedFile {
     pub listed: Option<Output>,
     /// The digest that it has, or why there is none.
     pub found: Result<Output, Reason>,
-    /// What that digest is known by.
+}
+
+/// A line of a list, of which all digests were looked at in one read.
+#[derive(Debug)]
+pub struct CheckedLine {
+    /// The name, as the list has it.
+    pub name: Vec<u8>,
+    /// What was seen of the file besides its content.
+    pub seen: FileState,
+    /// The digests that the list has.
+    pub listed: Vec<Output>,
+    /// Those that it has, or why there are none.
+    pub found: Result<Vec<Output>, Reason>,
+    /// What these are known by.
     pub evidence: Evidence,
 }
 
@@ -93,6 +109,7 @@ impl HostList {
             asked,
             stands: false,
             algorithms: Vec::new(),
+            sets: Vec::new(),
             without: 0,
             bad: 0,
             of_others: 0,
@@ -108,6 +125,12 @@ impl HostList {
                     match list.is_asked(&listed.name) {
                         true => list.stands = true,
                         false => list.of_others += u64::from(is_of_a_host(&listed.name)),
+                    }
+                    let claims = Claims::of(&listed);
+                    let is_set =
+                        |set: &Vec<String>| claims.iter().map(|claim| &claim.algorithm[..]).eq(set.iter());
+                    if !list.sets.iter().any(is_set) {
+                        list.sets.push(claims.iter().map(|claim| claim.algorithm.to_string()).collect());
                     }
                     for claim in &listed.claims {
                         if !list.algorithms.iter().any(|known| *known == claim.algorithm) {
@@ -139,41 +162,62 @@ impl HostList {
         each: &(dyn Fn(CheckedFile) -> bool + Sync),
     ) -> Result<(), HostListError> {
         let mut hash = |files: Files, sink: Sink| place.hash(std::slice::from_ref(digest), files, sink);
-        self.check_by(&mut hash, address, digest, notes, each)
+        let claims = Claims::One(digest.name().to_string());
+        self.check_lines(&mut hash, address, &claims, notes, &|line| {
+            let found =
+                line.found.and_then(|found| found.first().copied().ok_or(Reason::Failed(String::new())));
+            each(CheckedFile {
+                name: line.name,
+                seen: line.seen,
+                listed: line.listed.first().copied(),
+                found,
+            })
+        })
     }
 
-    /// The same, where `hash` computes the digests or knows them otherwise.
+    /// Checks the lines at an address that make such claims. `hash` computes the digests of these.
     ///
     /// # Errors
     /// The list or the host fails; what was found before stands.
-    pub fn check_by(
+    pub fn check_lines(
         &self,
         hash: &mut dyn FnMut(Files, Sink) -> Result<(), PlaceError>,
         address: &Address,
-        digest: &Digest,
+        claims: &Claims,
         notes: Sink,
-        each: &(dyn Fn(CheckedFile) -> bool + Sync),
+        each: &(dyn Fn(CheckedLine) -> bool + Sync),
     ) -> Result<(), HostListError> {
-        let mut claimed =
-            Claimed { reader: self.reader()?, algorithm: digest.name(), address, list: self, failed: None };
+        let asked = Mutex::new(HashMap::new());
+        let mut claimed = Claimed {
+            reader: self.reader()?,
+            claims,
+            address,
+            list: self,
+            next: 0,
+            asked: &asked,
+            failed: None,
+        };
         let sink = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
+                let others = asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.tag);
+                let listed = request.expected.into_iter().chain(others.unwrap_or_default()).collect();
                 let evidence = result.as_ref().map_or(Evidence::Read, |read| read.evidence);
                 let found = match result {
-                    Ok(read) => read.digest().ok_or(Reason::Failed(String::new())),
+                    Ok(read) if read.digests.is_empty() => Err(Reason::Failed(String::new())),
+                    Ok(read) => Ok(read.digests),
                     Err(error) => Err(error.reason()),
                 };
-                let name = Written::name(request.tag, address, &request.path);
-                each(CheckedFile { name, seen: request.seen, listed: request.expected, found, evidence })
+                let name = Written::name(request.tag % Written::KINDS, address, &request.path);
+                each(CheckedLine { name, seen: request.seen, listed, found, evidence })
             }
             // Every file has an answer, whatever its program said beside.
             PlaceEvent::Unlisted(line) => notes(PlaceEvent::Note(line)),
             event => notes(event),
         };
-        let asked = hash(Files::Named(&mut claimed), &sink);
+        let ended = hash(Files::Named(&mut claimed), &sink);
         match claimed.failed {
             Some(error) => Err(HostListError::List(error)),
-            None => asked.map_err(HostListError::Place),
+            None => ended.map_err(HostListError::Place),
         }
     }
 
@@ -217,12 +261,61 @@ pub fn kept(source: &mut dyn Read) -> io::Result<File> {
     Ok(kept)
 }
 
+/// Which lines of a list are checked in a pass.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Claims {
+    /// Those with this digest, whatever else they have.
+    One(String),
+    /// Those with exactly these digests, in this order.
+    All(Vec<String>),
+}
+
+impl Claims {
+    /// The names of the digests, in order.
+    pub fn names(&self) -> &[String] {
+        match self {
+            Claims::One(name) => std::slice::from_ref(name),
+            Claims::All(names) => names,
+        }
+    }
+
+    /// Those of a line, each once.
+    fn of(listed: &Listed) -> Vec<&Claim> {
+        let mut claims: Vec<&Claim> = Vec::with_capacity(listed.claims.len());
+        for claim in &listed.claims {
+            if !claims.iter().any(|known| known.algorithm == claim.algorithm) {
+                claims.push(claim);
+            }
+        }
+        claims
+    }
+
+    /// The digests of a line that belongs to the pass.
+    fn digests(&self, listed: &Listed) -> Option<Vec<Output>> {
+        let claims = Claims::of(listed);
+        match self {
+            Claims::One(name) => {
+                let claim = claims.into_iter().find(|claim| claim.algorithm == name[..])?;
+                Some(vec![claim.digest])
+            }
+            Claims::All(names) => {
+                let is_of_it = claims.iter().map(|claim| &claim.algorithm[..]).eq(names.iter());
+                is_of_it.then(|| claims.iter().map(|claim| claim.digest).collect())
+            }
+        }
+    }
+}
+
 /// What a list has for an address.
 struct Claimed<'a> {
     reader: Reader<File>,
-    algorithm: &'a str,
+    claims: &'a Claims,
     address: &'a Address,
     list: &'a HostList,
+    /// The number of the next line.
+    next: u64,
+    /// The digests but the first of lines with several that are under way, by their tags.
+    asked: &'a Mutex<HashMap<u64, Vec<Output>>>,
     /// Why the rest of it cannot be read: it could be read before.
     failed: Option<ReadError>,
 }
@@ -241,16 +334,16 @@ impl Iterator for Claimed<'_> {
                     return None;
                 }
             };
-            if let Some(claim) = listed.claims.into_iter().find(|claim| claim.algorithm == self.algorithm) {
-                let Some(name) = self.list.own(&listed.name, &self.address.host) else { continue };
-                let (path, tag) = (self.address.join(name), Written::of(name) as u64);
-                return Some(FileRequest {
-                    path,
-                    expected: Some(claim.digest),
-                    tag,
-                    ..FileRequest::default()
-                });
+            let Some(digests) = self.claims.digests(&listed) else { continue };
+            let Some((first, others)) = digests.split_first() else { continue };
+            let Some(name) = self.list.own(&listed.name, &self.address.host) else { continue };
+            let path = self.address.join(name);
+            let tag = self.next * Written::KINDS + Written::of(name) as u64;
+            self.next += 1;
+            if !others.is_empty() {
+                self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(tag, others.to_vec());
             }
+            return Some(FileRequest { path, expected: Some(*first), tag, ..FileRequest::default() });
         }
         None
     }
@@ -265,6 +358,9 @@ enum Written {
 }
 
 impl Written {
+    /// How many ways there are.
+    const KINDS: u64 = 3;
+
     fn of(name: &[u8]) -> Written {
         match name {
             [b'/', ..] => Written::FromRoot,

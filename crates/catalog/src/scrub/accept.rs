@@ -121,7 +121,9 @@ fn read_remote(
     let mut found: HashMap<Vec<u8>, Result<Option<Seen>, String>> = HashMap::new();
     let ended = tree.ask(digest, Ask::Settled(requests.clone()), &mut |response| {
         match response {
-            Response::File(Request { name, condition }, Some(digest)) => {
+            // What the user takes over may be other than what was uploaded.
+            Response::File(Request { name, condition }, Some(digest))
+            | Response::Contradicted(Request { name, condition }, digest, _) => {
                 let Condition { size, mtime, identity, .. } = condition;
                 let inode = identity.map_or(0, |identity| identity.number);
                 found.insert(name, Ok(Some(Seen { size, mtime, ctime: 0, inode, digest })));

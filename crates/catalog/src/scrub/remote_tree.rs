@@ -71,6 +71,7 @@ impl Passage for PlaceTree<'_> {
             choice: Some(choice),
             is_stopped: false,
             is_in_store: self.place.tells_records(),
+            listed_at: None,
             failed: None,
         };
         // With one digest for all files, and all of them due, they are listed and read in one go.
@@ -79,6 +80,8 @@ impl Passage for PlaceTree<'_> {
         let has_one_digest = others.all(|set| *set == digests.new);
         let reads_all = plan.is_in_one_pass && plan.before >= options.started() && options.limits.is_none();
         let hashed = has_one_digest && reads_all && !scrub.listing.leaves_out_any();
+        let capabilities = self.place.capabilities(std::slice::from_ref(&options.digest), self.notes);
+        scrub.listed_at = capabilities.ok().and_then(|able| able.listed_at).map(stamp);
         match scrub.receive(&mut |sink| self.ask(&options.digest, Ask::Tree { hashed }, sink)) {
             Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
             Err(ReceiveError::Failed(error)) => return Err(error),
@@ -124,6 +127,8 @@ struct RemoteScrub<'a, 'w> {
     is_stopped: bool,
     /// Whether the place is an object store, whose versions stand for inodes.
     is_in_store: bool,
+    /// When the place made its listing, if not in this run.
+    listed_at: Option<i64>,
     failed: Option<Error>,
 }
 
@@ -163,6 +168,14 @@ impl<'w> RemoteScrub<'_, 'w> {
         for response in std::mem::take(&mut self.responses) {
             match response {
                 Response::File(request, digest) => self.file(request, digest, &mut messages)?,
+                Response::Contradicted(request, digest, why) => {
+                    let known = self.listing.known(self.writer.catalog, &request.name)?;
+                    match known {
+                        // What is recorded here says more.
+                        Some((_, Some(_))) => self.file(request, Some(digest), &mut messages)?,
+                        _ => self.unread(&request.name, Look::unreadable(why, false), &mut messages)?,
+                    }
+                }
                 Response::Changed(name) if self.listing.leaves_out(&name) => {}
                 Response::Changed(name) => {
                     let token = self.token(&name, &mut messages)?;
@@ -361,6 +374,10 @@ impl<'w> RemoteScrub<'_, 'w> {
             let mut found: HashMap<Vec<u8>, Response> = HashMap::new();
             let requests = Ask::Settled(files.iter().map(|(_, read)| read.request.clone()).collect());
             let ended = tree.ask(&self.work.judge.digests.sets[set], requests, &mut |response| {
+                let response = match response {
+                    Response::Contradicted(request, digest, _) => Response::File(request, Some(digest)),
+                    other => other,
+                };
                 if let Response::File(Request { name, .. }, _)
                 | Response::Changed(name)
                 | Response::Unread { name, .. } = &response
@@ -444,6 +461,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         self.listing.missing(
             self.writer.catalog,
             self.work.scope.directory,
+            self.listed_at,
             &mut |(directory, name), state| {
                 messages.push(Message::Gone { directory, name, state: Some(state), at });
             },

@@ -27,13 +27,16 @@ impl Store {
     pub fn start() -> Option<Store> {
         let server = require_tool("versitygw")?;
         let folder = tempfile::Builder::new().prefix("verisum-s3-").tempdir().unwrap();
-        fs::create_dir(folder.path().join("root")).unwrap();
+        for name in ["root", "versions"] {
+            fs::create_dir(folder.path().join(name)).unwrap();
+        }
         let port = Port::take();
         let log = fs::File::create(folder.path().join("log")).unwrap();
         let child = Command::new(server)
             .args(["--access", KEY, "--secret", SECRET, "--quiet", "--port"])
             .arg(format!("127.0.0.1:{}", port.number()))
-            .arg("posix")
+            .args(["posix", "--versioning-dir"])
+            .arg(folder.path().join("versions"))
             .arg(folder.path().join("root"))
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())

@@ -130,6 +130,8 @@ pub struct FileRead {
     pub recorded: Option<Recorded>,
     /// What its digests are known by.
     pub evidence: Evidence,
+    /// What the keeper of its place recorded of it and what was read is not, and the digest of what was read.
+    pub contradicted: Option<(RecordedDigest, Output)>,
 }
 
 /// What the content of a file is known by.

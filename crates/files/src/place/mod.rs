@@ -40,7 +40,7 @@ use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::Digest;
 
-use crate::{Error, ReplaceError};
+use crate::{Error, ReplaceError, Timestamp};
 
 pub use answer::{
     Durability, Evidence, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState,
@@ -330,12 +330,21 @@ pub struct Capabilities {
     pub reads_ranges: bool,
     /// Whether it takes files.
     pub writes: bool,
+    /// When its listings were made, if not when they are asked for.
+    pub listed_at: Option<Timestamp>,
 }
 
 impl Capabilities {
     /// Those of a place that computes digests in this way, and can do nothing else.
     pub fn new(way: &'static str) -> Capabilities {
-        Capabilities { way, tells_states: false, in_order: false, reads_ranges: false, writes: false }
+        Capabilities {
+            way,
+            tells_states: false,
+            in_order: false,
+            reads_ranges: false,
+            writes: false,
+            listed_at: None,
+        }
     }
 }
 

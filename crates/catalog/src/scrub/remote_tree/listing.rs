@@ -164,11 +164,13 @@ impl<'a> Listing<'a> {
         Ok(directory)
     }
 
-    /// Calls `each` with the recorded files that were not met, as far as they would have been.
+    /// Calls `each` with the recorded files that were not met, as far as they would have been: what was written after
+    /// `until` is in no listing of that time.
     pub(super) fn missing(
         &mut self,
         catalog: &Catalog,
         directory: i64,
+        until: Option<i64>,
         each: &mut dyn FnMut((i64, OsString), State),
     ) -> Result<(), Error> {
         if self.is_blind {
@@ -189,7 +191,8 @@ impl<'a> Listing<'a> {
             };
             catalog.known_in(id, |name, known| {
                 let is_met = self.met.binary_search(&self.state.hash_one((id, name))).is_ok();
-                if !is_met && !is_out(&below(name), false) {
+                let is_newer = until.is_some_and(|until| known.mtime > until);
+                if !is_met && !is_newer && !is_out(&below(name), false) {
                     each((id, OsString::from_vec(name.to_vec())), known.state);
                 }
                 true

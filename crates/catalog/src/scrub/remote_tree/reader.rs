@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
     FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason,
-    below,
+    RecordedDigest, below,
 };
 use verisum_files::{Timestamp, message_says_storage_failed};
 
@@ -41,6 +41,8 @@ pub(in crate::scrub) struct Request {
 pub(in crate::scrub) enum Response {
     /// A regular file. The digest is missing where it was only listed.
     File(Request, Option<Output>),
+    /// A file that is not what its place recorded when it was written there, its digest, and how that is known.
+    Contradicted(Request, Output, String),
     /// A file that changed while it was read.
     Changed(Vec<u8>),
     /// A file or a directory that cannot be read, and why; nothing if it is gone.
@@ -140,7 +142,20 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
             (Some(size), Some(modified)) => {
                 let (mtime, is_exact) = (stamp(modified.time), modified.is_exact);
                 let condition = Condition { size, mtime, is_exact, identity: request.seen.identity };
-                return Some(Response::File(Request { name, condition }, read.digest()));
+                let request = Request { name, condition };
+                return Some(match (read.digest(), read.contradicted) {
+                    (Some(digest), Some((recorded, found))) => {
+                        let RecordedDigest { algorithm, digest: told, .. } = recorded;
+                        let why = format!("{algorithm} is {found}, recorded by the store {told}");
+                        Response::Contradicted(request, digest, why)
+                    }
+                    (digest, _) => Response::File(request, digest),
+                });
+            }
+            // A list without times, as an inventory may be: reading tells them.
+            (Some(size), None) if read.digests.is_empty() => {
+                let condition = Condition { size, identity: request.seen.identity, ..Condition::default() };
+                return Some(Response::File(Request { name, condition }, None));
             }
             _ => (Reason::Failed("the host told no size and time of it".to_string()), false),
         },

@@ -12,7 +12,7 @@ use serde::Serialize;
 use verisum::digest::{Digest, Output as Sum};
 use verisum::files::place::{Files, Place, Reason, Sink};
 use verisum::files::store::manifest::{Options as Reading, ReadError};
-use verisum::remote::{Address, CheckedFile, HostList, HostListError, Hosts, kept};
+use verisum::remote::{Address, CheckedLine, Claims, Host, HostList, HostListError, Hosts, kept};
 
 use super::CheckArgs;
 use crate::ui::exit::Exit;
@@ -131,8 +131,12 @@ impl Task<'_> {
         let counts = Mutex::new(vec![Counts::default(); on.places.len()]);
         let complete = match hosts::place(&self.hosts, &on.host) {
             Ok(mut place) => {
-                let ended =
-                    self.list.algorithms.iter().map(|name| self.algorithm(&mut *place, on, name, &counts));
+                // The programs of a host compute one digest in a read.
+                let passes: Vec<Claims> = match on.host {
+                    Host::Bucket(_) => self.list.sets.iter().cloned().map(Claims::All).collect(),
+                    _ => self.list.algorithms.iter().cloned().map(Claims::One).collect(),
+                };
+                let ended = passes.iter().map(|claims| self.pass(&mut *place, on, claims, &counts));
                 ended.fold(true, |complete, ended| complete & ended)
             }
             Err(failure) => {
@@ -146,26 +150,26 @@ impl Task<'_> {
         }
     }
 
-    /// Checks what is listed with a digest. False where not all of it was asked for.
-    fn algorithm(&self, place: &mut dyn Place, on: &OnHost, name: &str, counts: &Mutex<Vec<Counts>>) -> bool {
-        let digest = match hosts::digest(name) {
-            Ok(digest) => digest,
+    /// Checks the lines with such claims. False where not all of them were asked for.
+    fn pass(&self, place: &mut dyn Place, on: &OnHost, claims: &Claims, counts: &Mutex<Vec<Counts>>) -> bool {
+        let digests = claims.names().iter().map(|name| hosts::digest(name)).collect::<Result<Vec<_>, _>>();
+        let digests = match digests {
+            Ok(digests) => digests,
             Err(failure) => {
                 self.report.fail(&on.host, &failure);
                 return false;
             }
         };
-        let Some(way) = hosts::way(place, &on.host, &digest, &self.report) else { return false };
+        let Some(way) = hosts::way(place, &on.host, &digests, &self.report) else { return false };
         let notes = |event| self.report.event(&on.host, event);
         for (number, address) in on.places.iter().enumerate() {
-            let judge = |file: CheckedFile| {
+            let judge = |line: CheckedLine| {
                 let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
-                self.judge(address, way, &digest, &file, &mut counts[number])
+                self.judge((address, way), &digests, &line, &mut counts[number])
             };
-            let mut hash = |files: Files, sink: Sink| {
-                self.arguments.recorded.hash(&mut *place, std::slice::from_ref(&digest), files, sink)
-            };
-            match self.list.check_by(&mut hash, address, &digest, &notes, &judge) {
+            let mut hash =
+                |files: Files, sink: Sink| self.arguments.recorded.hash(&mut *place, &digests, files, sink);
+            match self.list.check_lines(&mut hash, address, claims, &notes, &judge) {
                 Ok(()) => {}
                 Err(HostListError::List(error)) => {
                     self.report.fail(&on.host, &unreadable(&self.path, &error));
@@ -182,15 +186,14 @@ impl Task<'_> {
 
     fn judge(
         &self,
-        place: &Address,
-        way: &str,
-        digest: &Digest,
-        file: &CheckedFile,
+        (place, way): (&Address, &str),
+        digests: &[Digest],
+        file: &CheckedLine,
         counts: &mut Counts,
     ) -> bool {
         let (name, reason) = (&file.name[..], file.found.as_ref().err());
         let (outcome, shown, exit) = match reason {
-            None if file.found.as_ref().ok() == file.listed.as_ref() => {
+            None if file.found.as_ref().is_ok_and(|found| *found == file.listed) => {
                 counts.verified += 1;
                 ("ok", "OK", Exit::Clean)
             }
@@ -214,8 +217,9 @@ impl Task<'_> {
             Err(_) => None,
         };
         if self.arguments.json {
-            let state = |sum: Option<Sum>| {
-                let digests = sum.into_iter().map(|sum| (digest.name(), sum.to_string())).collect();
+            let state = |sums: &[Sum]| {
+                let named = digests.iter().zip(sums);
+                let digests = named.map(|(digest, sum)| (digest.name(), sum.to_string())).collect();
                 ListState { size: None, digests }
             };
             let record = Record::new(place, way, name, &file.seen);
@@ -226,8 +230,8 @@ impl Task<'_> {
                     error: reason.map(Reason::message),
                     ..record
                 },
-                listed: state(file.listed),
-                found: file.found.as_ref().ok().map(|found| state(Some(*found))),
+                listed: state(&file.listed),
+                found: file.found.as_ref().ok().map(|found| state(found)),
             };
             return self.report.json("file", &record);
         }

@@ -14,7 +14,7 @@ use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, OwnWay, absolute, own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs};
+use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::mending::{Telling, sources};
 use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
@@ -85,6 +85,12 @@ pub(crate) struct RepairArgs {
 
 /// Repairs files.
 pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
+    if hosts::is_remote(&arguments.path.clone().into_os_string()) {
+        let place = arguments.path.display();
+        let why =
+            "is no file of this machine, and others are not repaired: `verisum copy` puts a good copy there";
+        return Err(Failure::Usage(format!("PATH: {place} {why}")));
+    }
     let way = own_way(&arguments.path)?;
     let ending = Ending::new()?;
     let mut options = Options::default();

@@ -157,7 +157,8 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let directories = directories(&here, all_recorded, &catalog)?;
     if (!arguments.from.is_empty() || arguments.parity.is_some()) && directories.len() != 1 {
         return Err(Failure::Usage(
-            "--from PLACE and --parity PLACE are of one directory: name that one alone".to_string(),
+            "--from PLACE and --parity PLACE are of one directory of this machine: name that one alone"
+                .to_string(),
         ));
     }
     let places = trees::with_recorded(&there, &catalog.roots()?, all_recorded);

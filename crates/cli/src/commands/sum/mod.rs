@@ -12,6 +12,7 @@ use verisum::digest::Digest;
 use verisum::files::Plan;
 use verisum::files::place::{FileRequest, Files, LocalPlace, Place};
 use verisum::files::store::manifest::{Format, Writer};
+use verisum::remote::Host;
 
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -143,8 +144,8 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
         lines.writer.header(&mut header);
         lines.report.result(&header);
     }
-    if let [digest] = &found[..] {
-        arguments.there(&there, digest, &lines)?;
+    if !there.is_empty() {
+        arguments.there(&there, &found, &lines)?;
     }
     lines.report.end()
 }
@@ -161,8 +162,11 @@ impl SumArgs {
 
     /// Fails for options that files on other machines do not have.
     fn refuse_for_hosts(&self, there: &[OnHost]) -> Result<(), Failure> {
-        if self.algorithm.len() != 1 {
-            return Err(Failure::Usage("--algorithm: takes one digest for files on hosts".to_string()));
+        let is_bucket = |on: &OnHost| matches!(on.host, Host::Bucket(_));
+        if self.algorithm.len() != 1 && !there.iter().all(is_bucket) {
+            let why =
+                "--algorithm: takes one digest for files on hosts, whose programs compute one in a read";
+            return Err(Failure::Usage(why.to_string()));
         }
         if self.files0_from.is_some() && there.iter().map(|on| on.places.len()).sum::<usize>() != 1 {
             return Err(Failure::Usage("--files0-from: takes one directory of a host".to_string()));
@@ -246,14 +250,13 @@ fn hash(
 
 impl SumArgs {
     /// Prints the digests of the files on hosts.
-    fn there(&self, hosts: &[OnHost], digest: &Digest, lines: &Lines) -> Result<(), Failure> {
+    fn there(&self, hosts: &[OnHost], digests: &[Digest], lines: &Lines) -> Result<(), Failure> {
         let reached = self.hosts.hosts(hosts.len())?;
         let prefixed = self.many.names_hosts(hosts);
-        let json = (self.format() == Format::Json).then_some(digest);
+        let json = (self.format() == Format::Json).then_some(digests);
         let counts = Evidences::default();
         hosts::each(hosts, self.many.at_once(), &|on: &OnHost| {
-            let digests = std::slice::from_ref(digest);
-            let Some((mut place, way)) = hosts::open(&reached, &on.host, digest, &lines.report) else {
+            let Some((mut place, way)) = hosts::open(&reached, &on.host, digests, &lines.report) else {
                 return;
             };
             for address in &on.places {

@@ -34,8 +34,8 @@ pub(super) struct Source<'a> {
     pub(super) address: &'a Address,
     /// What computes the digests there.
     pub(super) way: &'static str,
-    /// The digest, where lines are JSON.
-    pub(super) json: Option<&'a Digest>,
+    /// The digests, where lines are JSON.
+    pub(super) json: Option<&'a [Digest]>,
     /// Whether names begin below the directory.
     pub(super) relative: bool,
     /// Whether the host stands before names.
@@ -99,10 +99,12 @@ impl Lines<'_> {
         let name = if *relative { address.below(&request.path) } else { address.shown(&request.path) };
         let evidence = source.recorded.known(read.evidence, source.counts);
         let goes_on = match source.json {
-            Some(digest) => {
+            Some(digests) => {
                 let record = Record::new(address, source.way, name, &request.seen);
-                let sum = read.digest().map(|sum| sum.to_string()).unwrap_or_default();
-                let digests = Some(BTreeMap::from([(digest.name(), sum)]));
+                let named = digests.iter().zip(&read.digests);
+                let digests: BTreeMap<&str, String> =
+                    named.map(|(digest, sum)| (digest.name(), sum.to_string())).collect();
+                let digests = Some(digests);
                 self.report.json("file", &Record { digests, evidence, ..record })
             }
             None => {
@@ -121,6 +123,13 @@ impl Lines<'_> {
         };
         if read.changed {
             return self.wrong(address, name, CHANGED);
+        }
+        if let Some((recorded, found)) = &read.contradicted {
+            let (algorithm, told) = (&recorded.algorithm, recorded.digest);
+            self.report.worse(Exit::Mismatch);
+            let name = names::quoted(OsStr::from_bytes(name));
+            let why = format!("{algorithm} is {found}, recorded by the store {told}");
+            return self.report.note(&address.host, &format!("{name}: {why}")) && goes_on;
         }
         goes_on
     }

@@ -53,14 +53,21 @@ fn a_second(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "must be a number of 0.001 to 1000000".to_string())
 }
 
-/// Where the manifest of an inventory is.
-fn location(typed: &OsString) -> Result<Location, Failure> {
+/// What lists of a store stand for asking it.
+#[derive(Clone, Debug)]
+pub(super) struct Lists {
+    pub(super) inventory: Option<Location>,
+    pub(super) report: Option<Location>,
+}
+
+/// Where a manifest is.
+pub(super) fn location(option: &'static str, typed: &OsString) -> Result<Location, Failure> {
     match Address::typed(typed) {
         Ok(None) => Ok(Location::File(PathBuf::from(typed))),
         Ok(Some(Address { host: Host::Bucket(bucket), path, .. })) => {
             Ok(Location::Object(bucket, String::from_utf8_lossy(&path).into_owned()))
         }
-        _ => Err(Failure::value("--inventory", typed.to_string_lossy(), "must be a file or s3://BUCKET/KEY")),
+        _ => Err(Failure::value(option, typed.to_string_lossy(), "must be a file or s3://BUCKET/KEY")),
     }
 }
 
@@ -69,23 +76,21 @@ impl BucketArgs {
     ///
     /// # Errors
     /// There is no list of prices as it is named.
-    pub(super) fn opened_by(
-        &self,
-        hosts: Hosts,
-        timeout: u32,
-        inventory: Option<&OsString>,
-    ) -> Result<Hosts, Failure> {
+    pub(super) fn opened_by(&self, hosts: Hosts, timeout: u32, lists: Lists) -> Result<Hosts, Failure> {
         self.read_prices()?;
-        let location = inventory.map(location).transpose()?;
         let arguments = self.clone();
         Ok(hosts.with_buckets(Box::new(move |bucket| {
             let place = arguments.open(bucket, timeout)?;
-            let place = match location.clone() {
+            let options = arguments.options(bucket, timeout)?;
+            let place = match lists.inventory.clone() {
                 Some(location) => {
-                    let options = arguments.options(bucket, timeout)?;
                     let folder = std::env::temp_dir();
                     place.with_inventory(location, (bucket, &options), &folder)?
                 }
+                None => place,
+            };
+            let place = match lists.report.clone() {
+                Some(location) => place.with_checksums(location, (bucket, &options))?,
                 None => place,
             };
             Ok(Box::new(place) as Box<dyn Place>)

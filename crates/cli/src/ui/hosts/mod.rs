@@ -19,6 +19,7 @@ use verisum::digest::Digest;
 use verisum::files::place::Place;
 
 pub(crate) use self::buckets::BucketArgs;
+use self::buckets::{Lists, location};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
 pub(crate) use self::record::Record;
@@ -71,6 +72,11 @@ pub(crate) struct HostArgs {
     /// List the bucket by this manifest of its S3 Inventory, in a file or at s3://BUCKET/KEY
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     inventory: Option<OsString>,
+
+    /// Take checksums from this manifest of a completion report of a Compute checksum job, in a file or at
+    /// s3://BUCKET/KEY
+    #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
+    checksum_report: Option<OsString>,
 
     #[command(flatten)]
     buckets: BucketArgs,
@@ -278,7 +284,15 @@ impl HostArgs {
         let config = |host: &Host| places::of(host, "ssh-config").map(PathBuf::from);
         let hosts =
             Hosts::new(self.options(hosts)?, &std::env::temp_dir()).with_ssh_configs(Box::new(config));
-        self.buckets.opened_by(hosts, timeout(&self.timeout)?, self.inventory.as_ref())
+        let lists = Lists {
+            inventory: self.inventory.as_ref().map(|typed| location("--inventory", typed)).transpose()?,
+            report: self
+                .checksum_report
+                .as_ref()
+                .map(|typed| location("--checksum-report", typed))
+                .transpose()?,
+        };
+        self.buckets.opened_by(hosts, timeout(&self.timeout)?, lists)
     }
 
     /// What stores were asked for so far; none where none was.
@@ -347,11 +361,11 @@ pub(crate) fn place(hosts: &Hosts, host: &Host) -> Result<Box<dyn Place>, Failur
     hosts.place(host).map_err(|error| not_opened(host.name(), error))
 }
 
-/// A host that is ready to compute a digest, and what computes them there; what goes wrong is reported.
+/// A host that is ready to compute digests, and what computes them there; what goes wrong is reported.
 pub(crate) fn open(
     hosts: &Hosts,
     host: &Host,
-    digest: &Digest,
+    digests: &[Digest],
     report: &Report,
 ) -> Option<(Box<dyn Place>, &'static str)> {
     let mut place = match place(hosts, host) {
@@ -361,20 +375,22 @@ pub(crate) fn open(
             return None;
         }
     };
-    way(&mut *place, host, digest, report).map(|way| (place, way))
+    way(&mut *place, host, digests, report).map(|way| (place, way))
 }
 
-/// What computes a digest on a host; what goes wrong is reported.
+/// What computes digests on a host; what goes wrong is reported.
 pub(crate) fn way(
     place: &mut dyn Place,
     host: &Host,
-    digest: &Digest,
+    digests: &[Digest],
     report: &Report,
 ) -> Option<&'static str> {
-    match place.capabilities(std::slice::from_ref(digest), &|event| report.event(host, event)) {
+    match place.capabilities(digests, &|event| report.event(host, event)) {
         Ok(capabilities) => {
-            let (digest, way) = (digest.name(), capabilities.way);
-            verbosity::how(|| format!("{}: {digest} is computed by {way}", names::plain(&host.name())));
+            let way = capabilities.way;
+            for digest in digests.iter().map(Digest::name) {
+                verbosity::how(|| format!("{}: {digest} is computed by {way}", names::plain(&host.name())));
+            }
             Some(capabilities.way)
         }
         Err(error) => {

@@ -242,8 +242,8 @@ impl Writer {
                 continue;
             }
             self.begin(out, item.name);
-            // xxhsum marks this one, for XXH64 has the same length.
-            if name == "xxh3-64" {
+            // xxhsum marks this one, for XXH64 has the same length; no store does.
+            if name == "xxh3-64" && !self.base64 {
                 out.extend_from_slice(b"XXH3_");
             }
             self.value(out, name, digest, item.size);

@@ -1,0 +1,75 @@
+//! A bucket in a catalogue: what is listed, told and accepted of it, what its backup has, and what mends it.
+
+mod common;
+
+use std::fs;
+
+use common::bucket::Store;
+use common::change_and_restore_time;
+use serde_json::Value;
+
+#[test]
+fn what_is_bad_in_a_bucket_is_listed_mended_and_accepted() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir_all(&here).unwrap();
+    for name in ["a", "rot", "wanted"] {
+        fs::write(here.join(name), format!("content of {name}")).unwrap();
+    }
+    let (catalog, here) = (store.path("catalog"), here.to_str().unwrap().to_string());
+    let catalog = catalog.to_str().unwrap();
+    let run = |words: &[&str]| store.run(words);
+    let scrub = |more: &[&str]| run(&[&["scrub", "--catalog", catalog], more, &["s3://box"]].concat());
+    assert_eq!(run(&["copy", "--quiet", &here, "s3://box"]).code, Some(0));
+    assert_eq!(scrub(&[]).code, Some(0));
+    for name in ["rot", "wanted"] {
+        change_and_restore_time(&bucket.join(name), &format!("CONTENT of {name}"));
+    }
+    let bad = scrub(&[]);
+    let told = format!("{}{}", bad.out(), bad.stderr);
+    assert_eq!(bad.code, Some(1), "{told}");
+    // Nothing on this machine repairs a bucket, and nobody is sent to what does not.
+    assert!(!told.contains("verisum repair"), "{told}");
+    let repaired = scrub(&["--repair"]);
+    assert_eq!(repaired.code, Some(1), "{} {}", repaired.out(), repaired.stderr);
+    let named = scrub(&["--repair", "--from", &here]);
+    assert!(named.code == Some(2) && named.stderr.contains("of this machine"), "{}", named.stderr);
+    assert_eq!(fs::read_to_string(bucket.join("rot")).unwrap(), "CONTENT of rot");
+    let refused = run(&["repair", "--catalog", catalog, "--from", &here, "s3://box"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`verisum copy` puts a good copy there"), "{}", refused.stderr);
+
+    let list = run(&["catalog", "list", "--bad", "--catalog", catalog]);
+    assert!(
+        list.code == Some(1) && list.out().contains("s3://box/rot") && list.out().contains("s3://box/wanted"),
+        "{} {}",
+        list.out(),
+        list.stderr
+    );
+    assert!(!list.out().contains("s3://box/a ") && !list.out().contains("verisum repair"), "{}", list.out());
+    let status = run(&["catalog", "status", "--json", "--catalog", catalog]);
+    let tree: Value = serde_json::from_str(status.out().lines().next().unwrap()).unwrap();
+    assert_eq!((&tree["path"], &tree["repair"]), (&"s3://box".into(), &Value::Null), "{tree}");
+    assert!(tree.to_string().contains("\"rot\":2"), "{tree}");
+
+    let backup = store.path("backup");
+    let backup = backup.to_str().unwrap();
+    assert_eq!(run(&["catalog", "backup", "--catalog", catalog, backup]).code, Some(0));
+    assert_eq!(run(&["catalog", "check", "--catalog", backup]).code, Some(0));
+    assert_eq!(run(&["catalog", "list", "--bad", "--catalog", backup]).out(), list.out());
+
+    // The object of one name is taken as it is; the other gets a good copy again.
+    let accepted = run(&["accept", "--catalog", catalog, "s3://box/wanted"]);
+    assert_eq!(accepted.code, Some(0), "{} {}", accepted.out(), accepted.stderr);
+    assert_eq!(run(&["copy", "--quiet", &format!("{here}/rot"), "s3://box/rot"]).code, Some(0));
+    let clean = scrub(&[]);
+    assert_eq!(clean.code, Some(0), "{} {}", clean.out(), clean.stderr);
+    assert_eq!(fs::read_to_string(bucket.join("rot")).unwrap(), "content of rot");
+    assert_eq!(fs::read_to_string(bucket.join("wanted")).unwrap(), "CONTENT of wanted");
+    assert_eq!(run(&["catalog", "list", "--bad", "--catalog", catalog]).out(), "");
+    // An object that is gone for good.
+    fs::remove_file(bucket.join("a")).unwrap();
+    assert_eq!(scrub(&["--missing", "fail"]).code, Some(1));
+    assert_eq!(run(&["accept", "--catalog", catalog, "s3://box/a"]).code, Some(0));
+    assert_eq!(scrub(&["--missing", "fail"]).code, Some(0));
+}
