@@ -80,7 +80,7 @@ impl Tree<'_> {
             merge.write(row, last)
         })?;
         merge.finish()?;
-        repairs::export(self.catalog, self.root, self.algorithms, &place)
+        repairs::export(self.catalog, self.root, self.algorithms, &place, now)
     }
 
     fn row(&self, path: &[u8], record: &Record, now: i64) -> Result<Row> {

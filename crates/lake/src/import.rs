@@ -7,10 +7,10 @@ use std::path::Path;
 use verisum_catalog::store::{Arriving, Catalog, Imported, Unfit};
 use verisum_files::Timestamp;
 
-use crate::{Error, Lake, Newest, Result, Row};
+use crate::{Error, Lake, Newest, Result, Row, repairs};
 
 /// Records the present rows of all places of a lake. Files that have a record keep it, and so do those whose rows
-/// have no digest. All or nothing.
+/// have no digest. Repairs that are not remembered are remembered too. All or nothing.
 ///
 /// # Errors
 /// A part is none, or the catalogue cannot be written.
@@ -25,6 +25,10 @@ pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp) -> Result<Imported
             let of_file = |why: Unfit| format!("{}: {why}", file.path.display());
             import.file(&file)?.map_err(|why| Error::part(part, of_file(why)))?;
         }
+    }
+    for place in lake.repaired_places()? {
+        import.tree(place.name())?.map_err(|why| Error::part(place.path(), why.to_string()))?;
+        repairs::import(&mut import, &place)?;
     }
     Ok(import.finish()?)
 }

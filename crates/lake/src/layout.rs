@@ -40,6 +40,7 @@ pub struct Place {
     lake: Lake,
     name: PathBuf,
     path: PathBuf,
+    repairs: PathBuf,
 }
 
 impl Lake {
@@ -80,8 +81,13 @@ impl Lake {
 
     /// The place of this name, which need not be there.
     pub fn place(&self, name: &Path) -> Place {
-        let folder = format!("{PLACE}{}", encoded(name.as_os_str().as_bytes()));
-        Place { lake: self.clone(), name: name.to_path_buf(), path: self.path.join(folder) }
+        let encoded = encoded(name.as_os_str().as_bytes());
+        Place {
+            lake: self.clone(),
+            name: name.to_path_buf(),
+            path: self.path.join(format!("{PLACE}{encoded}")),
+            repairs: self.path.join(REPAIRS).join(encoded),
+        }
     }
 
     /// All places, in the order of their folders' names.
@@ -89,17 +95,14 @@ impl Lake {
     /// # Errors
     /// The folder cannot be read, or a name stands for no path.
     pub fn places(&self) -> Result<Vec<Place>> {
-        let mut places = Vec::new();
-        for name in names_in(&self.path)? {
-            let Some(encoded) = name.as_bytes().strip_prefix(PLACE.as_bytes()) else { continue };
-            let path = self.path.join(&name);
-            let Some(decoded) = decoded(encoded) else {
-                return Err(Error::part(&path, "its name is no place"));
-            };
-            let name = PathBuf::from(OsString::from_vec(decoded));
-            places.push(Place { lake: self.clone(), name, path });
-        }
-        Ok(places)
+        let of = |(path, name): (PathBuf, PathBuf)| Place { path, ..self.place(&name) };
+        Ok(named_in(&self.path, PLACE)?.into_iter().map(of).collect())
+    }
+
+    /// All places that have repairs. Some of them may have no parts.
+    pub(crate) fn repaired_places(&self) -> Result<Vec<Place>> {
+        let of = |(repairs, name): (PathBuf, PathBuf)| Place { repairs, ..self.place(&name) };
+        Ok(named_in(&self.path.join(REPAIRS), "")?.into_iter().map(of).collect())
     }
 }
 
@@ -119,12 +122,15 @@ impl Place {
         self.lake.mode & 0o644
     }
 
-    /// The file with the repairs of the tree. Its folder is made.
-    pub(crate) fn repairs(&self) -> Result<PathBuf> {
-        let folder = self.lake.path.join(REPAIRS);
-        let made = DirBuilder::new().mode(self.lake.mode).recursive(true).create(&folder);
-        made.map_err(|error| Error::io(&folder, "create", error))?;
-        Ok(folder.join(format!("{}.parquet", encoded(self.name.as_os_str().as_bytes()))))
+    /// All files with repairs of the tree, in the order of their names.
+    pub(crate) fn repairs(&self) -> Result<Vec<PathBuf>> {
+        let names = names_in(&self.repairs)?.into_iter().filter(is_part);
+        Ok(names.map(|name| self.repairs.join(name)).collect())
+    }
+
+    /// The name of a new file of repairs that are exported at a time, in milliseconds since 1970. Its folder is made.
+    pub(crate) fn new_repairs(&self, exported: i64) -> Result<PathBuf> {
+        self.new_file(self.repairs.clone(), exported)
     }
 
     /// All parts, in the order of days and names.
@@ -138,11 +144,7 @@ impl Place {
                 continue;
             }
             let folder = self.path.join(day);
-            let names = names_in(&folder)?.into_iter();
-            let names = names.filter(|name| {
-                let name = name.as_bytes();
-                name.ends_with(PARQUET) && !name.starts_with(b".") && !name.starts_with(b"_")
-            });
+            let names = names_in(&folder)?.into_iter().filter(is_part);
             parts.extend(names.map(|name| folder.join(name)));
         }
         Ok(parts)
@@ -150,12 +152,35 @@ impl Place {
 
     /// The name of a new part of rows that are exported at a time, in milliseconds since 1970. Its folder is made.
     pub(crate) fn new_part(&self, exported: i64) -> Result<PathBuf> {
-        let folder = self.path.join(format!("{DAY}{}", day(exported)));
+        self.new_file(self.path.join(format!("{DAY}{}", day(exported))), exported)
+    }
+
+    fn new_file(&self, folder: PathBuf, exported: i64) -> Result<PathBuf> {
         let made = DirBuilder::new().mode(self.lake.mode).recursive(true).create(&folder);
         made.map_err(|error| Error::io(&folder, "create", error))?;
         let random = RandomState::new().hash_one(std::process::id());
         Ok(folder.join(format!("{exported}-{random:016x}.parquet")))
     }
+}
+
+/// The folders in a folder whose names are places after a prefix, and those places, in the order of their names.
+fn named_in(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, PathBuf)>> {
+    let mut named = Vec::new();
+    for name in names_in(folder)? {
+        let Some(encoded) = name.as_bytes().strip_prefix(prefix.as_bytes()) else { continue };
+        let path = folder.join(&name);
+        let Some(decoded) = decoded(encoded) else {
+            return Err(Error::part(&path, "its name is no place"));
+        };
+        named.push((path, PathBuf::from(OsString::from_vec(decoded))));
+    }
+    Ok(named)
+}
+
+/// Whether a name is that of a part.
+fn is_part(name: &OsString) -> bool {
+    let name = name.as_bytes();
+    name.ends_with(PARQUET) && !name.starts_with(b".") && !name.starts_with(b"_")
 }
 
 /// What is in a folder, by name; nothing if there is no such folder.

@@ -45,6 +45,7 @@ mod import;
 mod layout;
 mod newest;
 mod part;
+mod reader;
 mod repairs;
 mod row;
 mod writer;

@@ -1,7 +1,5 @@
 //! Reading a part of a lake, whoever wrote it.
 
-use std::fs::File;
-use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,26 +7,13 @@ use arrow_array::{
     Array, ArrayAccessor, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray,
     TimestampMillisecondArray, TimestampNanosecondArray, UInt64Array,
 };
-use arrow_schema::DataType;
-use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{
-    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
 use verisum_digest::Output;
 
 use crate::columns::{schema, state_of};
+use crate::reader::{Batches, array, path_of};
 use crate::{Error, Result, Row};
-
-/// The key of the version in a part's metadata.
-pub(crate) const VERSION_KEY: &str = "verisum.lake";
-
-/// The version of the layout.
-pub(crate) const VERSION: &str = "1";
-
-/// Rows that are taken from the file at once.
-const BATCH: usize = 1024;
 
 /// A part that is being read: its rows, in the order of their paths.
 ///
@@ -38,7 +23,7 @@ const BATCH: usize = 1024;
 pub struct Part {
     path: PathBuf,
     latest: Option<i64>,
-    batches: ParquetRecordBatchReader,
+    batches: Batches,
     batch: Option<Batch>,
     last: Option<Vec<u8>>,
     algorithm: Option<Arc<str>>,
@@ -51,21 +36,8 @@ impl Part {
     /// # Errors
     /// It cannot be read, is not whole, or is something else.
     pub fn open(path: &Path) -> Result<Part> {
-        let file = File::open(path).map_err(|error| Error::io(path, "open", error))?;
-        // What a writer says of types of its own does not matter.
-        let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
-        let metadata = decode(path, || ArrowReaderMetadata::load(&file, options))?;
-        let metadata = metadata.map_err(|error| Error::reading(path, error))?;
-        require_version(path, metadata.metadata())?;
-        require_columns(path, &metadata)?;
-        let latest = latest(metadata.metadata());
-        let names = schema(1);
-        let names = names.fields().iter().map(|field| field.name().as_str());
-        let mask = ProjectionMask::columns(metadata.metadata().file_metadata().schema_descr(), names);
-        let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
-        let builder = builder.with_batch_size(BATCH).with_projection(mask);
-        let batches = decode(path, || builder.build())?;
-        let batches = batches.map_err(|error| Error::reading(path, error))?;
+        let (batches, metadata) = Batches::open(path, &schema(1))?;
+        let latest = latest(&metadata);
         Ok(Part {
             path: path.to_path_buf(),
             latest,
@@ -102,9 +74,7 @@ impl Part {
                 last.extend_from_slice(&row.path);
                 return Ok(Some(row));
             }
-            let batches = &mut self.batches;
-            let Some(batch) = decode(&self.path, || batches.next())? else { return Ok(None) };
-            let batch = batch.map_err(|error| Error::part(&self.path, error.to_string()))?;
+            let Some(batch) = self.batches.read(&self.path)? else { return Ok(None) };
             self.batch = Some(Batch::new(&batch).map_err(|why| Error::part(&self.path, why))?);
         }
     }
@@ -121,42 +91,6 @@ impl Iterator for Part {
         self.has_failed = row.is_err();
         row.transpose()
     }
-}
-
-/// Calls the library, which panics at some damaged bytes. What it worked on is not used again then.
-fn decode<T>(path: &Path, call: impl FnOnce() -> T) -> Result<T> {
-    std::panic::catch_unwind(AssertUnwindSafe(call)).map_err(|_| Error::part(path, "its bytes make no sense"))
-}
-
-fn require_version(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
-    let pairs = metadata.file_metadata().key_value_metadata();
-    let pair = pairs.and_then(|pairs| pairs.iter().find(|pair| pair.key == VERSION_KEY));
-    match pair.and_then(|pair| pair.value.as_deref()) {
-        Some(VERSION) => Ok(()),
-        Some(other) => {
-            Err(Error::part(path, format!("its version is {other}, and this program knows {VERSION}")))
-        }
-        None => Err(Error::part(path, format!("its metadata has no {VERSION_KEY}"))),
-    }
-}
-
-/// Fails unless each column of a part is there, and of its type. More columns do no harm.
-fn require_columns(path: &Path, metadata: &ArrowReaderMetadata) -> Result<()> {
-    for wanted in schema(1).fields() {
-        let name = wanted.name();
-        let found = metadata.schema().field_with_name(name);
-        let found = found.map_err(|_| Error::part(path, format!("it has no column {name}")))?;
-        let is_right = match (wanted.data_type(), found.data_type()) {
-            (DataType::FixedSizeBinary(_), DataType::FixedSizeBinary(_)) => true,
-            (DataType::Dictionary(_, wanted), found) => **wanted == *found,
-            (wanted, found) => wanted == found,
-        };
-        if !is_right {
-            let found = found.data_type();
-            return Err(Error::part(path, format!("its column {name} is of the type {found}")));
-        }
-    }
-    Ok(())
 }
 
 /// The latest `exported`, from the limits of each group.
@@ -220,16 +154,7 @@ impl Batch {
     }
 
     fn path(&self) -> Result<Vec<u8>, String> {
-        let path = match (self.value(&self.path), self.value(&self.path_bytes)) {
-            (Some(text), None) => text.as_bytes(),
-            (None, Some(bytes)) => bytes,
-            _ => return Err("a row has no path, or two".to_string()),
-        };
-        let is_plain = |name: &[u8]| !matches!(name, b"" | b"." | b"..") && !name.contains(&0);
-        match path.split(|byte| *byte == b'/').all(is_plain) {
-            true => Ok(path.to_vec()),
-            false => Err(format!("a path leads out of its place: {}", String::from_utf8_lossy(path))),
-        }
+        path_of(self.value(&self.path), self.value(&self.path_bytes))
     }
 
     /// `algorithm` is that of the rows before.
@@ -258,10 +183,4 @@ impl Batch {
             replaces: self.value(&self.replaces),
         })
     }
-}
-
-/// A column as what its type says that it is.
-fn array<A: Array + Clone + 'static>(batch: &RecordBatch, name: &str) -> Result<A, String> {
-    let column = batch.column_by_name(name).and_then(|column| column.as_any().downcast_ref::<A>());
-    column.cloned().ok_or_else(|| format!("it has no column {name} of the right type"))
 }

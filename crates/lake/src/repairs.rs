@@ -1,39 +1,71 @@
-//! The history of repairs: a file for each place, which each export writes anew as a whole.
+//! The history of repairs: for each place a folder of files, none of which ever changes.
 
-use std::collections::HashMap;
-use std::os::unix::ffi::OsStrExt;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_array::builder::{BinaryBuilder, StringBuilder, TimestampMillisecondBuilder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema, SchemaRef, TimeUnit};
-use verisum_catalog::store::{Catalog, Repair, Root};
+use arrow_array::builder::{
+    BinaryBuilder, ListBuilder, StringBuilder, StructBuilder, TimestampMillisecondBuilder, UInt64Builder,
+};
+use arrow_array::{
+    Array, ArrayRef, BinaryArray, ListArray, RecordBatch, StringArray, StructArray,
+    TimestampMillisecondArray, UInt64Array,
+};
+use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
+use verisum_catalog::store::{ArrivingRepair, Catalog, Receiving, Repair, Root, State};
+use verisum_digest::Output;
 
+use crate::reader::{Batches, VERSION, VERSION_KEY, array, path_of};
 use crate::{Error, ParquetFile, Place, Result};
+
+fn range_fields() -> Fields {
+    let field = |name: &str| Field::new(name, DataType::UInt64, true);
+    vec![field("offset"), field("length")].into()
+}
 
 fn schema() -> SchemaRef {
     let field = |name: &str, data: DataType, nullable| Field::new(name, data, nullable);
+    let range = Field::new("item", DataType::Struct(range_fields()), true);
     Arc::new(Schema::new(vec![
         field("place", DataType::Utf8, false),
         field("path", DataType::Utf8, true),
         field("path_bytes", DataType::Binary, true),
         field("repaired", DataType::Timestamp(TimeUnit::Millisecond, Some("UTC".into())), false),
         field("was", DataType::Utf8, false),
-        field("source", DataType::Utf8, false),
+        field("source", DataType::Utf8, true),
+        field("source_bytes", DataType::Binary, true),
         field("bytes", DataType::UInt64, false),
         field("algorithm", DataType::Utf8, false),
         field("before", DataType::Binary, true),
         field("digest", DataType::Binary, false),
+        field("ranges", DataType::List(Arc::new(range)), true),
     ]))
 }
 
-/// Writes the repairs of a tree, the latest first; no file where there are none.
+/// A repair as a lake has it.
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Row {
+    path: Vec<u8>,
+    repaired: i64,
+    was: String,
+    source: Vec<u8>,
+    bytes: u64,
+    algorithm: String,
+    before: Option<Vec<u8>>,
+    digest: Vec<u8>,
+    ranges: Option<Vec<Range<u64>>>,
+}
+
+/// Writes those repairs of a tree that the lake does not have, the earliest first; no file where there are none.
 pub(crate) fn export(
     catalog: &Catalog,
     root: &Root,
     algorithms: &HashMap<i64, Arc<str>>,
     place: &Place,
+    now: i64,
 ) -> Result<()> {
     let mut repairs: Vec<(PathBuf, Repair)> = Vec::new();
     catalog.each_repair(root, &mut |path, repair| {
@@ -43,34 +75,183 @@ pub(crate) fn export(
     if repairs.is_empty() {
         return Ok(());
     }
-    let path = place.repairs()?;
-    let batch = batch(root, algorithms, &repairs).map_err(|why| Error::Row { path: path.clone(), why })?;
-    let mut file = ParquetFile::part(&path, batch.schema(), place.mode(), &[])?;
+    let mut known = HashSet::new();
+    for part in place.repairs()? {
+        each(&part, &mut |row| {
+            known.insert(row);
+            Ok(())
+        })?;
+    }
+    let unnamed = || Error::Row {
+        path: catalog.path().to_path_buf(),
+        why: "a repair has an unknown algorithm".to_string(),
+    };
+    let mut rows = Vec::new();
+    for (path, repair) in repairs.into_iter().rev() {
+        let algorithm = algorithms.get(&repair.algorithm).ok_or_else(unnamed)?;
+        let row = row(path.strip_prefix(&root.path).unwrap_or(&path), &repair, algorithm);
+        if !known.contains(&row) {
+            rows.push(row);
+        }
+    }
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let path = place.new_repairs(now)?;
+    let batch = batch(root, &rows).map_err(|why| Error::Row { path: path.clone(), why })?;
+    let mut file = ParquetFile::part(&path, batch.schema(), place.mode(), &[(VERSION_KEY, VERSION)])?;
     file.write(&batch)?;
     file.finish()
 }
 
-fn batch(
-    root: &Root,
-    algorithms: &HashMap<i64, Arc<str>>,
-    repairs: &[(PathBuf, Repair)],
-) -> Result<RecordBatch, String> {
+/// Takes in the repairs of a place, into the tree that was named last.
+pub(crate) fn import(import: &mut Receiving, place: &Place) -> Result<()> {
+    for part in place.repairs()? {
+        each(&part, &mut |row| {
+            let repair = ArrivingRepair {
+                path: Path::new(OsStr::from_bytes(&row.path)),
+                repaired: row.repaired,
+                state: State::find(&row.was)
+                    .ok_or_else(|| Error::part(&part, format!("an unknown state: {}", row.was)))?,
+                source: OsString::from_vec(row.source).into(),
+                bytes: row.bytes,
+                algorithm: &row.algorithm,
+                before: row.before.as_deref().map(|bytes| output(&part, bytes)).transpose()?,
+                digest: output(&part, &row.digest)?,
+                ranges: row.ranges,
+            };
+            let path = repair.path.display().to_string();
+            import.repair(repair)?.map_err(|why| Error::part(&part, format!("{path}: {why}")))
+        })?;
+    }
+    Ok(())
+}
+
+fn output(part: &Path, bytes: &[u8]) -> Result<Output> {
+    Output::from_bytes(bytes).ok_or_else(|| Error::part(part, "a digest of an impossible length"))
+}
+
+fn row(path: &Path, repair: &Repair, algorithm: &str) -> Row {
+    Row {
+        path: path.as_os_str().as_bytes().to_vec(),
+        repaired: repair.repaired,
+        was: repair.state.name().to_string(),
+        source: repair.source.as_os_str().as_bytes().to_vec(),
+        bytes: repair.bytes,
+        algorithm: algorithm.to_string(),
+        before: repair.before.as_ref().map(|digest| digest.as_bytes().to_vec()),
+        digest: repair.digest.as_bytes().to_vec(),
+        ranges: repair.ranges.clone(),
+    }
+}
+
+/// Calls `take` for the repairs of a file, in its order.
+fn each(path: &Path, take: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
+    let (mut batches, _) = Batches::open(path, &schema())?;
+    while let Some(batch) = batches.read(path)? {
+        let columns = Columns::new(&batch).map_err(|why| Error::part(path, why))?;
+        for at in 0..batch.num_rows() {
+            take(columns.row(at).map_err(|why| Error::part(path, why))?)?;
+        }
+    }
+    Ok(())
+}
+
+/// Some repairs, column by column.
+struct Columns {
+    path: StringArray,
+    path_bytes: BinaryArray,
+    repaired: TimestampMillisecondArray,
+    was: StringArray,
+    source: StringArray,
+    source_bytes: BinaryArray,
+    bytes: UInt64Array,
+    algorithm: StringArray,
+    before: BinaryArray,
+    digest: BinaryArray,
+    ranges: ListArray,
+}
+
+impl Columns {
+    fn new(batch: &RecordBatch) -> Result<Columns, String> {
+        Ok(Columns {
+            path: array(batch, "path")?,
+            path_bytes: array(batch, "path_bytes")?,
+            repaired: array(batch, "repaired")?,
+            was: array(batch, "was")?,
+            source: array(batch, "source")?,
+            source_bytes: array(batch, "source_bytes")?,
+            bytes: array(batch, "bytes")?,
+            algorithm: array(batch, "algorithm")?,
+            before: array(batch, "before")?,
+            digest: array(batch, "digest")?,
+            ranges: array(batch, "ranges")?,
+        })
+    }
+
+    fn row(&self, at: usize) -> Result<Row, String> {
+        let text = |column: &StringArray| column.is_valid(at).then(|| column.value(at).to_string());
+        let binary = |column: &BinaryArray| column.is_valid(at).then(|| column.value(at).to_vec());
+        let source = text(&self.source).map(String::into_bytes).or_else(|| binary(&self.source_bytes));
+        let source = source.filter(|source| !source.is_empty() && !source.contains(&0));
+        let lacks = |name: &str| format!("a repair has no {name}");
+        Ok(Row {
+            path: path_of(text(&self.path).as_deref(), binary(&self.path_bytes).as_deref())?,
+            repaired: self
+                .repaired
+                .is_valid(at)
+                .then(|| self.repaired.value(at))
+                .ok_or_else(|| lacks("time"))?,
+            was: text(&self.was).ok_or_else(|| lacks("state"))?,
+            source: source.ok_or_else(|| lacks("source"))?,
+            bytes: self.bytes.is_valid(at).then(|| self.bytes.value(at)).ok_or_else(|| lacks("length"))?,
+            algorithm: text(&self.algorithm).ok_or_else(|| lacks("algorithm"))?,
+            before: binary(&self.before),
+            digest: binary(&self.digest).ok_or_else(|| lacks("digest"))?,
+            ranges: self.ranges.is_valid(at).then(|| ranges(&self.ranges.value(at))).transpose()?,
+        })
+    }
+}
+
+/// The ranges of a repair.
+fn ranges(list: &ArrayRef) -> Result<Vec<Range<u64>>, String> {
+    let no_range = || "a repair has a range that is none".to_string();
+    let list = list.as_any().downcast_ref::<StructArray>().ok_or_else(no_range)?;
+    let numbers = |name: &str| {
+        let column =
+            list.column_by_name(name).and_then(|column| column.as_any().downcast_ref::<UInt64Array>());
+        column.filter(|column| column.null_count() == 0).ok_or_else(no_range)
+    };
+    let (offsets, lengths) = (numbers("offset")?, numbers("length")?);
+    let range = |(offset, length): (&u64, &u64)| Some(*offset..offset.checked_add(*length)?);
+    let ranges = offsets.values().iter().zip(lengths.values()).map(range).collect::<Option<_>>();
+    ranges.ok_or_else(no_range)
+}
+
+fn batch(root: &Root, rows: &[Row]) -> Result<RecordBatch, String> {
     let [mut places, mut paths, mut was, mut sources, mut names] = [(); 5].map(|()| StringBuilder::new());
-    let [mut path_bytes, mut before, mut digests] = [(); 3].map(|()| BinaryBuilder::new());
+    let [mut path_bytes, mut source_bytes, mut before, mut digests] = [(); 4].map(|()| BinaryBuilder::new());
     let mut times = TimestampMillisecondBuilder::new().with_timezone("UTC");
     let mut bytes = UInt64Builder::new();
-    for (path, repair) in repairs {
-        let below: &Path = path.strip_prefix(&root.path).unwrap_or(path);
+    let mut ranges = ListBuilder::new(StructBuilder::from_fields(range_fields(), 0));
+    for row in rows {
         places.append_value(root.path.to_string_lossy());
-        paths.append_option(below.to_str());
-        path_bytes.append_option(below.to_str().is_none().then(|| below.as_os_str().as_bytes()));
-        times.append_value(repair.repaired);
-        was.append_value(repair.state.name());
-        sources.append_value(repair.source.to_string_lossy());
-        bytes.append_value(repair.bytes);
-        names.append_value(algorithms.get(&repair.algorithm).ok_or("a repair has an unknown algorithm")?);
-        before.append_option(repair.before.as_ref().map(|digest| digest.as_bytes()));
-        digests.append_value(repair.digest.as_bytes());
+        append(&mut paths, &mut path_bytes, &row.path);
+        times.append_value(row.repaired);
+        was.append_value(&row.was);
+        append(&mut sources, &mut source_bytes, &row.source);
+        bytes.append_value(row.bytes);
+        names.append_value(&row.algorithm);
+        before.append_option(row.before.as_deref());
+        digests.append_value(&row.digest);
+        for range in row.ranges.iter().flatten() {
+            for (field, value) in [range.start, range.end - range.start].into_iter().enumerate() {
+                let numbers = ranges.values().field_builder::<UInt64Builder>(field);
+                numbers.ok_or("a range has no such number")?.append_value(value);
+            }
+            ranges.values().append(true);
+        }
+        ranges.append(row.ranges.is_some());
     }
     let columns: Vec<ArrayRef> = vec![
         Arc::new(places.finish()),
@@ -79,10 +260,19 @@ fn batch(
         Arc::new(times.finish()),
         Arc::new(was.finish()),
         Arc::new(sources.finish()),
+        Arc::new(source_bytes.finish()),
         Arc::new(bytes.finish()),
         Arc::new(names.finish()),
         Arc::new(before.finish()),
         Arc::new(digests.finish()),
+        Arc::new(ranges.finish()),
     ];
     RecordBatch::try_new(schema(), columns).map_err(|error| error.to_string())
+}
+
+/// Text where it is text, and the bytes only where it is none.
+fn append(texts: &mut StringBuilder, bytes: &mut BinaryBuilder, name: &[u8]) {
+    let text = std::str::from_utf8(name).ok();
+    texts.append_option(text);
+    bytes.append_option(text.is_none().then_some(name));
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use crate::columns::Columns;
-use crate::part::{VERSION, VERSION_KEY};
+use crate::reader::{VERSION, VERSION_KEY};
 use crate::{Error, ParquetFile, Place, Result, Row};
 
 /// Rows that are gathered before they are written.

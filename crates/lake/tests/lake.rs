@@ -273,54 +273,93 @@ fn other_files_are_no_parts_and_other_folders_no_places() {
     assert!(error.ends_with("place=%2: read: not a part of a lake: its name is no place"), "{error}");
 }
 
+/// The repairs of a tree, the latest first, without the numbers of their algorithms.
+fn repairs(catalog: &Catalog, path: &Path) -> Vec<(PathBuf, Repair)> {
+    let mut found = Vec::new();
+    let Some(root) = catalog.root(path).unwrap() else { return found };
+    catalog
+        .each_repair(&root, &mut |path, repair| {
+            found.push((path, Repair { algorithm: 0, ..repair }));
+            Ok::<_, Error>(())
+        })
+        .unwrap();
+    found
+}
+
 #[test]
-fn repairs_are_beside_the_parts() {
+fn repairs_are_beside_the_parts_and_each_is_written_once() {
     use arrow_array::cast::AsArray;
-    use arrow_array::types::{TimestampMillisecondType, UInt64Type};
+    use arrow_array::types::TimestampMillisecondType;
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     let bench = Bench::new();
     bench.change(b"one", Change::Add);
     bench.export(10);
-    let file = bench.lake.join("_repairs/%2Fsrv%2Fa%20b.parquet");
-    assert!(!file.exists());
-    for repaired in [11, 12] {
-        let repair = Repair {
-            repaired,
-            state: State::MISSING,
-            source: "/copy/one".into(),
-            bytes: 7,
-            algorithm: bench.catalog.algorithm("sha256").unwrap(),
-            before: (repaired == 12).then(|| Output::zeroed(32)),
-            digest: Output::zeroed(32),
-            ranges: None,
-        };
-        let place = (bench.root.directory, b"one".to_vec());
-        bench.catalog.add_repair(bench.root.id, &place, &repair).unwrap();
-        let exported = bench.export(20 + repaired);
-        assert_eq!((exported.changed, exported.unchanged), (0, 1));
-    }
-    let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(&file).unwrap()).unwrap();
-    let batch = reader.build().unwrap().next().unwrap().unwrap();
-    let times = batch["repaired"].as_primitive::<TimestampMillisecondType>();
-    assert_eq!(times.values().to_vec(), [12, 11]);
-    assert_eq!(batch["path"].as_string::<i32>().value(1), "one");
-    assert_eq!(batch["was"].as_string::<i32>().value(0), "missing");
-    assert_eq!(batch["bytes"].as_primitive::<UInt64Type>().value(0), 7);
-    assert_eq!(batch["digest"].as_binary::<i32>().value(0), [0; 32]);
-    let is_known: Vec<bool> = (0..2).map(|row| !arrow_array::Array::is_null(&batch["before"], row)).collect();
-    assert_eq!(is_known, [true, false]);
-    // They are no place, and no part of one.
-    let places = Lake::open(&bench.lake).unwrap().places().unwrap();
-    assert_eq!(places.len(), 1);
-    assert_eq!(
-        import(
-            &Catalog::open(&bench.lake.join("other.db")).unwrap(),
-            &bench.lake,
-            Timestamp::of_milliseconds(50)
-        )
-        .unwrap()
-        .added,
-        1
+    let folder = bench.lake.join("_repairs/%2Fsrv%2Fa%20b");
+    assert!(!folder.exists());
+    let repair = |repaired, source: &[u8]| Repair {
+        repaired,
+        state: State::MISSING,
+        source: OsStr::from_bytes(source).into(),
+        bytes: 7,
+        algorithm: bench.catalog.algorithm("sha256").unwrap(),
+        before: None,
+        digest: Output::zeroed(32),
+        ranges: None,
+    };
+    let add = |name: &[u8], repair: &Repair| {
+        bench.catalog.add_repair(bench.root.id, &(bench.root.directory, name.to_vec()), repair).unwrap();
+    };
+    // Two sources had a part in the second, and a name and an address may be no text.
+    add(b"one", &repair(12, b"/copy/one"));
+    assert_eq!((bench.export(20).changed, walk(&folder).len()), (0, 1));
+    let before = Some(Output::from_bytes(&[9; 32]).unwrap());
+    add(b"\xff", &Repair { before, ranges: Some(vec![0..4096, 8192..8193]), ..repair(13, b"/copy/\xfe") });
+    add(b"\xff", &Repair { ranges: Some(Vec::new()), ..repair(13, b"ssh://host/copy") });
+    // An old one that comes late, from a list of another machine, is new too.
+    add(
+        b"one",
+        &Repair {
+            algorithm: bench.catalog.algorithm("sha512").unwrap(),
+            digest: Output::zeroed(64),
+            ..repair(11, b"/copy/one")
+        },
     );
+    for _ in 0..3 {
+        bench.export(30);
+    }
+    let mut files = walk(&folder);
+    files.sort();
+    let times = files.iter().map(|file| {
+        let reader = ParquetRecordBatchReaderBuilder::try_new(fs::File::open(file).unwrap()).unwrap();
+        let batch = reader.build().unwrap().next().unwrap().unwrap();
+        assert_eq!(batch["place"].as_string::<i32>().value(0), "/srv/a b");
+        batch["repaired"].as_primitive::<TimestampMillisecondType>().values().to_vec()
+    });
+    assert_eq!(times.collect::<Vec<_>>(), [vec![12], vec![11, 13, 13]]);
+    // They are no place, and no part of one.
+    assert_eq!(Lake::open(&bench.lake).unwrap().places().unwrap().len(), 1);
+
+    // All of them come back, once.
+    let other = Catalog::open(&bench.lake.join("other.db")).unwrap();
+    for added in [1, 0] {
+        let imported = import(&other, &bench.lake, Timestamp::of_milliseconds(50)).unwrap();
+        assert_eq!(imported.added, added);
+        assert_eq!(repairs(&other, &bench.root.path), repairs(&bench.catalog, &bench.root.path));
+        assert_eq!(repairs(&other, &bench.root.path).len(), 4);
+    }
+    // What came back is not new.
+    export(&other, &bench.lake, Timestamp::of_milliseconds(60)).unwrap();
+    assert_eq!(walk(&folder).len(), 2);
+
+    // Damage is named, by exports and imports.
+    fs::write(&files[0], "no repairs").unwrap();
+    let name = format!("{}: read: not a part of a lake: ", files[0].display());
+    let now = Timestamp::of_milliseconds(70);
+    for error in [
+        import(&other, &bench.lake, now).map(drop).unwrap_err(),
+        export(&bench.catalog, &bench.lake, now).map(drop).unwrap_err(),
+    ] {
+        assert!(error.to_string().starts_with(&name), "{error}");
+    }
 }

@@ -55,7 +55,7 @@ pub use listing::Listed;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub(crate) use overview::{Content, SoundFile};
-pub use receive::{Arriving, Receiving};
+pub use receive::{Arriving, ArrivingRepair, Receiving};
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, moment, stamp};
 pub use repairs::{Repair, Repairs};
 pub use restore::restore;

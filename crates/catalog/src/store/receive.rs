@@ -1,13 +1,14 @@
 //! Takes records in from other stores, one after the other.
 
 use std::ffi::OsStr;
+use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use verisum_digest::Output;
 
 use super::transfer::{Importing, Refused, Target, Unfit, length};
-use super::{Catalog, Error, Identity, Imported, Record, Result, State, moment};
+use super::{Catalog, Error, Identity, Imported, Record, Repair, Result, State, moment};
 use verisum_files::Timestamp;
 
 /// A record of another store.
@@ -35,6 +36,29 @@ pub struct Arriving<'a> {
     pub changed: i64,
     /// As in [`Record`].
     pub verified: i64,
+}
+
+/// A repair of another store, as in [`Repair`].
+#[derive(Clone, Debug)]
+pub struct ArrivingRepair<'a> {
+    /// The file's path below its tree.
+    pub path: &'a Path,
+    /// When, in milliseconds since 1970.
+    pub repaired: i64,
+    /// What the file had been found to be.
+    pub state: State,
+    /// The path or address of the file whose content it took.
+    pub source: PathBuf,
+    /// How many bytes were written.
+    pub bytes: u64,
+    /// The name of the digests' algorithm.
+    pub algorithm: &'a str,
+    /// The digest that it had.
+    pub before: Option<Output>,
+    /// The digest that it has since.
+    pub digest: Output,
+    /// Which bytes it has anew.
+    pub ranges: Option<Vec<Range<u64>>>,
 }
 
 /// Records that are taken in. What is not [finished](Receiving::finish) is forgotten.
@@ -76,6 +100,11 @@ impl Receiving<'_> {
         refused(self.take(file))
     }
 
+    /// Remembers a repair, unless it is remembered. The inner error says what is wrong with it.
+    pub fn repair(&mut self, repair: ArrivingRepair) -> Result<Result<(), Unfit>> {
+        refused(self.take_repair(repair))
+    }
+
     /// Keeps what was recorded.
     pub fn finish(mut self) -> Result<Imported> {
         self.catalog.commit()?;
@@ -108,6 +137,27 @@ impl Receiving<'_> {
         self.catalog.add_imported(target, &place, record, self.now)?;
         self.imported.added += 1;
         Ok(())
+    }
+}
+
+impl Receiving<'_> {
+    fn take_repair(&mut self, arriving: ArrivingRepair) -> Result<(), Refused> {
+        let target = self.target.as_mut().ok_or(Unfit::NoRoot)?;
+        for digest in arriving.before.iter().chain([&arriving.digest]) {
+            self.importing.require_length(arriving.algorithm, digest)?;
+        }
+        let place = self.catalog.place_in(target, arriving.path)?;
+        let repair = Repair {
+            repaired: arriving.repaired,
+            state: arriving.state,
+            source: arriving.source,
+            bytes: length(arriving.bytes)?,
+            algorithm: self.catalog.algorithm(arriving.algorithm)?,
+            before: arriving.before,
+            digest: arriving.digest,
+            ranges: arriving.ranges,
+        };
+        Ok(self.catalog.remember_repair(target.root.id, &place, &repair)?)
     }
 }
 

@@ -175,9 +175,14 @@ impl Catalog {
             digest: importing.digest(&line.algorithm, &line.digest)?,
             ranges: ranges.map(|ranges| ranges.ok_or(Unfit::Size)).transpose()?,
         };
-        match self.has_repair(&place, &repair)? {
+        Ok(self.remember_repair(target.root.id, &place, &repair)?)
+    }
+
+    /// Remembers a repair, unless it is remembered.
+    pub(super) fn remember_repair(&self, root: i64, place: &Place, repair: &Repair) -> Result<()> {
+        match self.has_repair(place, repair)? {
             true => Ok(()),
-            false => Ok(self.add_repair(target.root.id, &place, &repair)?),
+            false => self.add_repair(root, place, repair),
         }
     }
 
