@@ -7,6 +7,7 @@ use verisum_kernels::{Level, Single};
 use crate::algorithm::{Algorithm, Class};
 use crate::blocks;
 use crate::error::Error;
+use crate::few;
 use crate::git;
 use crate::output::Output;
 use crate::parts::{BlockParts, Parts};
@@ -191,6 +192,8 @@ impl Digest {
             Some((_, kernel)) => {
                 let is_ours = self.stream_level().is_some() || self.header.is_some();
                 let alone = (!is_ours).then(|| self.stream()).transpose()?;
+                let name = self.algorithm.map(|algorithm| algorithm.id);
+                let alone = alone.map(|stream| Alone { stream, name, most: 1, hashed: 0 });
                 Engine::SideBySide { kernel, alone }
             }
             None => Engine::OneByOne(self.stream()?),
@@ -210,6 +213,18 @@ impl Digest {
     /// for a single message.
     pub fn lone_message(&self) -> Result<Message, Error> {
         Ok(Message(Progress::Stream(self.stream()?)))
+    }
+
+    /// The most messages that are hashed sooner one after the other, as [`Digest::lone_message`] has it, than side by
+    /// side: it is measured once where somebody else's single stream is preferred to ours, and is 1 elsewhere.
+    pub fn most_alone(&self) -> usize {
+        let is_ours = self.stream_level().is_some() || self.header.is_some();
+        let (Some((_, kernel)), Some(algorithm), false) = (&self.batch, self.algorithm, is_ours) else {
+            return 1;
+        };
+        let measured =
+            self.stream().and_then(|mut alone| few::most_alone(algorithm.id, kernel, &mut *alone, self.len));
+        measured.unwrap_or(1)
     }
 
     /// Adds bytes to each message, side by side where the processor can. As many messages as
@@ -316,10 +331,41 @@ const MOST_COPIED: usize = 64;
 enum Engine {
     SideBySide {
         kernel: MultiBuffer,
-        /// For a message that is alone in its batch, where somebody is faster than the kernel.
-        alone: Option<Box<dyn Stream>>,
+        /// For a message that is alone in its batch, or almost, where somebody is faster than the kernel.
+        alone: Option<Alone>,
     },
     OneByOne(Box<dyn Stream>),
+}
+
+/// Who hashes a few messages one after the other.
+struct Alone {
+    stream: Box<dyn Stream>,
+    /// The name of the digest, if it is one of the table.
+    name: Option<&'static str>,
+    /// How many messages at most.
+    most: usize,
+    /// How many bytes came in batches of few messages, before the number was measured.
+    hashed: usize,
+}
+
+/// What comes in batches of few messages before it is measured how many are few, in bytes: a few milliseconds of work.
+const REPAID: usize = 2 << 20;
+
+impl Alone {
+    /// Whether so many messages are hashed one after the other.
+    fn takes(&mut self, kernel: &MultiBuffer, messages: &[&[u8]], len: usize) -> Result<bool, Error> {
+        if messages.len() >= kernel.lanes() {
+            return Ok(false);
+        }
+        if let Some(name) = self.name.filter(|_| messages.len() > 1) {
+            self.hashed += messages.iter().map(|message| message.len()).sum::<usize>();
+            if self.hashed > REPAID {
+                self.most = few::most_alone(name, kernel, &mut *self.stream, len)?;
+                self.name = None;
+            }
+        }
+        Ok(messages.len() <= self.most)
+    }
 }
 
 impl Batch {
@@ -342,15 +388,23 @@ impl Batch {
     }
 
     fn hash_plain(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), Error> {
-        match &mut self.engine {
-            Engine::SideBySide { kernel, alone: None } => kernel.hash_batch(messages, digests),
-            Engine::SideBySide { kernel, .. } if messages.len() != 1 => kernel.hash_batch(messages, digests),
-            Engine::SideBySide { alone: Some(stream), .. } | Engine::OneByOne(stream) => {
-                for (i, message) in messages.iter().enumerate() {
-                    stream.update(message)?;
-                    stream.finish(&mut digests[i * self.len..(i + 1) * self.len])?;
-                }
+        let stream = match &mut self.engine {
+            Engine::SideBySide { kernel, alone } => {
+                let takes = match alone {
+                    Some(alone) => alone.takes(kernel, messages, self.len)?,
+                    None => false,
+                };
+                let Some(alone) = alone.as_mut().filter(|_| takes) else {
+                    kernel.hash_batch(messages, digests);
+                    return Ok(());
+                };
+                &mut alone.stream
             }
+            Engine::OneByOne(stream) => stream,
+        };
+        for (i, message) in messages.iter().enumerate() {
+            stream.update(message)?;
+            stream.finish(&mut digests[i * self.len..(i + 1) * self.len])?;
         }
         Ok(())
     }

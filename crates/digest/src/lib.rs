@@ -32,6 +32,7 @@ mod blocks;
 pub mod cksum;
 mod digest;
 mod error;
+mod few;
 mod git;
 mod ipfs;
 mod output;

@@ -15,6 +15,9 @@ pub(super) const PAGE: usize = 4096;
 /// the first piece is read nothing is hashed.
 const SHORT: usize = 128 << 10;
 
+/// More files for each thread are never hashed one after the other.
+const FEW: usize = 16;
+
 /// In how many pieces a file is read at least, if they are not short.
 const PIECES: u64 = 16;
 
@@ -29,9 +32,17 @@ impl<T: Send> Engine<'_, T> {
     /// The same for a file whose pieces are hashed one after the other.
     pub(super) fn begin_in_order(&self, opened: Opened<T>, worker: &mut Worker) {
         let set = opened.job.job.set;
-        // Nothing is hashed beside the only file, so what is fastest for one message is best.
-        let message = if self.source.had_one() { Digest::lone_message } else { Digest::message };
-        match Hasher::new(&self.plan.sets[set], message) {
+        // Beside few files most lanes would be idle, so what is fastest for one message is best.
+        let message = |digest: &Digest| {
+            let threads = self.plan.threads.max(1);
+            let are_few = self.source.had_at_most(FEW * threads)
+                && (self.source.had_at_most(1) || self.source.had_at_most(digest.most_alone() * threads));
+            match are_few {
+                true => digest.lone_message(),
+                false => digest.message(),
+            }
+        };
+        match Hasher::new(&self.plan.sets[set], &message) {
             Ok(hasher) => self.add(set, Reader::new(opened), hasher),
             Err(error) => self.fail(opened, |path| Failed::Digest(error).error(path), worker),
         }

@@ -93,9 +93,9 @@ impl<'a, T> Source<'a, T> {
         self.exhausted.load(Ordering::Acquire)
     }
 
-    /// Whether there was one job in all, and none will come.
-    pub(super) fn had_one(&self) -> bool {
-        self.is_exhausted() && lock(&self.jobs).next == 1
+    /// Whether there were at most so many jobs in all, and none will come.
+    pub(super) fn had_at_most(&self, jobs: usize) -> bool {
+        self.is_exhausted() && lock(&self.jobs).next <= jobs as u64
     }
 
     /// Whether a job came back and waits.

@@ -171,7 +171,7 @@ pub(super) struct Hasher {
 impl Hasher {
     pub(super) fn new(
         digests: &[Digest],
-        message: fn(&Digest) -> Result<Message, verisum_digest::Error>,
+        message: &dyn Fn(&Digest) -> Result<Message, verisum_digest::Error>,
     ) -> Result<Self, verisum_digest::Error> {
         let messages = digests.iter().map(message).collect::<Result<_, _>>()?;
         Ok(Hasher { messages, lengths: Lengths::default(), failure: None })

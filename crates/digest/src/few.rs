@@ -1,0 +1,72 @@
+//! Measures how many messages are hashed sooner one after the other, by who is fastest for a single one, than side by
+//! side by our kernel. Few messages leave most lanes idle. It decides about speed only, never about values.
+
+use std::collections::HashMap;
+use std::hint::black_box;
+use std::sync::{Mutex, PoisonError};
+use std::time::Instant;
+
+use verisum_kernels::Level;
+
+use crate::error::Error;
+use crate::provider::{MultiBuffer, Stream};
+
+/// How much of each message is hashed: it fits the nearest cache with few messages.
+const LENGTH: usize = 4096;
+
+/// How often; the best time counts, as whatever else the machine does only adds.
+const TRIES: usize = 4;
+
+/// More messages are always hashed side by side.
+const MOST: usize = 16;
+
+/// What was measured, by the name of the digest and the level.
+static KNOWN: Mutex<Option<HashMap<(&'static str, Level), usize>>> = Mutex::new(None);
+
+/// The most messages that are hashed sooner one after the other, 1 at least.
+pub(crate) fn most_alone(
+    name: &'static str,
+    kernel: &MultiBuffer,
+    alone: &mut dyn Stream,
+    digest_len: usize,
+) -> Result<usize, Error> {
+    let key = (name, kernel.level());
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(most) = known().as_ref().and_then(|known| known.get(&key)) {
+        return Ok(*most);
+    }
+    let most = measure(kernel, alone, digest_len)?;
+    known().get_or_insert_default().insert(key, most);
+    Ok(most)
+}
+
+fn measure(kernel: &MultiBuffer, alone: &mut dyn Stream, digest_len: usize) -> Result<usize, Error> {
+    let bytes = [0x5a; LENGTH];
+    let messages = [&bytes[..]; MOST];
+    let mut digests = vec![0; MOST * digest_len];
+    let one = best(&mut || {
+        alone.update(black_box(&bytes))?;
+        alone.finish(&mut digests[..digest_len])
+    })?;
+    for count in 2..=kernel.lanes().min(MOST) {
+        let side_by_side = best(&mut || {
+            kernel.hash_batch(black_box(&messages[..count]), &mut digests[..count * digest_len]);
+            Ok(())
+        })?;
+        if side_by_side <= one * count as f64 {
+            return Ok(count - 1);
+        }
+    }
+    Ok(kernel.lanes().min(MOST))
+}
+
+/// The least seconds that something takes.
+fn best(work: &mut dyn FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+    let mut best = f64::INFINITY;
+    for _ in 0..TRIES {
+        let start = Instant::now();
+        work()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(best)
+}
