@@ -120,7 +120,10 @@ fn indexes_of_chkbit_are_known_by_their_content() {
     let path = folder.path();
     fs::write(path.join("path"), "abc").unwrap();
     let idx = r#"{"path":{"mod":1600000000000,"a":"md5","h":"900150983cd24fb0d6963f7d28e17f72","s":3}}"#;
-    let plain = format!(r#"{{"v":2,"idx":{idx},"idx_hash":"5f0d2ba5f7a0e9f2c3d4b5a697887766"}}"#);
+    fs::write(path.join("idx"), idx).unwrap();
+    let hash = verisum(["sum", "-a", "md5", path.join("idx").to_str().unwrap()]).clean()[..32].to_string();
+    fs::remove_file(path.join("idx")).unwrap();
+    let plain = format!(r#"{{"v":2,"idx":{idx},"idx_hash":"{hash}"}}"#);
     let spread = plain.replace("{\"v\"", "{\n  \"v\"");
     for (name, text) in [(".mine", &plain), ("index.json", &plain), ("pretty", &spread)] {
         let list = path.join(name);
@@ -131,5 +134,19 @@ fn indexes_of_chkbit_are_known_by_their_content() {
         verisum(["untag", "-q", path.to_str().unwrap()]).clean();
         let ended = check(path, &[name]);
         assert!(ended.stderr.contains("index of chkbit"), "{name}: {}", ended.stderr);
+    }
+    // The one at the top stands for those of its name below; one that lies elsewhere is of one directory only.
+    fs::create_dir_all(path.join("below/deep")).unwrap();
+    for directory in ["below", "below/deep"] {
+        fs::write(path.join(directory).join("path"), "abc").unwrap();
+        fs::write(path.join(directory).join(".mine"), &plain).unwrap();
+    }
+    let elsewhere = tempfile::tempdir().unwrap();
+    fs::write(elsewhere.path().join(".mine"), &plain).unwrap();
+    for (list, adopted) in [(path.join(".mine"), 3), (elsewhere.path().join(".mine"), 1)] {
+        let ended = verisum(["adopt", "--from", list.to_str().unwrap(), path.to_str().unwrap()]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&format!("{adopted} adopted")), "{}", ended.stderr);
+        verisum(["untag", "-q", path.to_str().unwrap()]).clean();
     }
 }

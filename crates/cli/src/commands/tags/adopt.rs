@@ -29,7 +29,8 @@ pub(crate) struct AdoptArgs {
     #[arg(long)]
     verify: bool,
 
-    /// Adopt what this list records of files below DIR: a list of checksums, .chkbit, .bitrot.db …
+    /// Adopt what this list records of files below DIR: a list of checksums, .chkbit, .bitrot.db …; DIR/NAME of chkbit
+    /// stands for each index NAME below DIR
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
@@ -61,9 +62,13 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     let told = arguments.algorithm.as_deref().map(|name| algorithm(name, options.family)).transpose()?;
     let indexes = Arc::new(AtomicU64::new(0));
     let mut listed = match &arguments.from {
-        Some(list) => Some(lists::list(list, arguments.tree.base()?, told.map(|row| row.id))?),
+        Some(list) => {
+            let (base, walk) = (arguments.tree.base()?, arguments.tree.walk()?);
+            Some(lists::list(list, base, told.map(|row| row.id), walk, arguments.verify)?)
+        }
         None if arguments.indexes => {
-            Some(Box::new(lists::indexes(arguments.tree.walk()?, indexes.clone())) as Box<_>)
+            let walk = arguments.tree.walk()?;
+            Some(Box::new(lists::indexes(walk, indexes.clone(), lists::is_index, arguments.verify)) as Box<_>)
         }
         None => None,
     };

@@ -13,6 +13,7 @@ use verisum::catalog::Bitrot;
 use verisum::digest::Algorithm;
 use verisum::files::store::manifest::{
     BlockHashes, Chkbit, Claim, IndexError, Line, Listed, Options, Reader, Recorded, is_chkbit,
+    is_chkbit_of_directory,
 };
 use verisum::files::{
     Assumed, Directory, Entry, Error, Guess, Kind, Misjudged, Operation, Record, RecordedTime, SamplePlace,
@@ -39,8 +40,15 @@ const HEAD: u64 = 1 << 10;
 const LOOKED_AT: usize = 1000;
 
 /// Reads a list of any kind, whose names are below `base`. `algorithm` is the digest of bare numbers, where
-/// somebody says which.
-pub(crate) fn list(path: &Path, base: Arc<Directory>, algorithm: Option<&str>) -> Result<Items, Failure> {
+/// somebody says which. An index that lies at the top of `walk` and is of one directory stands for those of its name in
+/// all directories below. Whoever `verifies` compares each file with what is recorded, before that counts.
+pub(crate) fn list(
+    path: &Path,
+    base: Arc<Directory>,
+    algorithm: Option<&str>,
+    walk: Walk,
+    verifies: bool,
+) -> Result<Items, Failure> {
     let failed = |error| Failure::File { name: path.into(), operation: "open", error };
     let mut file = File::open(path).map_err(failed)?;
     let tops = tops(&base.path());
@@ -52,10 +60,15 @@ pub(crate) fn list(path: &Path, base: Arc<Directory>, algorithm: Option<&str>) -
         return database(&path, base).map_err(Failure::Tree);
     }
     let is_index = name == ".chkbit" || is_chkbit(&head);
+    let is_of_directory = is_chkbit_of_directory(&head);
     // It may be a pipe, or another file by now: it is opened once.
     let file = io::Cursor::new(head).chain(file);
     if is_index {
-        return chkbit(path, file, base).map_err(Failure::Tree);
+        if is_of_directory && is_in(path, &base.path()) {
+            let name = name.to_os_string();
+            return Ok(Box::new(indexes(walk, Arc::default(), move |other| other == name, verifies)));
+        }
+        return chkbit(path, file, base, verifies).map_err(Failure::Tree);
     }
     let algorithm = algorithm.map(|id| id.to_string().into());
     let mut options = Options::default();
@@ -161,24 +174,36 @@ fn name_of(listed: &Listed) -> &Path {
     Path::new(OsStr::from_bytes(&listed.name))
 }
 
-/// All indexes of chkbit and bitrot in a tree, which are counted.
-pub(crate) fn indexes(walk: Walk, found: Arc<AtomicU64>) -> impl Iterator<Item = Item> + Send {
+/// Whether a file lies in a directory, not below that.
+fn is_in(path: &Path, directory: &Path) -> bool {
+    let parent = path.canonicalize().ok().and_then(|whole| whole.parent().map(Path::to_path_buf));
+    parent.is_some() && parent == directory.canonicalize().ok()
+}
+
+/// All indexes of chkbit and bitrot in a tree, which are counted. `verifies` as in [`list`].
+pub(crate) fn indexes(
+    walk: Walk,
+    found: Arc<AtomicU64>,
+    is_index: impl Fn(&OsStr) -> bool + Send,
+    verifies: bool,
+) -> impl Iterator<Item = Item> + Send {
     walk.flat_map(move |entry| {
         let items = entry.and_then(|entry| {
             let is_index = is_index(entry.path().file_name().unwrap_or_default());
             found.fetch_add(u64::from(is_index), Ordering::Relaxed);
-            if is_index { index(&entry) } else { Ok(Box::new(std::iter::empty()) as Items) }
+            if is_index { index(&entry, verifies) } else { Ok(Box::new(std::iter::empty()) as Items) }
         });
         items.unwrap_or_else(|error| Box::new(std::iter::once(Err(error))))
     })
 }
 
-fn is_index(name: &OsStr) -> bool {
+/// Whether a file has the usual name of an index.
+pub(crate) fn is_index(name: &OsStr) -> bool {
     [".chkbit", ".chkbit-db", ".bitrot.db"].iter().any(|index| name == *index)
 }
 
 /// What an index says of other files. Whoever may write into a tree may have made it.
-fn index(entry: &Entry) -> Result<Items, Error> {
+fn index(entry: &Entry, verifies: bool) -> Result<Items, Error> {
     let path = entry.path();
     let is_database = path.file_name().is_some_and(|name| name == ".bitrot.db");
     if entry.kind() == Kind::Directory {
@@ -186,13 +211,15 @@ fn index(entry: &Entry) -> Result<Items, Error> {
     }
     let file = entry.open_regular()?;
     let base = entry.folder()?;
-    if is_database { database(&path, base) } else { chkbit(&path, file, base) }
+    if is_database { database(&path, base) } else { chkbit(&path, file, base, verifies) }
 }
 
-fn chkbit(path: &Path, file: impl Read, base: Arc<Directory>) -> Result<Items, Error> {
+fn chkbit(path: &Path, file: impl Read, base: Arc<Directory>, verifies: bool) -> Result<Items, Error> {
     let index = Chkbit::read(file).map_err(|error| not_an_index(path, error))?;
-    if !index.is_sound {
-        warn(path, "the index does not have the checksum that it claims");
+    // Where each file is read, a digest that rotted is found out.
+    if !index.is_sound && !verifies {
+        let why = "the index does not have the checksum that it claims (--verify reads the files, and adopts what fits)";
+        return Err(unreadable(path, io::Error::other(why)));
     }
     warn_of_skipped(path, index.skipped);
     Ok(Box::new(index.files.into_iter().map(move |recorded| found(&base, recorded))))

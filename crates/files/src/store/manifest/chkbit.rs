@@ -33,6 +33,11 @@ pub fn is_chkbit(head: &[u8]) -> bool {
     first.is_some_and(|first| WORDS.iter().any(|word| first.starts_with(word)))
 }
 
+/// Whether this is the beginning of the index of one directory. Others of its name are in the directories below.
+pub fn is_chkbit_of_directory(head: &[u8]) -> bool {
+    is_chkbit(head) && !head.starts_with(OF_TREE)
+}
+
 /// What an index of chkbit says.
 #[derive(Debug)]
 pub struct Chkbit {

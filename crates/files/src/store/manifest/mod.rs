@@ -24,7 +24,7 @@ mod tags;
 mod unvis;
 mod writer;
 
-pub use chkbit::{Chkbit, IndexError, Recorded, is_chkbit};
+pub use chkbit::{Chkbit, IndexError, Recorded, is_chkbit, is_chkbit_of_directory};
 pub use coreutils::BlockHashes;
 pub use format::{Format, JSON_VERSION};
 pub use lines::MAX_LINE;
