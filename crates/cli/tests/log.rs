@@ -80,6 +80,12 @@ fn a_log_that_cannot_be_written_is_a_failure_and_stops_nothing() {
     let ended = scrub(&tree, &tree.folder.path().join("none/log"), &[]);
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
     assert_eq!(ended.out(), "");
+    // A line in the catalogue would be damage.
+    scrub(&tree, Path::new("/dev/null"), &[]);
+    let before = fs::read(tree.catalog()).unwrap();
+    let ended = scrub(&tree, &tree.catalog(), &[]);
+    assert!(ended.code == Some(3) && ended.stderr.contains("it is a database"), "{}", ended.stderr);
+    assert_eq!(fs::read(tree.catalog()).unwrap(), before);
     if verisum_testkit::require_root().is_none() {
         return;
     }

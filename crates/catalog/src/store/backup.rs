@@ -1,6 +1,6 @@
 //! Backups of a catalogue.
 
-use std::fs::Metadata;
+use std::fs::{File, Metadata};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -8,6 +8,7 @@ use std::path::Path;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use super::lock::sweep;
+use super::restore::is_catalogue;
 use super::{Catalog, Error, Result};
 use verisum_files::replace::{PRIVATE, without_others};
 use verisum_files::{Replacement, Stop};
@@ -21,8 +22,9 @@ impl Catalog {
     /// of its name leads.
     ///
     /// # Errors
-    /// Also where its name is that of something else than a regular file, and [`Error::Stopped`].
+    /// Also where its name is that of something else than a catalogue or an empty file, and [`Error::Stopped`].
     pub fn back_up(&self, to: &Path, stop: &Stop) -> Result<()> {
+        require_replaceable(to)?;
         let mode = std::fs::metadata(&self.path).as_ref().map_or(PRIVATE, mode_of);
         self.end_early(stop);
         let copied = self.copy(to, mode);
@@ -52,6 +54,16 @@ impl Catalog {
     }
 }
 
+/// Fails for a file that would be lost. What else cannot be replaced says so later.
+fn require_replaceable(to: &Path) -> Result<()> {
+    let is_file = std::fs::metadata(to).is_ok_and(|found| found.is_file() && found.len() > 0);
+    if !is_file || File::open(to).is_ok_and(|file| is_catalogue(&file)) {
+        return Ok(());
+    }
+    let why = "it is no catalogue of verisum (move it away first)";
+    Err(Error::io(to, "write", std::io::Error::other(why)))
+}
+
 /// The mode of a copy of a catalogue.
 pub(super) fn mode_of(catalog: &Metadata) -> u32 {
     without_others(catalog.mode())
@@ -74,9 +86,14 @@ mod tests {
             assert!(catalog.back_up(&path(name), &Stop::default()).is_err(), "{name}");
             assert!(!path(name).symlink_metadata().unwrap().is_file(), "{name}");
         }
+        std::fs::write(path("data"), "somebody's").unwrap();
+        assert!(catalog.back_up(&path("data"), &Stop::default()).is_err());
+        assert_eq!(std::fs::read(path("data")).unwrap(), b"somebody's");
         std::fs::write(path("old"), "").unwrap();
         std::os::unix::fs::symlink("old", path("link")).unwrap();
         catalog.back_up(&path("link"), &Stop::default()).unwrap();
         assert!(path("link").is_symlink() && path("old").metadata().unwrap().len() > 0);
+        // Backups take the place of older ones.
+        catalog.back_up(&path("old"), &Stop::default()).unwrap();
     }
 }

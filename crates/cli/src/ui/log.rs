@@ -5,7 +5,7 @@
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
@@ -36,6 +36,9 @@ pub(crate) fn open(path: &Path, line: &[OsString]) -> Result<(), Failure> {
     Ok(())
 }
 
+/// What a database's log of its own begins with.
+const WRITE_AHEAD: [&[u8]; 2] = [&[0x37, 0x7f, 0x06, 0x82], &[0x37, 0x7f, 0x06, 0x83]];
+
 /// Opens a file to add to. A link or a file of another user would lead what we write elsewhere.
 fn opened(path: &Path) -> io::Result<File> {
     let options = |flags| {
@@ -52,8 +55,14 @@ fn opened(path: &Path) -> io::Result<File> {
         opened => opened?,
     };
     let stat = file.metadata()?;
-    match stat.is_file() && !is_trusted(stat.uid()) {
-        true => Err(io::Error::other("it is a file of another user")),
+    if stat.is_file() && !is_trusted(stat.uid()) {
+        return Err(io::Error::other("it is a file of another user"));
+    }
+    let mut head = [0; 15];
+    let is_read =
+        stat.is_file() && File::open(path).is_ok_and(|file| file.read_exact_at(&mut head, 0).is_ok());
+    match is_read && (head == *b"SQLite format 3" || WRITE_AHEAD.contains(&&head[..4])) {
+        true => Err(io::Error::other("it is a database, or belongs to one")),
         false => Ok(file),
     }
 }
