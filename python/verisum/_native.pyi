@@ -702,7 +702,7 @@ class Finding:
 
 @final
 class Forecast:
-    """When everything will have been verified, at the rate and in the rhythm of the runs so far."""
+    """When everything will have been verified, at the rate and on the schedule of the runs so far."""
 
     @property
     def seconds(self) -> float:

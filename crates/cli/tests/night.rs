@@ -9,7 +9,8 @@ use std::process::Command;
 
 use common::{Ended, VERISUM, command, flip};
 use serde_json::Value;
-use verisum_testkit::{FsKind, Mount};
+use verisum_testkit::fault::SwitchedFile;
+use verisum_testkit::{FsKind, Mount, require_root, require_tool, skip};
 
 const MARKER: &[u8] = b"verisum: these bytes are going to rot";
 
@@ -90,6 +91,80 @@ fn storage_that_fails_is_mended_by_what_is_said() {
     mended_by_what_is_said(FsKind::Btrfs, "io-error", 3);
 }
 
+/// A disk that is mounted to read while it lives.
+struct Mounted(PathBuf);
+
+impl Drop for Mounted {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+/// The storage of every file fails: the alarm says so, and what it names works on the disk that takes the place of it.
+#[test]
+fn a_dead_disk_is_mended_on_the_next_one_by_what_is_said() {
+    let (Some(()), Some(mke2fs)) = (require_root(), require_tool("mke2fs")) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().canonicalize().unwrap();
+    let files = [("first", vec![1; 70_000]), ("second", vec![2; 90_000])];
+    for tree in ["mirror", "disk"] {
+        fs::create_dir(here.join(tree)).unwrap();
+    }
+    for (name, content) in &files {
+        fs::write(here.join("mirror").join(name), content).unwrap();
+    }
+    let image = here.join("image");
+    let mut make = Command::new(mke2fs);
+    make.args(["-q", "-t", "ext4", "-d"]).arg(here.join("mirror")).arg(&image).arg("16M");
+    assert!(make.status().unwrap().success());
+    let Some(disk) = SwitchedFile::new(&fs::read(&image).unwrap()) else { return };
+    let archive = here.join("disk");
+    let mounted = Mounted(archive.clone());
+    let mount =
+        Command::new("mount").args(["-o", "loop,ro"]).arg(disk.path()).arg(&archive).status().unwrap();
+    if !mount.success() {
+        return skip("a file of FUSE cannot be mounted");
+    }
+    let scrub = |more: &[&str]| {
+        let words = [&["scrub", "--catalog", "c.db", "--quiet"], more, &["disk", "mirror"]].concat();
+        run(&here, &words)
+    };
+    scrub(&[]).clean();
+    disk.fail(true);
+    for path in files.iter().map(|(name, _)| archive.join(name)).chain([disk.path()]) {
+        verisum_testkit::cache::forget(&path).unwrap();
+    }
+    let ended = scrub(&[]);
+    let said = &ended.stderr;
+    assert_eq!(ended.code, Some(3), "{}{said}", ended.out());
+    assert_eq!(after(said, "the storage failed: see to the disk first").len(), 2, "{said}");
+    let copies: Vec<String> =
+        files.iter().map(|(name, _)| here.join("mirror").join(name).display().to_string()).collect();
+    assert_eq!(after(said, "a good copy is "), copies, "{said}");
+    let mends: Vec<String> = after(said, "mend it: ").into_iter().map(str::to_string).collect();
+    assert_eq!(mends.len(), 2, "{said}");
+    let status = run(&here, &["catalog", "status", "--catalog", "c.db", "--nagios"]);
+    let first = status.out().lines().next().unwrap();
+    assert!(status.code == Some(2) && first.contains("io-error "), "{first}");
+
+    // An empty disk takes its place.
+    drop(mounted);
+    disk.fail(false);
+    let refused = scrub(&[]);
+    assert!(refused.code == Some(3) && refused.stderr.contains("--replaced-root"), "{}", refused.stderr);
+    assert_eq!(scrub(&["--replaced-root"]).code, Some(0));
+    for mend in &mends {
+        let mended = typed(&here, mend);
+        assert_eq!(mended.code, Some(0), "{mend}\n{}{}", mended.out(), mended.stderr);
+    }
+    for (name, content) in &files {
+        assert_eq!(fs::read(archive.join(name)).unwrap(), *content, "{name}");
+    }
+    scrub(&["--max-age", "90d"]).clean();
+    let status = run(&here, &["catalog", "status", "--catalog", "c.db", "--nagios"]);
+    assert_eq!(status.code, Some(0), "{}", status.out());
+}
+
 #[test]
 fn tags_and_lists_name_the_copy_that_the_catalogue_knows() {
     let folder = tempfile::tempdir().unwrap();
@@ -119,7 +194,7 @@ fn tags_and_lists_name_the_copy_that_the_catalogue_knows() {
             "{verb}: {said}"
         );
         let [mend] = after(said, "mend it: ")[..] else { panic!("{said}") };
-        assert_eq!(mend.contains("--keep-bad DIR"), keeps, "{mend}");
+        assert_eq!(mend.contains(" --keep-bad "), keeps, "{mend}");
         fs::create_dir_all(here.join("bad")).unwrap();
         let mended = typed(&here, &mend.replace("--keep-bad DIR", "--keep-bad bad"));
         assert_eq!(mended.code, Some(0), "{mend}\n{}{}", mended.out(), mended.stderr);

@@ -122,6 +122,88 @@ fn what_monitoring_names_mends() {
     }
 }
 
+/// Nagios ends a line at `|`, and Debian's `sh` knows no `$'…'`.
+#[test]
+fn commands_work_in_every_shell_whatever_the_names_are() {
+    let place = Place::new();
+    for tree in ["my tree", "mirror"] {
+        for (name, content) in [("a|b", "first of them"), ("n\nl|\u{1}", "second one")] {
+            fs::write(place.path.join(tree).join(name), content).unwrap();
+        }
+    }
+    assert_eq!(place.sh("verisum scrub --catalog c.db 'my tree' mirror").code, Some(0));
+    for (name, content) in [("a|b", "first of them"), ("n\nl|\u{1}", "second one")] {
+        let bad = place.path.join("my tree").join(name);
+        change_and_restore_time(&bad, &content.to_uppercase());
+        let ended = place.sh("verisum scrub --catalog c.db 'my tree' --nagios");
+        assert_eq!(ended.code, Some(2), "{}", ended.out());
+        let said: Vec<&str> = ended.out().lines().skip(1).collect();
+        assert!(said.len() == 1 && !said[0].contains('|'), "{said:?}");
+        // In another directory too: the catalogue is named whole.
+        let line =
+            command_in(said[0]).replace("--keep-bad DIR", &format!("--keep-bad '{}'", place.path.display()));
+        fs::create_dir_all(place.path.join("else")).unwrap();
+        fs::write(place.path.join("line"), format!("cd else\n{line}\n")).unwrap();
+        let shell = if Path::new("/bin/dash").exists() { "dash" } else { "sh" };
+        let ended = place.sh(&format!("{shell} line"));
+        assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.stderr, ended.out());
+        assert_eq!(fs::read_to_string(&bad).unwrap(), content, "{line}");
+    }
+}
+
+/// The whole tree's command has what a suspicious file needs, and a mass of changes can be taken back.
+#[test]
+fn what_is_said_of_a_tree_mends_all_of_it() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    place.damage();
+    let ended = place.sh("verisum scrub 'my tree'");
+    let (_, after) = ended.stderr.split_once("`verisum repair").unwrap_or_else(|| panic!("{}", ended.stderr));
+    let line = format!("verisum repair{}", after.split('`').next().unwrap());
+    assert!(line.ends_with("/my tree.bad'"), "{line}");
+    place.run_remedy(&line);
+    assert_eq!(fs::read(place.bad()).unwrap(), b"good content");
+
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    fs::write(place.bad(), "by malware").unwrap();
+    fs::write(place.path.join("my tree/other"), "by malware").unwrap();
+    fs::write(place.path.join("mirror/other"), "other content").unwrap();
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    assert_eq!(place.sh("verisum scrub 'my tree' --alarm-changed 10%").code, Some(1));
+    let status = place.sh("verisum catalog status --nagios");
+    assert_eq!(status.code, Some(2), "{}", status.out());
+    assert!(status.out().contains(", 2 held, held "), "{}", status.out());
+    for line in status.out().lines().skip(1) {
+        place.run_remedy(&command_in(line));
+    }
+    assert_eq!(fs::read(place.bad()).unwrap(), b"good content");
+    let status = place.sh("verisum catalog status --nagios");
+    assert_eq!(status.code, Some(0), "{}", status.out());
+}
+
+/// No later run names it: who only reads what Nagios shows has to be told now, or by the catalogue's status.
+#[test]
+fn nagios_names_what_went_missing_and_what_brings_it_back() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    for look in ["verisum scrub --nagios 'my tree'", "verisum catalog status --nagios --missing fail"] {
+        fs::remove_file(place.bad()).unwrap();
+        if look.contains("status") {
+            assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(0));
+            assert_eq!(place.sh("verisum catalog status --missing fail").code, Some(1));
+            assert_eq!(place.sh("verisum catalog status --nagios").code, Some(0));
+        }
+        let ended = place.sh(look);
+        assert_eq!(ended.code, Some(if look.contains("status") { 2 } else { 0 }), "{look}: {}", ended.out());
+        assert!(ended.out().contains(", 1 missing"), "{look}: {}", ended.out());
+        let lines: Vec<&str> = ended.out().lines().skip(1).collect();
+        assert!(lines.len() == 1 && lines[0].starts_with("missing "), "{lines:?}");
+        place.run_remedy(&command_in(lines[0]));
+        assert_eq!(fs::read(place.bad()).unwrap(), b"good content");
+        assert_eq!(place.sh(look).code, Some(0), "{look}");
+    }
+}
+
 #[test]
 fn what_lists_and_tags_name_mends() {
     let place = Place::new();

@@ -76,7 +76,7 @@ const TROUBLED: &str = "Bad, missing and unchecked files";
 fn what_is_bad_is_named_with_the_command_that_mends_it() {
     let archive = Archive::new();
     let report = archive.json(&["tree.db", "mirror.db"], 0);
-    assert!(report["lines"][0].as_str().unwrap().starts_with("All of 42 files, "), "{}", report["lines"]);
+    assert!(report["lines"][0].as_str().unwrap().starts_with("All of 42 files ("), "{}", report["lines"]);
     assert_eq!(table(&report, TROUBLED), [] as [Value; 0]);
     let copies = table(&report, "Copies");
     let counts: Vec<&Value> = copies.iter().map(|row| &row["how many"]).collect();
@@ -90,7 +90,7 @@ fn what_is_bad_is_named_with_the_command_that_mends_it() {
     let report = archive.json(&["tree.db", "mirror.db"], 1);
     let lines: Vec<&str> =
         report["lines"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
-    assert!(lines[0].starts_with("BAD: 1 file of 42 files, "), "{lines:?}");
+    assert!(lines[0].starts_with("BAD: 1 of 42 files ("), "{lines:?}");
     assert!(lines[1].starts_with("MISSING: 1 file is"), "{lines:?}");
     assert!(lines[2].contains("copies of 0 are known, and of 2 in another catalogue"), "{lines:?}");
     let rows = table(&report, TROUBLED);
@@ -147,7 +147,7 @@ fn the_page_is_whole_harmless_and_fits_every_window() {
     archive.scrub("tree");
     let ended = archive.run(&["report", "-o", "r.html", "--csv", "tables", "tree.db", "mirror.db"]);
     assert!(
-        ended.code == Some(1) && ended.out().starts_with("BAD: 1 file"),
+        ended.code == Some(1) && ended.out().starts_with("BAD: 1 of 42 files ("),
         "{}{}",
         ended.out(),
         ended.stderr

@@ -56,7 +56,10 @@ fn first_line(report: &Value) -> String {
 #[test]
 fn trees_are_told_of_by_their_tags() {
     let place = Place::new();
-    let untagged = place.report(&["tagged"], 0);
+    let untagged = place.report(&["tagged"], 3);
+    let nothing =
+        format!("UNCHECKED: {}: nothing in it is tagged (3 files).", place.path.join("tagged").display());
+    assert_eq!(first_line(&untagged), nothing);
     assert_eq!(rows(&untagged, "Trees by their tags")[0]["untagged"], 3, "{untagged}");
     assert_eq!(place.run(&["tag", "tagged"]).code, Some(0));
     let report = place.report(&["tagged"], 0);
@@ -71,7 +74,7 @@ fn trees_are_told_of_by_their_tags() {
     change_and_restore_time(&place.path.join("tagged/below/c"), "rotten");
     assert_eq!(place.run(&["scrub", "--catalog", "copy.db", "copy"]).code, Some(0));
     let report = place.report(&["tagged", "copy.db"], 1);
-    assert!(first_line(&report).starts_with("BAD: 1 file of 6 files"), "{report}");
+    assert!(first_line(&report).starts_with("BAD: 1 of 6 files ("), "{report}");
     let bad = rows(&report, "Bad, missing and unchecked files");
     let outcomes: Vec<&str> = bad.iter().map(|row| row["outcome"].as_str().unwrap()).collect();
     assert_eq!(outcomes, ["suspicious", "unverifiable"], "{report}");

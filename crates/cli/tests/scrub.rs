@@ -72,7 +72,8 @@ fn many_missing_files_are_some_names_and_a_number() {
     fs::copy(tree.catalog(), &copy).unwrap();
     let out = tree.scrub(&[]).clean();
     assert_eq!(out.lines().filter(|line| line.starts_with("missing ")).count(), 10, "{out}");
-    assert!(out.contains("\n... and 5 more missing (`verisum catalog list --missing` names all)\n"), "{out}");
+    let list = format!("`verisum catalog list --missing --catalog '{}'`", tree.catalog().display());
+    assert!(out.contains(&format!("\n... and 5 more missing ({list} names all)\n")), "{out}");
     let out = scrub(&copy, &tree.root(), &["-v"]).clean();
     assert_eq!(out.lines().filter(|line| line.starts_with("missing ")).count(), 15, "{out}");
     // What the runs were is told in words.
@@ -164,7 +165,8 @@ fn too_many_changes_are_not_taken_over() {
     let ended = tree.scrub(&["--alarm-changed", "20%"]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
     assert!(ended.stderr.contains("ALARM: 4 of 11 files"), "{}", ended.stderr);
-    let accept = format!("`verisum accept {}`", tree.root().display());
+    let accept =
+        format!("`verisum accept --catalog '{}' '{}'`", tree.catalog().display(), tree.root().display());
     assert!(ended.stderr.contains(&accept), "{}", ended.stderr);
     let held = |line: &&str| line.starts_with("modified ") && line.contains("held until it is accepted");
     assert_eq!(ended.out().lines().filter(held).count(), 4, "{}", ended.out());

@@ -31,6 +31,14 @@ fn rot_on_a_disk_is_found() {
         let ended = scrub(&catalog, file.parent().unwrap().join("mount").as_path(), &[]);
         assert_eq!(ended.code, Some(3), "{}", ended.stderr);
         assert!(ended.stderr.contains("is it mounted?"), "{}", ended.stderr);
+        // Who watches the catalogue is told, and so is who reads a report.
+        let status = verisum([s("catalog"), s("status"), s("--nagios"), s("--catalog"), catalog.clone()]);
+        assert_eq!(status.code, Some(1), "{}", status.out());
+        let line = status.out();
+        assert!(line.starts_with("VERISUM WARNING") && line.contains(" failed: "), "{line}");
+        let report = verisum([s("report"), s("--json"), catalog.clone()]);
+        assert_eq!(report.code, Some(3), "{}", report.out());
+        assert!(report.out().contains("FAILED: the last run of "), "{}", report.out());
     });
     let ended = scrub(&catalog, &mount.path(), &[]);
     expect(&ended, 1, &[("rot", &path)]);

@@ -105,7 +105,7 @@ fn lists_are_adopted() {
     assert!(ended.stderr.contains("the index does not have the checksum that it claims"), "{}", ended.stderr);
     assert!(!ended.stderr.contains("adopted"), "{}", ended.stderr);
     let ended = verisum(["adopt", "--verify", "--indexes", path]);
-    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("1 file: 1 modified;"), "{}", ended.stderr);
     verisum(["adopt", "--from", "sums", path, path])
         .failed(2, "verisum: --from takes one DIR, that of the names in the list");
 }

@@ -348,8 +348,9 @@ struct Alone {
     hashed: usize,
 }
 
-/// What comes in batches of few messages before it is measured how many are few, in bytes: a few milliseconds of work.
-const REPAID: usize = 2 << 20;
+/// What comes in batches of few messages before it is measured how many are few, in bytes: several times as much as is
+/// hashed to measure.
+const REPAID: usize = 256 << 10;
 
 impl Alone {
     /// Whether so many messages are hashed one after the other.

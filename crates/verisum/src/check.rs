@@ -37,7 +37,7 @@ pub struct CheckSummary {
     pub verified: u64,
     /// Files that are listed without a digest and are there, or need not be.
     pub present: u64,
-    /// Files of other content, kind or length than listed.
+    /// Files whose content, kind or length is not the listed one.
     pub different: u64,
     /// Files that are not there.
     pub missing: u64,

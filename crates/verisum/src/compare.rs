@@ -38,7 +38,7 @@ pub enum Compared {
 pub struct CompareSummary {
     /// The same in both trees.
     pub same: u64,
-    /// Of other content.
+    /// With different content.
     pub different: u64,
     /// In the first tree only.
     pub missing: u64,

@@ -100,8 +100,7 @@ def scrub_places(
 ) -> Report:
     """Reads files of places again and judges them by their records, as `verisum scrub` does.
 
-    Files without a record get one. A run that did not come to its end is gone on with by the next one: what it has
-    verified is not read again.
+    Files without a record get one. The next run resumes an interrupted one: what that has verified is not read again.
 
     Args:
         client: Who sends tasks to the workers.

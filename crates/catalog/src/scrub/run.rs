@@ -86,7 +86,14 @@ pub fn scrub_tree(
     let held = take(turn);
     catalog.require_writable()?;
     catalog.require_sound()?;
-    let scope = passage.scope(catalog, path, options)?;
+    let scope = match passage.scope(catalog, path, options) {
+        Ok(scope) => scope,
+        Err(error) => {
+            // If that cannot be kept either, it looks as if nobody had tried.
+            let _ = note_attempt(catalog, path, options, &error, clock);
+            return Err(error);
+        }
+    };
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
     let target = if passage.rehashes() { rehash_target(catalog, options)? } else { None };
     let is_rehashed = target.is_some();
@@ -111,6 +118,29 @@ pub fn scrub_tree(
         return done.map(|(summary, _)| summary);
     }
     end(catalog, run, done, EndOfRun { history: &history, options, clock })
+}
+
+/// Records that a tree of the catalogue could not be scrubbed at all, as where its file system is not mounted: what
+/// watches the catalogue would take it for well.
+fn note_attempt(
+    catalog: &Catalog,
+    path: &Path,
+    options: &Options,
+    error: &Error,
+    clock: Instant,
+) -> Result<(), Error> {
+    let root = match error {
+        Error::Root { .. } => catalog.root_of(path)?,
+        // A directory of that name in a tree may be a name that was mistyped.
+        _ => catalog.root(path)?,
+    };
+    let Some(root) = root else { return Ok(()) };
+    let plan = due::Plan::new(options, &catalog.runs(root.id, forecast::RUNS)?, clock);
+    let mut run = Run { started: options.started(), cycle: plan.cycle, ..Run::default() };
+    run.id = catalog.begin_run(root.id, run.started, run.cycle)?;
+    run.finished = Some(options.started() + clock.elapsed().as_millis() as i64);
+    run.error = Some(error.to_string());
+    Ok(catalog.end_run(&run)?)
 }
 
 /// Reads, judges and writes. Returns also whether all that is due was given out: what could not be listed

@@ -9,7 +9,7 @@ use rusqlite::types::Value;
 use rusqlite::{Params, params, params_from_iter};
 
 use super::record::{CORRUPT, DAMAGED, MISSING, columns, record};
-use super::{Catalog, Error, Record, Result, Root};
+use super::{Catalog, Error, Record, Result, Root, State, Trouble};
 
 /// How many good copies of troubled files are looked for: more are nothing that somebody reads.
 const COPIES: usize = 100_000;
@@ -131,7 +131,8 @@ impl Catalog {
     /// as the catalogue says. Takes one pass over the records, whatever the number of files; more than 1000 are not
     /// looked for.
     pub fn copies_of(&self, files: &[Listed]) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
-        let wanted = files.iter().filter(|file| file.record.state.is_repairable() && file.record.size > 0);
+        let is_wanted = |state: State| state.is_repairable() || state == State::Trouble(Trouble::Held);
+        let wanted = files.iter().filter(|file| is_wanted(file.record.state) && file.record.size > 0);
         let contents = wanted.map(|file| (file.record.algorithm, file.record.digest.as_bytes().to_vec()));
         self.copies_of_contents(&contents.collect::<Vec<_>>())
     }

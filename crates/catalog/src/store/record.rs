@@ -94,11 +94,12 @@ impl State {
         matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt)
     }
 
-    /// How it is judged: of what is missing nothing is known to be bad, and a change that is held is unchecked.
+    /// How it is judged, as scrubs do: of what is missing nothing is known to be bad, and a change that is held is as
+    /// bad as rot until somebody accepts it.
     pub fn class(self) -> Class {
         match self {
             State::Sound | State::MISSING => Class::Clean,
-            State::Trouble(Trouble::Held) => Class::Unchecked,
+            State::Trouble(Trouble::Held) => Class::Corrupt,
             State::Trouble(Trouble::Verdict(verdict)) => verdict.class(),
         }
     }

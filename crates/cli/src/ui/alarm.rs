@@ -2,6 +2,7 @@
 //! then, where the good content is, and the command that mends it. Text, JSON, mail and Nagios tell the same.
 
 use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
@@ -16,7 +17,7 @@ use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
 use crate::ui::sizes::human;
 use crate::ui::values::{moment_of_milliseconds, written};
-use crate::ui::{self, Output, log, remedy};
+use crate::ui::{self, Output, log, remedy, shell};
 
 /// How many bad files are told of in full; a disk that dies has as many as files.
 pub(crate) const NAMED: usize = 10;
@@ -92,7 +93,18 @@ impl Alarm {
 
     /// All in one line.
     pub(crate) fn line(&self) -> String {
-        let mut text = format!("{} {}", self.outcome, names::quoted(self.path.as_os_str()));
+        self.line_of(names::quoted(self.path.as_os_str()), &self.remedy(names::quoted, &|command| command))
+    }
+
+    /// The same without `|`, which ends what Nagios shows.
+    pub(crate) fn line_without_pipes(&self) -> String {
+        let quoted = names::quoted_without_pipes;
+        let remedy = self.remedy(quoted, &|command| shell::without_pipes(&command));
+        self.line_of(quoted(self.path.as_os_str()), &remedy)
+    }
+
+    fn line_of(&self, path: String, remedy: &[String]) -> String {
+        let mut text = format!("{} {path}", self.outcome);
         if let Some(since) = self.since {
             let _ = write!(text, " since {}", written(since));
         }
@@ -100,7 +112,7 @@ impl Alarm {
             let _ = write!(text, "; {fact}");
         }
         text.push_str("; ");
-        text + &self.remedy().join("; ")
+        text + &remedy.join("; ")
     }
 
     /// The same as a paragraph, the command on a line of its own.
@@ -112,23 +124,29 @@ impl Alarm {
         if !facts.is_empty() {
             let _ = writeln!(text, "  {}", facts.join(": "));
         }
-        for line in self.remedy().iter().take(if has_command { 2 } else { 1 }) {
+        let mut remedy = self.remedy(names::quoted, &|command| command);
+        if !has_command && self.command().is_some() {
+            remedy.pop();
+        }
+        for line in remedy {
             let _ = writeln!(text, "  {line}");
         }
         text
     }
 
-    fn remedy(&self) -> Vec<String> {
+    fn remedy(&self, quoted: fn(&OsStr) -> String, written: &dyn Fn(String) -> String) -> Vec<String> {
         let copy = match (&self.copy, &self.parity) {
-            (Some(copy), _) => format!("a good copy is {}", names::quoted(copy.as_os_str())),
-            (None, Some(parity)) => format!("parity may mend it: {}", names::quoted(parity.as_os_str())),
+            (Some(copy), _) => format!("a good copy is {}", quoted(copy.as_os_str())),
+            (None, Some(parity)) => format!("parity may mend it: {}", quoted(parity.as_os_str())),
             (None, None) => "no copy is known".to_string(),
         };
-        let command = self.command().map(|command| match self.is_mendable() {
+        let command = self.command().map(written).map(|command| match self.is_mendable() {
             true => format!("mend it: {command}"),
             false => format!("mend it from a copy: {command}"),
         });
-        std::iter::once(copy).chain(command).collect()
+        let is_storage = self.outcome == Verdict::IoError.name();
+        let storage = is_storage.then(|| "the storage failed: see to the disk first".to_string());
+        storage.into_iter().chain([copy]).chain(command).collect()
     }
 
     /// The fields of JSON.
@@ -184,9 +202,9 @@ pub(crate) fn advise_mending(what: &str, command: &str) {
     ui::advise(&line);
 }
 
-/// Whether its content is to be had again.
+/// Whether its content is to be had again, or somebody has to say that it is not.
 fn is_alarming(state: State) -> bool {
-    state.is_corrupt() || state == State::Trouble(Trouble::Verdict(Verdict::IoError))
+    state.is_corrupt() || matches!(state, State::Trouble(Trouble::Verdict(Verdict::IoError) | Trouble::Held))
 }
 
 /// The first bad files of some trees, the worst first, and how many there are beyond them.
@@ -205,6 +223,17 @@ pub(crate) fn of_trees(
         files.extend(worst.into_iter().filter(|file| is_alarming(file.record.state)));
         files.truncate(most);
     }
+    let alarms = of_files(catalog, named, files)?;
+    let beyond = all.saturating_sub(alarms.len() as u64);
+    Ok((alarms, beyond))
+}
+
+/// What is to be told of files that are not as recorded.
+pub(crate) fn of_files(
+    catalog: &Catalog,
+    named: Option<&Path>,
+    files: Vec<Listed>,
+) -> Result<Vec<Alarm>, Failure> {
     let copies = catalog.copies_of(&files)?;
     let mut beside = Beside::default();
     let alarm = |file: Listed| {
@@ -212,6 +241,7 @@ pub(crate) fn of_trees(
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
         let copy = copies.get(&content).cloned();
         let is_here = copy.is_none() && !is_address(&file.path);
+        let root = catalog.root_of(&file.path)?.map(|root| root.path);
         Ok(Alarm {
             parity: if is_here { beside.of(&file.path) } else { None },
             outcome: file.record.state.name(),
@@ -220,14 +250,12 @@ pub(crate) fn of_trees(
             size: Some(file.record.size),
             digest: Some(file.record.digest),
             copy,
-            mend: remedy::mend_command(named, None, &file).map_or(Mend::Nothing, Mend::File),
+            mend: remedy::mend_command(named, None, &file, root.as_deref()).map_or(Mend::Nothing, Mend::File),
             path: file.path,
             algorithm: file.algorithm,
         })
     };
-    let alarms: Vec<Alarm> = files.into_iter().map(alarm).collect::<Result<_, Failure>>()?;
-    let beyond = all.saturating_sub(alarms.len() as u64);
-    Ok((alarms, beyond))
+    files.into_iter().map(alarm).collect()
 }
 
 /// Looks in the catalogue for copies of files that lists or tags are of. Without a catalogue, or where it cannot be

@@ -102,6 +102,14 @@ pub(crate) fn quoted(name: &OsStr) -> String {
     }
 }
 
+/// The same without `|`, which ends what Nagios shows.
+pub(crate) fn quoted_without_pipes(name: &OsStr) -> String {
+    match name.as_bytes().contains(&b'|') {
+        true => format!("$'{}'", escaped(name.as_bytes(), true).replace('|', "\\174")),
+        false => quoted(name),
+    }
+}
+
 /// Lines as a terminal may have them: what it would take for commands is escaped. The ends of lines, tabs
 /// and NUL, which ends lines too, stay.
 pub(crate) fn for_terminal(bytes: &[u8]) -> Vec<u8> {

@@ -1,12 +1,14 @@
 //! What records of files mean for the end of a run, and the commands that mend what is bad.
 
 use std::os::unix::ffi::OsStrExt;
-use std::path::Path;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble, is_address};
 use verisum::files::{Class, Verdict};
 
+use crate::ui::catalog::absolute;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::parity::Beside;
@@ -30,12 +32,18 @@ pub(crate) fn repair_command(catalog: Option<&Path>, from: Option<&Path>, path: 
     }
     let mut command = "verisum repair".to_string();
     if let Some(catalog) = catalog {
-        command += &format!(" --catalog {}", shell::word(catalog.as_os_str().as_bytes()));
+        command += &of_catalog(catalog);
     }
     if let Some(from) = from {
         command = with_source(&command, from);
     }
     Some(format!("{command} {}", shell::word(path.as_os_str().as_bytes())))
+}
+
+/// The option that names a catalogue, as it can be typed in any directory.
+pub(crate) fn of_catalog(catalog: &Path) -> String {
+    let whole = absolute(catalog).unwrap_or_else(|_| catalog.to_path_buf());
+    format!(" --catalog {}", shell::word(whole.as_os_str().as_bytes()))
 }
 
 /// A command with the place to repair from.
@@ -47,20 +55,45 @@ pub(crate) fn with_source(command: &str, from: &Path) -> String {
 /// file since, so that what is there is kept.
 pub(crate) fn repair_by(list: Option<&Path>, directory: &Path) -> String {
     let by = match list {
-        Some(list) => format!("--sums {} --keep-bad DIR", shell::word(list.as_os_str().as_bytes())),
+        Some(list) => {
+            let keep = keep_bad(Some(directory));
+            format!("--sums {}{keep}", shell::word(list.as_os_str().as_bytes()))
+        }
         None => "--tags".to_string(),
     };
     format!("verisum repair {by} {}", shell::word(directory.as_os_str().as_bytes()))
 }
 
-/// The same for a file whose recorded content is wanted again. What somebody may have written is kept.
-pub(crate) fn mend_command(catalog: Option<&Path>, from: Option<&Path>, file: &Listed) -> Option<String> {
+/// The option that keeps what a file is now: in a directory beside its tree, where that is on the same file system.
+/// Elsewhere the reader has to name one.
+pub(crate) fn keep_bad(root: Option<&Path>) -> String {
+    let beside = |root: &Path| -> Option<PathBuf> {
+        let (parent, mut name) = (root.parent()?, root.file_name()?.to_os_string());
+        let [here, there] = [root, parent].map(|path| path.metadata().map(|found| found.dev()));
+        name.push(".bad");
+        (here.ok()? == there.ok()?).then(|| parent.join(name))
+    };
+    let place = root.and_then(beside);
+    let place = place.map_or("DIR".to_string(), |path| shell::word(path.as_os_str().as_bytes()));
+    format!(" --keep-bad {place}")
+}
+
+/// The same for a file of a tree whose recorded content is wanted again. What somebody may have written is kept.
+pub(crate) fn mend_command(
+    catalog: Option<&Path>,
+    from: Option<&Path>,
+    file: &Listed,
+    root: Option<&Path>,
+) -> Option<String> {
     let state = file.record.state;
-    let command = repair_command(catalog, from, &file.path).filter(|_| state.is_repairable())?;
-    Some(match state {
-        State::Trouble(Trouble::Verdict(Verdict::Suspicious)) => format!("{command} --keep-bad DIR"),
-        _ => command,
-    })
+    let is_wanted = state.is_repairable() || state == State::Trouble(Trouble::Held);
+    let command = repair_command(catalog, from, &file.path).filter(|_| is_wanted)?;
+    Some(if keeps_bad(state) { command + &keep_bad(root) } else { command })
+}
+
+/// Whether somebody may have written a file in this state: what it is now is kept then.
+pub(crate) fn keeps_bad(state: State) -> bool {
+    matches!(state, State::Trouble(Trouble::Verdict(Verdict::Suspicious) | Trouble::Held))
 }
 
 /// What mends a tree of this machine.
@@ -82,7 +115,10 @@ impl Remedy {
         named: Option<&Path>,
         root: &Root,
     ) -> Result<Option<Remedy>, Failure> {
-        let Some(command) = repair_command(named, None, &root.path) else { return Ok(None) };
+        let Some(mut command) = repair_command(named, None, &root.path) else { return Ok(None) };
+        if catalog.troubles(root.id)?.iter().any(|(state, _)| state.is_repairable() && keeps_bad(*state)) {
+            command += &keep_bad(Some(&root.path));
+        }
         let (wanted, mendable) = catalog.mendable(root)?;
         let mut with_parity = 0;
         if mendable < wanted {

@@ -31,22 +31,40 @@ pub(crate) fn line() -> String {
 }
 
 /// A name as one word of a shell that takes it for nothing else: as it is if it has no character that means
-/// something there, else in single quotes, and as `$'…'` if a byte of it cannot be printed.
+/// something there, else in single quotes, and as `"$(printf '…')"` if a byte of it cannot be printed: unlike `$'…'`
+/// every shell has that. What a substitution would take the newlines off from is `$'…'` all the same.
 pub(crate) fn word(name: &[u8]) -> String {
     let pieces = pieces(name, true);
     if pieces.iter().any(|piece| matches!(piece, Piece::Escaped(_))) {
+        if pieces.last() == Some(&Piece::Escaped(b'\n')) {
+            let escaped = pieces.iter().map(|piece| match piece {
+                Piece::Escaped(byte) => format!("\\{byte:03o}"),
+                Piece::Text(c @ ('\'' | '\\')) => format!("\\{c}"),
+                Piece::Text(c) => c.to_string(),
+            });
+            return format!("$'{}'", escaped.collect::<String>());
+        }
         let escaped = pieces.iter().map(|piece| match piece {
             Piece::Escaped(byte) => format!("\\{byte:03o}"),
-            Piece::Text(c @ ('\'' | '\\')) => format!("\\{c}"),
+            Piece::Text('\'') => "\\047".to_string(),
+            Piece::Text('\\') => "\\134".to_string(),
+            Piece::Text('%') => "%%".to_string(),
+            // An option of printf, which comes first if at all.
+            Piece::Text('-') => "\\055".to_string(),
             Piece::Text(c) => c.to_string(),
         });
-        return format!("$'{}'", escaped.collect::<String>());
+        return format!("\"$(printf '{}')\"", escaped.collect::<String>());
     }
     let text = text(&pieces);
     match !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "_@%+:,.-".contains(c)) {
         true => text,
         false => format!("'{}'", text.replace('\'', "'\\''")),
     }
+}
+
+/// Words that [`word`] made, without `|`, which ends what Nagios shows: it stands in single quotes there.
+pub(crate) fn without_pipes(words: &str) -> String {
+    words.replace('|', "'\"$(printf '\\174')\"'")
 }
 
 /// A character, or a byte that must not be printed.
@@ -154,20 +172,31 @@ mod tests {
             b"'",
             b"{a,b}*?~",
             b" ",
-            b"a\n1\xff\\'",
+            b"a\n1\xff\\'|%s",
+            b"-\x01|",
+            b"|a|",
             "größe".as_bytes(),
             &every,
         ];
         for name in names {
-            // `$'…'` is bash's, and no word of POSIX yet.
-            let script = format!("printf %s {}", word(name));
-            let Some(bash) = verisum_testkit::require_tool("bash") else { return };
-            let output = std::process::Command::new(bash).args(["-c", &script]).output().unwrap();
-            assert_eq!(output.stdout, name, "{script}");
+            let whole = word(name);
+            let is_of_posix = !whole.starts_with("$'");
+            for script in [whole.clone(), without_pipes(&whole)] {
+                assert!(script == whole || !script.contains('|'));
+                let script = format!("printf %s {script}");
+                for shell in
+                    ["sh", "dash", "bash"].into_iter().filter(|shell| is_of_posix || *shell == "bash")
+                {
+                    let Some(shell) = verisum_testkit::require_tool(shell) else { continue };
+                    let output = std::process::Command::new(shell).args(["-c", &script]).output().unwrap();
+                    assert_eq!(output.stdout, name, "{script}");
+                }
+            }
         }
         assert_eq!(word(names[0]), "abc-1.2,x");
         assert_eq!(word(names[2]), r"'a\b;c|d#e'");
-        assert_eq!(word(names[7]), r"$'a\0121\377\\\''");
+        assert_eq!(word(names[7]), r#""$(printf 'a\0121\377\134\047|%%s')""#);
+        assert_eq!(word(b"a\n"), r"$'a\012'");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub(crate) fn threads(text: &str) -> Result<usize, Failure> {
 pub(crate) fn human(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;
-    let mut unit = "bytes";
+    let mut unit = if bytes == 1 { "byte" } else { "bytes" };
     for larger in UNITS {
         if value < 1024.0 {
             break;

@@ -20,6 +20,9 @@ use crate::ui::{names, shell, values};
 /// The longest report.
 const LONGEST: u64 = 64 << 20;
 
+/// How many commands that mend files a chat is shown.
+const SHOWN: usize = 3;
+
 /// The state of the archive, as `verisum report` tells it.
 pub(super) struct State {
     /// What it comes to.
@@ -142,11 +145,20 @@ impl Notice {
         text
     }
 
+    /// What chats show: where, what, the worst, and what the archive comes to.
+    fn told(&self) -> String {
+        let lines = self.state.lines.iter().map(|line| format!("\n{line}"));
+        let said = self.said.lines();
+        let remedies = said.iter().filter(|line| line.contains("mend it: ")).take(SHOWN);
+        let remedies = remedies.map(|line| format!("\n{}", line.trim()));
+        self.summary() + &lines.chain(remedies).collect::<String>()
+    }
+
     /// For programs.
     pub(super) fn json(&self) -> String {
         let exit = self.watched.as_ref().map(Watched::exit);
         let fields = json!({
-            "text": self.summary(),
+            "text": self.told(),
             "verisum": env!("CARGO_PKG_VERSION"),
             "host": self.host,
             "outcome": exit.map_or("state", outcome),

@@ -7,7 +7,7 @@ use verisum_bench::export::{Cell, Table};
 
 use super::{Subject, bytes, moment, path};
 use crate::ui::names;
-use crate::ui::remedy::{mend_command, repair_by, with_source};
+use crate::ui::remedy::{mend_command, of_catalog, repair_by, with_source};
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -32,7 +32,7 @@ pub(super) fn troubled(subject: &Subject) -> Table {
     let listed = table.rows.len() as u64;
     let mut command = "verisum catalog list --bad --missing".to_string();
     if let Some(catalog) = subject.catalog(0) {
-        command += &format!(" --catalog {}", shell::word(catalog.as_os_str().as_encoded_bytes()));
+        command += &of_catalog(catalog);
     }
     match all > listed {
         true => {
@@ -50,9 +50,9 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
     let mend = match copy {
         _ if subject.is_of_tags(*catalog) => by_tags(subject, one),
         // That of another catalogue has to be named.
-        Some(copy) if copy.catalog != *catalog => mend_command(named, Some(&copy.path), file),
-        Some(_) => mend_command(named, None, file),
-        None => mend_command(named, None, file).map(|command| format!("{command} --from PLACE")),
+        Some(copy) if copy.catalog != *catalog => mend_command(named, Some(&copy.path), file, None),
+        Some(_) => mend_command(named, None, file, None),
+        None => mend_command(named, None, file, None).map(|command| format!("{command} --from PLACE")),
     };
     let since = finding.as_ref().map(|finding| finding.since);
     vec![

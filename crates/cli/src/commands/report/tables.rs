@@ -34,6 +34,16 @@ pub(super) fn trees(subject: &Subject) -> Table {
             true => Some(format!("{} --from PLACE", remedy::repair_by(None, &tree.root.path))),
             false => repair_command(subject.catalog(tree.catalog), None, &tree.root.path),
         };
+        let keeps = tree.troubles.iter().any(|(state, _)| state.is_repairable() && remedy::keeps_bad(*state));
+        let is_of_tags = subject.is_of_tags(tree.catalog);
+        let command = command.map(|command| match (tree.mendable, keeps) {
+            (0, false) if !is_of_tags => format!("{command} --from PLACE"),
+            (0, true) if !is_of_tags => {
+                format!("{command} --from PLACE{}", remedy::keep_bad(Some(&tree.root.path)))
+            }
+            (_, true) => command + &remedy::keep_bad(Some(&tree.root.path)),
+            (_, false) => command,
+        });
         let mend = match tree.wanted {
             0 => Cell::Missing,
             _ => command.map_or(Cell::Missing, Cell::Text),

@@ -103,6 +103,13 @@ fn read_tree(receiving: &mut Receiving, directory: &Path, family: Family) -> Res
     Ok(tree)
 }
 
+impl TaggedTree {
+    /// Whether there is no tag that could say anything: the directory may be the wrong one.
+    fn is_untagged(&self) -> bool {
+        self.tagged + self.damaged + self.unknown + self.unreadable == 0
+    }
+}
+
 impl Row {
     fn of(file: &TaggedFile) -> Row {
         // The one that tells most of the file as it is now.
@@ -177,6 +184,7 @@ fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &Row) -> Result<(
 /// What the tags alone say of a report's end.
 pub(super) fn exit(trees: &[TaggedTree]) -> Exit {
     let worst = |tree: &TaggedTree| match (tree.damaged, tree.unknown + tree.unreadable) {
+        (0, 0) if tree.is_untagged() => Exit::Unchecked,
         (0, 0) => Exit::Clean,
         (0, _) => Exit::Unchecked,
         _ => Exit::Mismatch,
@@ -188,6 +196,11 @@ pub(super) fn exit(trees: &[TaggedTree]) -> Exit {
 pub(super) fn lines(trees: &[TaggedTree]) -> Vec<String> {
     let sum = |count: fn(&TaggedTree) -> u64| trees.iter().map(count).sum::<u64>();
     let mut lines = Vec::new();
+    for tree in trees.iter().filter(|tree| tree.is_untagged()) {
+        let (path, files) =
+            (ui::names::quoted(tree.path.as_os_str()), values::counted(tree.untagged, "file"));
+        lines.push(format!("UNCHECKED: {path}: nothing in it is tagged ({files})."));
+    }
     let damaged = sum(|tree| tree.damaged);
     if damaged > 0 {
         lines.push(format!("BAD: {} not as written.", values::counted(damaged, "tag")));

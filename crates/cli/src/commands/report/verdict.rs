@@ -25,11 +25,11 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     let mut lines = Vec::new();
     let files: u64 = overview.trees.iter().map(|tree| tree.root.files).sum();
     let bytes: u64 = overview.trees.iter().map(|tree| tree.root.bytes).sum();
-    let all = format!("{}, {}", counted(files, "file"), human(bytes));
+    let all = format!("{} ({})", counted(files, "file"), human(bytes));
     let bad = overview.count(State::is_corrupt);
     let missing = overview.count(|state| state == State::MISSING);
     let held = overview.count(|state| state == State::Trouble(Trouble::Held));
-    let unchecked = overview.count(|state| remedy::exit(state) == Exit::Unchecked) - held;
+    let unchecked = overview.count(|state| remedy::exit(state) == Exit::Unchecked);
     let wanted: u64 = overview.trees.iter().map(|tree| tree.wanted).sum();
     let mendable: u64 = overview.trees.iter().map(|tree| tree.mendable).sum();
     let elsewhere = overview.troubled.iter();
@@ -41,7 +41,7 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     }
     lines.extend(tagged::lines(&subject.tagged));
     if bad > 0 {
-        lines.push(format!("BAD: {} of {all} {} not what was recorded.", counted(bad, "file"), are(bad)));
+        lines.push(format!("BAD: {bad} of {all} {} not what was recorded.", are(bad)));
     }
     if missing > 0 {
         lines.push(format!("MISSING: {} {} no longer there.", counted(missing, "file"), are(missing)));
@@ -51,10 +51,9 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         lines.push(format!("UNCHECKED: {unchecked} could not be read or compared."));
     }
     if held > 0 {
-        let held = counted(held, "changed file");
-        lines.push(format!(
-            "UNCHECKED: {held} kept by the old record until `verisum accept` takes the change."
-        ));
+        let files = counted(held, "changed file");
+        let (are, their) = if held == 1 { ("is", "its record stays") } else { ("are", "their records stay") };
+        lines.push(format!("HELD: {files} {are} held: {their} until you accept or repair."));
     }
     if overview.damaged > 0 {
         let damaged = counted(overview.damaged, "record");
@@ -86,7 +85,7 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
             count => format!(", and of {count} in another catalogue"),
         };
         lines.push(format!(
-            "Of {} that {} bad or missing, copies of {mendable} are known{elsewhere}; the table says where, and the command.",
+            "Of {} that {} bad or missing, copies of {mendable} are known{elsewhere}; the table of the page says where, and the command.",
             counted(wanted, "file"),
             are(wanted),
         ));

@@ -79,8 +79,9 @@ pub(crate) enum CatalogCommand {
     /// List the directories in the catalogue, and how their last runs went
     #[command(
         long_about = "List the directories in the catalogue, and how their last runs went. No file is read.\n\n\
-            With --max-age, --nagios or --prometheus it also judges what the catalogue says: the exit code is 1 if \
-            files are bad, and 3 if some could not be compared, are stale, or a run failed."
+            With --max-age, --missing fail, --nagios or --prometheus it also judges what the catalogue says: the exit \
+            code is 1 if files are bad or held, and 3 if some could not be compared, are stale, or a run failed. With \
+            --nagios it is that of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."
     )]
     Status(StatusArgs),
     /// List files: all, or those that are bad, missing, stale or duplicates

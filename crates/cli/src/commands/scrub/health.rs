@@ -27,6 +27,8 @@ pub(super) struct Health {
     /// How many there are beyond them.
     more: u64,
     max_age: Option<Duration>,
+    /// Whether a missing file is as bad as rot.
+    missing_fails: bool,
     now: i64,
 }
 
@@ -44,6 +46,15 @@ struct Tree {
     last: Option<(i64, Option<String>)>,
 }
 
+/// What a catalogue is judged by.
+#[derive(Clone, Copy)]
+pub(super) struct Limits {
+    /// No verification may be older.
+    pub(super) max_age: Option<Duration>,
+    /// Whether a missing file is as bad as rot.
+    pub(super) missing_fails: bool,
+}
+
 /// What is to be said of the first bad files of some trees, a line each.
 pub(super) fn bad_lines(
     catalog: &Catalog,
@@ -53,7 +64,37 @@ pub(super) fn bad_lines(
     let roots = catalog.roots()?;
     let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
     let (bad, _) = alarm::of_trees(catalog, named, &roots, NAMED)?;
-    Ok(bad.iter().map(|bad| bad.line().replace('|', "_")).collect())
+    Ok(bad.iter().map(Alarm::line_without_pipes).collect())
+}
+
+/// The same of files of some trees that are missing, and were not before a moment in milliseconds since 1970.
+pub(super) fn missing_lines(
+    catalog: &Catalog,
+    named: Option<&Path>,
+    trees: &[PathBuf],
+    since: i64,
+) -> Result<Vec<String>, Failure> {
+    let missing = missing(catalog, named, trees, since)?;
+    Ok(missing.iter().map(Alarm::line_without_pipes).collect())
+}
+
+fn missing(
+    catalog: &Catalog,
+    named: Option<&Path>,
+    trees: &[PathBuf],
+    since: i64,
+) -> Result<Vec<Alarm>, Failure> {
+    let mut files = Vec::new();
+    for root in catalog.roots()?.iter().filter(|root| trees.contains(&root.path)) {
+        catalog.each_in_trouble(root, false, true, &mut |file| {
+            if files.len() < NAMED {
+                let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
+                files.extend(Some(file).filter(|_| finding.is_some_and(|finding| finding.since >= since)));
+            }
+            Ok::<_, Failure>(())
+        })?;
+    }
+    alarm::of_files(catalog, named, files)
 }
 
 impl Health {
@@ -61,9 +102,17 @@ impl Health {
         catalog: &Catalog,
         named: Option<&Path>,
         trees: &[(Root, Vec<Run>)],
-        max_age: Option<Duration>,
+        limits: Limits,
     ) -> Result<Health, Failure> {
-        let mut health = Health { trees: Vec::new(), bad: Vec::new(), more: 0, max_age, now: values::now() };
+        let Limits { max_age, missing_fails } = limits;
+        let mut health = Health {
+            trees: Vec::new(),
+            bad: Vec::new(),
+            more: 0,
+            max_age,
+            missing_fails,
+            now: values::now(),
+        };
         for (root, runs) in trees {
             let troubles = catalog.troubles(root.id)?;
             let is_wanted = troubles.iter().any(|(state, _)| state.is_repairable());
@@ -79,6 +128,12 @@ impl Health {
         }
         let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
         (health.bad, health.more) = alarm::of_trees(catalog, named, &roots, NAMED)?;
+        if missing_fails {
+            let paths: Vec<PathBuf> = trees.iter().map(|(root, _)| root.path.clone()).collect();
+            let missing = missing(catalog, named, &paths, i64::MIN)?;
+            health.more += health.sum(|state| state == State::MISSING) - missing.len() as u64;
+            health.bad.extend(missing);
+        }
         Ok(health)
     }
 
@@ -112,7 +167,11 @@ impl Health {
     /// The code that all this ends with.
     pub(super) fn exit(&self) -> Exit {
         let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
-        let worst = troubles.map(|(state, _)| remedy::exit(*state)).max().unwrap_or(Exit::Clean);
+        let exit = |state: State| match state {
+            State::MISSING if self.missing_fails => Exit::Mismatch,
+            state => remedy::exit(state),
+        };
+        let worst = troubles.map(|(state, _)| exit(*state)).max().unwrap_or(Exit::Clean);
         match self.is_stale() || self.failures().next().is_some() {
             true => worst.max(Exit::Unchecked),
             false => worst,
@@ -143,9 +202,12 @@ impl Health {
         } else {
             let files = counted(files, "file");
             let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked, {missing} missing");
+            if held > 0 {
+                let _ = write!(line, ", {held} held");
+            }
         }
         for bad in &self.bad {
-            let path = names::quoted(bad.path.as_os_str()).replace('|', "_");
+            let path = names::quoted_without_pipes(bad.path.as_os_str());
             let _ = write!(line, ", {} {path}", bad.outcome);
         }
         if self.more > 0 {
@@ -155,6 +217,9 @@ impl Health {
             (Some(0), _) => line.push_str(", some never verified"),
             (_, Some(age)) => {
                 let _ = write!(line, ", stalest verification {} ago", rough(age));
+                if let Some(most) = self.max_age.filter(|_| self.is_stale()) {
+                    let _ = write!(line, ", more than {} (--max-age)", rough(most));
+                }
             }
             _ => {}
         }
@@ -165,11 +230,14 @@ impl Health {
         let _ =
             write!(line, " | files={files} bad={bad} unchecked={unchecked} missing={missing} held={held}");
         let _ = match self.age() {
-            Some(age) if self.oldest() != Some(0) => write!(line, " oldest={}s", age.as_secs()),
+            Some(age) if self.oldest() != Some(0) => match self.max_age {
+                Some(most) => write!(line, " oldest={}s;{}", age.as_secs(), most.as_secs()),
+                None => write!(line, " oldest={}s", age.as_secs()),
+            },
             _ => write!(line, " oldest=U"),
         };
         for bad in &self.bad {
-            let _ = write!(line, "\n{}", bad.line().replace('|', "_"));
+            let _ = write!(line, "\n{}", bad.line_without_pipes());
         }
         line
     }

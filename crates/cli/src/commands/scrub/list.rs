@@ -195,7 +195,8 @@ impl List<'_> {
 
     /// The command that repairs a file, if one does.
     fn command(&self, file: &Listed) -> Option<String> {
-        remedy::mend_command(self.arguments.catalog.catalog.as_deref(), None, file)
+        let root = self.catalog.root_of(&file.path).ok().flatten().map(|root| root.path);
+        remedy::mend_command(self.arguments.catalog.catalog.as_deref(), None, file, root.as_deref())
     }
 
     fn csv(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<(), Failure> {

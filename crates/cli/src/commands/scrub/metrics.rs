@@ -239,8 +239,9 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, 
     if held > 0 {
         let _ = write!(line, ", {} held until accepted", counted(held, "changed file"));
     }
-    if failing.missing && gone > 0 {
-        let _ = write!(line, ", {gone} missing{}", if failing.modified { ", archive" } else { "" });
+    if gone > 0 {
+        let archive = if failing.missing && failing.modified { ", archive" } else { "" };
+        let _ = write!(line, ", {gone} missing{archive}");
     }
     for (root, summary) in summaries {
         let root = names::quoted(root.as_os_str()).replace('|', "_");

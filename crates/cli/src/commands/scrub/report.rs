@@ -1,13 +1,14 @@
 //! What a scrub prints: a line for each file that is not as it was, and a summary.
 
 use std::fmt::Write as _;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use verisum::catalog::scrub::{Report, Summary, TooMuch};
-use verisum::catalog::store::Seen;
+use verisum::catalog::store::{Seen, is_address};
 use verisum::files::{Class, Verdict};
 
 use super::results::Failing;
@@ -16,10 +17,10 @@ use crate::ui::catalog::with_name;
 use crate::ui::color::Paint;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
-use crate::ui::remedy::Remedy;
+use crate::ui::remedy::{Remedy, keep_bad, of_catalog};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
-use crate::ui::{self, Output, log};
+use crate::ui::{self, Output, log, shell};
 
 /// How many held files of a directory are named, and how many missing ones; there may be as many as files.
 const NAMED: u64 = 10;
@@ -45,6 +46,8 @@ pub(crate) struct Reporter<'a, 'o> {
     output: &'a Mutex<&'o mut Output>,
     style: Style,
     failing: Failing,
+    /// The option that names the catalogue in commands, if it was named.
+    catalog: String,
     /// Held files of this directory so far.
     held: u64,
     /// Missing files of this directory so far.
@@ -62,12 +65,18 @@ impl<'a, 'o> Reporter<'a, 'o> {
             output,
             style,
             failing,
+            catalog: String::new(),
             held: 0,
             missing: 0,
             modified: Vec::new(),
             of: Map::new(),
             result: Ok(()),
         }
+    }
+
+    /// Names the catalogue in commands that are to be typed.
+    pub(crate) fn by_catalog(self, named: Option<&Path>) -> Reporter<'a, 'o> {
+        Reporter { catalog: named.map(of_catalog).unwrap_or_default(), ..self }
     }
 
     /// Says in lines of JSON of which host they are.
@@ -133,7 +142,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         }
     }
 
-    /// Prints what a run over one directory came to, and what mends it.
+    /// Prints what a run over one directory came to, as JSON with what mends it.
     pub(crate) fn summary(&mut self, summary: &Summary, remedy: Option<&Remedy>) {
         let many = self.many(summary);
         many.iter().for_each(|line| log::note(line.as_bytes()));
@@ -151,7 +160,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         (self.held, self.missing) = (0, 0);
         self.modified.clear();
         if self.style != Style::Nothing {
-            for remark in remarks(summary).into_iter().chain(remedy.map(Remedy::text)) {
+            for remark in remarks(summary, &self.catalog) {
                 ui::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
         }
@@ -182,8 +191,9 @@ impl<'a, 'o> Reporter<'a, 'o> {
             }
         } else if self.missing > NAMED {
             lines.push(format!(
-                "... and {} more missing (`verisum catalog list --missing` names all)",
-                self.missing - NAMED
+                "... and {} more missing (`verisum catalog list --missing{}` names all)",
+                self.missing - NAMED,
+                self.catalog
             ));
         }
         lines
@@ -196,22 +206,29 @@ impl<'a, 'o> Reporter<'a, 'o> {
 }
 
 /// What the user has to know beyond the counts.
-fn remarks(summary: &Summary) -> Vec<String> {
+fn remarks(summary: &Summary, catalog: &str) -> Vec<String> {
     let mut remarks = Vec::new();
-    let root = names::quoted(summary.root.as_os_str());
+    let root = shell::word(summary.root.as_os_str().as_bytes());
     if let Some(TooMuch { files, of, unread }) = summary.alarm {
         let not_read = match unread {
             0 => String::new(),
             unread => format!(", {unread} of them not read yet"),
         };
+        let undo = match is_address(&summary.root) {
+            true => String::new(),
+            false => {
+                let keep = keep_bad(Some(&summary.root));
+                format!("; if it was not, `verisum repair{catalog} {root}{keep}` brings back what was")
+            }
+        };
         remarks.push(format!(
-            "ALARM: {files} of {of} files changed or went{not_read}: the records stay as they were \
-             (`verisum accept {root}` takes the files as they are)"
+            "ALARM: {files} of {of} files changed or went{not_read}: the records stay as they were (if that was you, \
+             `verisum accept{catalog} {root}` takes the files as they are{undo})"
         ));
     } else if summary.held > 0 {
         let files = if summary.held == 1 { "changed file waits" } else { "changed files wait" };
-        remarks
-            .push(format!("{} {files} for `verisum accept` (all: `verisum accept -n {root}`)", summary.held));
+        let command = format!("verisum accept{catalog} {root}");
+        remarks.push(format!("{} {files} for `{command}` (`{command} --dry-run` lists them)", summary.held));
     }
     if summary.given_up > 0 {
         let were = if summary.given_up == 1 { "was" } else { "were" };

@@ -18,10 +18,10 @@ use crate::ui::{values, verbosity};
 
 /// What missing files mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Missing {
-    /// The run that finds them missing names them
+pub(crate) enum Missing {
+    /// They are told once, and are no failure
     Warn,
-    /// Every run names them, and ends with 1
+    /// They are told each time, and the exit code is 1
     Fail,
 }
 

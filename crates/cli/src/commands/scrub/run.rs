@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{Options, Summary};
-use verisum::catalog::store::{Catalog, Root, State};
+use verisum::catalog::store::{Catalog, Root, State, moment};
 use verisum::digest::{Digest, Policy};
-use verisum::files::{Class, Excludes, Stop, Timestamp};
+use verisum::files::{Class, Excludes, Stop, Timestamp, Verdict};
 use verisum::mend::repair;
 
 use super::health;
@@ -16,15 +16,16 @@ use super::metrics::Summaries;
 use super::report::Style;
 use super::results::{Failing, ResultArgs};
 use super::trees::{self, Trees};
-use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
 use crate::ui::mending::{Telling, sources};
 use crate::ui::reading::{Order, ReadingArgs};
+use crate::ui::remedy::of_catalog;
 use crate::ui::values;
-use crate::ui::{alarm, digests, kernel, parity, signals, sizes};
+use crate::ui::{self, Output, PROGRAM};
+use crate::ui::{alarm, digests, kernel, names, parity, signals, sizes};
 
 /// What `verisum scrub` takes.
 #[derive(Args, Debug)]
@@ -143,6 +144,8 @@ pub(crate) fn run(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Fa
 
 fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = options(arguments)?;
+    // The first ends the run in good order, from now on: the catalogue is about to be taken.
+    options.stop = Arc::new(Stop::when(signals::ask_once()?));
     let (here, there) = arguments.many.split(&arguments.directories)?;
     trees::check(&there)?;
     if !there.is_empty() {
@@ -165,8 +168,6 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     if !arguments.foreground {
         verisum::files::go_to_background();
     }
-    // The first ends the run in good order.
-    options.stop = Arc::new(Stop::when(signals::ask_once()?));
     let trees = Trees::new(arguments, &mut *output);
     trees.here(&directories, &mut catalog, &mut options);
     let is_interrupted = options.stop.is_due();
@@ -180,18 +181,43 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     }
     let alarmed = match arguments.results.style() {
         Style::Nothing => Ok(()),
-        style => alarm(&catalog, arguments.catalog.catalog.as_deref(), &summaries, style, output),
+        style => {
+            if style != Style::Json {
+                advise(arguments, &catalog, &summaries);
+            }
+            alarm(&catalog, arguments.catalog.catalog.as_deref(), &summaries, style, output)
+        }
     };
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
     let told = arguments.results.tell(&summaries, worst, &options, output);
     if let Ok(Exit::Nagios(_)) = told {
         let roots: Vec<PathBuf> = summaries.iter().map(|(root, _)| root.clone()).collect();
-        for line in health::bad_lines(&catalog, arguments.catalog.catalog.as_deref(), &roots)? {
+        let named = arguments.catalog.catalog.as_deref();
+        for line in health::bad_lines(&catalog, named, &roots)? {
+            output.line(&line)?;
+        }
+        // No later run names them, unless that is asked for.
+        let roots = summaries
+            .iter()
+            .filter(|(_, summary)| summary.as_ref().is_ok_and(|summary| summary.count(Verdict::Missing) > 0));
+        let roots: Vec<PathBuf> = roots.map(|(root, _)| root.clone()).collect();
+        for line in health::missing_lines(&catalog, named, &roots, moment(options.now))? {
             output.line(&line)?;
         }
     }
     printed.and(alarmed).and(told)
+}
+
+/// Says what mends each tree, now that all that were scrubbed are known.
+fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
+    for (_, summary) in summaries {
+        let remedy = summary.as_ref().ok().and_then(|summary| trees::remedy(arguments, catalog, summary));
+        if let (Some(remedy), Ok(summary)) = (remedy, summary) {
+            let root = names::quoted(summary.root.as_os_str());
+            ui::say(PROGRAM, &format!("{root}: {}", remedy.text()));
+        }
+    }
 }
 
 /// Tells of the first bad files what helps to mend them, when all else is said.
@@ -206,8 +232,8 @@ fn alarm(
     let is_scrubbed = |root: &&Root| summaries.iter().any(|(path, _)| *path == root.path);
     let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
     let (alarms, beyond) = alarm::of_trees(catalog, named, &roots, alarm::NAMED)?;
-    let list = Some("verisum catalog list --bad");
-    alarm::tell(&alarms, beyond, list, style == Style::Json, output)
+    let list = format!("verisum catalog list --bad{}", named.map(of_catalog).unwrap_or_default());
+    alarm::tell(&alarms, beyond, Some(&list), style == Style::Json, output)
 }
 
 /// Repairs what is bad in the trees of this machine. The run ends with what was found all the same: that something

@@ -8,8 +8,9 @@ use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, Lock, Root, Run, UNLISTED};
 use verisum::files::Verdict;
 
-use super::health::Health;
+use super::health::{Health, Limits};
 use super::report::known_moment;
+use super::results::Missing;
 use super::{metrics, rehash};
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
@@ -32,6 +33,10 @@ pub(crate) struct StatusArgs {
     /// No verification may be older than this: 35d
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
+
+    /// Whether missing files are named only, or are failures until they are accepted
+    #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
+    missing: Missing,
 
     /// Print a line of JSON for each directory
     #[arg(long, conflicts_with = "nagios")]
@@ -69,7 +74,8 @@ fn judge(arguments: &StatusArgs, max_age: Option<Duration>, output: &mut Output)
     }
     let health = catalog.at_one_moment(|| {
         let trees = status_of(&catalog, arguments, output)?;
-        Health::of(&catalog, arguments.catalog.catalog.as_deref(), &trees, max_age)
+        let limits = Limits { max_age, missing_fails: arguments.missing == Missing::Fail };
+        Health::of(&catalog, arguments.catalog.catalog.as_deref(), &trees, limits)
     })?;
     if let Some(path) = &arguments.prometheus {
         metrics::write(path, &health.prometheus())?;
@@ -78,7 +84,7 @@ fn judge(arguments: &StatusArgs, max_age: Option<Duration>, output: &mut Output)
         output.line(&health.nagios())?;
         return Ok(Exit::Nagios(health.service()));
     }
-    let is_judged = max_age.is_some() || arguments.prometheus.is_some();
+    let is_judged = max_age.is_some() || arguments.prometheus.is_some() || arguments.missing == Missing::Fail;
     Ok(if is_judged { health.exit() } else { Exit::Clean })
 }
 

@@ -53,7 +53,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         let wanted = self.arguments.reading.progress();
         let results = &self.arguments.results;
         let reporter = Reporter::new(&self.output, results.style(), results.failing());
-        let reporter = Mutex::new(reporter);
+        let reporter = Mutex::new(reporter.by_catalog(self.arguments.catalog.catalog.as_deref()));
         let told = options.progress.clone();
         progress::of_files(wanted, progress::Total::Unknown, &told, || {
             for directory in directories {
@@ -128,6 +128,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             };
             let results = &self.arguments.results;
             let reporter = Reporter::new(&self.output, results.style(), results.failing());
+            let reporter = reporter.by_catalog(self.arguments.catalog.catalog.as_deref());
             let reporter = Mutex::new(reporter.of_host(&on.host.name()));
             let mut tree = PlaceTree { place: &mut **opened, root: &address.path, notes: &notes };
             self.tree(&path, &mut catalog, options, &mut tree, &reporter);
@@ -159,7 +160,9 @@ impl<'a, 'o> Trees<'a, 'o> {
         match scrub::scrub_tree(catalog, path, (options, &self.turn), tree, &mut report) {
             Ok(summary) => {
                 self.worse(exit(&summary, self.arguments.results.failing()));
-                let remedy = self.remedy(catalog, &summary);
+                // Other trees may have copies, which are known when all are read; a program reads on meanwhile.
+                let is_now = self.arguments.results.style() == Style::Json;
+                let remedy = if is_now { remedy(self.arguments, catalog, &summary) } else { None };
                 lock(reporter).summary(&summary, remedy.as_ref());
                 lock(&self.done).push((path.to_path_buf(), Ok(summary)));
             }
@@ -169,24 +172,6 @@ impl<'a, 'o> Trees<'a, 'o> {
                 self.failed(path, &failure);
             }
         }
-    }
-
-    /// What mends a tree of this machine, where something in it is bad or missing. An alarm comes first: so much may
-    /// have changed on purpose. None where the run repairs by itself.
-    fn remedy(&self, catalog: &Catalog, summary: &Summary) -> Option<Remedy> {
-        // What is missing for long was named when it went, and may be meant to be gone.
-        let is_bad =
-            Verdict::ALL.iter().any(|one| one.class() >= Class::Unchecked && summary.count(*one) > 0);
-        if self.arguments.repair || summary.alarm.is_some() || !is_bad && summary.count(Verdict::Missing) == 0
-        {
-            return None;
-        }
-        let root = catalog.root_of(&summary.root).ok()??;
-        if root.is_remote() {
-            return None;
-        }
-        let remedy = Remedy::of(catalog, self.arguments.catalog.catalog.as_deref(), &root).ok()?;
-        remedy.filter(|remedy| is_bad || remedy.is_known())
     }
 
     fn failed(&self, path: &Path, failure: &Failure) {
@@ -213,6 +198,22 @@ impl<'a, 'o> Trees<'a, 'o> {
         }
         ui::say(PROGRAM, message);
     }
+}
+
+/// What mends a tree of this machine, where something in it is bad or missing. An alarm comes first: so much may
+/// have changed on purpose. None where the run repairs by itself.
+pub(super) fn remedy(arguments: &ScrubArgs, catalog: &Catalog, summary: &Summary) -> Option<Remedy> {
+    // What is missing for long was named when it went, and may be meant to be gone.
+    let is_bad = Verdict::ALL.iter().any(|one| one.class() >= Class::Unchecked && summary.count(*one) > 0);
+    if arguments.repair || summary.alarm.is_some() || !is_bad && summary.count(Verdict::Missing) == 0 {
+        return None;
+    }
+    let root = catalog.root_of(&summary.root).ok()??;
+    if root.is_remote() {
+        return None;
+    }
+    let remedy = Remedy::of(catalog, arguments.catalog.catalog.as_deref(), &root).ok()?;
+    remedy.filter(|remedy| is_bad || remedy.is_known())
 }
 
 /// Fails for places that no catalogue can know again.
