@@ -14,7 +14,7 @@ use verisum::files::place::{
     Capabilities, FileAnswer, FileRecord, FileRequest, Files, LocalPlace, Place, PlaceError, PlaceEvent, Sink,
 };
 use verisum::object::{BucketPlace, StoreOptions};
-use verisum::remote::{Address, Host, OpenError, Options, Program, WAYS};
+use verisum::remote::{Address, Host, OpenError, Options, Program, WAYS, without_secrets};
 
 use crate::errors::{Failure, Kind};
 use crate::iterator::Done;
@@ -42,8 +42,10 @@ impl Named {
         if !object.is_instance_of::<PyString>() {
             return Ok(Named::Here(path));
         }
-        let address = Address::typed(path.as_os_str())
-            .map_err(|must| PyValueError::new_err(format!("{}: {must}", path.display())))?;
+        let address = Address::typed(path.as_os_str()).map_err(|must| {
+            let shown = without_secrets(path.as_os_str());
+            PyValueError::new_err(format!("{}: {must}", Path::new(&shown).display()))
+        })?;
         Ok(address.map_or(Named::Here(path), Named::There))
     }
 

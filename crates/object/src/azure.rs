@@ -4,6 +4,7 @@ use data_encoding::BASE64;
 use http::{HeaderName, Method};
 use quick_xml::de::from_reader;
 use serde::Deserialize;
+use verisum_digest::Output;
 use verisum_files::Timestamp;
 use verisum_files::place::FileState;
 
@@ -14,6 +15,8 @@ use crate::listing::{Listed, Page, decoded_name, encoded, identity, is_answer, t
 use crate::upload::Written;
 
 const KIND: HeaderName = HeaderName::from_static("x-ms-blob-type");
+/// That of an object of parts, which the store keeps without a look at it.
+const WHOLE_MD5: HeaderName = HeaderName::from_static("x-ms-blob-content-md5");
 const MD5: HeaderName = HeaderName::from_static("content-md5");
 
 #[derive(Deserialize)]
@@ -153,12 +156,13 @@ impl Client {
         &self,
         key: &[u8],
         parts: &[Written],
-        original: Option<Timestamp>,
+        (original, md5): (Option<Timestamp>, Option<Output>),
     ) -> Result<(), RequestError> {
         let names: String =
             parts.iter().map(|part| format!("<Uncommitted>{}</Uncommitted>", part.etag)).collect();
         let body = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>{names}</BlockList>");
-        let headers = self.original_header(original).into_iter().collect();
+        let mut headers: Vec<_> = self.original_header(original).into_iter().collect();
+        headers.extend(md5.map(|md5| (WHOLE_MD5, BASE64.encode(md5.as_bytes()))));
         let query = "comp=blocklist".to_string();
         let request = Request {
             method: Method::PUT,

@@ -9,11 +9,12 @@ use http::header::{CONTENT_LENGTH, CONTENT_RANGE, ETAG, IF_MATCH, LAST_MODIFIED,
 use http::{HeaderMap, HeaderName, Method, Uri};
 use object_store::ClientOptions;
 use object_store::client::{HttpClient, HttpRequest, HttpRequestBody, HttpResponse};
-use reqwest::redirect::Policy;
+use reqwest::Url;
 use tokio::time::Instant;
 use verisum_files::Timestamp;
 use verisum_files::place::{FileState, KnownState, Modified, RecordedDigest};
 
+use crate::connect::{Connector, WHOLE};
 use crate::error::{OpenError, RequestError};
 use crate::listing::{self, Page};
 use crate::meter::{Meter, RequestClass};
@@ -27,10 +28,14 @@ const CHECKSUM_MODE: HeaderName = HeaderName::from_static("x-amz-checksum-mode")
 const ATTEMPTS: u32 = 5;
 /// How long to wait after the first failure; twice as long after each other.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
-/// A request takes no longer than so many times the time in which a store must answer.
-const WHOLE: u32 = 10;
 /// The longest answer that is no object: a page of keys, or an error.
 pub(crate) const MOST_TEXT: u64 = 16 << 20;
+/// An answer that brings fewer bytes a second, measured over the time in which a store must answer, is given up.
+const SLOWEST: u64 = 1 << 10;
+/// Where S3 says which region a bucket is in.
+const REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
+/// The longest name of a region.
+const MOST_REGION: usize = 64;
 
 /// A bucket, and how to ask for what is in it.
 pub(crate) struct Client {
@@ -106,11 +111,15 @@ impl Client {
         // Fails where another part of the program chose one before, which is as good.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let Opened { store, url } = Opened::of(url, options)?;
-        url.parse::<Uri>().map_err(|_| OpenError::Endpoint("is no URL"))?;
-        let http = connections(&store, &url, options).map_err(|error| OpenError::System(error.into()))?;
+        if url.parse::<Uri>().is_err() || Url::parse(&url).is_err() {
+            return Err(OpenError::Endpoint("is no URL"));
+        }
+        let Connector { timeout, .. } = connector(options);
+        let connector = Connector { follows: matches!(store, Store::Web), timeout };
+        let http = connector.client(url.starts_with("http://"), timeout);
+        let http = HttpClient::new(http.map_err(|error| OpenError::System(error.into()))?);
         let (pace, meter) = (options.requests_per_second.map(Pace::new), options.meter.clone());
-        let whole = Duration::from_secs(options.timeout.into()) * WHOLE;
-        Ok(Client { http, store, url, meter, pace, whole })
+        Ok(Client { http, store, url, meter, pace, whole: timeout * WHOLE })
     }
 
     /// A page of the keys that begin with `prefix`, in the order of their bytes.
@@ -187,7 +196,9 @@ impl Client {
         etag: Option<&str>,
     ) -> Result<Part, RequestError> {
         let mut headers = vec![(RANGE, format!("bytes={}-{}", range.start, range.end - 1))];
-        headers.extend(etag.map(|etag| (IF_MATCH, etag.to_string())));
+        // No server takes a weak one for a match.
+        let asked = etag.filter(|etag| !etag.starts_with("W/"));
+        headers.extend(asked.map(|etag| (IF_MATCH, etag.to_string())));
         if matches!(self.store, Store::S3 { .. }) && etag.is_none() {
             headers.push((CHECKSUM_MODE, "ENABLED".to_string()));
         }
@@ -220,13 +231,40 @@ impl Client {
         let seen = self.seen(key, Some(size), &answer.headers);
         let found = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
         // Not all stores look at what was asked for.
-        if etag.is_some() && found.is_some() && etag != found.as_deref() {
-            return Err(RequestError::Replaced);
+        match (etag, &found) {
+            (Some(_), None) => return Err(RequestError::Answer("a part of an object has no ETag")),
+            (Some(etag), Some(found)) if etag != found => return Err(RequestError::Replaced),
+            _ => {}
         }
         let etag = found;
         let original = self.original(&answer.headers);
         let claim = self.claim(&answer.headers, size);
         Ok(Part { bytes: answer.body, seen, size, original, etag, claim })
+    }
+
+    /// The beginning of an object that was listed so. It may have been replaced since, but only if the store says the same
+    /// once more: else what it sends is not what it has.
+    pub(crate) async fn listed_part(
+        &self,
+        key: &[u8],
+        most: u64,
+        listed: &FileState,
+    ) -> Result<Part, RequestError> {
+        let part = self.part(key, 0..most, None).await?;
+        let has_its_length = listed.size.is_none_or(|size| size == part.size);
+        let has_its_version = listed.identity.is_none_or(|listed| Some(listed) == part.seen.identity);
+        match (has_its_length, has_its_version) {
+            (true, true) => return Ok(part),
+            (false, true) if listed.identity.is_some() => {
+                return Err(RequestError::Answer("it has another length than was listed"));
+            }
+            _ => {}
+        }
+        let now = self.look(key).await?;
+        match (now.size, now.identity) == (part.seen.size, part.seen.identity) {
+            true => Ok(part),
+            false => Err(RequestError::Answer("it is another object than was listed")),
+        }
     }
 
     /// Sends a request until it succeeds, or must fail.
@@ -272,6 +310,9 @@ impl Client {
         }
         let mut asked = HttpRequest::new(request.body.clone());
         *asked.method_mut() = request.method.clone();
+        if Url::parse(&url).is_err() {
+            return Err(RequestError::Answer("a key makes no URL"));
+        }
         *asked.uri_mut() = url.parse().map_err(|_| RequestError::Answer("a key makes no URL"))?;
         for (name, value) in &request.headers {
             let value = value.parse().map_err(|_| RequestError::Answer("an ETag is no text"))?;
@@ -285,33 +326,55 @@ impl Client {
         self.meter.request(class, request.body.content_length());
         let answer = self.http.execute(asked).await.map_err(|error| RequestError::of_network(&error))?;
         let status = answer.status();
+        if let Some(region) = region_of(&answer) {
+            return Err(RequestError::Region(region));
+        }
         if !status.is_success() {
             // Answers to HEAD have no body.
             let named = text(answer.headers(), &AZURE_CODE).map(str::to_string);
             // What is wrong with the body is of no interest then.
-            let body =
-                body(answer, MOST_TEXT, &self.meter).await.map(|answer| answer.body).unwrap_or_default();
+            let body = self.body(answer, MOST_TEXT).await.map(|answer| answer.body).unwrap_or_default();
             let body = named.map_or(body, |code| format!("<Code>{code}</Code>").into_bytes());
             return Err(RequestError::of_answer(status.as_u16(), &body));
         }
-        body(answer, request.most, &self.meter).await
+        self.body(answer, request.most).await
+    }
+
+    /// Reads a body, which must not be longer than this, nor come more slowly than stores do.
+    async fn body(&self, answer: HttpResponse, most: u64) -> Result<Answer, RequestError> {
+        let (parts, body) = answer.into_parts();
+        let mut found = Vec::new();
+        let mut pieces = body.bytes_stream();
+        let span = self.whole / WHOLE;
+        let least = span.as_secs().saturating_mul(SLOWEST) as usize;
+        let (mut until, mut enough) = (Instant::now() + span, least);
+        loop {
+            let piece = match tokio::time::timeout_at(until, pieces.next()).await {
+                Ok(Some(piece)) => piece.map_err(|error| RequestError::of_body(&error))?,
+                Ok(None) => break,
+                Err(_) if found.len() < enough => {
+                    return Err(RequestError::Answer("it comes too slowly"));
+                }
+                Err(_) => {
+                    (until, enough) = (Instant::now() + span, found.len() + least);
+                    continue;
+                }
+            };
+            self.meter.receive(piece.len());
+            if (found.len() + piece.len()) as u64 > most {
+                return Err(RequestError::Answer("it is longer than what was asked for"));
+            }
+            found.extend_from_slice(&piece);
+        }
+        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: found })
     }
 }
 
-/// Reads a body, which must not be longer than this.
-async fn body(answer: HttpResponse, most: u64, meter: &Meter) -> Result<Answer, RequestError> {
-    let (parts, body) = answer.into_parts();
-    let mut found = Vec::new();
-    let mut pieces = body.bytes_stream();
-    while let Some(piece) = pieces.next().await {
-        let piece = piece.map_err(|error| RequestError::of_network(&error))?;
-        meter.receive(piece.len());
-        if (found.len() + piece.len()) as u64 > most {
-            return Err(RequestError::Answer("it is longer than what was asked for"));
-        }
-        found.extend_from_slice(&piece);
-    }
-    Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: found })
+/// The region that a bucket is in, where the store says that it is in another one.
+fn region_of(answer: &HttpResponse) -> Option<String> {
+    let region = text(answer.headers(), &REGION).filter(|_| answer.status().is_redirection())?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    ((1..=MOST_REGION).contains(&region.len()) && region.bytes().all(is_plain)).then(|| region.to_string())
 }
 
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
@@ -342,27 +405,16 @@ fn whole(text: &str, start: u64, length: u64) -> Option<u64> {
     (start == first && start.checked_add(length)?.checked_sub(1)? == last && last < whole).then_some(whole)
 }
 
-/// Connections to a store. A store that sends a request elsewhere is not followed: it is signed, and what comes from
-/// elsewhere is not the store's.
-fn connections(store: &Store, url: &str, options: &StoreOptions) -> Result<HttpClient, reqwest::Error> {
-    let timeout = Duration::from_secs(options.timeout.into());
-    let redirects = if matches!(store, Store::Web) { Policy::default() } else { Policy::none() };
-    let builder = reqwest::Client::builder().redirect(redirects).referer(false);
-    let builder = builder.user_agent(concat!("verisum/", env!("CARGO_PKG_VERSION")));
-    let builder = builder.connect_timeout(timeout).read_timeout(timeout).timeout(timeout * WHOLE);
-    // Lengths are those of the objects.
-    let builder = builder.no_gzip().no_brotli().no_zstd().no_deflate();
-    Ok(HttpClient::new(builder.https_only(!url.starts_with("http://")).build()?))
-}
-
 /// How those are asked that give credentials.
 pub(crate) fn client_options(url: &str, options: &StoreOptions) -> ClientOptions {
-    let timeout = Duration::from_secs(options.timeout.into());
     ClientOptions::new()
         .with_allow_http(url.starts_with("http://"))
-        .with_connect_timeout(timeout)
-        .with_read_timeout(timeout)
-        .with_timeout(timeout * WHOLE)
+        .with_connect_timeout(connector(options).timeout)
+}
+
+/// Who makes them.
+pub(crate) fn connector(options: &StoreOptions) -> Connector {
+    Connector { timeout: Duration::from_secs(options.timeout.into()), follows: false }
 }
 
 /// The URL of a store, without a slash at its end.

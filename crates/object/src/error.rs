@@ -4,7 +4,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::{fmt, io};
 
-use object_store::client::HttpError;
+use object_store::client::{HttpError, HttpErrorKind};
 use verisum_files::place::{PlaceError, Reason};
 
 /// The longest error code of a store that is shown.
@@ -23,6 +23,19 @@ pub enum OpenError {
     /// What is wrong with the endpoint.
     #[error("the endpoint {0}")]
     Endpoint(&'static str),
+    /// What is wrong with credentials, and which setting they are of.
+    #[error("{0}")]
+    Credentials(&'static str),
+    /// The file that a setting names has no credentials.
+    #[error("{variable}: {}: read: {why}", path.display())]
+    CredentialsFile {
+        /// The name of the setting.
+        variable: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// Why not.
+        why: String,
+    },
     /// What is wrong with the name of the account that a container is of.
     #[error("{0}")]
     Account(&'static str),
@@ -78,6 +91,8 @@ pub(crate) enum RequestError {
     Replaced,
     /// The range begins behind the object's end.
     Range,
+    /// The bucket is in another region.
+    Region(String),
     /// No credentials were found: why, and what to do.
     Credentials(String, &'static str),
     /// The store cannot be reached, or the connection breaks.
@@ -96,6 +111,8 @@ impl RequestError {
         match (status, &code[..]) {
             (404, "NoSuchBucket" | "ContainerNotFound") => RequestError::NoBucket,
             (404, _) => RequestError::Missing,
+            // Nobody asked whether something changed.
+            (304, _) => RequestError::Answer("it says that nothing changed"),
             (412, _) => RequestError::Replaced,
             (416, _) => RequestError::Range,
             _ => RequestError::Refused { status, code },
@@ -104,6 +121,14 @@ impl RequestError {
 
     pub(crate) fn of_network(error: &HttpError) -> RequestError {
         RequestError::Network(root(error))
+    }
+
+    /// The error of an answer that had begun well.
+    pub(crate) fn of_body(error: &HttpError) -> RequestError {
+        RequestError::Answer(match error.kind() {
+            HttpErrorKind::Timeout => "it stops in the middle",
+            _ => "it breaks off in the middle",
+        })
     }
 
     /// Whether the same request may succeed a moment later.
@@ -150,6 +175,9 @@ impl fmt::Display for RequestError {
             },
             RequestError::Replaced => f.write_str("it was replaced while it was read"),
             RequestError::Range => f.write_str("it became shorter while it was read"),
+            RequestError::Region(region) => {
+                write!(f, "the bucket is in the region {region}: name it by --region or AWS_REGION")
+            }
             RequestError::Credentials(why, remedy) => write!(f, "no credentials ({why}): {remedy}"),
             RequestError::Network(why) => write!(f, "the store cannot be reached: {why}"),
             RequestError::Name(why) => write!(f, "the store takes no such name: {why}"),

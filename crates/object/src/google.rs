@@ -18,11 +18,14 @@ use crate::upload::{PART, UploadError, piece};
 
 /// As Google's own libraries ask for it: what a part of an upload is answered is else a redirection that leads nowhere.
 const NO_308: HeaderName = HeaderName::from_static("x-guploader-no-308");
+/// What a list of objects says that it is.
+const KIND: &str = "storage#objects";
 const HASH: HeaderName = HeaderName::from_static("x-goog-hash");
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Answer {
+    kind: String,
     #[serde(default)]
     items: Vec<Item>,
     next_page_token: Option<String>,
@@ -53,8 +56,10 @@ pub(crate) fn recorded(md5: &str) -> Option<Recorded> {
 
 /// Reads the JSON of a page.
 fn page(json: &[u8]) -> Result<Page, RequestError> {
-    let answer: Answer =
-        serde_json::from_slice(json).map_err(|_| RequestError::Answer("no list of objects"))?;
+    let answer: Answer = serde_json::from_slice(json)
+        .ok()
+        .filter(|answer: &Answer| answer.kind == KIND)
+        .ok_or(RequestError::Answer("no list of objects"))?;
     let objects = answer.items.into_iter().map(|item| {
         let size = item.size.parse().map_err(|_| RequestError::Answer("an object has no length"))?;
         let modified = item.updated.as_deref().and_then(time_of_listing);
@@ -78,7 +83,7 @@ impl Client {
         (next, most): (Option<&str>, usize),
     ) -> Result<Page, RequestError> {
         let prefix = encoded(prefix, false);
-        let fields = "items(name,size,updated,md5Hash,generation),nextPageToken";
+        let fields = "kind,items(name,size,updated,md5Hash,generation),nextPageToken";
         let mut query =
             format!("prefix={prefix}&maxResults={most}&fields={}", encoded(fields.as_bytes(), false));
         if let Some(next) = next {
@@ -233,7 +238,8 @@ mod tests {
 
     #[test]
     fn pages_are_read_with_what_the_store_recorded() {
-        let json = br#"{"nextPageToken": "x=", "items": [{"name": "a b\n", "size": "7",
+        let json =
+            br#"{"kind": "storage#objects", "nextPageToken": "x=", "items": [{"name": "a b\n", "size": "7",
             "updated": "2026-11-23T02:50:00.123Z", "md5Hash": "ABEiM0RVZneImaq7zN3u/w=="},
             {"name": "composed", "size": "0"}]}"#;
         let found = page(json).unwrap();
@@ -242,8 +248,18 @@ mod tests {
         assert_eq!(found.objects[0].seen.modified.unwrap().time.seconds, 1_795_402_200);
         assert_eq!(found.objects[0].recorded.unwrap().md5, std::array::from_fn(|at| 0x11 * at as u8));
         assert_eq!(found.objects[1].recorded, None);
-        for bad in ["", "[]", r#"{"nextPageToken": "x"}"#, r#"{"items": [{"name": "a", "size": "-1"}]}"#] {
+        let list = r#"{"kind": "storage#objects""#;
+        let bad = [
+            "".to_string(),
+            "[]".to_string(),
+            "{}".to_string(),
+            r#"{"kind": "login"}"#.to_string(),
+            format!(r#"{list}, "nextPageToken": "x"}}"#),
+            format!(r#"{list}, "items": [{{"name": "a", "size": "-1"}}]}}"#),
+        ];
+        for bad in bad {
             assert!(page(bad.as_bytes()).is_err(), "{bad}");
         }
+        assert!(page(format!("{list}}}").as_bytes()).unwrap().objects.is_empty());
     }
 }

@@ -34,6 +34,7 @@ mod attributes;
 mod azure;
 mod checksum_report;
 mod client;
+mod connect;
 mod error;
 mod google;
 mod inventory;

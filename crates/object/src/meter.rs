@@ -41,6 +41,10 @@ pub struct Usage {
     pub sent: u64,
 }
 
+/// How the queries of pages of keys begin, in the stores of all kinds.
+const LISTS: [&str; 4] =
+    ["encoding-type=url&list-type=", "continuation-token=", "prefix=", "restype=container&comp=list"];
+
 impl RequestClass {
     /// All of them.
     pub const ALL: [RequestClass; 6] = [
@@ -69,7 +73,7 @@ impl RequestClass {
             Method::HEAD => RequestClass::Head,
             Method::DELETE => RequestClass::Delete,
             Method::PUT | Method::POST => RequestClass::Put,
-            _ if query.contains("list-type=") => RequestClass::List,
+            _ if LISTS.iter().any(|start| query.starts_with(start)) => RequestClass::List,
             _ if query.starts_with("attributes") => RequestClass::Attributes,
             _ => RequestClass::Get,
         }
@@ -118,6 +122,9 @@ mod tests {
                 Method::GET,
                 "continuation-token=x&encoding-type=url&list-type=2&max-keys=1000&prefix=attributes",
             ),
+            (Method::GET, "encoding-type=url&list-type=2&max-keys=1000&prefix="),
+            (Method::GET, "prefix=a&maxResults=1000&fields=kind"),
+            (Method::GET, "restype=container&comp=list&maxresults=1000&prefix=a"),
             (Method::GET, ""),
             (Method::GET, "attributes="),
             (Method::HEAD, "partNumber=1"),
@@ -126,6 +133,6 @@ mod tests {
         ] {
             meter.request(RequestClass::of(&method, query), 2);
         }
-        assert_eq!(meter.usage(), Usage { requests: [1, 1, 1, 1, 2, 0], received: 0, sent: 12 });
+        assert_eq!(meter.usage(), Usage { requests: [4, 1, 1, 1, 2, 0], received: 0, sent: 18 });
     }
 }

@@ -315,14 +315,16 @@ impl Place for BucketPlace {
     }
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
-        let seen = self.state(path)?.now;
-        let size = seen.size.ok_or_else(|| machine(&RequestError::Answer("an object has no length")))?;
+        let looked = self.runtime.block_on(self.client.look_with_etag(key(path)));
+        let (known, etag) = looked.map_err(|error| of_object(path, &error))?;
+        let size = known.now.size.ok_or_else(|| machine(&RequestError::Answer("an object has no length")))?;
         Ok(Box::new(ObjectReader {
             client: self.client.clone(),
             runtime: self.runtime.clone(),
             key: key(path).to_vec(),
             left: range.start..range.end.min(size),
-            etag: None,
+            etag,
+            size,
             piece: Vec::new(),
             taken: 0,
         }))
@@ -390,7 +392,9 @@ struct ObjectReader {
     key: Vec<u8>,
     /// What was not asked for yet.
     left: Range<u64>,
+    /// Of all of it.
     etag: Option<String>,
+    size: u64,
     piece: Vec<u8>,
     /// So much of the piece was given.
     taken: usize,
@@ -402,11 +406,14 @@ impl Read for ObjectReader {
             let end = self.left.end.min(self.left.start + PIECE);
             let asked = self.client.part(&self.key, self.left.start..end, self.etag.as_deref());
             let part = self.runtime.block_on(asked).map_err(|error| io::Error::other(error.to_string()))?;
+            if part.size != self.size {
+                return Err(io::Error::other(RequestError::Replaced.to_string()));
+            }
             self.left.start += part.bytes.len() as u64;
             if part.bytes.is_empty() {
                 self.left.end = self.left.start;
             }
-            self.etag = part.etag;
+            self.etag = self.etag.take().or(part.etag);
             self.piece = part.bytes;
             self.taken = 0;
         }

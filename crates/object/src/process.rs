@@ -1,18 +1,26 @@
 //! Credentials of a program that a profile of the AWS tools names (`credential_process`).
 
-use std::fmt;
 use std::future::Future;
+use std::io::Read;
 use std::pin::Pin;
-use std::process::{Command, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+use std::{fmt, fs};
 
 use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
+use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 
 /// New ones are asked for so long before the old ones expire.
 const EARLY: Duration = Duration::from_secs(300);
+
+/// The most that such a program prints.
+const MOST_PRINTED: u64 = 64 << 10;
+/// How often it is looked whether it has ended.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// What such a program prints.
 #[derive(Deserialize)]
@@ -28,15 +36,20 @@ struct Printed {
 /// Credentials, and until when they hold.
 type Known = (Arc<AwsCredential>, Option<SystemTime>);
 
+/// What the last run of the program brought, or why nothing, and when.
+type State = Option<Result<Known, (String, Instant)>>;
+
 /// Runs a program for credentials, and again before they expire.
 pub(crate) struct ProcessProvider {
     command: String,
-    known: Arc<Mutex<Option<Known>>>,
+    timeout: Duration,
+    known: Arc<Mutex<State>>,
 }
 
 impl ProcessProvider {
-    pub(crate) fn new(command: &str) -> ProcessProvider {
-        ProcessProvider { command: command.to_string(), known: Arc::default() }
+    /// It must print them, and end, within this time.
+    pub(crate) fn new(command: &str, timeout: Duration) -> ProcessProvider {
+        ProcessProvider { command: command.to_string(), timeout, known: Arc::default() }
     }
 }
 
@@ -57,9 +70,9 @@ impl CredentialProvider for ProcessProvider {
         'own: 'future,
         Self: 'future,
     {
-        let (command, known) = (self.command.clone(), self.known.clone());
+        let (command, timeout, known) = (self.command.clone(), self.timeout, self.known.clone());
         Box::pin(async move {
-            let ended = tokio::task::spawn_blocking(move || current(&command, &known)).await;
+            let ended = tokio::task::spawn_blocking(move || current(&command, timeout, &known)).await;
             let why = match ended {
                 Ok(Ok(credential)) => return Ok(credential),
                 Ok(Err(why)) => why,
@@ -71,27 +84,27 @@ impl CredentialProvider for ProcessProvider {
 }
 
 /// The credentials that hold now; one program runs at a time.
-fn current(command: &str, known: &Mutex<Option<Known>>) -> Result<Arc<AwsCredential>, String> {
+fn current(command: &str, timeout: Duration, known: &Mutex<State>) -> Result<Arc<AwsCredential>, String> {
     let mut known = known.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((credential, until)) = &*known
-        && until.is_none_or(|until| SystemTime::now() + EARLY < until)
-    {
-        return Ok(credential.clone());
+    match &*known {
+        Some(Ok((credential, until))) if until.is_none_or(|until| SystemTime::now() + EARLY < until) => {
+            return Ok(credential.clone());
+        }
+        // Others waited for the same run.
+        Some(Err((why, when))) if when.elapsed() < timeout => return Err(why.clone()),
+        _ => {}
     }
-    let (credential, until) = ask(command)?;
-    *known = Some((credential.clone(), until));
-    Ok(credential)
+    let found = ask(command, timeout).map_err(|why| (why, Instant::now()));
+    let credential = found.as_ref().map(|(credential, _)| credential.clone());
+    let credential = credential.map_err(|(why, _)| why.clone());
+    *known = Some(found);
+    credential
 }
 
 /// Runs the program. What it says besides is its own; nothing of it is repeated.
-fn ask(command: &str) -> Result<Known, String> {
-    let mut program = Command::new("/bin/sh");
-    program.args(["-c", command]).stdin(Stdio::null()).stderr(Stdio::inherit());
-    let ended = program.output().map_err(|_| "credential_process cannot be run".to_string())?;
-    if !ended.status.success() {
-        return Err("credential_process failed".to_string());
-    }
-    let printed: Option<Printed> = serde_json::from_slice(&ended.stdout).ok();
+fn ask(command: &str, timeout: Duration) -> Result<Known, String> {
+    let stdout = output(command, timeout)?;
+    let printed: Option<Printed> = serde_json::from_slice(&stdout).ok();
     let printed = printed.filter(|printed| printed.version == 1);
     let printed = printed.ok_or("credential_process prints no credentials of version 1")?;
     let until = printed.expiration.as_deref().map(|time| {
@@ -107,8 +120,69 @@ fn ask(command: &str) -> Result<Known, String> {
     Ok((Arc::new(credential), until))
 }
 
+/// What a command prints. It is killed if it does not end in time, or prints more than credentials are.
+fn output(command: &str, timeout: Duration) -> Result<Vec<u8>, String> {
+    let failed = |_| "credential_process cannot be run".to_string();
+    let until = Instant::now() + timeout;
+    let mut program = Command::new("/bin/sh");
+    program.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::inherit());
+    let mut child = program.spawn().map_err(failed)?;
+    let (give, take) = mpsc::channel();
+    let stdout = child.stdout.take();
+    // It ends with the pipe, which a child of the command may hold open.
+    thread::spawn(move || {
+        let mut printed = Vec::new();
+        let read = stdout.map(|stdout| stdout.take(MOST_PRINTED + 1).read_to_end(&mut printed));
+        let _ = give.send(read.transpose().map(|_| printed));
+    });
+    let ended = match take.recv_timeout(timeout) {
+        Ok(Ok(printed)) if printed.len() as u64 > MOST_PRINTED => {
+            Err(format!("credential_process prints more than {MOST_PRINTED} bytes"))
+        }
+        Ok(Ok(printed)) => ended(&mut child, until).map(|()| printed),
+        Ok(Err(error)) => Err(failed(error)),
+        Err(_) => Err(not_ended(timeout)),
+    };
+    if ended.is_err() {
+        // What the shell started may hold files open that somebody waits for.
+        kill_below(child.id());
+        let _ = child.kill();
+        let _ = child.wait();
+    }
+    ended
+}
+
+/// Kills all that a process started. The number is of a process that nobody waited for yet.
+fn kill_below(number: u32) {
+    let children = fs::read_to_string(format!("/proc/{number}/task/{number}/children")).unwrap_or_default();
+    for child in children.split_ascii_whitespace().filter_map(|child| child.parse().ok()) {
+        kill_below(child);
+        let process = i32::try_from(child).ok().and_then(Pid::from_raw);
+        let _ = process.map(|process| kill_process(process, Signal::KILL));
+    }
+}
+
+/// Waits for a command that has closed its output.
+fn ended(child: &mut Child, until: Instant) -> Result<(), String> {
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) if status.success() => return Ok(()),
+            Ok(Some(_)) => return Err("credential_process failed".to_string()),
+            Ok(None) if Instant::now() < until => thread::sleep(PAUSE),
+            Ok(None) | Err(_) => return Err("credential_process does not end".to_string()),
+        }
+    }
+}
+
+fn not_ended(timeout: Duration) -> String {
+    format!("credential_process does not end within {} s", timeout.as_secs())
+}
+
 #[cfg(test)]
 mod tests {
+    /// Longer than any command here takes.
+    const LONG: Duration = Duration::from_secs(600);
+
     use super::*;
 
     fn printing(folder: &std::path::Path, expiration: &str) -> String {
@@ -125,7 +199,7 @@ mod tests {
             let folder = tempfile::tempdir().unwrap();
             let (command, known) = (printing(folder.path(), expiration), Mutex::default());
             for _ in 0..2 {
-                let credential = current(&command, &known).unwrap();
+                let credential = current(&command, LONG, &known).unwrap();
                 assert_eq!((&credential.key_id[..], &credential.secret_key[..]), ("K", "s"));
             }
             assert_eq!(std::fs::read(folder.path().join("count")).unwrap().len(), runs, "{expiration}");
@@ -135,8 +209,21 @@ mod tests {
     #[test]
     fn what_a_program_prints_is_not_repeated() {
         for command in ["echo secret", "echo '{\"Version\": 2, \"SecretAccessKey\": \"secret\"}'", "exit 3"] {
-            let error = current(command, &Mutex::default()).unwrap_err();
+            let error = current(command, LONG, &Mutex::default()).unwrap_err();
             assert!(error.starts_with("credential_process") && !error.contains("secret"), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_program_that_does_not_end_or_prints_without_end_is_ended() {
+        let short = Duration::from_secs(1);
+        let ended = |command: &str, timeout| current(command, timeout, &Mutex::default()).unwrap_err();
+        for command in ["sleep 1000", "sleep 1000; true", "exec >&-; sleep 1000", "sleep 1000 & exit 0"] {
+            let error = ended(command, short);
+            assert!(error.starts_with("credential_process does not end"), "{command}: {error}");
+        }
+        for command in ["yes x", "yes x; true"] {
+            assert_eq!(ended(command, LONG), "credential_process prints more than 65536 bytes");
         }
     }
 }

@@ -123,6 +123,7 @@ impl<'a> Queue<'a> {
     fn first(&self, request: &FileRequest) -> Fetch<First> {
         let (client, key) = (self.client.clone(), key(&request.path).to_vec());
         let digests = self.digests.iter().map(|digest| digest.name().to_string()).collect();
+        let listed = request.seen;
         let wanted = self.takes_records.then_some(Wanted { digests, expected: request.expected });
         Fetch(self.runtime.spawn(async move {
             if let Some(wanted) = wanted
@@ -131,7 +132,7 @@ impl<'a> Queue<'a> {
             {
                 return Ok(First::Known(known));
             }
-            client.part(&key, 0..PIECE, None).await.map(First::Part)
+            client.listed_part(&key, PIECE, &listed).await.map(First::Part)
         }))
     }
 
@@ -233,7 +234,7 @@ impl<'a> Queue<'a> {
         let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.into());
         let mut streams =
             self.digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-        let (size, etag) = (first.size, first.etag.clone());
+        let (size, seen, etag) = (first.size, first.seen, first.etag.clone());
         // What the store recorded is computed beside, unless it is asked for.
         let claim = first.claim.clone();
         let is_asked =
@@ -255,7 +256,7 @@ impl<'a> Queue<'a> {
             }
             let Some(next) = under_way.pop_front() else { break };
             part = match self.wait(next) {
-                Ok(part) if part.size == size => part,
+                Ok(part) if part.size == size && (etag.is_some() || part.seen == seen) => part,
                 Ok(_) => return self.failed(request, &RequestError::Replaced),
                 Err(error) => return self.failed(request, &error),
             };

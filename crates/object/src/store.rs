@@ -1,16 +1,21 @@
 //! The kinds of stores: how a URL is opened, how requests are signed, and what else differs between them.
 
+use std::fs::File;
+use std::path::PathBuf;
 use std::sync::Arc;
 
+use data_encoding::BASE64;
 use http::header::{ACCEPT_ENCODING, AUTHORIZATION, CONTENT_LENGTH, ETAG};
 use http::{HeaderName, HeaderValue, Method};
 use object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey, AwsAuthorizer, AwsCredentialProvider};
-use object_store::azure::{AzureAuthorizer, AzureConfigKey, AzureCredentialProvider, MicrosoftAzureBuilder};
+use object_store::azure::{
+    AzureAuthorizer, AzureConfigKey, AzureCredential, AzureCredentialProvider, MicrosoftAzureBuilder,
+};
 use object_store::client::HttpRequest;
 use object_store::gcp::{GcpCredentialProvider, GoogleCloudStorageBuilder, GoogleConfigKey};
 use object_store::{BackoffConfig, RetryConfig};
 
-use crate::client::{client_options, plain_endpoint};
+use crate::client::{client_options, connector, plain_endpoint};
 use crate::error::{OpenError, RequestError, root};
 use crate::listing;
 use crate::options::StoreOptions;
@@ -85,9 +90,20 @@ fn s3(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
         }
     }
     let setting = |key| builder.get_config_value(&key);
+    let [has_id, has_key] = [AmazonS3ConfigKey::AccessKeyId, AmazonS3ConfigKey::SecretAccessKey]
+        .map(|key| setting(key).is_some());
+    if !options.unsigned && options.credential_process.is_none() && has_id != has_key {
+        return Err(OpenError::Credentials(match has_id {
+            true => "AWS_ACCESS_KEY_ID is set, and AWS_SECRET_ACCESS_KEY is not",
+            false => "AWS_SECRET_ACCESS_KEY is set, and AWS_ACCESS_KEY_ID is not",
+        }));
+    }
     let region = options.region.clone().or_else(|| setting(AmazonS3ConfigKey::Region));
     let region = region.or_else(|| setting(AmazonS3ConfigKey::DefaultRegion));
     let region = region.unwrap_or_else(|| "us-east-1".to_string());
+    if !region.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte)) {
+        return Err(OpenError::Characters("the region".to_string()));
+    }
     let endpoint = options.endpoint.clone().or_else(|| setting(AmazonS3ConfigKey::Endpoint));
     let url = match &endpoint {
         Some(endpoint) => format!("{}/{bucket}", plain_endpoint(endpoint)?),
@@ -99,16 +115,29 @@ fn s3(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
         true => None,
         false => {
             let builder = builder.with_bucket_name(bucket).with_region(&region);
+            let builder = builder.with_http_connector(connector(options));
             let builder =
                 builder.with_client_options(client_options(&url, options)).with_retry(retry(options));
             let builder = match &options.credential_process {
-                Some(command) => builder.with_credentials(Arc::new(ProcessProvider::new(command))),
+                Some(command) => builder
+                    .with_credentials(Arc::new(ProcessProvider::new(command, connector(options).timeout))),
                 None => builder,
             };
             Some(builder.build().map_err(wrong)?.credentials().clone())
         }
     };
     Ok(Opened { store: Store::S3 { credentials, region }, url })
+}
+
+/// What is wrong with the credentials of Google: of their own words some repeat what is in the file.
+fn of_google(error: object_store::Error, options: &StoreOptions) -> OpenError {
+    let variable = "GOOGLE_APPLICATION_CREDENTIALS";
+    let Some(path) = options.setting(variable).map(PathBuf::from) else { return wrong(error) };
+    let why = match File::open(&path) {
+        Ok(_) => "it has no credentials of Google".to_string(),
+        Err(error) => verisum_files::text::of_system(&error),
+    };
+    OpenError::CredentialsFile { variable, path, why }
 }
 
 fn google(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
@@ -131,8 +160,10 @@ fn google(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
                 }
             }
             let builder = builder.with_bucket_name(bucket).with_retry(retry(options));
+            let builder = builder.with_http_connector(connector(options));
             let builder = builder.with_client_options(client_options(USUAL, options));
-            Some(builder.build().map_err(wrong)?.credentials().clone())
+            let built = builder.build().map_err(|error| of_google(error, options))?;
+            Some(built.credentials().clone())
         }
     };
     let [list, upload] = ["storage", "upload/storage"].map(|api| format!("{endpoint}/{api}/v1/b/{bucket}/o"));
@@ -174,7 +205,14 @@ fn azure(container: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
             if let Some(token) = of_connection("SharedAccessSignature") {
                 builder = builder.with_config(AzureConfigKey::SasKey, token);
             }
+            let key = builder.get_config_value(&AzureConfigKey::AccessKey);
+            if key.is_some_and(|key| BASE64.decode(key.trim().as_bytes()).is_err()) {
+                let wrong = "the account's key (AZURE_STORAGE_ACCOUNT_KEY, \
+                    or AccountKey in AZURE_STORAGE_CONNECTION_STRING) is no Base64";
+                return Err(OpenError::Credentials(wrong));
+            }
             let builder = builder.with_account(account).with_container_name(container);
+            let builder = builder.with_http_connector(connector(options));
             let builder =
                 builder.with_client_options(client_options(&url, options)).with_retry(retry(options));
             Some(builder.build().map_err(wrong)?.credentials().clone())
@@ -231,6 +269,9 @@ impl Store {
         match self {
             Store::S3 { credentials: Some(credentials), region } => {
                 let credential = credentials.get_credential().await.map_err(failed)?;
+                // The key itself goes nowhere.
+                let sent = [Some(&credential.key_id), credential.token.as_ref()];
+                self.require_plain(sent.into_iter().flatten())?;
                 AwsAuthorizer::new(&credential, "s3", region).try_authorize(request, None).map_err(failed)?;
             }
             Store::Google { credentials, .. } => {
@@ -254,11 +295,25 @@ impl Store {
                     request.headers_mut().insert(CONTENT_LENGTH, HeaderValue::from(length));
                 }
                 let credential = credentials.get_credential().await.map_err(failed)?;
+                if let AzureCredential::BearerToken(token) = &*credential {
+                    self.require_plain([token].into_iter())?;
+                }
                 AzureAuthorizer::new(&credential, account).try_authorize(request).map_err(failed)?;
             }
             Store::S3 { .. } | Store::Azure { .. } | Store::Web => {}
         }
         Ok(())
+    }
+
+    /// Fails if one of these cannot be sent in a header, as what was pasted with a line's end.
+    fn require_plain<'a>(&self, mut sent: impl Iterator<Item = &'a String>) -> Result<(), RequestError> {
+        match sent.all(|text| HeaderValue::from_str(text).is_ok()) {
+            true => Ok(()),
+            false => {
+                let why = "the key or the token has characters that none has, such as a line's end";
+                Err(RequestError::Credentials(why.to_string(), self.remedy()))
+            }
+        }
     }
 
     /// What to do without credentials.

@@ -12,13 +12,13 @@ use quick_xml::escape::escape;
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use verisum_digest::Digest;
+use verisum_digest::{Digest, Output, Stream};
 use verisum_files::Timestamp;
 use verisum_files::place::FileState;
 
 use crate::client::{Client, MOST_TEXT, Request, SharedClient, text};
 use crate::error::RequestError;
-use crate::google;
+use crate::google::{self, no_md5};
 use crate::listing::encoded;
 use crate::store::Store;
 
@@ -80,9 +80,11 @@ pub(crate) fn write(
         return google::resumable((client, upload), runtime, (key, original), first, content);
     }
     let upload = runtime.block_on(client.begin(key, original))?;
-    let written = parts((client, runtime), key, &upload, first, (content, part));
+    let mut whole = Whole::new(&client.store)?;
+    let written = parts((client, runtime), key, &upload, first, (content, part), &mut whole);
     let ended = written.and_then(|parts| {
-        runtime.block_on(client.complete(key, &upload, &parts, original)).map_err(UploadError::from)
+        let about = (original, whole.md5()?);
+        runtime.block_on(client.complete(key, &upload, &parts, about)).map_err(UploadError::from)
     });
     if ended.is_err() {
         // Stores keep the parts of uploads that nobody ends, and ask money for them.
@@ -98,6 +100,7 @@ fn parts(
     upload: &str,
     first: Vec<u8>,
     (content, part): (&mut dyn Read, u64),
+    whole: &mut Whole,
 ) -> Result<Vec<Written>, UploadError> {
     let mut under_way: VecDeque<JoinHandle<Result<Written, RequestError>>> = VecDeque::new();
     let mut written = Vec::new();
@@ -108,6 +111,7 @@ fn parts(
         let number = (written.len() + under_way.len()) as u64 + 1;
         let (client, key, upload) = (client.clone(), key.to_vec(), upload.to_string());
         if !next.is_empty() {
+            whole.add(&next)?;
             let send = async move { client.put_part(&key, &upload, number, next).await };
             under_way.push_back(runtime.spawn(send));
         }
@@ -120,6 +124,32 @@ fn parts(
             return Ok(written);
         }
         next = piece(content, part)?;
+    }
+}
+
+/// The MD5 of all parts, where the store keeps what it is told of it.
+struct Whole(Option<Box<dyn Stream>>);
+
+impl Whole {
+    fn new(store: &Store) -> Result<Whole, RequestError> {
+        match store {
+            Store::Azure { .. } => {
+                let stream = Digest::find("md5").and_then(|digest| digest.stream());
+                stream.map(|stream| Whole(Some(stream))).map_err(|_| no_md5())
+            }
+            _ => Ok(Whole(None)),
+        }
+    }
+
+    fn add(&mut self, part: &[u8]) -> Result<(), RequestError> {
+        self.0.as_mut().map_or(Ok(()), |stream| stream.update(part)).map_err(|_| no_md5())
+    }
+
+    fn md5(self) -> Result<Option<Output>, RequestError> {
+        let Some(mut stream) = self.0 else { return Ok(None) };
+        let mut md5 = Output::zeroed(16);
+        stream.finish(md5.as_mut_bytes()).map_err(|_| no_md5())?;
+        Ok(Some(md5))
     }
 }
 
@@ -197,10 +227,10 @@ impl Client {
         key: &[u8],
         upload: &str,
         parts: &[Written],
-        original: Option<Timestamp>,
+        (original, md5): (Option<Timestamp>, Option<Output>),
     ) -> Result<(), RequestError> {
         if let Store::Azure { .. } = self.store {
-            return self.azure_complete(key, parts, original).await;
+            return self.azure_complete(key, parts, (original, md5)).await;
         }
         let mut body = "<CompleteMultipartUpload>".to_string();
         for Written { number, etag, checksum } in parts {

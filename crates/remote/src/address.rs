@@ -1,7 +1,8 @@
 //! Addresses of files: a host or a bucket, and a path there.
 
-use std::ffi::OsStr;
-use std::os::unix::ffi::OsStrExt;
+use std::borrow::Cow;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use verisum_files::place::below;
@@ -24,6 +25,12 @@ const STORES: [&str; 5] = ["s3://", "gs://", "az://", "https://", "http://"];
 const OTHER_SCHEME: &str =
     "no place has this scheme: take ssh://, s3://, gs://, az:// or https://, or ./ before the name of a file";
 
+/// What stands for what is not shown.
+const HIDDEN: &str = "…";
+
+/// What is wrong with a URL that has a user or a key in it.
+const NO_KEYS: &str = "must be without a user and without keys: lists and logs show addresses";
+
 /// Schemes that are known elsewhere. Nobody means a host of this name by them; another name may be one: `HOST://PATH`.
 const OTHER_SCHEMES: [&str; 35] = [
     "abfs", "abfss", "adl", "azure", "b2", "cos", "dav", "davs", "dropbox", "file", "ftp", "ftps", "gcs",
@@ -37,6 +44,31 @@ fn is_url(text: &[u8]) -> bool {
     let scheme = text[..end].to_ascii_lowercase();
     let is_ours = |one: &&str| one.as_bytes().strip_suffix(b"://") == Some(&scheme);
     scheme == b"ssh" || STORES.iter().any(is_ours) || OTHER_SCHEMES.iter().any(|one| one.as_bytes() == scheme)
+}
+
+/// What a user typed for a place, as it may be shown: an address that is none keeps to itself what may be a secret, before
+/// an `@` and behind `?` and `#`.
+pub fn without_secrets(typed: &OsStr) -> Cow<'_, OsStr> {
+    let text = typed.as_bytes();
+    // An option with its value in one word.
+    let start = match text.starts_with(b"--") {
+        true => text.iter().position(|byte| *byte == b'=').map_or(0, |equals| equals + 1),
+        false => 0,
+    };
+    let url = &text[start..];
+    if !is_url(url) || Address::parse(OsStr::from_bytes(url), false).is_ok() {
+        return Cow::Borrowed(typed);
+    }
+    let scheme = url.windows(3).position(|part| part == b"://").map_or(0, |place| place + 3);
+    let rest = &url[scheme..];
+    let authority = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
+    let (hidden, shown) = match rest.iter().rposition(|byte| *byte == b'@') {
+        Some(at) => (HIDDEN, &rest[at..]),
+        None if authority.contains(&b':') => (HIDDEN, &b""[..]),
+        None => ("", rest),
+    };
+    let shown = shown.split(|byte| b"?#".contains(byte)).next().unwrap_or_default();
+    Cow::Owned(OsString::from_vec([&text[..start + scheme], hidden.as_bytes(), shown].concat()))
 }
 
 /// Which machine, or which bucket.
@@ -230,6 +262,9 @@ impl Host {
         if host.is_empty() || user == Some("") {
             return Err("the host's name is empty");
         }
+        if user.is_some_and(|user| user.contains(':')) {
+            return Err("must be without a password before @: ssh asks for it");
+        }
         // ssh would take them for options, or give them to a shell in `ProxyCommand`.
         let is_odd = |part: &str| {
             part.starts_with('-')
@@ -361,11 +396,14 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
         // Names of files are shown and recorded.
         return Some(Err("must be without ? and #: what follows them may be secret"));
     }
-    if rest[..slash].contains(&b'@') {
-        return Some(Err("must be without a user and without keys: lists and logs show addresses"));
-    }
     let path = if slash == rest.len() { b"/" } else { &rest[slash..] };
+    let (_, port) = name.rsplit_once(':').unwrap_or_default();
+    let is_port = name.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit());
+    // A key may have slashes in it.
+    let has_user = rest[..slash].contains(&b'@') || !(is_web && is_port) && rest.contains(&b'@');
     Some(match () {
+        () if has_user && rest[..slash].iter().any(|byte| b":@".contains(byte)) => Err(NO_KEYS),
+        () if is_web && !is_port => Err("the port must be a number"),
         () if name.is_empty() && is_web => Err("the host's name is missing"),
         () if name.is_empty() => Err("the bucket's name is missing"),
         () if is_web && !name.chars().all(is_usual) => {
@@ -499,6 +537,35 @@ mod tests {
             assert!(Address::parse(OsStr::new(text), true).is_err(), "{text}");
         }
         assert!(Address::parse(OsStr::new("/srv"), false).is_err());
+    }
+
+    #[test]
+    fn addresses_with_secrets_are_refused_and_shown_without_them() {
+        for (typed, shown) in [
+            ("s3://AKIA:SECRET@backup/x", "s3://…@backup/x"),
+            ("s3://AKIA:SEC/SECRET+@backup/x", "s3://…@backup/x"),
+            ("s3://AKIA:SECRET/x", "s3://…"),
+            ("s3://SECRET@backup", "s3://…@backup"),
+            ("https://user:SECRET@host:443/x", "https://…@host:443/x"),
+            ("https://user:SEC/SECRET@host/x", "https://…@host/x"),
+            ("https://user:SECRET@host/x?token=SECRET", "https://…@host/x"),
+            ("https://host/x?token=SECRET", "https://host/x"),
+            ("https://host/x#SECRET", "https://host/x"),
+            ("ssh://user:SECRET@host/x", "ssh://…@host/x"),
+            ("ssh://user:SECRET@host:22/x", "ssh://…@host:22/x"),
+            ("ftp://user:SECRET@host/x", "ftp://…@host/x"),
+            ("--endpoint=https://user:SECRET@host", "--endpoint=https://…@host"),
+            ("gs://a b/x", "gs://a b/x"),
+        ] {
+            let text = OsStr::new(typed);
+            assert!(typed.starts_with("--") || Address::parse(text, false).is_err(), "{typed}");
+            assert_eq!(without_secrets(text), OsStr::new(shown), "{typed}");
+        }
+        for plain in
+            ["s3://b/user@host?#", "ssh://user@host/x", "https://host:8443/a@b", "a@b:c", "x", "--a=b@c"]
+        {
+            assert_eq!(without_secrets(OsStr::new(plain)), OsStr::new(plain));
+        }
     }
 
     #[test]

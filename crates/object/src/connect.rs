@@ -1,0 +1,62 @@
+//! Connections to stores. What is signed for one address is sent to no other.
+
+use std::time::Duration;
+
+use object_store::client::{HttpClient, HttpConnector};
+use object_store::{ClientConfigKey, ClientOptions, Error};
+use reqwest::redirect::Policy;
+
+/// How many redirections are followed where nothing is signed.
+const MOST_REDIRECTIONS: usize = 10;
+/// A request takes no longer than so many times the time in which a store must answer.
+pub(crate) const WHOLE: u32 = 10;
+/// As `object_store` says it of the machine's own server of credentials, which most machines do not have.
+const NEAR: (&str, Duration) = ("1s", Duration::from_secs(1));
+
+/// Makes connections for a store, and for those that give credentials for it.
+#[derive(Clone, Debug)]
+pub(crate) struct Connector {
+    /// How long a server may be silent.
+    pub(crate) timeout: Duration,
+    /// Whether redirections are followed: a signature goes with the request, and holds for one address.
+    pub(crate) follows: bool,
+}
+
+impl Connector {
+    /// A client of HTTP.
+    pub(crate) fn client(&self, allows_http: bool, connect: Duration) -> reqwest::Result<reqwest::Client> {
+        let policy = if self.follows { Policy::limited(MOST_REDIRECTIONS) } else { Policy::none() };
+        reqwest::Client::builder()
+            .user_agent(concat!("verisum/", env!("CARGO_PKG_VERSION")))
+            .redirect(policy)
+            .referer(false)
+            .https_only(!allows_http)
+            .connect_timeout(connect)
+            .read_timeout(self.timeout)
+            .timeout(self.timeout * WHOLE)
+            .build()
+    }
+}
+
+impl HttpConnector for Connector {
+    fn connect(&self, options: &ClientOptions) -> object_store::Result<HttpClient> {
+        let option = |key| options.get_config_value(&key);
+        let allows_http = option(ClientConfigKey::AllowHttp).as_deref() == Some("true");
+        let is_near = option(ClientConfigKey::ConnectTimeout).as_deref() == Some(NEAR.0);
+        let connect = if is_near { NEAR.1.min(self.timeout) } else { self.timeout };
+        let client = self.client(allows_http, connect);
+        client.map(HttpClient::new).map_err(|error| Error::Generic { store: "HTTP", source: Box::new(error) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn servers_of_credentials_on_this_machine_are_asked_for_a_short_time() {
+        let options = ClientOptions::new().with_connect_timeout(NEAR.1);
+        let found = options.get_config_value(&ClientConfigKey::ConnectTimeout);
+        assert_eq!(found.as_deref(), Some(NEAR.0));
+    }
+}
