@@ -1,12 +1,15 @@
 //! `verisum`: parses, runs a command, says how it ended.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use verisum::remote::without_secrets;
 
 use crate::args::{AnyCommand, CheckVerbs, Command, ImageVerbs, SumVerbs, Verisum};
 use crate::commands;
@@ -81,6 +84,13 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         AnyCommand::Complete(_) => return Ok(Exit::Clean),
         AnyCommand::Listed(command) => command,
     };
+    let is_local = matches!(
+        command,
+        Command::Tags(_) | Command::Bag { .. } | Command::Parity { .. } | Command::Recommend(_)
+    );
+    if is_local {
+        refuse_buckets(&line)?;
+    }
     // It asks the commands that hash many files for a status line. The others must not die of it.
     ui::signals::note_question(&Arc::default());
     output.ready()?;
@@ -125,6 +135,25 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Completions { shell } => commands::completions::run(definition(), shell, output),
     }
 }
+
+/// Fails if a word is the address of something in a bucket, where a command takes paths of this machine only.
+fn refuse_buckets(line: &[OsString]) -> Result<(), Failure> {
+    let is_bucket = |word: &&OsString| {
+        BUCKETS.iter().any(|scheme| word.as_bytes().starts_with(scheme.as_bytes()))
+            && Path::new(word).symlink_metadata().is_err()
+    };
+    match line.iter().skip(1).find(is_bucket) {
+        Some(word) => {
+            let must =
+                "must be on this machine: only sum, check, compare, copy, scrub and image take buckets";
+            Err(Failure::value("PATH", without_secrets(word).to_string_lossy(), must))
+        }
+        None => Ok(()),
+    }
+}
+
+/// How addresses of buckets begin.
+const BUCKETS: [&str; 3] = ["s3://", "gs://", "az://"];
 
 /// The definition of the command line.
 fn definition() -> clap::Command {
@@ -185,7 +214,13 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 fn words(text: &str) -> String {
-    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+    // clap quotes what it does not understand, also where that has a secret in it.
+    let word = |word: &str| {
+        let bare = word.trim_matches('\'');
+        let shown = without_secrets(OsStr::new(bare));
+        if *shown == *bare { word.to_string() } else { format!("'{}'", shown.to_string_lossy()) }
+    };
+    text.split_ascii_whitespace().map(word).collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use std::path::Path;
 
 use common::cloud::Cloud;
 use common::{Ended, VERISUM, command};
+use serde_json::Value;
 use tempfile::TempDir;
 
 /// More than one part of an upload, and not a multiple of any.
@@ -56,9 +57,17 @@ fn verbs(cloud: &Cloud) {
     let there = &format!("{}/data", cloud.url);
     let path = |name: &str| scratch.path().join(name).to_str().unwrap().to_string();
 
-    expect(&cloud.run(&["copy", here, there]), 0, "73 files copied");
+    let copied = cloud.run(&["copy", here, there]);
+    expect(&copied, 0, "73 files copied");
+    assert!(copied.stderr.contains("cost: ") && copied.stderr.contains(" put"), "{}", copied.stderr);
     expect(&cloud.run(&["compare", here, there]), 0, "");
     expect(&cloud.run(&["compare", "--read", here, there]), 0, "");
+    // Also of what was written in parts the store knows a digest.
+    let compared = cloud.run(&["compare", "--json", here, there]).clean();
+    let summary: Value = serde_json::from_str(compared.lines().last().unwrap()).unwrap();
+    assert_eq!(summary["settled"]["read"], 0, "{summary}");
+    let requests = &summary["costs"]["requests"];
+    assert!(requests["list"].as_u64() > Some(0) && requests["get"].is_null(), "{summary}");
 
     let sums = cloud.run(&["sum", "--quiet", "--relative", there]).clean();
     let mut local = command(VERISUM);

@@ -13,6 +13,7 @@ use serde_json::Value;
 use verisum::catalog::store::{Catalog, Lock, Root, default_catalog, is_address, own_files};
 
 use crate::ui::failure::Failure;
+use crate::ui::hosts::bad_place;
 use crate::ui::names::{self, Name};
 use crate::ui::{self, PROGRAM, verbosity};
 use verisum::files::replace::require_trusted;
@@ -198,7 +199,7 @@ pub(crate) fn address(catalog: &Catalog, path: &Path, wanted: bool) -> Result<Op
                 || path.symlink_metadata().is_err() && catalog.root_of(&address)?.is_some();
             Ok(is_meant.then_some(address))
         }
-        Err(must) if is_address(path) => Err(Failure::value("PLACE", path.to_string_lossy(), must)),
+        Err(must) if is_address(path) => Err(bad_place(path.as_os_str(), must)),
         _ => Ok(None),
     }
 }

@@ -158,6 +158,7 @@ fn in_bucket(name: &OsStr, how: &How, options: &OpenOptions) -> Result<Box<dyn I
     else {
         return Err(failed("it is no address of an object".to_string()));
     };
+    buckets.check()?;
     let mut place = buckets.open(&bucket, BUCKET_TIMEOUT).map_err(|error| failed(error.to_string()))?;
     verisum::open_image(&mut place, &path, name, options).map_err(|error| match error {
         PlaceImageError::Image(error) => error.into(),
@@ -213,10 +214,15 @@ impl How {
         self.buckets.as_ref()?.costs()
     }
 
-    /// Says what stores were asked for.
-    pub(crate) fn say_costs(&self) {
-        if let Some(costs) = self.costs() {
-            ui::say(self.program, &costs.text());
+    /// Tells what stores were asked for.
+    pub(crate) fn tell_costs(&self, json: bool, output: &mut ui::Output) -> Result<(), Failure> {
+        match self.costs() {
+            Some(costs) if json => output.json("costs", &costs),
+            Some(costs) => {
+                ui::say(self.program, &costs.text());
+                Ok(())
+            }
+            None => Ok(()),
         }
     }
 

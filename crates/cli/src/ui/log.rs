@@ -12,6 +12,7 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 use verisum::files::replace::is_trusted;
+use verisum::remote::without_secrets;
 
 use super::failure::Failure;
 use super::{names, shell, values};
@@ -31,7 +32,8 @@ pub(crate) fn open(path: &Path, line: &[OsString]) -> Result<(), Failure> {
     let file = opened(path).map_err(|error| Failure::file(path, "open", error))?;
     let log = Log { file, path: path.to_path_buf(), begun: Instant::now(), failure: None };
     let _ = LOG.set(Mutex::new(log));
-    let words: Vec<String> = line.iter().skip(1).map(|word| shell::quoted(word, true)).collect();
+    let words: Vec<String> =
+        line.iter().skip(1).map(|word| shell::quoted(&without_secrets(word), true)).collect();
     note(format!("begin: verisum {} {}", env!("CARGO_PKG_VERSION"), words.join(" ")).as_bytes());
     Ok(())
 }

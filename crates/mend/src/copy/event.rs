@@ -152,6 +152,8 @@ pub struct CopySummary {
     pub left_out: u64,
     /// Whether it ended before all was looked at.
     pub stopped: bool,
+    /// Whether that was because many files in a row failed because of the place that they are in or go to.
+    pub gave_up: bool,
 }
 
 impl CopySummary {

@@ -73,6 +73,7 @@ impl<'a> Shared<'a> {
             CopyOutcome::Failed(error) if error.is_of_place() => {
                 let before = self.failed_there.fetch_add(1, Ordering::Relaxed);
                 if before + 1 >= MOST_FAILED {
+                    self.summary().gave_up = true;
                     self.is_ended.store(true, Ordering::Relaxed);
                 }
             }

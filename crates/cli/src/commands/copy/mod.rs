@@ -148,7 +148,7 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
             (None, None) => copy(from, to, &options, catalog.as_ref(), sink),
         }
     });
-    let ended = reporter.end(copied);
+    let ended = reporter.end(copied, arguments.hosts.costs().as_ref());
     ending.obey();
     ended
 }

@@ -9,6 +9,7 @@ use verisum::mend::copy::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySu
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
+use crate::ui::hosts::Costs;
 use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
@@ -80,8 +81,12 @@ impl<'a> Reporter<'a> {
         }
     }
 
-    /// Ends the run: prints the totals and says how it ended.
-    pub(super) fn end(self, copied: Result<CopySummary, CopyError>) -> Result<Exit, Failure> {
+    /// Ends the run: prints the totals and what stores were asked for, and says how it ended.
+    pub(super) fn end(
+        self,
+        copied: Result<CopySummary, CopyError>,
+        costs: Option<&Costs>,
+    ) -> Result<Exit, Failure> {
         let seconds = self.started.elapsed().as_secs_f64();
         let Shared { output, list, failed } =
             self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
@@ -102,8 +107,10 @@ impl<'a> Reporter<'a> {
         let unlisted = unlisted.map_err(of_list)?.unwrap_or(0);
         if self.shown.json {
             output.json("summary", &Totals::new(&summary, seconds))?;
+            costs.map_or(Ok(()), |costs| output.json("costs", costs))?;
         } else if !self.shown.quiet {
             ui::say(PROGRAM, &total(&summary, seconds));
+            costs.iter().for_each(|costs| ui::say(PROGRAM, &costs.text()));
         }
         if unlisted > 0 && !self.shown.quiet {
             let files =
@@ -206,6 +213,9 @@ fn total(summary: &CopySummary, seconds: f64) -> String {
     }
     if summary.stopped {
         text += "; not all was copied";
+        if summary.gave_up {
+            text += ", because many files in a row failed because of the host or the store";
+        }
     }
     text
 }

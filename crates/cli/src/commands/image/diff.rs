@@ -86,12 +86,15 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
         [false, true] => of_map_and_image(&inputs, 1, read, block_size)?,
         [false, false] => of_images(&inputs, read, block_size.unwrap_or(DEFAULT_BLOCK_SIZE))?,
     };
-    if let Some(costs) = arguments.buckets.costs() {
-        ui::say(PROGRAM, &costs.text());
-    }
     let sides = [0, 1].map(|i| Side { name: inputs[i].name(), length: found.lengths[i] });
     let Found { block_size, ranges, modified, .. } = found;
-    Difference { sides, block_size, ranges, modified }.print(arguments.json, output)
+    let exit = Difference { sides, block_size, ranges, modified }.print(arguments.json, output)?;
+    match arguments.buckets.costs() {
+        Some(costs) if arguments.json => output.json("costs", &costs)?,
+        Some(costs) => ui::say(PROGRAM, &costs.text()),
+        None => {}
+    }
+    Ok(exit)
 }
 
 /// What was found.

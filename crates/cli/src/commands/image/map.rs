@@ -65,7 +65,7 @@ pub(crate) fn run(mut arguments: MapArgs, output: &mut Output) -> Result<Exit, F
     sum::print(&input, &how, &sum, form, output)?;
     output.flush()?;
     sum::remark(&input, &sum);
-    how.say_costs();
+    how.tell_costs(arguments.json, output)?;
     Ok(Exit::Clean)
 }
 

@@ -27,6 +27,13 @@ pub(crate) struct HashOptions {
 impl HashOptions {
     /// The digest and the block size in bytes.
     pub(crate) fn parse(&self) -> Result<(Digest, u32), Failure> {
+        if self.algorithm.contains(',') {
+            return Err(Failure::value(
+                "--algorithm",
+                &self.algorithm,
+                "must be one digest: images have one at a time",
+            ));
+        }
         let digest = digests::find(&self.algorithm, &kernel::policy()?)?;
         let typed = sizes::block_size(&self.block_size)?;
         let own = digest.blocks().and_then(|blocks| u32::try_from(blocks.length).ok());

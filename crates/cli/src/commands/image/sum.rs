@@ -85,7 +85,7 @@ pub(crate) fn run(mut arguments: SumArgs, output: &mut Output) -> Result<Exit, F
             }
         }
     }
-    how.say_costs();
+    how.tell_costs(form.json, output)?;
     Ok(worst)
 }
 

@@ -62,7 +62,7 @@ pub(crate) fn run(mut arguments: VerifyArgs, output: &mut Output) -> Result<Exit
         let command = format!("verisum image repair --map {map} --from PLACE {image}");
         alarm::advise_mending("if nobody wrote to it, mend it from a copy", &command);
     }
-    how.say_costs();
+    how.tell_costs(arguments.json, output)?;
     Ok(exit)
 }
 

@@ -1,13 +1,13 @@
 //! How buckets are reached: options, and the usual variables of the environment.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::files::place::Place;
 use verisum::object::{BucketPlace, Location, Meter, OpenError, StoreOptions};
-use verisum::remote::{Address, Host, Hosts};
+use verisum::remote::{Address, Host, Hosts, without_secrets};
 
 use super::costs::{Costs, Prices};
 use crate::ui::failure::Failure;
@@ -53,6 +53,12 @@ fn a_second(text: &str) -> Result<f64, String> {
     number.ok_or_else(|| "must be a number of 0.001 to 1000000".to_string())
 }
 
+/// The variables of the environment that are text.
+fn variables() -> impl Iterator<Item = (String, String)> {
+    let text = |name: OsString| name.into_string().ok();
+    std::env::vars_os().filter_map(move |(name, value)| Some((text(name)?, text(value)?)))
+}
+
 /// What lists of a store stand for asking it.
 #[derive(Clone, Debug)]
 pub(super) struct Lists {
@@ -67,7 +73,10 @@ pub(super) fn location(option: &'static str, typed: &OsString) -> Result<Locatio
         Ok(Some(Address { host: Host::Bucket(bucket), path, .. })) => {
             Ok(Location::Object(bucket, String::from_utf8_lossy(&path).into_owned()))
         }
-        _ => Err(Failure::value(option, typed.to_string_lossy(), "must be a file or s3://BUCKET/KEY")),
+        _ => {
+            let typed = without_secrets(typed);
+            Err(Failure::value(option, typed.to_string_lossy(), "must be a file or s3://BUCKET/KEY"))
+        }
     }
 }
 
@@ -77,7 +86,7 @@ impl BucketArgs {
     /// # Errors
     /// There is no list of prices as it is named.
     pub(super) fn opened_by(&self, hosts: Hosts, timeout: u32, lists: Lists) -> Result<Hosts, Failure> {
-        self.read_prices()?;
+        self.check()?;
         let arguments = self.clone();
         Ok(hosts.with_buckets(Box::new(move |bucket| {
             let place = arguments.open(bucket, timeout)?;
@@ -97,14 +106,34 @@ impl BucketArgs {
         })))
     }
 
+    /// Fails if a value that was typed is none that its option takes.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        self.read_prices()?;
+        if let Some(endpoint) = &self.endpoint
+            && !["https://", "http://"].iter().any(|start| endpoint.starts_with(start))
+        {
+            let shown = without_secrets(OsStr::new(endpoint));
+            return Err(Failure::value(
+                "--endpoint",
+                shown.to_string_lossy(),
+                "must begin with https:// or http://",
+            ));
+        }
+        match (&self.profile, StoreOptions::from_environment(variables(), self.profile.as_deref())) {
+            (Some(_), Err(error @ (OpenError::NoProfile(_) | OpenError::NoKeys(_)))) => {
+                Err(Failure::Usage(format!("--profile: {error}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// A bucket, or why it cannot be opened.
     pub(crate) fn open(&self, bucket: &str, timeout: u32) -> Result<BucketPlace, OpenError> {
         BucketPlace::open(bucket, &self.options(bucket, timeout)?)
     }
 
     fn options(&self, bucket: &str, timeout: u32) -> Result<StoreOptions, OpenError> {
-        let text = |name: OsString| name.into_string().ok();
-        let variables = std::env::vars_os().filter_map(|(name, value)| Some((text(name)?, text(value)?)));
+        let variables = variables();
         let value = |typed: &Option<String>, option: &str| {
             typed.clone().or_else(|| places::of_bucket(bucket, option))
         };

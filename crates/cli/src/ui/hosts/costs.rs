@@ -14,6 +14,9 @@ use crate::ui::values::counted;
 /// Stores count bytes so.
 const GB: f64 = 1e9;
 
+/// The highest price; sums of it are still numbers.
+const MOST_PRICE: f64 = 1e9;
+
 /// A list of prices. What it does not name costs nothing.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -69,10 +72,10 @@ impl Prices {
         if let Some(unknown) = prices.per_1000_requests.keys().find(|name| !is_class(name)) {
             return Err(wrong(format!("{unknown} is no class of requests")));
         }
-        let is_price = |price: &f64| price.is_finite() && *price >= 0.0;
+        let is_price = |price: &f64| (0.0..=MOST_PRICE).contains(price);
         let PerGb { received, sent } = &prices.per_gb;
         if !prices.per_1000_requests.values().chain([received, sent]).all(is_price) {
-            return Err(wrong("a price is no number, or less than 0".to_string()));
+            return Err(wrong("a price is no number, or less than 0, or more than a billion".to_string()));
         }
         Ok(prices)
     }
@@ -155,6 +158,7 @@ mod tests {
             "currency = \"x\"\n[per_1000_requests]\nlits = 1",
             "currency = \"x\"\n[per_gb]\nreceived = -1",
             "currency = \"x\"\n[per_gb]\nreceived = nan",
+            "currency = \"x\"\n[per_gb]\nreceived = 1e308",
         ] {
             std::fs::write(&path, bad).unwrap();
             assert!(Prices::read(&path).is_err(), "{bad}");

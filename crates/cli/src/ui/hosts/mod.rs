@@ -7,7 +7,7 @@ mod record;
 mod report;
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io::{Read, stdin};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
@@ -28,7 +28,9 @@ use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::{digests, kernel, places, progress, values, verbosity};
-use verisum::remote::{Address, Folder, Host, Hosts, OpenError, Options, Program, SshOptions, WAYS};
+use verisum::remote::{
+    Address, Folder, Host, Hosts, OpenError, Options, Program, SshOptions, WAYS, without_secrets,
+};
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
 const AT_ONCE: usize = 8;
@@ -208,16 +210,9 @@ pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Address, Failure> {
     Address::parse(text, plain).map_err(|must| bad_place(text, must))
 }
 
-fn bad_place(text: &OsString, must: &str) -> Failure {
-    let mut value = text.to_string_lossy().into_owned();
-    if value.contains("://") && !value.starts_with("ssh://") {
-        // What stands there may be secret, and so may all that stands before an @.
-        value = value.split(['?', '#']).next().unwrap_or_default().to_string();
-        if value.contains('@') {
-            value = format!("{}://...", value.split("://").next().unwrap_or_default());
-        }
-    }
-    Failure::Value { option: "PLACE", value, must: must.to_string() }
+/// What was typed for a place, and is none.
+pub(crate) fn bad_place(text: &OsStr, must: &str) -> Failure {
+    Failure::value("PLACE", without_secrets(text).to_string_lossy(), must)
 }
 
 /// The hosts of a file: a name or an address in each line; what follows # is a comment.

@@ -1,0 +1,396 @@
+//! Stores that answer wrongly: what they say is never taken for good, ends in time, and nothing that is secret leaves.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Output;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::bucket::{KEY, SECRET, run_at};
+use common::{Ended, VERISUM, command};
+
+/// A request, as it came.
+#[derive(Clone, Debug, Default)]
+struct Asked {
+    method: String,
+    /// The path and the query.
+    target: String,
+    headers: BTreeMap<String, String>,
+}
+
+impl Asked {
+    fn is_listing(&self) -> bool {
+        self.target.contains("list-type=2")
+    }
+
+    fn key(&self) -> &str {
+        let path = self.target.split('?').next().unwrap();
+        path.strip_prefix("/bucket/").unwrap_or_default()
+    }
+
+    /// The range of this content that was asked for, with its header.
+    fn part(&self, content: &[u8]) -> Answer {
+        let range = self.headers["range"].strip_prefix("bytes=").unwrap().split_once('-').unwrap();
+        let (first, last): (usize, usize) = (range.0.parse().unwrap(), range.1.parse().unwrap());
+        let end = content.len().min(last + 1);
+        let range = format!("bytes {first}-{}/{}", end - 1, content.len());
+        Answer::new(206, &content[first..end]).header("Content-Range", &range)
+    }
+}
+
+/// What the server answers.
+#[derive(Clone, Debug)]
+struct Answer {
+    status: u16,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+    /// So much of the body is sent; the rest never comes.
+    sent: usize,
+    /// How long each further byte takes.
+    drip: Option<Duration>,
+}
+
+impl Answer {
+    fn new(status: u16, body: impl AsRef<[u8]>) -> Answer {
+        let body = body.as_ref().to_vec();
+        Answer { status, headers: Vec::new(), sent: body.len(), body, drip: None }
+    }
+
+    fn header(mut self, name: &str, value: &str) -> Answer {
+        self.headers.push((name.to_string(), value.to_string()));
+        self
+    }
+}
+
+/// A server at a port of this machine, and what it was asked for.
+struct Server {
+    url: String,
+    asked: Arc<Mutex<Vec<Asked>>>,
+}
+
+impl Server {
+    fn start(answer: impl Fn(&Asked) -> Answer + Send + Sync + 'static) -> Server {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let (noted, answer) = (asked.clone(), Arc::new(answer));
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (answer, noted) = (answer.clone(), noted.clone());
+                std::thread::spawn(move || serve(stream.unwrap(), &*answer, &noted));
+            }
+        });
+        Server { url, asked }
+    }
+
+    fn asked(&self) -> Vec<Asked> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn run(&self, words: &[&str]) -> Ended {
+        run_at(&self.url, words)
+    }
+}
+
+fn serve(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> Answer, noted: &Mutex<Vec<Asked>>) {
+    let mut lines = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    if lines.read_line(&mut line).is_err() || line.is_empty() {
+        return;
+    }
+    let mut words = line.split(' ').map(str::to_string);
+    let mut asked =
+        Asked { method: words.next().unwrap(), target: words.next().unwrap(), ..Asked::default() };
+    loop {
+        let mut line = String::new();
+        if lines.read_line(&mut line).is_err() || line.trim().is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').unwrap();
+        asked.headers.insert(name.to_lowercase(), value.trim().to_string());
+    }
+    let length = asked.headers.get("content-length").map_or(0, |length| length.parse().unwrap());
+    let _ = std::io::copy(&mut lines.take(length), &mut std::io::sink());
+    noted.lock().unwrap().push(asked.clone());
+    let Answer { status, headers, body, sent, drip } = answer(&asked);
+    let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
+    let length = body.len();
+    let _ = write!(
+        stream,
+        "HTTP/1.1 {status} X\r\n{headers}Content-Length: {length}\r\nConnection: close\r\n\r\n"
+    );
+    if asked.method == "HEAD" {
+        return;
+    }
+    let _ = stream.write_all(&body[..sent]);
+    for byte in body[sent..].chunks(1) {
+        let Some(wait) = drip else { return };
+        std::thread::sleep(wait);
+        if stream.write_all(byte).is_err() {
+            return;
+        }
+    }
+}
+
+/// A page of keys, with lengths and ETags.
+fn page(objects: &[(&str, usize, &str)]) -> Answer {
+    let objects = objects.iter().map(|(key, size, etag)| {
+        format!("<Contents><Key>{key}</Key><Size>{size}</Size><ETag>&quot;{etag}&quot;</ETag></Contents>")
+    });
+    let objects: String = objects.collect();
+    Answer::new(200, format!("<ListBucketResult>{objects}</ListBucketResult>"))
+}
+
+#[track_caller]
+fn assert_said(ended: &Ended, code: i32, part: &str) {
+    let about = format!("{:?} {}{}", ended.code, ended.out(), ended.stderr);
+    assert_eq!(ended.code, Some(code), "{about}");
+    assert!(ended.stderr.contains(part), "{about}");
+    assert!(!about.contains(SECRET) && !about.contains(KEY) && !about.contains("panicked"), "{about}");
+}
+
+#[test]
+fn nothing_signed_goes_where_a_store_redirects_to() {
+    let other = Server::start(|_| page(&[("a", 1, "e")]));
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!("{}/bucket?list-type=2", other.url);
+        let store = Server::start(move |_| {
+            let body = "<Error><Code>PermanentRedirect</Code></Error>";
+            Answer::new(status, body).header("Location", &location)
+        });
+        let ended = store.run(&["sum", "--quiet", "s3://bucket"]);
+        assert_said(&ended, 3, &format!("the store answers {status} (PermanentRedirect)"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let ended = store.run(&["copy", "--quiet", file.path().to_str().unwrap(), "s3://bucket/x"]);
+        assert_said(&ended, 3, &format!("the store answers {status}"));
+    }
+    let asked: Vec<Asked> = other.asked();
+    assert!(asked.is_empty(), "{asked:?}");
+
+    let elsewhere = Server::start(|_| Answer::new(301, "").header("x-amz-bucket-region", "eu-west-1"));
+    let ended = elsewhere.run(&["sum", "--quiet", "s3://bucket"]);
+    assert_said(&ended, 3, "the bucket is in the region eu-west-1: name it by --region or AWS_REGION");
+    assert!(elsewhere.asked()[0].headers.contains_key("authorization"));
+}
+
+#[test]
+fn objects_of_the_web_are_read_where_a_server_redirects_to() {
+    let other = Server::start(|asked| match asked.method == "HEAD" {
+        true => Answer::new(200, "x"),
+        false => asked.part(b"x"),
+    });
+    let location = format!("{}/there", other.url);
+    let web = Server::start(move |_| Answer::new(302, "").header("Location", &location));
+    let sum = web.run(&["sum", "--quiet", &format!("{}/here", web.url)]).clean();
+    assert!(sum.starts_with("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"), "{sum}");
+    let asked = other.asked();
+    assert!(asked.iter().all(|asked| !asked.headers.contains_key("referer")), "{asked:?}");
+}
+
+#[test]
+fn secrets_in_addresses_are_never_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let log = log.to_str().unwrap();
+    for address in [
+        "https://user:hidden@127.0.0.1:1/x",
+        "https://user:hid/hidden@127.0.0.1:1/x",
+        "s3://AKIA:hidden@backup/x",
+        "s3://AKIA:hid/hidden@backup/x",
+        "s3://AKIA:hidden/x",
+        "ssh://user:hidden@127.0.0.1/x",
+    ] {
+        for words in [
+            &["sum", address][..],
+            &["check", "/dev/null", address],
+            &["compare", ".", address],
+            &["copy", ".", address],
+            &["scrub", address],
+            &["scrub", "--inventory", address, "s3://backup"],
+            &["image", "sum", address],
+            &["catalog", "status", address],
+            &["tag", address],
+            &["copy", ".", "x", address],
+        ] {
+            let ended = run_at("http://127.0.0.1:1", &[words, &["--log", log]].concat());
+            let text = format!("{words:?}: {:?} {}{}", ended.code, ended.out(), ended.stderr);
+            assert!(matches!(ended.code, Some(2 | 3)), "{text}");
+            let text = text.replace(&format!("{words:?}"), "");
+            assert!(!text.contains("hidden"), "{text}");
+        }
+    }
+    let logged = fs::read_to_string(log).unwrap_or_default();
+    assert!(!logged.contains("hidden"), "{logged}");
+}
+
+fn with(variables: &[(&str, &str)], url: &str, words: &[&str]) -> Ended {
+    let mut command = command(VERISUM);
+    command.args(words).env("AWS_ENDPOINT_URL", url);
+    command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+    command.envs(variables.iter().copied());
+    let output: Output = command.output().unwrap();
+    Ended::of(output)
+}
+
+#[test]
+fn values_that_no_request_can_carry_end_in_one_line() {
+    let store = Server::start(|_| page(&[]));
+    for (name, value, part) in [
+        ("AWS_SESSION_TOKEN", "tok\u{1}x", "AWS_SESSION_TOKEN has characters that it cannot have"),
+        ("AWS_ACCESS_KEY_ID", "key\n", "AWS_ACCESS_KEY_ID has characters that it cannot have"),
+        ("AWS_REGION", "x y", "the region has characters that it cannot have"),
+        ("AWS_REGION", "é", "the region has characters that it cannot have"),
+        ("AWS_ENDPOINT_URL", "http://256.256.256.256", "the endpoint is no URL"),
+        ("AWS_ENDPOINT_URL", "http://host:99999", "the endpoint is no URL"),
+    ] {
+        let ended = with(&[(name, value)], &store.url, &["sum", "s3://bucket"]);
+        assert_said(&ended, 3, part);
+        assert_eq!(ended.stderr.lines().count(), 1, "{name}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn what_is_not_as_listed_has_no_digest() {
+    let content = vec![7; 5 << 20];
+    let keys = [("a", 5 << 20, "v1"), ("b", 12, "v1"), ("c", 5 << 20, "v1")];
+    // An error in place of content, content of another length by the same ETag, and another object than is there.
+    let lies: [fn(&[u8], &Asked) -> Answer; 3] = [
+        |_, _| Answer::new(200, "<Error><Code>InternalError</Code></Error>"),
+        |content, asked| asked.part(&content[1..]).header("ETag", "\"v1\""),
+        |content, asked| asked.part(&content[1..]).header("ETag", "\"v2\""),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "c"] {
+        fs::write(folder.path().join(name), &content).unwrap();
+    }
+    fs::write(folder.path().join("b"), [7; 12]).unwrap();
+    let here = folder.path().to_str().unwrap();
+    for (number, lie) in lies.into_iter().enumerate() {
+        let content = content.clone();
+        let store = Server::start(move |asked| match (asked.is_listing(), &asked.method[..], asked.key()) {
+            (true, ..) => page(&keys),
+            (_, "HEAD", _) => Answer::new(200, &content).header("ETag", "\"v1\""),
+            (.., "b") => asked.part(&[7; 12]).header("ETag", "\"v1\""),
+            _ if asked.target.contains("attributes") => Answer::new(501, ""),
+            _ => lie(&content, asked),
+        });
+        let ended = store.run(&["sum", "--quiet", "--relative", "s3://bucket"]);
+        let other = if number == 1 { "it has another length" } else { "it is another object" };
+        assert_said(&ended, 3, &format!("a: the store's answer is wrong: {other} than was listed"));
+        assert!(ended.out().ends_with("  b\n") && ended.out().lines().count() == 1, "{}", ended.out());
+        let ended = store.run(&["compare", "--quiet", "--read", here, "s3://bucket"]);
+        assert_eq!(ended.code, Some(3), "{} {}", ended.out(), ended.stderr);
+        assert!(!ended.out().contains("DIFFERS"), "{}", ended.out());
+    }
+}
+
+#[test]
+fn what_was_replaced_since_it_was_listed_is_read_as_it_is() {
+    let store = Server::start(|asked| match (asked.is_listing(), &asked.method[..]) {
+        (true, _) => page(&[("a", 5, "v1")]),
+        (_, "HEAD") => Answer::new(200, "new").header("ETag", "\"v2\""),
+        _ => asked.part(b"new").header("ETag", "\"v2\""),
+    });
+    let sum = store.run(&["sum", "--quiet", "--relative", "s3://bucket"]).clean();
+    assert_eq!(sum, "11507a0e2f5e69d5dfa40a62a1bd7b6ee57e6bcd85c67c9b8431b36fff21c437  a\n");
+}
+
+#[test]
+fn an_answer_that_drips_or_breaks_off_is_given_up() {
+    let drip = |mut answer: Answer, sent: usize| {
+        (answer.sent, answer.drip) = (sent, Some(Duration::from_millis(200)));
+        answer
+    };
+    let listing = Server::start(move |_| drip(page(&[("a", 1, "v1")]), 5));
+    let ended = listing.run(&["sum", "--quiet", "--timeout", "1s", "s3://bucket"]);
+    assert_said(&ended, 3, "the store's answer is wrong: it comes too slowly");
+    assert_eq!(listing.asked().len(), 5);
+
+    let store = Server::start(move |asked| match asked.is_listing() {
+        true => page(&[("broken", 3000, "v1"), ("drip", 3000, "v1"), ("good", 3000, "v1")]),
+        false => {
+            let answer = asked.part(&[1; 3000]).header("ETag", "\"v1\"");
+            match asked.key() {
+                "broken" => Answer { sent: 1500, ..answer },
+                "drip" => drip(answer, 10),
+                _ => answer,
+            }
+        }
+    });
+    let ended = store.run(&["sum", "--quiet", "--relative", "--timeout", "1s", "s3://bucket"]);
+    assert_said(&ended, 3, "broken: the store's answer is wrong: it breaks off in the middle");
+    assert_said(&ended, 3, "drip: the store's answer is wrong: it comes too slowly");
+    assert!(ended.out().ends_with("  good\n") && ended.out().lines().count() == 1, "{}", ended.out());
+}
+
+#[test]
+fn a_program_for_credentials_that_does_not_end_is_ended() {
+    let store = Server::start(|_| page(&[]));
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    let keys = r#"{"Version": 1, "AccessKeyId": "K", "SecretAccessKey": "s", "SessionToken": "a\u000ab"}"#;
+    let profiles =
+        [("slow", "sleep 1000 && true"), ("long", "yes x"), ("odd", &format!("printf %s '{keys}'"))];
+    let text = profiles.map(|(name, command)| format!("[profile {name}]\ncredential_process = {command}\n"));
+    fs::write(&config, text.concat()).unwrap();
+    let config = [("AWS_CONFIG_FILE", config.to_str().unwrap())];
+    for (profile, part) in [
+        ("slow", "credential_process does not end within 1 s"),
+        ("long", "credential_process prints more than 65536 bytes"),
+        ("odd", "the key or the token has characters that none has"),
+    ] {
+        let words = ["sum", "--timeout", "1s", "--profile", profile, "s3://bucket"];
+        assert_said(&with(&config, &store.url, &words), 3, part);
+    }
+    let words = ["sum", "--profile", "nobody", "s3://bucket"];
+    assert_said(&with(&config, &store.url, &words), 2, "--profile: there is no profile nobody");
+    assert!(store.asked().is_empty());
+}
+
+#[test]
+fn what_is_wrong_with_a_setting_is_named() {
+    let sum = |variables: &[(&str, &str)], words: &[&str]| with(variables, "http://127.0.0.1:1", words);
+    let key = [("AZURE_STORAGE_CONNECTION_STRING", "AccountName=acme;AccountKey=hidden!!;")];
+    let ended = sum(&key, &["sum", "az://c/x"]);
+    assert_said(&ended, 3, "AccountKey in AZURE_STORAGE_CONNECTION_STRING) is no Base64");
+    assert!(!ended.stderr.contains("hidden"), "{}", ended.stderr);
+    let file = [("GOOGLE_APPLICATION_CREDENTIALS", "/etc/passwd")];
+    let part = "gs://c: GOOGLE_APPLICATION_CREDENTIALS: /etc/passwd: read: it has no credentials of Google";
+    assert_said(&sum(&file, &["sum", "gs://c/x"]), 3, part);
+    let file = [("GOOGLE_APPLICATION_CREDENTIALS", "/none")];
+    assert_said(&sum(&file, &["sum", "gs://c/x"]), 3, "/none: read: No such file or directory");
+    let half = [("AWS_SECRET_ACCESS_KEY", "")];
+    assert_said(
+        &sum(&half, &["sum", "s3://b"]),
+        3,
+        "AWS_ACCESS_KEY_ID is set, and AWS_SECRET_ACCESS_KEY is not",
+    );
+    let part = "--endpoint: ftp://…@x: must begin with https:// or http://";
+    assert_said(&sum(&[], &["sum", "--endpoint", "ftp://user:hidden@x", "s3://b"]), 2, part);
+    for verb in [&["tag"][..], &["verify"], &["parity", "create"], &["recommend", "--on"]] {
+        let ended = sum(&[], &[verb, &["s3://b/x"]].concat());
+        assert_said(&ended, 2, "PATH: s3://b/x: must be on this machine: only sum, check");
+    }
+}
+
+#[test]
+fn a_page_for_logging_in_is_no_empty_bucket() {
+    for body in ["<html>login here</html>", "<!DOCTYPE html>\n<html><body/></html>", "{}", ""] {
+        let portal = Server::start(move |_| Answer::new(200, body));
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("x"), "x").unwrap();
+        for words in [
+            &["sum", "--quiet", "s3://bucket"][..],
+            &["sum", "--quiet", "s3://bucket/p"],
+            &["compare", "--quiet", folder.path().to_str().unwrap(), "s3://bucket"],
+        ] {
+            let ended = portal.run(words);
+            assert_said(&ended, 3, "the store's answer is wrong: no list of objects");
+            assert_eq!(ended.out(), "", "{words:?}");
+        }
+    }
+}
