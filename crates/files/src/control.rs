@@ -14,6 +14,8 @@ const NAP: Duration = Duration::from_millis(50);
 pub struct Progress {
     files: AtomicU64,
     bytes: AtomicU64,
+    /// Of these, those of holes.
+    holes: AtomicU64,
     expected: AtomicU64,
     /// Of files that need not be read.
     skipped_files: AtomicU64,
@@ -33,6 +35,11 @@ impl Progress {
     /// Bytes that were hashed, those of holes included.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
+    }
+
+    /// Bytes of holes that were hashed: nothing was read for them.
+    pub fn holes(&self) -> u64 {
+        self.holes.load(Ordering::Relaxed)
     }
 
     /// Bytes of all files that are known to be wanted, if somebody who chooses them has told; it may grow.
@@ -79,6 +86,11 @@ impl Progress {
     pub fn add(&self, files: u64, bytes: u64) {
         self.files.fetch_add(files, Ordering::Relaxed);
         self.bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Counts more bytes of holes, which are counted as hashed too.
+    pub(crate) fn add_holes(&self, bytes: u64) {
+        self.holes.fetch_add(bytes, Ordering::Relaxed);
     }
 }
 

@@ -97,6 +97,7 @@ fn holes_are_zeros_and_not_read() {
     let plan = Plan { limits: Some(Arc::new(Limits::new(4096, 0))), ..plan(&["crc32"], 2) };
     let big = one(&plan, &folder.path().join("big"));
     assert_eq!((big.length, big.read), (256 << 20, 0));
+    assert_eq!((plan.progress.bytes(), plan.progress.holes()), (256 << 20, 256 << 20));
     let part = one(&self::plan(&["crc32"], 2), &folder.path().join("3"));
     assert_eq!(part.length, (2 << 20) + 1);
     assert!((1 << 20..2 << 20).contains(&part.read), "{}", part.read);

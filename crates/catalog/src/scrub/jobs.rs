@@ -53,6 +53,9 @@ pub(super) struct Jobs<'a> {
     reads_most: bool,
     /// Whether the work is told of before it is done.
     is_estimated: bool,
+    /// Whether whoever shows progress has to count the files, and so hears of those that are not read: no run has come
+    /// to the end of the tree.
+    is_counted: bool,
     /// The time was over before the last file due.
     is_stopped: bool,
     outcome: Outcome,
@@ -123,7 +126,7 @@ impl<'a> Jobs<'a> {
     ) -> Result<Jobs<'a>, Error> {
         let (scope, options, plan) = (work.scope, work.options, work.plan);
         // Asking where each file lies costs as much as all else. It is worth that where most are to be read.
-        let is_known = reader.runs(scope.root.id, super::forecast::RUNS)?.iter().any(|run| run.complete);
+        let is_known = reader.was_complete(scope.root.id)?;
         let order = match options.order {
             Order::Extent if is_known => Order::Inode,
             order => order,
@@ -143,7 +146,9 @@ impl<'a> Jobs<'a> {
                 true => scope.root.bytes,
                 false => reader.bytes_due(scope.root.id, plan.before)?,
             };
-            options.progress.expect((due as f64 * options.sample) as u64);
+            if is_known {
+                options.progress.expect((due as f64 * options.sample) as u64);
+            }
             reads_most = plan.is_in_one_pass && due > scope.root.bytes / 2;
         }
         let next_directory = reader.last_directory()? + 1;
@@ -168,7 +173,8 @@ impl<'a> Jobs<'a> {
             inside: HashMap::new(),
             dice: Dice::default(),
             reads_most,
-            is_estimated,
+            is_counted: !is_known && plan.is_in_one_pass,
+            is_estimated: is_estimated && is_known,
             is_stopped: false,
             outcome: Outcome::default(),
             error: None,

@@ -70,6 +70,16 @@ impl Run {
 }
 
 impl Catalog {
+    /// Whether any run of a root came to its end.
+    pub fn was_complete(&self, root: i64) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM run WHERE root = ?1 AND complete)";
+        let row = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row([root], |row| row.get(0)));
+        row.map_err(self.failed("read"))
+    }
+
     /// The last runs of a root, newest first.
     pub fn runs(&self, root: i64, most: usize) -> Result<Vec<Run>> {
         let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts, interrupted, error

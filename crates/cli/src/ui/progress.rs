@@ -179,7 +179,7 @@ pub(crate) enum Total {
         files: u64,
         bytes: u64,
     },
-    /// What this walk finds. It goes beside the work, and only if progress is drawn.
+    /// What this walk finds, and what the work tells of. The walk goes beside the work, and only if progress is drawn.
     Walked(Box<Walk>),
 }
 
@@ -199,6 +199,8 @@ impl Total {
 struct Tally {
     files: AtomicU64,
     bytes: AtomicU64,
+    /// Whether there is a walk.
+    is_walked: bool,
     /// Whether that is all.
     is_whole: AtomicBool,
     /// Whether nobody asks any more.
@@ -226,11 +228,28 @@ impl Tally {
         self.is_whole.store(true, Ordering::Release);
     }
 
-    /// Files and bytes, once they are known.
-    fn whole(&self) -> Option<(u64, u64)> {
-        let is_whole = self.is_whole.load(Ordering::Acquire);
-        is_whole.then(|| (self.files.load(Ordering::Relaxed), self.bytes.load(Ordering::Relaxed)))
+    /// What is known of it.
+    fn whole(&self) -> Whole {
+        match (self.is_whole.load(Ordering::Acquire), self.is_walked) {
+            (true, _) => Whole::Known {
+                files: self.files.load(Ordering::Relaxed),
+                bytes: self.bytes.load(Ordering::Relaxed),
+            },
+            (false, true) => Whole::Counted,
+            (false, false) => Whole::Unknown,
+        }
     }
+}
+
+/// How much of the whole is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whole {
+    /// What the work tells of.
+    Unknown,
+    /// It is being counted.
+    Counted,
+    /// So much, and what the work tells of.
+    Known { files: u64, bytes: u64 },
 }
 
 /// Does `work`, draws the progress of many files if that is `wanted` and standard error is a terminal, and
@@ -246,7 +265,7 @@ pub(crate) fn of_files<T>(
     signals::note_question(&asked);
     let (tally, walk) = match total {
         Total::Known { files, bytes } => (Tally::known(files, bytes), None),
-        Total::Walked(walk) if delay.is_some() => (Tally::default(), Some(walk)),
+        Total::Walked(walk) if delay.is_some() => (Tally { is_walked: true, ..Tally::default() }, Some(walk)),
         Total::Walked(_) | Total::Unknown => (Tally::default(), None),
     };
     let tally = &tally;
@@ -306,25 +325,33 @@ impl Furthest {
 fn line_of_files(
     progress: &verisum::files::Progress,
     furthest: &Furthest,
-    whole: Option<(u64, u64)>,
+    whole: Whole,
     time: Duration,
     width: usize,
 ) -> String {
     let (skipped_files, skipped_bytes) = progress.skipped();
     let done = progress.files() + skipped_files;
-    let (files, bytes) = match whole {
+    // A hole is neither read nor to be read.
+    let (holes, told) = (progress.holes(), progress.expected());
+    let read = progress.bytes().saturating_sub(holes);
+    let (files, all) = match whole {
         // Files may come while it is at work.
-        Some((files, bytes)) => (
-            format!("{done} of {} files  ", files.max(done)),
-            Some(bytes.saturating_sub(skipped_bytes).max(progress.bytes())),
-        ),
-        None => (format!("{done} files  "), progress.expected()),
+        Whole::Known { files, bytes } if told.is_none() => {
+            (format!("{done} of {} files  ", files.max(done)), Some(bytes))
+        }
+        Whole::Known { bytes, .. } => (format!("{done} files  "), told.map(|told| told + bytes)),
+        Whole::Counted => (format!("{done} files  "), None),
+        Whole::Unknown => (format!("{done} files  "), told),
     };
-    let bytes = bytes.map(|bytes| furthest.whole(progress.bytes(), bytes.max(progress.bytes())));
+    let all = match whole {
+        Whole::Known { .. } => all.map(|all| all.saturating_sub(skipped_bytes)),
+        _ => all,
+    };
+    let all = all.map(|all| furthest.whole(read, all.saturating_sub(holes).max(read)));
     let rest = width.saturating_sub(files.len());
     let name = progress.current();
     let name = name.file_name().map(names::quoted).unwrap_or_default();
-    files + &line(progress.bytes(), bytes, time, rest, &name)
+    files + &line(read, all, time, rest, &name)
 }
 
 /// Whether ssh may ask on the terminal: a line that is drawn again and again would hide what it asks.
@@ -445,12 +472,17 @@ mod tests {
     fn the_line_of_files_has_the_whole_once_it_is_known() {
         let progress = verisum::files::Progress::default();
         assert_eq!(
-            line_of_files(&progress, &Furthest::default(), None, SECOND, 80),
+            line_of_files(&progress, &Furthest::default(), Whole::Unknown, SECOND, 80),
             "0 files  0 bytes  0 bytes/s  0:01"
         );
-        let known = line_of_files(&progress, &Furthest::default(), Some((3, 1 << 30)), SECOND, 80);
+        let whole = Whole::Known { files: 3, bytes: 1 << 30 };
+        let known = line_of_files(&progress, &Furthest::default(), whole, SECOND, 80);
         assert!(known.starts_with("0 of 3 files    0% ["), "{known}");
         assert!(known.ends_with("0 bytes of 1 GiB  0 bytes/s  -:-- left"), "{known}");
+        // What was read need not be all: the rest may be counted yet.
+        progress.add(1, 1 << 20);
+        let counted = line_of_files(&progress, &Furthest::default(), Whole::Counted, SECOND, 80);
+        assert_eq!(counted, "1 files  1 MiB  1 MiB/s  0:01");
     }
 
     #[test]
@@ -490,7 +522,7 @@ mod tests {
         std::fs::write(folder.path().join("c"), "abcd").unwrap();
         let tally = Tally::default();
         tally.count(Walk::new(vec![folder.path().into()], verisum::files::WalkOptions::default()));
-        assert_eq!(tally.whole(), Some((2, 7)));
+        assert_eq!(tally.whole(), Whole::Known { files: 2, bytes: 7 });
     }
 
     #[test]

@@ -79,7 +79,8 @@ impl<T: Send> Engine<'_, T> {
                 .collect();
             result = result.and_then(|()| digest.advance(&mut messages));
         }
-        let bytes = pieces.iter().map(|(piece, _)| piece.len()).sum();
+        let bytes = pieces.iter().map(|(piece, _)| piece.len()).sum::<u64>();
+        let stored = pieces.iter().map(|(piece, _)| piece.stored()).sum::<u64>();
         let parts = turns.iter().zip(hashers).zip(&pieces).map(|((turn, mut hasher), (piece, _))| {
             hasher.lengths.hashed += piece.len();
             hasher.lengths.read += piece.stored();
@@ -92,6 +93,7 @@ impl<T: Send> Engine<'_, T> {
             HashedPiece { turn: *turn, hasher, is_last }
         });
         let ended = self.pool.hashed(parts);
+        self.plan.progress.add_holes(bytes - stored);
         self.plan.progress.add(0, bytes);
         for ended in ended {
             self.end(ended, worker);

@@ -141,7 +141,9 @@ impl Jobs<'_> {
         // Parity has digests of its own, which `parity verify` compares.
         if level.is_parity && is_of_parity(entry.name().as_bytes()) {
             let directory = level.id;
-            return match level.file(&self.reader, entry.name())? {
+            let known = level.file(&self.reader, entry.name())?;
+            self.pass_over(&entry);
+            return match known {
                 Some(_) => self.forget_parity(directory, entry.name().into()).map(|()| None),
                 None => Ok(None),
             };
@@ -167,6 +169,7 @@ impl Jobs<'_> {
             && (self.own.contains(&(stat.device, stat.inode))
                 || known.is_some_and(|known| !self.plan.is_fresh(&known, stat)))
         {
+            self.pass_over(&entry);
             return Ok(None);
         }
         if self.plan.is_over() {
@@ -202,6 +205,15 @@ impl Jobs<'_> {
         }
         let token = Token { directory, name: entry.name().into(), device, set, record, is_known_bad };
         Ok(Some(Job { entry, set, token }))
+    }
+
+    /// Tells of a file that need not be read, if all files were counted.
+    fn pass_over(&self, entry: &Entry) {
+        if self.is_counted
+            && let Ok(stat) = entry.stat()
+        {
+            self.options.progress.skip(stat.size);
+        }
     }
 
     /// Takes note of a file that is not read, if it is one of those that a mass of changes consists of.

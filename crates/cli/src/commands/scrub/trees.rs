@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use verisum::catalog::scrub::{self, Options, PlaceTree, Summary};
 use verisum::catalog::store::{Catalog, Root};
 use verisum::files::place::{LocalPlace, PlaceEvent};
-use verisum::files::{Class, Entry, Order, Verdict};
+use verisum::files::{Class, Entry, Order, Verdict, Walk, WalkOptions};
 use verisum::remote::{Address, Host, Hosts};
 
 use super::metrics::Reason;
@@ -18,6 +18,7 @@ use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, OnHost};
+use crate::ui::progress::Total;
 use crate::ui::remedy::Remedy;
 use crate::ui::{self, Output, names, progress};
 
@@ -55,7 +56,8 @@ impl<'a, 'o> Trees<'a, 'o> {
         let reporter = Reporter::new(&self.output, results.style(), results.failing());
         let reporter = Mutex::new(reporter.by_catalog(self.arguments.catalog.catalog.as_deref()));
         let told = options.progress.clone();
-        progress::of_files(wanted, progress::Total::Unknown, &told, || {
+        let total = total(directories, catalog, options);
+        progress::of_files(wanted, total, &told, || {
             for directory in directories {
                 if options.stop.is_due() {
                     break;
@@ -214,6 +216,28 @@ pub(super) fn remedy(arguments: &ScrubArgs, catalog: &Catalog, summary: &Summary
     }
     let remedy = Remedy::of(catalog, arguments.catalog.catalog.as_deref(), &root).ok()?;
     remedy.filter(|remedy| is_bad || remedy.is_known())
+}
+
+/// How much there is to read, beside what the catalogue tells of: what is in trees that no run came to the end of.
+fn total(directories: &[PathBuf], catalog: &Catalog, options: &Options) -> Total {
+    let is_in_part = options.budget.is_some() || options.sample < 1.0 || options.shuffle;
+    let Ok(roots) = catalog.roots() else { return Total::Unknown };
+    let is_read = |path: &Path| match catalog.root_of(path) {
+        Ok(Some(root)) if root.path == path => catalog.was_complete(root.id).unwrap_or(true),
+        Ok(Some(_)) => true,
+        Ok(None) | Err(_) => false,
+    };
+    let unread: Vec<PathBuf> = directories.iter().filter(|path| !is_read(path)).cloned().collect();
+    // What is recorded as a tree of its own is told of where it is scrubbed.
+    let has_others =
+        |path: &PathBuf| roots.iter().any(|root| root.path != *path && root.path.starts_with(path));
+    if is_in_part || unread.is_empty() || unread.iter().any(has_others) {
+        return Total::Unknown;
+    }
+    let mut walk = WalkOptions::default();
+    walk.one_file_system = options.one_file_system;
+    walk.excludes = options.excludes.clone();
+    Total::walked(Walk::new(unread, walk))
 }
 
 /// Fails for places that no catalogue can know again.
