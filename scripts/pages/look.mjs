@@ -32,6 +32,13 @@ for (const path of pages) {
         .filter((one) => getComputedStyle(one).overflowX !== "auto" && one.scrollWidth > one.clientWidth + 1)
         .map((one) => one.textContent.slice(0, 60)));
     cut.forEach((text) => found.push(`${name}, ${view}: cut: ${text}`));
+    // A command is for copying: it is seen whole, and no option of it is broken.
+    const lost = await page.evaluate(() =>
+      [...document.querySelectorAll("code")]
+        .filter((code) => code.getBoundingClientRect().right > innerWidth ||
+          [...code.children].some((word) => word.textContent.startsWith("-") && word.offsetHeight > 30))
+        .map((code) => code.textContent.slice(0, 60)));
+    lost.forEach((text) => found.push(`${name}, ${view}: a command is cut or broken: ${text}`));
     for (const problem of await serious(page)) {
       const where = problem.nodes.map((node) => node.html.slice(0, 120)).slice(0, 3).join(" | ");
       found.push(`${name}, ${view}: axe, ${problem.impact}: ${problem.help}: ${where}`);

@@ -127,6 +127,9 @@ fn promises_that_are_not_kept_are_told() {
     assert_eq!(table(&report, "Forecast")[0]["verdict"], "late");
     let none = archive.run(&["report", "-o", "r.html", "none.db"]);
     assert!(none.code == Some(3) && none.stderr.contains("there is no catalogue yet"), "{}", none.stderr);
+    // As every other command takes it.
+    let named = archive.json(&["--catalog", "tree.db", "--catalog", "mirror.db"], 0);
+    assert!(named["lines"][0].as_str().unwrap().starts_with("All of 42 files"), "{}", named["lines"]);
     let own = archive.run(&["report", "-o", "tree.db", "tree.db"]);
     assert!(own.code == Some(3) && own.stderr.contains("it belongs to the catalogue"), "{}", own.stderr);
     let twice = archive.run(&["report", "-o", "r.html", "tree.db", "./tree.db"]);
@@ -170,11 +173,31 @@ fn the_page_is_whole_harmless_and_fits_every_window() {
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     tables.sort();
-    assert_eq!(tables.len(), html.matches("<table>").count(), "{tables:?}");
+    assert_eq!(tables.len(), html.matches("<table ").count(), "{tables:?}");
     let troubled = archive.path.join("tables/bad-missing-and-unchecked-files.csv");
     let troubled = fs::read_to_string(troubled).unwrap();
     assert!(troubled.starts_with("outcome,file,mend with,good copy,since,last good,size,"), "{troubled}");
     assert_eq!(troubled.lines().count(), 2, "{troubled}");
+
+    // A spreadsheet gets numbers and moments, and no words for them.
+    let cells = |file: &str, columns: &[&str]| -> Vec<String> {
+        let text = fs::read_to_string(archive.path.join("tables").join(file)).unwrap();
+        let mut lines = text.lines().map(|line| line.split(',').collect::<Vec<_>>());
+        let heading = lines.next().unwrap();
+        let row = lines.next().unwrap();
+        let cell = |column: &&str| row[heading.iter().position(|one| one == column).unwrap()].to_string();
+        columns.iter().map(cell).collect()
+    };
+    for time in
+        cells("runs.csv", &["took"]).iter().chain(&cells("forecast.csv", &["everything is verified once in"]))
+    {
+        assert!(time.parse::<f64>().is_ok(), "{time:?}");
+    }
+    for file in ["trees.csv", "largest-directories.csv", "stalest-directories.csv", "forecast.csv"] {
+        let [moment] = &cells(file, &["stalest verification"])[..] else { panic!("{file}") };
+        assert!(moment.starts_with("20") && moment.ends_with('Z'), "{file}: {moment:?}");
+    }
+    assert_eq!(cells("trees.csv", &["bad", "copies known"]), ["1", "0"]);
 
     let Some(chromium) = require_tool("chromium") else { return };
     let probed = archive.path.join("probed.html");
@@ -260,6 +283,14 @@ fn tags_are_listed_without_a_read() {
     fs::write(archive.path.join("tree/a/b/f8"), "longer").unwrap();
     let listed = archive.run(&["tags", "list", "tree"]).clean();
     assert!(listed.lines().find(|line| line.ends_with("/f8")).unwrap().contains("  outdated  "), "{listed}");
+    let csv = archive.run(&["tags", "list", "--csv", "tree"]).clean();
+    assert!(csv.starts_with("outcome,path,verified,size,algorithm,digest\r\n"), "{csv}");
+    let row = csv.lines().find(|line| line.contains("/f7,")).unwrap();
+    assert!(
+        row.starts_with("current,tree/a/b/f7,20") && row.ends_with(&format!(",1000,sha256,{digest}")),
+        "{row}"
+    );
+    assert_eq!(csv.matches("\r\n").count(), 1 + 20, "{csv}");
     assert_eq!(archive.run(&["tags", "list", "--older-than", "1d", "tree"]).clean(), "");
     archive.run(&["status", "--older-than", "1d", "tree"]).clean();
     std::thread::sleep(std::time::Duration::from_millis(2100));

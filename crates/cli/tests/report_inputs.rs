@@ -130,9 +130,16 @@ fn images_are_told_of_by_their_maps() {
     let states: Vec<&str> =
         rows(&report, "Disk images").iter().map(|row| row["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["written to since", "missing"]);
+    // Nobody knows what is in them now.
+    let ages: u64 =
+        rows(&report, "How old the verifications are").iter().map(|row| row["files"].as_u64().unwrap()).sum();
+    assert_eq!(ages, 0, "{report}");
     // A catalogue is none of these, and what is nothing says so.
     fs::write(place.path.join("text"), "text").unwrap();
     assert_eq!(place.run(&["report", "-o", "page.html", "text"]).code, Some(3));
+    fs::write(place.path.join("moved.raw"), vec![7; 300_032]).unwrap();
+    let bare = place.run(&["report", "-o", "page.html", "moved.raw"]);
+    assert!(bare.code == Some(3) && bare.stderr.contains("without a block map"), "{}", bare.stderr);
 }
 
 fn sh(place: &Place, line: &str) -> Ended {

@@ -21,7 +21,7 @@ figcaption{color:var(--quiet);font-size:.85rem;margin-top:.4rem}
 .grid b{position:absolute;bottom:0;transform:translateX(-50%);font-weight:400;font-size:.8rem;color:var(--quiet);
 font-variant-numeric:tabular-nums}
 .grid em{position:absolute;bottom:0;left:100%;margin-left:.9rem;font-style:normal;font-size:.8rem;color:var(--quiet);white-space:nowrap}
-.row{position:relative;display:flex;align-items:center;min-height:1.75rem}
+.row{position:relative;display:flex;align-items:center;min-height:1.75rem;padding:.2rem 0}
 .row>span{flex:0 0 var(--name);padding-right:.8rem;text-align:right;line-height:1.2;overflow-wrap:anywhere}
 .row>div{position:relative;flex:1;margin-right:var(--end);height:1.05rem}
 .fill{position:absolute;inset:0 auto 0 0;background:var(--bar);border-radius:0 .15rem .15rem 0}
@@ -55,22 +55,41 @@ font-variant-numeric:tabular-nums;z-index:2}
 .row>span{display:table;text-align:left;position:relative;z-index:2;background:var(--page)}.lines{margin-left:3.4rem}}
 ";
 
-/// A figure; with its title only where no heading says it.
-pub(super) fn chart(chart: &Chart, titled: bool) -> String {
+/// The names of what is marked in charts of a page, which have the same colour in all of them.
+pub(super) fn limits(charts: &[Chart]) -> Vec<&str> {
+    let mut names: Vec<&str> = Vec::new();
+    for marker in charts.iter().flat_map(|chart| &chart.markers) {
+        if !names.contains(&marker.name.as_str()) {
+            names.push(&marker.name);
+        }
+    }
+    names
+}
+
+/// A figure, below a heading that is its title.
+pub(super) fn chart(chart: &Chart, limits: &[&str]) -> String {
     let drawn = match &chart.shape {
-        Shape::Bars(bars) => self::bars(chart, bars),
-        Shape::Lines { axis, logarithmic, lines } => self::lines(chart, axis, *logarithmic, lines),
+        Shape::Bars(bars) => self::bars(chart, bars, limits),
+        Shape::Lines { axis, logarithmic, lines } => self::lines(chart, (axis, *logarithmic), lines, limits),
         Shape::Tiles { levels, tiles } => treemap::treemap(tiles, levels),
     };
     let scale = if chart.logarithmic { ", equal steps are equal factors" } else { "" };
-    let title = if titled { format!("{}: ", escaped(&chart.title)) } else { String::new() };
     let intervals = match chart.ranges {
         true if is_exact(chart) => "; one run each, which has no interval",
         _ if is_exact(chart) => "",
         true => "; with the range of the runs, which are too few for an interval",
         false => "; with 95% intervals",
     };
-    let caption = format!("<figcaption>{title}{}{scale}{intervals}</figcaption>", escaped(&chart.unit));
+    // The axis of bars has the unit.
+    let unit = match chart.shape {
+        Shape::Bars(_) => String::new(),
+        _ => escaped(&chart.unit),
+    };
+    let caption = format!("{unit}{scale}{intervals}");
+    let caption = match caption.trim_start_matches([',', ';', ' ']) {
+        "" => String::new(),
+        caption => format!("<figcaption>{caption}</figcaption>"),
+    };
     format!("<figure aria-label=\"{}\">{drawn}{caption}</figure>\n", escaped(&chart.title))
 }
 
@@ -86,7 +105,7 @@ fn is_exact(chart: &Chart) -> bool {
     }
 }
 
-fn bars(chart: &Chart, bars: &[Bar]) -> String {
+fn bars(chart: &Chart, bars: &[Bar], limits: &[&str]) -> String {
     let ends = bars.iter().flat_map(|bar| [bar.value.low, bar.value.median, bar.value.high]);
     let scale =
         Scale::new(ends.chain(chart.markers.iter().map(|marker| marker.value)), chart.logarithmic, true);
@@ -98,12 +117,12 @@ fn bars(chart: &Chart, bars: &[Bar]) -> String {
             let _ = write!(html, "<b style=\"left:{place:.2}%\">{}</b>", plain(tick));
         }
     }
-    for (index, marker) in chart.markers.iter().enumerate() {
+    for marker in &chart.markers {
         let _ = write!(
             html,
             "<i class=\"limit\" style=\"left:{:.2}%;color:{}\"></i>",
             scale.place(marker.value),
-            limit(index, 0)
+            limit(&marker.name, limits)
         );
     }
     let _ = writeln!(html, "<em>{}</em></div>", escaped(&chart.unit));
@@ -131,11 +150,11 @@ fn bars(chart: &Chart, bars: &[Bar]) -> String {
         );
     }
     html.push_str("</div>\n");
-    html.push_str(&legend(&[], &chart.markers, bars.iter().any(|bar| bar.control)));
+    html.push_str(&legend(&[], (&chart.markers, limits), bars.iter().any(|bar| bar.control)));
     html
 }
 
-fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String {
+fn lines(chart: &Chart, (axis, logarithmic): (&str, bool), lines: &[Line], limits: &[&str]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
     let ends = points().flat_map(|(_, value)| [value.low, value.median, value.high]);
     let y = Scale::new(ends.chain(chart.markers.iter().map(|marker| marker.value)), chart.logarithmic, true);
@@ -148,8 +167,8 @@ fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String
             let _ = write!(html, "<u class=\"y\" style=\"top:{place:.2}%\">{}</u>", plain(tick));
         }
     }
-    for (index, marker) in chart.markers.iter().enumerate() {
-        let (place, color) = (100.0 - y.place(marker.value), limit(index, lines.len()));
+    for marker in &chart.markers {
+        let (place, color) = (100.0 - y.place(marker.value), limit(&marker.name, limits));
         let _ = write!(html, "<s class=\"limit\" style=\"top:{place:.2}%;color:{color}\"></s>");
     }
     // Every place where something was measured is named, unless there are many.
@@ -198,7 +217,7 @@ fn lines(chart: &Chart, axis: &str, logarithmic: bool, lines: &[Line]) -> String
     }
     html.push_str("</div>\n");
     let names: Vec<&str> = lines.iter().map(|line| line.name.as_str()).collect();
-    html.push_str(&legend(&names, &chart.markers, false));
+    html.push_str(&legend(&names, (&chart.markers, limits), false));
     html
 }
 
@@ -215,7 +234,7 @@ fn apart(scale: &Scale, ticks: &[f64], least: f64) -> Vec<(f64, bool)> {
     ticks.iter().map(&mut name).collect()
 }
 
-fn legend(lines: &[&str], markers: &[Marker], controls: bool) -> String {
+fn legend(lines: &[&str], (markers, limits): (&[Marker], &[&str]), controls: bool) -> String {
     if lines.is_empty() && markers.is_empty() && !controls {
         return String::new();
     }
@@ -232,11 +251,11 @@ fn legend(lines: &[&str], markers: &[Marker], controls: bool) -> String {
     if controls {
         html.push_str("<span><i class=\"pale\"></i>control, which does less on purpose</span>");
     }
-    for (index, marker) in markers.iter().enumerate() {
+    for marker in markers {
         let _ = write!(
             html,
             "<span><i class=\"dash\" style=\"color:{}\"></i>{} ({})</span>",
-            limit(index, lines.len()),
+            limit(&marker.name, limits),
             escaped(&marker.name),
             digits(marker.value)
         );
@@ -256,9 +275,13 @@ fn color(index: usize) -> String {
     format!("var(--c{})", index % COLORS)
 }
 
-/// Limits have other colours than the bars or so many lines.
-fn limit(index: usize, lines: usize) -> String {
-    color(index + lines.max(1))
+/// The colours of limits, which are others than those of bars and of the first lines.
+const LIMITS: [usize; 4] = [6, 4, 3, 5];
+
+/// A limit has its colour by its place among those of the page.
+fn limit(name: &str, limits: &[&str]) -> String {
+    let place = limits.iter().position(|other| *other == name).unwrap_or(0);
+    color(LIMITS[place % LIMITS.len()])
 }
 
 /// From values to places, 0 to 100.
@@ -380,7 +403,7 @@ mod tests {
     fn figures_have_every_row_and_escape_names() {
         let bar = |name: &str, median| Bar { name: name.to_string(), value: value(median), control: false };
         let bars = vec![bar("a<b>", 1.0), bar("c", 20.0)];
-        let html = chart(&Chart::bars("T", "GB/s", bars).logarithmic().marker("read & copy", 30.0), true);
+        let html = chart(&Chart::bars("T", "GB/s", bars).logarithmic().marker("read & copy", 30.0), &[]);
         assert_eq!(
             (html.matches("class=\"fill\"").count(), html.matches("class=\"whisker\"").count()),
             (2, 2)
@@ -389,22 +412,38 @@ mod tests {
         // One run has a bar and no interval, and says so.
         let exact = Interval { low: 2.0, median: 2.0, high: 2.0 };
         let once = Bar { name: "null".to_string(), value: exact, control: true };
-        let once = chart(&Chart::bars("T", "ms", vec![once]).of_rounds(1), false);
+        let once = chart(&Chart::bars("T", "ms", vec![once]).of_rounds(1), &[]);
         assert!(once.contains("one run each") && !once.contains("class=\"whisker\""), "{once}");
         assert!(once.contains("does less on purpose"), "{once}");
         assert!(
             html.contains("a&lt;b&gt;")
                 && html.contains("read &amp; copy (30.0)")
-                && html.contains("T: GB/s")
+                && html.contains("<figcaption>equal steps")
         );
         let line =
             |name: &str| Line { name: name.to_string(), points: vec![(1.0, value(1.0)), (2.0, value(2.0))] };
-        let html = chart(&Chart::lines("T", "GB/s", "threads", vec![line("x"), line("y")]), false);
+        let html = chart(&Chart::lines("T", "GB/s", "threads", vec![line("x"), line("y")]), &[]);
         assert_eq!((html.matches("class=\"band\"").count(), html.matches("<em ").count()), (2, 4));
         assert!(!html.contains("NaN") && html.contains("threads"));
         let many = (0..9).map(|n| line(&n.to_string())).collect();
-        let html = chart(&Chart::lines("T", "GB/s", "threads", many), false);
+        let html = chart(&Chart::lines("T", "GB/s", "threads", many), &[]);
         // The ninth has the first one's colour: in the drawing and in the legend it is dashed.
         assert_eq!(html.matches("var(--c0);stroke-dasharray").count(), 2, "{html}");
+    }
+
+    #[test]
+    fn a_limit_has_its_colour_on_the_whole_page() {
+        let bars = |first: &str, second: &str| {
+            let bar = Bar { name: "a".to_string(), value: value(1.0), control: false };
+            Chart::bars("T", "GB/s", vec![bar]).marker(first, 1.0).marker(second, 2.0)
+        };
+        let charts = [bars("copy", "read"), bars("read", "copy")];
+        let names = limits(&charts);
+        assert_eq!(names, ["copy", "read"]);
+        for drawn in charts.iter().map(|drawn| chart(drawn, &names)) {
+            for (name, color) in [("copy", "var(--c6)"), ("read", "var(--c4)")] {
+                assert!(drawn.contains(&format!("color:{color}\"></i>{name} (")), "{name}: {drawn}");
+            }
+        }
     }
 }

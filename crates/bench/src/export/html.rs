@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Report, Table, draw, treemap};
+use super::{Cell, Report, Table, draw, treemap};
 
 /// The looks: of text and tables here, of charts beside what draws them.
 const STYLE: &str = "
@@ -14,10 +14,12 @@ const STYLE: &str = "
 --wash:#1f2329;--shade:#fff4;--bar:#6aa0ea;--control:#6b7380;--warn:#ffc988;--warn-wash:#33270f;
 --c0:#6aa0ea;--c1:#f0935a;--c2:#5fc48c;--c3:#d982c8;--c4:#d2bb55;--c5:#5fc9dc;--c6:#ee8080;--c7:#a3a6f5}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:74rem;padding:2rem clamp(1rem,4vw,3rem) 4rem;background:var(--page);color:var(--ink);
+body{margin:0 auto;max-width:104rem;padding:2rem clamp(1rem,4vw,3rem) 4rem;background:var(--page);color:var(--ink);
 font:1rem/1.5 system-ui,'Segoe UI',Roboto,'Helvetica Neue',Arial,sans-serif}
 h1{font-size:1.7rem;line-height:1.25;margin:0 0 1rem}
 h2{font-size:1.15rem;margin:2.6rem 0 .7rem}
+.said,.warn,.verdict,figure{max-width:74rem}
+.verdict{margin:.35rem 0;font-size:1.15rem;font-weight:600;overflow-wrap:anywhere}
 .said{margin:.35rem 0;color:var(--quiet);overflow-wrap:anywhere}
 .warn{margin:.35rem 0;padding:.45rem .8rem;border-left:.25rem solid var(--warn);background:var(--warn-wash);
 color:var(--warn);overflow-wrap:anywhere}
@@ -32,11 +34,13 @@ tr:last-child td{border-bottom:0}
 th{white-space:normal;background:var(--wash);color:var(--quiet);font-weight:600;font-size:.8rem;vertical-align:bottom}
 .n{text-align:right;font-variant-numeric:tabular-nums}
 td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
+code{font:.94em/1.4 ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}
+code span{display:inline-block;max-width:100%;white-space:normal;overflow-wrap:anywhere}
 .wide:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
 @page{margin:12mm}
 @media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{max-width:none;padding:0;font-size:.85rem}
 .wide{overflow:visible;border:0;background:none}table{font-size:.7rem}th,td{white-space:normal;padding:.25rem .3rem}.n{white-space:nowrap}
-td.long{min-width:0}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}}
+td.long{min-width:0}.digest span{display:none}.digest:after{content:'…'}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}}
 @media print and (prefers-color-scheme:dark){:root{color-scheme:light;--page:#fff;--ink:#1d1f23;--quiet:#4d535e;--rule:#ccc;
 --wash:#f1f2f4;--bar:#3b6fb6;--control:#a9b0bb;--warn:#8a4b00;--warn-wash:#fff3df;
 --t0:#e3edf8;--t1:#d3e6dc;--t2:#f3ecc9;--t3:#f6dbb0;--t4:#f3c1a0;--t5:#eba6a0}}
@@ -61,17 +65,24 @@ const WARNINGS: [&str; 12] = [
 /// The page.
 pub(super) fn page(report: &Report) -> String {
     let title = escaped(&report.title);
+    let tables: Vec<Table> = report.tables.iter().map(|table| verdict_first(table.exported())).collect();
+    let blocks: String = tables.iter().enumerate().map(|(index, table)| blocks(index, table)).collect();
     let mut html = format!(
         "<!doctype html>\n<html lang=\"en\"><head><meta charset=\"utf-8\">\
          <meta name=\"viewport\" content=\"width=device-width,initial-scale=1\">\
          <meta name=\"color-scheme\" content=\"light dark\"><link rel=\"icon\" href=\"data:,\">\
-         <title>{title}</title>\n<style>{}{}{STYLE}</style></head>\n<body>\n<main>\n<h1>{title}</h1>\n",
+         <title>{title}</title>\n<style>{}{}{STYLE}{blocks}</style></head>\n<body>\n<main>\n<h1>{title}</h1>\n",
         draw::STYLE,
         treemap::STYLE
     );
-    for line in &report.lines {
+    let limits = draw::limits(&report.charts);
+    for (index, line) in report.lines.iter().enumerate() {
         let warns = WARNINGS.iter().any(|start| line.starts_with(start));
-        let class = if warns { "warn" } else { "said" };
+        let class = match index {
+            _ if warns => "warn",
+            0 => "verdict",
+            _ => "said",
+        };
         let _ = writeln!(html, "<p class=\"{class}\">{}</p>", with_code(line));
     }
     if let Some(said) = report.parameters_line() {
@@ -84,21 +95,21 @@ pub(super) fn page(report: &Report) -> String {
         let lone = report.tables.iter().all(|table| table.title != chart.title);
         if lone {
             let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&chart.title));
-            html.push_str(&draw::chart(chart, false));
+            html.push_str(&draw::chart(chart, &limits));
             html.push_str("</section>\n");
         }
         !lone
     });
-    for table in report.tables.iter().map(|table| verdict_first(table.exported())) {
+    for (index, table) in tables.iter().enumerate() {
         let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&table.title));
         charts.retain(|chart| {
             let here = chart.title == table.title;
             if here {
-                html.push_str(&draw::chart(chart, false));
+                html.push_str(&draw::chart(chart, &limits));
             }
             !here
         });
-        write_table(&mut html, &table);
+        write_table(&mut html, index, table);
         html.push_str("</section>\n");
     }
     html.push_str("</main>\n</body></html>\n");
@@ -129,38 +140,95 @@ fn with_code(line: &str) -> String {
     }
     let part = |(index, part): (usize, &String)| match index % 2 {
         0 => part.clone(),
-        _ => format!("<code>{part}</code>"),
+        _ => code(part),
     };
     parts.iter().enumerate().map(part).collect()
+}
+
+/// A command, which is escaped already: a line ends between its words only.
+fn code(command: &str) -> String {
+    let words: Vec<String> = command.split(' ').map(|word| format!("<span>{word}</span>")).collect();
+    format!("<code>{}</code>", words.join(" "))
+}
+
+/// Digests have as many digits.
+const DIGEST: usize = 32;
+
+/// So many of them tell two apart on paper.
+const DIGITS: usize = 12;
+
+fn is_digest(word: &str) -> bool {
+    word.len() >= DIGEST && word.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// A text with its digests as what is shortened on paper.
+fn with_digests(text: &str) -> String {
+    let word = |word: &str| match word.split_at_checked(DIGITS).filter(|_| is_digest(word)) {
+        Some((first, rest)) => format!("<span class=\"digest\">{first}<span>{rest}</span></span>"),
+        None => escaped(word),
+    };
+    text.split(' ').map(word).collect::<Vec<_>>().join(" ")
+}
+
+/// The looks of a table whose rows are paragraphs on paper and on pages that are less wide.
+fn blocks(index: usize, table: &Table) -> String {
+    let Some(width) = table.blocks_below else { return String::new() };
+    let at = format!("#t{index}");
+    // What a row is of needs no heading.
+    let named = if table.right(1) { 1 } else { 2 };
+    let mut style = format!(
+        "@media print,(max-width:{width}em){{{at},{at} tbody,{at} tr{{display:block}}{at} thead,{at} td.none{{display:none}}\
+         {at} tr{{padding:.5rem .7rem;border-bottom:1px solid var(--rule)}}\
+         {at} td{{display:inline-block;max-width:100%;min-width:0;padding:.1rem 1.4rem .1rem 0;border:0;text-align:left;\
+         white-space:normal;overflow-wrap:anywhere;vertical-align:top}}{at} td.long{{display:block}}\
+         {at} td:nth-child(-n+{named}){{font-weight:600}}{at} td:before{{color:var(--quiet)}}"
+    );
+    for (column, heading) in table.headings().iter().enumerate().skip(named) {
+        let heading = heading.replace(['\\', '\'', '<'], "");
+        let _ = write!(style, "{at} td:nth-child({}):before{{content:'{heading}: '}}", column + 1);
+    }
+    // A digest that is shortened needs no line of its own.
+    style + &format!("}}@media print{{{at} td.hash{{display:inline-block}}}}\n")
 }
 
 /// Cells longer than this may be broken.
 const LONG: usize = 40;
 
-fn write_table(html: &mut String, table: &Table) {
+fn write_table(html: &mut String, index: usize, table: &Table) {
     if let Some(verdict) = &table.verdict {
         let _ = writeln!(html, "<p>{}</p>", escaped(verdict));
     }
-    let class = |column| if table.right(column) { " class=\"n\"" } else { "" };
+    let class = |column| if table.right(column) { "n" } else { "" };
+    let attribute = |name: &str| match name {
+        "" => String::new(),
+        name => format!(" class=\"{name}\""),
+    };
     // What is wider than the page is reached by keys too, and named to those who hear it.
     let _ = write!(
         html,
-        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table: {}\"><table><thead><tr>",
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table: {}\"><table id=\"t{index}\"><thead><tr>",
         escaped(&table.title)
     );
     for (column, heading) in table.headings().iter().enumerate() {
-        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", class(column), escaped(heading));
+        let _ = write!(html, "<th scope=\"col\"{}>{}</th>", attribute(class(column)), escaped(heading));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
     for row in &table.rows {
         html.push_str("<tr>");
         for (column, cell) in row.iter().enumerate() {
             let shown = cell.shown();
-            let class = match shown.chars().count() > LONG {
-                true => " class=\"long\"",
-                false => class(column),
+            let class = match cell {
+                _ if table.blocks_below.is_some() && (*cell == Cell::Missing || shown.is_empty()) => "none",
+                Cell::Command(_) => "long",
+                _ if shown.chars().count() > LONG => "long",
+                _ => class(column),
             };
-            let _ = write!(html, "<td{class}>{}</td>", escaped(&shown));
+            let class = if class == "long" && shown.split(' ').any(is_digest) { "long hash" } else { class };
+            let shown = match cell {
+                Cell::Command(command) => code(&escaped(command)),
+                _ => with_digests(&shown),
+            };
+            let _ = write!(html, "<td{}>{shown}</td>", attribute(class));
         }
         html.push_str("</tr>\n");
     }

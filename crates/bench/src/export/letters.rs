@@ -23,17 +23,23 @@ impl Report {
 }
 
 fn printable_table(table: &Table) -> Table {
-    let cell = |cell: &Cell| match cell {
-        Cell::Text(text) => Cell::Text(plain(text)),
-        other => other.clone(),
-    };
     Table {
         title: plain(&table.title),
         columns: table.columns.clone(),
-        rows: table.rows.iter().map(|row| row.iter().map(cell).collect()).collect(),
+        rows: table.rows.iter().map(|row| row.iter().map(printable_cell).collect()).collect(),
         notes: table.notes.iter().map(|note| plain(note)).collect(),
         verdict: table.verdict.as_deref().map(plain),
         is_detail: table.is_detail,
+        blocks_below: table.blocks_below,
+    }
+}
+
+fn printable_cell(cell: &Cell) -> Cell {
+    match cell {
+        Cell::Text(text) => Cell::Text(plain(text)),
+        Cell::Command(text) => Cell::Command(plain(text)),
+        Cell::Told { exact, shown } => Cell::told(printable_cell(exact), plain(shown)),
+        other => other.clone(),
     }
 }
 

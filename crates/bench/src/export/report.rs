@@ -170,20 +170,25 @@ impl Report {
 
 /// A table as CSV; its title may be the first column.
 fn write_csv(csv: &mut String, table: &Table, titled: bool) {
-    let exact = |cell: &Cell| match cell {
-        Cell::Text(text) => csv_text(text),
-        Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
-        Cell::Missing => String::new(),
-        Cell::Count(count) | Cell::Amount { value: count, .. } => count.to_string(),
-    };
     let headings = table.headings().iter().map(|heading| csv_field(heading)).collect();
     let lines = std::iter::once(("table".to_string(), headings))
-        .chain(table.rows.iter().map(|row| (csv_text(&table.title), row.iter().map(exact).collect())));
+        .chain(table.rows.iter().map(|row| (csv_text(&table.title), row.iter().map(csv_cell).collect())));
     for (title, mut line) in lines {
         let mut fields: Vec<String> = if titled { vec![title] } else { Vec::new() };
         fields.append(&mut line);
         csv.push_str(&fields.join(","));
         csv.push_str("\r\n");
+    }
+}
+
+/// A cell as a program gets it.
+fn csv_cell(cell: &Cell) -> String {
+    match cell {
+        Cell::Text(text) | Cell::Command(text) => csv_text(text),
+        Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
+        Cell::Missing => String::new(),
+        Cell::Count(count) | Cell::Amount { value: count, .. } => count.to_string(),
+        Cell::Told { exact, .. } => csv_cell(exact),
     }
 }
 
@@ -222,6 +227,37 @@ mod tests {
         assert_eq!(json["tables"][0]["rows"][0]["time"], 1.25);
         assert_eq!(json["tables"][0]["rows"][1]["time"], Value::Null);
         assert_eq!(json["tables"][0]["units"]["time"], "ns");
+    }
+
+    #[test]
+    fn programs_get_numbers_where_people_read_words() {
+        let mut table = Table::new("T", "took; mend with; digest").blocks_below(99);
+        let digest = "0123456789abcdef".repeat(4);
+        let command = "verisum repair --keep-bad '/a b'";
+        table.row([
+            Cell::told(Cell::Number(120.5, 1), "2 minutes"),
+            Cell::Command(command.to_string()),
+            Cell::text(format!("sha256 {digest}")),
+        ]);
+        table.row([Cell::Missing, Cell::Missing, Cell::text("none")]);
+        let mut report = Report::new("R");
+        report.tables.push(table);
+        let [(_, csv)] = &report.to_csv_files()[..] else { panic!("one table") };
+        assert_eq!(csv, &format!("took,mend with,digest\r\n120.5,{command},sha256 {digest}\r\n,,none\r\n"));
+        assert_eq!(report.to_json()["tables"][0]["rows"][0]["took"], 120.5);
+        let html = report.to_html();
+        assert!(html.contains(">2 minutes</td>") && !html.contains("120.5"), "{html}");
+        // A command is broken between its words alone, and a digest is cut on paper.
+        assert!(
+            html.contains("<code><span>verisum</span> <span>repair</span> <span>--keep-bad</span> "),
+            "{html}"
+        );
+        assert!(html.contains("sha256 <span class=\"digest\">0123456789ab<span>cdef"), "{html}");
+        assert!(
+            html.contains("@media print,(max-width:99em)") && html.contains("content:'mend with: '"),
+            "{html}"
+        );
+        assert_eq!(html.matches("class=\"none\"").count(), 2, "{html}");
     }
 
     #[test]

@@ -20,6 +20,15 @@ pub enum Cell {
         /// The form for people.
         shown: String,
     },
+    /// What programs get as one cell and people read in another form: `6 minutes ago`.
+    Told {
+        /// What programs get.
+        exact: Box<Cell>,
+        /// The form for people.
+        shown: String,
+    },
+    /// A command, as it is typed.
+    Command(String),
     /// Nothing was measured.
     Missing,
 }
@@ -30,11 +39,16 @@ impl Cell {
         Cell::Text(text.into())
     }
 
+    /// What programs get otherwise than people.
+    pub fn told(exact: Cell, shown: impl Into<String>) -> Cell {
+        Cell::Told { exact: Box::new(exact), shown: shown.into() }
+    }
+
     pub(super) fn shown(&self) -> String {
         match self {
             Cell::Text(text) => text.clone(),
             Cell::Count(count) => count.to_string(),
-            Cell::Amount { shown, .. } => shown.clone(),
+            Cell::Amount { shown, .. } | Cell::Told { shown, .. } | Cell::Command(shown) => shown.clone(),
             Cell::Number(number, digits) => format!("{number:.digits$}"),
             Cell::Scientific(0.0) => "0".to_string(),
             Cell::Scientific(number) if *number >= 0.001 => format!("{number:.3}"),
@@ -45,7 +59,8 @@ impl Cell {
 
     pub(super) fn json(&self) -> Value {
         match self {
-            Cell::Text(text) => json!(text),
+            Cell::Text(text) | Cell::Command(text) => json!(text),
+            Cell::Told { exact, .. } => exact.json(),
             Cell::Count(count) => json!(count),
             Cell::Amount { value, .. } => json!(value),
             Cell::Number(number, _) | Cell::Scientific(number) => json!(number),
@@ -54,7 +69,11 @@ impl Cell {
     }
 
     pub(super) fn is_number(&self) -> bool {
-        !matches!(self, Cell::Text(_))
+        match self {
+            Cell::Told { exact, .. } => exact.is_number(),
+            Cell::Text(_) | Cell::Command(_) => false,
+            _ => true,
+        }
     }
 }
 
@@ -84,6 +103,8 @@ pub struct Table {
     pub verdict: Option<String>,
     /// Whether a terminal is shown it only where details are asked for.
     pub is_detail: bool,
+    /// Below which width of a page, in its letters, a row is a paragraph, as it always is on paper.
+    pub blocks_below: Option<u16>,
 }
 
 impl Table {
@@ -121,6 +142,11 @@ impl Table {
         self
     }
 
+    /// With each row a paragraph on paper, and on pages less wide than so many letters.
+    pub fn blocks_below(self, width: u16) -> Table {
+        Table { blocks_below: Some(width), ..self }
+    }
+
     /// Shown on a terminal only where details are asked for.
     pub fn detail(self) -> Table {
         Table { is_detail: true, ..self }
@@ -146,6 +172,7 @@ impl Table {
             notes: self.notes.clone(),
             verdict: self.verdict.clone(),
             is_detail: self.is_detail,
+            blocks_below: self.blocks_below,
         }
     }
 

@@ -33,8 +33,7 @@ pub(crate) const FILE_VARIABLE: &str = "VERISUM_CONFIG";
 const PREFIX: &str = "VERISUM_";
 
 /// Operands that have keys: the key, the commands, and what the operand is called in them.
-const OPERANDS: [(&str, &[&str], &str); 2] =
-    [("trees", &["scrub", "schedule"], "directories"), ("catalog", &["report"], "catalogs")];
+const OPERANDS: [(&str, &[&str], &str); 1] = [("trees", &["scrub", "schedule"], "directories")];
 
 /// The longest file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;

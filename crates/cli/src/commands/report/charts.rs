@@ -1,5 +1,7 @@
 //! The charts, each above the table that has the same in numbers.
 
+use std::path::Path;
+
 use verisum::catalog::overview::{AGES, DirectoryOverview, DirectoryPart};
 use verisum_bench::export::{Bar, Chart, Tile};
 use verisum_bench::stats::Interval;
@@ -26,15 +28,20 @@ pub(super) fn all(subject: &Subject) -> Vec<Chart> {
     if overview.trees.is_empty() {
         return Vec::new();
     }
-    let ages = || AGES.iter().zip(overview.ages).map(|((name, _), amount)| (name.to_string(), amount));
-    let mut charts = vec![
-        amounts(tables::AGE, ages().map(|(name, amount)| (name, amount.bytes)).collect()),
-        counts(tables::AGE, ages().map(|(name, amount)| (name, amount.files)).collect()),
-    ];
+    // The table has those that nothing is in. One alone is no picture.
+    let ages = AGES.iter().zip(overview.ages).filter(|(_, amount)| amount.files > 0);
+    let ages: Vec<_> = ages.map(|((name, _), amount)| (name.to_string(), amount)).collect();
+    let mut charts = Vec::new();
+    if ages.len() > 1 {
+        charts.push(amounts(tables::AGE, ages.iter().map(|(name, one)| (name.clone(), one.bytes)).collect()));
+        charts.push(counts(tables::AGE, ages.iter().map(|(name, one)| (name.clone(), one.files)).collect()));
+    }
+    let is_one = overview.trees.len() == 1;
     let read = runs::newest(subject).into_iter().take(RUNS).map(|(tree, run)| {
-        let path = names::quoted(tree.root.path.as_os_str());
-        let day = crate::ui::values::written(run.started);
-        (format!("{} {path}", day.get(..16).unwrap_or(&day)), run.read_bytes)
+        let moment = crate::ui::values::written(run.started);
+        let moment = moment.get(..16).unwrap_or(&moment).replace('T', " ");
+        let tree = if is_one { String::new() } else { end_of(&tree.root.path) };
+        (format!("{moment} {tree}").trim_end().to_string(), run.read_bytes)
     });
     charts.push(amounts(runs::RUNS, read.collect()));
     charts.push(treemap(subject));
@@ -47,6 +54,17 @@ pub(super) fn all(subject: &Subject) -> Vec<Chart> {
     let digests = overview.digests.iter().map(|(name, amount)| (name.clone(), amount.files));
     charts.push(counts(tables::DIGESTS, digests.collect()));
     charts
+}
+
+/// The longest end of a path that is as long as there is room for before a bar.
+fn end_of(path: &Path) -> String {
+    const ROOM: usize = 16;
+    let whole = names::quoted(path.as_os_str());
+    let mut starts = whole.char_indices().map(|(at, _)| at);
+    match whole.chars().count().checked_sub(ROOM) {
+        None | Some(0) => whole,
+        Some(over) => format!("…{}", &whole[starts.nth(over + 1).unwrap_or(0)..]),
+    }
 }
 
 fn counts(title: &str, rows: Vec<(String, u64)>) -> Chart {

@@ -21,13 +21,16 @@ pub(super) fn troubled(subject: &Subject) -> Table {
     let mut letters = 0;
     for one in &subject.overview.troubled {
         let row = troubled_row(subject, one);
-        letters +=
-            row.iter().map(|cell| if let Cell::Text(text) = cell { text.len() } else { 0 }).sum::<usize>();
+        letters += row
+            .iter()
+            .map(|cell| if let Cell::Text(text) | Cell::Command(text) = cell { text.len() } else { 0 })
+            .sum::<usize>();
         if letters > LETTERS {
             break;
         }
         table.row(row);
     }
+    let table = table.blocks_below(120);
     let all = subject.overview.count(|_| true);
     let listed = table.rows.len() as u64;
     let mut command = "verisum catalog list --bad --missing".to_string();
@@ -58,7 +61,7 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
     vec![
         Cell::text(record.state.name()),
         path(&file.path),
-        mend.map_or(Cell::Missing, Cell::Text),
+        mend.map_or(Cell::Missing, Cell::Command),
         match copy {
             Some(copy) => path(&copy.path),
             None if record.state.is_repairable() => Cell::text("none is known"),
@@ -99,9 +102,9 @@ fn found(one: &Troubled) -> Cell {
     match (&finding.detail, &finding.read) {
         (Some(detail), _) => Cell::text(names::plain(detail)),
         (None, Some(read)) if read.size != record.size => {
-            Cell::text(format!("{} bytes, digest {}", read.size, read.digest))
+            Cell::text(format!("{} bytes, {} {}", read.size, one.file.algorithm, read.digest))
         }
-        (None, Some(read)) => Cell::text(format!("digest {}", read.digest)),
+        (None, Some(read)) => Cell::text(format!("{} {}", one.file.algorithm, read.digest)),
         (None, None) => Cell::Missing,
     }
 }

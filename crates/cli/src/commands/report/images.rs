@@ -57,6 +57,12 @@ pub(super) fn map_of(named: &Path) -> Option<PathBuf> {
     [PathBuf::from(longer), named.with_extension(MAP)].into_iter().find(|beside| is_map(beside))
 }
 
+/// Whether a file that is there has a name as images have.
+pub(super) fn is_named_like_one(path: &Path) -> bool {
+    let end = path.extension().and_then(|end| end.to_str());
+    end.is_some_and(|end| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known))) && path.is_file()
+}
+
 /// Reads a map, and looks at the image that was named or is beside it.
 pub(super) fn read(named: &Path, map: &Path) -> Result<MappedImage, Failure> {
     let failed = |error| Failure::file(map, "read", error);
@@ -110,7 +116,8 @@ pub(super) fn add(images: &[MappedImage], overview: &mut Overview, options: &Ove
         let name = format!("{} of blocks of {}", image.algorithm, human(image.block_size.into()));
         let digests = overview.digests.entry(name).or_default();
         let mut amounts = vec![digests];
-        if image.standing != Standing::Missing {
+        // Nobody knows what is in one that was written to since.
+        if image.standing == Standing::Mapped {
             amounts.push(&mut overview.ages[options.age_class(image.made)]);
         }
         for amount in amounts {
@@ -172,11 +179,13 @@ pub(super) fn table(images: &[MappedImage]) -> Table {
             bytes(one.block_size.into()),
             match one.standing {
                 Standing::Missing => Cell::Missing,
-                _ => {
-                    Cell::Text(format!("verisum image verify --map {} {}", word(&one.map), word(&one.image)))
-                }
+                _ => Cell::Command(format!(
+                    "verisum image verify --map {} {}",
+                    word(&one.map),
+                    word(&one.image)
+                )),
             },
         ]);
     }
-    table.note("By the times of the files: no image was read.")
+    table.blocks_below(120).note("By the times of the files: no image was read.")
 }

@@ -25,7 +25,7 @@ use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::sizes::human;
-use crate::ui::{Output, export, names, values};
+use crate::ui::{Output, config, export, names, values};
 
 use images::MappedImage;
 use tagged::{Tagged, TaggedTree};
@@ -54,10 +54,23 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
+    /// A catalogue, as another way to name one; may be given several times
+    #[arg(long = "catalog", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    more: Vec<PathBuf>,
+
     /// Catalogues, directories whose files have tags, and block maps or the images beside them; without one, the
     /// catalogue verisum/catalog.db in $XDG_STATE_HOME or ~/.local/state
     #[arg(value_name = "CATALOGUE", value_hint = ValueHint::AnyPath)]
     catalogs: Vec<PathBuf>,
+}
+
+impl ReportArgs {
+    /// All that is told of. What the configuration names is for who names nothing.
+    fn named(&self) -> Vec<PathBuf> {
+        let is_typed = self.catalogs.is_empty() || !config::is_untyped("--catalog");
+        let more = self.more.iter().filter(|_| is_typed);
+        self.catalogs.iter().chain(more).cloned().collect()
+    }
 }
 
 /// What is told, and how it is called.
@@ -82,7 +95,7 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
         Some(text) => Some(values::duration("--max-age", text)?),
         None => None,
     };
-    let inputs = Inputs::of(&arguments.catalogs)?;
+    let inputs = Inputs::of(&arguments.named())?;
     let (mut catalogs, named) = open(&inputs)?;
     let mut images = Vec::new();
     for (image, map) in &inputs.images {
@@ -158,6 +171,13 @@ impl Inputs {
                 inputs.directories.push(whole);
             } else if let Some(map) = images::map_of(&whole) {
                 inputs.images.push((whole, map));
+            } else if images::is_named_like_one(&whole) {
+                let why = "it is a disk image without a block map, which `verisum image map` makes";
+                return Err(Failure::File {
+                    name: path.clone(),
+                    operation: "report",
+                    error: std::io::Error::other(why),
+                });
             } else {
                 inputs.catalogs.push(whole);
             }
@@ -252,6 +272,11 @@ impl Subject {
         }
     }
 
+    /// The stalest verification in a cell; programs get the moment.
+    fn stalest(&self, verified: Option<i64>) -> Cell {
+        verified.map_or(Cell::Missing, |verified| Cell::told(moment(verified), self.age(verified)))
+    }
+
     /// The catalogue that a tree is in, as it was named.
     fn catalog(&self, number: usize) -> Option<&Path> {
         self.named.get(number)?.as_deref()
@@ -271,6 +296,12 @@ fn path(path: &Path) -> Cell {
 /// A number of bytes in a cell.
 fn bytes(value: u64) -> Cell {
     Cell::Amount { value, shown: human(value) }
+}
+
+/// A time that something takes, in a cell; programs get seconds.
+fn taken(time: Duration) -> Cell {
+    let seconds = (time.as_secs_f64() * 1000.0).round() / 1000.0;
+    Cell::told(Cell::Number(seconds, 3), values::rough(time))
 }
 
 /// A moment in milliseconds since 1970 in a cell; 0 is never.

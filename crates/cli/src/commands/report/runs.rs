@@ -6,10 +6,9 @@ use verisum::catalog::overview::{RepairedFile, TreeOverview};
 use verisum::catalog::store::Run;
 use verisum_bench::export::{Cell, Table};
 
-use super::{Subject, bytes, moment, path};
+use super::{Subject, bytes, moment, path, taken};
 use crate::ui::names;
 use crate::ui::sizes::human;
-use crate::ui::values;
 
 pub(super) const RUNS: &str = "Runs";
 
@@ -41,8 +40,7 @@ pub(super) fn runs(subject: &Subject) -> Table {
             moment(run.started),
             path(&tree.root.path),
             Cell::Text(ended),
-            Duration::try_from_secs_f64(run.seconds)
-                .map_or(Cell::Missing, |time| Cell::text(values::rough(time))),
+            Duration::try_from_secs_f64(run.seconds).map_or(Cell::Missing, taken),
             Cell::Count(run.read_files),
             bytes(run.read_bytes),
             Cell::Amount { value: rate, shown: format!("{}/s", human(rate)) },
@@ -70,5 +68,5 @@ pub(super) fn repairs(subject: &Subject) -> Table {
             Cell::Text(format!("{algorithm} {}", repair.digest)),
         ]);
     }
-    table.note("`verisum catalog list --repaired` lists all.")
+    table.blocks_below(120).note("`verisum catalog list --repaired` lists all.")
 }

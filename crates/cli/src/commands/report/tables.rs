@@ -6,7 +6,7 @@ use verisum::catalog::overview::{AGES, DirectoryOverview, DirectoryPart};
 use verisum::catalog::store::{Catalog, State};
 use verisum_bench::export::{Cell, Table};
 
-use super::{Subject, bytes, moment, path};
+use super::{Subject, bytes, moment, path, taken};
 use crate::ui::exit::Exit;
 use crate::ui::remedy::{self, repair_command};
 use crate::ui::sizes::human;
@@ -46,7 +46,7 @@ pub(super) fn trees(subject: &Subject) -> Table {
         });
         let mend = match tree.wanted {
             0 => Cell::Missing,
-            _ => command.map_or(Cell::Missing, Cell::Text),
+            _ => command.map_or(Cell::Missing, Cell::Command),
         };
         table.row([
             path(&tree.root.path),
@@ -57,9 +57,9 @@ pub(super) fn trees(subject: &Subject) -> Table {
             Cell::Count(sum(&|state| remedy::exit(state) == Exit::Unchecked)),
             match tree.wanted {
                 0 => Cell::Missing,
-                wanted => Cell::text(format!("{} of {wanted}", tree.mendable)),
+                wanted => Cell::told(Cell::Count(tree.mendable), format!("{} of {wanted}", tree.mendable)),
             },
-            tree.oldest.map_or(Cell::Missing, |oldest| Cell::text(subject.age(oldest))),
+            subject.stalest(tree.oldest),
             mend,
             match subject.catalog(tree.catalog) {
                 Some(catalog) => path(catalog),
@@ -68,7 +68,7 @@ pub(super) fn trees(subject: &Subject) -> Table {
             },
         ]);
     }
-    table
+    table.blocks_below(60)
 }
 
 pub(super) fn ages(subject: &Subject) -> Table {
@@ -80,8 +80,13 @@ pub(super) fn ages(subject: &Subject) -> Table {
             Cell::text(*name),
             Cell::Count(amount.files),
             bytes(amount.bytes),
-            Cell::Number(share, 1),
+            // To the thousandth: a spreadsheet shows all digits that it gets.
+            Cell::Number((share * 1000.0).round() / 1000.0, 1),
         ]);
+    }
+    if !subject.images.is_empty() {
+        table = table
+            .note("Disk images count by the times of their block maps, unless they were written to since.");
     }
     table.note("What is missing cannot be verified, and is not counted.")
 }
@@ -107,8 +112,8 @@ pub(super) fn forecast(subject: &Subject) -> Table {
         table.row([
             path(&tree.root.path),
             tree.oldest.map_or(Cell::Missing, moment),
-            forecast.map_or(Cell::Missing, |forecast| Cell::text(values::rough(forecast.time))),
-            needed.map_or(Cell::Missing, |needed| Cell::Number(needed * 100.0, 0)),
+            forecast.map_or(Cell::Missing, |forecast| taken(forecast.time)),
+            needed.map_or(Cell::Missing, |needed| Cell::Number((needed * 1000.0).round() / 10.0, 0)),
             Cell::Count(tree.stale.files),
             bytes(tree.stale.bytes),
             Cell::text(verdict),
@@ -153,7 +158,7 @@ pub(super) fn digests(subject: &Subject) -> Table {
 }
 
 pub(super) fn directories(subject: &Subject) -> Table {
-    let mut table = Table::new(DIRECTORIES, "directory; which part; files; size; stalest verification; at");
+    let mut table = Table::new(DIRECTORIES, "directory; which part; files; size; stalest verification");
     for directory in &subject.overview.directories {
         table.row(directory_row(subject, directory));
     }
@@ -162,21 +167,20 @@ pub(super) fn directories(subject: &Subject) -> Table {
 
 pub(super) fn stalest(subject: &Subject) -> Table {
     let mut table =
-        Table::new("Stalest directories", "directory; which part; files; size; stalest verification; at");
+        Table::new("Stalest directories", "directory; which part; files; size; stalest verification");
     for directory in &subject.overview.stalest {
         table.row(directory_row(subject, directory));
     }
     table
 }
 
-fn directory_row(subject: &Subject, directory: &DirectoryOverview) -> [Cell; 6] {
+fn directory_row(subject: &Subject, directory: &DirectoryOverview) -> [Cell; 5] {
     [
         path(&directory.path),
         Cell::Text(part(directory)),
         Cell::Count(directory.amount.files),
         bytes(directory.amount.bytes),
-        directory.oldest.map_or(Cell::Missing, |oldest| Cell::text(subject.age(oldest))),
-        directory.oldest.map_or(Cell::Missing, moment),
+        subject.stalest(directory.oldest),
     ]
 }
 
