@@ -45,6 +45,39 @@ pub fn has_anything_in_common(first: &Results, second: &Results) -> bool {
     })
 }
 
+/// The rows of the first that the second has too.
+fn pairs<'a>(first: &'a Results, second: &'a Results) -> Vec<(&'a Series, &'a Series)> {
+    first.series.iter().filter_map(|one| Some((one, namesake(one, second)?))).collect()
+}
+
+/// What the comparison comes to, in a sentence; none where nothing was compared.
+pub fn headline(first: &Results, second: &Results) -> Option<String> {
+    let pairs = pairs(first, second);
+    let is_quiet = first.doubts.is_empty() && second.doubts.is_empty();
+    let (mut less, mut more, mut all) = (0, 0, 0);
+    for (one, other) in
+        pairs.iter().filter(|(one, other)| !one.control && not_comparable(one, other).is_none())
+    {
+        let Some(change) = change(one, other, pairs.len()) else { continue };
+        all += 1;
+        match change.resolved && is_quiet {
+            true if change.ratio.median < 1.0 => less += 1,
+            true => more += 1,
+            false => {}
+        }
+    }
+    let rows = if all == 1 { "1 row" } else { &format!("{all} rows") };
+    match (all, less + more) {
+        (0, _) => None,
+        (_, 0) => Some(format!(
+            "the second takes neither more nor less time than the first: of {rows} none differs significantly"
+        )),
+        _ => {
+            Some(format!("the second takes less time than the first in {less} of {rows}, and more in {more}"))
+        }
+    }
+}
+
 /// The report of two files.
 pub fn report(first: &Results, second: &Results) -> Report {
     let mut report = Report::new(format!("{} compared with {}", second.bench, first.bench));
@@ -66,8 +99,7 @@ pub fn report(first: &Results, second: &Results) -> Report {
     for (which, results) in [("first", first), ("second", second)] {
         report.lines.extend(results.doubts.iter().map(|doubt| format!("the {which} is noisy: {doubt}")));
     }
-    let pairs: Vec<(&Series, &Series)> =
-        first.series.iter().filter_map(|one| Some((one, namesake(one, second)?))).collect();
+    let pairs = pairs(first, second);
     let columns = "group; what; first (ms); second (ms); ratio; from; to; verdict";
     let mut table = Table::new("The second relative to the first", columns);
     let mut controls = Table::new("Controls: no digests, but what the machine gave in both", columns);
@@ -183,6 +215,10 @@ mod tests {
         let mut after =
             results(&[("same", 1000), ("better", 800), ("worse", 1200), ("new", 5), ("null", 900)], 2);
         after.host.processor = "another".to_string();
+        let told = headline(&before, &after).unwrap();
+        assert_eq!(told, "the second takes less time than the first in 1 of 3 rows, and more in 1");
+        let same = headline(&before, &before).unwrap();
+        assert!(same.ends_with("of 4 rows none differs significantly"), "{same}");
         let report = report(&before, &after);
         let verdicts: Vec<String> = report.tables[0].rows.iter().map(|row| format!("{:?}", row[7])).collect();
         assert!(verdicts[0].contains("no significant difference"), "{verdicts:?}");

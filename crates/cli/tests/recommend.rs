@@ -8,6 +8,7 @@ use std::path::Path;
 use common::{Ended, VERISUM, command, signal, start, verisum, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
+use verisum_testkit::require_tool;
 
 fn tree() -> tempfile::TempDir {
     let tree = tempfile::tempdir().unwrap();
@@ -122,9 +123,21 @@ fn exports_say_where_and_on_what_machine() {
 }
 
 #[test]
+fn what_a_terminal_shows_is_not_said_again() {
+    let (tree, Some(script)) = (tree(), require_tool("script")) else { return };
+    let words = format!("stty cols 60; {VERISUM} recommend --for 2s --on {}", tree.path().display());
+    let mut terminal = command(script.to_str().unwrap());
+    terminal.args(["-qec", &words, "/dev/null"]).env("TERM", "xterm").env_remove("COLUMNS");
+    let shown = Ended::of(terminal.output().unwrap());
+    assert!(shown.out().contains("runner-up: "), "{}", shown.out());
+    // On a machine that is not quiet: its lines are broken where a table is, too.
+    assert!(!shown.out().contains("verisum: noisy: "), "{}", shown.out());
+}
+
+#[test]
 fn what_cannot_be_read_is_counted() {
     let Some(()) = verisum_testkit::require_root() else { return };
-    let Some(setpriv) = verisum_testkit::require_tool("setpriv") else { return };
+    let Some(setpriv) = require_tool("setpriv") else { return };
     let tree = tree();
     let everybody = <fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode;
     fs::set_permissions(tree.path(), everybody(0o755)).unwrap();

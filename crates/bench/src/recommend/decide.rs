@@ -251,7 +251,7 @@ pub(super) mod tests {
         assert_eq!(decision.runner_up.as_ref().unwrap().name, "blake3");
         let lines = sentences(&input, &decision);
         assert_eq!(lines[1], "88,000 files, 1.5 TB: 47 min, disk-bound; sha256 costs nothing extra here");
-        assert_eq!(lines[2], "device: 532 MB/s (505 MB to 559 MB) cold, from a non-rotational disk");
+        assert_eq!(lines[2], "device: 532 MB/s (505 MB/s to 559 MB/s) cold, from a non-rotational disk");
         assert_eq!(
             lines[3],
             "of these 47 min: device 47 min (100%); sha256 6.4 min (14%), 3.9 GB/s on 2 threads; \

@@ -74,7 +74,7 @@ fn reading(input: &Input, seconds: f64, bytes: u64) -> String {
     let rate = |seconds: f64| decimal(bytes as f64 / seconds);
     match input.device_range.map(|range| range.map(|cost| cost.of_stored(&input.load))) {
         Some([low, high]) if low > 0.0 => {
-            format!("{what}: {}/s ({} to {}) {from}", rate(seconds), rate(high), rate(low))
+            format!("{what}: {}/s ({}/s to {}/s) {from}", rate(seconds), rate(high), rate(low))
         }
         _ => format!("{what}: too few readings for a rate, {from}"),
     }

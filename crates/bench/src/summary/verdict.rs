@@ -18,6 +18,7 @@ pub(super) fn of_group(ranked: &[&Series], ranking: &Ranking) -> Option<String> 
 pub(super) fn headline(results: &Results) -> Option<String> {
     let mut sentences = Vec::new();
     let (mut ours, mut alike, mut behind) = (0, 0, Vec::new());
+    let mut alone: Vec<&str> = Vec::new();
     for group in results.groups() {
         let series = results.of_group(group);
         if !is_reached(&series) {
@@ -25,6 +26,9 @@ pub(super) fn headline(results: &Results) -> Option<String> {
         }
         let ranked = ranked(&series);
         let ranking = ranking(&ranked);
+        if let [one] = ranked[..] {
+            alone.push(&one.name);
+        }
         let Some((fastest, other, pair)) = compared(&ranked, &ranking) else { continue };
         sentences.extend(of_group(&ranked, &ranking));
         match pair.verdict {
@@ -36,6 +40,10 @@ pub(super) fn headline(results: &Results) -> Option<String> {
             _ => {}
         }
     }
+    if let (true, [first, ..]) = (sentences.is_empty(), &alone[..]) {
+        let name = if alone.iter().all(|one| one == first) { first } else { "each" };
+        return Some(format!("{name} was measured alone: there is nothing to compare it with"));
+    }
     let of = ours + alike + behind.len();
     if sentences.len() < 2 || of == 0 {
         // Its table has it too, unless nobody reads that far.
@@ -43,8 +51,11 @@ pub(super) fn headline(results: &Results) -> Option<String> {
     }
     behind.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut line = format!("verisum is the fastest in {ours} of {of} comparisons");
+    if !behind.is_empty() {
+        line += &format!(", and behind in {}", behind.len());
+    }
     if alike > 0 {
-        line += &format!(", and there is no significant difference in {alike}");
+        line += &format!("; in {alike} there is no significant difference");
     }
     if let Some((_, group, fastest, pair, other)) = behind.first() {
         line += &format!("; at worst, {} {} ({group})", fastest.name, words(pair, &other.name));
@@ -123,12 +134,20 @@ mod tests {
     }
 
     #[test]
+    fn who_is_measured_alone_has_no_rival() {
+        let alone = "was measured alone: there is nothing to compare it with";
+        assert_eq!(first(&[("g", "b3sum", 100)]), format!("b3sum {alone}"));
+        assert_eq!(first(&[("g", "b3sum", 100), ("h", "b3sum", 100)]), format!("b3sum {alone}"));
+        assert_eq!(first(&[("g", "b3sum", 100), ("h", "verisum", 100)]), format!("each {alone}"));
+    }
+
+    #[test]
     fn of_many_groups_the_worst_is_named() {
         let rows =
             [("g", "b3sum", 100), ("g", "verisum", 150), ("h", "verisum", 1), ("h", "x", 2), ("i", "x", 100)];
         assert_eq!(
             first(&rows),
-            "verisum is the fastest in 1 of 2 comparisons; at worst, b3sum is 1.50 times as fast as verisum (g)"
+            "verisum is the fastest in 1 of 2 comparisons, and behind in 1; at worst, b3sum is 1.50 times as fast as verisum (g)"
         );
     }
 }

@@ -39,6 +39,10 @@ pub(crate) fn run(arguments: &CompareArgs, output: &mut Output) -> Result<Exit, 
     let agreement = Agreement::of(&first, &second);
     let mut report = compare::report(&first, &second);
     agreement.tell(&mut report, arguments.pairs);
+    // What contradicts comes before.
+    if !agreement.is_broken() {
+        report.lines.splice(0..0, compare::headline(&first, &second));
+    }
     arguments.report.show(&report, output)?;
     Ok(if agreement.is_broken() {
         Exit::Mismatch

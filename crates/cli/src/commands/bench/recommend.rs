@@ -243,19 +243,27 @@ fn report(session: &Session<'_>, input: &Input, survey: &Survey, on: &Path) -> R
     report
 }
 
+/// The unit in which the longest time of all files is best read, and how many of it are a second.
+fn unit(decision: &Decision) -> (&'static str, f64) {
+    let most = decision.rows.iter().map(|row| row.total).fold(0.0, f64::max);
+    if most < 1.0 { ("ms", 1000.0) } else { ("s", 1.0) }
+}
+
 /// What all files take with each candidate; the device, and opening without a digest, are its limits.
 fn chart(title: &str, decision: &Decision) -> Chart {
+    let (unit, many) = unit(decision);
     let bar = |name: String, seconds: f64| {
-        let value = Interval { low: seconds, median: seconds, high: seconds };
+        let time = seconds * many;
+        let value = Interval { low: time, median: time, high: time };
         Bar { name, value, control: false }
     };
     let hashing = decision.rows.iter().map(|row| bar(format!("hashing, {}", row.name), row.hash));
-    let mut chart = Chart::bars(title, "s", hashing.collect());
+    let mut chart = Chart::bars(title, unit, hashing.collect());
     if let Some(device) = decision.choice.device {
-        chart = chart.marker("device", device);
+        chart = chart.marker("device", device * many);
     }
     if let Some(opening) = decision.choice.opening {
-        chart = chart.marker("opening and reading from memory", opening);
+        chart = chart.marker("opening and reading from memory", opening * many);
     }
     chart
 }
@@ -263,20 +271,21 @@ fn chart(title: &str, decision: &Decision) -> Chart {
 fn table(input: &Input, decision: &Decision) -> Table {
     let opened = decision.rows.iter().any(|row| row.opening.is_some());
     let in_memory = input.from_memory == Some(true);
+    let (unit, many) = unit(decision);
     let mut columns = String::from("digest");
-    columns += if in_memory { "" } else { "; device (s)" };
-    columns += if opened { "; opening and reading from memory (s)" } else { "" };
-    columns += "; hashing (s); in all (s); hashing of all (%); bound by";
+    columns += &if in_memory { String::new() } else { format!("; device ({unit})") };
+    columns += &if opened { format!("; opening ({unit})") } else { String::new() };
+    columns += &format!("; hashing ({unit}); in all ({unit}); hashing of all (%); bound by");
     let mut table =
         Table::new("All files, in the order of preference", &columns).details(&["device", "hashing of all"]);
     for row in &decision.rows {
-        let seconds = |value: Option<f64>| value.map_or(Cell::Missing, summary::number);
+        let time = |value: Option<f64>| value.map_or(Cell::Missing, |value| summary::number(value * many));
         let mut cells = vec![Cell::text(row.name)];
-        cells.extend((!in_memory).then(|| seconds(row.device)));
-        cells.extend(opened.then(|| seconds(row.opening)));
+        cells.extend((!in_memory).then(|| time(row.device)));
+        cells.extend(opened.then(|| time(row.opening)));
         cells.extend([
-            summary::number(row.hash),
-            summary::number(row.total),
+            time(Some(row.hash)),
+            time(Some(row.total)),
             Cell::Number(row.busy * 100.0, 0),
             Cell::text(row.bound_by.name()),
         ]);
@@ -284,8 +293,8 @@ fn table(input: &Input, decision: &Decision) -> Table {
     }
     if opened {
         table = table.note(match in_memory {
-            true => "opening and reading from memory: these files, without a digest",
-            false => "opening and reading from memory: such files, without a digest; hashing: what it adds",
+            true => "opening: and reading from memory, these files, without a digest",
+            false => "opening: and reading from memory, such files, without a digest; hashing: what it adds",
         });
     } else if input.purpose.opens_files() {
         table =

@@ -226,8 +226,11 @@ impl<'a> Session<'a> {
         }
         output.bytes(&names::for_terminal(lines.as_bytes()))?;
         self.options.report.export(report)?;
-        self.warn(self.results.doubts.iter().all(|doubt| lines.contains(doubt)));
-        if let Some(what) = summary::unmeasured(&self.results).filter(|what| !lines.contains(what)) {
+        // However its lines are broken.
+        let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+        let said = words(lines);
+        self.warn(self.results.doubts.iter().all(|doubt| said.contains(&words(doubt))));
+        if let Some(what) = summary::unmeasured(&self.results).filter(|what| !said.contains(&words(what))) {
             ui::say(PROGRAM, &what);
         }
         Ok(self.exit())
