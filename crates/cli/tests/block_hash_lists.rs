@@ -102,6 +102,22 @@ fn what_image_sum_writes_is_verified_by_check() {
 }
 
 #[test]
+fn a_bad_image_is_told_a_good_copy_of_the_same_list() {
+    let folder = Folder::new();
+    fs::copy(folder.path("b"), folder.path("copy")).unwrap();
+    // As of images, so of files.
+    for words in ["image sum b a copy", "sum b a copy"] {
+        folder.list(VERISUM, words);
+        folder.spoil("b");
+        let ended = folder.verisum("check SUMS");
+        assert_eq!((ended.code, ended.out()), (Some(1), "b: FAILED\na: OK\ncopy: OK\n"));
+        let copy = format!("  a good copy is {}\n", folder.path("copy").display());
+        assert!(ended.stderr.contains(&copy), "{words}: {}", ended.stderr);
+        folder.spoil("b");
+    }
+}
+
+#[test]
 fn the_bytes_and_what_a_guest_sees_are_told_apart() {
     let folder = Folder::new();
     let [guest, exact] = ["", "--exact"].map(|how| folder.list(VERISUM, &format!("image sum {how} b")));

@@ -120,6 +120,8 @@ print(page.get_filename(), page.get_content_type(), '<html' in page.get_content(
     let lines: Vec<&str> = read.lines().collect();
     assert!(lines[0].starts_with("admin@example.org | verisum on "), "{read}");
     assert!(lines[0].ends_with(" | auto-generated") && lines[0].contains("scrub ended with 1"), "{read}");
+    // A telephone shows no more than the subject.
+    assert!(lines[0].contains(": ") && lines[0].contains("/photos/a"), "{read}");
     assert!(read.contains("What it said:\n") && read.contains("photos/a"), "{read}");
     assert!(read.contains("State of the archive:\n"), "{read}");
     assert_eq!(lines.last(), Some(&"report.html text/html True"), "{read}");
@@ -193,7 +195,8 @@ fn a_failure_goes_to_a_webhook_as_json() {
     assert!(head.to_ascii_lowercase().contains("content-type: application/json"), "{head}");
     let notice: Value = serde_json::from_slice(&body).unwrap();
     assert_eq!((&notice["outcome"], &notice["exit_code"]), (&"mismatch".into(), &1.into()), "{notice}");
-    assert!(notice["text"].as_str().unwrap().contains("scrub ended with 1"), "{notice}");
+    let text = notice["text"].as_str().unwrap();
+    assert!(text.contains("scrub ended with 1") && text.contains("/photos/a"), "{notice}");
     assert!(notice["said"].to_string().contains("photos/a"), "{notice}");
     assert!(!notice["lines"].as_array().unwrap().is_empty(), "{notice}");
 }

@@ -146,3 +146,59 @@ fn outcomes_have_colour_on_a_terminal_and_nowhere_else() {
     let shown = trial.on_terminal(&script, "scrub --verbose --catalog c.db tree", &[]);
     assert!(shown.contains("\\033[31mred"), "{shown:?}");
 }
+
+#[test]
+fn what_is_bad_is_a_paragraph_on_a_terminal_and_a_line_elsewhere() {
+    let trial = Trial::new();
+    assert_eq!(trial.run("scrub --quiet --catalog c.db tree", &[]).code, Some(1));
+    let words = "catalog list --bad --catalog c.db";
+    let plain = trial.run(words, &[]);
+    assert_eq!((plain.code, plain.out().lines().count()), (Some(1), 1), "{}", plain.out());
+    let Some(script) = require_tool("script") else { return };
+    let shown = trial.on_terminal(&script, words, &[("NO_COLOR", "1")]);
+    let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
+    assert!(lines[0].ends_with("/tree/f1") && lines[1].starts_with("  since 20"), "{shown}");
+    let command = lines.last().unwrap();
+    assert!(command.starts_with("  no copy is known; mend it from a copy: verisum repair "), "{shown}");
+    // The same in other lines.
+    assert_eq!(self::words(&shown), self::words(plain.out()));
+}
+
+/// The words of a text, however they are set.
+fn words(text: &str) -> String {
+    text.replace([';', '(', ')'], " ").split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// The bytes of `1.5 MiB` and the like.
+fn bytes(number: &str, unit: &str) -> f64 {
+    let power = ["bytes", "KiB", "MiB", "GiB"].iter().position(|known| *known == unit.trim_end_matches("/s"));
+    number.parse::<f64>().unwrap() * 1024_f64.powi(power.unwrap_or_else(|| panic!("{unit}")) as i32)
+}
+
+#[test]
+fn a_first_scrub_knows_how_much_there_is_and_reads_no_holes() {
+    let Some(script) = require_tool("script") else { return };
+    let trial = Trial::new();
+    fs::create_dir(trial.path.join("images")).unwrap();
+    for name in ["a", "b", "c"] {
+        data_file(&trial.path.join("images"), name, 2 << 20);
+    }
+    let holes = fs::File::create(trial.path.join("images/holes")).unwrap();
+    holes.set_len(256 << 20).unwrap();
+    let words = "scrub --threads 1 --limit 2MiB/s --catalog new.db images";
+    let drawn = trial.on_terminal(&script, words, &[("COLUMNS", "120")]);
+    let lines: Vec<Vec<&str>> = drawn.split("\x1b[K").map(|line| line.split_whitespace().collect()).collect();
+    let mut wholes = Vec::new();
+    for line in &lines {
+        // `1.5 MiB of 6 MiB  2 MiB/s  0:02 left`
+        if let Some(at) = line.windows(3).position(|words| words[0].ends_with("iB") && words[1] == "of") {
+            wholes.push(bytes(line[at + 2], line[at + 3]));
+        }
+        for rate in line.windows(2).filter(|words| words[1].ends_with("iB/s")) {
+            assert!(bytes(rate[0], rate[1]) < 4.0 * 1024.0 * 1024.0, "{line:?}");
+        }
+    }
+    assert!(!wholes.is_empty() && drawn.contains(" of 4 files "), "{drawn:?}");
+    // It does not grow with what is read, and gets less where a hole is met.
+    assert!(wholes.is_sorted_by(|one, next| one >= next), "{wholes:?}");
+}

@@ -16,8 +16,8 @@ pub fn require_raw(opened: Opened) -> io::Result<Box<dyn Image>> {
         Opened::Image(image) => match &image.layers()[..] {
             [only] if only.format == "raw" => Ok(image),
             _ => Err(io::Error::other(
-                "only raw images can be repaired in place (qemu-nbd serves others as devices; the format raw takes \
-                 the bytes of the file)",
+                "only raw images can be repaired in place: make another of a good copy (qemu-img convert), or repair it \
+                 as a device of qemu-nbd",
             )),
         },
     }

@@ -1,18 +1,91 @@
 //! What helps to mend a file that is not as a list says.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use verisum::files::store::manifest::Listed;
 
-use crate::ui::alarm::{Alarm, Mend};
+use super::record;
+use crate::ui::alarm::{Alarm, Mend, NAMED, find_copies};
 use crate::ui::remedy;
 
+/// The most good files whose content is remembered, as a copy of what may be found to be bad.
+const MOST: usize = 1 << 16;
+
+/// What a line says of a content, and so the same in each line of it.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Content {
+    /// The digest, or what makes it a block hash.
+    made: String,
+    value: Vec<u8>,
+}
+
+impl Content {
+    fn of(listed: &Listed) -> Option<Content> {
+        let claim = listed.claims.first()?;
+        let made = record::tag(listed).unwrap_or_else(|| claim.algorithm.to_string());
+        Some(Content { made, value: claim.digest.as_bytes().to_vec() })
+    }
+}
+
+/// The bad files of lists, and which good ones have their content by the same lists.
+#[derive(Default)]
+pub(super) struct BadFiles {
+    /// The first of them, and what they should be.
+    files: Vec<(Alarm, Option<Content>)>,
+    /// How many there are beyond them.
+    beyond: u64,
+    good: HashMap<Content, PathBuf>,
+}
+
+impl BadFiles {
+    /// Takes note of a bad one.
+    pub(super) fn add(&mut self, list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) {
+        match self.files.len() < NAMED {
+            true => self.files.push((alarm(list, base, listed, outcome), Content::of(listed))),
+            false => self.beyond += 1,
+        }
+    }
+
+    /// Takes note of a good one.
+    pub(super) fn good(&mut self, base: &Path, listed: &Listed) {
+        if self.good.len() < MOST
+            && let Some(content) = Content::of(listed)
+        {
+            self.good.entry(content).or_insert_with(|| absolute(&base.join(name(listed))));
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    /// The first bad ones with what is known of their copies, and how many there are beyond them.
+    pub(super) fn alarms(self) -> (Vec<Alarm>, u64) {
+        let BadFiles { files, beyond, good } = self;
+        let with_copy = |(alarm, content): (Alarm, Option<Content>)| {
+            let copy = content.and_then(|content| good.get(&content).cloned());
+            Alarm { copy, ..alarm }
+        };
+        let mut alarms: Vec<Alarm> = files.into_iter().map(with_copy).collect();
+        find_copies(None, &mut alarms);
+        (alarms, beyond)
+    }
+}
+
+fn name(listed: &Listed) -> &Path {
+    Path::new(OsStr::from_bytes(&listed.name))
+}
+
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
 /// Of a file that a list names from `base` on.
-pub(super) fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) -> Alarm {
-    let absolute = |path: &Path| std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf());
-    let name = Path::new(OsStr::from_bytes(&listed.name));
+fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) -> Alarm {
+    let name = name(listed);
     let claim = listed.claims.first().filter(|_| listed.block_hash.is_none());
     let below: PathBuf = name.components().filter(|step| *step != Component::CurDir).collect();
     let is_below = below.components().all(|step| matches!(step, Component::Normal(_)));

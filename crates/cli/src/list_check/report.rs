@@ -12,10 +12,10 @@ use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Ski
 use verisum::files::{Error, Kind, Misjudged};
 
 use super::Options;
-use super::bad;
+use super::bad::BadFiles;
 use super::record::{self, Record};
 use crate::ui::PROGRAM;
-use crate::ui::alarm::{self, Alarm};
+use crate::ui::alarm;
 use crate::ui::color::Paint;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
@@ -47,8 +47,7 @@ pub(super) struct Report<'a> {
     pub(super) is_over: bool,
     /// Where the names of each list begin.
     pub(super) bases: Vec<Option<PathBuf>>,
-    /// The first bad files, and how many there are beyond them.
-    bad: (Vec<Alarm>, u64),
+    bad: BadFiles,
 }
 
 /// How many there were of each kind.
@@ -104,7 +103,7 @@ impl<'a> Report<'a> {
             is_block_hash,
             is_over: false,
             bases: Vec::new(),
-            bad: (Vec::new(), 0),
+            bad: BadFiles::default(),
         }
     }
 
@@ -159,9 +158,8 @@ impl<'a> Report<'a> {
 
     /// Says how it was as a whole, and gives the exit code.
     pub(super) fn end(mut self) -> Result<Exit, Failure> {
-        if self.is_own() && !self.options.status && !self.bad.0.is_empty() {
-            let (mut alarms, beyond) = std::mem::take(&mut self.bad);
-            alarm::find_copies(None, &mut alarms);
+        if self.is_own() && !self.options.status && !self.bad.is_empty() {
+            let (alarms, beyond) = std::mem::take(&mut self.bad).alarms();
             alarm::tell(&alarms, beyond, None, self.options.json, self.output)?;
         }
         if self.options.json {
@@ -275,14 +273,13 @@ impl<'a> Report<'a> {
                 "unreadable"
             }
         };
-        if matches!(status, "failed" | "unreadable") && self.is_own() {
-            match self.bad.0.len() < alarm::NAMED {
-                true => {
-                    let list = self.names.get(manifest).map(Path::new);
-                    let base = self.bases.get(manifest).cloned().flatten().unwrap_or_default();
-                    self.bad.0.push(bad::alarm(list, &base, listed, status));
-                }
-                false => self.bad.1 += 1,
+        if self.is_own() {
+            let list = self.names.get(manifest).map(Path::new);
+            let base = self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""));
+            match status {
+                "failed" | "unreadable" => self.bad.add(list, base, listed, status),
+                "ok" if !self.options.status => self.bad.good(base, listed),
+                _ => (),
             }
         }
         if self.options.json {

@@ -106,7 +106,9 @@ impl Failure {
                 format!("{option}: {}: {must}", names::quoted(value.as_ref()))
             }
             Failure::UnknownDigest { name, similar } => {
-                format!("unknown digest: {}{}", names::quoted(name.as_ref()), hint(similar))
+                let hint =
+                    if name.contains(',') { " (one name for each -a)".to_string() } else { hint(similar) };
+                format!("unknown digest: {}{hint}", names::quoted(name.as_ref()))
             }
             Failure::LevelUnknown(value) => {
                 let known: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
@@ -366,5 +368,7 @@ mod tests {
         assert_eq!(message(&["a"]), "unknown digest: x (did you mean a?)");
         assert_eq!(message(&["a", "b", "c"]), "unknown digest: x (did you mean a, b or c?)");
         assert_eq!(message(&[]), "unknown digest: x (`verisum digests` lists them)");
+        let several = Failure::UnknownDigest { name: "sha256,md5".to_string(), similar: Vec::new() };
+        assert_eq!(several.message(), "unknown digest: sha256,md5 (one name for each -a)");
     }
 }

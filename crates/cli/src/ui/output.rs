@@ -104,6 +104,11 @@ impl Output {
         self.bytes(bytes)
     }
 
+    /// Whether somebody reads it as it comes, and no program.
+    pub(crate) fn is_terminal(&self) -> bool {
+        self.is_terminal
+    }
+
     /// Adds bytes.
     pub(crate) fn bytes(&mut self, bytes: &[u8]) -> Result<(), Failure> {
         self.buffer.extend_from_slice(bytes);

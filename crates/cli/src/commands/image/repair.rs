@@ -33,6 +33,10 @@ use crate::ui::{self, Output, PROGRAM};
 /// What `verisum image repair` takes.
 #[derive(Args, Debug)]
 pub(crate) struct RepairArgs {
+    /// A raw image or a block device, which is changed in place
+    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
+    image: OsString,
+
     /// The block map of the image as it should be
     #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
     map: PathBuf,
@@ -58,10 +62,6 @@ pub(crate) struct RepairArgs {
 
     #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,
-
-    /// A raw image or a block device, which is changed in place
-    #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
-    image: OsString,
 }
 
 /// Repairs an image.

@@ -27,6 +27,8 @@ const SHOWN: usize = 3;
 pub(super) struct State {
     /// What it comes to.
     pub(super) lines: Vec<String>,
+    /// The first file in trouble, in a few words.
+    worst: Option<String>,
     /// The page.
     pub(super) page: Option<Vec<u8>>,
     /// Why there is no page.
@@ -46,7 +48,8 @@ impl State {
         let told = ask(&["--json"]).and_then(|bytes| {
             let value: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
             let lines = value["lines"].as_array().into_iter().flatten();
-            Ok(lines.filter_map(|line| line.as_str().map(str::to_string)).collect::<Vec<_>>())
+            let lines = lines.filter_map(|line| line.as_str().map(str::to_string)).collect::<Vec<_>>();
+            Ok((lines, worst(&value)))
         });
         let page = told.as_ref().ok().map(|_| ask(&[]));
         let (page, trouble) = match (page, &told) {
@@ -55,8 +58,26 @@ impl State {
             (None, Err(why)) => (None, Some(why.clone())),
             (None, Ok(_)) => (None, None),
         };
-        State { lines: told.unwrap_or_default(), page, trouble }
+        let (lines, worst) = told.unwrap_or_default();
+        State { lines, worst, page, trouble }
     }
+}
+
+/// The first row of the first table of a report: which file, what it is, and whether it can be had again.
+fn worst(report: &Value) -> Option<String> {
+    let rows = report["tables"][0]["rows"].as_array()?;
+    let row = rows.first()?;
+    let (outcome, file) = (row["outcome"].as_str()?, row["file"].as_str()?);
+    let more = match rows.len() - 1 {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    let copy = if row["good copy"].as_str().is_some_and(|copy| copy.starts_with('/')) {
+        " (a good copy is known)"
+    } else {
+        ""
+    };
+    Some(names::plain(&format!("{outcome}: {file}{copy}{more}")))
 }
 
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
@@ -97,7 +118,8 @@ impl Notice {
             None => "state of the archive".to_string(),
             Some(_) => self.ending(),
         };
-        format!("verisum on {}: {what}", self.host)
+        let worst = self.state.worst.as_ref().map_or(String::new(), |worst| format!("; {worst}"));
+        format!("verisum on {}: {what}{worst}", self.host)
     }
 
     /// How the command ended, in words.

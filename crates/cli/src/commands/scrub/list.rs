@@ -186,11 +186,16 @@ impl List<'_> {
         let advice = advice.map(|command| match (copy, parity) {
             (Some(_), _) => format!("mend it: {command}"),
             (None, Some(_)) => format!("it has parity: {command}"),
-            (None, None) => format!("no copy is known: {command} --from PLACE"),
+            (None, None) => format!("no copy is known; mend it from a copy: {command} --from PLACE"),
         });
         let state = file.record.state;
-        let line = line(file, finding.as_ref(), copy, advice);
-        self.output.outcome(&line, 0..state.name().len(), remedy::exit(state))
+        let told = Told::of(file, finding.as_ref(), copy, advice);
+        // At night a line of many hundred letters is of no use.
+        let text = match self.output.is_terminal() && state != State::Sound {
+            true => told.paragraph(),
+            false => told.line(),
+        };
+        self.output.outcome(&text, 0..state.name().len(), remedy::exit(state))
     }
 
     /// The command that repairs a file, if one does.
@@ -322,21 +327,50 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
 }
 
 /// A file, its state, and what is known of both.
-fn line(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: Option<String>) -> String {
-    let record = &file.record;
-    let mut facts = Vec::new();
-    facts.extend(finding.map(|finding| format!("since {}", written(finding.since))));
-    let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
-    let good = if record.state == State::Sound { "verified" } else { "last good" };
-    facts.push(format!("{good} {verified}"));
-    facts.push(human(record.size));
-    let read = finding.and_then(|finding| finding.read.as_ref());
-    match read {
-        Some(read) => facts.extend(differences(&Seen::of(record), read, &file.algorithm)),
-        None => facts.push(format!("{} {}", file.algorithm, record.digest)),
+struct Told {
+    what: String,
+    /// Since when, when it was good, and how long it is.
+    times: Vec<String>,
+    /// What it was and is.
+    content: Vec<String>,
+    /// Where a copy is, and what mends it.
+    help: Vec<String>,
+}
+
+impl Told {
+    fn of(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: Option<String>) -> Told {
+        let record = &file.record;
+        let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
+        let good = if record.state == State::Sound { "verified" } else { "last good" };
+        let mut times: Vec<String> =
+            finding.map(|finding| format!("since {}", written(finding.since))).into_iter().collect();
+        times.extend([format!("{good} {verified}"), human(record.size)]);
+        let read = finding.and_then(|finding| finding.read.as_ref());
+        let mut content = match read {
+            Some(read) => differences(&Seen::of(record), read, &file.algorithm),
+            None => vec![format!("{} {}", file.algorithm, record.digest)],
+        };
+        content
+            .extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
+        let copy = copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str())));
+        Told {
+            what: format!("{:<12}  {}", record.state.name(), names::quoted(file.path.as_os_str())),
+            times,
+            content,
+            help: copy.into_iter().chain(remedy).collect(),
+        }
     }
-    facts.extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
-    facts.extend(copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str()))));
-    facts.extend(remedy);
-    format!("{:<12}  {}  ({})", record.state.name(), names::quoted(file.path.as_os_str()), facts.join("; "))
+
+    fn line(&self) -> String {
+        let facts: Vec<&str> =
+            self.times.iter().chain(&self.content).chain(&self.help).map(String::as_str).collect();
+        format!("{}  ({})", self.what, facts.join("; "))
+    }
+
+    /// The same as alarms have it, the command on a line of its own.
+    fn paragraph(&self) -> String {
+        let times = self.times.join("; ");
+        let lines = std::iter::once(&times).chain(&self.content).chain(&self.help);
+        lines.fold(self.what.clone(), |text, line| text + "\n  " + line)
+    }
 }

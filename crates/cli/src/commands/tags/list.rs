@@ -8,6 +8,7 @@ use serde_json::json;
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
 use verisum::files::{Record, Standing};
+use verisum_bench::export::csv_text;
 
 use super::options::{ApartArgs, TreeArgs, Writes};
 use super::report::Reporter;
@@ -28,12 +29,19 @@ pub(crate) struct ListArgs {
     #[arg(long, value_name = "DURATION")]
     older_than: Option<String>,
 
+    /// Print CSV with a line for each tag, for spreadsheets
+    #[arg(long, conflicts_with = "json")]
+    csv: bool,
+
     #[command(flatten)]
     apart: ApartArgs,
 
     #[command(flatten)]
     tree: TreeArgs,
 }
+
+/// The columns of CSV; those of [`csv_line`].
+const CSV: [&str; 6] = ["outcome", "path", "verified", "size", "algorithm", "digest"];
 
 /// Lists tags.
 pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -44,13 +52,17 @@ pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Fail
     };
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
     let mut walk = arguments.tree.walk()?;
+    if arguments.csv {
+        output.text(&format!("{}\r\n", CSV.join(",")))?;
+    }
     let worst = Mutex::new(Exit::Clean);
     let reporter = Reporter::new(&arguments.tree, &options, output);
     let counts = tags::list(&mut walk, &options, &|finding| reporter.finding(finding), &|file| {
         if file.tags.is_empty() && verbosity::names_all() && before.is_none() {
-            reporter.line(|output| match arguments.tree.json {
-                true => output.json("tag", &with_name(json!({ "outcome": "untagged" }), file.path)),
-                false => output.line(&format!("untagged  {}", names::quoted(file.path.as_os_str()))),
+            reporter.line(|output| match (arguments.tree.json, arguments.csv) {
+                (true, _) => output.json("tag", &with_name(json!({ "outcome": "untagged" }), file.path)),
+                (_, true) => output.text(&csv_line(file, None)),
+                _ => output.line(&format!("untagged  {}", names::quoted(file.path.as_os_str()))),
             });
         }
         for tag in file.tags {
@@ -66,9 +78,10 @@ pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Fail
             }
             reporter.line(|output| {
                 output.found(exit);
-                match arguments.tree.json {
-                    true => output.json("tag", &json_line(file, tag)),
-                    false => output.line(&text(file, tag, now)),
+                match (arguments.tree.json, arguments.csv) {
+                    (true, _) => output.json("tag", &json_line(file, tag)),
+                    (_, true) => output.text(&csv_line(file, Some(tag))),
+                    _ => output.line(&text(file, tag, now)),
                 }
             });
         }
@@ -113,6 +126,21 @@ fn text(file: &TaggedFile, tag: &Stored, now: i64) -> String {
         }
     };
     format!("{} {}  {when}  {outcome}  {path}{apart}", record.algorithm.id, record.digest)
+}
+
+/// A tag of a file, or that it has none, as a line of CSV.
+fn csv_line(file: &TaggedFile, tag: Option<&Stored>) -> String {
+    let record = tag.and_then(|tag| tag.as_ref().ok());
+    let verified = record.and_then(|record| record.verified);
+    let fields = [
+        tag.map_or("untagged", |tag| outcome(file, tag)).to_string(),
+        csv_text(&names::quoted(file.path.as_os_str())),
+        verified.map(|verified| values::written(verified.saturating_mul(1000))).unwrap_or_default(),
+        record.and_then(|record| record.size).map(|size| size.to_string()).unwrap_or_default(),
+        record.map(|record| record.algorithm.id.to_string()).unwrap_or_default(),
+        record.map(|record| record.digest.to_string()).unwrap_or_default(),
+    ];
+    format!("{}\r\n", fields.join(","))
 }
 
 fn json_line(file: &TaggedFile, tag: &Stored) -> serde_json::Value {
