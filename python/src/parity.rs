@@ -191,16 +191,18 @@ impl Parity {
         })
     }
 
-    #[pyo3(signature = (*, accept_damage=false, threads=0, progress=None))]
+    #[pyo3(signature = (*, accept_damage=false, accept_changes=false, threads=0, progress=None))]
     fn update(
         &self,
         accept_damage: bool,
+        accept_changes: bool,
         threads: usize,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<ParityRun> {
         self.require_own("update")?;
         let mut options = UpdateOptions::default();
         options.accept_damage = accept_damage;
+        options.accept_changes = accept_changes;
         self.run(true, progress, move |tree, place, (progress, stop), report| {
             (options.progress, options.stop) = (progress, stop);
             set_threads(&mut options.threads, threads);
@@ -310,6 +312,7 @@ fn failure(error: &parity::Error) -> Failure {
         parity::Error::Io { path, operation, source } => of(path).operation(operation).system(Some(source)),
         parity::Error::Damaged { path, .. } => of(path).operation("read"),
         parity::Error::None { path } | parity::Error::Exists { path } => of(path).operation("open"),
+        parity::Error::TooMuch { path, .. } => of(path).operation("update"),
         parity::Error::Busy { path } => of(path).operation("lock"),
         _ => Failure::new(Kind::File, &error.to_string()),
     }

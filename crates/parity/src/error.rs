@@ -46,6 +46,21 @@ pub enum Error {
         /// The directory of the parity files.
         path: PathBuf,
     },
+    /// Most files that have parity were written to or are gone.
+    #[error(
+        "{}: of {of} files with parity {changed} were written to and {gone} are gone: is all of it mounted and \
+         meant? (--accept-changes)", path.display()
+    )]
+    TooMuch {
+        /// The root of the tree.
+        path: PathBuf,
+        /// Files that were written to.
+        changed: u64,
+        /// Files that are gone.
+        gone: u64,
+        /// Files that have parity.
+        of: u64,
+    },
     /// It was asked to stop.
     #[error("it was stopped before its end")]
     Stopped,

@@ -11,15 +11,16 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::Path;
+use std::sync::Arc;
 
 use rustix::fs::{Advice, Mode, OFlags, Timespec, Timestamps};
-use verisum_files::{Kind, Stat, Timestamp};
+use verisum_files::{Directory, Kind, Stat, Timestamp};
 
 use crate::Error;
 use crate::digest::Hasher;
 use crate::head::{Head, Part, Piece};
 use crate::mend::Solved;
-use crate::place::{folder_of, keep_copy, name_of};
+use crate::place::{folder_of, keep_copy, name_of, require_no_writer};
 use crate::scan::{add, is_absent};
 use crate::store::Store;
 use crate::tree::{Tree, time};
@@ -36,6 +37,8 @@ pub(crate) struct Note {
     modified: Timestamp,
     /// The bytes that were about to be written, ascending.
     ranges: Vec<Range<u64>>,
+    /// Whether some of them were found not to be as recorded.
+    pub(crate) has_lost: bool,
     /// What is to be done about it where the file is not wanted.
     pub(crate) end: NoteEnd,
 }
@@ -43,11 +46,11 @@ pub(crate) struct Note {
 /// How a note of an earlier run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoteEnd {
-    /// The file is as recorded, with its time.
+    /// All of it was written: the file is as recorded with its time, or somebody else wrote to it since.
     Remove,
     /// All of it was written but its time.
     SetTime,
-    /// Somebody else wrote to the file.
+    /// Somebody else wrote to the file, before all of it was written.
     Keep,
 }
 
@@ -57,10 +60,16 @@ impl Note {
         bad.iter().all(|bad| self.ranges.iter().any(|range| range.start <= bad.start && bad.end <= range.end))
     }
 
+    /// Whether any of what is bad was about to be written.
+    pub(crate) fn concerns(&self, bad: &[Range<u64>]) -> bool {
+        bad.iter().any(|bad| self.ranges.iter().any(|range| range.start < bad.end && bad.start < range.end))
+    }
+
     /// Gives the file its time again, and removes the note.
     pub(crate) fn finish(&self, tree: &Tree, store: &Store) -> Result<(), Error> {
         let (_, file) = tree.file(&self.path)?;
-        set_time(&file, self.modified).map_err(|error| failed(tree, &self.path, "set its time")(error))?;
+        let set = set_time(&file, self.modified).and_then(|()| file.sync_all());
+        set.map_err(|error| failed(tree, &self.path, "set its time")(error))?;
         store.remove_note(&self.path)
     }
 
@@ -93,12 +102,14 @@ impl Note {
             ranges.push(start.parse().ok()?..end.parse().ok()?);
         }
         let is_sound = crate::list::is_plain(&path) && modified.nanoseconds < 1_000_000_000;
-        is_sound.then_some(Note { path, modified, ranges, end: NoteEnd::Remove })
+        is_sound.then_some(Note { path, modified, ranges, has_lost: false, end: NoteEnd::Remove })
     }
 }
 
 /// A file that is mended in place.
 pub(crate) struct InPlace {
+    folder: Arc<Directory>,
+    /// Open to read.
     file: File,
     note: Note,
     /// What was written.
@@ -131,25 +142,34 @@ impl InPlace {
         if !may_differ && time(stat.modified) != piece.modified {
             return Err(Error::damaged(&path, "it changed while it was repaired"));
         }
-        if verisum_files::has_writer(&old) {
-            return Err(Error::damaged(&path, "somebody has it open to write to it"));
-        }
+        require_no_writer(&old, &path)?;
         if let Some(keep) = keep {
             keep_copy(&old, &keep.join(OsStr::from_bytes(&piece.path)))?;
         }
-        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&folder_of(tree, piece)?, name_of(&piece.path), flags, Mode::empty());
-        let file = File::from(file.map_err(|errno| Error::io(&path, "open to write", errno))?);
-        let now = stat_of(&file)?;
-        if now.kind != Kind::File || !now.is_same_state(&stat) {
-            return Err(Error::damaged(&path, "it changed while it was repaired"));
-        }
+        let (folder, file) = (folder_of(tree, piece)?, old);
         let modified = match time(stat.modified) == piece.modified {
             true => stat.modified,
             false => piece.modified,
         };
-        let note = Note { path: piece.path.clone(), modified, ranges: bad, end: NoteEnd::Remove };
-        Ok(Some(InPlace { file, note, written: Vec::new(), state: now }))
+        let path = piece.path.clone();
+        let note = Note { path, modified, ranges: bad, has_lost: false, end: NoteEnd::Remove };
+        let opened = InPlace { folder, file, note, written: Vec::new(), state: stat };
+        // Fails at once if it cannot be written.
+        opened.to_write(tree)?;
+        Ok(Some(opened))
+    }
+
+    /// Opens the file to write to it. While nobody does, somebody else who does can be seen.
+    fn to_write(&self, tree: &Tree) -> Result<File, Error> {
+        let path = tree.path_of(&self.note.path);
+        require_no_writer(&self.file, &path)?;
+        let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = rustix::fs::openat(&self.folder, name_of(&self.note.path), flags, Mode::empty());
+        let file = File::from(file.map_err(|errno| Error::io(&path, "open to write", errno))?);
+        match Stat::of(&file).is_ok_and(|now| now.kind == Kind::File && now.is_same_state(&self.state)) {
+            true => Ok(file),
+            false => Err(Error::damaged(&path, "it changed while it was repaired")),
+        }
     }
 
     /// Writes the parts that a set gives and that are not as recorded, and reads them back past the cache.
@@ -181,16 +201,20 @@ impl InPlace {
         }
         self.require_unchanged(tree)?;
         store.write_note(&self.note)?;
-        self.require_unchanged(tree)?;
         let written = failed(tree, &self.note.path, "write");
+        let file = self.to_write(tree)?;
         for part in &bad {
             if let Some(block) = solved.get(&part.block) {
-                self.file.write_all_at(&block[part.range.clone()], part.offset).map_err(&written)?;
+                file.write_all_at(&block[part.range.clone()], part.offset).map_err(&written)?;
             }
         }
-        // At once: with another time a scrub would take what is still bad in the file for somebody's change.
-        set_time(&self.file, self.note.modified).map_err(&written)?;
-        self.state = Stat::of(&self.file).map_err(|errno| written(errno.into()))?;
+        // At once: with another time a scrub would take what is still bad in the file for somebody's change. And before
+        // it is brought to the disk, which takes long: what somebody writes meanwhile is to be seen.
+        set_time(&file, self.note.modified).map_err(&written)?;
+        self.state = Stat::of(&file).map_err(|errno| written(errno.into()))?;
+        file.sync_all().map_err(&written)?;
+        drop(file);
+        self.require_unchanged(tree)?;
         let _ = rustix::fs::fadvise(&self.file, 0, None, Advice::DontNeed);
         for part in &bad {
             if !self.is_good(head, part, &mut hasher, &mut room)? {
@@ -230,20 +254,20 @@ impl InPlace {
     pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Vec<Range<u64>>, Error> {
         self.require_unchanged(tree)?;
         let InPlace { file, note, mut written, .. } = self;
-        set_time(&file, note.modified).map_err(failed(tree, &note.path, "set its time"))?;
+        let set = set_time(&file, note.modified).and_then(|()| file.sync_all());
+        set.map_err(failed(tree, &note.path, "set its time"))?;
         store.remove_note(&note.path)?;
         written.sort_unstable_by_key(|range| range.start);
         Ok(written)
     }
 }
 
-/// Sets the time of modification, and brings it to the disk.
+/// Sets the time of modification.
 fn set_time(file: &File, modified: Timestamp) -> std::io::Result<()> {
     let about = file.metadata()?;
     let accessed = Timespec { tv_sec: about.atime(), tv_nsec: about.atime_nsec() as _ };
     let modified = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds as _ };
-    rustix::fs::futimens(file, &Timestamps { last_access: accessed, last_modification: modified })?;
-    file.sync_all()
+    Ok(rustix::fs::futimens(file, &Timestamps { last_access: accessed, last_modification: modified })?)
 }
 
 fn failed(tree: &Tree, path: &[u8], operation: &'static str) -> impl Fn(std::io::Error) -> Error {
@@ -259,7 +283,8 @@ mod tests {
     fn notes_come_back_or_are_none() {
         let modified = Timestamp { seconds: -5, nanoseconds: 7 };
         let ranges = vec![0..4096, 8192..8193];
-        let note = Note { path: b"a/\xff\n".as_slice().into(), modified, ranges, end: NoteEnd::Remove };
+        let path = b"a/\xff\n".as_slice().into();
+        let note = Note { path, modified, ranges, has_lost: false, end: NoteEnd::Remove };
         let text = note.encode();
         assert_eq!(Note::decode(text.as_bytes()), Some(note.clone()));
         for end in 0..text.len() {
@@ -272,5 +297,7 @@ mod tests {
         assert!(note.explains(&[0..10, 8192..8193]) && note.explains(&[]));
         let explains = |range: Range<u64>| note.explains(std::slice::from_ref(&range));
         assert!(!explains(4000..4097) && !explains(5000..5001));
+        let concerns = |range: Range<u64>| note.concerns(std::slice::from_ref(&range));
+        assert!(concerns(4000..4097) && concerns(0..9000) && !concerns(4096..8192) && !concerns(8193..9000));
     }
 }

@@ -5,6 +5,9 @@ use crate::digest;
 /// The first line.
 const FIRST: &str = "verisum parity index 1";
 
+/// No index gets so far: numbers of this size are somebody's.
+const MOST: u64 = 1 << 48;
+
 /// Which sets count, and how new ones are made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Index {
@@ -67,7 +70,8 @@ impl Index {
         }
         let is_plain = index.sets.is_sorted_by(|one, next| one < next)
             && index.sets.last().is_none_or(|last| *last < index.next)
-            && index.redundancy > 0;
+            && index.redundancy > 0
+            && index.generation.max(index.next) < MOST;
         (is_plain && index.encode() == text).then_some(index)
     }
 }
@@ -96,5 +100,7 @@ mod tests {
             assert_eq!(Index::decode(&other), None);
             assert_eq!(Index::decode(&text.as_bytes()[..at]), None);
         }
+        let endless = Index { generation: u64::MAX, ..Index::decode(text.as_bytes()).unwrap() };
+        assert_eq!(Index::decode(endless.encode().as_bytes()), None);
     }
 }

@@ -1,11 +1,11 @@
 //! Puts a repaired file in the place of the bad one: written beside it, read back, swapped at once.
 
 use std::ffi::{CString, OsStr};
-use std::fs::{File, Permissions};
+use std::fs::{DirBuilder, File, Permissions};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -223,11 +223,10 @@ impl Draft {
         }
         let name = name_of(&self.record.path);
         if let Some((old, before)) = &self.old {
-            if verisum_files::has_writer(old) {
-                return Err(Error::damaged(&path, "somebody has it open to write to it"));
-            }
+            require_no_writer(old, &path)?;
             if let Some(keep) = keep {
                 keep_copy(old, &keep.join(OsStr::from_bytes(&self.record.path)))?;
+                require_no_writer(old, &path)?;
             }
             // The name must still lead to what was copied, and nobody may have written to it. Where another
             // name of it was repaired before, the system says that it changed: it has a name less.
@@ -240,11 +239,10 @@ impl Draft {
                 return Err(Error::damaged(&path, "it changed while it was repaired"));
             }
         }
-        let placed = match self.old {
-            Some(_) => rustix::fs::renameat(&self.folder, self.name.as_str(), &self.folder, name),
-            None => self.place_new(name),
-        };
-        placed.map_err(|errno| failed("rename")(errno.into()))?;
+        match &self.old {
+            Some((old, before)) => self.exchange(name, (old, before), &path)?,
+            None => self.place_new(name).map_err(|errno| failed("rename")(errno.into()))?,
+        }
         self.is_placed = true;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Not every file system lets a directory be synchronized; the file is complete in any case.
@@ -260,6 +258,41 @@ impl Draft {
             touch
         });
         Ok(mended)
+    }
+
+    /// Takes the place of the bad file, unless somebody opened it to write to it in the last moment.
+    fn exchange(&self, name: &OsStr, (old, before): (&File, &Stat), path: &Path) -> Result<(), Error> {
+        let failed = |errno: Errno| Error::io(path, "rename", errno);
+        let swap = || {
+            let flags = RenameFlags::EXCHANGE;
+            rustix::fs::renameat_with(&self.folder, self.name.as_str(), &self.folder, name, flags)
+        };
+        match swap() {
+            Ok(()) => {}
+            // The file system cannot: what comes in this moment is not seen.
+            Err(Errno::INVAL | Errno::NOSYS) => {
+                let placed = rustix::fs::renameat(&self.folder, self.name.as_str(), &self.folder, name);
+                return placed.map_err(failed);
+            }
+            Err(errno) => return Err(failed(errno)),
+        }
+        // A rename moves the time of the inode's change.
+        let told = |stat: &Stat| (stat.device, stat.inode, stat.size, stat.modified);
+        let now = rustix::fs::statat(&self.folder, self.name.as_str(), AtFlags::SYMLINK_NOFOLLOW);
+        let is_it = now.map(Stat::from).is_ok_and(|now| told(&now) == told(before));
+        let required = match is_it {
+            true => require_no_writer(old, path),
+            false => Err(Error::damaged(path, "it changed while it was repaired")),
+        };
+        match required {
+            Ok(()) => {
+                rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty()).map_err(failed)
+            }
+            Err(error) => {
+                swap().map_err(failed)?;
+                Err(error)
+            }
+        }
     }
 
     /// Gives a file that was missing its name, unless somebody else took it meanwhile.
@@ -364,13 +397,22 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Copies a bad file to where it is kept. What is there under that name already stays.
+/// Fails if somebody has a file open to write to it.
+pub(crate) fn require_no_writer(file: &File, path: &Path) -> Result<(), Error> {
+    match verisum_files::has_writer(file) {
+        true => Err(Error::damaged(path, "somebody has it open to write to it")),
+        false => Ok(()),
+    }
+}
+
+/// Copies a bad file to where it is kept. What is there under that name already stays. Nobody may read the copy, or look
+/// into the directories that are made for it, who may not read the file.
 pub(crate) fn keep_copy(old: &File, to: &Path) -> Result<(), Error> {
     let failed = |error| Error::io(to, "keep the bad file", error);
     if let Some(folder) = to.parent() {
-        std::fs::create_dir_all(folder).map_err(failed)?;
+        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }
-    let new = File::options().write(true).create_new(true).open(to).map_err(failed)?;
+    let new = File::options().write(true).create_new(true).mode(0o600).open(to).map_err(failed)?;
     let length = old.metadata().map_err(failed)?.len();
     let mut buffer = vec![0; SECTOR * 16];
     let mut at = 0;

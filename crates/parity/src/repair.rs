@@ -22,6 +22,10 @@ use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, ParityVerdict};
 use crate::verify::{Files, SetState, look_at_all};
 
+/// What is said of a file that a repair in place was killed at and that somebody wrote to before it went on.
+const WRITTEN_SINCE: &str = "it was written to after a repair in place was interrupted, and may still have bad parts: \
+    `repair --changed` brings back what it was, `update --accept-damage` takes it as it is";
+
 /// How a tree is repaired.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
@@ -234,9 +238,11 @@ impl Job<'_> {
             let is_changed_file = state.is_changed_file();
             let bytes = state.bad;
             let bad = std::mem::take(&mut state.ranges);
-            // A repair in place changes no length.
-            let is_ours = state.has_its_size()
-                && self.interrupted.get(&piece.path).is_some_and(|note| note.explains(&bad));
+            let is_ours = self.interrupted.get_mut(&piece.path).is_some_and(|note| {
+                note.has_lost |= note.concerns(&bad);
+                // A repair in place changes no length.
+                state.has_its_size() && note.explains(&bad)
+            });
             let verdict = match state.verdict(can_be_repaired) {
                 Some(FileVerdict::Changed) if is_changed_file && (self.options.changed || is_ours) => {
                     FileVerdict::Damaged { bytes, can_be_repaired }
@@ -273,14 +279,22 @@ impl Job<'_> {
         if let Some(note) = self.interrupted.get_mut(path) {
             note.end = match verdict {
                 FileVerdict::Touched => NoteEnd::SetTime,
+                // All that was to be written is there; the rest is somebody's, and `update` may have it.
+                FileVerdict::Changed if !note.has_lost => NoteEnd::Remove,
                 _ => NoteEnd::Keep,
             };
         }
     }
 
     fn left_alone(&mut self, path: &[u8], verdict: FileVerdict, report: &mut dyn FnMut(Finding)) {
+        let has_lost = self.interrupted.get(path).is_some_and(|note| note.has_lost);
         match &verdict {
             FileVerdict::Touched => return,
+            FileVerdict::Changed if has_lost => {
+                self.totals.not_repaired += 1;
+                let error = Error::damaged(&self.tree.path_of(path), WRITTEN_SINCE);
+                return report(Finding::of(path, FileVerdict::NotRepaired(error)));
+            }
             FileVerdict::Changed => self.totals.changed += 1,
             _ => self.totals.unreadable += 1,
         }

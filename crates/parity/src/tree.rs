@@ -53,6 +53,11 @@ impl Tree {
         self.progress.expect(bytes);
     }
 
+    /// Its path, for messages.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// The path of a file, for messages.
     pub(crate) fn path_of(&self, path: &[u8]) -> PathBuf {
         self.path.join(OsStr::from_bytes(path))

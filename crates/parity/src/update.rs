@@ -28,6 +28,9 @@ pub struct UpdateOptions {
     /// Take damaged files that share a set with changed ones as they are now. Without it their set is kept, so
     /// that they can be repaired.
     pub accept_damage: bool,
+    /// Also give up parity of most files, where they were written to or are gone. Without it that fails, for a file
+    /// system may not be mounted.
+    pub accept_changes: bool,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
     /// When to end early, with [`Error::Stopped`].
@@ -40,6 +43,7 @@ impl Default for UpdateOptions {
         UpdateOptions {
             threads: threads(),
             accept_damage: false,
+            accept_changes: false,
             progress: Arc::default(),
             stop: Arc::default(),
         }
@@ -124,6 +128,15 @@ pub fn update(
     Ok(made)
 }
 
+/// So many files are too few to tell anything, unless all are gone.
+const FEW: u64 = 100;
+
+/// Whether so much of what has parity is gone or was written to that something must be wrong, as scrubs have it.
+fn is_too_much(changed: u64, gone: u64, of: u64) -> bool {
+    let lost = changed + gone;
+    of > 0 && (gone == of || lost >= FEW && 2 * lost > of)
+}
+
 struct Job<'a> {
     tree: &'a Tree,
     store: &'a Store,
@@ -170,6 +183,7 @@ impl Job<'_> {
     /// Goes through the tree and what is known of it side by side.
     fn compare(&self, known: Vec<Known>, report: &mut dyn FnMut(Finding)) -> Result<(Plan, u64), Error> {
         let mut plan = Plan::default();
+        let of = known.chunk_by(|one, next| one.path == next.path).count() as u64;
         let mut gone: Vec<Known> = Vec::new();
         let (mut total, mut is_complete) = (0, true);
         let mut known = known.into_iter().peekable();
@@ -199,7 +213,11 @@ impl Job<'_> {
             plan.made.gone = paths.len() as u64;
             plan.touched.extend(gone.iter().map(|one| one.set));
         }
-        Ok((plan, total))
+        let Made { changed, gone, .. } = plan.made;
+        match is_too_much(changed, gone, of) && !self.options.accept_changes {
+            true => Err(Error::TooMuch { path: self.tree.path().to_path_buf(), changed, gone, of }),
+            false => Ok((plan, total)),
+        }
     }
 
     /// Where something is added, a set that is less than half full is made anew with it: else every update would

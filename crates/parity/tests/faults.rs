@@ -325,6 +325,23 @@ fn a_file_that_is_open_to_be_written_to_is_left_alone() {
 }
 
 #[test]
+fn a_kept_copy_is_for_nobody_else() {
+    let tree = tree();
+    tree.create(100_000, None);
+    let path = tree.path().join("b/c");
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    let keep = tempfile::tempdir().unwrap();
+    for in_place in [false, true] {
+        flip(&path, 100);
+        let kept = keep.path().join(format!("{in_place}"));
+        let options = options(|o| (o.in_place, o.keep_bad) = (in_place, Some(kept.clone())));
+        assert!(repair(&tree, &options)[0].starts_with("b/c: Repaired"));
+        let mode = |path: &Path| fs::metadata(path).unwrap().mode() & 0o777;
+        assert_eq!((mode(&kept), mode(&kept.join("b/c"))), (0o700, 0o600));
+    }
+}
+
+#[test]
 fn what_is_stopped_leaves_what_was_there() {
     let tree = tree();
     let stop = Arc::new(Stop::default());

@@ -96,6 +96,9 @@ impl Packets {
     /// The files in their order, and the size of blocks; why not, if something is missing or does not fit.
     fn members(&mut self) -> Result<(u64, Vec<Member>), &'static str> {
         let (block, ids) = self.main.take().ok_or("the packet that lists the files is lost")?;
+        if ids.is_empty() {
+            return Err("it lists no files");
+        }
         if block == 0 || !block.is_multiple_of(4) {
             return Err("blocks of that size cannot be");
         }

@@ -16,6 +16,10 @@ pub(crate) struct UpdateArgs {
     #[arg(long)]
     accept_damage: bool,
 
+    /// Renew the parity even if all files are gone, or more than half of them (and at least 100) changed or are gone
+    #[arg(long)]
+    accept_changes: bool,
+
     #[command(flatten)]
     tree: TreeArgs,
 }
@@ -23,6 +27,7 @@ pub(crate) struct UpdateArgs {
 pub(super) fn run(arguments: &UpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = UpdateOptions::default();
     options.accept_damage = arguments.accept_damage;
+    options.accept_changes = arguments.accept_changes;
     options.threads = arguments.tree.threads(options.threads)?;
     let TreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = Reporter::new(*json, output);

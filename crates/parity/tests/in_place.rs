@@ -1,0 +1,158 @@
+//! Repairs in place that were interrupted, or that somebody wrote into.
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use common::{Tree, flip, unexpected};
+use verisum_files::Stop;
+use verisum_parity::{Error, FileVerdict, Finding, RepairOptions, Repaired, UpdateOptions};
+
+/// Where nothing is bad.
+const GOOD: u64 = 30_000;
+
+const BAD: [u64; 3] = [1_000, 70_000, 140_000];
+
+/// A long file in three sets, bad in each.
+fn tree() -> Tree {
+    let mut random = fastrand::Rng::with_seed(11);
+    let tree = Tree::new([(PathBuf::from("long"), common::bytes(&mut random, 150_000))].into());
+    tree.create(500_000, Some(64 << 10));
+    assert_eq!(tree.sets().len(), 3);
+    for at in BAD {
+        flip(&path(&tree), at);
+    }
+    tree
+}
+
+fn path(tree: &Tree) -> PathBuf {
+    tree.path().join("long")
+}
+
+fn modified(tree: &Tree) -> SystemTime {
+    fs::metadata(path(tree)).unwrap().modified().unwrap()
+}
+
+/// What somebody writes.
+fn write(tree: &Tree, at: u64) {
+    let file = File::options().write(true).open(path(tree)).unwrap();
+    file.write_all_at(b"theirs", at).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+}
+
+fn has_note(tree: &Tree) -> bool {
+    let place = tree.path().join(verisum_parity::USUAL_PLACE);
+    fs::read_dir(place)
+        .unwrap()
+        .any(|entry| entry.unwrap().file_name().as_encoded_bytes().starts_with(b"in-place-"))
+}
+
+/// Repairs in place; `between` happens once the first set is through, whose parity is bad too, so that this is told.
+fn repair_with(tree: &Tree, between: &dyn Fn(&Stop)) -> (Result<Repaired, Error>, Vec<String>) {
+    let set = &tree.sets()[0];
+    flip(set, fs::metadata(set).unwrap().len() / 2);
+    let mut options = RepairOptions::default();
+    (options.in_place, options.stop) = (true, Arc::default());
+    let mut found = Vec::new();
+    let done = verisum_parity::repair(tree.path(), None, &options, &mut |finding| match finding {
+        Finding::Parity(_) => between(&options.stop),
+        Finding::File(file) => found.push(match file.verdict {
+            FileVerdict::NotRepaired(error) => error.to_string(),
+            verdict => verdict.name().to_string(),
+        }),
+        other => unexpected(other),
+    });
+    (done, found)
+}
+
+fn repair(tree: &Tree, set: impl FnOnce(&mut RepairOptions)) -> Vec<String> {
+    let mut options = RepairOptions::default();
+    set(&mut options);
+    let mut found = Vec::new();
+    verisum_parity::repair(tree.path(), None, &options, &mut |finding| match finding {
+        Finding::File(file) => found.push(match file.verdict {
+            FileVerdict::NotRepaired(error) => error.to_string(),
+            verdict => verdict.name().to_string(),
+        }),
+        other => unexpected(other),
+    })
+    .unwrap();
+    found
+}
+
+fn update(tree: &Tree, accepts: bool) -> Result<(), Error> {
+    let mut options = UpdateOptions::default();
+    options.accept_damage = accepts;
+    verisum_parity::update(tree.path(), None, &options, &mut unexpected).map(drop)
+}
+
+/// A tree whose repair in place ended after its first set.
+fn interrupted() -> Tree {
+    let tree = tree();
+    let (ended, found) = repair_with(&tree, &|stop| stop.request());
+    assert!(matches!(ended, Err(Error::Stopped)) && found.is_empty(), "{ended:?} {found:?}");
+    assert!(has_note(&tree));
+    tree
+}
+
+#[test]
+fn what_was_interrupted_goes_on() {
+    let tree = interrupted();
+    assert!(update(&tree, false).unwrap_err().to_string().contains("a repair in place was interrupted"));
+    assert_eq!(repair(&tree, |options| options.in_place = true), ["repaired"]);
+    tree.assert_whole();
+    assert!(!has_note(&tree));
+    update(&tree, false).unwrap();
+}
+
+#[test]
+fn what_somebody_writes_meanwhile_is_not_overwritten() {
+    let tree = tree();
+    let (done, found) = repair_with(&tree, &|_| write(&tree, GOOD));
+    assert_eq!(done.unwrap().not_repaired, 1);
+    assert!(found.len() == 1 && found[0].contains("it changed while it was repaired"), "{found:?}");
+    let now = fs::read(path(&tree)).unwrap();
+    assert_eq!(&now[GOOD as usize..][..6], b"theirs");
+    assert_eq!(modified(&tree), SystemTime::UNIX_EPOCH, "no time comes back that hides a write");
+}
+
+#[test]
+fn after_somebodys_write_only_who_says_so_ends_it() {
+    for gives_back in [true, false] {
+        let tree = interrupted();
+        let good = modified(&tree);
+        write(&tree, GOOD);
+        let found = repair(&tree, |options| options.in_place = true);
+        assert!(found[0].contains("`repair --changed` brings back what it was"), "{found:?}");
+        assert!(found[0].contains("`update --accept-damage` takes it as it is"), "{found:?}");
+        assert!(has_note(&tree) && update(&tree, false).is_err());
+        assert_eq!(&fs::read(path(&tree)).unwrap()[GOOD as usize..][..6], b"theirs");
+        if gives_back {
+            assert_eq!(repair(&tree, |o| (o.changed, o.in_place) = (true, true)), ["repaired"]);
+            tree.assert_whole();
+            assert_eq!(modified(&tree), good);
+        } else {
+            update(&tree, true).unwrap();
+            assert_eq!(repair(&tree, |_| {}), Vec::<String>::new());
+        }
+        assert!(!has_note(&tree));
+        update(&tree, false).unwrap();
+    }
+}
+
+#[test]
+fn where_all_that_was_bad_is_good_a_write_since_is_any_other() {
+    let tree = interrupted();
+    // As from a backup, and edited.
+    fs::write(path(&tree), &tree.content[Path::new("long")]).unwrap();
+    write(&tree, GOOD);
+    assert_eq!(repair(&tree, |options| options.in_place = true), ["changed"]);
+    assert!(!has_note(&tree));
+    update(&tree, false).unwrap();
+    assert_eq!(repair(&tree, |_| {}), Vec::<String>::new());
+    assert_eq!(&fs::read(path(&tree)).unwrap()[GOOD as usize..][..6], b"theirs");
+}
