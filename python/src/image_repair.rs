@@ -65,7 +65,7 @@ impl ImageRepair {
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/image_repair"))]
 #[pyfunction]
 #[pyo3(signature = (
-    image, map, sources, *, dry_run=false, catalog=None, threads=0, hosts=None, progress=None
+    image, map, sources, *, dry_run=false, overwrite=false, catalog=None, threads=0, hosts=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn image_repair(
@@ -74,6 +74,7 @@ pub(crate) fn image_repair(
     map: &Bound<'_, PyAny>,
     sources: &Bound<'_, PyAny>,
     dry_run: bool,
+    overwrite: bool,
     catalog: Option<&Bound<'_, PyAny>>,
     threads: usize,
     hosts: Option<Hosts>,
@@ -84,6 +85,7 @@ pub(crate) fn image_repair(
         map: fs_path(map)?,
         sources: copies(sources)?,
         dry: dry_run,
+        overwrites: overwrite,
         catalog: catalog.map(fs_path).transpose()?,
         threads: if threads == 0 { cores() } else { threads },
     };
@@ -143,6 +145,7 @@ struct Job {
     map: PathBuf,
     sources: Vec<Copy>,
     dry: bool,
+    overwrites: bool,
     catalog: Option<PathBuf>,
     threads: usize,
 }
@@ -164,8 +167,21 @@ impl Job {
         let target = Target { map: &map, file: &file, name: &self.image, stored, journal: &journal };
         // What cannot be recorded is not begun.
         let catalog = self.catalog.as_deref().filter(|_| !self.dry).map(opened_catalog).transpose()?;
-        let recovered = if self.dry { 0 } else { target.recover().map_err(|error| failure(&error))? };
-        let (bad, longer) = self.bad(&target, &hashing)?;
+        let found = || -> Result<(Vec<Range<u64>>, u64), Failure> {
+            let (bad, longer) = self.bad(&target, &hashing)?;
+            if !self.overwrites {
+                let length = self.raw(&hashing)?.length();
+                target.require_same(&bad, length).map_err(|error| failure(&error))?;
+            }
+            Ok((bad, longer))
+        };
+        let mut recovered = 0;
+        if !self.dry && journal.symlink_metadata().is_ok() {
+            // What it has is for the image of the map only.
+            found()?;
+            recovered = target.recover().map_err(|error| failure(&error))?;
+        }
+        let (bad, longer) = found()?;
         let names = self.sources.iter().map(Copy::name).collect::<Result<Vec<_>, _>>()?;
         let mut copies = self.open_copies(&map, hosts, &hashing)?;
         let mended = target.repair(&bad, &mut copies, !self.dry, stop).map_err(|error| failure(&error))?;
@@ -317,6 +333,7 @@ fn failure(error: &engine::Error) -> Failure {
         engine::Error::Image { path, operation, source, .. } => {
             of(path).operation(operation).system(Some(source))
         }
+        engine::Error::Another { path, .. } => of(path).operation("repair"),
         engine::Error::Different { path, .. } => of(path).operation("read back"),
     }
 }

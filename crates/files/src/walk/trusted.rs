@@ -68,6 +68,15 @@ impl Reached {
         Stat::of(&self.descriptor).map_err(|errno| Error::io(&self.named, Operation::Stat, errno))
     }
 
+    /// Whether it is a block device, which is found out without opening it.
+    ///
+    /// # Errors
+    /// Its file system does not say.
+    pub fn is_block_device(&self) -> Result<bool, Error> {
+        let stat = fstat(&self.descriptor).map_err(|errno| Error::io(&self.named, Operation::Stat, errno))?;
+        Ok(FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
+    }
+
     /// Opens it.
     ///
     /// # Errors

@@ -69,7 +69,9 @@ impl Reader {
             read.is_ok() && head[..8] == *MAGIC && head[8] as usize == root.len() && head[9..] == *root;
         match is_ours {
             true => Ok(Some(Reader { file })),
-            false => Err(unfit("it is no journal of a repair with this map: move it away")),
+            false => Err(unfit(
+                "it is no journal of a repair with this map: finish that repair with its own map, or move it away",
+            )),
         }
     }
 

@@ -87,6 +87,18 @@ pub enum Error {
         /// Why.
         source: io::Error,
     },
+    /// Hardly anything in it is as the map says.
+    #[error(
+        "{}: {good} of {of} blocks with data are as the map says: it may be another image (--overwrite)", path.display()
+    )]
+    Another {
+        /// The image.
+        path: PathBuf,
+        /// How many blocks are as the map says.
+        good: u64,
+        /// Of how many, blocks of zeros and those after its end left out.
+        of: u64,
+    },
     /// What was written reads back as something else.
     #[error("{}: read back at {offset}: not what was written: do not trust this storage", path.display())]
     Different {
@@ -151,6 +163,33 @@ impl Target<'_> {
             }
         }
         Ok(bad)
+    }
+
+    /// Fails if hardly anything in an image of this length is as the map says, whose bad ranges these are: then it is
+    /// another image.
+    ///
+    /// # Errors
+    /// [`Error::Another`], or the map cannot be read.
+    pub fn require_same(&self, bad: &[Range<u64>], length: u64) -> Result<(), Error> {
+        let zeros = vec![0; self.map.params().block_bytes() as usize];
+        let zero = self.map.params().digest().hash(&zeros).map_err(verisum_blockhash::Error::from)?;
+        // Zeros tell nothing, and what was cut off overwrites nothing.
+        let whole = length.min(self.map.length()) / self.block_size();
+        let (mut good, mut of) = (0, 0);
+        let mut bad = bad.iter().peekable();
+        for number in 0..whole {
+            let block = self.block(number);
+            while bad.next_if(|range| range.end <= block.start).is_some() {}
+            if *self.map.digests(number..number + 1)? == *zero.as_bytes() {
+                continue;
+            }
+            of += 1;
+            good += u64::from(bad.peek().is_none_or(|range| range.start >= block.end));
+        }
+        match of > 0 && good * 10 < of {
+            true => Err(Error::Another { path: self.name.to_path_buf(), good, of }),
+            false => Ok(()),
+        }
     }
 
     /// Repairs ranges from copies, which are tried in their order for each block. Without `writes` it only finds out

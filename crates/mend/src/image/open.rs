@@ -2,11 +2,10 @@
 
 use std::fs::File;
 use std::io;
-use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use verisum_files::{Error, Operation, Reached, has_writer};
+use verisum_files::{Error, Kind, Operation, Reached, has_writer};
 
 /// Opens an image that is changed in place, unless somebody else uses it; with `dry` only to read.
 ///
@@ -17,12 +16,12 @@ pub fn open_to_write(name: &Path, dry: bool) -> Result<File, Error> {
     let other = |why: &str| failed(io::Error::other(why.to_string()));
     // What another user may put in its place is not written to.
     let reached = Reached::new(name)?;
-    let read = || reached.open(OFlags::RDONLY | OFlags::NONBLOCK);
-    let found = read()?.metadata().map_err(failed)?;
-    let is_device = found.file_type().is_block_device();
-    if !is_device && !found.is_file() {
+    let is_device = reached.is_block_device()?;
+    // Other devices may do something when they are opened.
+    if !is_device && reached.stat()?.kind != Kind::File {
         return Err(other("only raw image files and block devices can be repaired"));
     }
+    let read = || reached.open(OFlags::RDONLY | OFlags::NONBLOCK);
     if dry {
         return read();
     }

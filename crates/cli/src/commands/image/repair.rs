@@ -50,6 +50,10 @@ pub(crate) struct RepairArgs {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
+    /// Also repair an image of which hardly anything is as the map says: less than a tenth of its blocks with data
+    #[arg(long)]
+    overwrite: bool,
+
     #[command(flatten)]
     catalog: CatalogArgs,
 
@@ -80,15 +84,24 @@ pub(crate) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
         stored: stored_length(&*raw(&input, &how)?, &map),
         journal: &journal,
     };
-    if !arguments.dry_run {
+    let ending = Ending::new()?;
+    let stop = Stop::when(ending.asked().clone());
+    let found = || -> Result<(Vec<Range<u64>>, u64), Failure> {
+        let (bad, longer) = bad(&map, &input, &how, &target, &stop)?;
+        if !arguments.overwrite {
+            target.require_same(&bad, raw(&input, &how)?.length())?;
+        }
+        Ok((bad, longer))
+    };
+    if !arguments.dry_run && journal.symlink_metadata().is_ok() {
+        // What it has is for the image of the map only.
+        found()?;
         let count = target.recover()?;
         if count > 0 {
             ui::say(PROGRAM, &format!("{}: finished {count} blocks of an interrupted repair", shown(&name)));
         }
     }
-    let ending = Ending::new()?;
-    let stop = Stop::when(ending.asked().clone());
-    let (bad, longer) = bad(&map, &input, &how, &target, &stop)?;
+    let (bad, longer) = found()?;
     let reached =
         arguments.hosts.hosts(arguments.from.iter().filter(|text| hosts::is_remote(text)).count())?;
     let mut copies = copies(&arguments.from, &how, &reached, &map)?;
