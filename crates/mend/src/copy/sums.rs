@@ -9,8 +9,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, openat};
-use verisum_digest::{Digest, Output};
-use verisum_files::store::manifest::{Format, Item, Writer};
+use verisum_digest::{ALGORITHMS, Digest, Output};
+use verisum_files::store::manifest::{Format, Item, Writer, tag};
 use verisum_files::{Directory, Kind, ReplaceError, Replacement, Stat};
 
 use super::{CopyError, CopyEvent, CopyOutcome};
@@ -89,9 +89,7 @@ impl SumsList {
         let read = (&self.file).take(1 << 16).read_to_end(&mut head);
         read.map_err(|error| self.failed("read", error))?;
         let first = head.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
-        // Of a line that a kill cut off nothing can be said.
-        let is_cut = !first.ends_with(b"\n") && head.len() < 1 << 12 && first.iter().all(|byte| *byte != 0);
-        match is_cut || is_tagged(first) {
+        match is_cut(first) || is_tagged(first) {
             true => Ok(()),
             false => {
                 let error = std::io::Error::other("it is no list of tagged lines, as this one would be");
@@ -108,8 +106,13 @@ impl SumsList {
         loop {
             line.clear();
             let count = reader.read_until(b'\n', &mut line).map_err(|error| self.failed("read", error))?;
-            if !line.ends_with(b"\n") {
-                break;
+            match line.ends_with(b"\n") {
+                true => {}
+                false if line.is_empty() || is_cut(&line) => break,
+                false => {
+                    let why = "its last line has no end, and is none that a kill cut off";
+                    return Err(self.failed("write", std::io::Error::other(why)));
+                }
             }
             whole += count as u64;
             if let Some(name) = name_of(&line) {
@@ -243,6 +246,28 @@ fn is_tagged(line: &[u8]) -> bool {
     !digest.is_empty() && !hex.is_empty() && hex.iter().all(u8::is_ascii_hexdigit)
 }
 
+/// Whether a line without its end begins as those of a list do: only such a one may a kill have cut off.
+fn is_cut(line: &[u8]) -> bool {
+    let start = line.strip_prefix(b"\\").unwrap_or(line);
+    if line.ends_with(b"\n") || start.is_empty() || line.contains(&0) {
+        return false;
+    }
+    match start.windows(2).position(|pair| pair == b" (") {
+        Some(end) => str::from_utf8(&start[..end]).is_ok_and(is_tag),
+        None => {
+            let start = start.strip_suffix(b" ").unwrap_or(start);
+            ALGORITHMS.iter().any(|algorithm| tag(algorithm.id).as_bytes().starts_with(start))
+        }
+    }
+}
+
+/// Whether lines of some digest begin with this word.
+fn is_tag(word: &str) -> bool {
+    let is_of_table = ALGORITHMS.iter().any(|algorithm| tag(algorithm.id) == word);
+    let found = || Digest::find(word).or_else(|_| Digest::find(&word.to_ascii_lowercase()));
+    is_of_table || found().is_ok_and(|digest| tag(digest.name()) == word)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -254,5 +279,26 @@ mod tests {
         assert_eq!(name_of(b"no line\n"), None);
         assert!(is_tagged(b"SHA256 (a (b) = c) = 00ff\n") && is_tagged(b"\\MD5 (a\\nb) = 00\n"));
         assert!(!is_tagged(b"text (of) = somebody\n") && !is_tagged(b"00ff  name\n"));
+    }
+
+    #[test]
+    fn only_what_begins_as_a_line_may_be_cut_off() {
+        for digest in ["sha256", "blake3", "sha512-256", "xxh3-128", "blake2b-256"] {
+            let line = format!("\\{} (a\\nb) = 00ff", tag(digest));
+            for end in tag(digest).len() + 3..line.len() {
+                assert!(
+                    is_cut(&line.as_bytes()[..end]) && is_cut(&line.as_bytes()[1..end]),
+                    "{}",
+                    &line[..end]
+                );
+            }
+        }
+        assert!(is_cut(b"SHA") && is_cut(b"SHA256") && is_cut(b"SHA256 "));
+        for other in
+            ["", "\\", "my only password", "password", "sha256 (x", "Note (x) = 1", "SHA256 (a) = 00\n"]
+        {
+            assert!(!is_cut(other.as_bytes()), "{other}");
+        }
+        assert!(!is_cut(b"SHA256 (a\0"));
     }
 }
