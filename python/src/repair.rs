@@ -12,7 +12,7 @@ use verisum::catalog::store::{Catalog, Lock, absolute};
 use verisum::files::place::LocalPlace;
 use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{
-    self as engine, Options, Outcome, Recorded, Repaired, Source, Summary, UselessLine,
+    self as engine, Options, Outcome, Recorded, Repaired, Source, SourceCatalog, Summary, UselessLine,
 };
 use verisum::remote::Address;
 
@@ -163,8 +163,9 @@ python_iterator!(Repair, RepairedFile);
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/repair"))]
 #[pyfunction]
 #[pyo3(signature = (
-    path, *, catalog=None, sums=None, tags=false, algorithm=None, sources=None, dry_run=false, keep_bad=None,
-    leave_missing=false, cross_file_systems=false, hosts=None, progress=None
+    path, *, catalog=None, sums=None, tags=false, algorithm=None, sources=None, source_catalog=None, dry_run=false,
+    keep_bad=None, leave_missing=false, cross_file_systems=false, in_place=false, hosts=None,
+    progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn repair(
@@ -175,10 +176,12 @@ pub(crate) fn repair(
     tags: bool,
     algorithm: Option<String>,
     sources: Option<&Bound<'_, PyAny>>,
+    source_catalog: Option<&Bound<'_, PyAny>>,
     dry_run: bool,
     keep_bad: Option<&Bound<'_, PyAny>>,
     leave_missing: bool,
     cross_file_systems: bool,
+    in_place: bool,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Repair> {
@@ -198,11 +201,19 @@ pub(crate) fn repair(
     if named.is_empty() && !matches!(records, Records::Catalog(_)) {
         return Err(PyValueError::new_err("sources: sums and tags know of no copies"));
     }
+    let source_catalog = source_catalog.map(whole).transpose()?;
+    if named.is_empty() && source_catalog.is_some() {
+        return Err(PyValueError::new_err("source_catalog: it is of named sources"));
+    }
     let mut options = Options::default();
     options.dry = dry_run;
     options.keep_bad = keep_bad.map(whole).transpose()?;
     options.leaves_missing = leave_missing;
     options.enters = cross_file_systems;
+    options.in_place = in_place;
+    if in_place && !matches!(records, Records::Catalog(_)) {
+        return Err(PyValueError::new_err("in_place: only a catalogue keeps its journal"));
+    }
     options.now = Timestamp::now();
     let reach = Reach::of(py, hosts)?;
     let waits = named.iter().all(Named::is_here);
@@ -210,7 +221,7 @@ pub(crate) fn repair(
     let told = (done.clone(), progress);
     let running = Running::start(waits, told, move |steps| {
         let hosts = reach.open();
-        let job = Job { path, records, named, done };
+        let job = Job { path, records, named, source_catalog, done };
         steps.end(job.repair(&hosts, options, steps));
     })?;
     Ok(Repair(running))
@@ -228,6 +239,7 @@ struct Job {
     path: PathBuf,
     records: Records,
     named: Vec<Named>,
+    source_catalog: Option<PathBuf>,
     done: Arc<Done>,
 }
 
@@ -238,7 +250,7 @@ impl Job {
         mut options: Options,
         steps: &Steps<Repaired, Summary>,
     ) -> Result<Summary, Failure> {
-        let Job { path, records, named, done } = self;
+        let Job { path, records, named, source_catalog, done } = self;
         options.stop = steps.stop();
         let mut report = |file: &Repaired| {
             done.add(file.size);
@@ -250,6 +262,7 @@ impl Job {
                 let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
                 let catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
                 let mut sources = known_sources(named, hosts, &catalog, &path, &options.stop)?;
+                look_up(&mut sources, source_catalog.as_deref())?;
                 let repaired = engine::repair(&catalog, &path, &mut sources, &options, &mut report);
                 return repaired.map_err(|error| failure(&error));
             }
@@ -269,6 +282,7 @@ impl Job {
         };
         let opened = named.into_iter().map(|named| source(named, hosts, true, &options.stop));
         let mut sources = opened.collect::<Result<Vec<_>, _>>()?;
+        look_up(&mut sources, source_catalog.as_deref())?;
         let repaired = engine::repair_recorded(&path, &mut *recorded, &mut sources, &options, &mut report);
         repaired.map_err(|error| failure(&error))
     }
@@ -299,6 +313,24 @@ pub(crate) fn known_sources(
     Ok(sources)
 }
 
+/// Gives the copies that were named the catalogue that knows them.
+fn look_up(sources: &mut [Source], catalog: Option<&Path>) -> Result<(), Failure> {
+    let Some(path) = catalog else { return Ok(()) };
+    let mut knows_any = false;
+    for source in sources.iter_mut().filter(|source| source.is_counterpart) {
+        let opened = Catalog::open_to_read(path).map_err(|error| Failure::from(&error))?;
+        source.catalog = SourceCatalog::of(opened, source).map_err(|error| Failure::from(&error))?;
+        knows_any |= source.catalog.is_some();
+    }
+    match knows_any {
+        true => Ok(()),
+        false => {
+            let text = format!("{}: look for copies: it knows none of the sources", path.display());
+            Err(Failure::new(Kind::File, &text).path(path).operation("look for copies"))
+        }
+    }
+}
+
 /// A tree that may have good copies.
 fn source(
     named: Named,
@@ -327,6 +359,7 @@ pub(crate) fn failure(error: &engine::Error) -> Failure {
     match error {
         engine::Error::Catalog(error) => Failure::from(error),
         engine::Error::Tree(error) => Failure::from(error),
+        engine::Error::InPlace { path, .. } => of(path).operation("repair in place"),
         engine::Error::Path { path, .. } => of(path).operation("repair"),
         engine::Error::KeepBad { path, operation, source }
         | engine::Error::List { path, operation, source } => {

@@ -14,7 +14,7 @@ use verisum::catalog::scrub::{Alarm, Options, PlaceTree, Report, Summary, scrub_
 use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
 use verisum::files::place::PlaceEvent;
 use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
-use verisum::mend::repair::{self, Repaired};
+use verisum::mend::repair::{self, Repaired, finish_in_place};
 
 use crate::digests::hex;
 use crate::errors::Failure;
@@ -466,6 +466,8 @@ fn scrubbed(
 ) -> Result<(Summary, Mended), Failure> {
     let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
     let mut catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
+    let finished = finish_in_place(&catalog, Timestamp::now());
+    finished.map_err(|error| crate::repair::failure(&error))?;
     options.stop = steps.stop();
     if named.is_here()
         && let Ok(root) = Entry::followed(&path)

@@ -132,3 +132,21 @@ def test_a_scrub_repairs_what_it_finds(tree: Path, tmp_path: Path) -> None:
         verisum.scrub(tree, catalog=tmp_path / "c.db", keep_bad=tmp_path)
     with pytest.raises(ValueError, match="repair_from: not for"):
         verisum.scrub(f"ssh://web1{tree}", catalog=tmp_path / "c.db", repair_from=tmp_path)
+
+
+def test_the_catalogue_of_a_source_finds_what_was_renamed(tree: Path, tmp_path: Path) -> None:
+    copy, known = tmp_path / "copy", tmp_path / "known.db"
+    for number in range(10):
+        (copy / str(number)).rename(copy / f"renamed {number}")
+    verisum.scrub(copy, catalog=known).finish()
+    summary = verisum.repair(tree, catalog=tmp_path / "c.db", sources=copy, dry_run=True).finish()
+    assert (summary.mendable, summary.no_source) == (0, 3)
+    (tmp_path / "bad").mkdir()
+    run = verisum.repair(
+        tree, catalog=tmp_path / "c.db", sources=copy, source_catalog=known, keep_bad=tmp_path / "bad"
+    )
+    assert {file.source for file in run} == {str(copy / f"renamed {number}") for number in (3, 4, 5)}
+    with pytest.raises(verisum.FileError, match="knows none of the sources"):
+        verisum.repair(tree, catalog=tmp_path / "c.db", sources=tree, source_catalog=known).finish()
+    with pytest.raises(ValueError, match="source_catalog"):
+        verisum.repair(tree, catalog=tmp_path / "c.db", source_catalog=known)

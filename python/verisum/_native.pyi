@@ -988,6 +988,10 @@ class CopySummary:
         """Files that were at the target already and are not in the list."""
 
     @property
+    def recorded(self) -> int | None:
+        """Copies that the catalogue of the target has now; None without `record`."""
+
+    @property
     def stopped(self) -> bool:
         """Whether it was ended early."""
 
@@ -1021,6 +1025,7 @@ def copy(
     limit: int | None = None,
     threads: int = 0,
     sums: _Path | None = None,
+    record: _Path | None = None,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Copy:
@@ -1029,8 +1034,9 @@ def copy(
     Args:
         source: A directory or file of this machine, or the address of a tree as text, as for `hash_files`. Of files of
             a host or a bucket the regular ones are copied, with their times.
-        target: The directory or file that becomes the copy; or an address, unless the source has one. ``update``,
-            ``one_file_system`` and ``reflink`` are for this machine, ``tag`` is for a target on this machine.
+        target: The directory or file that becomes the copy, or an address. ``update``, ``one_file_system`` and ``reflink``
+            are for this machine, ``tag`` and ``record`` are for a target on this machine. Where the source has an address
+            too, files wait in the folder for temporary files.
         algorithm: The digest; None for that of a file's record, and SHA-256 where it has none.
         verify: ``reread`` brings copies to the disk and reads them back past the page cache, ``written`` brings them to the
             disk, ``none`` leaves them to the system.
@@ -1044,12 +1050,13 @@ def copy(
         limit: The most bytes to read in a second.
         threads: How many; 0 for one for each core.
         sums: Add the digests of the copies to this list, which `check` reads with the target as `base`.
+        record: A catalogue that is to know the copies. It is made if it is not there, and so is the target's tree in it.
         hosts: How hosts and buckets are reached.
         progress: Called with files and bytes that were read.
 
     Raises:
         FileError: From the iterator: the source cannot be opened or reached, the target cannot be made, or one is in the other.
-        CatalogError: From the iterator: the catalogue cannot be read.
+        CatalogError: From the iterator: a catalogue cannot be read, or written.
     """
 
 @final
@@ -1126,12 +1133,19 @@ class Parity:
         """
 
     def update(
-        self, *, accept_damage: bool = False, threads: int = 0, progress: _Progress | None = None
+        self,
+        *,
+        accept_damage: bool = False,
+        accept_changes: bool = False,
+        threads: int = 0,
+        progress: _Progress | None = None,
     ) -> ParityRun:
         """Renews the parity of files that are new, were written to or are gone.
 
         Args:
             accept_damage: Take damaged files that share a set with changed ones as they are now.
+            accept_changes: Go on even if all files are gone, or more than half of them (and at least 100) changed or
+                are gone.
             threads: How many; 0 for one for each core.
             progress: Called with files and bytes that were read.
 
@@ -1281,10 +1295,12 @@ def repair(
     tags: bool = False,
     algorithm: str | None = None,
     sources: _Path | Iterable[_Path] | None = None,
+    source_catalog: _Path | None = None,
     dry_run: bool = False,
     keep_bad: _Path | None = None,
     leave_missing: bool = False,
     cross_file_systems: bool = False,
+    in_place: bool = False,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Repair:
@@ -1300,19 +1316,24 @@ def repair(
         algorithm: The digest, if the lists do not tell.
         sources: Copies of `path`: directories or files, or addresses, as for `hash_files`. Without any, all trees of the
             catalogue are searched.
+        source_catalog: A catalogue that knows the sources, by their path or address or by their path on their host:
+            what was renamed there is found by its content.
         dry_run: Tell what could be repaired and from where, and change nothing.
         keep_bad: Move bad files to this directory instead of removing them. It must be on the same file system.
             Suspicious and held files are repaired only with it.
         leave_missing: Leave missing files missing.
         cross_file_systems: Also repair files on file systems that are mounted below.
+        in_place: Write bad blocks of files of a mebibyte and more into the files themselves, where parity or a block map
+            tells digests of their blocks. With `catalog` only.
         hosts: How other machines are reached.
         progress: Called about 25 times a second, while you wait for a file, with the files and bytes done so far.
 
     Raises:
-        ValueError: Not one of `catalog`, `sums` and `tags` is given, or the last two without `sources`.
+        ValueError: Not one of `catalog`, `sums` and `tags` is given, or the last two or `source_catalog` without `sources`.
         CatalogError: The catalogue cannot be used; `operation` is ``lock`` if another run uses it. Like the next two, it
             comes while files are taken.
-        FileError: The path is not in the catalogue, is not the tree that was recorded, or `keep_bad` cannot be used.
+        FileError: The path is not in the catalogue, is not the tree that was recorded, `keep_bad` cannot be used, or
+            `source_catalog` knows none of the sources.
         HostError: A host cannot be reached.
     """
 
@@ -2529,6 +2550,7 @@ def image_repair(
     sources: _Path | Iterable[_Path],
     *,
     dry_run: bool = False,
+    overwrite: bool = False,
     catalog: _Path | None = None,
     threads: int = 0,
     hosts: Hosts | None = None,
@@ -2546,6 +2568,8 @@ def image_repair(
         sources: Copies of the image, which are tried in this order for each block: images in any format, devices,
             addresses of NBD exports, or addresses of raw images on hosts and in buckets, as for `hash_files`.
         dry_run: Find what could be repaired and from where, and write nothing.
+        overwrite: Also repair an image of which hardly anything is as the map says: less than a tenth of its blocks with
+            data. Without it that is refused, for it may be another image.
         catalog: A catalogue that knows the image as a file, where the repair is recorded.
         threads: How many threads hash; 0 for as many as there are cores.
         hosts: How other machines are reached.
@@ -2554,7 +2578,7 @@ def image_repair(
 
     Raises:
         ImageError: The image, the map or a copy cannot be opened, read or understood, the image is not raw or is in
-            use, or what was written reads back as something else. It is an `OSError`.
+            use, seems to be another one, or what was written reads back as something else. It is an `OSError`.
         CatalogError: The catalogue cannot be used.
         HostError: A host cannot be reached.
         ValueError: No copy is named, or an address cannot be understood.

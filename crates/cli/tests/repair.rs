@@ -526,6 +526,54 @@ fn a_host_is_a_source_too() {
     assert_eq!(fs::read(here.join("a")).unwrap(), b"bad");
 }
 
+/// What the catalogue of a copy knows by its content is found there, whatever its name.
+#[test]
+fn a_renamed_copy_is_found_by_the_catalogue_of_the_copy() {
+    let trees = Trees::new(&[(b"a", "first"), (b"in/b", "second")]);
+    let (tree, copy, other) = (trees.path("tree"), trees.path("copy"), trees.path("other.db"));
+    fs::create_dir(copy.join("else where")).unwrap();
+    fs::rename(copy.join("a"), copy.join("else where/A")).unwrap();
+    fs::rename(copy.join("in/b"), copy.join("else where/B")).unwrap();
+    scrub(&other, &copy, &[]).clean();
+    let list = trees.path("list");
+    fs::write(&list, verisum([s("sum"), s("-r"), "--".into(), tree.clone()]).clean()).unwrap();
+    change_and_restore_time(&tree.join("a"), "wrong");
+    fs::remove_file(tree.join("in/b")).unwrap();
+    trees.scrub();
+    assert_eq!(trees.repair(&["--dry-run"]).code, Some(1));
+    let known = ["--from-catalog", other.to_str().unwrap()];
+    let repaired = trees.repair(&known);
+    assert_eq!(repaired.code, Some(0), "{}", repaired.out());
+    assert_eq!(repaired.out().matches("copy/else where/").count(), 2, "{}", repaired.out());
+    let good = |name: &str| fs::read_to_string(tree.join(name)).unwrap();
+    assert_eq!((good("a").as_str(), good("in/b").as_str()), ("first", "second"));
+    // What it says is not believed.
+    fs::write(copy.join("else where/A"), "FIRST").unwrap();
+    change_and_restore_time(&tree.join("a"), "wrong");
+    fs::remove_file(tree.join("in/b")).unwrap();
+    let bad = trees.path("bad");
+    let by_list =
+        [&["--sums", list.to_str().unwrap(), "--keep-bad", bad.to_str().unwrap()], &known[..]].concat();
+    let ended = repair_by(&tree, &copy, &by_list);
+    assert_eq!(good("in/b"), "second", "{}{}", ended.out(), ended.stderr);
+    assert!(ended.out().contains("else where/A: other content"), "{}", ended.out());
+    assert_eq!(good("a"), "wrong");
+    // One that was made on the host of the copy knows it by its path there.
+    fs::remove_file(tree.join("in/b")).unwrap();
+    if let Some(server) = sshd("") {
+        let there = server.path("there");
+        fs::rename(&copy, &there).unwrap();
+        let of_host = server.path("host.db");
+        scrub(&of_host, &there, &[]).clean();
+        let mut repair = server.remote("repair");
+        repair.arg("--sums").arg(&list).arg("--from-catalog").arg(of_host).arg("--from");
+        let ended = server.run(repair.arg(format!("web1:{}", there.display())).arg(&tree));
+        assert_eq!(good("in/b"), "second", "{}{}", ended.out(), ended.stderr);
+    }
+    let ended = repair_by(&tree, &tree, &[&["--sums", list.to_str().unwrap()], &known[..]].concat());
+    refused(&ended, 3, "it knows none of the copies");
+}
+
 /// A random model of damage and sources says beforehand what can be mended.
 #[test]
 fn exactly_what_a_source_has_is_mended() {

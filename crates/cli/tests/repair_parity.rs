@@ -225,6 +225,8 @@ fn only_files_of_the_parity_are_left_out_and_their_old_records_go() {
     fs::write(folder.join("index"), "verisum parity index 1\n").unwrap();
     fs::remove_file(folder.join("set-00000001.parity")).unwrap();
     fs::write(folder.join("index.copy"), "another").unwrap();
+    // As fast as an update may be: other bytes, the same length and the same time.
+    trees.damage(".verisum-parity/set-00000002.parity", 0, 1);
     fs::write(folder.join("index.txt"), "mine too").unwrap();
     let found = trees.run(&["scrub", "--json", "tree"]).clean();
     assert_eq!(found.matches("/.verisum-parity/").count(), 1, "{found}");
@@ -276,6 +278,27 @@ fn blocks_of_several_copies_and_of_parity_are_put_together() {
     trees.is_whole();
     let told = trees.run(&["catalog", "list", "--repaired"]).clean();
     assert!(told.contains("copy/long") && told.contains("other/long"), "{told}");
+}
+
+#[test]
+fn who_gave_nothing_says_nothing_of_owners_and_modes() {
+    let trees = Trees::new(&["--to", "parity"]);
+    trees.run(&["image", "map", "--exact", "--output", "tree/long.map", "tree/long"]).clean();
+    for (name, at, length, mode) in
+        [("one", 0, 5_000_000, 0o666), ("two", 500_000, 10, 0o640), ("three", 2_000_000, 10, 0o604)]
+    {
+        fs::create_dir(trees.path(name)).unwrap();
+        let copy = trees.path(name).join("long");
+        fs::copy(trees.path("tree/long"), &copy).unwrap();
+        fs::set_permissions(copy, fs::Permissions::from_mode(mode)).unwrap();
+        trees.damage(&format!("../{name}/long"), at, length);
+    }
+    fs::remove_file(trees.path("tree/long")).unwrap();
+    trees.run(&["scrub", "tree"]);
+    let words = ["repair", "--from", "one", "--from", "two", "--from", "three", "tree"];
+    let repaired = trees.run(&words).clean();
+    assert!(repaired.contains("/two/long and /"), "{repaired}");
+    assert_eq!(fs::metadata(trees.path("tree/long")).unwrap().mode() & 0o777, 0o640);
 }
 
 #[test]

@@ -165,6 +165,34 @@ impl Catalog {
         Ok(copies)
     }
 
+    /// Calls `each` for sound files of any tree that have one of these contents, each by the name of its digest and by its
+    /// value; not for files that are known to be empty. Takes one pass over the records for a thousand of them.
+    ///
+    /// # Errors
+    /// Those of `each`, and what keeps the catalogue from being read.
+    pub fn each_copy_of_contents<E: From<Error>>(
+        &self,
+        contents: &[(String, Vec<u8>)],
+        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let numbers: HashMap<String, i64> =
+            self.algorithms()?.into_iter().map(|(number, name)| (name, number)).collect();
+        let known: Vec<[Value; 2]> = contents
+            .iter()
+            .filter_map(|(name, digest)| Some([(*numbers.get(name)?).into(), digest.clone().into()]))
+            .collect();
+        for some in known.chunks(1000) {
+            let places = vec!["(?, ?)"; some.len()].join(", ");
+            let sql = format!(
+                "SELECT root, directory, name, {} FROM file WHERE state = 0 AND (size > 0 OR verified = 0)
+                 AND (algorithm, digest) IN (VALUES {places})",
+                columns()
+            );
+            self.each_listed(&sql, params_from_iter(some.iter().flatten()), each)?;
+        }
+        Ok(())
+    }
+
     /// How many files of a tree want their recorded content again, and how many of these the catalogue knows a copy of.
     pub fn mendable(&self, root: &Root) -> Result<(u64, u64)> {
         let (mut wanted, mut mendable) = (0, 0);

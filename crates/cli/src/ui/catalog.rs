@@ -70,9 +70,13 @@ impl CatalogArgs {
     }
 
     /// Opens it to write where it knows what a path of this machine leads to, or something below; none where it does
-    /// not, or where nobody named one and none is in its usual place. One that is in use, or cannot be read, is told, and
-    /// is no reason to end unless somebody named it.
-    pub(crate) fn open_if_known(&self, path: &Path) -> Result<Option<(Lock, Catalog)>, Failure> {
+    /// not, or where nobody named one and none is in its usual place. One that is in use, or cannot be read, is told with
+    /// `else_said`, and is no reason to end unless somebody named it.
+    pub(crate) fn open_if_known(
+        &self,
+        path: &Path,
+        else_said: &str,
+    ) -> Result<Option<(Lock, Catalog)>, Failure> {
         let known = || -> Result<bool, Failure> {
             let Some(catalog) = self.open_if_there()? else { return Ok(false) };
             let knows = catalog.root_of(path)?.is_some()
@@ -87,7 +91,7 @@ impl CatalogArgs {
         match opened {
             Ok(opened) => Ok(Some(opened)),
             Err(failure) if self.catalog.is_none() => {
-                ui::say(PROGRAM, &format!("{}: the repair is not recorded", failure.message()));
+                ui::say(PROGRAM, &format!("{}: {else_said}", failure.message()));
                 Ok(None)
             }
             Err(failure) => Err(failure),
@@ -104,10 +108,22 @@ impl CatalogArgs {
 
     /// Opens it to read while others may write.
     pub(crate) fn open_shared(&self) -> Result<Catalog, Failure> {
-        let path = self.path()?;
-        require(&path)?;
-        Ok(Catalog::open_to_read(&path)?)
+        open_shared(&self.path()?)
     }
+
+    /// The paths of this one and of the usual one, as far as they are there.
+    pub(crate) fn paths_there(&self) -> Vec<PathBuf> {
+        let mut paths: Vec<PathBuf> =
+            self.path().into_iter().chain(default_path()).filter(|path| path.exists()).collect();
+        paths.dedup();
+        paths
+    }
+}
+
+/// Opens a catalogue to read while others may write.
+pub(crate) fn open_shared(path: &Path) -> Result<Catalog, Failure> {
+    require(path)?;
+    Ok(Catalog::open_to_read(path)?)
 }
 
 /// Fails if no catalogue is there yet, and says how one is made.

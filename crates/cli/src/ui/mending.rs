@@ -7,18 +7,18 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, State, Trouble};
 use verisum::files::place::LocalPlace;
-use verisum::files::{Class, Verdict};
-use verisum::mend::repair::{Outcome, Repaired, Source, Summary};
+use verisum::files::{Class, Timestamp, Verdict};
+use verisum::mend::repair::{self, Finished, Outcome, Repaired, Source, SourceCatalog, Summary};
 use verisum::remote::{Address, Host};
 
-use crate::ui::Output;
-use crate::ui::catalog::{absolute, with_name};
+use crate::ui::catalog::{absolute, open_shared, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
+use crate::ui::{self, Output, PROGRAM};
 
 /// The copies that were named; without any, all trees of the catalogue that knows the path. The tree itself may have copies under other
 /// names, and comes last.
@@ -68,6 +68,55 @@ pub(crate) fn sources(
         sources.push(Source { is_counterpart: false, ..Source::new(&tree, place) });
     }
     Ok(sources)
+}
+
+/// Finishes a repair in place that was interrupted, before anything looks at the file.
+pub(crate) fn finish_in_place(catalog: &Catalog) -> Result<(), Failure> {
+    let shown = |path: &Path| names::quoted(path.as_os_str());
+    match repair::finish_in_place(catalog, Timestamp::now())? {
+        None => {}
+        Some(Finished::Repaired { path, bytes }) => {
+            let what = format!("finished an interrupted repair of {}", human(bytes));
+            ui::say(PROGRAM, &format!("{}: {what}", shown(&path)));
+        }
+        Some(Finished::Left { path, why }) => {
+            ui::say(PROGRAM, &format!("{}: an interrupted repair was given up: {why}", shown(&path)));
+        }
+    }
+    Ok(())
+}
+
+/// Gives copies the catalogue that knows them, in which a renamed one is found: the one that was named, or else one of
+/// the others that are there.
+pub(crate) fn look_up(
+    sources: &mut [Source],
+    named: Option<&Path>,
+    others: &[PathBuf],
+) -> Result<(), Failure> {
+    let mut knows_any = named.is_none();
+    for source in sources.iter_mut().filter(|source| source.is_counterpart && !source.is_parity) {
+        if let Some(path) = named {
+            source.catalog = SourceCatalog::of(open_shared(path)?, source)?;
+            knows_any |= source.catalog.is_some();
+        }
+        for path in others {
+            if source.catalog.is_some() {
+                break;
+            }
+            // It is not what was asked for: a usual one that cannot be used is passed over.
+            match open_shared(path).and_then(|catalog| Ok(SourceCatalog::of(catalog, source)?)) {
+                Ok(found) => source.catalog = found,
+                Err(failure) => ui::say(PROGRAM, &format!("{}: repairing without it", failure.message())),
+            }
+        }
+    }
+    match named {
+        Some(path) if !knows_any => {
+            let error = std::io::Error::other("it knows none of the copies");
+            Err(Failure::file(path.to_path_buf(), "look for copies", error))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The copy of a file in the copy of its tree, where that was named for a single file: by its path in the tree, or by its

@@ -20,7 +20,7 @@ pub(crate) struct Recorder {
 impl Recorder {
     /// Opens the catalogue if it knows a path, which begins at the root of the file system.
     pub(crate) fn new(catalog: &CatalogArgs, path: &Path) -> Result<Recorder, Failure> {
-        Ok(Recorder { catalog: catalog.open_if_known(path)?, failure: None })
+        Ok(Recorder { catalog: catalog.open_if_known(path, "the repair is not recorded")?, failure: None })
     }
 
     /// One that records nothing.

@@ -14,6 +14,7 @@ use verisum_digest::{Digest, Output, Policy};
 use verisum_files::place::BlockDigests;
 use verisum_files::{Stop, reread};
 
+use super::changes::Block;
 use super::fill::{FillError, write};
 use super::record::Taken;
 use super::source::{Candidate, Source};
@@ -59,7 +60,18 @@ pub(super) struct Combination<'a> {
     pub(super) recorded: &'a Output,
     /// Whether blocks of zeros become holes.
     pub(super) is_sparse: bool,
+    /// Whether what the bad blocks are is told with what they are to be.
+    pub(super) keeps_old: bool,
     pub(super) stop: &'a Stop,
+}
+
+/// A block that is not good in the bad file.
+struct Bad {
+    number: usize,
+    /// The number of the copy that gave it.
+    copy: usize,
+    /// What it is, if it can be read and that is wanted.
+    old: Option<Vec<u8>>,
 }
 
 /// A copy, by the number of its source, and how often in a row it failed.
@@ -70,12 +82,14 @@ pub(super) struct Giver {
 }
 
 impl Combination<'_> {
-    /// Fills the new file, and proves that it is as recorded. Returns what was taken from each copy that gave something.
+    /// Fills the new file, and proves that it is as recorded. Returns what was taken from each copy that gave something,
+    /// with its number. Each block that the bad file lacks is given to `changed`, in their order.
     pub(super) fn fill(
         &self,
         sources: &mut [Source],
         givers: &mut [Giver],
-    ) -> Result<Vec<Taken>, CombineError> {
+        changed: &mut dyn FnMut(Block) -> io::Result<()>,
+    ) -> Result<Vec<(usize, Taken)>, CombineError> {
         let digest_failed = |error| CombineError::Fill(FillError::Digest(error));
         let mut stream = self.digest.stream().map_err(digest_failed)?;
         let mut taken: Vec<Vec<Range<u64>>> = givers.iter().map(|_| Vec::new()).collect();
@@ -91,17 +105,28 @@ impl Combination<'_> {
                 end += 1;
             }
             window.resize((self.blocks.block(end - 1).end - start) as usize, 0);
-            let mut wanted = self.left_by_old(at..end, &mut window).map_err(digest_failed)?;
-            for (giver, taken) in givers.iter_mut().zip(&mut taken) {
+            let mut bad = self.left_by_old(at..end, &mut window).map_err(digest_failed)?;
+            let mut wanted: Vec<usize> = bad.iter().map(|bad| bad.number).collect();
+            for (number, (giver, taken)) in givers.iter_mut().zip(&mut taken).enumerate() {
                 if !wanted.is_empty() && giver.failures < FAILURES {
-                    wanted = self
+                    let left = self
                         .fetch((&wanted, start), &mut window, (sources, giver), taken)
                         .map_err(digest_failed)?;
+                    let those = bad.iter_mut().filter(|bad| self.keeps_old && wanted.contains(&bad.number));
+                    for bad in those {
+                        bad.copy = number;
+                    }
+                    wanted = left;
                 }
             }
             if !wanted.is_empty() {
                 let blocks = wanted.iter().map(|number| self.blocks.block(*number));
                 return Err(CombineError::Lost(blocks.map(|block| block.end - block.start).sum()));
+            }
+            for Bad { number, copy, old } in bad.into_iter().filter(|_| self.keeps_old) {
+                let block = self.blocks.block(number);
+                let new = window[(block.start - start) as usize..(block.end - start) as usize].to_vec();
+                changed(Block { offset: block.start, copy, old, new }).map_err(FillError::Write)?;
             }
             stream.update(&window).map_err(digest_failed)?;
             if let Some(new) = self.new {
@@ -120,8 +145,8 @@ impl Combination<'_> {
                 return Err(FillError::Different.into());
             }
         }
-        let all = givers.iter().zip(taken).filter(|(_, ranges)| !ranges.is_empty());
-        Ok(all.map(|(giver, ranges)| of_giver(giver, ranges)).collect())
+        let all = givers.iter().zip(taken).enumerate().filter(|(_, (_, ranges))| !ranges.is_empty());
+        Ok(all.map(|(number, (giver, ranges))| (number, of_giver(giver, ranges))).collect())
     }
 
     /// Reads some blocks of the bad file. Returns those that are not good.
@@ -129,8 +154,10 @@ impl Combination<'_> {
         &self,
         blocks: Range<usize>,
         window: &mut [u8],
-    ) -> Result<Vec<usize>, verisum_digest::Error> {
-        let Some(old) = self.old else { return Ok(blocks.collect()) };
+    ) -> Result<Vec<Bad>, verisum_digest::Error> {
+        let Some(old) = self.old else {
+            return Ok(blocks.map(|number| Bad { number, copy: 0, old: None }).collect());
+        };
         let start = self.blocks.block(blocks.start).start;
         let is_whole = old.read_exact_at(window, start).is_ok();
         let mut wanted = Vec::new();
@@ -139,7 +166,8 @@ impl Combination<'_> {
             let bytes = &mut window[(block.start - start) as usize..(block.end - start) as usize];
             let is_read = is_whole || old.read_exact_at(bytes, block.start).is_ok();
             if !is_read || !self.blocks.is_good(number, bytes)? {
-                wanted.push(number);
+                let old = (is_read && self.keeps_old).then(|| bytes.to_vec());
+                wanted.push(Bad { number, copy: 0, old });
             }
         }
         Ok(wanted)

@@ -13,6 +13,7 @@ use verisum_catalog::store::{
 use verisum_digest::Digest;
 use verisum_files::Verdict;
 
+use super::in_place::{finish_in_place, journal_of};
 use super::mend::{Damaged, Done, Tree, make_private};
 use super::{Error, Options, Outcome, Repaired, Source, Summary, Taken};
 
@@ -62,7 +63,13 @@ pub fn repair(
     if let Some(keep) = &options.keep_bad {
         require_room(keep, &root.path)?;
     }
+    if !options.dry {
+        finish_in_place(catalog, options.now)?;
+    }
     let mut tree = Tree::open(&root.path, options).map_err(verisum_catalog::scrub::Error::from)?;
+    if options.in_place {
+        tree = tree.in_place(journal_of(catalog.path()));
+    }
     let work = Work {
         catalog,
         root: &root,
@@ -225,6 +232,9 @@ impl Work<'_> {
     ) -> Result<(), Error> {
         let (records, damaged): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|one| ((one.position, one.record), one.damaged)).unzip();
+        for source in sources.iter_mut() {
+            source.look_for(&damaged)?;
+        }
         let mut written = Ok(());
         tree.mend(&damaged, sources, &mut |at, done| {
             let ((position, record), damaged) = (&records[at], &damaged[at]);

@@ -4,8 +4,8 @@ use std::fs::File;
 
 use rustix::fs::Timespec;
 use rustix::io::Errno;
-use verisum_files::Timestamp;
 use verisum_files::place::KnownState;
+use verisum_files::{Entry, Timestamp};
 
 use super::source::{Candidate, Source};
 use crate::metadata::Metadata;
@@ -22,7 +22,10 @@ pub(super) fn dressed(
 ) -> Result<Result<bool, String>, String> {
     let model = match old {
         Some(old) => Model::File(old.try_clone().map_err(|error| format!("open: {error}"))?),
-        None if source.place.is_here() => File::open(candidate.here()).map_or(Model::None, Model::File),
+        None if source.place.is_here() => {
+            let opened = Entry::followed(candidate.here()).and_then(|entry| entry.open_regular());
+            opened.map_or(Model::None, Model::File)
+        }
         None => source.place.state(&candidate.path).map_or(Model::None, Model::Known),
     };
     let is_usual = matches!(model, Model::None | Model::Known(KnownState { rights: None, .. }));

@@ -114,6 +114,9 @@ pub fn repair_recorded(
             damaged.push(file);
             states.push(state);
         }
+        for source in sources.iter_mut() {
+            source.look_for(&damaged)?;
+        }
         opened.mend(&damaged, sources, &mut |at, done| {
             tell(&damaged[at], states[at], done, &mut summary, report);
         });

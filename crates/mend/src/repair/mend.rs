@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{DirBuilder, File};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,9 +20,11 @@ use verisum_files::{
 };
 
 use super::blocks::{Combination, CombineError, Giver, of_map};
+use super::changes::{Draft, Journal, Subject};
 use super::differences::Differences;
 use super::dress::dressed;
-use super::fill::{Limits, fill};
+use super::fill::{FillError, Limits, fill};
+use super::in_place::{Applied, apply};
 use super::listed::ANY_LENGTH;
 use super::record::Taken;
 use super::source::{Candidate, Source};
@@ -104,6 +106,8 @@ pub(super) struct Tree<'a> {
     /// The one device that files are looked for on; none for any.
     device: Option<u64>,
     options: &'a Options,
+    /// Where the journal is while a file is written in place; none if that is not wanted.
+    journal: Option<PathBuf>,
     /// What became of bad inodes with several names: the repaired file, its inode and content.
     linked: HashMap<Inode, (PathBuf, Inode, Output)>,
 }
@@ -115,7 +119,19 @@ impl<'a> Tree<'a> {
         let device = Entry::within(&top, OsStr::new("."))?.1.device;
         let device = (!options.enters).then_some(device);
         let linked = HashMap::new();
-        Ok(Tree { top, path: path.to_path_buf(), device, options, linked })
+        Ok(Tree { top, path: path.to_path_buf(), device, options, journal: None, linked })
+    }
+
+    /// Has long files written in place, with a journal of this path.
+    pub(super) fn in_place(mut self, journal: PathBuf) -> Tree<'a> {
+        self.journal = Some(journal);
+        self
+    }
+
+    /// Whether a file is to be written in place: it is long, and no longer or shorter than it was.
+    fn is_in_place(&self, damaged: &Damaged, bad: &Bad) -> bool {
+        let is_long = |stat: Stat| stat.size >= LONG && stat.size == damaged.size;
+        self.journal.is_some() && bad.stat.is_some_and(is_long)
     }
 
     /// Repairs files, and tells what became of each, by its number, as soon as that is known: a kill later must not
@@ -141,16 +157,20 @@ impl<'a> Tree<'a> {
         let mut tried: Vec<Vec<(PathBuf, String)>> = damaged.iter().map(|_| Vec::new()).collect();
         for which in 0..sources.len() {
             for at in 0..damaged.len() {
-                let Some(bad) = waiting[at].as_ref().filter(|bad| moves_less(bad, &sources[which])) else {
+                let Some(bad) = &waiting[at] else { continue };
+                if !moves_less(bad, &sources[which]) && !self.is_in_place(&damaged[at], bad) {
                     continue;
-                };
+                }
                 if let Some(done) = self.combined(&damaged[at], bad, sources, Some(which), &names) {
                     waiting[at] = None;
                     tell(at, done);
                 }
             }
             let source = &mut sources[which];
-            let those: Vec<usize> = (0..damaged.len()).filter(|at| waiting[*at].is_some()).collect();
+            let is_whole = |bad: &Bad, at: usize| !self.is_in_place(&damaged[at], bad);
+            let those: Vec<usize> = (0..damaged.len())
+                .filter(|at| waiting[*at].as_ref().is_some_and(|bad| is_whole(bad, *at)))
+                .collect();
             for (at, candidate, answer) in ask(source, (damaged, &those), &self.options.stop) {
                 let Some(bad) = &waiting[at] else { continue };
                 let is_over = self.options.stop.is_due();
@@ -176,6 +196,15 @@ impl<'a> Tree<'a> {
         }
         for (at, (bad, tried)) in waiting.iter().zip(tried).enumerate() {
             let Some(bad) = bad else { continue };
+            if self.is_in_place(&damaged[at], bad) {
+                let done = self.mended_by_name(&damaged[at], bad);
+                let done = done.or_else(|| self.combined(&damaged[at], bad, sources, None, &names));
+                tell(
+                    at,
+                    done.unwrap_or_else(|| not_in_place(block_digests(&damaged[at], sources).is_some())),
+                );
+                continue;
+            }
             // Another name of it may have found a source.
             let other =
                 bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
@@ -264,15 +293,7 @@ impl<'a> Tree<'a> {
         only: Option<usize>,
         names: &HashMap<Inode, u64>,
     ) -> Option<Done> {
-        let of_source = |source: &mut Source| match source.is_parity {
-            true => damaged.below.strip_prefix(&source.part).ok().map(|below| source.path_of(below)),
-            false => None,
-        };
-        let of_parity = sources.iter_mut().find_map(|source| {
-            let path = of_source(source)?;
-            source.place.block_digests(&path)
-        });
-        let blocks = of_parity.or_else(|| of_map(&damaged.path))?;
+        let blocks = block_digests(damaged, sources)?;
         if damaged.size < ANY_LENGTH && damaged.size != blocks.length() {
             return None;
         }
@@ -280,7 +301,7 @@ impl<'a> Tree<'a> {
         for (number, source) in
             sources.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at))
         {
-            let candidates = source.candidates(&damaged.below, &damaged.copies).into_iter();
+            let candidates = source.candidates(damaged).into_iter();
             let candidates = candidates.filter(|candidate| candidate.shown != damaged.path);
             givers.extend(candidates.map(|candidate| Giver { source: number, candidate, failures: 0 }));
         }
@@ -304,7 +325,12 @@ impl<'a> Tree<'a> {
     ) -> Result<Done, String> {
         let failed = |why: String| Ok(Outcome::Failed(why).into());
         if self.options.dry {
-            return self.could_be(damaged, from);
+            let done = self.could_be(damaged, from)?;
+            if let Some(stat) = bad.stat.filter(|_| self.is_in_place(damaged, bad)) {
+                let name = (damaged.path.clone(), inode(&stat), damaged.recorded);
+                self.linked.entry(inode(&stat)).or_insert(name);
+            }
+            return Ok(done);
         }
         let (folder, name) = match self.made_folder(&damaged.path) {
             Ok(found) => found,
@@ -315,6 +341,12 @@ impl<'a> Tree<'a> {
             Some(Err(error)) => return failed(text(&error)),
             Some(Ok(file)) => Some(file),
             None => None,
+        };
+        let from = match (from, &old) {
+            (Origin::Blocks(blocks), Some(old)) if self.is_in_place(damaged, bad) => {
+                return self.write_in_place(damaged, (bad, old), blocks, candidate);
+            }
+            (from, _) => from,
         };
         let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
         let Filled { new, bytes, ranges, has_usual_permissions, taken } = match (other, from) {
@@ -366,6 +398,117 @@ impl<'a> Tree<'a> {
         Ok(Done { outcome, now, before: bad.before, ranges, taken })
     }
 
+    /// Writes the bad blocks of a file into the file, once the whole is proved to be as recorded with them.
+    ///
+    /// # Errors
+    /// The blocks do not suffice: nothing was written.
+    fn write_in_place(
+        &mut self,
+        damaged: &Damaged,
+        (bad, old): (&Bad, &File),
+        Blocks { blocks, sources, givers }: Blocks,
+        candidate: &Candidate,
+    ) -> Result<Done, String> {
+        if let Some(done) = self.mended_by_name(damaged, bad) {
+            return Ok(done);
+        }
+        let failed = |why: String| Ok(Outcome::Failed(why).into());
+        let (Some(path), Some(stat)) = (&self.journal, &bad.stat) else { return failed(CHANGED.to_string()) };
+        let subject = Subject {
+            path: damaged.path.clone(),
+            algorithm: damaged.digest.name().to_string(),
+            recorded: damaged.recorded,
+            copies: givers.iter().map(|giver| giver.candidate.shown.clone()).collect(),
+            inode: stat.inode,
+            size: stat.size,
+            modified: damaged.modified.unwrap_or_else(|| stamp(stat.modified)),
+        };
+        let of_journal = |error: std::io::Error| format!("{}: write: {error}", path.display());
+        let mut draft = match Draft::begin(path, &subject) {
+            Ok(draft) => draft,
+            Err(error) => return failed(of_journal(error)),
+        };
+        let combination = Combination {
+            blocks,
+            old: Some(old),
+            new: None,
+            digest: &damaged.digest,
+            recorded: &damaged.recorded,
+            is_sparse: false,
+            keeps_old: true,
+            stop: &self.options.stop,
+        };
+        match combination.fill(sources, givers, &mut |block| draft.add(&block)) {
+            Ok(_) => {}
+            Err(CombineError::Fill(FillError::Write(error))) => return failed(of_journal(error)),
+            Err(error) => return Err(error.to_string()),
+        }
+        if has_writer(old) {
+            return Ok(Outcome::Refused(IN_USE.to_string()).into());
+        }
+        if !Stat::of(old).is_ok_and(|now| now.is_same_state(stat)) {
+            return Ok(Outcome::Refused(CHANGED.to_string()).into());
+        }
+        if let Some(keep) = &self.options.keep_bad {
+            let kept = room_for(keep, &damaged.below).and_then(|to| keep_copy(old, &to));
+            if let Err(error) = kept {
+                return failed(format!("--keep-bad: {error}"));
+            }
+        }
+        if let Err(error) = draft.place() {
+            return failed(of_journal(error));
+        }
+        let opened = Journal::open(path).map_err(|error| error.to_string());
+        let applied = opened.and_then(|journal| match journal {
+            Some(mut journal) => apply(&mut journal, true),
+            None => Err("its journal is gone".to_string()),
+        });
+        let (now, taken) = match applied {
+            Ok(Applied::Done(now, taken)) => (now, taken),
+            Ok(Applied::Left(why)) => {
+                let _ = std::fs::remove_file(path);
+                return Ok(Outcome::Refused(why.to_string()).into());
+            }
+            Err(why) => return failed(format!("{why} (the next repair goes on by {})", path.display())),
+        };
+        if let Err(error) = std::fs::remove_file(path) {
+            return failed(of_journal(error));
+        }
+        self.linked.entry(inode(stat)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
+        let mut ranges: Vec<Range<u64>> =
+            taken.iter().flat_map(|taken| taken.ranges.clone()).flatten().collect();
+        ranges.sort_unstable_by_key(|range| range.start);
+        let from = taken.first().map_or_else(|| candidate.shown.clone(), |taken| taken.from.clone());
+        let outcome = Outcome::Repaired {
+            from,
+            bytes: taken.iter().map(|taken| taken.bytes).sum(),
+            other_names: 0,
+            has_usual_permissions: false,
+            also_from: taken.iter().skip(1).map(|taken| taken.from.clone()).collect(),
+        };
+        Ok(Done { outcome, now: Some(now), before: bad.before, ranges: Some(ranges), taken })
+    }
+
+    /// What became of a file by another name of it that was written in place.
+    fn mended_by_name(&self, damaged: &Damaged, bad: &Bad) -> Option<Done> {
+        let (path, made, content) = self.linked.get(&inode(&bad.stat?))?;
+        let (folder, name) = self.folder(&damaged.path).ok()?;
+        let (_, now) = Entry::within(&folder, &name).ok()?;
+        let from = path.clone();
+        let outcome = match self.options.dry {
+            true => Outcome::Mendable { from },
+            false => Outcome::Repaired {
+                from,
+                bytes: 0,
+                other_names: 0,
+                has_usual_permissions: false,
+                also_from: Vec::new(),
+            },
+        };
+        let is_it = inode(&now) == *made && *content == damaged.recorded;
+        is_it.then(|| Done { now: Some(now), before: bad.before, ..Done::from(outcome) })
+    }
+
     /// Whether a file could be put together, and what from.
     fn could_be(&self, damaged: &Damaged, from: Origin) -> Result<Done, String> {
         let Origin::Blocks(Blocks { blocks, sources, givers }) = from else {
@@ -382,10 +525,11 @@ impl<'a> Tree<'a> {
             digest: &damaged.digest,
             recorded: &damaged.recorded,
             is_sparse: false,
+            keeps_old: false,
             stop: &self.options.stop,
         };
-        let taken = combination.fill(sources, givers).map_err(|error| error.to_string())?;
-        let from = taken.into_iter().next().map(|taken| taken.from);
+        let taken = combination.fill(sources, givers, &mut |_| Ok(())).map_err(|error| error.to_string())?;
+        let from = taken.into_iter().next().map(|(_, taken)| taken.from);
         from.map(|from| Outcome::Mendable { from }.into()).ok_or_else(|| "nothing is bad".to_string())
     }
 
@@ -479,14 +623,18 @@ fn put_together(
         digest: &damaged.digest,
         recorded: &damaged.recorded,
         is_sparse: bad.stat.is_none_or(|stat| stat.stored < stat.size),
+        keeps_old: false,
         stop,
     };
-    let taken = match combination.fill(sources, givers) {
+    let taken = match combination.fill(sources, givers, &mut |_| Ok(())) {
         Ok(taken) => taken,
         Err(CombineError::Fill(error)) if !error.is_of_source() => return Ok(Err(error.to_string())),
         Err(error) => return Err(error.to_string()),
     };
-    let Some(giver) = givers.first() else { return Err("no copy of it is known".to_string()) };
+    // What gave nothing says nothing of owners and modes either.
+    let first = taken.first().map_or(0, |(number, _)| *number);
+    let Some(giver) = givers.get(first) else { return Err("no copy of it is known".to_string()) };
+    let taken: Vec<Taken> = taken.into_iter().map(|(_, taken)| taken).collect();
     let dressed = dressed(new.file(), old, (&mut sources[giver.source], &giver.candidate), damaged.modified)?;
     let mut ranges: Vec<Range<u64>> = taken.iter().flat_map(|taken| taken.ranges.clone()).flatten().collect();
     ranges.sort_unstable_by_key(|range| range.start);
@@ -500,6 +648,54 @@ fn put_together(
     }))
 }
 
+/// The digests of a file's blocks that parity or a map has.
+fn block_digests(damaged: &Damaged, sources: &mut [Source]) -> Option<BlockDigests> {
+    let of_parity = sources.iter_mut().filter(|source| source.is_parity).find_map(|source| {
+        let below = damaged.below.strip_prefix(&source.part).ok()?;
+        let path = source.path_of(below);
+        source.place.block_digests(&path)
+    });
+    of_parity.or_else(|| of_map(&damaged.path))
+}
+
+/// Why a long file is not written in place.
+fn not_in_place(has_blocks: bool) -> Done {
+    match has_blocks {
+        true => Outcome::NoSource { tried: Vec::new() }.into(),
+        false => {
+            let why = "--in-place needs digests of its blocks: parity, or a block map (`verisum image map --exact`)";
+            Outcome::Refused(why.to_string()).into()
+        }
+    }
+}
+
+/// Copies a bad file to where it is kept, as far as it can be read. Nobody else may read the copy.
+fn keep_copy(old: &File, to: &Path) -> std::io::Result<()> {
+    const PIECE: usize = 4 << 10;
+    let new = File::options().write(true).create_new(true).mode(0o600).open(to)?;
+    let length = old.metadata()?.len();
+    new.set_len(length)?;
+    let mut room = vec![0; 256 * PIECE];
+    let mut at = 0;
+    while at < length {
+        let wanted = room.len().min((length - at) as usize);
+        let mut read = old.read_at(&mut room[..wanted], at);
+        if read.is_err() {
+            read = old.read_at(&mut room[..wanted.min(PIECE)], at);
+        }
+        at += match read {
+            Ok(0) => break,
+            Ok(count) => {
+                new.write_all_at(&room[..count], at)?;
+                count as u64
+            }
+            // What the disk does not give is zeros in the copy.
+            Err(_) => wanted.min(PIECE) as u64,
+        };
+    }
+    new.sync_all()
+}
+
 /// What a source says of the files that wait: each candidate with its digest, or why it has none.
 fn ask(
     source: &mut Source,
@@ -509,7 +705,7 @@ fn ask(
     let mut of_digest: HashMap<&str, Vec<(usize, Candidate)>> = HashMap::new();
     for at in waiting {
         let file = &damaged[*at];
-        let candidates = source.candidates(&file.below, &file.copies);
+        let candidates = source.candidates(file);
         let candidates = candidates.into_iter().filter(|candidate| candidate.shown != file.path);
         of_digest.entry(file.digest.name()).or_default().extend(candidates.map(|candidate| (*at, candidate)));
     }

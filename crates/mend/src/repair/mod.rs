@@ -9,9 +9,12 @@
 
 mod blocks;
 mod catalog;
+mod changes;
 mod differences;
 mod dress;
 mod fill;
+mod in_place;
+mod known;
 mod listed;
 mod mend;
 mod record;
@@ -27,6 +30,8 @@ use verisum_catalog::store::{self, State};
 use verisum_files::{Stop, Timestamp};
 
 pub use catalog::repair;
+pub use in_place::{Finished, finish_in_place};
+pub use known::SourceCatalog;
 pub use listed::{Recorded, repair_recorded, tagged};
 pub use record::{MendedFile, Noted, Taken, note};
 pub use source::Source;
@@ -45,6 +50,9 @@ pub struct Options {
     pub leaves_missing: bool,
     /// Also repair files on file systems that are mounted below the tree.
     pub enters: bool,
+    /// Write the bad blocks of files of a mebibyte and more into the files themselves, where digests of their blocks are
+    /// recorded. Only repairs by a catalogue can: its folder has the journal.
+    pub in_place: bool,
     /// When to end early, after the file in progress.
     pub stop: Arc<Stop>,
     /// The time of the start.
@@ -59,6 +67,7 @@ impl Default for Options {
             keep_bad: None,
             leaves_missing: false,
             enters: false,
+            in_place: false,
             stop: Arc::default(),
             now: Timestamp::now(),
         }
@@ -199,6 +208,18 @@ pub enum Error {
         operation: &'static str,
         /// Why it failed.
         source: std::io::Error,
+    },
+    /// A repair in place that was interrupted cannot be finished.
+    #[error(
+        "{}: finish its repair in place: {why} (who gives it up removes {})", path.display(), journal.display()
+    )]
+    InPlace {
+        /// The file, or the journal.
+        path: PathBuf,
+        /// What is left to be written.
+        journal: PathBuf,
+        /// What is wrong.
+        why: String,
     },
     /// A directory for bad files cannot be used.
     #[error("{}: {operation}: {source}", path.display())]

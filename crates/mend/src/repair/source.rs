@@ -6,9 +6,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
+use verisum_catalog::store::Error;
 use verisum_digest::{Digest, Output};
 use verisum_files::Stop;
 use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
+
+use super::known::SourceCatalog;
+use super::mend::Damaged;
 
 /// A tree that may have good copies.
 pub struct Source<'a> {
@@ -25,14 +29,31 @@ pub struct Source<'a> {
     pub is_counterpart: bool,
     /// Whether it computes what is lost: all its files are shown by its own address.
     pub is_parity: bool,
+    /// A catalogue that knows it, besides the one by which is repaired.
+    pub catalog: Option<SourceCatalog>,
 }
 
 impl<'a> Source<'a> {
     /// A copy of a tree on this machine.
     pub fn new(path: &Path, place: Box<dyn Place + 'a>) -> Source<'a> {
         let root = path.as_os_str().as_bytes().to_vec();
-        let part = PathBuf::new();
-        Source { address: path.to_path_buf(), place, root, part, is_counterpart: true, is_parity: false }
+        Source {
+            address: path.to_path_buf(),
+            place,
+            root,
+            part: PathBuf::new(),
+            is_counterpart: true,
+            is_parity: false,
+            catalog: None,
+        }
+    }
+
+    /// Finds out where else it has the contents of files.
+    pub(super) fn look_for(&mut self, damaged: &[Damaged]) -> Result<(), Error> {
+        match &mut self.catalog {
+            Some(catalog) if !damaged.is_empty() => catalog.look_for(damaged),
+            _ => Ok(()),
+        }
     }
 
     /// A path in the place, by its path below the tree's top.
@@ -40,21 +61,22 @@ impl<'a> Source<'a> {
         join(&self.root, below.as_os_str().as_bytes())
     }
 
-    /// The files that may have a content: the one at the same path, then those that the catalogue knows.
-    pub(super) fn candidates(&self, below: &Path, copies: &[PathBuf]) -> Vec<Candidate> {
+    /// The files that may have a content: the one at the same path, then those that catalogues know.
+    pub(super) fn candidates(&self, damaged: &Damaged) -> Vec<Candidate> {
         let mut found = Vec::new();
         if self.is_counterpart
-            && let Ok(below) = below.strip_prefix(&self.part)
+            && let Ok(below) = damaged.below.strip_prefix(&self.part)
         {
             let is_itself = self.is_parity || below.as_os_str().is_empty();
             let shown = if is_itself { self.address.clone() } else { self.address.join(below) };
             found.push(Candidate { path: self.path_of(below), shown });
         }
-        for copy in copies {
-            let Ok(below) = copy.strip_prefix(&self.address) else { continue };
+        let copies = damaged.copies.iter().filter_map(|copy| copy.strip_prefix(&self.address).ok());
+        let own = self.catalog.iter().flat_map(|catalog| catalog.copies(damaged)).map(PathBuf::as_path);
+        for below in copies.chain(own) {
             let path = self.path_of(below);
             if found.iter().all(|known| known.path != path) {
-                found.push(Candidate { path, shown: copy.clone() });
+                found.push(Candidate { path, shown: self.address.join(below) });
             }
         }
         found

@@ -15,7 +15,7 @@ use crate::ui::catalog::{CatalogArgs, OwnWay, absolute, own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
-use crate::ui::mending::{Telling, sources};
+use crate::ui::mending::{Telling, finish_in_place, look_up, sources};
 use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
 use crate::ui::{parity, sums};
@@ -47,6 +47,11 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::AnyPath)]
     from: Vec<OsString>,
 
+    /// A catalogue that knows the copies, by their path or address or by their path on their host: what was renamed
+    /// there is found by its content. Without it the usual one, if it knows them
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    from_catalog: Option<PathBuf>,
+
     /// The parity of PATH, where `verisum parity create --to DIR` put it; what lies beside the files is found
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     parity: Option<PathBuf>,
@@ -58,6 +63,11 @@ pub(crate) struct RepairArgs {
     /// Move bad files to this directory instead of removing them; it must be on the same file system
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     keep_bad: Option<PathBuf>,
+
+    /// Write bad blocks of files of a mebibyte and more into the files themselves, for those that are too large to copy:
+    /// where parity or a block map tells digests of their blocks
+    #[arg(long, conflicts_with_all = ["sums", "tags", "trust"])]
+    in_place: bool,
 
     /// Leave missing files missing
     #[arg(long)]
@@ -98,6 +108,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.keep_bad = arguments.keep_bad.as_deref().map(absolute).transpose()?;
     options.leaves_missing = arguments.except_missing;
     options.enters = arguments.cross_file_systems;
+    options.in_place = arguments.in_place;
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
     options.now = Timestamp::now();
     let telling = Telling::new(["file", "summary"], arguments.json, arguments.quiet, output);
@@ -118,7 +129,12 @@ fn by_catalog(
 ) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let path = if catalog.root_of(&way.named)?.is_some() { way.named } else { way.leads };
+    if !options.dry {
+        finish_in_place(&catalog)?;
+    }
     let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
+    let others = arguments.catalog.paths_there().into_iter().filter(|other| other != catalog.path());
+    look_up(&mut sources, arguments.from_catalog.as_deref(), &others.collect::<Vec<_>>())?;
     sources.extend(parity::sources(
         &path,
         parity_of(arguments)?.as_deref(),
@@ -166,6 +182,7 @@ fn by_records(
     };
     let from: Vec<OsString> = arguments.trust.iter().chain(&arguments.from).cloned().collect();
     let mut sources = sources(&from, &arguments.hosts, None)?;
+    look_up(&mut sources, arguments.from_catalog.as_deref(), &arguments.catalog.paths_there())?;
     sources.extend(parity);
     let mut recorder = match options.dry {
         true => Recorder::none(),

@@ -20,7 +20,7 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
-use crate::ui::mending::{Telling, sources};
+use crate::ui::mending::{Telling, finish_in_place, sources};
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::remedy::of_catalog;
 use crate::ui::values;
@@ -157,6 +157,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         false => arguments.catalog.open()?,
     };
     arguments.results.refuse_own(&catalog)?;
+    finish_in_place(&catalog)?;
     let directories = directories(&here, all_recorded, &catalog)?;
     if (!arguments.from.is_empty() || arguments.parity.is_some()) && directories.len() != 1 {
         return Err(Failure::Usage(

@@ -1,0 +1,267 @@
+//! `verisum repair --in-place`: bad blocks are written into long files themselves, with a journal.
+
+mod common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use common::{Ended, VERISUM, command, start};
+use serde_json::Value;
+use verisum_testkit::{require_root, require_tool};
+
+/// Bytes of a block of the map.
+const BLOCK: usize = 64 << 10;
+
+/// Blocks of the file.
+const BLOCKS: usize = 64;
+
+/// Bytes of it: the last block is not whole.
+const LENGTH: usize = BLOCKS * BLOCK - 1000;
+
+/// A recorded tree with a long file that has a map of its blocks, and two copies of it.
+struct Trees {
+    folder: tempfile::TempDir,
+}
+
+fn good() -> Vec<u8> {
+    let mut bytes = vec![0; LENGTH];
+    fastrand::Rng::with_seed(19).fill(&mut bytes);
+    bytes
+}
+
+impl Trees {
+    fn new() -> Trees {
+        let trees = Trees { folder: tempfile::tempdir().unwrap() };
+        for name in ["tree", "one", "two"] {
+            fs::create_dir(trees.path(name)).unwrap();
+            fs::write(trees.path(name).join("long"), good()).unwrap();
+        }
+        fs::hard_link(trees.path("tree/long"), trees.path("tree/name")).unwrap();
+        trees.run(&["scrub", "tree"]).clean();
+        trees.run(&["image", "map", "--exact", "--output", "tree/long.map", "tree/long"]).clean();
+        trees.run(&["scrub", "tree"]).clean();
+        trees
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    fn long(&self) -> PathBuf {
+        self.path("tree/long")
+    }
+
+    fn journal(&self) -> PathBuf {
+        self.path("c.db.in-place")
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = command(VERISUM);
+        let has_catalog = ["scrub", "repair", "catalog"].contains(&words[0]);
+        command.args(words).args(has_catalog.then_some("--catalog=c.db")).current_dir(self.folder.path());
+        command.env("XDG_STATE_HOME", self.path("state"));
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Ended {
+        Ended::of(self.command(words).output().unwrap())
+    }
+
+    fn repair(&self, words: &[&str]) -> Ended {
+        self.run(&[&["repair", "--in-place", "--keep-bad", "bad"], words, &["tree"]].concat())
+    }
+
+    /// Damages blocks of a file as a disk does: its time of modification stays.
+    fn damage(&self, name: &str, blocks: &[usize]) {
+        let path = self.path(name);
+        let modified = fs::metadata(&path).unwrap().modified().unwrap();
+        let file = File::options().write(true).open(path).unwrap();
+        for block in blocks {
+            file.write_all_at(b"rotten", (block * BLOCK + 77) as u64).unwrap();
+        }
+        file.set_modified(modified).unwrap();
+    }
+
+    fn is_good(&self) -> bool {
+        fs::read(self.long()).unwrap() == good()
+    }
+
+    /// What the catalogue records of the file.
+    fn recorded(&self) -> Value {
+        let exported = self.run(&["catalog", "export"]).clean();
+        let lines = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let mut lines = lines.filter(|line| line["type"] == "file" && line["path"] == "long");
+        lines.next().unwrap()["digest"].clone()
+    }
+}
+
+#[test]
+fn only_bad_blocks_are_written_and_the_file_stays_the_same_one() {
+    let trees = Trees::new();
+    // None of the copies is good as a whole.
+    trees.damage("one/long", &[3]);
+    trees.damage("two/long", &[40]);
+    trees.damage("tree/long", &[3, 4, 40, BLOCKS - 1]);
+    let before = fs::metadata(trees.long()).unwrap();
+    let bad = fs::read(trees.long()).unwrap();
+    assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1));
+    let from = ["--from", "one", "--from", "two"];
+    let dry = trees.repair(&[&from[..], &["--dry-run"]].concat()).clean();
+    assert!(dry.contains("mendable") && fs::read(trees.long()).unwrap() == bad, "{dry}");
+    let alone = trees.repair(&["--from", "one"]);
+    assert_eq!(alone.code, Some(1), "{}", alone.out());
+    assert!(fs::read(trees.long()).unwrap() == bad && !trees.journal().exists());
+    let repaired = trees.repair(&[&from[..], &["--json"]].concat()).clean();
+    let line: Value = serde_json::from_str(repaired.lines().next().unwrap()).unwrap();
+    assert_eq!(
+        (&line["outcome"], &line["bytes"]),
+        (&"repaired".into(), &(4 * BLOCK - 1000).into()),
+        "{line}"
+    );
+    assert!(trees.is_good());
+    let after = fs::metadata(trees.long()).unwrap();
+    let told = |of: &fs::Metadata| (of.ino(), of.mtime(), of.mtime_nsec(), of.mode(), of.nlink());
+    assert_eq!(told(&after), told(&before));
+    assert_eq!(fs::read(trees.path("bad/long")).unwrap(), bad);
+    assert!(!trees.journal().exists());
+    trees.run(&["scrub", "tree"]).clean();
+    let listed = trees.run(&["catalog", "list", "--repaired", "--json"]).clean();
+    let bytes = |line: &str| {
+        let line: Value = serde_json::from_str(line).unwrap();
+        let ranges = line["ranges"].as_array().unwrap().iter();
+        (line["path"].clone(), ranges.map(|range| range["length"].as_u64().unwrap()).sum::<u64>())
+    };
+    let of_long = listed.lines().map(bytes).filter(|(path, _)| *path == *trees.long().to_str().unwrap());
+    assert_eq!(of_long.map(|(_, bytes)| bytes).sum::<u64>(), (4 * BLOCK - 1000) as u64, "{listed}");
+}
+
+#[test]
+fn parity_gives_blocks_in_place_too_and_without_digests_of_blocks_nothing_is_written() {
+    let trees = Trees::new();
+    fs::remove_file(trees.path("tree/long.map")).unwrap();
+    trees.run(&["scrub", "tree"]);
+    trees.damage("tree/long", &[7]);
+    trees.run(&["scrub", "tree"]);
+    let refused = trees.repair(&["--from", "one"]);
+    assert_eq!(refused.code, Some(1));
+    assert!(refused.out().contains("--in-place needs digests of its blocks"), "{}", refused.out());
+    let inode = fs::metadata(trees.long()).unwrap().ino();
+    // As it was made when the file was good.
+    fs::copy(trees.path("one/long"), trees.path("two/name")).unwrap();
+    for name in ["long", "name"] {
+        let modified = fs::metadata(trees.long()).unwrap().modified().unwrap();
+        let file = File::options().write(true).open(trees.path("two").join(name)).unwrap();
+        file.set_modified(modified).unwrap();
+    }
+    trees.run(&["parity", "create", "--to", "parity", "two"]).clean();
+    let repaired = trees.repair(&["--except-missing", "--parity", "parity"]);
+    assert_eq!(repaired.code, Some(0), "{}{}", repaired.out(), repaired.stderr);
+    assert!(trees.is_good() && fs::metadata(trees.long()).unwrap().ino() == inode);
+}
+
+/// How often a repair is killed; `TEST_KILLS` sets another number.
+const KILLS: u32 = 20;
+
+#[test]
+fn killed_at_any_moment_the_next_scrub_ends_it_and_keeps_the_record() {
+    let trees = Trees::new();
+    let kills = std::env::var("TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let blocks: Vec<usize> = (0..BLOCKS).filter(|block| block % 3 == 1).collect();
+    let recorded = trees.recorded();
+    let mut random = fastrand::Rng::with_seed(6);
+    for round in 0..kills {
+        if trees.is_good() {
+            trees.damage("tree/long", &blocks);
+        }
+        let bad = fs::read(trees.long()).unwrap();
+        trees.run(&["scrub", "tree"]);
+        let words = ["repair", "--in-place", "--keep-bad", "bad", "--from", "one", "tree"];
+        let mut child = start(&mut trees.command(&words));
+        std::thread::sleep(Duration::from_micros(random.u64(..150_000)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let is_journalled = trees.journal().exists();
+        let found = fs::read(trees.long()).unwrap();
+        for (number, block) in found.chunks(BLOCK).enumerate() {
+            let place = number * BLOCK..number * BLOCK + block.len();
+            let is_whole = block == &good()[place.clone()] || block == &bad[place];
+            assert!(is_whole || is_journalled, "round {round}: block {number}");
+        }
+        let scrubbed = trees.run(&["scrub", "tree"]);
+        if is_journalled {
+            assert!(scrubbed.stderr.contains("finished an interrupted repair"), "{}", scrubbed.stderr);
+            assert!(trees.is_good() && !trees.journal().exists(), "round {round}");
+        }
+        assert!(trees.is_good() || fs::read(trees.long()).unwrap() == bad, "round {round}");
+        assert_eq!(trees.recorded(), recorded, "round {round}");
+        fs::remove_dir_all(trees.path("bad")).ok();
+    }
+    trees.repair(&["--from", "one"]).clean();
+    assert!(trees.is_good());
+    trees.run(&["scrub", "tree"]).clean();
+}
+
+/// A repair that was interrupted before its first write.
+fn interrupted(chattr: &Path) -> Option<Trees> {
+    let trees = Trees::new();
+    trees.damage("tree/long", &[5, 6]);
+    trees.run(&["scrub", "tree"]);
+    let set =
+        |what: &str| Command::new(chattr).arg(what).arg(trees.long()).output().unwrap().status.success();
+    if !set("+i") {
+        return None;
+    }
+    let ended = trees.repair(&["--from", "one"]);
+    set("-i");
+    assert_eq!(ended.code, Some(1), "{}", ended.out());
+    assert!(ended.out().contains("the next repair goes on"), "{}", ended.out());
+    assert!(trees.journal().exists());
+    Some(trees)
+}
+
+#[test]
+fn what_somebody_wrote_since_is_not_overwritten() {
+    let (Some(_), Some(chattr)) = (require_root(), require_tool("chattr")) else { return };
+    let Some(trees) = interrupted(&chattr) else { return };
+    let writer = File::options().write(true).open(trees.long()).unwrap();
+    let waits = trees.run(&["scrub", "tree"]);
+    assert_eq!(waits.code, Some(3), "{}", waits.out());
+    assert!(waits.stderr.contains("a program has it open to write to it"), "{}", waits.stderr);
+    // Into a block that was to be written, and into one that was not.
+    for at in [5 * BLOCK + 1, 20 * BLOCK] {
+        writer.write_all_at(b"theirs", at as u64).unwrap();
+    }
+    drop(writer);
+    let scrubbed = trees.run(&["scrub", "tree"]);
+    assert!(
+        scrubbed.stderr.contains("an interrupted repair was given up: somebody wrote to it"),
+        "{scrubbed:?}"
+    );
+    let now = fs::read(trees.long()).unwrap();
+    assert!(&now[5 * BLOCK + 1..][..6] == b"theirs" && &now[20 * BLOCK..][..6] == b"theirs");
+    assert!(&now[6 * BLOCK + 77..][..6] == b"rotten" && !trees.journal().exists());
+}
+
+#[test]
+fn a_journal_goes_on_without_the_copy_and_gives_up_another_file() {
+    let (Some(_), Some(chattr)) = (require_root(), require_tool("chattr")) else { return };
+    let Some(trees) = interrupted(&chattr) else { return };
+    fs::remove_dir_all(trees.path("one")).unwrap();
+    let ended = trees.repair(&["--from", "two"]).code;
+    assert_eq!(ended, Some(0));
+    assert!(trees.is_good());
+    let Some(trees) = interrupted(&chattr) else { return };
+    fs::remove_file(trees.long()).unwrap();
+    fs::write(trees.long(), vec![b'x'; LENGTH]).unwrap();
+    let scrubbed = trees.run(&["scrub", "tree"]);
+    assert!(scrubbed.stderr.contains("another file is in its place"), "{}", scrubbed.stderr);
+    assert!(fs::read(trees.long()).unwrap() == vec![b'x'; LENGTH]);
+    // What is no journal changes nothing.
+    fs::write(trees.journal(), "something else").unwrap();
+    let refused = trees.run(&["scrub", "tree"]);
+    assert_eq!(refused.code, Some(3));
+    assert!(refused.stderr.contains("it is no journal of a repair in place"), "{}", refused.stderr);
+}

@@ -1,0 +1,269 @@
+//! Repair in place: the bad blocks of a long file are written into the file itself.
+//!
+//! All of them go to a journal beside the catalogue first, with what they were, once the whole is proved to be as
+//! recorded with them. A kill or a loss of power leaves of each block the old bytes or the new ones, and the journal:
+//! whoever uses the catalogue next finishes it, before a scrub takes the write for somebody's change. What somebody
+//! else wrote meanwhile is not overwritten.
+
+use std::fs::File;
+use std::io;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fd::AsFd;
+use rustix::fs::{Advice, Mode, OFlags, fadvise};
+use verisum_catalog::store::{Catalog, stamp};
+use verisum_digest::{Digest, Output};
+use verisum_files::{Directory, Entry, Kind, Stat, Timestamp, has_writer, reread};
+
+use super::changes::{Block, Journal};
+use super::record::{MendedFile, Taken, note};
+use super::{Error, Noted};
+
+/// What a disk writes at once: of a block that was being written some may be old and some new.
+const SECTOR: usize = 512;
+
+const CHANGED: &str = "it changed while it was repaired";
+
+/// Bytes that are read at once.
+const PIECE: usize = 1 << 20;
+
+/// What became of a file that a repair in place was interrupted at.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Finished {
+    /// It has its recorded content.
+    Repaired {
+        /// Its path.
+        path: PathBuf,
+        /// How many bytes were, or had been, written.
+        bytes: u64,
+    },
+    /// It was left as it is.
+    Left {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        why: &'static str,
+    },
+}
+
+/// How the blocks of a journal were written.
+pub(super) enum Applied {
+    /// All of them; what the file is now, and what it took.
+    Done(Stat, Vec<Taken>),
+    /// None of them, for the file is not the one that was to be repaired any more.
+    Left(&'static str),
+}
+
+/// Where the journal of repairs in place by a catalogue is.
+pub(super) fn journal_of(catalog: &Path) -> PathBuf {
+    let mut name = catalog.as_os_str().to_os_string();
+    name.push(".in-place");
+    name.into()
+}
+
+/// Finishes the repair in place that was interrupted last, if one was, and records it. Whoever calls holds the
+/// catalogue's lock.
+///
+/// # Errors
+/// It cannot be finished now. Until it is, nothing is to look at the file: a scrub could take it for changed.
+pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finished>, Error> {
+    let path = journal_of(catalog.path());
+    let failed = |subject: &Path, why: String| Error::InPlace {
+        path: subject.to_path_buf(),
+        journal: path.clone(),
+        why,
+    };
+    let opened = Journal::open(&path).map_err(|error| failed(&path, error.to_string()))?;
+    let Some(mut journal) = opened else { return Ok(None) };
+    let subject = journal.subject.path.clone();
+    let applied = apply(&mut journal, false).map_err(|why| failed(&subject, why))?;
+    let finished = match applied {
+        Applied::Left(why) => Finished::Left { path: subject.clone(), why },
+        Applied::Done(_, taken) => {
+            let bytes = taken.iter().map(|taken| taken.bytes).sum();
+            let file = MendedFile { path: subject.clone(), before: None, taken, now };
+            // What it is now is looked at once more there.
+            let _: Noted = note(catalog, &file)?;
+            Finished::Repaired { path: subject.clone(), bytes }
+        }
+    };
+    std::fs::remove_file(&path).map_err(|error| failed(&subject, format!("remove: {error}")))?;
+    Ok(Some(finished))
+}
+
+/// Writes the blocks of a journal to their file, and reads all of it back past the cache. Unless it `is_sure` that
+/// nobody wrote to the file since the journal was made, that is looked at first.
+///
+/// # Errors
+/// The file cannot be read or written now, or reads back as something else. The journal is to stay.
+pub(super) fn apply(journal: &mut Journal, is_sure: bool) -> Result<Applied, String> {
+    let subject = journal.subject.clone();
+    let digest = Digest::find(&subject.algorithm).map_err(|error| error.to_string())?;
+    let (Some(folder), Some(name)) = (subject.path.parent(), subject.path.file_name()) else {
+        return Ok(Applied::Left("it has no name"));
+    };
+    let folder = match Directory::trusted(folder) {
+        Ok(folder) => folder,
+        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => {
+            return Ok(Applied::Left("it is gone"));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    let (entry, stat) = match Entry::within(&folder, name) {
+        Ok(found) => found,
+        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => {
+            return Ok(Applied::Left("it is gone"));
+        }
+        Err(error) => return Err(error.to_string()),
+    };
+    if entry.kind() != Kind::File || stat.inode != subject.inode || stat.size != subject.size {
+        return Ok(Applied::Left("another file is in its place"));
+    }
+    let old = entry.open().map_err(|error| error.to_string())?;
+    if has_writer(&old) {
+        return Err("a program has it open to write to it".to_string());
+    }
+    const THEIRS: &str = "somebody wrote to it since: scrub it";
+    if !is_sure && with_blocks(journal, &old, &digest)? != subject.recorded || !are_ours(journal, &old)? {
+        return Ok(Applied::Left(THEIRS));
+    }
+    let file = open_to_write(&folder, name, &stat)?;
+    let mut writer = Writer { file: &file, state: stat, modified: subject.modified, given: Vec::new() };
+    journal.each(&mut |block| writer.write(&block)).map_err(|error| format!("write: {error}"))?;
+    writer.end().map_err(|error| format!("write: {error}"))?;
+    let Writer { state, given, .. } = writer;
+    let _ = fadvise(&file, 0, None, Advice::DontNeed);
+    let read = reread::past_the_cache(&file, &digest).map_err(|error| format!("read again: {error}"))?;
+    match (read.after.is_same_state(&state), read.digest == subject.recorded) {
+        (false, _) => return Err(CHANGED.to_string()),
+        (true, false) => {
+            return Err("what was written reads back different: do not trust this storage".to_string());
+        }
+        (true, true) => {}
+    }
+    let taken = given.into_iter().map(|(copy, ranges)| Taken {
+        from: journal.copy(copy).to_path_buf(),
+        bytes: ranges.iter().map(|range| range.end - range.start).sum(),
+        ranges: Some(ranges),
+    });
+    Ok(Applied::Done(state, taken.collect()))
+}
+
+/// Writes blocks to a file to which nobody else writes meanwhile.
+struct Writer<'f> {
+    file: &'f File,
+    /// What the system said of the file when it was written to last.
+    state: Stat,
+    /// The time of modification that it gets again.
+    modified: i64,
+    /// What each copy gave, by its number.
+    given: Vec<(usize, Vec<Range<u64>>)>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, block: &Block) -> io::Result<()> {
+        let mut found = vec![0; block.new.len()];
+        if self.file.read_exact_at(&mut found, block.offset).is_err() || found != block.new {
+            self.require_unchanged()?;
+            self.file.write_all_at(&block.new, block.offset)?;
+            self.set_time()?;
+        }
+        let at = self.given.iter().position(|(copy, _)| *copy == block.copy).unwrap_or_else(|| {
+            self.given.push((block.copy, Vec::new()));
+            self.given.len() - 1
+        });
+        match self.given[at].1.last_mut() {
+            Some(last) if last.end == block.offset => last.end = block.range().end,
+            _ => self.given[at].1.push(block.range()),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) -> io::Result<()> {
+        self.require_unchanged()?;
+        if stamp(self.state.modified) != self.modified {
+            self.set_time()?;
+        }
+        self.file.sync_all()?;
+        // That may take long.
+        self.require_unchanged()
+    }
+
+    /// At once: with another time it would look as if somebody had changed the file.
+    fn set_time(&mut self) -> io::Result<()> {
+        const SECOND: i64 = 1_000_000_000;
+        let seconds = self.modified.div_euclid(SECOND);
+        let nanoseconds = self.modified.rem_euclid(SECOND) as u32;
+        Timestamp { seconds, nanoseconds }.set(self.file)?;
+        self.state = Stat::of(self.file)?;
+        Ok(())
+    }
+
+    fn require_unchanged(&self) -> io::Result<()> {
+        match Stat::of(self.file)?.is_same_state(&self.state) {
+            true => Ok(()),
+            false => Err(io::Error::other(CHANGED)),
+        }
+    }
+}
+
+fn open_to_write(folder: &Arc<Directory>, name: &std::ffi::OsStr, stat: &Stat) -> Result<File, String> {
+    let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty());
+    let file = File::from(file.map_err(|errno| format!("open to write: {errno}"))?);
+    match Stat::of(&file).is_ok_and(|now| now.is_same_state(stat)) {
+        true => Ok(file),
+        false => Err(CHANGED.to_string()),
+    }
+}
+
+/// The digest that a file will have with the blocks of a journal.
+fn with_blocks(journal: &mut Journal, file: &File, digest: &Digest) -> Result<Output, String> {
+    let failed = |error: io::Error| format!("read: {error}");
+    let mut stream = digest.stream().map_err(|error| error.to_string())?;
+    let mut room = vec![0; PIECE];
+    let size = journal.subject.size;
+    let mut at = 0;
+    let mut up_to = |stream: &mut dyn verisum_digest::Stream, at: &mut u64, end: u64| -> io::Result<()> {
+        while *at < end {
+            let count = (end - *at).min(PIECE as u64) as usize;
+            file.read_exact_at(&mut room[..count], *at)?;
+            stream.update(&room[..count]).map_err(io::Error::other)?;
+            *at += count as u64;
+        }
+        Ok(())
+    };
+    let each = &mut |block: Block| -> io::Result<()> {
+        up_to(&mut *stream, &mut at, block.offset)?;
+        stream.update(&block.new).map_err(io::Error::other)?;
+        at = block.range().end;
+        Ok(())
+    };
+    journal.each(each).map_err(failed)?;
+    up_to(&mut *stream, &mut at, size).map_err(failed)?;
+    let mut output = Output::zeroed(digest.len());
+    stream.finish(output.as_mut_bytes()).map_err(|error| error.to_string())?;
+    Ok(output)
+}
+
+/// Whether all sectors of the blocks are old or new ones: others are somebody else's.
+fn are_ours(journal: &mut Journal, file: &File) -> Result<bool, String> {
+    let mut are_ours = true;
+    let mut room = Vec::new();
+    let each = &mut |block: Block| {
+        let Some(old) = &block.old else { return Ok(()) };
+        room.resize(block.new.len(), 0);
+        // What cannot be read any more nobody wrote.
+        if file.read_exact_at(&mut room, block.offset).is_err() {
+            return Ok(());
+        }
+        let mut sectors = room.chunks(SECTOR).zip(old.chunks(SECTOR).zip(block.new.chunks(SECTOR)));
+        are_ours &= sectors.all(|(found, (old, new))| found == old || found == new);
+        Ok(())
+    };
+    journal.each(each).map_err(|error| format!("read: {error}"))?;
+    Ok(are_ours)
+}
