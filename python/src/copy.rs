@@ -7,12 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use verisum::catalog::store::{Catalog, absolute};
+use verisum::catalog::store::{Catalog, Lock, absolute};
 use verisum::digest::Output;
 use verisum::files::place::PlaceError;
 use verisum::mend::copy::{
-    self as engine, CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary as Summary, PlaceTree,
-    Reflink, SumsList, Verification,
+    self as engine, CopyError, CopyEvent, CopyOptions, CopyOutcome, CopyRecorder, CopySummary as Summary,
+    PlaceTree, Reflink, SumsList, Verification,
 };
 use verisum::remote::{Address, Host};
 
@@ -116,14 +116,16 @@ pub(crate) struct CopySummary {
     reduced: u64,
     left_out: u64,
     unlisted: u64,
+    recorded: Option<u64>,
     stopped: bool,
 }
 
 impl From<Arc<Ended>> for CopySummary {
     fn from(ended: Arc<Ended>) -> CopySummary {
-        let Ended { summary, unlisted } = &*ended;
+        let Ended { summary, unlisted, recorded } = &*ended;
         CopySummary {
             unlisted: *unlisted,
+            recorded: *recorded,
             left_out: summary.left_out,
             copied: summary.copied,
             bytes: summary.bytes,
@@ -158,6 +160,7 @@ pub(crate) struct Copy(Running<CopiedFile, Ended>);
 pub(crate) struct Ended {
     summary: Summary,
     unlisted: u64,
+    recorded: Option<u64>,
 }
 
 #[pymethods]
@@ -178,7 +181,7 @@ python_iterator!(Copy, CopiedFile);
 #[pyfunction]
 #[pyo3(signature = (
     source, target, *, algorithm=None, verify="reread", catalog=None, allow_bad=false, update=false, tag=false,
-    reflink="never", one_file_system=false, exclude=None, limit=None, threads=0, sums=None, hosts=None,
+    reflink="never", one_file_system=false, exclude=None, limit=None, threads=0, sums=None, record=None, hosts=None,
     progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
@@ -198,6 +201,7 @@ pub(crate) fn copy(
     limit: Option<u64>,
     threads: usize,
     sums: Option<&Bound<'_, PyAny>>,
+    record: Option<&Bound<'_, PyAny>>,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Copy> {
@@ -205,13 +209,15 @@ pub(crate) fn copy(
     if !matches!(ends, Ends::Here { .. }) {
         place::refuse(&[
             ("update", update),
-            ("one_file_system", one_file_system && matches!(ends, Ends::From { .. })),
+            ("one_file_system", one_file_system && !matches!(ends, Ends::To { .. })),
             ("reflink", reflink != "never"),
-            ("tag", tag && matches!(ends, Ends::To { .. })),
+            ("tag", tag && !matches!(ends, Ends::From { .. })),
+            ("record", record.is_some() && !matches!(ends, Ends::From { .. })),
         ])?;
     }
     let catalog = catalog.map(place::fs_path).transpose()?;
     let sums = sums.map(place::fs_path).transpose()?;
+    let record = record.map(place::fs_path).transpose()?;
     let done = Arc::new(Done::default());
     let mut options = CopyOptions::default();
     options.algorithm = algorithm.map(|name| find(py, name)).transpose()?;
@@ -235,18 +241,27 @@ pub(crate) fn copy(
         options.threads = threads;
     }
     options.progress = done.here.clone();
+    options.scratch = std::env::temp_dir();
     let hosts = Reach::of(py, hosts)?.open();
     let running = Running::start(true, (done, progress), move |steps| {
         options.stop = steps.stop();
         let copied = open(catalog.as_deref()).and_then(|catalog| {
             let list = sums.as_deref().map(SumsList::open).transpose().map_err(|error| failure(&error))?;
-            let listing = Mutex::new((list, None));
+            let verification = options.verification;
+            let recorder = recorder(record.as_deref(), &ends, verification)?;
+            let listing = Mutex::new((list, recorder, None));
             // Who takes no more has also asked it to stop.
             let sink = |event: &CopyEvent| {
                 {
-                    let (list, failed) = &mut *listing.lock().unwrap_or_else(PoisonError::into_inner);
-                    if let (Some(Err(error)), None) = (list.as_mut().map(|list| list.add(event)), &failed) {
-                        *failed = Some(failure(&error));
+                    let (list, recorder, failed) =
+                        &mut *listing.lock().unwrap_or_else(PoisonError::into_inner);
+                    let listed = list.as_mut().map_or(Ok(()), |list| list.add(event));
+                    let done = listed.map_err(|error| failure(&error)).and_then(|()| match recorder {
+                        Some((_, recorder)) => recorder.add(event).map_err(|error| Failure::from(&error)),
+                        None => Ok(()),
+                    });
+                    if let (Err(error), None) = (done, &failed) {
+                        *failed = Some(error);
                         options.stop.request();
                     }
                 }
@@ -261,13 +276,18 @@ pub(crate) fn copy(
                 Ends::To { from, to } => {
                     opened(to, &hosts, |to| engine::copy_to(from, to, &options, catalog, &sink))
                 }
+                Ends::Between { from, to } => opened(from, &hosts, |from| {
+                    opened(to, &hosts, |to| engine::copy_between(from, to, &options, catalog, &sink))
+                }),
             };
             let summary = copied.map_err(|error| failure(&error))?;
-            let (list, failed) = listing.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let (list, recorder, failed) = listing.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let recorded = recorder.map(|(_lock, recorder)| recorder.end()).transpose();
+            let recorded = recorded.map_err(|error| Failure::from(&error))?;
             let unlisted = list.map(SumsList::end).transpose().map_err(|error| failure(&error))?;
             match failed {
                 Some(failed) => Err(failed),
-                None => Ok(Ended { summary, unlisted: unlisted.unwrap_or(0) }),
+                None => Ok(Ended { summary, unlisted: unlisted.unwrap_or(0), recorded }),
             }
         });
         steps.end(copied);
@@ -280,6 +300,7 @@ enum Ends {
     Here { from: PathBuf, to: PathBuf },
     From { from: Remote, to: PathBuf },
     To { from: PathBuf, to: Remote },
+    Between { from: Remote, to: Remote },
 }
 
 /// A tree on another machine, and its address as the catalogue has it.
@@ -304,8 +325,8 @@ impl Ends {
                 }
                 Ends::To { from, to }
             }
-            (Named::There(_), Named::There(_)) => {
-                return Err(PyValueError::new_err("source or target must be on this machine"));
+            (Named::There(from), Named::There(to)) => {
+                Ends::Between { from: Remote::of(from)?, to: Remote::of(to)? }
             }
         })
     }
@@ -319,6 +340,21 @@ impl Remote {
         };
         Ok(Remote { tree, address })
     }
+}
+
+/// What records the copies in a catalogue, which is made if it is not there.
+fn recorder(
+    record: Option<&Path>,
+    ends: &Ends,
+    verification: Verification,
+) -> Result<Option<(Lock, CopyRecorder)>, Failure> {
+    let (Some(path), Ends::Here { to, .. } | Ends::From { to, .. }) = (record, ends) else { return Ok(None) };
+    let failed = |error: verisum::catalog::store::Error| Failure::from(&error);
+    let path = absolute(path).map_err(failed)?;
+    let lock = Lock::take(&path).map_err(failed)?;
+    let catalog = Catalog::open(&path).map_err(failed)?;
+    let recorder = CopyRecorder::new(catalog, to, true, verification).map_err(failed)?;
+    Ok(Some((lock, recorder)))
 }
 
 /// Copies to or from a tree of another machine.

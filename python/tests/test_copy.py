@@ -112,5 +112,15 @@ def test_a_tree_is_copied_to_another_place(tree: Path, tmp_path: Path) -> None:
     assert (copied.copied, copied.left_out, copied.failed) == (3, 1, 0)
     for name in ("one", "sub/two", "sub/link"):
         assert (tmp_path / "there" / name).read_bytes() == (tree / name).read_bytes()
-    with pytest.raises(ValueError, match="on this machine"):
-        verisum.copy(f"local:{tree}", f"local:{tmp_path}/there")
+    between = verisum.copy(f"local:{tmp_path}/there", f"local:{tmp_path}/third").finish()
+    assert (between.copied, between.failed, between.recorded) == (3, 0, None)
+    assert (tmp_path / "third" / "sub" / "two").read_bytes() == b"two"
+
+
+def test_the_catalogue_of_the_target_knows_the_copies(tree: Path, tmp_path: Path) -> None:
+    known = tmp_path / "known.db"
+    assert verisum.copy(tree, tmp_path / "target", record=known).finish().recorded == 3
+    summary = verisum.scrub(tmp_path / "target", catalog=known).finish()
+    assert (summary.class_, summary.new) == ("clean", 0)
+    with pytest.raises(ValueError, match="record"):
+        verisum.copy(tree, f"local:{tmp_path}/there", record=known)

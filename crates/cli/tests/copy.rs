@@ -85,6 +85,13 @@ fn a_list_of_the_copies_is_checked() {
         assert!(!path.join("other").exists());
     }
     assert_eq!(fs::read_to_string(path.join("precious")).unwrap(), "a letter\n");
+    // Not even the end of a list, if no line of one was cut off there.
+    for note in ["my only password", "SHA256 (a) = 00\nmy only password"] {
+        fs::write(path.join("precious"), note).unwrap();
+        let ended = copy(path, ["--sums", "precious", "from", "other"]);
+        assert_eq!((ended.code, ended.out()), (Some(3), ""), "{}", ended.stderr);
+        assert_eq!(fs::read_to_string(path.join("precious")).unwrap(), note);
+    }
 }
 
 #[test]
@@ -140,6 +147,62 @@ fn what_the_catalogue_calls_rotten_is_not_copied() {
     assert_ne!(lines[0]["found"], lines[0]["recorded"]);
     assert_eq!((&lines[1]["copied"], &lines[1]["bad"]), (&1.into(), &1.into()));
     assert!(path.join("to/file-3").exists());
+}
+
+#[test]
+fn the_catalogue_of_to_knows_the_copies() {
+    let folder = folder();
+    let path = folder.path();
+    let run = |words: &[&str]| {
+        let mut command = command(VERISUM);
+        Ended::of(command.args(words).args(["--catalog", "c.db"]).current_dir(path).output().unwrap())
+    };
+    let records = || -> Vec<Value> {
+        let exported = run(&["catalog", "export"]).clean();
+        let lines = exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.filter(|line| line["type"] == "file").collect()
+    };
+    let summary = |ended: &Ended| -> Value {
+        assert_eq!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+        serde_json::from_str(ended.out().lines().last().unwrap()).unwrap()
+    };
+    let copied = summary(&run(&["copy", "--json", "--record", "from", "to"]));
+    let all = records();
+    assert_eq!(copied["recorded"].as_u64().unwrap(), all.len() as u64);
+    assert!(all.iter().all(|line| line["last_verified"].is_string()), "{all:?}");
+    // The next scrub finds all as it was recorded.
+    let scrubbed = summary(&run(&["scrub", "--json", "to"]));
+    assert_eq!(
+        (&scrubbed["counts"]["new"], &scrubbed["counts"]["modified"]),
+        (&0.into(), &0.into()),
+        "{scrubbed}"
+    );
+    assert_eq!(records().len(), all.len());
+    // What it knows it is told of, also of other content in the place of the old one.
+    fs::write(path.join("from/file-1"), "another and longer content").unwrap();
+    fs::write(path.join("from/more"), "new").unwrap();
+    let copied = summary(&run(&["copy", "--json", "--verify", "none", "from", "to"]));
+    assert_eq!(copied["recorded"], 2, "{copied}");
+    let unread = records().into_iter().filter(|line| line["last_verified"].is_null()).count();
+    assert_eq!((records().len(), unread), (all.len() + 1, 2));
+    let scrubbed = summary(&run(&["scrub", "--json", "to"]));
+    assert_eq!(
+        (&scrubbed["counts"]["new"], &scrubbed["counts"]["modified"]),
+        (&0.into(), &0.into()),
+        "{scrubbed}"
+    );
+    run(&["catalog", "check"]).clean();
+    // Bad content gets no record that calls it good.
+    run(&["scrub", "from"]).clean();
+    change_and_restore_time(&path.join("from/file-3"), &"b".repeat(3 * 37));
+    fs::remove_file(path.join("to/file-3")).unwrap();
+    let before = records();
+    assert_eq!(run(&["copy", "--allow-bad", "from", "to"]).code, Some(1));
+    assert_eq!(records(), before);
+    // Another tree is none of its business.
+    let other = run(&["copy", "--json", "from", "other"]);
+    assert!(!other.out().lines().last().unwrap().contains("\"recorded\":"), "{}", other.out());
+    assert_eq!(records(), before);
 }
 
 #[test]

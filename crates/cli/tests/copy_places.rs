@@ -97,13 +97,6 @@ fn a_bucket_is_copied_and_compared_with_its_records() {
         "",
         "not for files on other machines",
     );
-    expect(
-        &store.run(&["copy", "s3://backup/data", "s3://backup/x"]),
-        2,
-        "",
-        "FROM or TO must be on this machine",
-    );
-    expect(&store.run(&["copy", "host:x", "s3://backup/x"]), 2, "", "FROM or TO must be on this machine");
     fs::write(store.path("file"), "").unwrap();
     expect(&store.run(&["copy", "s3://backup/data", &path("file")]), 3, "", "a file is in the way");
 }
@@ -180,6 +173,64 @@ fn a_tree_is_copied_to_a_bucket_and_back() {
     let ended = store.run(&["copy", &here, "s3://none/photos"]);
     expect(&ended, 3, "", "not all was copied");
     assert!(ended.stderr.lines().count() < 30, "{}", ended.stderr);
+}
+
+/// Neither place is this machine: from a bucket to another, to a host and back, and from one host to another.
+#[test]
+fn between_other_places_files_are_compared_and_keep_their_times() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, from) = (store.bucket("backup"), store.path("from"));
+    fs::create_dir_all(from.join("sub")).unwrap();
+    for number in 0..150 {
+        fs::write(from.join(format!("sub/{number}")), format!("content {number}")).unwrap();
+    }
+    fs::write(from.join("sub-1"), "beside the directory in order").unwrap();
+    fs::write(from.join("a b+c%\u{e9}\n"), "odd").unwrap();
+    let large: Vec<u8> = (0..17 << 20).map(|at: u32| (at.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    fs::write(from.join("large"), large).unwrap();
+    let all = files(&from);
+    let copied = format!("{} files copied, ", all.len());
+    let path = |name: &str| store.path(name).to_str().unwrap().to_string();
+    let (here, there, other) =
+        (path("from"), format!("local:{}", path("there")), format!("local:{}", path("other")));
+    expect(&store.run(&["copy", &here, "s3://backup/a"]), 0, "", &copied);
+    for (one, two, folder) in [
+        ("s3://backup/a", "s3://backup/b", bucket.join("b")),
+        ("s3://backup/b", &there, store.path("there")),
+        (&there, &other, store.path("other")),
+        (&other, "s3://backup/c", bucket.join("c")),
+    ] {
+        expect(&store.run(&["copy", one, two]), 0, "", &copied);
+        assert!(files(&folder) == all, "{one} {two}");
+        expect(&store.run(&["copy", one, two]), 0, "", "0 files copied, 0 bytes, in ");
+    }
+    let time = |folder: &str, name: &PathBuf| fs::metadata(store.path(folder).join(name)).unwrap().modified();
+    for name in all.keys() {
+        assert_eq!(time("other", name).unwrap(), time("from", name).unwrap(), "{}", name.display());
+    }
+    // What the catalogue calls rotten goes nowhere.
+    let catalog = path("catalog.db");
+    expect(&store.run(&["scrub", "--quiet", "--catalog", &catalog, "s3://backup/a"]), 0, "", "");
+    change_and_restore_time(&bucket.join("a/sub/7"), "cOntent 7");
+    for to in ["s3://backup/d", &format!("local:{}", path("d"))] {
+        let ended = store.run(&["copy", "--catalog", &catalog, "s3://backup/a", to]);
+        assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+        assert!(ended.out().starts_with("s3://backup/a/sub/7: rot: sha256 is "), "{}", ended.out());
+    }
+    for folder in [bucket.join("d"), store.path("d")] {
+        let found = files(&folder);
+        assert!(found.len() == all.len() - 1 && !found.contains_key(Path::new("sub/7")));
+    }
+    // One file, and what is not there.
+    expect(&store.run(&["copy", "s3://backup/b/sub/8", "s3://backup/one"]), 0, "", "1 file copied");
+    assert_eq!(fs::read(bucket.join("one")).unwrap(), b"content 8");
+    expect(&store.run(&["copy", "s3://backup/none", &there]), 3, "", "No such file or directory");
+    expect(
+        &store.run(&["copy", "--update", "s3://backup/a", &there]),
+        2,
+        "",
+        "not for files on other machines",
+    );
 }
 
 #[test]

@@ -36,6 +36,7 @@ mod root;
 mod run;
 mod schema;
 mod transfer;
+mod written;
 
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -62,6 +63,7 @@ pub use restore::restore;
 pub use root::{Identity, Root, is_address};
 pub use run::{Run, UNLISTED};
 pub use transfer::{Imported, Unfit};
+pub use written::Written;
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 

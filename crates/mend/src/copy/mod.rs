@@ -25,6 +25,7 @@
 
 mod batch;
 mod digests;
+mod distant;
 mod engine;
 mod error;
 mod event;
@@ -35,6 +36,7 @@ mod options;
 mod place_feed;
 mod pump;
 mod record;
+mod recorder;
 mod reread;
 mod send;
 mod shared;
@@ -51,6 +53,7 @@ pub use error::CopyError;
 pub use event::{CopyEvent, CopyOutcome, CopySummary, Mismatch, RecordPlace};
 pub use fetch::{PlaceTree, copy_from};
 pub use options::{CopyOptions, Reflink, Verification};
-pub use send::copy_to;
+pub use recorder::CopyRecorder;
+pub use send::{copy_between, copy_to};
 pub use sums::SumsList;
 pub use temporary::LEFTOVER;

@@ -1,5 +1,6 @@
 //! What a copy is asked for.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use verisum_digest::{Digest, Policy};
@@ -56,6 +57,8 @@ pub struct CopyOptions {
     pub threads: usize,
     /// The most that is read from FROM in a second.
     pub limits: Option<Arc<Limits>>,
+    /// Where files wait that go from one place to another, neither of which is here.
+    pub scratch: PathBuf,
     /// When to end early.
     pub stop: Arc<Stop>,
     /// Where to tell how far it is.
@@ -76,6 +79,7 @@ impl Default for CopyOptions {
             excludes: None,
             threads: std::thread::available_parallelism().map_or(1, usize::from),
             limits: None,
+            scratch: PathBuf::from("/var/tmp"),
             stop: Arc::default(),
             progress: Arc::default(),
         }

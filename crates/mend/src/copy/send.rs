@@ -14,10 +14,11 @@ use verisum_digest::{Digest, Output};
 use verisum_files::place::{
     FileAnswer, FileRequest, FileState, Files, KnownState, Place, PlaceError, PlaceEvent, Reason, join,
 };
-use verisum_files::{Entry, Error, Kind, Operation, Order, Roots, Stat, Walk, WalkOptions};
+use verisum_files::{Entry, Error, Kind, Operation, Order, Roots, Stat, Timestamp, Walk, WalkOptions};
 
 use super::batch::event;
 use super::digests::{Set, Sets, Sums};
+use super::distant::Distant;
 use super::fetch::PlaceTree;
 use super::pump::Hasher;
 use super::record::{self, Expected, Known, Records};
@@ -42,7 +43,7 @@ const MOST_SMALL: u64 = 64 << 10;
 
 /// A file that is to be sent.
 pub(super) struct Outgoing {
-    pub(super) entry: Entry,
+    pub(super) origin: Origin,
     /// Its path below FROM; empty for FROM itself.
     pub(super) below: PathBuf,
     /// Its path at TO.
@@ -50,6 +51,33 @@ pub(super) struct Outgoing {
     pub(super) known: Option<Known>,
     /// What TO listed of it.
     pub(super) there: Option<FileState>,
+}
+
+/// Where a file that is to be sent is.
+pub(super) enum Origin {
+    Here(Entry),
+    There(Distant),
+}
+
+impl Outgoing {
+    /// Its path or address.
+    pub(super) fn shown(&self) -> PathBuf {
+        match &self.origin {
+            Origin::Here(entry) => entry.path(),
+            Origin::There(distant) => distant.address.clone(),
+        }
+    }
+
+    fn system_failed(&self, operation: Operation, errno: rustix::io::Errno) -> CopyError {
+        Error::io(&self.shown(), operation, errno).into()
+    }
+}
+
+/// A tree from which files are sent.
+#[derive(Clone, Copy)]
+enum From<'f> {
+    Here(&'f Path),
+    There(PlaceTree<'f>),
 }
 
 /// Copies the regular files of a directory, or a file, to another place, such as a host or a bucket.
@@ -67,13 +95,46 @@ pub fn copy_to(
     catalog: Option<&Catalog>,
     sink: &(dyn Fn(&CopyEvent) + Sync),
 ) -> Result<CopySummary, CopyError> {
-    let records = catalog.map(|catalog| Records::of(catalog, from)).transpose()?.flatten();
+    send_tree(From::Here(from), to, options, catalog, sink)
+}
+
+/// The same of a tree or file in another place. Each file is fetched to [`CopyOptions::scratch`] first, and compared with
+/// its record.
+///
+/// # Errors
+/// A place cannot be reached or listed, or the catalogue cannot be read. What fails later is told to the sink.
+pub fn copy_between(
+    from: PlaceTree,
+    to: PlaceTree,
+    options: &CopyOptions,
+    catalog: Option<&Catalog>,
+    sink: &(dyn Fn(&CopyEvent) + Sync),
+) -> Result<CopySummary, CopyError> {
+    send_tree(From::There(from), to, options, catalog, sink)
+}
+
+fn send_tree(
+    from: From,
+    to: PlaceTree,
+    options: &CopyOptions,
+    catalog: Option<&Catalog>,
+    sink: &(dyn Fn(&CopyEvent) + Sync),
+) -> Result<CopySummary, CopyError> {
+    let (shown, source) = match from {
+        From::Here(path) => (path, None),
+        From::There(tree) => (tree.address, Some(tree)),
+    };
+    let of = |catalog| match from {
+        From::Here(path) => Records::of(catalog, path),
+        From::There(tree) => Records::of_address(catalog, tree.address),
+    };
+    let records = catalog.map(of).transpose()?.flatten();
     let mut lister = (to.open)().map_err(|error| CopyError::place(to.address, error))?;
     let stages = lister.stages();
     let mut options = options.clone();
     if stages {
         let find = |name| Digest::find_with(name, &options.policy);
-        let usual = find(USUAL).map_err(|source| CopyError::Digest { path: from.to_path_buf(), source })?;
+        let usual = find(USUAL).map_err(|source| CopyError::Digest { path: shown.to_path_buf(), source })?;
         // Not every host computes the digest of every record.
         let chosen = options.algorithm.get_or_insert_with(|| usual.clone());
         let needed = if options.verification == Verification::Reread { chosen.clone() } else { usual };
@@ -96,11 +157,15 @@ pub fn copy_to(
             ended.map(|()| lister)
         });
         for _ in 0..if stages { CONNECTIONS } else { AT_ONCE } {
-            scope.spawn(|| send_all(&shared, &sets, to, &take));
+            scope.spawn(|| send_all(&shared, &sets, (source, to), &take));
         }
         let there = There { answers, next: None, leftovers: Vec::new() };
         // The threads end when nothing more is given.
-        let leftovers = Feed { shared: &shared, from, to, records, stages, there, give }.feed()?;
+        let feed = Feed { shared: &shared, to, records, stages, there, give, group: Vec::new() };
+        let leftovers = match from {
+            From::Here(path) => feed.feed(path),
+            From::There(tree) => feed.feed_listed(tree),
+        }?;
         let listing = listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let removed = listing.and_then(|mut place| match leftovers.is_empty() {
             true => Ok(()),
@@ -114,32 +179,32 @@ pub fn copy_to(
 /// Gives what is found to the threads that send it.
 struct Feed<'f> {
     shared: &'f Shared<'f>,
-    from: &'f Path,
     to: PlaceTree<'f>,
     records: Option<Records<'f>>,
     /// Whether small files are sent together.
     stages: bool,
     there: There,
     give: SyncSender<Vec<Outgoing>>,
+    /// Small files that are to be sent together.
+    group: Vec<Outgoing>,
 }
 
 impl Feed<'_> {
     /// Gives all. Returns what a copy left at TO that was killed.
-    fn feed(mut self) -> Result<Vec<Vec<u8>>, CopyError> {
+    fn feed(mut self, from: &Path) -> Result<Vec<Vec<u8>>, CopyError> {
         let options = self.shared.options;
         let mut walk_options = WalkOptions::default();
         walk_options.order = Order::Name;
         walk_options.one_file_system = options.one_file_system;
         walk_options.roots = Roots::Trusted;
         walk_options.excludes = options.excludes.clone();
-        let mut group = Vec::new();
-        for found in Walk::new(vec![self.from.to_path_buf()], walk_options) {
+        for found in Walk::new(vec![from.to_path_buf()], walk_options) {
             if self.shared.is_stopped() {
                 break;
             }
             let entry = match found {
                 Ok(entry) => entry,
-                Err(error) if error.path() == self.from => return Err(error.into()),
+                Err(error) if error.path() == from => return Err(error.into()),
                 Err(error) => {
                     let path = error.path().to_path_buf();
                     self.shared.tell_plain(&path, Path::new(""), CopyOutcome::Failed(error.into()));
@@ -154,37 +219,73 @@ impl Feed<'_> {
                     continue;
                 }
             }
-            let is_small = self.stages && entry.stat().is_ok_and(|stat| stat.size <= MOST_SMALL);
-            let file = self.outgoing(entry)?;
-            let given = match is_small {
-                true => {
-                    group.push(file);
-                    match group.len() < MOST_GROUP {
-                        true => continue,
-                        false => std::mem::take(&mut group),
-                    }
-                }
-                false => vec![file],
-            };
-            if self.give.send(given).is_err() {
+            let is_small = entry.stat().is_ok_and(|stat| stat.size <= MOST_SMALL);
+            let path = entry.path();
+            let below = path.strip_prefix(from).unwrap_or(&path).to_path_buf();
+            if !self.give(Origin::Here(entry), below, is_small)? {
                 break;
             }
         }
-        let _ = self.give.send(group);
-        // Nobody waits for the rest of the listing.
-        if options.stop.is_due() { Ok(Vec::new()) } else { Ok(self.there.leftovers()) }
+        Ok(self.end())
     }
 
-    fn outgoing(&mut self, entry: Entry) -> Result<Outgoing, CopyError> {
-        let path = entry.path();
-        let below = path.strip_prefix(self.from).unwrap_or(&path).to_path_buf();
+    /// Gives what another place lists.
+    fn feed_listed(mut self, from: PlaceTree) -> Result<Vec<Vec<u8>>, CopyError> {
+        let failed = |error| CopyError::place(from.address, error);
+        let mut lister = (from.open)().map_err(failed)?;
+        thread::scope(|scope| {
+            let (listed, answers) = mpsc::sync_channel(MOST_WAITING);
+            let listing = scope.spawn(move || lister.list(from.root, &|event| listed.send(event).is_ok()));
+            let fed = self.take(from, &answers);
+            // A listing whose answers nobody takes ends.
+            drop(answers);
+            let listing = listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            fed?;
+            listing.map_err(failed)
+        })?;
+        Ok(self.end())
+    }
+
+    fn take(&mut self, from: PlaceTree, answers: &Receiver<PlaceEvent>) -> Result<(), CopyError> {
+        for event in answers {
+            if self.shared.is_stopped() {
+                break;
+            }
+            match Distant::listed(from, event, self.shared) {
+                Some((distant, below)) => {
+                    let is_small = distant.seen.size.is_some_and(|size| size <= MOST_SMALL);
+                    if !self.give(Origin::There(distant), below, is_small)? {
+                        break;
+                    }
+                }
+                None => continue,
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a file, at once or with others. Returns whether anybody takes files.
+    fn give(&mut self, origin: Origin, below: PathBuf, is_small: bool) -> Result<bool, CopyError> {
         let known = match &mut self.records {
             Some(records) => records.recorded(&below)?,
             None => None,
         };
         let path = join(self.to.root, below.as_os_str().as_bytes());
         let there = self.there.find(&path);
-        Ok(Outgoing { entry, below, path, known, there })
+        let file = Outgoing { origin, below, path, known, there };
+        if !self.stages || !is_small {
+            return Ok(self.give.send(vec![file]).is_ok());
+        }
+        self.group.push(file);
+        let is_full = self.group.len() >= MOST_GROUP;
+        Ok(!is_full || self.give.send(std::mem::take(&mut self.group)).is_ok())
+    }
+
+    /// Gives what is left. Returns what a copy left at TO that was killed.
+    fn end(self) -> Vec<Vec<u8>> {
+        let _ = self.give.send(self.group);
+        // Nobody waits for the rest of the listing.
+        if self.shared.options.stop.is_due() { Vec::new() } else { self.there.leftovers() }
     }
 }
 
@@ -227,32 +328,47 @@ impl There {
 }
 
 /// Sends groups of files until none are left.
-fn send_all(shared: &Shared, sets: &Sets, to: PlaceTree, groups: &Mutex<Receiver<Vec<Outgoing>>>) {
-    let mut opened: Option<Box<dyn Place>> = None;
+fn send_all(
+    shared: &Shared,
+    sets: &Sets,
+    (from, to): (Option<PlaceTree>, PlaceTree),
+    groups: &Mutex<Receiver<Vec<Outgoing>>>,
+) {
+    let mut opened: [Option<Box<dyn Place>>; 2] = [None, None];
     loop {
         let next = lock(groups).recv();
         let Ok(group) = next else { break };
         if shared.is_stopped() || group.is_empty() {
             continue;
         }
-        let place = match opened.take().map_or_else(to.open, Ok) {
-            Ok(place) => &mut **opened.insert(place),
+        let open = |opened: Option<Box<dyn Place>>, tree: PlaceTree| {
+            let place = opened.map_or_else(tree.open, Ok);
+            place.map_err(|error| CopyError::place(tree.address, error))
+        };
+        let [source, target] = opened;
+        let places = open(target, to).and_then(|target| {
+            let source = from.map(|from| open(source, from)).transpose()?;
+            Ok((source, target))
+        });
+        let (mut source, mut target) = match places {
+            Ok(places) => places,
             Err(error) => {
-                let outcome = CopyOutcome::Failed(CopyError::place(to.address, error));
-                shared.tell_plain(&group[0].entry.path(), &group[0].below, outcome);
+                opened = [None, None];
+                shared.tell_plain(&group[0].shown(), &group[0].below, CopyOutcome::Failed(error));
                 continue;
             }
         };
-        let mut sender = Sender { shared, sets, place, to };
+        let mut sender = Sender { shared, sets, place: &mut *target, source: source.as_deref_mut(), to };
         if sender.place.stages() {
             sender.stage(&group);
-            continue;
-        }
-        for file in &group {
-            if let Err(error) = sender.send(file) {
-                sender.failed(file, error);
+        } else {
+            for file in &group {
+                if let Err(error) = sender.send(file) {
+                    sender.failed(file, error);
+                }
             }
         }
+        opened = [source, Some(target)];
     }
 }
 
@@ -261,6 +377,8 @@ pub(super) struct Sender<'s> {
     pub(super) shared: &'s Shared<'s>,
     pub(super) sets: &'s Sets,
     pub(super) place: &'s mut dyn Place,
+    /// Where the files are, if that is not here.
+    pub(super) source: Option<&'s mut (dyn Place + 'static)>,
     pub(super) to: PlaceTree<'s>,
 }
 
@@ -280,7 +398,7 @@ impl Opened<'_> {
     pub(super) fn again(&mut self) -> Result<(), CopyError> {
         self.is_second = true;
         let _ = fadvise(&self.source, 0, None, Advice::DontNeed);
-        let now = Stat::of(&self.source).map_err(|errno| self.file.entry.failed(Operation::Stat, errno))?;
+        let now = Stat::of(&self.source).map_err(|errno| self.file.system_failed(Operation::Stat, errno))?;
         if !now.is_same_state(&self.stat) {
             self.expected.clear();
             self.stat = now;
@@ -289,7 +407,7 @@ impl Opened<'_> {
     }
 
     pub(super) fn digest_failed(&self, source: verisum_digest::Error) -> CopyError {
-        CopyError::Digest { path: self.file.entry.path(), source }
+        CopyError::Digest { path: self.file.shown(), source }
     }
 
     /// Its bytes, and their digests.
@@ -312,14 +430,18 @@ impl Opened<'_> {
     }
 
     pub(super) fn read_failed(&self, source: io::Error) -> CopyError {
-        let (path, operation) = (self.file.entry.path(), Operation::Read);
+        let (path, operation) = (self.file.shown(), Operation::Read);
         Error::Io { path, operation, offset: None, source }.into()
     }
 }
 
 impl<'s> Sender<'s> {
-    pub(super) fn open<'f>(&self, file: &'f Outgoing) -> Result<Opened<'f>, CopyError> {
-        let entry = &file.entry;
+    /// Opens a file; none if it is at TO already, or it is time to stop: then nothing is left to be told.
+    pub(super) fn open<'f>(&mut self, file: &'f Outgoing) -> Result<Option<Opened<'f>>, CopyError> {
+        let entry = match &file.origin {
+            Origin::Here(entry) => entry,
+            Origin::There(distant) => return self.fetch(file, distant),
+        };
         let source = entry.open_regular()?;
         let raw = fstat(&source).map_err(|errno| entry.failed(Operation::Stat, errno))?;
         let stat = Stat::from(raw);
@@ -329,17 +451,18 @@ impl<'s> Sender<'s> {
         if Metadata::new(&raw).read_attributes(&source, self.shared.options.tag) {
             record::of_tags(&source, &stat, &mut expected);
         }
-        Ok(Opened { file, source, stat, mode, expected, is_second: false })
+        if self.is_current(file, stat.size, stat.modified)? {
+            self.shared.options.progress.skip(stat.size);
+            let paths = (&*entry.path(), &*file.below);
+            self.shared.tell(&event(paths, (&stat, mode), CopyOutcome::Current, &[]));
+            return Ok(None);
+        }
+        Ok(Some(Opened { file, source, stat, mode, expected, is_second: false }))
     }
 
     /// Sends one file, which the place takes at once or not at all.
     fn send(&mut self, file: &Outgoing) -> Result<(), CopyError> {
-        let mut opened = self.open(file)?;
-        if self.is_current(file, &opened.stat)? {
-            self.shared.options.progress.skip(opened.stat.size);
-            self.tell(&opened, CopyOutcome::Current, &[]);
-            return Ok(());
-        }
+        let Some(mut opened) = self.open(file)? else { return Ok(()) };
         let set = set_of(self.sets, self.shared.options, &opened.expected)
             .map_err(|source| opened.digest_failed(source))?;
         let (sums, mismatch) = loop {
@@ -358,12 +481,12 @@ impl<'s> Sender<'s> {
                     return Ok(());
                 }
                 (Some(End::Changed), _) if opened.is_second => {
-                    return Err(CopyError::Changed { path: file.entry.path() });
+                    return Err(CopyError::Changed { path: file.shown() });
                 }
                 (Some(End::Bad(_) | End::Changed), _) => opened.again()?,
                 (Some(End::Failed(error)), _) => return Err(opened.read_failed(error)),
                 (_, Err(error)) => return Err(self.place_failed(file, error)),
-                (None, Ok(())) => return Err(CopyError::Changed { path: file.entry.path() }),
+                (None, Ok(())) => return Err(CopyError::Changed { path: file.shown() }),
             }
         };
         self.shared.summary().compared += u64::from(!opened.expected.is_empty());
@@ -387,18 +510,29 @@ impl<'s> Sender<'s> {
     }
 
     pub(super) fn failed(&self, file: &Outgoing, error: CopyError) {
-        self.shared.tell_plain(&file.entry.path(), &file.below, CopyOutcome::Failed(error));
+        self.shared.tell_plain(&file.shown(), &file.below, CopyOutcome::Failed(error));
     }
 
     /// Whether what is at TO was sent from a file of this size and time; of what others sent, whether it was not sent
     /// before the file was modified.
-    fn is_current(&mut self, file: &Outgoing, stat: &Stat) -> Result<bool, CopyError> {
+    pub(super) fn is_current(
+        &mut self,
+        file: &Outgoing,
+        size: u64,
+        modified: Timestamp,
+    ) -> Result<bool, CopyError> {
+        if self.place.stages() {
+            return Ok(file.there.is_some_and(|there| {
+                let is_same_time = there.modified.is_some_and(|there| there.is_same(&modified.into()));
+                there.size == Some(size) && is_same_time
+            }));
+        }
         match self.place.state(&file.path) {
             Ok(KnownState { now, original, .. }) => {
-                let is_same_size = now.size == Some(stat.size);
+                let is_same_size = now.size == Some(size);
                 let is_in_time = match (original, now.modified) {
-                    (Some(original), _) => original.is_same(&stat.modified.into()),
-                    (None, Some(sent)) => sent.time > stat.modified,
+                    (Some(original), _) => original.is_same(&modified.into()),
+                    (None, Some(sent)) => sent.time > modified,
                     (None, None) => false,
                 };
                 Ok(is_same_size && is_in_time)
@@ -435,7 +569,7 @@ impl<'s> Sender<'s> {
 
     pub(super) fn tell(&self, opened: &Opened, outcome: CopyOutcome, digests: &[(Digest, Output)]) {
         let about = (&opened.stat, opened.mode);
-        self.shared.tell(&event((&opened.file.entry.path(), &opened.file.below), about, outcome, digests));
+        self.shared.tell(&event((&opened.file.shown(), &opened.file.below), about, outcome, digests));
     }
 }
 

@@ -31,11 +31,7 @@ impl Sender<'_> {
         let mut left = Vec::new();
         for file in group {
             match self.open(file) {
-                Ok(opened) if is_current(&opened) => {
-                    self.shared.options.progress.skip(opened.stat.size);
-                    self.tell(&opened, CopyOutcome::Current, &[]);
-                }
-                Ok(opened) => left.push(opened),
+                Ok(opened) => left.extend(opened),
                 Err(error) => self.failed(file, error),
             }
         }
@@ -95,7 +91,7 @@ impl Sender<'_> {
                 }
                 (Some(End::Whole(..)) | None, Err(error)) => self.place_failed(opened.file, error),
                 (Some(End::Bad(_) | End::Changed), _) | (None, Ok(Some(_))) => {
-                    CopyError::Changed { path: opened.file.entry.path() }
+                    CopyError::Changed { path: opened.file.shown() }
                 }
             };
             self.failed(opened.file, error);
@@ -242,12 +238,4 @@ impl Sender<'_> {
         self.shared.end();
         Vec::new()
     }
-}
-
-/// Whether what TO listed was copied from a file of this size and time.
-fn is_current(opened: &Opened) -> bool {
-    opened.file.there.is_some_and(|there| {
-        let modified = there.modified.is_some_and(|modified| modified.is_same(&opened.stat.modified.into()));
-        there.size == Some(opened.stat.size) && modified
-    })
 }

@@ -8,16 +8,17 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use verisum::catalog::store::Catalog;
+use verisum::catalog::store::{Catalog, Lock};
 use verisum::files::place::PlaceError;
 use verisum::files::store::xattr::id_of;
 use verisum::files::{Stop, Walk, WalkOptions};
 use verisum::mend::copy::{
-    CopyEvent, CopyOptions, PlaceTree, Reflink, SumsList, Verification, copy, copy_from, copy_to,
+    CopyEvent, CopyOptions, CopyRecorder, PlaceTree, Reflink, SumsList, Verification, copy, copy_between,
+    copy_from, copy_to,
 };
 use verisum::remote::{Address, Host, Hosts};
 
-use crate::ui::catalog::CatalogArgs;
+use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs};
@@ -61,6 +62,11 @@ pub(crate) struct CopyArgs {
 
     #[command(flatten)]
     catalog: CatalogArgs,
+
+    /// Record the copies in the catalogue, as a tree of its own if it does not know TO. If it does, they are recorded
+    /// without this too
+    #[arg(long)]
+    record: bool,
 
     /// Stay on the file system of FROM
     #[arg(short = 'x', long)]
@@ -126,8 +132,12 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
     let mut options = arguments.options()?;
     options.stop = Stop::when(ending.asked().clone()).into();
     let (from, to) = (Path::new(&arguments.from), Path::new(&arguments.to));
-    let catalog = arguments.records()?;
     let list = arguments.sums.as_deref().map(SumsList::open).transpose().map_err(of_list)?;
+    let recorder = match &target {
+        Some(_) => None,
+        None => arguments.recorder(to, options.verification)?,
+    };
+    let catalog = arguments.records()?;
     let total = match source {
         Some(_) => Total::Unknown,
         None => arguments.total(&options),
@@ -136,14 +146,18 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
         Shown { json: arguments.json, quiet: arguments.quiet, verbose: verbosity::names_all() },
         target.as_ref().is_some_and(|target| matches!(target.tree.host, Host::Bucket(_))),
         &options,
-        list,
+        (list, recorder),
         output,
     );
     let wanted = arguments.rate.progress();
     let copied = progress::of_files(wanted, total, &options.progress, || {
         let sink = &|event: &CopyEvent| reporter.event(event);
         match (&source, &target) {
-            (Some(source), _) => source.opened(|from| copy_from(from, to, &options, catalog.as_ref(), sink)),
+            (Some(source), Some(target)) => source
+                .opened(|from| target.opened(|to| copy_between(from, to, &options, catalog.as_ref(), sink))),
+            (Some(source), None) => {
+                source.opened(|from| copy_from(from, to, &options, catalog.as_ref(), sink))
+            }
             (None, Some(target)) => target.opened(|to| copy_to(from, to, &options, catalog.as_ref(), sink)),
             (None, None) => copy(from, to, &options, catalog.as_ref(), sink),
         }
@@ -179,17 +193,20 @@ impl CopyArgs {
         if is_remote == [false, false] {
             return Ok([None, None]);
         }
-        if is_remote == [true, true] {
-            return Err(Failure::Usage("FROM or TO must be on this machine".to_string()));
-        }
         hosts::refuse(&[
             ("--update", self.update),
             ("--one-file-system", self.one_file_system && is_remote[0]),
             ("--reflink", !matches!(self.reflink, ReflinkArg::Never)),
             ("--tag", self.tag && is_remote[1]),
+            ("--record", self.record && is_remote[1]),
         ])?;
-        if is_remote[0] {
-            return Ok([Some(self.remote(&self.from)?), None]);
+        let source = if is_remote[0] { Some(self.remote(&self.from)?) } else { None };
+        if !is_remote[1] {
+            return Ok([source, None]);
+        }
+        if source.is_some() {
+            // Nobody knows yet whether FROM is a file.
+            return Ok([source, Some(self.remote(&self.to)?)]);
         }
         let mut target = self.remote(&self.to)?;
         // As into a directory.
@@ -239,6 +256,7 @@ impl CopyArgs {
         options.allow_bad = self.allow_bad;
         options.update = self.update;
         options.tag = self.tag;
+        options.scratch = std::env::temp_dir();
         options.one_file_system = self.one_file_system;
         options.excludes = self.excluded.excludes()?;
         options.limits = self.rate.limits()?;
@@ -257,6 +275,21 @@ impl CopyArgs {
             }
             opened => opened,
         }
+    }
+
+    /// What records the copies: the catalogue, if it knows TO or is to know it.
+    fn recorder(
+        &self,
+        to: &Path,
+        verification: Verification,
+    ) -> Result<Option<(Lock, CopyRecorder)>, Failure> {
+        let opened = match self.record {
+            true => Some(self.catalog.open()?),
+            false => self.catalog.open_if_known(&absolute(to)?, "the copies are not recorded")?,
+        };
+        let recorder =
+            |(lock, catalog)| Ok((lock, CopyRecorder::new(catalog, to, self.record, verification)?));
+        opened.map(recorder).transpose()
     }
 
     /// How much there is to copy, found out by a walk of its own.

@@ -4,8 +4,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::Serialize;
+use verisum::catalog::store::Lock;
 use verisum::files::Stop;
-use verisum::mend::copy::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary, Mismatch, SumsList};
+use verisum::mend::copy::{
+    CopyError, CopyEvent, CopyOptions, CopyOutcome, CopyRecorder, CopySummary, Mismatch, SumsList,
+};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
@@ -35,7 +38,9 @@ pub(super) struct Reporter<'a> {
 struct Shared<'a> {
     output: &'a mut Output,
     list: Option<SumsList>,
-    /// Why nothing more can be printed or listed.
+    /// Records the copies, while the catalogue is locked.
+    recorder: Option<(Lock, CopyRecorder)>,
+    /// Why nothing more can be printed, listed or recorded.
     failed: Option<Failure>,
 }
 
@@ -45,10 +50,10 @@ impl<'a> Reporter<'a> {
         shown: Shown,
         is_bucket: bool,
         options: &CopyOptions,
-        list: Option<SumsList>,
+        (list, recorder): (Option<SumsList>, Option<(Lock, CopyRecorder)>),
         output: &'a mut Output,
     ) -> Reporter<'a> {
-        let shared = Mutex::new(Shared { output, list, failed: None });
+        let shared = Mutex::new(Shared { output, list, recorder, failed: None });
         Reporter { shown, is_bucket, stop: options.stop.clone(), started: Instant::now(), shared }
     }
 
@@ -63,11 +68,14 @@ impl<'a> Reporter<'a> {
             outcome => outcome.is_problem() || self.shown.verbose,
         };
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let Shared { output, list, failed } = &mut *shared;
+        let Shared { output, list, recorder, failed } = &mut *shared;
         if failed.is_some() {
             return;
         }
         let mut done = list.as_mut().map_or(Ok(()), |list| list.add(event).map_err(of_list));
+        if let Some((_, recorder)) = recorder.as_mut().filter(|_| done.is_ok()) {
+            done = recorder.add(event).map_err(Failure::from);
+        }
         if done.is_ok() && is_line {
             output.found(exit(event.outcome.is_corrupt(), matches!(event.outcome, CopyOutcome::Failed(_))));
             done = match self.shown.json {
@@ -88,9 +96,10 @@ impl<'a> Reporter<'a> {
         costs: Option<&Costs>,
     ) -> Result<Exit, Failure> {
         let seconds = self.started.elapsed().as_secs_f64();
-        let Shared { output, list, failed } =
+        let Shared { output, list, recorder, failed } =
             self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         let unlisted = list.map(SumsList::end).transpose();
+        let recorded = recorder.map(|(_lock, recorder)| recorder.end()).transpose();
         let summary = match copied {
             Ok(summary) => summary,
             Err(error) => {
@@ -105,11 +114,12 @@ impl<'a> Reporter<'a> {
             return Err(failure);
         }
         let unlisted = unlisted.map_err(of_list)?.unwrap_or(0);
+        let recorded = recorded?;
         if self.shown.json {
-            output.json("summary", &Totals::new(&summary, seconds))?;
+            output.json("summary", &Totals { recorded, ..Totals::new(&summary, seconds) })?;
             costs.map_or(Ok(()), |costs| output.json("costs", costs))?;
         } else if !self.shown.quiet {
-            ui::say(PROGRAM, &total(&summary, seconds));
+            ui::say(PROGRAM, &total(&summary, recorded, seconds));
             costs.iter().for_each(|costs| ui::say(PROGRAM, &costs.text()));
         }
         if unlisted > 0 && !self.shown.quiet {
@@ -190,11 +200,12 @@ fn text(event: &CopyEvent, is_bucket: bool) -> String {
 }
 
 /// `12 files copied, 40 KiB, in 0.1 s; 3 current, 2 compared with records`.
-fn total(summary: &CopySummary, seconds: f64) -> String {
+fn total(summary: &CopySummary, recorded: Option<u64>, seconds: f64) -> String {
     let files = counted(summary.copied, "file", "files");
     let mut text = format!("{files} copied, {}, in {seconds:.1} s", human(summary.bytes));
     let parts = [
         (summary.compared, "compared with records"),
+        (recorded.unwrap_or(0), "recorded"),
         (summary.linked, "linked"),
         (summary.current, "current"),
         (summary.touched, "touched"),
@@ -291,6 +302,9 @@ struct Totals {
     reduced: u64,
     left_out: u64,
     stopped: bool,
+    /// Copies that the catalogue of TO has, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<u64>,
     seconds: f64,
 }
 
@@ -311,6 +325,7 @@ impl Totals {
             reduced: summary.reduced,
             left_out: summary.left_out,
             stopped: summary.stopped,
+            recorded: None,
             seconds,
         }
     }

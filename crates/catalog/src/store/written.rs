@@ -1,0 +1,65 @@
+//! Records of files that were just written whole: copies.
+
+use std::ffi::OsStr;
+use std::path::Path;
+
+use verisum_digest::Output;
+use verisum_files::Stat;
+
+use super::{Catalog, Change, Record, Result, Root, State, stamp};
+
+/// A file that was written, with the digest of what was written.
+#[derive(Clone, Debug)]
+pub struct Written<'a> {
+    /// Its path below the root.
+    pub below: &'a Path,
+    /// The name of the digest.
+    pub algorithm: &'a str,
+    /// The digest.
+    pub digest: Output,
+    /// What is said of it now.
+    pub stat: Stat,
+    /// When it was read back, in milliseconds since 1970; 0 for never.
+    pub verified: i64,
+    /// When it was written, in milliseconds since 1970.
+    pub written: i64,
+}
+
+impl Catalog {
+    /// Records what a file of a tree is now, whatever was recorded of its name: nothing is left of that.
+    ///
+    /// # Errors
+    /// The catalogue cannot be read or written. Without a name nothing is recorded.
+    pub fn record_written(&self, root: &Root, file: &Written) -> Result<()> {
+        let Some(name) = file.below.file_name() else { return Ok(()) };
+        let directory = self.make_directories(root, file.below.parent().unwrap_or(Path::new("")))?;
+        let new = Record {
+            size: file.stat.size,
+            mtime: stamp(file.stat.modified),
+            ctime: stamp(file.stat.changed),
+            inode: file.stat.inode,
+            algorithm: self.algorithm(file.algorithm)?,
+            digest: file.digest,
+            first_seen: file.written,
+            changed: file.written,
+            verified: file.verified,
+            state: State::Sound,
+        };
+        match self.record(directory, name)? {
+            None => self.apply(root.id, directory, name, &Change::Add(new)),
+            Some(old) => self.replace_record(root, (directory, name), &old, new),
+        }
+    }
+
+    fn replace_record(&self, root: &Root, place: (i64, &OsStr), old: &Record, new: Record) -> Result<()> {
+        let is_same = (old.algorithm, old.digest) == (new.algorithm, new.digest);
+        let is_known = old.state != State::DAMAGED;
+        let new = Record {
+            first_seen: if is_known { old.first_seen } else { new.first_seen },
+            changed: if is_known && is_same { old.changed } else { new.changed },
+            ..new
+        };
+        self.apply(root.id, place.0, place.1, &Change::Confirm(new))?;
+        self.add_length(root.id, new.size as i64 - old.size as i64)
+    }
+}

@@ -1,0 +1,150 @@
+//! Records copies in a catalogue that knows TO, or is to know it.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use verisum_catalog::scrub::is_same_time;
+use verisum_catalog::store::{Catalog, Error, Identity, Root, Written, absolute, moment, stamp};
+use verisum_digest::{Digest, Output};
+use verisum_files::{Entry, Kind, Timestamp};
+
+use super::{CopyEvent, CopyOutcome, Verification};
+
+/// So many copies are recorded at once.
+const BATCH: u64 = 256;
+
+/// Records what comes of a copy, file by file. Whoever makes it holds the catalogue's lock.
+pub struct CopyRecorder {
+    catalog: Catalog,
+    /// TO, from the root of the file system.
+    to: PathBuf,
+    /// Whether a tree of its own is made for TO, if it is in none.
+    adds: bool,
+    is_read_back: bool,
+    now: Timestamp,
+    /// The directory of the last file, and the tree that it is in.
+    last: Option<(PathBuf, Option<Root>)>,
+    /// The digests of copies that have several names, by device and inode.
+    linked: HashMap<(u64, u64), (Digest, Output)>,
+    /// How many records are not committed yet.
+    open: u64,
+    recorded: u64,
+}
+
+impl CopyRecorder {
+    /// Records copies to TO in a catalogue, in the trees that it knows; if it `adds`, TO becomes one of them.
+    ///
+    /// # Errors
+    /// TO has no absolute path.
+    pub fn new(
+        catalog: Catalog,
+        to: &Path,
+        adds: bool,
+        verification: Verification,
+    ) -> Result<CopyRecorder, Error> {
+        Ok(CopyRecorder {
+            catalog,
+            to: absolute(to)?,
+            adds,
+            is_read_back: verification == Verification::Reread,
+            now: Timestamp::now(),
+            last: None,
+            linked: HashMap::new(),
+            open: 0,
+            recorded: 0,
+        })
+    }
+
+    /// Records a copy, if it is one, is as it was written, and is not known to be bad.
+    ///
+    /// # Errors
+    /// The catalogue cannot be written.
+    pub fn add(&mut self, event: &CopyEvent) -> Result<(), Error> {
+        let is_copy =
+            matches!(event.outcome, CopyOutcome::Copied | CopyOutcome::Linked | CopyOutcome::Touched);
+        if !is_copy {
+            return Ok(());
+        }
+        let path = match event.name.as_os_str().is_empty() {
+            true => self.to.clone(),
+            false => self.to.join(event.name),
+        };
+        // What somebody wrote to meanwhile the next scrub looks at.
+        let Ok(stat) = Entry::named(&path).and_then(|entry| entry.stat()) else { return Ok(()) };
+        let is_as_written = stat.kind == Kind::File
+            && stat.size == event.size
+            && event.modified.is_some_and(|time| is_same_time(stamp(time), stamp(stat.modified)));
+        let Some(root) = self.root(&path)?.filter(|_| is_as_written) else { return Ok(()) };
+        let known = self.catalog.algorithms_of(root.id)?;
+        let names = self.catalog.algorithms()?;
+        let is_usual = |name: &str| known.iter().any(|id| names.get(id).is_some_and(|known| known == name));
+        let inode = (stat.device, stat.inode);
+        let chosen = event.digests.iter().find(|(digest, _)| is_usual(digest.name()));
+        let chosen = chosen.or(event.digests.first()).cloned();
+        // Of another name of a copy nothing was read.
+        let Some((digest, output)) = chosen.or_else(|| self.linked.get(&inode).cloned()) else {
+            return Ok(());
+        };
+        if stat.links > 1 {
+            self.linked.insert(inode, (digest.clone(), output));
+        }
+        let Ok(below) = path.strip_prefix(&root.path) else { return Ok(()) };
+        let written = moment(self.now);
+        let file = Written {
+            below,
+            algorithm: digest.name(),
+            digest: output,
+            stat,
+            verified: if self.is_read_back { written } else { 0 },
+            written,
+        };
+        if self.open == 0 {
+            self.catalog.begin()?;
+        }
+        self.open += 1;
+        self.recorded += 1;
+        self.catalog.record_written(&root, &file)?;
+        if self.open >= BATCH { self.commit() } else { Ok(()) }
+    }
+
+    /// Keeps what was recorded, and returns how many copies that were.
+    ///
+    /// # Errors
+    /// The catalogue cannot be written.
+    pub fn end(mut self) -> Result<u64, Error> {
+        self.commit()?;
+        Ok(self.recorded)
+    }
+
+    fn commit(&mut self) -> Result<(), Error> {
+        if std::mem::take(&mut self.open) == 0 {
+            return Ok(());
+        }
+        self.catalog.commit()
+    }
+
+    /// The tree that a file is in; none if the catalogue knows none, and is not to know one.
+    fn root(&mut self, path: &Path) -> Result<Option<Root>, Error> {
+        let folder = path.parent().unwrap_or(path);
+        if let Some((last, root)) = &self.last
+            && last == folder
+        {
+            return Ok(root.clone());
+        }
+        let mut root = self.catalog.root_of(path)?;
+        if root.is_none() && self.adds && path != self.to {
+            // What it is the first scrub finds out.
+            self.commit()?;
+            root = Some(self.catalog.add_root(&self.to, Identity { device: 0, inode: 0 })?);
+        }
+        self.last = Some((folder.to_path_buf(), root.clone()));
+        Ok(root)
+    }
+}
+
+impl Drop for CopyRecorder {
+    fn drop(&mut self) {
+        // What was recorded is at TO.
+        let _ = self.commit();
+    }
+}
