@@ -97,6 +97,34 @@ fn records_of_changed_files_are_not_used() {
     assert_settled(&ended, 1, "2 the same, 1 differ", settled);
 }
 
+/// A list of another machine's files has neither lengths nor times.
+#[test]
+fn a_list_without_lengths_says_which_file_is_the_recorded_one() {
+    let Some(server) = sshd("") else { return };
+    let (here, there) = (tree(&server, "here", 1_000_000), tree(&server, "there", 1_000_000));
+    let (catalog, list) = (server.path("catalog.db"), server.path("list"));
+    let place = format!("web1:{}", there.display());
+    let sums =
+        std::process::Command::new("sha256sum").current_dir(&there).args(["a", "sub/b"]).output().unwrap();
+    fs::write(&list, sums.stdout).unwrap();
+    let tree = format!("ssh://web1{}", there.display());
+    let mut import = command(VERISUM);
+    import.args(["catalog", "import", "--catalog"]).arg(&catalog).args(["--tree", &tree]).arg(&list);
+    let imported = Ended::of(import.output().unwrap());
+    assert_eq!(
+        (imported.code, imported.out()),
+        (Some(0), "2 recorded, 0 known already\n"),
+        "{}",
+        imported.stderr
+    );
+    write(&here.join("a"), "eno", 1_000_000);
+    write(&there.join("sub/b"), "longer", 1_000_000);
+    let mut command = server.remote("compare");
+    let ended = server.run(command.arg("--catalog").arg(&catalog).arg(&here).arg(&place));
+    let said = "a: DIFFERS (B is as recorded)\nsub/b: DIFFERS (A is as recorded)\n";
+    assert_eq!((ended.code, ended.out()), (Some(1), said), "{}", ended.stderr);
+}
+
 #[test]
 fn what_is_known_to_be_bad_is_read_whatever_its_size_and_time() {
     let Some(server) = sshd("") else { return };

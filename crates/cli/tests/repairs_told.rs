@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, lchown, symlink};
 use std::path::{Path, PathBuf};
 
 use common::scrubbing::{s, scrub};
+use common::sshd::sshd;
 use common::{Ended, verisum};
 use serde_json::Value;
 use verisum_testkit::require_root;
@@ -116,6 +117,37 @@ fn repairs_from_copies_are_told() {
     let tables = report["tables"].as_array().unwrap();
     let table = tables.iter().find(|table| table["title"] == "Repairs").unwrap();
     assert_eq!(table["rows"][0]["from"], trees.path("copy/f").to_str().unwrap());
+}
+
+/// What another catalogue knew is not forgotten because a host does not answer.
+#[test]
+fn history_stays_when_the_first_scrub_fails() {
+    let Some(server) = sshd("") else { return };
+    let trees = Trees::new();
+    trees.rot();
+    trees.run(&["scrub", "tree"]);
+    trees.run(&["repair", "--from", "copy", "--keep-bad", "bad", "tree"]).clean();
+    let exported = trees.run(&["catalog", "export"]).clean();
+    let there = server.path("not-there");
+    let address = format!("ssh://web1{}", there.display());
+    let lines = exported.lines().filter(|line| !line.contains(r#""type":"file""#));
+    let lines: Vec<String> =
+        lines.map(|line| line.replace(trees.path("tree").to_str().unwrap(), &address)).collect();
+    let (catalog, list) = (server.path("other.db"), server.path("lines.jsonl"));
+    fs::write(&list, lines.join("\n") + "\n").unwrap();
+    let run = |verb: &str, words: &[&str]| {
+        if verb == "scrub" {
+            return server.run(server.remote(verb).args(words).arg("--catalog").arg(&catalog));
+        }
+        let mut command = common::command(common::VERISUM);
+        Ended::of(command.arg(verb).args(words).arg("--catalog").arg(&catalog).output().unwrap())
+    };
+    run("catalog", &["import", list.to_str().unwrap()]).clean();
+    let repaired = run("catalog", &["list", "--repaired"]).clean();
+    assert_eq!(repaired.lines().count(), 1, "{repaired}");
+    let failed = run("scrub", &[&format!("web1:{}", there.display())]);
+    assert_eq!(failed.code, Some(3), "{}", failed.stderr);
+    assert_eq!(run("catalog", &["list", "--repaired"]).clean(), repaired);
 }
 
 #[test]

@@ -68,6 +68,18 @@ impl SwitchedFile {
     /// # Panics
     /// As [`skip`].
     pub fn new(content: &[u8]) -> Option<SwitchedFile> {
+        SwitchedFile::serving(content, &["--readonly"], "error-pread-rate=100%")
+    }
+
+    /// A disk of zeros, of this length, which can be written to; all that reaches it can fail.
+    ///
+    /// # Panics
+    /// As [`skip`].
+    pub fn disk(length: usize) -> Option<SwitchedFile> {
+        SwitchedFile::serving(&vec![0; length], &[], "error-rate=100%")
+    }
+
+    fn serving(content: &[u8], options: &[&str], which: &str) -> Option<SwitchedFile> {
         let (nbdfuse, nbdkit) = (require_tool("nbdfuse")?, require_tool("nbdkit")?);
         if File::options().read(true).write(true).open("/dev/fuse").is_err() {
             skip("/dev/fuse cannot be opened");
@@ -79,13 +91,13 @@ impl SwitchedFile {
         let path = folder.path().join("image");
         File::create(&path).expect("a mount point");
         let server = Command::new(nbdfuse)
-            .arg("--readonly")
+            .args(options)
             .arg(&path)
             .arg("--command")
             .arg(nbdkit)
             .args(["-s", "--exit-with-parent", "--filter=error", "file"])
             .arg(&content_path)
-            .args(["error=EIO", "error-pread-rate=100%"])
+            .args(["error=EIO", which])
             .arg(format!("error-file={}", folder.path().join("fail").display()))
             .stdout(Stdio::null())
             .stderr(Stdio::null())
