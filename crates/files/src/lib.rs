@@ -41,6 +41,7 @@ pub mod tags;
 pub mod text;
 mod verdict;
 mod walk;
+mod write_over;
 
 pub use assumed::{Assumed, Guess, IsBlockHash, Misjudged, SamplePlace};
 pub use control::{Limits, Progress, Stop};
@@ -57,3 +58,4 @@ pub use system::{go_to_background, has_writer, is_rotating, outlast, settle};
 pub use verdict::{Class, Comparison, Evidence, Fate, SecondRead, Verdict};
 pub use walk::trusted::{Reached, trusted_name, trusted_path};
 pub use walk::{Directory, Entry, LEADS_OUT, Order, Roots, Walk, WalkOptions, born};
+pub use write_over::write_over;

@@ -14,7 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{Advice, Mode, OFlags, Timespec, Timestamps};
-use verisum_files::{Directory, Kind, Stat, Timestamp};
+use verisum_files::{Directory, Kind, Stat, Timestamp, write_over};
 
 use crate::Error;
 use crate::digest::Hasher;
@@ -205,7 +205,7 @@ impl InPlace {
         let file = self.to_write(tree)?;
         for part in &bad {
             if let Some(block) = solved.get(&part.block) {
-                file.write_all_at(&block[part.range.clone()], part.offset).map_err(&written)?;
+                write_over(&file, &block[part.range.clone()], part.offset).map_err(&written)?;
             }
         }
         // At once: with another time a scrub would take what is still bad in the file for somebody's change. And before

@@ -144,8 +144,8 @@ impl Draft {
 
     /// Writes bytes that were computed.
     pub(crate) fn write(&mut self, tree: &Tree, bytes: &[u8], at: u64) -> Result<(), Error> {
-        self.file
-            .write_all_at(bytes, at)
+        // What was shared with the bad file may be unreadable here too.
+        verisum_files::write_over(&self.file, bytes, at)
             .map_err(|error| Error::io(&tree.path_of(&self.record.path), "write the repaired file", error))?;
         let range = at..at + bytes.len() as u64;
         match self.mended.last_mut() {

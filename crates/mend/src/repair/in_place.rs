@@ -16,7 +16,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{Advice, Mode, OFlags, fadvise};
 use verisum_catalog::store::{Catalog, stamp};
 use verisum_digest::{Digest, Output};
-use verisum_files::{Directory, Entry, Kind, Stat, Timestamp, has_writer, reread};
+use verisum_files::{Directory, Entry, Kind, Stat, Timestamp, has_writer, reread, write_over};
 
 use super::changes::{Block, Journal};
 use super::record::{MendedFile, Taken, note};
@@ -168,7 +168,7 @@ impl Writer<'_> {
         let mut found = vec![0; block.new.len()];
         if self.file.read_exact_at(&mut found, block.offset).is_err() || found != block.new {
             self.require_unchanged()?;
-            self.file.write_all_at(&block.new, block.offset)?;
+            write_over(self.file, &block.new, block.offset)?;
             self.set_time()?;
         }
         let at = self.given.iter().position(|(copy, _)| *copy == block.copy).unwrap_or_else(|| {
