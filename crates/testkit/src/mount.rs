@@ -2,6 +2,7 @@
 //!
 //! Each has a backing file of its own in the temporary folder, and leaves nothing behind.
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -98,7 +99,7 @@ impl Mount {
         require_tool("mount")?;
         if kind == FsKind::Vfat && !kind.is_known() {
             // No tool can change that, so it is no failure where CI declares nothing to be missing.
-            eprintln!("SKIPPED: this kernel has no vfat");
+            let _ = writeln!(std::io::stderr(), "SKIPPED: this kernel has no vfat");
             return None;
         }
         let size = size.max(kind.smallest());

@@ -6,11 +6,11 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use verisum_files::place::{FileState, Modified, PlaceError, PlaceEvent, below};
+use verisum_files::place::{FileRequest, FileState, KnownState, Modified, PlaceError, PlaceEvent, below};
 use verisum_files::{Stat, Timestamp};
 
 use super::digests::Sums;
-use super::fetch::PlaceTree;
+use super::fetch::{PlaceTree, place_records};
 use super::pump::Hasher;
 use super::record::{self, Expected};
 use super::send::{Opened, Outgoing, Sender};
@@ -44,7 +44,7 @@ impl Distant {
         let answer = match event {
             PlaceEvent::Answer(answer) => answer,
             PlaceEvent::Unlisted(why) => {
-                return failed(from.address, PlaceError::Machine(format!("list: {why}").into()));
+                return failed(from.address, PlaceError::Unlisted(why));
             }
             PlaceEvent::Way(_) | PlaceEvent::Note(_) => return None,
         };
@@ -100,7 +100,8 @@ impl Sender<'_> {
         let mut is_second = false;
         loop {
             let known = file.known.as_ref().and_then(|known| known.expected_there(&seen));
-            let expected: Vec<Expected> = known.into_iter().collect();
+            let told = self.told_by_keeper(distant, &seen);
+            let expected: Vec<Expected> = known.into_iter().chain(told).collect();
             let Some(fetched) = self.fetched(distant, &seen, &expected)? else { return Ok(None) };
             let after = self.state(distant)?;
             let is_same = after.now == seen && seen.size.is_none_or(|size| size == fetched.length);
@@ -158,7 +159,15 @@ impl Sender<'_> {
         });
     }
 
-    fn state(&mut self, distant: &Distant) -> Result<verisum_files::place::KnownState, CopyError> {
+    /// What the keeper of its place recorded of a file.
+    fn told_by_keeper(&mut self, distant: &Distant, seen: &FileState) -> Option<Expected> {
+        let source = self.source.as_deref_mut()?;
+        let request = FileRequest { path: distant.path.clone(), seen: *seen, ..FileRequest::default() };
+        let records = place_records(source, &[request]);
+        records.first().and_then(Option::as_ref).and_then(|record| record::of_place(record, seen))
+    }
+
+    fn state(&mut self, distant: &Distant) -> Result<KnownState, CopyError> {
         match &mut self.source {
             Some(source) => source.state(&distant.path).map_err(|error| distant.failed(error)),
             None => Err(distant.failed(PlaceError::Machine("it is not open".into()))),

@@ -461,7 +461,7 @@ impl<'a> Worker<'a, '_> {
 }
 
 /// What the keeper of a place recorded of files; what cannot be asked for is said by whoever reads them.
-fn place_records(place: &mut dyn Place, files: &[FileRequest]) -> Vec<Option<FileRecord>> {
+pub(super) fn place_records(place: &mut dyn Place, files: &[FileRequest]) -> Vec<Option<FileRecord>> {
     let told = match place.tells_records() {
         true => place.records(files).unwrap_or_default(),
         false => Vec::new(),

@@ -273,7 +273,11 @@ mod tests {
         assert_eq!(journal.subject, subject);
         assert_eq!(journal.copy(1), Path::new("ssh://host/y"));
         let mut found = Vec::new();
-        journal.each(&mut |block| Ok(found.push(block))).unwrap();
+        let mut take = |block| {
+            found.push(block);
+            Ok(())
+        };
+        journal.each(&mut take).unwrap();
         assert_eq!(found, blocks);
         let whole = std::fs::read(&path).unwrap();
         for at in [0, 9, whole.len() / 2, whole.len() - 1] {
