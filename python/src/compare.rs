@@ -97,7 +97,7 @@ impl Side {
             size: file.seen.size,
             mtime_ns: file.seen.modified.map(|modified| nanoseconds(modified.time)),
             as_recorded: standing.map(Standing::name),
-            read: file.read.as_ref().map(|read| (*read).clone().map_err(|reason| reason.message())),
+            read: file.read.as_deref().map(|read| (*read).clone().map_err(|reason| reason.message())),
         }
     }
 }

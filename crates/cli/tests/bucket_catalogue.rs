@@ -49,7 +49,7 @@ fn what_is_bad_in_a_bucket_is_listed_mended_and_accepted() {
     assert!(!list.out().contains("s3://box/a ") && !list.out().contains("verisum repair"), "{}", list.out());
     let status = run(&["catalog", "status", "--json", "--catalog", catalog]);
     let tree: Value = serde_json::from_str(status.out().lines().next().unwrap()).unwrap();
-    assert_eq!((&tree["path"], &tree["repair"]), (&"s3://box".into(), &Value::Null), "{tree}");
+    assert_eq!((&tree["path"], &tree["repair"]), (&"s3://box/".into(), &Value::Null), "{tree}");
     assert!(tree.to_string().contains("\"rot\":2"), "{tree}");
 
     let backup = store.path("backup");

@@ -19,6 +19,7 @@
 mod recorded;
 
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
@@ -75,7 +76,7 @@ pub struct ComparedFile {
     pub seen: FileState,
     /// Its digest, or why there is none; none where it was not read. What is set before the trees are read is not
     /// read.
-    pub read: Option<Result<Output, Reason>>,
+    pub read: Option<Box<Result<Output, Reason>>>,
     /// What the keeper of its place recorded of it.
     pub recorded: Option<Recorded>,
 }
@@ -131,7 +132,7 @@ impl<const N: usize> Pair<N> {
     /// Whether two sides have the same content, as far as that is known.
     pub fn is_same(&self, one: usize, other: usize) -> Option<bool> {
         let (one, other) = (self.files[one].as_ref()?, self.files[other].as_ref()?);
-        match (&one.read, &other.read) {
+        match (one.read.as_deref(), other.read.as_deref()) {
             (Some(Ok(one)), Some(Ok(other))) => Some(one == other),
             _ => (!one.may_be(other)).then_some(false),
         }
@@ -139,7 +140,9 @@ impl<const N: usize> Pair<N> {
 
     /// Whether a side has it, by its listing and by what came of reading it.
     pub fn has(&self, side: usize) -> bool {
-        self.files[side].as_ref().is_some_and(|file| !matches!(file.read, Some(Err(Reason::Missing))))
+        self.files[side]
+            .as_ref()
+            .is_some_and(|file| !matches!(file.read.as_deref(), Some(Err(Reason::Missing))))
     }
 
     /// Of three files, the one that is not as both others are.
@@ -170,7 +173,9 @@ impl<const N: usize> Pair<N> {
             return FileStatus::Differs;
         }
         let failed = |file: &Option<ComparedFile>| {
-            file.as_ref().is_some_and(|file| !matches!(file.read, Some(Ok(_) | Err(Reason::Missing)) | None))
+            file.as_ref().is_some_and(|file| {
+                !matches!(file.read.as_deref(), Some(Ok(_) | Err(Reason::Missing)) | None)
+            })
         };
         let is_told = self.couples().all(|(one, other)| self.is_same(one, other).is_some());
         match (0..N).find(|side| !self.has(*side)) {
@@ -214,11 +219,32 @@ pub fn list<const N: usize>(
     digest: &Digest,
     sink: TreeSink,
 ) -> Result<Vec<Pair<N>>, CompareError> {
-    let listed = at_once(trees, |side, tree| list_one(tree, digest, &|event| sink(side, event)));
-    if listed.iter().all(Result::is_ok) {
-        return Ok(paired(listed.map(Result::unwrap_or_default)));
+    let (mut pairs, ended) = thread::scope(|scope| {
+        let (mut found, mut sides) = (Vec::with_capacity(N), 0..N);
+        let threads = trees.map(|tree| {
+            let side = sides.next().unwrap_or_default();
+            let (give, take) = mpsc::sync_channel(MOST_WAITING);
+            found.push(take);
+            scope.spawn(move || list_one(tree, digest, give, &|event| sink(side, event)))
+        });
+        let pairs = paired(found);
+        let join = |thread: thread::ScopedJoinHandle<_>| {
+            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        (pairs, threads.map(join))
+    });
+    if !ended.iter().all(Result::is_ok) {
+        return Err(CompareError(ended.map(Result::err).into()));
     }
-    Err(CompareError(listed.map(Result::err).into()))
+    let is_incomplete: [bool; N] = ended.map(Result::unwrap_or_default);
+    for pair in &mut pairs {
+        if (0..N).any(|side| is_incomplete[side] && !pair.has(side)) {
+            pair.status = FileStatus::Unknown;
+        } else if !(0..N).any(|side| pair.is_to_read(side)) {
+            pair.status = pair.settled();
+        }
+    }
+    Ok(pairs)
 }
 
 /// Reads the files that are [`FileStatus::Asked`], on all sides at once, and settles them. A side that fails in the
@@ -247,7 +273,7 @@ pub fn read<const N: usize>(
                 };
                 let mut pairs = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(file) = &mut pairs[request.tag as usize].files[side] {
-                    file.read = Some(result);
+                    file.read = Some(Box::new(result));
                 }
                 true
             }
@@ -284,27 +310,29 @@ struct ListedFile {
     recorded: Option<Recorded>,
 }
 
-/// The files of a tree, and whether something could not be listed.
-type Listing = (Vec<ListedFile>, bool);
+/// So many files of a side wait for those of the others.
+const MOST_WAITING: usize = 1024;
 
+/// Gives the files of a tree one after the other. Returns whether something could not be listed.
 fn list_one(
     tree: &mut Tree,
     digest: &Digest,
+    give: SyncSender<ListedFile>,
     sink: &(dyn Fn(PlaceEvent) -> bool + Sync),
-) -> Result<Listing, PlaceError> {
-    let found: Mutex<Vec<ListedFile>> = Mutex::default();
+) -> Result<bool, PlaceError> {
+    let last: Mutex<Option<Vec<u8>>> = Mutex::default();
     let (incomplete, twice) = (AtomicBool::new(false), Mutex::new(None));
     let root = tree.root.clone();
     let note = |event: PlaceEvent| match event {
         PlaceEvent::Answer(FileAnswer { request, result: Ok(FileRead { recorded, .. }) }) => {
             let Some(name) = below(&root, &request.path).map(<[u8]>::to_vec) else { return true };
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
-            if found.last().is_some_and(|last| last.name == name) {
+            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            if last.as_ref() == Some(&name) {
                 *twice.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.path);
                 return false;
             }
-            found.push(ListedFile { name, seen: request.seen, recorded });
-            true
+            *last = Some(name.clone());
+            give.send(ListedFile { name, seen: request.seen, recorded }).is_ok()
         }
         PlaceEvent::Answer(_) | PlaceEvent::Unlisted(_) => {
             incomplete.store(true, Ordering::Relaxed);
@@ -316,30 +344,24 @@ fn list_one(
     tree.place.list(&tree.root, &note)?;
     match twice.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(path) => Err(PlaceError::ListedTwice(path)),
-        None => Ok((found.into_inner().unwrap_or_else(PoisonError::into_inner), incomplete.into_inner())),
+        None => Ok(incomplete.into_inner()),
     }
 }
 
-/// Brings the files of all sides together by name.
-fn paired<const N: usize>(listings: [Listing; N]) -> Vec<Pair<N>> {
-    let longest = listings.iter().map(|(files, _)| files.len()).max().unwrap_or_default();
-    let mut pairs: Vec<Pair<N>> = Vec::with_capacity(longest);
-    let is_incomplete = listings.each_ref().map(|(_, is_incomplete)| *is_incomplete);
-    let mut sides = listings.map(|(files, _)| files.into_iter().peekable());
+/// Brings the files of all sides together by name, as they come.
+fn paired<const N: usize>(listings: Vec<Receiver<ListedFile>>) -> Vec<Pair<N>> {
+    let mut pairs: Vec<Pair<N>> = Vec::new();
+    let mut sides: Vec<_> = listings.into_iter().map(|listing| listing.into_iter().peekable()).collect();
     loop {
         let first = sides.iter_mut().filter_map(|side| side.peek().map(|file| &file.name)).min();
         let Some(name) = first.cloned() else { return pairs };
-        let files = sides.each_mut().map(|side| {
+        let mut next = sides.iter_mut().map(|side| {
             let ListedFile { seen, recorded, .. } = side.next_if(|other| other.name == name)?;
             Some(ComparedFile { seen, read: None, recorded })
         });
-        let mut pair = Pair { name, files, status: FileStatus::Asked, evidence: Evidence::Listed };
-        if (0..N).any(|side| is_incomplete[side] && !pair.has(side)) {
-            pair.status = FileStatus::Unknown;
-        } else if !(0..N).any(|side| pair.is_to_read(side)) {
-            pair.status = pair.settled();
-        }
-        pairs.push(pair);
+        let files = std::array::from_fn(|_| next.next().flatten());
+        drop(next);
+        pairs.push(Pair { name, files, status: FileStatus::Asked, evidence: Evidence::Listed });
     }
 }
 

@@ -192,7 +192,7 @@ impl<const N: usize> Judge<'_, N> {
                 if !contents.iter().any(|(_, content)| may_be(content)) {
                     continue;
                 }
-                match &file.read {
+                match file.read.as_deref() {
                     Some(Ok(sum)) if digest.name() == self.digest.name() => {
                         found.lock().unwrap_or_else(PoisonError::into_inner).insert((*pair, number), *sum);
                     }

@@ -175,7 +175,7 @@ pub fn settle_by_records<const N: usize>(
             ([None, None], _, _) => continue,
             (found, _, _) => {
                 for (file, found) in [a, b].into_iter().zip(found) {
-                    file.read = found.map(Ok);
+                    file.read = found.map(|found| Box::new(Ok(found)));
                 }
                 &mut settled.one_read
             }
@@ -227,8 +227,9 @@ impl Settled {
     /// Takes what a store settled, and counts again what is left to be read on one side and on both.
     pub fn by_store<const N: usize>(&mut self, store: u64, pairs: &[Pair<N>]) {
         let asked = pairs.iter().filter(|pair| pair.status == FileStatus::Asked);
-        let (one, both): (Vec<_>, Vec<_>) =
-            asked.partition(|pair| pair.files.iter().flatten().any(|file| matches!(file.read, Some(Ok(_)))));
+        let (one, both): (Vec<_>, Vec<_>) = asked.partition(|pair| {
+            pair.files.iter().flatten().any(|file| matches!(file.read.as_deref(), Some(Ok(_))))
+        });
         (self.store, self.one_read, self.read) = (store, one.len() as u64, both.len() as u64);
     }
 }

@@ -113,7 +113,7 @@ impl<const N: usize> Telling<'_, '_, N> {
         let word = line.len()..line.len() + pair.status.name().len();
         line.extend_from_slice(format!("{}{remarks}\n", pair.status.name().to_uppercase()).as_bytes());
         for (address, file) in self.addresses.iter().zip(&pair.files) {
-            if let Some(Err(reason)) = file.as_ref().and_then(|file| file.read.as_ref()) {
+            if let Some(Err(reason)) = file.as_ref().and_then(|file| file.read.as_deref()) {
                 let name = names::quoted(OsStr::from_bytes(name));
                 self.report.note(&address.host, &format!("{name}: {}", reason.message()));
             }
@@ -315,7 +315,7 @@ struct State {
 
 impl State {
     fn of(file: &ComparedFile, standing: Option<Standing>) -> State {
-        let read = file.read.as_ref();
+        let read = file.read.as_deref();
         State {
             size: file.seen.size,
             digest: read.and_then(|read| Some(read.as_ref().ok()?.to_string())),
