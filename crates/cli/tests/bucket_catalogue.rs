@@ -37,7 +37,7 @@ fn what_is_bad_in_a_bucket_is_listed_mended_and_accepted() {
     assert_eq!(fs::read_to_string(bucket.join("rot")).unwrap(), "CONTENT of rot");
     let refused = run(&["repair", "--catalog", catalog, "--from", &here, "s3://box"]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    assert!(refused.stderr.contains("`verisum copy` puts a good copy there"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("`verisum copy` puts a good copy in its place"), "{}", refused.stderr);
 
     let list = run(&["catalog", "list", "--bad", "--catalog", catalog]);
     assert!(
@@ -58,9 +58,10 @@ fn what_is_bad_in_a_bucket_is_listed_mended_and_accepted() {
     assert_eq!(run(&["catalog", "check", "--catalog", backup]).code, Some(0));
     assert_eq!(run(&["catalog", "list", "--bad", "--catalog", backup]).out(), list.out());
 
-    // The object of one name is taken as it is; the other gets a good copy again.
+    // The object of one name is taken as it is; the other gets a good copy again, when what is bad is removed.
     let accepted = run(&["accept", "--catalog", catalog, "s3://box/wanted"]);
     assert_eq!(accepted.code, Some(0), "{} {}", accepted.out(), accepted.stderr);
+    fs::remove_file(bucket.join("rot")).unwrap();
     assert_eq!(run(&["copy", "--quiet", &format!("{here}/rot"), "s3://box/rot"]).code, Some(0));
     let clean = scrub(&[]);
     assert_eq!(clean.code, Some(0), "{} {}", clean.out(), clean.stderr);

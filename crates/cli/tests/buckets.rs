@@ -398,3 +398,28 @@ fn keys_that_are_no_file_names_do_not_end_a_copy() {
     assert_one_line(&ended, 3, "h//i: the key is no file name");
     assert_eq!(fs::read(out.join("z")).unwrap(), b"x", "{}", ended.stderr);
 }
+
+#[test]
+fn what_is_left_out_is_not_read_and_the_rest_at_a_rate() {
+    let Some(store) = Store::start() else { return };
+    fill(&store.bucket("box"));
+    let sum = store.run(&["sum", "--relative", "--exclude", "/sub/", "--exclude", "*+c*", "s3://box"]);
+    let names: Vec<&str> = sum.out().lines().map(|line| &line[66..]).collect();
+    assert_eq!((sum.code, names), (Some(0), vec!["empty", "large"]), "{}", sum.stderr);
+    // Three ranges of one object, and two requests for an empty one.
+    assert!(sum.stderr.contains("(4 get"), "{}", sum.stderr);
+    let before = std::time::Instant::now();
+    let words = ["sum", "--quiet", "--limit-iops", "20", "--exclude", "large", "s3://box"];
+    let slow = store.run(&words);
+    assert_eq!((slow.code, slow.out().lines().count()), (Some(0), 152), "{}", slow.stderr);
+    // A second's worth is let through at once.
+    assert!(before.elapsed() > std::time::Duration::from_secs(5), "{:?}", before.elapsed());
+    let host = store.run(&[
+        "sum",
+        "--exclude",
+        "sub",
+        "--relative",
+        &format!("local:{}", store.path("root").display()),
+    ]);
+    assert!(host.code == Some(0) && !host.out().contains("sub/"), "{} {}", host.out(), host.stderr);
+}

@@ -97,7 +97,15 @@ impl Catalog {
 
     /// The innermost root that holds a path, which may be the root's own.
     pub fn root_of(&self, path: &Path) -> Result<Option<Root>> {
-        path.ancestors().find_map(|path| self.root(path).transpose()).transpose()
+        let at = |path: &Path| match self.root(path)? {
+            // All of a host or a bucket has a slash at its end, which what is below it does not show.
+            None if is_address(path) => {
+                let whole = [path.as_os_str().as_bytes(), b"/"].concat();
+                self.root(Path::new(OsStr::from_bytes(&whole)))
+            }
+            found => Ok(found),
+        };
+        path.ancestors().find_map(|path| at(path).transpose()).transpose()
     }
 
     /// Records a root.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
@@ -14,6 +15,9 @@ use crate::place::{
 
 /// So many files are asked for at once: what is recorded of them is in memory.
 const AT_ONCE: usize = 1000;
+
+/// Of so many files what listings told is compared at once.
+const LISTED_AT_ONCE: usize = 8192;
 
 /// What may be recorded of a file, and what it takes to see it.
 struct Candidate {
@@ -68,10 +72,13 @@ fn settle_all<const N: usize>(
             settled += 1;
         }
     }
-    for (side, tree) in trees.iter_mut().enumerate() {
-        let found = listed(side, pairs);
-        let count = settle(side, tree, pairs, &found, sink);
-        settled += count.map_err(|error| failed::<N>(side, error))?;
+    for start in (0..pairs.len()).step_by(LISTED_AT_ONCE) {
+        let group = start..pairs.len().min(start + LISTED_AT_ONCE);
+        for (side, tree) in trees.iter_mut().enumerate() {
+            let found = listed(side, pairs, group.clone());
+            let count = settle(side, tree, pairs, &found, sink);
+            settled += count.map_err(|error| failed::<N>(side, error))?;
+        }
     }
     let asked = |(at, pair): (usize, &Pair<N>)| {
         let is_both = pair.files.iter().all(Option::is_some);
@@ -116,9 +123,9 @@ fn request<const N: usize>(tree: &Tree, pair: &Pair<N>, side: usize, tag: usize)
 }
 
 /// What the listing of the other side told of the files that are left.
-fn listed<const N: usize>(side: usize, pairs: &[Pair<N>]) -> Candidates {
+fn listed<const N: usize>(side: usize, pairs: &[Pair<N>], group: Range<usize>) -> Candidates {
     let mut found = Candidates::new();
-    for (at, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked) {
+    for (at, pair) in group.map(|at| (at, &pairs[at])).filter(|(_, pair)| pair.status == FileStatus::Asked) {
         let [Some(_), Some(other)] = [&pair.files[side], &pair.files[1 - side]] else { continue };
         let (Some(recorded), Some(size)) = (&other.recorded, other.seen.size) else { continue };
         let Some(digest) = Output::from_bytes(&recorded.md5) else { continue };

@@ -97,8 +97,7 @@ pub(crate) struct RepairArgs {
 pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
     if hosts::is_remote(&arguments.path.clone().into_os_string()) {
         let place = arguments.path.display();
-        let why =
-            "is no file of this machine, and others are not repaired: `verisum copy` puts a good copy there";
+        let why = "is not on this machine: remove there what is bad, and `verisum copy` puts a good copy in its place";
         return Err(Failure::Usage(format!("PATH: {place} {why}")));
     }
     let way = own_way(&arguments.path)?;

@@ -4,6 +4,7 @@ mod inputs;
 pub(crate) mod links;
 mod personality;
 mod report;
+mod there;
 
 use std::ffi::OsString;
 
@@ -17,14 +18,14 @@ use verisum::remote::Host;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, Evidences, HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, Report, refuse};
+use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, Report, refuse};
 use crate::ui::progress::Total;
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::{Output, progress};
 use crate::ui::{digests, input, kernel, sizes};
 
 use inputs::{Inputs, open_stdin};
-use report::{Lines, Source};
+use report::Lines;
 
 pub(crate) use personality::{NAMES, called};
 
@@ -178,9 +179,11 @@ impl SumArgs {
             ("--follow-links", self.follow_links),
             ("--order", self.order != Order::Name),
             ("--threads", self.threads.is_some()),
-            ("--exclude", self.reading.is_excluding()),
-            ("--limit", self.reading.is_limiting()),
-        ])
+        ])?;
+        match self.files0_from.is_some() && (self.reading.is_excluding() || self.reading.is_limiting()) {
+            true => Err(Failure::Usage("--files0-from: without --exclude and --limit on hosts".to_string())),
+            false => Ok(()),
+        }
     }
 }
 
@@ -246,53 +249,4 @@ fn hash(
         lines.failed(&failure);
     }
     Ok(())
-}
-
-impl SumArgs {
-    /// Prints the digests of the files on hosts.
-    fn there(&self, hosts: &[OnHost], digests: &[Digest], lines: &Lines) -> Result<(), Failure> {
-        let reached = self.hosts.hosts(hosts.len())?;
-        let prefixed = self.many.names_hosts(hosts);
-        let json = (self.format() == Format::Json).then_some(digests);
-        let counts = Evidences::default();
-        hosts::each(hosts, self.many.at_once(), &|on: &OnHost| {
-            let Some((mut place, way)) = hosts::open(&reached, &on.host, digests, &lines.report) else {
-                return;
-            };
-            for address in &on.places {
-                let (relative, recorded, counts) = (self.relative, self.recorded, &counts);
-                let source = Source { address, way, json, relative, prefixed, recorded, counts };
-                let sink = |event| lines.there(&source, event);
-                let hashed = match &self.files0_from {
-                    None => {
-                        let mut roots = std::iter::once(address.path.clone());
-                        self.recorded.hash(&mut *place, digests, Files::Trees(&mut roots), &sink)
-                    }
-                    Some(list) => match Inputs::listed(list) {
-                        Ok(mut inputs) => {
-                            let names = inputs.by_ref().filter(|name| !name.is_empty());
-                            let mut names = names.map(|name| FileRequest {
-                                path: address.join(&name),
-                                ..FileRequest::default()
-                            });
-                            let files = Files::Named(&mut names);
-                            let hashed = self.recorded.hash(&mut *place, digests, files, &sink);
-                            drop(names);
-                            if let Err(failure) = inputs.end() {
-                                lines.report.fail(&on.host, &failure);
-                            }
-                            hashed
-                        }
-                        Err(failure) => return lines.report.fail(&on.host, &failure),
-                    },
-                };
-                if let Err(error) = hashed {
-                    lines.report.failed(&on.host, error.to_string());
-                }
-            }
-        });
-        let evidence = self.recorded.counts(&counts);
-        self.hosts.say_evidence(&lines.report, (json.is_some(), self.quiet), evidence);
-        Ok(())
-    }
 }
