@@ -202,7 +202,7 @@ mod tests {
                 let credential = current(&command, LONG, &known).unwrap();
                 assert_eq!((&credential.key_id[..], &credential.secret_key[..]), ("K", "s"));
             }
-            assert_eq!(std::fs::read(folder.path().join("count")).unwrap().len(), runs, "{expiration}");
+            assert_eq!(fs::read(folder.path().join("count")).unwrap().len(), runs, "{expiration}");
         }
     }
 
