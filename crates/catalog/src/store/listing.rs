@@ -11,6 +11,10 @@ use rusqlite::{Params, params, params_from_iter};
 use super::record::{CORRUPT, DAMAGED, MISSING, columns, record};
 use super::{Catalog, Error, Record, Result, Root, State, Trouble};
 
+/// The files in trouble. What is to be compared with their digests is compared with their lengths first: most records
+/// are out then, in half the time.
+const IN_TROUBLE: &str = "FROM file INDEXED BY file_in_trouble WHERE state <> 0";
+
 /// How many good copies of troubled files are looked for: more are nothing that somebody reads.
 const COPIES: usize = 100_000;
 
@@ -221,8 +225,9 @@ impl Catalog {
         each: &mut dyn FnMut(Listed) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(
-            "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0 AND (algorithm, digest) IN
-             (SELECT algorithm, digest FROM file INDEXED BY file_in_trouble WHERE state <> 0) LIMIT {COPIES}",
+            "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0
+             AND +size IN (SELECT size {IN_TROUBLE})
+             AND (algorithm, digest) IN (SELECT algorithm, digest {IN_TROUBLE}) LIMIT {COPIES}",
             columns()
         );
         self.each_listed(&sql, [], each)

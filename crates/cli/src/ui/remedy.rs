@@ -1,5 +1,6 @@
 //! What records of files mean for the end of a run, and the commands that mend what is bad.
 
+use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -108,31 +109,51 @@ pub(crate) struct Remedy {
     command: String,
 }
 
-impl Remedy {
-    /// None if nothing is to be mended, or not from here. `named` is the catalogue that was named, if one was.
-    pub(crate) fn of(
-        catalog: &Catalog,
-        named: Option<&Path>,
-        root: &Root,
-    ) -> Result<Option<Remedy>, Failure> {
-        let Some(mut command) = repair_command(named, None, &root.path) else { return Ok(None) };
-        if catalog.troubles(root.id)?.iter().any(|(state, _)| state.is_repairable() && keeps_bad(*state)) {
-            command += &keep_bad(Some(&root.path));
-        }
-        let (wanted, mendable) = catalog.mendable(root)?;
-        let mut with_parity = 0;
-        if mendable < wanted {
-            let (copies, mut beside) = (catalog.copies_of_troubled()?, Beside::default());
-            catalog.each_in_trouble(root, true, true, &mut |file| {
-                let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
-                let is_wanted = file.record.state.is_repairable() && !copies.contains_key(&content);
-                with_parity += u64::from(is_wanted && beside.of(&file.path).is_some());
-                Ok::<_, Failure>(())
-            })?;
-        }
-        Ok((wanted > 0).then_some(Remedy { wanted, mendable, with_parity, command }))
+/// Looks for what mends the trees of a catalogue; the copies that it knows are looked for once for all of them.
+pub(crate) struct Remedies<'a> {
+    catalog: &'a Catalog,
+    named: Option<&'a Path>,
+    copies: Option<HashMap<(i64, Vec<u8>), PathBuf>>,
+    beside: Beside,
+}
+
+impl<'a> Remedies<'a> {
+    /// `named` is the catalogue that was named, if one was.
+    pub(crate) fn new(catalog: &'a Catalog, named: Option<&'a Path>) -> Remedies<'a> {
+        Remedies { catalog, named, copies: None, beside: Beside::default() }
     }
 
+    /// None if nothing is to be mended in a tree, or not from here.
+    pub(crate) fn of(&mut self, root: &Root) -> Result<Option<Remedy>, Failure> {
+        let Some(mut command) = repair_command(self.named, None, &root.path) else { return Ok(None) };
+        let mut troubles = self.catalog.troubles(root.id)?;
+        troubles.retain(|(state, _)| state.is_repairable());
+        if troubles.is_empty() {
+            return Ok(None);
+        }
+        if troubles.iter().any(|(state, _)| keeps_bad(*state)) {
+            command += &keep_bad(Some(&root.path));
+        }
+        if self.copies.is_none() {
+            self.copies = Some(self.catalog.copies_of_troubled()?);
+        }
+        let (copies, beside) = (self.copies.as_ref(), &mut self.beside);
+        let mut remedy = Remedy { wanted: 0, mendable: 0, with_parity: 0, command };
+        self.catalog.each_in_trouble(root, true, true, &mut |file| {
+            if file.record.state.is_repairable() {
+                let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+                let has_copy = copies.is_some_and(|copies| copies.contains_key(&content));
+                remedy.wanted += 1;
+                remedy.mendable += u64::from(has_copy);
+                remedy.with_parity += u64::from(!has_copy && beside.of(&file.path).is_some());
+            }
+            Ok::<_, Failure>(())
+        })?;
+        Ok((remedy.wanted > 0).then_some(remedy))
+    }
+}
+
+impl Remedy {
     pub(crate) fn text(&self) -> String {
         let Remedy { wanted, mendable, with_parity, command } = self;
         let are = if *wanted == 1 { "is" } else { "are" };

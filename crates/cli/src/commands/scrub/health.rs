@@ -12,7 +12,7 @@ use super::metrics::{figure, label};
 use crate::ui::alarm::{self, Alarm};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
-use crate::ui::remedy::Remedy;
+use crate::ui::remedy::{Remedies, Remedy};
 use crate::ui::values::{self, counted, rough};
 use crate::ui::{names, remedy};
 
@@ -53,6 +53,8 @@ pub(super) struct Limits {
     pub(super) max_age: Option<Duration>,
     /// Whether a missing file is as bad as rot.
     pub(super) missing_fails: bool,
+    /// Whether it is asked how much could be mended, which takes a pass over all records.
+    pub(super) has_remedies: bool,
 }
 
 /// What is to be said of the first bad files of some trees, a line each.
@@ -104,7 +106,7 @@ impl Health {
         trees: &[(Root, Vec<Run>)],
         limits: Limits,
     ) -> Result<Health, Failure> {
-        let Limits { max_age, missing_fails } = limits;
+        let Limits { max_age, missing_fails, has_remedies } = limits;
         let mut health = Health {
             trees: Vec::new(),
             bad: Vec::new(),
@@ -113,16 +115,16 @@ impl Health {
             missing_fails,
             now: values::now(),
         };
+        let mut remedies = Remedies::new(catalog, named);
         for (root, runs) in trees {
             let troubles = catalog.troubles(root.id)?;
-            let is_wanted = troubles.iter().any(|(state, _)| state.is_repairable());
             health.trees.push(Tree {
                 path: root.path.clone(),
                 files: root.files,
                 bytes: root.bytes,
                 troubles,
                 oldest: catalog.oldest(root.id)?,
-                remedy: if is_wanted { Remedy::of(catalog, named, root)? } else { None },
+                remedy: if has_remedies { remedies.of(root)? } else { None },
                 last: runs.first().map(|run| (run.started, run.error.clone())),
             });
         }

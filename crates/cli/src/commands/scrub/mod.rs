@@ -54,7 +54,8 @@ pub(crate) enum ScrubCommand {
             --on takes a systemd calendar event, such as weekly or 'Sun 03:00'; systemd-analyze checks it, \
             where it is installed. --cron takes the five fields of cron, such as '0 4 1 */2 *' for the first \
             of every second month at 04:00, or @daily and the like. After -- there may be any other options of \
-            `verisum scrub`. Two scrubs with one catalogue never run at the same time."
+            `verisum scrub`: with `-- --missing fail` deleted files are failures too, of which --mail and the others \
+            tell. Two scrubs with one catalogue never run at the same time."
     )]
     Schedule(schedule::ScheduleArgs),
 }

@@ -22,7 +22,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
 use crate::ui::mending::{Telling, finish_in_place, sources};
 use crate::ui::reading::{Order, ReadingArgs};
-use crate::ui::remedy::of_catalog;
+use crate::ui::remedy::{Remedies, of_catalog};
 use crate::ui::values;
 use crate::ui::{self, Output, PROGRAM};
 use crate::ui::{alarm, digests, kernel, names, parity, signals, sizes};
@@ -212,9 +212,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
 
 /// Says what mends each tree, now that all that were scrubbed are known.
 fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
-    for (_, summary) in summaries {
-        let remedy = summary.as_ref().ok().and_then(|summary| trees::remedy(arguments, catalog, summary));
-        if let (Some(remedy), Ok(summary)) = (remedy, summary) {
+    let mut remedies = Remedies::new(catalog, arguments.catalog.catalog.as_deref());
+    for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
+        if let Some(remedy) = trees::remedy(arguments, catalog, summary, &mut remedies) {
             let root = names::quoted(summary.root.as_os_str());
             ui::say(PROGRAM, &format!("{root}: {}", remedy.text()));
         }

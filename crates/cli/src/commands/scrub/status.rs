@@ -17,7 +17,7 @@ use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::remedy::Remedy;
+use crate::ui::remedy::{Remedies, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
 
@@ -74,7 +74,11 @@ fn judge(arguments: &StatusArgs, max_age: Option<Duration>, output: &mut Output)
     }
     let health = catalog.at_one_moment(|| {
         let trees = status_of(&catalog, arguments, output)?;
-        let limits = Limits { max_age, missing_fails: arguments.missing == Missing::Fail };
+        let limits = Limits {
+            max_age,
+            missing_fails: arguments.missing == Missing::Fail,
+            has_remedies: arguments.prometheus.is_some(),
+        };
         Health::of(&catalog, arguments.catalog.catalog.as_deref(), &trees, limits)
     })?;
     if let Some(path) = &arguments.prometheus {
@@ -103,10 +107,12 @@ fn status_of(
     // One goes on at a time, and it is the last that was begun.
     let last = trees.iter().flat_map(|(_, runs)| runs).map(|run| run.id).max();
     let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
+    let mut remedies = Remedies::new(catalog, arguments.catalog.catalog.as_deref());
     for (root, runs) in trees.iter().filter(|_| !arguments.nagios) {
+        let remedy = remedies.of(root)?;
         match arguments.json {
-            true => output.json("tree", &line(catalog, arguments, (root, runs), goes_on)?)?,
-            false => print(catalog, arguments, (root, runs), goes_on, output)?,
+            true => output.json("tree", &line(catalog, remedy.as_ref(), (root, runs), goes_on)?)?,
+            false => print(catalog, remedy.as_ref(), (root, runs), goes_on, output)?,
         }
     }
     Ok(trees)
@@ -114,7 +120,7 @@ fn status_of(
 
 fn print(
     catalog: &Catalog,
-    arguments: &StatusArgs,
+    remedy: Option<&Remedy>,
     (root, runs): (&Root, &[Run]),
     goes_on: Option<i64>,
     output: &mut Output,
@@ -124,7 +130,7 @@ fn print(
     for (state, count) in catalog.troubles(root.id)? {
         output.line(&format!("  {}: {count}", state.name()))?;
     }
-    if let Some(remedy) = Remedy::of(catalog, arguments.catalog.catalog.as_deref(), root)? {
+    if let Some(remedy) = remedy {
         output.line(&format!("  {}", remedy.text()))?;
     }
     let repairs = catalog.repairs(root.id)?;
@@ -175,11 +181,10 @@ fn counts(run: &Run) -> Vec<String> {
 
 fn line(
     catalog: &Catalog,
-    arguments: &StatusArgs,
+    remedy: Option<&Remedy>,
     (root, runs): (&Root, &[Run]),
     goes_on: Option<i64>,
 ) -> Result<Value, Failure> {
-    let remedy = Remedy::of(catalog, arguments.catalog.catalog.as_deref(), root)?;
     let troubles: serde_json::Map<_, _> = catalog
         .troubles(root.id)?
         .into_iter()
@@ -214,7 +219,7 @@ fn line(
         "files": root.files,
         "bytes": root.bytes,
         "troubles": troubles,
-        "repair": remedy.as_ref().map(Remedy::json),
+        "repair": remedy.map(Remedy::json),
         "stalest_verification": catalog.oldest(root.id)?.and_then(known_moment),
         "rehash": rehash,
         "runs": runs,

@@ -19,7 +19,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, OnHost};
 use crate::ui::progress::Total;
-use crate::ui::remedy::Remedy;
+use crate::ui::remedy::{Remedies, Remedy};
 use crate::ui::{self, Output, names, progress};
 
 /// The trees of a run: those of this machine first, one after the other, then those of hosts, some hosts at once.
@@ -164,7 +164,9 @@ impl<'a, 'o> Trees<'a, 'o> {
                 self.worse(exit(&summary, self.arguments.results.failing()));
                 // Other trees may have copies, which are known when all are read; a program reads on meanwhile.
                 let is_now = self.arguments.results.style() == Style::Json;
-                let remedy = if is_now { remedy(self.arguments, catalog, &summary) } else { None };
+                let mut remedies = Remedies::new(catalog, self.arguments.catalog.catalog.as_deref());
+                let remedy =
+                    if is_now { remedy(self.arguments, catalog, &summary, &mut remedies) } else { None };
                 lock(reporter).summary(&summary, remedy.as_ref());
                 lock(&self.done).push((path.to_path_buf(), Ok(summary)));
             }
@@ -204,7 +206,12 @@ impl<'a, 'o> Trees<'a, 'o> {
 
 /// What mends a tree of this machine, where something in it is bad or missing. An alarm comes first: so much may
 /// have changed on purpose. None where the run repairs by itself.
-pub(super) fn remedy(arguments: &ScrubArgs, catalog: &Catalog, summary: &Summary) -> Option<Remedy> {
+pub(super) fn remedy(
+    arguments: &ScrubArgs,
+    catalog: &Catalog,
+    summary: &Summary,
+    remedies: &mut Remedies,
+) -> Option<Remedy> {
     // What is missing for long was named when it went, and may be meant to be gone.
     let is_bad = Verdict::ALL.iter().any(|one| one.class() >= Class::Unchecked && summary.count(*one) > 0);
     if arguments.repair || summary.alarm.is_some() || !is_bad && summary.count(Verdict::Missing) == 0 {
@@ -214,7 +221,7 @@ pub(super) fn remedy(arguments: &ScrubArgs, catalog: &Catalog, summary: &Summary
     if root.is_remote() {
         return None;
     }
-    let remedy = Remedy::of(catalog, arguments.catalog.catalog.as_deref(), &root).ok()?;
+    let remedy = remedies.of(&root).ok()?;
     remedy.filter(|remedy| is_bad || remedy.is_known())
 }
 
