@@ -79,6 +79,7 @@ impl Writer<'_> {
         if has_heirs {
             self.judge_known_bad(looks_elsewhere, &names)?;
         }
+        self.tell_all_missing(&names)?;
         // A file whose record was replaced may be where this run did not look.
         let unread = [Verdict::Busy, Verdict::Unverifiable, Verdict::IoError];
         let has_read_all = was_everywhere && unread.iter().all(|verdict| self.summary.count(*verdict) == 0);

@@ -53,7 +53,7 @@ pub(super) enum Lost<'a> {
 }
 
 impl Writer<'_> {
-    /// Gives all lost names of a kind their heirs, and reports what has none.
+    /// Gives all lost names of a kind their heirs, and reports what was bad and has none.
     pub(super) fn join(&mut self, lost: Lost, names: &Names) -> Result<(), Error> {
         let mut after = Position::START;
         loop {
@@ -115,7 +115,6 @@ impl Writer<'_> {
         let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
         let has_heir = self.give_heir(lost, place, (record, &finding), names)?;
         match lost {
-            Lost::Missing if !has_heir => self.tell_missing(place, (record, &finding), names),
             Lost::Gone if !has_heir => self.tell_gone(place, record),
             _ => Ok(()),
         }
@@ -243,6 +242,20 @@ impl Writer<'_> {
             (self.report)(report);
         }
         Ok(())
+    }
+
+    /// Reports the names that are still lost when all files are known for what they are.
+    pub(super) fn tell_all_missing(&mut self, names: &Names) -> Result<(), Error> {
+        let mut after = Place::default();
+        loop {
+            let page = self.catalog.missing(self.scope.root.id, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            for (place, record) in page {
+                let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
+                self.tell_missing(&place, (&record, &finding), names)?;
+            }
+        }
     }
 
     fn tell_missing(

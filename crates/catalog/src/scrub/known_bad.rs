@@ -157,7 +157,7 @@ impl Writer<'_> {
 /// What decides which record the name of a bad file has from now on: its own, or that of the file.
 #[derive(Clone, Copy, Debug)]
 struct Succession {
-    /// The record of the file was replaced under the name that it is of.
+    /// The record of the file was replaced under the name that it is of, or nothing has that name.
     is_free: bool,
     /// The bad file that has that name now, if one does.
     known: Option<usize>,

@@ -2,6 +2,9 @@
 //! found to be bad and is no longer there, in this run or an earlier one, with what is bad where it is, with
 //! the records that the run took away, and with those whose content it found in another file than before.
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+
 use rusqlite::{Row, params};
 
 use super::fresh::{Likeness, Place, TELLING};
@@ -197,7 +200,8 @@ impl Catalog {
         dropped.map_err(self.failed("write"))
     }
 
-    /// Whether the record that a file belies was replaced under its own name, so that it may follow the file; and
+    /// Whether the record that a file belies was replaced under its own name, or its file is missing there, so that it
+    /// may follow the file; and
     /// the names under which the file is that the name of this one was recorded of, as it was recorded: found by
     /// this run, or in the place of another by one before.
     pub fn succession(&self, bad: &KnownBad) -> Result<(bool, Vec<Place>)> {
@@ -206,8 +210,10 @@ impl Catalog {
             let sql =
                 "SELECT EXISTS (SELECT 1 FROM replaced WHERE directory = ?1 AND name = ?2 AND digest = ?3)
                     OR EXISTS (SELECT 1 FROM former
-                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0)";
-            let values = params![known.0, known.1, record.digest.as_bytes()];
+                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0)
+                    OR EXISTS (SELECT 1 FROM file
+                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = ?4)";
+            let values = params![known.0, known.1, record.digest.as_bytes(), MISSING];
             let is_free = self.connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
             let sql = "SELECT found.directory, found.name FROM replaced AS own
                  JOIN temp.fresh_inode AS found ON found.inode = own.inode AND found.inode <> 0
@@ -242,7 +248,8 @@ impl Catalog {
     }
 
     /// Takes note that a file is bad. If it was recorded first, or the record that it belies follows it, it gets
-    /// that; else it gets back its own that was replaced. Returns the record.
+    /// that, and nothing is missing under the other name any more; else it gets back its own that was replaced.
+    /// Returns the record.
     pub fn mark_bad(
         &self,
         root: i64,
@@ -250,12 +257,16 @@ impl Catalog {
         follows: bool,
         (state, now): (State, i64),
     ) -> Result<Record> {
-        let KnownBad { heir, seen, record, found, fresh, .. } = bad;
+        let KnownBad { heir, seen, known, record, found, fresh, .. } = bad;
         let since = found.map_or(now, |(since, _)| since);
         let finding = Finding { since, seen: now, read: Some(*seen), detail: None };
         let own = if fresh.is_none() { self.take_replaced(heir)? } else { None };
         let record = own.filter(|_| !follows).unwrap_or(*record);
-        self.hand_over(root, None, (*fresh, heir), &Record { state, ..record }, finding)?;
+        let missing = self.record(known.0, OsStr::from_bytes(&known.1))?;
+        let is_missing =
+            missing.is_some_and(|now| now.state == State::MISSING && now.digest == record.digest);
+        let gone = (follows && is_missing).then_some((root, known));
+        self.hand_over(root, gone, (*fresh, heir), &Record { state, ..record }, finding)?;
         Ok(record)
     }
 }
