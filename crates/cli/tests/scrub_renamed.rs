@@ -3,12 +3,14 @@
 mod common;
 
 use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use common::scrubbing::{Tree, check, expect, export, scrub};
-use common::{Ended, change_and_restore_time};
+use common::{Ended, change_and_restore_time, wait_until};
 use verisum::digest::Digest;
+use verisum_testkit::{FsKind, Mount};
 
 #[test]
 fn a_new_name_makes_nothing_better() {
@@ -307,6 +309,26 @@ fn a_file_that_rotted_and_was_renamed_over_another_is_judged_by_its_own_record()
 }
 
 #[test]
+fn a_file_that_rotted_and_took_the_name_of_one_that_moved_on_is_judged_by_its_own_record() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    // As logs are rotated before there is a new one: f1 to a new name, f0 over its old one.
+    change_and_restore_time(&tree.path("f0"), "CONTENT 0");
+    fs::rename(tree.path("f1"), tree.path("n")).unwrap();
+    fs::rename(tree.path("f0"), tree.path("f1")).unwrap();
+    let run = tree.scrub(&[]);
+    expect(&run, 1, &[("suspicious", &tree.path("f1"))]);
+    assert!(!run.out().contains("missing "), "{}", run.out());
+    for (content, name) in [("content 0", "f1"), ("content 1", "n")] {
+        assert_eq!(places_of(&tree, content), [name], "{content}");
+    }
+    fs::write(tree.path("f1"), "content 0").unwrap();
+    tree.scrub(&[]).clean();
+    assert_eq!(tree.scrub(&["-q"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
 fn a_file_that_rotted_and_went_to_a_part_that_is_scrubbed_later_is_found_there() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();
@@ -342,4 +364,31 @@ fn files_that_are_well_and_change_places_between_two_runs_are_not_accused() {
     expect(&tree.scrub(&["-v"]), 0, &[("modified", &tree.path("below/deep"))]);
     assert_eq!(tree.scrub(&["-q"]).clean(), "");
     assert_eq!(places_of(&tree, "content 1"), ["below/deep"]);
+}
+
+#[test]
+fn a_replaced_file_with_the_inode_and_time_of_the_old_one_and_another_length_is_modified() {
+    // With inodes of 128 bytes nothing says when a file was made.
+    let Some(mount) = Mount::formatted(FsKind::Ext4, 0, &["-I", "128"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (catalog, file) = (folder.path().join("c.db"), mount.path().join("file"));
+    let put = |content: &str| {
+        fs::write(&file, content).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        File::options().write(true).open(&file).unwrap().set_modified(time).unwrap();
+        file.metadata().unwrap().ino()
+    };
+    let inode = put("content");
+    scrub(&catalog, &mount.path(), &[]).clean();
+    // The clock of the file system may not have ticked since, and its times are whole seconds.
+    let changed = file.metadata().unwrap().ctime();
+    wait_until("there is another second", || {
+        fs::write(mount.path().join("clock"), "").unwrap();
+        mount.path().join("clock").metadata().unwrap().ctime() > changed
+    });
+    fs::remove_file(mount.path().join("clock")).unwrap();
+    // The first inode that is free is the next to be used.
+    fs::remove_file(&file).unwrap();
+    assert_eq!(put("other content"), inode);
+    expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("modified", &file)]);
 }

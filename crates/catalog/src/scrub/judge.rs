@@ -183,9 +183,12 @@ impl Judge<'_> {
             second: SecondRead::NotMade,
         };
         if comparison.needs_second_read() && comparison.same_file == Some(true) {
-            // Numbers of inodes are used again.
-            let born = verisum_files::born(&content.file);
-            comparison.same_file = Some(born.is_none_or(|born| born <= last_known(record)));
+            // Numbers of inodes are used again. Where nothing says when a file was made, another length tells.
+            let is_it = match verisum_files::born(&content.file) {
+                Some(born) => born <= last_known(record),
+                None => seen.size == record.size || comparison.same_ctime == Some(true),
+            };
+            comparison.same_file = Some(is_it);
         }
         let (mut second, mut error) = (None, None);
         if comparison.needs_second_read() {
