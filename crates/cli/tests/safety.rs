@@ -4,7 +4,7 @@ mod common;
 
 use std::fs::{self, File, Permissions, TryLockError};
 use std::io::Write;
-use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown, symlink};
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, lchown, symlink};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use common::scrubbing::{Tree, check, export, refused, s, scrub};
 use common::tagging::attribute;
 use common::{Ended, VERISUM, command, signal, start, verisum, wait_until};
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use rustix::process::Signal;
 use verisum_testkit::{require_root, require_tool};
 
@@ -88,6 +88,44 @@ fn a_catalogue_and_its_copies_are_closed_to_others() {
 }
 
 #[test]
+fn what_is_made_of_a_catalogue_is_of_its_group() {
+    let Some(()) = require_root() else { return };
+    let tree = Tree::new();
+    let (path, copy) = (tree.catalog(), tree.folder.path().join("copy.db"));
+    tree.scrub(&[]).clean();
+    chown(&path, None, Some(NOBODY)).unwrap();
+    set_mode(&path, 0o640);
+    let group = |file: &Path| (file.metadata().unwrap().gid(), mode(file));
+    run(&mut catalog("backup", &path, &[&copy])).clean();
+    assert_eq!(group(&copy), (NOBODY, 0o640));
+    run(&mut catalog("restore", &path, &[&copy])).clean();
+    assert_eq!(group(&path), (NOBODY, 0o640));
+    for number in 0..100 {
+        fs::write(tree.path(&format!("more{number}")), "text").unwrap();
+    }
+    let mut command = command(VERISUM);
+    command.args(["scrub", "-q", "--limit-iops", "5", "--catalog"]).arg(&path).arg(tree.root());
+    let mut child = start(&mut command);
+    wait_until("the run has begun", || beside(&path, "-wal").metadata().is_ok_and(|log| log.len() > 0));
+    for end in ["-wal", "-shm", ".lock"] {
+        wait_until("the group has it", || group(&beside(&path, end)) == (NOBODY, 0o640));
+    }
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn a_lock_that_is_a_pipe_keeps_nobody_waiting() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let lock = beside(&tree.catalog(), ".lock");
+    fs::remove_file(&lock).unwrap();
+    mknodat(CWD, &lock, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    refused(&tree.scrub(&[]), 3, "it is a link or no regular file; remove it");
+    run(&mut catalog("status", &tree.catalog(), &[])).clean();
+}
+
+#[test]
 fn the_folder_of_the_usual_catalogue_is_closed_to_others() {
     let tree = Tree::new();
     let state = tree.folder.path().join("state/of/mine");
@@ -139,7 +177,7 @@ fn a_lock_that_is_a_link_is_not_followed() {
     let tree = Tree::new();
     let victim = tree.folder.path().join("victim");
     symlink(&victim, beside(&tree.catalog(), ".lock")).unwrap();
-    assert_eq!(tree.scrub(&[]).code, Some(3));
+    refused(&tree.scrub(&[]), 3, "it is a link or no regular file; remove it");
     assert!(!victim.exists());
 }
 
@@ -347,6 +385,14 @@ fn links_of_others_on_the_way_lead_no_output_elsewhere() {
     at("theirs.db").clean();
     lchown(path("theirs.db"), Some(NOBODY), Some(NOBODY)).unwrap();
     refused(&at("theirs.db"), 3, "theirs.db: open: it is a link of another user");
+    let restored = run(&mut catalog("restore", &path("theirs.db"), &[&tree.catalog()]));
+    refused(&restored, 3, "theirs.db: open: it is a link of another user");
+    let lake =
+        run(catalog("export", &tree.catalog(), &[&path("theirs/d/lake")]).args(["--format", "parquet"]));
+    refused(&lake, 3, "theirs/d/lake: create: a link of another user leads there");
+    assert_eq!(fs::read_dir(path("private")).unwrap().count(), 3);
+    let logged = verisum([s("digests"), s("--log-file"), path("theirs/d/log")]);
+    refused(&logged, 3, "theirs/d/log: open: a link of another user leads there");
     assert_eq!(fs::read_dir(path("private")).unwrap().count(), 3);
 }
 

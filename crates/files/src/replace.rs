@@ -3,7 +3,7 @@
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
@@ -64,18 +64,19 @@ impl Replacement {
     /// Also for what is no regular file, for a link that leads to none, and for one of another user, be it the
     /// name itself or on the way to it.
     pub fn new(name: &Path) -> Result<Replacement, ReplaceError> {
-        Replacement::begin(name, |mode| mode, &Unplaced::new)
+        Replacement::begin(name, |old| old, &Unplaced::new)
     }
 
     /// The same of a file that others have no right to, unless only the group of what is there has one.
     pub fn private(name: &Path) -> Result<Replacement, ReplaceError> {
-        Replacement::begin(name, |mode| Some(mode.map_or(PRIVATE, without_others)), &Unplaced::new)
+        let private = |old: Option<Permitted>| old.map_or(Permitted::PRIVATE, Permitted::without_others);
+        Replacement::begin(name, |old| Some(private(old)), &Unplaced::new)
     }
 
-    /// The same of one with this mode that has a [`path`](Replacement::path) at once, for whoever can only
+    /// The same of one that these may use and that has a [`path`](Replacement::path) at once, for whoever can only
     /// write to a name. It is random and its file is there, so that nobody else makes it.
-    pub fn named(name: &Path, mode: u32) -> Result<Replacement, ReplaceError> {
-        Replacement::begin(name, |_| Some(mode), &Unplaced::named)
+    pub fn named(name: &Path, permitted: Permitted) -> Result<Replacement, ReplaceError> {
+        Replacement::begin(name, |_| Some(permitted), &Unplaced::named)
     }
 
     /// Another name for a file that is already complete, to take the place of the file of that name.
@@ -87,23 +88,23 @@ impl Replacement {
         Ok(Replacement { file: Unplaced::Nameless(file), name: name.to_path_buf(), target, _folder: folder })
     }
 
-    /// `mode` makes of the permissions of what is there those of the new file.
+    /// `permitted` makes of who may use what is there those who may use the new file.
     fn begin(
         name: &Path,
-        mode: impl Fn(Option<u32>) -> Option<u32>,
+        permitted: impl Fn(Option<Permitted>) -> Option<Permitted>,
         begin: &dyn Fn(&Path) -> io::Result<Unplaced>,
     ) -> Result<Replacement, ReplaceError> {
         let failed = |error| failure(name, "create", error);
         let (folder, target) = behind_links(name).map_err(failed)?;
         let old = match std::fs::metadata(&target) {
             Ok(old) if !old.is_file() => return Err(failed(io::Error::other("not a regular file"))),
-            Ok(old) => Some(old.mode() & 0o777),
+            Ok(old) => Some(Permitted::of(&old)),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
         let file = begin(&target).map_err(failed)?;
-        if let Some(mode) = mode(old) {
-            file.get().set_permissions(Permissions::from_mode(mode)).map_err(failed)?;
+        if let Some(permitted) = permitted(old) {
+            permitted.give(file.get()).map_err(failed)?;
         }
         Ok(Replacement { file, name: name.to_path_buf(), target, _folder: folder })
     }
@@ -277,6 +278,38 @@ impl Unplaced {
 /// The mode of what is nobody else's business.
 pub const PRIVATE: u32 = 0o600;
 
+/// Who may use a file: its mode, and the group that this is about.
+#[derive(Clone, Copy, Debug)]
+pub struct Permitted {
+    mode: u32,
+    group: Option<u32>,
+}
+
+impl Permitted {
+    /// Only the owner.
+    pub const PRIVATE: Permitted = Permitted { mode: PRIVATE, group: None };
+
+    /// Who may use a file that is there.
+    pub fn of(file: &std::fs::Metadata) -> Permitted {
+        Permitted { mode: file.mode() & 0o777, group: Some(file.gid()) }
+    }
+
+    /// The same without the rights of others: see [`without_others`].
+    pub fn without_others(self) -> Permitted {
+        Permitted { mode: without_others(self.mode), ..self }
+    }
+
+    /// Gives a file to these. Where it cannot have their group, its own gets no more rights than all others.
+    fn give(self, file: &File) -> io::Result<()> {
+        let has_group = match self.group {
+            Some(group) => file.metadata()?.gid() == group || fchown(file, None, Some(group)).is_ok(),
+            None => true,
+        };
+        let mode = if has_group { self.mode } else { self.mode & !0o070 | (self.mode & 0o007) << 3 };
+        file.set_permissions(Permissions::from_mode(mode))
+    }
+}
+
 /// A mode without the rights of others. What all may read was left so by nobody's choice, and then the group
 /// has no right either; what only the group may read was given to it.
 pub fn without_others(mode: u32) -> u32 {
@@ -415,7 +448,7 @@ mod tests {
         let again = Replacement::of_file(&path("b"), File::open(path("a")).unwrap()).unwrap();
         assert!(again.swap(None, None).unwrap());
         assert_eq!(stat("b").inode, stat("a").inode);
-        let named = Replacement::named(&path("b"), 0o600).unwrap();
+        let named = Replacement::named(&path("b"), Permitted::PRIVATE).unwrap();
         assert!(named.swap(Some(&stat("b")), None).unwrap());
         assert_eq!(read("b"), "");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left behind");
@@ -425,11 +458,11 @@ mod tests {
     fn named_files_are_placed_too() {
         let folder = tempfile::tempdir().unwrap();
         let name = folder.path().join("file");
-        let replacement = Replacement::named(&name, 0o640).unwrap();
+        let replacement = Replacement::named(&name, Permitted { mode: 0o640, group: None }).unwrap();
         assert!(replacement.path().exists() && !name.exists());
         replacement.file().write_all(b"text").unwrap();
         replacement.place().unwrap();
-        drop(Replacement::named(&name, 0o600).unwrap());
+        drop(Replacement::named(&name, Permitted::PRIVATE).unwrap());
         assert_eq!(std::fs::read_to_string(&name).unwrap(), "text");
         assert_eq!(name.metadata().unwrap().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
@@ -492,7 +525,7 @@ mod tests {
         write(&path("ours/file"), "new").place().unwrap();
         assert_eq!(read("in/file"), "new");
         // Whoever changes the way meanwhile leads nothing elsewhere.
-        let named = Replacement::named(&path("theirs/file"), PRIVATE).unwrap();
+        let named = Replacement::named(&path("theirs/file"), Permitted::PRIVATE).unwrap();
         named.file().write_all(b"named").unwrap();
         for replacement in [write(&path("theirs/file"), "nameless"), named] {
             std::fs::rename(path("theirs"), path("away")).unwrap();

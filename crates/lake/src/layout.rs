@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::temporal_conversions::timestamp_ms_to_datetime;
 
+use verisum_files::replace::require_trusted;
+
 use crate::{Error, Result};
 
 /// What the names of places begin with.
@@ -47,8 +49,14 @@ impl Lake {
     /// A lake that may have to be made. Its parts can be read by those who may read its folder.
     ///
     /// # Errors
-    /// The folder cannot be made.
+    /// The folder cannot be made, or a link of another user leads to it.
     pub fn create(path: &Path) -> Result<Lake> {
+        match require_trusted(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                return Err(Error::io(path, "create", error));
+            }
+            _ => {}
+        }
         let made = DirBuilder::new().mode(PRIVATE).recursive(true).create(path);
         made.map_err(|error| Error::io(path, "create", error))?;
         Lake::open(path)

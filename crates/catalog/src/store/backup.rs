@@ -1,8 +1,9 @@
 //! Backups of a catalogue.
 
 use std::fs::{File, Metadata};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
@@ -10,7 +11,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use super::lock::sweep;
 use super::restore::is_catalogue;
 use super::{Catalog, Error, Result};
-use verisum_files::replace::{PRIVATE, without_others};
+use verisum_files::replace::Permitted;
 use verisum_files::{Replacement, Stop};
 
 /// How many steps SQLite takes before it is asked again whether to stop: a few milliseconds.
@@ -18,23 +19,29 @@ const STEPS: i32 = 10_000;
 
 impl Catalog {
     /// Copies the catalogue as it is at one moment, while others use it. The copy appears whole or not
-    /// at all, with the catalogue's permissions, and replaces the file that had its name, or to which a link
+    /// at all, with the catalogue's group and permissions, and replaces the file that had its name, or to which a link
     /// of its name leads.
     ///
     /// # Errors
     /// Also where its name is that of something else than a catalogue or an empty file, and [`Error::Stopped`].
     pub fn back_up(&self, to: &Path, stop: &Stop) -> Result<()> {
-        require_replaceable(to)?;
-        let mode = std::fs::metadata(&self.path).as_ref().map_or(PRIVATE, mode_of);
+        let permitted = std::fs::metadata(&self.path).as_ref().map_or(Permitted::PRIVATE, copies_of);
         self.end_early(stop);
-        let copied = self.copy(to, mode);
+        let copied = self.copy(to, permitted);
         self.end_early(&Stop::default());
         Ok(copied?.place()?)
     }
 
     /// A copy that has to be placed yet. It goes if it is not.
-    pub(super) fn copy(&self, to: &Path, mode: u32) -> Result<Replacement> {
-        let copy = Replacement::named(to, mode)?;
+    pub(super) fn copy(&self, to: &Path, permitted: Permitted) -> Result<Replacement> {
+        let copy = Replacement::named(to, permitted)?;
+        if let Ok(old) = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(copy.target())
+            && old.metadata().is_ok_and(|old| old.is_file() && old.len() > 0)
+            && !is_catalogue(&old)
+        {
+            let why = "it is no catalogue of verisum (move it away first)";
+            return Err(Error::io(to, "write", io::Error::other(why)));
+        }
         sweep(&copy.target());
         // SQLite takes the bytes of a name as they are, UTF-8 or not.
         let name = ToSqlOutput::Borrowed(ValueRef::Text(copy.path().as_os_str().as_bytes()));
@@ -42,7 +49,7 @@ impl Catalog {
         copied.map_err(|e| Error::database(to, "write", e))?;
         // SQLite goes there by a path of its own making, which somebody may have led elsewhere meanwhile.
         if copy.file().metadata().map_err(|e| Error::io(to, "write", e))?.len() == 0 {
-            return Err(Error::io(to, "write", std::io::Error::other("its folder was moved meanwhile")));
+            return Err(Error::io(to, "write", io::Error::other("its folder was moved meanwhile")));
         }
         self.require_unchanged().map(|()| copy)
     }
@@ -54,19 +61,9 @@ impl Catalog {
     }
 }
 
-/// Fails for a file that would be lost. What else cannot be replaced says so later.
-fn require_replaceable(to: &Path) -> Result<()> {
-    let is_file = std::fs::metadata(to).is_ok_and(|found| found.is_file() && found.len() > 0);
-    if !is_file || File::open(to).is_ok_and(|file| is_catalogue(&file)) {
-        return Ok(());
-    }
-    let why = "it is no catalogue of verisum (move it away first)";
-    Err(Error::io(to, "write", std::io::Error::other(why)))
-}
-
-/// The mode of a copy of a catalogue.
-pub(super) fn mode_of(catalog: &Metadata) -> u32 {
-    without_others(catalog.mode())
+/// Who may use copies of a catalogue.
+pub(super) fn copies_of(catalog: &Metadata) -> Permitted {
+    Permitted::of(catalog).without_others()
 }
 
 #[cfg(test)]
@@ -93,7 +90,9 @@ mod tests {
         std::os::unix::fs::symlink("old", path("link")).unwrap();
         catalog.back_up(&path("link"), &Stop::default()).unwrap();
         assert!(path("link").is_symlink() && path("old").metadata().unwrap().len() > 0);
-        // Backups take the place of older ones.
         catalog.back_up(&path("old"), &Stop::default()).unwrap();
+        std::fs::write(path("mine"), "something of mine").unwrap();
+        assert!(catalog.back_up(&path("mine"), &Stop::default()).is_err());
+        assert_eq!(std::fs::read_to_string(path("mine")).unwrap(), "something of mine");
     }
 }

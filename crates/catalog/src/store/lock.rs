@@ -69,7 +69,7 @@ impl Lock {
 
     /// Whether a process has it. One that cannot be asked for has nobody.
     pub fn is_taken(catalog: &Path) -> bool {
-        let file = File::open(beside(catalog, ".lock"));
+        let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(beside(catalog, ".lock"));
         file.is_ok_and(|file| matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock)))
     }
 }
@@ -77,15 +77,24 @@ impl Lock {
 /// Opens a lock, or makes it. It is the catalogue's owner's if we may give it to them, and never a link.
 fn open(path: &Path, catalog: &Path) -> io::Result<File> {
     let mut options = File::options();
-    options.read(true).write(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW);
-    match options.clone().create_new(true).open(path) {
+    // A pipe in its place does not keep us waiting.
+    options.read(true).write(true).mode(PRIVATE).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = match options.clone().create_new(true).open(path) {
         Ok(file) => {
             give(&file, catalog);
-            Ok(file)
+            file
         }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => options.open(path),
-        Err(error) => Err(error),
-    }
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => match options.open(path) {
+            Err(error) if error.raw_os_error() == Some(libc::ELOOP) => return Err(no_lock()),
+            opened => opened?,
+        },
+        Err(error) => return Err(error),
+    };
+    if file.metadata()?.is_file() { Ok(file) } else { Err(no_lock()) }
+}
+
+fn no_lock() -> io::Error {
+    io::Error::other("it is a link or no regular file; remove it if no verisum is running")
 }
 
 /// Gives a lock to the owner of the catalogue, if we may.

@@ -1,9 +1,9 @@
 //! Opens catalogues: to write, to read where nothing may be written, and for the first time.
 
-use std::fs::File;
+use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -155,7 +155,23 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
     guard::register(&connection).map_err(failed)?;
+    if flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
+        give_logs(path);
+    }
     Ok((connection, version))
+}
+
+/// Gives the catalogue's group the files beside it: SQLite gives them its permissions and the group of the process.
+/// They are not opened for that, as the system would forget then that this process locked them.
+fn give_logs(path: &Path) {
+    let Ok(found) = std::fs::metadata(path) else { return };
+    for log in ["-wal", "-shm"].map(|end| beside(path, end)) {
+        let is_others = |about: std::fs::Metadata| about.is_file() && about.gid() != found.gid();
+        if log.symlink_metadata().is_ok_and(is_others) && lchown(&log, None, Some(found.gid())).is_err() {
+            // Another user's: that is for their process to do.
+            let _ = std::fs::set_permissions(&log, Permissions::from_mode(found.mode() & 0o700));
+        }
+    }
 }
 
 /// A path as SQLite's URI with one parameter.

@@ -8,11 +8,11 @@ use std::path::Path;
 use rustix::fs::{FlockOperation, fcntl_lock};
 use rustix::io::Errno;
 
-use super::backup::mode_of;
+use super::backup::copies_of;
 use super::lock::beside;
 use super::{Catalog, Error, Lock, Problem, Result, schema};
 use verisum_files::Stop;
-use verisum_files::replace::{PRIVATE, folder_of};
+use verisum_files::replace::{Permitted, folder_of};
 
 /// What SQLite keeps beside a database, which belongs to that database alone.
 const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
@@ -47,11 +47,11 @@ pub fn restore(backup: &Path, path: &Path, stop: &Stop) -> Result<Vec<Problem>> 
     let _lock = Lock::hold(path)?;
     let old = replaceable(path)?;
     let failed = |operation| move |error: io::Error| Error::io(path, operation, error);
-    let mode = old.as_ref().map_or(PRIVATE, |(_, old)| mode_of(old));
-    let new = from.copy(path, mode)?;
+    let permitted = old.as_ref().map_or(Permitted::PRIVATE, |(_, old)| copies_of(old));
+    let new = from.copy(path, permitted)?;
     if let Some((_, old)) = &old {
         // If we may.
-        let _ = fchown(new.file(), Some(old.uid()), Some(old.gid()));
+        let _ = fchown(new.file(), Some(old.uid()), None);
     }
     new.file().sync_all().map_err(failed("sync"))?;
     for log in LOGS.map(|end| beside(path, end)) {

@@ -40,7 +40,7 @@ impl CatalogArgs {
     }
 
     /// The same to write to. A link of another user does not say where that is.
-    fn path_to_write(&self) -> Result<PathBuf, Failure> {
+    pub(crate) fn path_to_write(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.catalog {
             require_trusted(path).map_err(|error| failed(path, "open", error))?;
         }

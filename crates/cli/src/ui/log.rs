@@ -4,14 +4,14 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Write};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use rustix::io::Errno;
-use verisum::files::replace::is_trusted;
+use verisum::files::replace::{is_trusted, require_trusted};
 use verisum::remote::without_secrets;
 
 use super::failure::Failure;
@@ -38,11 +38,9 @@ pub(crate) fn open(path: &Path, line: &[OsString]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What a database's log of its own begins with.
-const WRITE_AHEAD: [&[u8]; 2] = [&[0x37, 0x7f, 0x06, 0x82], &[0x37, 0x7f, 0x06, 0x83]];
-
 /// Opens a file to add to. A link or a file of another user would lead what we write elsewhere.
 fn opened(path: &Path) -> io::Result<File> {
+    require_trusted(path)?;
     let options = |flags| {
         let mut options = File::options();
         options.append(true).create(true).mode(0o600).custom_flags(libc::O_NONBLOCK | flags).open(path)
@@ -60,13 +58,17 @@ fn opened(path: &Path) -> io::Result<File> {
     if stat.is_file() && !is_trusted(stat.uid()) {
         return Err(io::Error::other("it is a file of another user"));
     }
-    let mut head = [0; 15];
-    let is_read =
-        stat.is_file() && File::open(path).is_ok_and(|file| file.read_exact_at(&mut head, 0).is_ok());
-    match is_read && (head == *b"SQLite format 3" || WRITE_AHEAD.contains(&&head[..4])) {
-        true => Err(io::Error::other("it is a database, or belongs to one")),
-        false => Ok(file),
+    if stat.is_file() && begins_as_no_text(path) {
+        return Err(io::Error::other("it is a database, or belongs to one"));
     }
+    Ok(file)
+}
+
+/// Whether there are zero bytes at the beginning of a file, as in catalogues and what is beside them.
+fn begins_as_no_text(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
+    read.is_ok() && head.contains(&0)
 }
 
 /// Adds an entry, if there is a log.

@@ -188,7 +188,7 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
         }
         CatalogCommand::Restore { catalog, backup } => {
             let backup = absolute(backup)?;
-            let path = catalog.path()?;
+            let path = catalog.path_to_write()?;
             let restored = until_a_signal(|stop| Ok(store::restore(&backup, &path, stop)))?;
             let problems = damage(restored)?;
             Ok(problems.map_or(Exit::Mismatch, |problems| told(&backup, &problems)))

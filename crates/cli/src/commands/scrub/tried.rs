@@ -1,5 +1,7 @@
 //! A copy of a catalogue, to try on it what would be done.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::sync::atomic::Ordering;
 
 use tempfile::TempDir;
@@ -24,7 +26,9 @@ impl Tried {
         let ending = Obeyed(Ending::new()?);
         let parent = std::env::temp_dir();
         let failed = |error| Failure::file(&parent, "create a folder", error);
-        let folder = tempfile::Builder::new().prefix("verisum-dry-run-").tempdir().map_err(failed)?;
+        let private = Permissions::from_mode(0o700);
+        let folder = tempfile::Builder::new().prefix("verisum-dry-run-").permissions(private).tempdir();
+        let folder = folder.map_err(failed)?;
         let copy = folder.path().join("catalog.db");
         let path = original.path()?;
         if path.try_exists().map_err(|error| Failure::file(&path, "find", error))? {
