@@ -180,6 +180,13 @@ fn a_bare_list_of_block_hashes_is_refused_with_the_reason() {
         assert_eq!((ended.code, ended.out()), (Some(1), "a: OK\nb: FAILED\n"));
         folder.spoil("b");
     }
+    // An image that was bad before that was seen has no remedy: the number is no digest of it.
+    folder.list(BLKSUM, "a b");
+    folder.spoil("a");
+    let ended = folder.verisum("check SUMS");
+    assert_eq!((ended.code, ended.out()), (Some(1), "a: FAILED\n"));
+    assert_eq!(ended.stderr, format!("{reason}\n"));
+    folder.spoil("a");
     // Other lists are checked all the same.
     folder.list(BLKSUM, "a b");
     fs::write(folder.path("FILES"), folder.verisum("sum a b").clean()).unwrap();
@@ -196,6 +203,18 @@ fn a_bare_list_of_block_hashes_is_refused_with_the_reason() {
     folder.list(VERISUM, "image sum --untagged --block-size 512 a b");
     assert_eq!(folder.verisum("image sum -c --block-size 512 SUMS").code, Some(0));
     assert_eq!(folder.verisum("image sum -c SUMS").code, Some(1));
+}
+
+#[test]
+fn a_bare_list_of_digests_of_files_is_no_list_of_images() {
+    let folder = Folder::new();
+    fs::write(folder.path("SUMS"), folder.verisum("sum a b").clean()).unwrap();
+    let reason = "verisum: SUMS: the list holds digests of files, not block hashes of images (`verisum check` \
+                  checks them)";
+    folder.verisum("image sum -c SUMS").failed(3, reason);
+    assert_eq!(folder.verisum("check SUMS").out(), "a: OK\nb: OK\n");
+    folder.spoil("b");
+    folder.verisum("image sum -c SUMS").failed(3, reason);
 }
 
 #[test]

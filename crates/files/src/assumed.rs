@@ -91,6 +91,9 @@ pub enum Misjudged {
          checks them)"
     )]
     BlockHashes,
+    /// The number of an image is the digest of the file.
+    #[error("the list holds digests of files, not block hashes of images (`verisum check` checks them)")]
+    Files,
     /// A line says that it is of a block hash.
     #[error("the list holds block hashes of images, which are not digests of files and cannot be taken over")]
     Images,

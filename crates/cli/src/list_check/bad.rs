@@ -37,6 +37,8 @@ pub(super) struct BadFiles {
     files: Vec<(Alarm, Option<Content>)>,
     /// How many there are beyond them.
     beyond: u64,
+    /// How many of both are of lists that have ended.
+    of_ended: (usize, u64),
     good: HashMap<Content, PathBuf>,
 }
 
@@ -58,13 +60,24 @@ impl BadFiles {
         }
     }
 
+    /// The next ones are of the next list.
+    pub(super) fn end_list(&mut self) {
+        self.of_ended = (self.files.len(), self.beyond);
+    }
+
+    /// Forgets those of the list at hand: its numbers do not say how its files should be.
+    pub(super) fn forget_list(&mut self) {
+        self.files.truncate(self.of_ended.0);
+        self.beyond = self.of_ended.1;
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.files.is_empty()
     }
 
     /// The first bad ones with what is known of their copies, and how many there are beyond them.
     pub(super) fn alarms(self) -> (Vec<Alarm>, u64) {
-        let BadFiles { files, beyond, good } = self;
+        let BadFiles { files, beyond, good, .. } = self;
         let with_copy = |(alarm, content): (Alarm, Option<Content>)| {
             let copy = content.and_then(|content| good.get(&content).cloned());
             Alarm { copy, ..alarm }

@@ -17,15 +17,15 @@ use std::sync::Arc;
 use clap::Args;
 use rustix::io::Errno;
 use verisum::blockhash::Params;
-use verisum::digest::Digest;
-use verisum::files::check::{Compute, Event, Extra, Lists, check};
+use verisum::digest::{Digest, Output};
+use verisum::files::check::{Compute, Event, Extra, Find, Lists, check};
 use verisum::files::store::manifest::{self, BlockHashes, Dialect, Listed};
-use verisum::files::{Excludes, Limits, Plan};
+use verisum::files::{Excludes, Limits, Misjudged, Plan};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::input::{self, How};
-use crate::ui::{Output, block_hashes, closed, kernel, progress};
+use crate::ui::{self, block_hashes, closed, kernel, progress};
 
 use report::Report;
 
@@ -114,7 +114,11 @@ pub(crate) struct Options {
 }
 
 /// Checks these lists: what `verisum check` does, and `md5sum -c` and its likes.
-pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn lists_of(
+    lists: &[OsString],
+    options: &Options,
+    output: &mut ui::Output,
+) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
     let mut reading = manifest::Options::default();
     reading.algorithm = options.algorithm.clone().map(Cow::Owned);
@@ -137,14 +141,18 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
     let block_hash =
         |directory: &Path, listed: &Listed| block_hashes::compute(&usual, &find, directory, listed);
     let bases = lists.bases();
-    let fits = |manifest: usize, listed: &Listed| {
+    let instead = |manifest: usize, listed: &Listed| {
         let base = bases.get(manifest).cloned().flatten().unwrap_or_default();
-        let ([claim], None) = (&listed.claims[..], &listed.block_hash) else { return false };
+        let [claim] = &listed.claims[..] else { return None };
         let path = base.join(OsStr::from_bytes(&listed.name));
-        block_hashes::fits(&find, &path, &claim.algorithm, claim.digest)
+        let (fits, what): (Fits, _) = match listed.block_hash {
+            None => (block_hashes::fits, Misjudged::BlockHashes),
+            Some(_) => (block_hashes::is_digest, Misjudged::Files),
+        };
+        fits(&find, &path, &claim.algorithm, claim.digest).then_some(what)
     };
     let bags = if bases.iter().all(Option::is_some) { lists.payloads().len() } else { 0 };
-    let mut report = Report::new(options, (lists.names(), bags), &fits, output);
+    let mut report = Report::new(options, (lists.names(), bags), &instead, output);
     report.bases.clone_from(&bases);
     let mut tell = |event: Event| {
         extra.note(&event);
@@ -172,6 +180,9 @@ pub(crate) fn lists_of(lists: &[OsString], options: &Options, output: &mut Outpu
     }
     report.end()
 }
+
+/// Whether a file has a value of a digest, in some way.
+type Fits = fn(Find, &Path, &str, Output) -> bool;
 
 /// Standard input, unless it was closed at the start.
 fn open_stdin() -> io::Result<Box<dyn Read + Send>> {

@@ -25,7 +25,7 @@ use crate::ui::{self, Output, locale, shell};
 /// How many names of unknown digests are told.
 const UNKNOWN: usize = 5;
 
-/// Of how many files it is looked at whether the list has their block hashes instead of their digests.
+/// Of how many files it is looked at whether the list has other values of them.
 const LOOKED_AT: u64 = 16;
 
 /// Prints results as they come, and counts them.
@@ -41,8 +41,8 @@ pub(super) struct Report<'a> {
     total: Counts,
     /// Whether each result is shown at once.
     at_once: bool,
-    /// Whether the number of a line of a list is the block hash of what it names.
-    is_block_hash: &'a (dyn Fn(usize, &Listed) -> bool + Sync),
+    /// What the number of a line of a list is, if it is another value of what it names.
+    instead: &'a (dyn Fn(usize, &Listed) -> Option<Misjudged> + Sync),
     /// Whether nothing is left to be said, or nothing more is to be read.
     pub(super) is_over: bool,
     /// Where the names of each list begin.
@@ -89,7 +89,7 @@ impl<'a> Report<'a> {
     pub(super) fn new(
         options: &'a Options,
         (names, bags): (Vec<OsString>, usize),
-        is_block_hash: &'a (dyn Fn(usize, &Listed) -> bool + Sync),
+        instead: &'a (dyn Fn(usize, &Listed) -> Option<Misjudged> + Sync),
         output: &'a mut Output,
     ) -> Report<'a> {
         Report {
@@ -100,7 +100,7 @@ impl<'a> Report<'a> {
             list: Counts::default(),
             total: Counts::default(),
             at_once: rustix::termios::isatty(rustix::stdio::stdout()),
-            is_block_hash,
+            instead,
             is_over: false,
             bases: Vec::new(),
             bad: BadFiles::default(),
@@ -117,13 +117,12 @@ impl<'a> Report<'a> {
         match event {
             event if self.options.dialect == Dialect::B3sum => self.event_of_b3sum(&event)?,
             Event::File { .. } | Event::Bad { .. } if self.list.refused => {}
-            Event::File { manifest, listed, outcome: Outcome::Mismatch(_), .. }
-                if self.may_be_block_hash() && (self.is_block_hash)(manifest, &listed) =>
-            {
-                self.refuse(manifest)?;
-            }
             Event::File { manifest, number, listed, outcome } => {
-                self.file(manifest, number, &listed, &outcome)?;
+                let looks = matches!(outcome, Outcome::Mismatch(_)) && self.may_be_of_other_values();
+                match looks.then(|| (self.instead)(manifest, &listed)).flatten() {
+                    Some(what) => self.refuse(manifest, &what)?,
+                    None => self.file(manifest, number, &listed, &outcome)?,
+                }
             }
             Event::Bad { manifest, number, bad } => self.bad(manifest, number, &bad)?,
             Event::End { manifest, error, skipped } => {
@@ -203,20 +202,21 @@ impl<'a> Report<'a> {
         }
     }
 
-    /// Whether it is worth while to look if a number that does not fit is a block hash. In a list of those
-    /// nothing fits; in one of digests little is read twice.
-    fn may_be_block_hash(&self) -> bool {
+    /// Whether it is worth while to look if a number that does not fit is a block hash instead of a digest, or the
+    /// other way round. In a list of those nothing fits; in others little is read twice.
+    fn may_be_of_other_values(&self) -> bool {
         self.is_own() && self.list.verified == 0 && self.list.failed < LOOKED_AT
     }
 
     /// Says that a list is of other values than are computed for it. None of its files was verified, and
     /// none of them is bad for that.
-    fn refuse(&mut self, manifest: usize) -> Result<(), Failure> {
+    fn refuse(&mut self, manifest: usize, what: &Misjudged) -> Result<(), Failure> {
         self.list.refused = true;
+        self.bad.forget_list();
         self.worse(Exit::Unchecked);
         // What is below --strict-tree is compared with the names of the whole list.
         self.is_over = manifest + 1 == self.names.len() && self.options.strict_tree.is_none();
-        self.say(&format!("{}: {}", self.shown(manifest), Misjudged::BlockHashes))
+        self.say(&format!("{}: {}", self.shown(manifest), what))
     }
 
     fn file(
@@ -350,6 +350,7 @@ impl<'a> Report<'a> {
     /// Says what the coreutils say at the end of a list.
     fn list_ended(&mut self, manifest: usize, error: Option<&ReadError>) -> Result<(), Failure> {
         let list = std::mem::take(&mut self.list);
+        self.bad.end_list();
         self.total.verified += list.verified;
         self.total.failed += list.failed;
         self.total.missing += list.missing;
