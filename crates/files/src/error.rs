@@ -163,8 +163,10 @@ impl Error {
 
 /// The system's errors that say that the storage, or the file system's own checksum of it, failed; with the words
 /// of programs for them in the C locale, those of the GNU C library first.
-const STORAGE_FAILURES: [(Errno, &[&str]); 9] = [
+const STORAGE_FAILURES: [(Errno, &[&str]); 10] = [
     (Errno::IO, &["Input/output error", "I/O error"]),
+    // A sector that cannot be read, where no page cache stands between.
+    (Errno::NODATA, &["No data available"]),
     // What file systems say whose metadata or checksums are wrong.
     (Errno::UCLEAN, &["Structure needs cleaning"]),
     (Errno::BADMSG, &["Bad message"]),
