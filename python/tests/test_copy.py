@@ -119,7 +119,9 @@ def test_a_tree_is_copied_to_another_place(tree: Path, tmp_path: Path) -> None:
 
 def test_the_catalogue_of_the_target_knows_the_copies(tree: Path, tmp_path: Path) -> None:
     known = tmp_path / "known.db"
-    assert verisum.copy(tree, tmp_path / "target", record=known).finish().recorded == 3
+    # Further names of a file are left to the next scrub.
+    (tree / "sub" / "link").unlink()
+    assert verisum.copy(tree, tmp_path / "target", record=known).finish().recorded == 2
     summary = verisum.scrub(tmp_path / "target", catalog=known).finish()
     assert (summary.class_, summary.new) == ("clean", 0)
     with pytest.raises(ValueError, match="record"):
