@@ -171,7 +171,7 @@ fn a_tree_is_copied_to_a_bucket_and_back() {
     expect(&store.run(&["copy", &path("nothing"), "s3://backup/x"]), 3, "", "No such file or directory");
     // A store that fails for one file after the other is given up.
     let ended = store.run(&["copy", &here, "s3://none/photos"]);
-    expect(&ended, 3, "", "not all was copied");
+    expect(&ended, 3, "", "not all was copied, because many files in a row failed");
     assert!(ended.stderr.lines().count() < 30, "{}", ended.stderr);
 }
 
