@@ -123,6 +123,6 @@ def test_the_catalogue_of_the_target_knows_the_copies(tree: Path, tmp_path: Path
     (tree / "sub" / "link").unlink()
     assert verisum.copy(tree, tmp_path / "target", record=known).finish().recorded == 2
     summary = verisum.scrub(tmp_path / "target", catalog=known).finish()
-    assert (summary.class_, summary.new) == ("clean", 0)
+    assert (summary.class_, summary.counts["new"]) == ("clean", 0)
     with pytest.raises(ValueError, match="record"):
         verisum.copy(tree, f"local:{tmp_path}/there", record=known)
