@@ -247,14 +247,14 @@ mod tests {
         assert_eq!(report.to_json()["tables"][0]["rows"][0]["took"], 120.5);
         let html = report.to_html();
         assert!(html.contains(">2 minutes</td>") && !html.contains("120.5"), "{html}");
-        // A command is broken between its words alone, and a digest is cut on paper.
+        // A command is broken between its words alone, a digest is cut on paper, and what a row is of needs no heading.
         assert!(
             html.contains("<code><span>verisum</span> <span>repair</span> <span>--keep-bad</span> "),
             "{html}"
         );
         assert!(html.contains("sha256 <span class=\"digest\">0123456789ab<span>cdef"), "{html}");
         assert!(
-            html.contains("@media print,(max-width:99em)") && html.contains("content:'mend with: '"),
+            html.contains("@media print,(max-width:99em)") && html.contains("content:'digest: '"),
             "{html}"
         );
         assert_eq!(html.matches("class=\"none\"").count(), 2, "{html}");
