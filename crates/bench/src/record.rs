@@ -1,6 +1,6 @@
 //! The file format of results: one JSON file of a documented form, docs/measuring.md.
 
-mod nonsense;
+mod validation;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;

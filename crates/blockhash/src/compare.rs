@@ -37,7 +37,7 @@ pub fn compare_images(
     let unit = u64::from(unit);
     // Pieces end where units do, so that no unit is found twice.
     let piece = if unit < PIECE { PIECE - PIECE % unit } else { PIECE };
-    let planner = Mutex::new(Planner::new(a, b, piece));
+    let planner = Mutex::new(PairPlanner::new(a, b, piece));
     let work = || -> Result<Vec<Range<u64>>, Error> {
         let mut buffers: Option<[AlignedBuffer; 2]> = None;
         let mut found = Vec::new();
@@ -78,7 +78,7 @@ pub fn compare_images(
 }
 
 /// Works; after a failure nobody begins anything more.
-fn guarded<T>(planner: &Mutex<Planner<'_>>, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+fn guarded<T>(planner: &Mutex<PairPlanner<'_>>, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
     work().inspect_err(|_| planner.lock().unwrap_or_else(PoisonError::into_inner).stop())
 }
 
@@ -135,17 +135,17 @@ fn is_zero(bytes: &[u8]) -> bool {
 }
 
 /// Walks two images side by side.
-struct Planner<'a> {
+struct PairPlanner<'a> {
     walkers: [Walker<'a>; 2],
     piece: u64,
     position: u64,
     end: u64,
 }
 
-impl<'a> Planner<'a> {
-    fn new(a: &'a dyn Image, b: &'a dyn Image, piece: u64) -> Planner<'a> {
+impl<'a> PairPlanner<'a> {
+    fn new(a: &'a dyn Image, b: &'a dyn Image, piece: u64) -> PairPlanner<'a> {
         let walkers = [a, b].map(|image| Walker { image, extents: VecDeque::new(), fetched: Vec::new() });
-        Planner { walkers, piece, position: 0, end: a.length().min(b.length()) }
+        PairPlanner { walkers, piece, position: 0, end: a.length().min(b.length()) }
     }
 
     fn stop(&mut self) {

@@ -20,12 +20,12 @@ pub struct Completion {
 /// A bounded number of updates, from their submission until their completion was taken.
 pub(crate) struct Completions {
     depth: usize,
-    state: Mutex<State>,
+    state: Mutex<CompletionsState>,
     notify: Box<dyn Fn() + Send + Sync>,
 }
 
 #[derive(Default)]
-struct State {
+struct CompletionsState {
     in_flight: usize,
     arrived: VecDeque<Completion>,
 }
@@ -35,7 +35,7 @@ impl Completions {
         Completions { depth, state: Mutex::default(), notify }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, CompletionsState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

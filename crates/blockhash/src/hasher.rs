@@ -7,7 +7,7 @@ use verisum_digest::Output;
 
 use crate::blocks::{BlockHasher, LongBlock, Outer, Piece, Span, ZeroBlock, push_span};
 use crate::completions::{Completion, Completions};
-use crate::pool::{Borrowed, Bytes, Engine, Job, MORE_BUFFERS, Owner, Pool};
+use crate::pool::{Borrowed, Bytes, Job, JobEngine, MORE_BUFFERS, Owner, Pool};
 use crate::sequencer::Sequencer;
 use crate::{Error, Params};
 
@@ -24,7 +24,7 @@ const MAX_SPANS: usize = 512;
 pub struct Hasher {
     // Dropped first: it ends the workers, and with them every use of borrowed bytes.
     pool: Option<Pool>,
-    engine: Arc<Engine>,
+    engine: Arc<JobEngine>,
     mode: Mode,
     /// Runs made so far.
     sequence: u64,
@@ -91,7 +91,7 @@ impl Hasher {
             }),
             None => Mode::Long(Box::new(LongBlock::new(params, zero.clone())?)),
         };
-        let engine = Arc::new(Engine::new(params.clone(), sequencer, zero));
+        let engine = Arc::new(JobEngine::new(params.clone(), sequencer, zero));
         Ok(Hasher { pool: None, engine, mode, sequence: 0, length: 0, queue, finished: false })
     }
 

@@ -32,7 +32,7 @@ mod completions;
 mod error;
 mod hasher;
 #[cfg(feature = "image")]
-mod made;
+mod made_of_blocks;
 #[cfg(feature = "image")]
 mod map;
 mod params;
@@ -53,7 +53,7 @@ pub use completions::Completion;
 pub use error::Error;
 pub use hasher::Hasher;
 #[cfg(feature = "image")]
-pub use made::{digest_image, digest_stream};
+pub use made_of_blocks::{digest_image, digest_stream};
 #[cfg(feature = "image")]
 pub use map::{BlockMap, MAP_MAGIC, MapComparison, MapError, MapWriter, compare_maps, update_map};
 pub use params::{DEFAULT_BLOCK_SIZE, MAX_THREADS, Params};

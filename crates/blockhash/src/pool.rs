@@ -80,7 +80,7 @@ pub(crate) trait Owner: Send {
 }
 
 /// The means of hashing jobs, shared by whoever does so.
-pub(crate) struct Engine {
+pub(crate) struct JobEngine {
     pub(crate) params: Params,
     pub(crate) sequencer: Sequencer<'static>,
     zero: Arc<ZeroBlock>,
@@ -103,10 +103,10 @@ struct Queue {
     made: usize,
 }
 
-impl Engine {
-    pub(crate) fn new(params: Params, sequencer: Sequencer<'static>, zero: Arc<ZeroBlock>) -> Engine {
+impl JobEngine {
+    pub(crate) fn new(params: Params, sequencer: Sequencer<'static>, zero: Arc<ZeroBlock>) -> JobEngine {
         let fill_bytes = params.digest().lanes() * params.block_len();
-        Engine {
+        JobEngine {
             params,
             sequencer,
             zero,
@@ -284,13 +284,13 @@ impl Engine {
 
 /// The threads that serve an engine. Ends them when dropped.
 pub(crate) struct Pool {
-    engine: Arc<Engine>,
+    engine: Arc<JobEngine>,
     threads: Vec<JoinHandle<()>>,
 }
 
 impl Pool {
     /// Starts `count` threads, or as many as the system gives; fails when it gives none.
-    pub(crate) fn start(engine: &Arc<Engine>, count: usize) -> Result<Pool, Error> {
+    pub(crate) fn start(engine: &Arc<JobEngine>, count: usize) -> Result<Pool, Error> {
         let mut pool = Pool { engine: engine.clone(), threads: Vec::with_capacity(count) };
         let mut failure = None;
         engine.params.start(&mut || {

@@ -11,7 +11,7 @@ use verisum_digest::Output;
 use verisum_image::{AlignedBuffer, Image, Stream};
 
 use crate::blocks::{BlockHasher, DigestSink, LongBlock, Outer, Piece, Span, ZeroBlock};
-use crate::runs::{Planner, Run};
+use crate::runs::{BlockRun, RunPlanner};
 use crate::sequencer::Sequencer;
 use crate::{Error, Params};
 
@@ -59,8 +59,8 @@ fn pump_image(
     sink: Option<&mut dyn DigestSink>,
 ) -> Result<Output, Error> {
     let params = &params.for_unit(image.unit());
-    let planner = Planner::new(image, params.block_len(), params.run_blocks(0).unwrap_or(1));
-    let engine = Engine::new(params, progress, sink.map(|sink| sink as &mut dyn DigestSink))?;
+    let planner = RunPlanner::new(image, params.block_len(), params.run_blocks(0).unwrap_or(1));
+    let engine = PumpEngine::new(params, progress, sink.map(|sink| sink as &mut dyn DigestSink))?;
     let source = ImageSource { image, planner: Mutex::new(planner) };
     engine.run(&source)?;
     image.check_unchanged()?;
@@ -93,7 +93,7 @@ fn pump_stream<'a>(
     progress: &'a Progress,
     sink: Option<&'a mut dyn DigestSink>,
 ) -> Result<(Output, u64), Error> {
-    let engine = Engine::new(params, progress, sink)?;
+    let engine = PumpEngine::new(params, progress, sink)?;
     let state = StreamState { stream, sequence: 0, length: 0, ended: false };
     let source = StreamSource { state: Mutex::new(state), block_len: params.block_len() };
     engine.run(&source)?;
@@ -128,26 +128,26 @@ struct Taken {
     covered: u64,
 }
 
-struct Engine<'a> {
+struct PumpEngine<'a> {
     params: &'a Params,
     progress: &'a Progress,
     zero: Arc<ZeroBlock>,
     sequencer: Sequencer<'a>,
 }
 
-impl<'a> Engine<'a> {
+impl<'a> PumpEngine<'a> {
     fn new(
         params: &'a Params,
         progress: &'a Progress,
         sink: Option<&'a mut dyn DigestSink>,
-    ) -> Result<Engine<'a>, Error> {
+    ) -> Result<PumpEngine<'a>, Error> {
         let zero = ZeroBlock::new(params);
         let outer = Outer::new(params, zero.clone())?;
         let outer = match sink {
             Some(sink) => outer.with_sink(sink),
             None => outer,
         };
-        Ok(Engine { params, progress, zero, sequencer: Sequencer::new(outer) })
+        Ok(PumpEngine { params, progress, zero, sequencer: Sequencer::new(outer) })
     }
 
     /// Works until the source ends. The calling thread is one of the workers, and others are started
@@ -259,11 +259,11 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 
 struct ImageSource<'a> {
     image: &'a dyn Image,
-    planner: Mutex<Planner<'a>>,
+    planner: Mutex<RunPlanner<'a>>,
 }
 
 impl ImageSource<'_> {
-    fn next_run(&self) -> Result<Option<(Run, u64)>, Error> {
+    fn next_run(&self) -> Result<Option<(BlockRun, u64)>, Error> {
         let mut planner = lock(&self.planner);
         let start = planner.position();
         Ok(planner.next_run()?.map(|run| {

@@ -13,7 +13,7 @@ const MAX_SPANS: usize = 512;
 
 /// Consecutive blocks of an image, for one worker.
 #[derive(Debug, Default)]
-pub(crate) struct Run {
+pub(crate) struct BlockRun {
     /// Place among all runs, from 0.
     pub(crate) sequence: u64,
     /// Which blocks must be read and which are known to be zeros.
@@ -25,7 +25,7 @@ pub(crate) struct Run {
 }
 
 /// Walks an image from its start to its end.
-pub(crate) struct Planner<'a> {
+pub(crate) struct RunPlanner<'a> {
     image: &'a dyn Image,
     block_len: u64,
     run_blocks: u64,
@@ -37,9 +37,9 @@ pub(crate) struct Planner<'a> {
     fetched: Vec<Extent>,
 }
 
-impl<'a> Planner<'a> {
-    pub(crate) fn new(image: &'a dyn Image, block_len: usize, run_blocks: usize) -> Planner<'a> {
-        Planner {
+impl<'a> RunPlanner<'a> {
+    pub(crate) fn new(image: &'a dyn Image, block_len: usize, run_blocks: usize) -> RunPlanner<'a> {
+        RunPlanner {
             image,
             block_len: block_len as u64,
             run_blocks: run_blocks as u64,
@@ -67,8 +67,8 @@ impl<'a> Planner<'a> {
     }
 
     /// The next run: up to `run_blocks` blocks of data with all the zeros between them.
-    pub(crate) fn next_run(&mut self) -> Result<Option<Run>, Error> {
-        let mut run = Run { sequence: self.sequence, ..Run::default() };
+    pub(crate) fn next_run(&mut self) -> Result<Option<BlockRun>, Error> {
+        let mut run = BlockRun { sequence: self.sequence, ..BlockRun::default() };
         let mut room = self.run_blocks;
         while room > 0 && self.position < self.length && run.layout.len() < MAX_SPANS {
             let zeros = self.zero_blocks(self.position)?;
@@ -156,14 +156,14 @@ mod tests {
         }
     }
 
-    fn plan(extents: &[(u64, ExtentKind)], block_len: usize, run_blocks: usize) -> Vec<Run> {
+    fn plan(extents: &[(u64, ExtentKind)], block_len: usize, run_blocks: usize) -> Vec<BlockRun> {
         let mut start = 0;
         let map = extents.iter().map(|&(len, kind)| {
             start += len;
             Extent::new(start - len..start, kind)
         });
         let map = Map(map.collect());
-        let mut planner = Planner::new(&map, block_len, run_blocks);
+        let mut planner = RunPlanner::new(&map, block_len, run_blocks);
         let mut runs = Vec::new();
         while let Some(run) = planner.next_run().unwrap() {
             runs.push(run);

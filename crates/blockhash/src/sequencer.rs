@@ -16,11 +16,11 @@ const WINDOW: u64 = 64;
 /// No thread of its own: the worker that delivers the piece everybody waits for also folds the ones
 /// behind it, outside the lock.
 pub(crate) struct Sequencer<'a> {
-    state: Mutex<State<'a>>,
+    state: Mutex<SequencerState<'a>>,
     moved: Condvar,
 }
 
-struct State<'a> {
+struct SequencerState<'a> {
     /// Taken while somebody folds.
     outer: Option<Outer<'a>>,
     /// The sequence number of the first piece not yet folded.
@@ -34,17 +34,22 @@ struct State<'a> {
 
 impl<'a> Sequencer<'a> {
     pub(crate) fn new(outer: Outer<'a>) -> Sequencer<'a> {
-        let state =
-            State { outer: Some(outer), next: 0, waiting: VecDeque::new(), spare: Vec::new(), failure: None };
+        let state = SequencerState {
+            outer: Some(outer),
+            next: 0,
+            waiting: VecDeque::new(),
+            spare: Vec::new(),
+            failure: None,
+        };
         Sequencer { state: Mutex::new(state), moved: Condvar::new() }
     }
 
     /// Whoever panics reports that as a failure; the state is consistent at every unlock.
-    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+    fn lock(&self) -> MutexGuard<'_, SequencerState<'a>> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn wait<'g>(&self, state: MutexGuard<'g, State<'a>>) -> MutexGuard<'g, State<'a>> {
+    fn wait<'g>(&self, state: MutexGuard<'g, SequencerState<'a>>) -> MutexGuard<'g, SequencerState<'a>> {
         self.moved.wait(state).unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -71,7 +76,7 @@ impl<'a> Sequencer<'a> {
         self.fold(state)
     }
 
-    fn fold<'g>(&'g self, mut state: MutexGuard<'g, State<'a>>) -> Result<(), Error> {
+    fn fold<'g>(&'g self, mut state: MutexGuard<'g, SequencerState<'a>>) -> Result<(), Error> {
         let Some(mut outer) = state.outer.take() else { return Ok(()) };
         let mut result = Ok(());
         while let Some(Some(mut piece)) = state.waiting.front_mut().map(Option::take) {

@@ -32,12 +32,12 @@ struct Shared {
     /// The names of the digests, by their numbers.
     algorithms: HashMap<i64, String>,
     /// Where the last file was: the next is mostly there too.
-    folder: Option<Folder>,
+    folder: Option<TaggedFolder>,
     failed: Option<store::Error>,
 }
 
 /// A directory as it was walked to, and where the catalogue has it.
-struct Folder {
+struct TaggedFolder {
     walked: PathBuf,
     real: PathBuf,
     place: Option<(Root, i64)>,
@@ -198,7 +198,7 @@ impl Shared {
                 }
                 None => None,
             };
-            self.folder = Some(Folder { walked: walked.to_path_buf(), real, place });
+            self.folder = Some(TaggedFolder { walked: walked.to_path_buf(), real, place });
         }
         Ok(Some(name))
     }

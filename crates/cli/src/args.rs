@@ -9,7 +9,7 @@ use clap_complete::Shell;
 use crate::commands::bag::BagCommand;
 use crate::commands::bench::BenchArgs;
 use crate::commands::bench::recommend::RecommendArgs;
-use crate::commands::compare::CompareArgs;
+use crate::commands::compare::PlaceCompareArgs;
 use crate::commands::complete::CompleteArgs;
 use crate::commands::config::ConfigCommand;
 use crate::commands::copy::CopyArgs;
@@ -83,7 +83,7 @@ pub(crate) enum Command {
             three, which is the odd one out. Files of different sizes are read only for that. With --quick, \
             files of the same size and time are not read either, nor files whose digests the catalogue has."
     )]
-    Compare(Box<CompareArgs>),
+    Compare(Box<PlaceCompareArgs>),
     /// Restore bad and missing files to their recorded content, from other copies
     #[command(
         long_about = "Restore files that the catalogue calls bad or missing to their recorded content, from other \

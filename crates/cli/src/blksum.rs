@@ -10,7 +10,7 @@ use verisum::image::{Detect, Follow, is_nbd_uri};
 
 use crate::ui::exit::BLKSUM_FAILURE;
 use crate::ui::failure::Failure;
-use crate::ui::getopt::{self, Definition, Found};
+use crate::ui::getopt::{self, Definition, ParsedOption};
 use crate::ui::input::{self, How, Input};
 use crate::ui::progress::Wanted;
 use crate::ui::{self, Output, names};
@@ -124,12 +124,12 @@ impl Arguments {
         let mut read_size = None;
         for found in getopt::parse(&OPTIONS.iter().collect::<Vec<_>>(), arguments).map_err(Failure::Usage)? {
             let (option, value) = match found {
-                Found::Option(option, value) => (option, value.to_string_lossy().into_owned()),
-                Found::Operand(name) if parsed.name.is_none() => {
+                ParsedOption::Option(option, value) => (option, value.to_string_lossy().into_owned()),
+                ParsedOption::Operand(name) if parsed.name.is_none() => {
                     parsed.name = Some(name);
                     continue;
                 }
-                Found::Operand(name) => {
+                ParsedOption::Operand(name) => {
                     return Err(Failure::Usage(format!("extra operand: {}", names::quoted(&name))));
                 }
             };

@@ -204,15 +204,15 @@ impl Digest {
     /// Starts a message that can be continued side by side with others, by [`Digest::advance`].
     pub fn message(&self) -> Result<Message, Error> {
         Ok(Message(match self.batch.as_ref().filter(|_| self.header.is_none()) {
-            Some((_, kernel)) => Progress::Kernel(Box::new(kernel.single())),
-            None => Progress::Stream(self.stream()?),
+            Some((_, kernel)) => StreamProgress::Kernel(Box::new(kernel.single())),
+            None => StreamProgress::Stream(self.stream()?),
         }))
     }
 
     /// As [`Digest::message`], for one that no other will be hashed beside: computed by whoever is fastest
     /// for a single message.
     pub fn lone_message(&self) -> Result<Message, Error> {
-        Ok(Message(Progress::Stream(self.stream()?)))
+        Ok(Message(StreamProgress::Stream(self.stream()?)))
     }
 
     /// The most messages that are hashed sooner one after the other, as [`Digest::lone_message`] has it, than side by
@@ -236,8 +236,8 @@ impl Digest {
         let mut side_by_side = Vec::with_capacity(messages.len());
         for (message, bytes) in messages {
             match &mut message.0 {
-                Progress::Kernel(single) => side_by_side.push((&mut **single, *bytes)),
-                Progress::Stream(stream) => stream.update(bytes)?,
+                StreamProgress::Kernel(single) => side_by_side.push((&mut **single, *bytes)),
+                StreamProgress::Stream(stream) => stream.update(bytes)?,
             }
         }
         if let Some((_, kernel)) = &self.batch {
@@ -289,9 +289,9 @@ impl std::fmt::Debug for Digest {
 }
 
 /// A message that comes in pieces, side by side with others.
-pub struct Message(Progress);
+pub struct Message(StreamProgress);
 
-enum Progress {
+enum StreamProgress {
     Kernel(Box<Single>),
     Stream(Box<dyn Stream>),
 }
@@ -300,8 +300,8 @@ impl Message {
     /// Says how long the message will be, before its first byte. A few digests need to know.
     pub fn expect(&mut self, length: u64) -> Result<(), Error> {
         match &mut self.0 {
-            Progress::Kernel(_) => Ok(()),
-            Progress::Stream(stream) => stream.expect(length),
+            StreamProgress::Kernel(_) => Ok(()),
+            StreamProgress::Stream(stream) => stream.expect(length),
         }
     }
 
@@ -311,8 +311,8 @@ impl Message {
     /// If `digest` is not exactly as long as the digest.
     pub fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
         match &mut self.0 {
-            Progress::Kernel(single) => single.finish_into_and_reset(digest),
-            Progress::Stream(stream) => stream.finish(digest)?,
+            StreamProgress::Kernel(single) => single.finish_into_and_reset(digest),
+            StreamProgress::Stream(stream) => stream.finish(digest)?,
         }
         Ok(())
     }

@@ -27,16 +27,16 @@ pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<(&'static str, 
 }
 
 /// Starts files.
-struct Factory {
+struct GitFactory {
     name: &'static str,
     inner: Digest,
 }
 
 pub(crate) fn factory(name: &'static str, inner: Digest) -> Arc<dyn StreamFactory> {
-    Arc::new(Factory { name, inner })
+    Arc::new(GitFactory { name, inner })
 }
 
-impl StreamFactory for Factory {
+impl StreamFactory for GitFactory {
     fn start(&self) -> Result<Box<dyn Stream>, Error> {
         let inner = self.inner.stream()?;
         Ok(Box::new(Blob { name: self.name, inner, expected: None, length: 0 }))

@@ -97,11 +97,11 @@ impl Parts {
             Kind::Blake3 => {
                 let mut hasher = Box::new(blake3::Hasher::new());
                 hasher.set_input_offset(number * self.length());
-                Progress::Blake3 { hasher, is_first: number == 0 }
+                PartsProgress::Blake3 { hasher, is_first: number == 0 }
             }
-            Kind::Crc(algorithm, _) => Progress::Crc(Box::new(crc_fast::Digest::new(*algorithm))),
-            Kind::LongBlocks(made) => Progress::LongBlock(made.inner().message()?, made.len()),
-            Kind::ShortBlocks(made) => Progress::ShortBlocks(Box::new(Cut::new(made)?), Vec::new()),
+            Kind::Crc(algorithm, _) => PartsProgress::Crc(Box::new(crc_fast::Digest::new(*algorithm))),
+            Kind::LongBlocks(made) => PartsProgress::LongBlock(made.inner().message()?, made.len()),
+            Kind::ShortBlocks(made) => PartsProgress::ShortBlocks(Box::new(Cut::new(made)?), Vec::new()),
         }))
     }
 
@@ -113,10 +113,10 @@ impl Parts {
         let mut side_by_side = Vec::with_capacity(parts.len());
         for (part, bytes) in parts {
             match &mut part.0 {
-                Progress::Blake3 { hasher, .. } => drop(hasher.update(bytes)),
-                Progress::Crc(crc) => crc.update(bytes),
-                Progress::LongBlock(message, _) => side_by_side.push((message, *bytes)),
-                Progress::ShortBlocks(cut, hashes) => {
+                PartsProgress::Blake3 { hasher, .. } => drop(hasher.update(bytes)),
+                PartsProgress::Crc(crc) => crc.update(bytes),
+                PartsProgress::LongBlock(message, _) => side_by_side.push((message, *bytes)),
+                PartsProgress::ShortBlocks(cut, hashes) => {
                     cut.update(bytes, &mut |leaf| {
                         hashes.extend_from_slice(leaf);
                         Ok(())
@@ -148,9 +148,9 @@ impl Parts {
 }
 
 /// A part that is being hashed.
-pub struct Part(Progress);
+pub struct Part(PartsProgress);
 
-enum Progress {
+enum PartsProgress {
     Blake3 {
         hasher: Box<blake3::Hasher>,
         is_first: bool,
@@ -171,7 +171,7 @@ impl Part {
     /// If it is a part of BLAKE3, and empty.
     pub fn finish(self) -> Result<PartHashes, Error> {
         Ok(PartHashes(match self.0 {
-            Progress::Blake3 { hasher, is_first } => {
+            PartsProgress::Blake3 { hasher, is_first } => {
                 let mut hashes = hasher.finalize_non_root().to_vec();
                 if is_first {
                     // The digest, if no other part follows.
@@ -179,13 +179,15 @@ impl Part {
                 }
                 hashes
             }
-            Progress::Crc(crc) => [crc.finalize().to_be_bytes(), crc.get_amount().to_be_bytes()].concat(),
-            Progress::LongBlock(mut message, len) => {
+            PartsProgress::Crc(crc) => {
+                [crc.finalize().to_be_bytes(), crc.get_amount().to_be_bytes()].concat()
+            }
+            PartsProgress::LongBlock(mut message, len) => {
                 let mut hash = vec![0; len];
                 message.finish(&mut hash)?;
                 hash
             }
-            Progress::ShortBlocks(mut cut, mut hashes) => {
+            PartsProgress::ShortBlocks(mut cut, mut hashes) => {
                 cut.end(&mut |leaf| {
                     hashes.extend_from_slice(leaf);
                     Ok(())

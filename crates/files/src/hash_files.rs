@@ -68,13 +68,13 @@ pub struct FileDigests {
 /// The results of [`hash_files`]. Dropping it ends the work.
 #[derive(Debug)]
 pub struct HashFiles {
-    results: Results<Numbered, ()>,
+    results: Results<NumberedResult, ()>,
     /// Those that came before their turn; none where there is no order.
     early: Option<InOrder<HashResult>>,
 }
 
 type HashResult = Result<FileDigests, Error>;
-type Numbered = (u64, HashResult);
+type NumberedResult = (u64, HashResult);
 
 /// Hashes the regular files of trees, each root being a file or a directory.
 ///
@@ -123,7 +123,7 @@ pub enum StartError {
 fn work(
     plan: &Plan,
     walk: &mut (dyn Iterator<Item = Result<Entry, Error>> + Send),
-    outlet: &Outlet<Numbered>,
+    outlet: &Outlet<NumberedResult>,
 ) {
     let number = AtomicU64::new(0);
     let mut jobs = std::iter::from_fn(|| {

@@ -18,11 +18,11 @@
 
 #![deny(unsafe_code)]
 
-mod assumed;
 pub mod bag;
 pub mod check;
 pub mod compare;
 mod control;
+mod digest_guess;
 mod engine;
 mod error;
 mod exclude;
@@ -43,8 +43,8 @@ mod verdict;
 mod walk;
 mod write_over;
 
-pub use assumed::{Assumed, Guess, IsBlockHash, Misjudged, SamplePlace};
 pub use control::{Limits, Progress, Stop};
+pub use digest_guess::{Assumed, Guess, IsBlockHash, Misjudged, SamplePlace};
 pub(crate) use engine::hash_prepared;
 pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted};
 pub use error::{Error, Operation, at, message_says_storage_failed, says_storage_failed};

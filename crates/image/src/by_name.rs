@@ -9,17 +9,17 @@ use rustix::fs::{Mode, OFlags};
 use crate::{Error, OpenOptions, Operation, RawImage, Stream};
 
 /// What a file turned out to be.
-pub(crate) enum Found {
+pub(crate) enum FileKind {
     Raw(RawImage),
     Stream(Stream),
 }
 
 /// Opens a file by name, and tells images from streams.
-pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<Found, Error> {
+pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<FileKind, Error> {
     let kind = std::fs::metadata(path).map_err(|e| Error::io(path, Operation::Open, e))?.file_type();
     // A socket cannot be opened by name, only inherited.
     if kind.is_socket() && path == Path::new("/dev/stdin") {
-        return Ok(Found::Stream(Stream::new(duplicate_stdin(path)?, path)));
+        return Ok(FileKind::Stream(Stream::new(duplicate_stdin(path)?, path)));
     }
     // Opening some character devices does something (a tape rewinds), so they are refused unopened,
     // except those that are open already and only named here.
@@ -35,9 +35,9 @@ pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<Found, Error> {
     let metadata = stat(&file, path)?;
     let kind = metadata.file_type();
     if kind.is_fifo() || open_already || (kind.is_file() && hides_length(&file, &metadata)) {
-        Ok(Found::Stream(Stream::new(file, path)))
+        Ok(FileKind::Stream(Stream::new(file, path)))
     } else if is_readable(kind) {
-        RawImage::new(file, path, 0, options).map(Found::Raw)
+        RawImage::new(file, path, 0, options).map(FileKind::Raw)
     } else {
         Err(not_an_image(path, kind))
     }

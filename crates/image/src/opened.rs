@@ -7,7 +7,7 @@ use std::path::Path;
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
 
-use crate::by_name::{Found, duplicate_stdin, find, hides_length, not_an_image, stat};
+use crate::by_name::{FileKind, duplicate_stdin, find, hides_length, not_an_image, stat};
 use crate::ranged::RangedSource;
 use crate::{
     Detect, Error, Follow, Format, Image, Kept, Layer, NbdImage, OpenOptions, Operation, RawImage, START_LEN,
@@ -56,8 +56,8 @@ pub fn open_named(name: &OsStr, options: &OpenOptions) -> Result<Opened, Error> 
 /// raw; [`Error::Io`] otherwise.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, Error> {
     Ok(match find(path, options)? {
-        Found::Raw(image) => Opened::Image(decoded(image, path, true, options)?),
-        Found::Stream(stream) => Opened::Stream(streamed(stream, options)?),
+        FileKind::Raw(image) => Opened::Image(decoded(image, path, true, options)?),
+        FileKind::Stream(stream) => Opened::Stream(streamed(stream, options)?),
     })
 }
 
@@ -103,7 +103,7 @@ pub fn open_ranged(
 /// why. Of formats that QEMU reads, their names only. Nothing is known of what comes from a pipe.
 pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Error>) {
     let described = || {
-        let Found::Raw(bytes) = find(path, options)? else { return Ok((Vec::new(), None)) };
+        let FileKind::Raw(bytes) = find(path, options)? else { return Ok((Vec::new(), None)) };
         Ok(match format_of(&bytes, options)? {
             Format::Raw => (bytes.layers(), None),
             Format::Qcow2 => qcow2::describe(bytes, path, options),
@@ -120,7 +120,7 @@ pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Error
 /// [`Error::Invalid`] for lists that cannot be, and those of [`open`].
 pub fn kept(path: &Path, options: &OpenOptions) -> Result<Kept, Error> {
     match find(path, options)? {
-        Found::Raw(bytes) if format_of(&bytes, options)? == Format::Qcow2 => qcow2::kept(&bytes, path),
+        FileKind::Raw(bytes) if format_of(&bytes, options)? == Format::Qcow2 => qcow2::kept(&bytes, path),
         _ => Ok(Kept::default()),
     }
 }

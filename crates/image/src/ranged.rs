@@ -19,34 +19,34 @@ pub trait RangedSource: Send + Sync {
 }
 
 /// Where the bytes of a raw image are.
-pub(crate) enum Bytes {
+pub(crate) enum RawBytes {
     File(Buffered),
     Ranged(Box<dyn RangedSource>),
 }
 
-impl fmt::Debug for Bytes {
+impl fmt::Debug for RawBytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Bytes::File(file) => file.fmt(f),
-            Bytes::Ranged(source) => write!(f, "Ranged({} bytes)", source.length()),
+            RawBytes::File(file) => file.fmt(f),
+            RawBytes::Ranged(source) => write!(f, "Ranged({} bytes)", source.length()),
         }
     }
 }
 
-impl Bytes {
+impl RawBytes {
     /// Reads some of the bytes at `offset`; none at the end of a file.
     pub(crate) fn read(&self, buffer: &mut [u8], offset: u64) -> io::Result<usize> {
         match self {
-            Bytes::File(file) => file.read(buffer, offset),
-            Bytes::Ranged(source) => source.read_at(buffer, offset).map(|()| buffer.len()),
+            RawBytes::File(file) => file.read(buffer, offset),
+            RawBytes::Ranged(source) => source.read_at(buffer, offset).map(|()| buffer.len()),
         }
     }
 
     /// The file, where it is one.
     pub(crate) fn file(&self) -> Option<&std::fs::File> {
         match self {
-            Bytes::File(file) => Some(&file.file),
-            Bytes::Ranged(_) => None,
+            RawBytes::File(file) => Some(&file.file),
+            RawBytes::Ranged(_) => None,
         }
     }
 }

@@ -13,10 +13,10 @@ use std::path::{Path, PathBuf};
 use rustix::fs::SeekFrom;
 
 use crate::buffered::Buffered;
-use crate::by_name::{self, Found};
+use crate::by_name::{self, FileKind};
 use crate::direct::{Direct, Refusal};
 use crate::extents::ExtentFinder;
-use crate::ranged::{self, Bytes, RangedSource};
+use crate::ranged::{self, RangedSource, RawBytes};
 use crate::{Error, Extent, ExtentKind, Format, Image, Layer, OpenOptions, Operation, Place};
 
 /// The unit a guest sees: QEMU shows a raw file with zeros up to the next one.
@@ -29,7 +29,7 @@ const FAILURE_PIECE: usize = 4096;
 #[derive(Debug)]
 pub struct RawImage {
     path: PathBuf,
-    bytes: Bytes,
+    bytes: RawBytes,
     direct: Option<Direct>,
     /// Where in the file the image begins: not 0 only for standard input.
     start: u64,
@@ -62,8 +62,8 @@ impl RawImage {
             return Err(not_an_image("Is a pipe"));
         }
         match by_name::find(path, options)? {
-            Found::Raw(image) => Ok(image),
-            Found::Stream(_) => Err(not_an_image("Has no known length")),
+            FileKind::Raw(image) => Ok(image),
+            FileKind::Stream(_) => Err(not_an_image("Has no known length")),
         }
     }
 
@@ -91,7 +91,7 @@ impl RawImage {
             sparse: metadata.is_file() && metadata.blocks() * SECTOR < metadata.size(),
             device: metadata.dev(),
             inode: metadata.ino(),
-            bytes: Bytes::File(Buffered::new(file, !options.cache)),
+            bytes: RawBytes::File(Buffered::new(file, !options.cache)),
         })
     }
 
@@ -105,7 +105,7 @@ impl RawImage {
         let (device, inode) = ranged::identity();
         RawImage {
             path: path.to_path_buf(),
-            bytes: Bytes::Ranged(source),
+            bytes: RawBytes::Ranged(source),
             direct: None,
             start: 0,
             exact_length,

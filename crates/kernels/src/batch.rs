@@ -32,7 +32,7 @@ impl Kernel {
             digests,
             order,
             next: 0,
-            slots: [Slot { index: 0, offset: 0 }; MAX_LANES],
+            slots: [BatchSlot { index: 0, offset: 0 }; MAX_LANES],
         };
         let stages = self.tuned(messages.iter().map(|message| message.len()).sum());
         drive(self.spec, stages, messages.len(), &mut supply);
@@ -46,11 +46,11 @@ struct Batch<'a> {
     /// The order in which messages are taken, if it is not theirs.
     order: Vec<usize>,
     next: usize,
-    slots: [Slot; MAX_LANES],
+    slots: [BatchSlot; MAX_LANES],
 }
 
 #[derive(Clone, Copy)]
-struct Slot {
+struct BatchSlot {
     /// Which message.
     index: usize,
     /// How much of it has been given out.
@@ -64,13 +64,13 @@ unsafe impl Supply for Batch<'_> {
             return false;
         }
         let index = self.order.get(self.next).copied().unwrap_or(self.next);
-        self.slots[slot] = Slot { index, offset: 0 };
+        self.slots[slot] = BatchSlot { index, offset: 0 };
         self.next += 1;
         true
     }
 
     fn more(&mut self, slot: usize) -> More {
-        let Slot { index, offset } = &mut self.slots[slot];
+        let BatchSlot { index, offset } = &mut self.slots[slot];
         let message = self.messages[*index];
         let rest = &message[*offset..];
         let start = rest.as_ptr();

@@ -55,7 +55,7 @@ impl Kernel {
             feed,
             buffer: buffer.as_mut_ptr(),
             stride: stride * 64,
-            slots: array::from_fn(|_| Slot::default()),
+            slots: array::from_fn(|_| FeedSlot::default()),
         };
         // How much will come is not known; the buffer is filled at least once.
         let stages = self.tuned(buffer.len());
@@ -71,10 +71,10 @@ struct Pieces<'a, F: Feed> {
     /// nobody else while `hash_feed` runs.
     buffer: *mut u8,
     stride: usize,
-    slots: [Slot<F::Message>; MAX_LANES],
+    slots: [FeedSlot<F::Message>; MAX_LANES],
 }
 
-struct Slot<M> {
+struct FeedSlot<M> {
     message: Option<M>,
     /// The bytes in the buffer.
     filled: usize,
@@ -85,9 +85,9 @@ struct Slot<M> {
     ended: bool,
 }
 
-impl<M> Default for Slot<M> {
+impl<M> Default for FeedSlot<M> {
     fn default() -> Self {
-        Slot { message: None, filled: 0, given: 0, total: 0, ended: false }
+        FeedSlot { message: None, filled: 0, given: 0, total: 0, ended: false }
     }
 }
 
@@ -96,7 +96,7 @@ impl<M> Default for Slot<M> {
 unsafe impl<F: Feed> Supply for Pieces<'_, F> {
     fn start(&mut self, slot: usize) -> bool {
         let message = self.feed.next_message();
-        self.slots[slot] = Slot { message, ..Slot::default() };
+        self.slots[slot] = FeedSlot { message, ..FeedSlot::default() };
         self.slots[slot].message.is_some()
     }
 

@@ -47,7 +47,7 @@ fn schema() -> SchemaRef {
 
 /// A repair as a lake has it.
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Row {
+struct RepairRow {
     path: Vec<u8>,
     repaired: i64,
     was: String,
@@ -131,8 +131,8 @@ fn output(part: &Path, bytes: &[u8]) -> Result<Output> {
     Output::from_bytes(bytes).ok_or_else(|| Error::part(part, "a digest of an impossible length"))
 }
 
-fn row(path: &Path, repair: &Repair, algorithm: &str) -> Row {
-    Row {
+fn row(path: &Path, repair: &Repair, algorithm: &str) -> RepairRow {
+    RepairRow {
         path: path.as_os_str().as_bytes().to_vec(),
         repaired: repair.repaired,
         was: repair.state.name().to_string(),
@@ -146,10 +146,10 @@ fn row(path: &Path, repair: &Repair, algorithm: &str) -> Row {
 }
 
 /// Calls `take` for the repairs of a file, in its order.
-fn each(path: &Path, take: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
+fn each(path: &Path, take: &mut dyn FnMut(RepairRow) -> Result<()>) -> Result<()> {
     let (mut batches, _) = Batches::open(path, &schema())?;
     while let Some(batch) = batches.read(path)? {
-        let columns = Columns::new(&batch).map_err(|why| Error::part(path, why))?;
+        let columns = RepairColumns::new(&batch).map_err(|why| Error::part(path, why))?;
         for at in 0..batch.num_rows() {
             take(columns.row(at).map_err(|why| Error::part(path, why))?)?;
         }
@@ -158,7 +158,7 @@ fn each(path: &Path, take: &mut dyn FnMut(Row) -> Result<()>) -> Result<()> {
 }
 
 /// Some repairs, column by column.
-struct Columns {
+struct RepairColumns {
     path: StringArray,
     path_bytes: BinaryArray,
     repaired: TimestampMillisecondArray,
@@ -172,9 +172,9 @@ struct Columns {
     ranges: ListArray,
 }
 
-impl Columns {
-    fn new(batch: &RecordBatch) -> Result<Columns, String> {
-        Ok(Columns {
+impl RepairColumns {
+    fn new(batch: &RecordBatch) -> Result<RepairColumns, String> {
+        Ok(RepairColumns {
             path: array(batch, "path")?,
             path_bytes: array(batch, "path_bytes")?,
             repaired: array(batch, "repaired")?,
@@ -189,13 +189,13 @@ impl Columns {
         })
     }
 
-    fn row(&self, at: usize) -> Result<Row, String> {
+    fn row(&self, at: usize) -> Result<RepairRow, String> {
         let text = |column: &StringArray| column.is_valid(at).then(|| column.value(at).to_string());
         let binary = |column: &BinaryArray| column.is_valid(at).then(|| column.value(at).to_vec());
         let source = text(&self.source).map(String::into_bytes).or_else(|| binary(&self.source_bytes));
         let source = source.filter(|source| !source.is_empty() && !source.contains(&0));
         let lacks = |name: &str| format!("a repair has no {name}");
-        Ok(Row {
+        Ok(RepairRow {
             path: path_of(text(&self.path).as_deref(), binary(&self.path_bytes).as_deref())?,
             repaired: self
                 .repaired
@@ -228,7 +228,7 @@ fn ranges(list: &ArrayRef) -> Result<Vec<Range<u64>>, String> {
     ranges.ok_or_else(no_range)
 }
 
-fn batch(root: &Root, rows: &[Row]) -> Result<RecordBatch, String> {
+fn batch(root: &Root, rows: &[RepairRow]) -> Result<RecordBatch, String> {
     let [mut places, mut paths, mut was, mut sources, mut names] = [(); 5].map(|()| StringBuilder::new());
     let [mut path_bytes, mut source_bytes, mut before, mut digests] = [(); 4].map(|()| BinaryBuilder::new());
     let mut times = TimestampMillisecondBuilder::new().with_timezone("UTC");

@@ -65,11 +65,11 @@ pub(crate) struct PartOf {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct AttributesAnswer {
     #[serde(rename = "ETag")]
     etag: Option<String>,
     object_size: Option<u64>,
-    checksum: Option<Checksums>,
+    checksum: Option<ObjectChecksums>,
     object_parts: Option<Parts>,
 }
 
@@ -80,12 +80,12 @@ struct Parts {
     is_truncated: bool,
     next_part_number_marker: Option<u32>,
     #[serde(default)]
-    part: Vec<Checksums>,
+    part: Vec<ObjectChecksums>,
 }
 
 /// The checksums of an object or of a part, which has a length too.
 #[derive(Default, Deserialize)]
-struct Checksums {
+struct ObjectChecksums {
     #[serde(rename = "Size")]
     size: Option<u64>,
     #[serde(rename = "ChecksumType")]
@@ -112,7 +112,7 @@ struct Checksums {
     xxhash128: Option<String>,
 }
 
-impl Checksums {
+impl ObjectChecksums {
     /// By our names, in the order of the table.
     fn named(self) -> Vec<(&'static str, String)> {
         let found = [
@@ -182,7 +182,7 @@ impl Client {
             let (method, query) = (Method::GET, "attributes=".to_string());
             let body = HttpRequestBody::empty();
             let answer = self.ask(&Request { method, key, query, headers, body, most: MOST_TEXT }).await?;
-            let page: Answer = from_reader(&answer.body[..])
+            let page: AttributesAnswer = from_reader(&answer.body[..])
                 .map_err(|_| RequestError::Answer("no attributes of an object"))?;
             of.modified = text(&answer.headers, &LAST_MODIFIED).and_then(time_of_header);
             found.size = page.object_size;
@@ -436,7 +436,7 @@ mod tests {
             <ChecksumType>FULL_OBJECT</ChecksumType></Checksum><ObjectParts><PartsCount>2</PartsCount>
             <Part><PartNumber>1</PartNumber><Size>5</Size><ChecksumCRC32>AAAAAA==</ChecksumCRC32></Part>
             </ObjectParts><ObjectSize>7</ObjectSize></GetObjectAttributesResponse>";
-        let answer: Answer = from_reader(xml.as_bytes()).unwrap();
+        let answer: AttributesAnswer = from_reader(xml.as_bytes()).unwrap();
         assert_eq!((answer.etag.as_deref(), answer.object_size), (Some("x"), Some(7)));
         let checksum = answer.checksum.unwrap();
         assert_eq!(checksum.kind.as_deref(), Some("FULL_OBJECT"));

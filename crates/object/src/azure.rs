@@ -12,7 +12,7 @@ use crate::client::{Client, MOST_TEXT, Request};
 use crate::error::RequestError;
 use crate::google::{md5_of, recorded};
 use crate::listing::{Listed, Page, decoded_name, encoded, identity, is_answer, time_of_header};
-use crate::upload::Written;
+use crate::upload::WrittenPart;
 
 const KIND: HeaderName = HeaderName::from_static("x-ms-blob-type");
 /// That of an object of parts, which the store keeps without a look at it.
@@ -21,7 +21,7 @@ const MD5: HeaderName = HeaderName::from_static("content-md5");
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct AzureAnswer {
     #[serde(default)]
     blobs: Blobs,
     #[serde(default)]
@@ -68,7 +68,7 @@ struct Properties {
 
 /// Reads the XML of a page.
 fn page(xml: &[u8]) -> Result<Page, RequestError> {
-    let answer: Answer = from_reader(xml)
+    let answer: AzureAnswer = from_reader(xml)
         .ok()
         .filter(|_| is_answer(xml, "EnumerationResults"))
         .ok_or(RequestError::Answer("no list of objects"))?;
@@ -140,7 +140,7 @@ impl Client {
         key: &[u8],
         number: u64,
         body: Vec<u8>,
-    ) -> Result<Written, RequestError> {
+    ) -> Result<WrittenPart, RequestError> {
         let checksum = BASE64.encode(md5_of(&body)?.as_bytes());
         let name = BASE64.encode(format!("{number:020}").as_bytes());
         let query = format!("comp=block&blockid={}", encoded(name.as_bytes(), false));
@@ -148,14 +148,14 @@ impl Client {
         let request =
             Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT };
         self.ask(&request).await?;
-        Ok(Written { number, etag: name, checksum })
+        Ok(WrittenPart { number, etag: name, checksum })
     }
 
     /// Makes an object of its parts.
     pub(crate) async fn azure_complete(
         &self,
         key: &[u8],
-        parts: &[Written],
+        parts: &[WrittenPart],
         (original, md5): (Option<Timestamp>, Option<Output>),
     ) -> Result<(), RequestError> {
         let names: String =

@@ -33,7 +33,7 @@ pub(crate) struct Report {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Manifest {
+struct ReportManifest {
     report_schema: String,
     results: Vec<Results>,
 }
@@ -70,7 +70,7 @@ struct Computed {
 
 /// The checksums of a report, by keys. They take about 150 bytes each.
 #[derive(Debug, Default)]
-pub(crate) struct Checksums {
+pub(crate) struct ReportChecksums {
     hasher: RandomState,
     found: HashMap<u64, Computed>,
 }
@@ -78,7 +78,8 @@ pub(crate) struct Checksums {
 impl Report {
     /// Reads a manifest of a report.
     pub(crate) fn new(manifest: &[u8], bucket: &str, location: Location) -> Result<Report, OpenError> {
-        let read: Manifest = serde_json::from_slice(manifest).map_err(|_| OpenError::Report("is none"))?;
+        let read: ReportManifest =
+            serde_json::from_slice(manifest).map_err(|_| OpenError::Report("is none"))?;
         if !read.report_schema.split(',').map(str::trim).eq(SCHEMA) {
             return Err(OpenError::Report("names other columns than those of a completion report"));
         }
@@ -88,7 +89,12 @@ impl Report {
     }
 
     /// Adds what a file of the report says of the objects of the bucket.
-    pub(crate) fn read(&self, all: &mut Checksums, file: &DataFile, content: impl Read) -> io::Result<()> {
+    pub(crate) fn read(
+        &self,
+        all: &mut ReportChecksums,
+        file: &DataFile,
+        content: impl Read,
+    ) -> io::Result<()> {
         inventory::hashed(file, content, |content| {
             inventory::each_row(content, |row| {
                 let text = |at: usize| row.get(at).and_then(|field| std::str::from_utf8(field).ok());
@@ -124,7 +130,7 @@ impl Computed {
     }
 }
 
-impl Checksums {
+impl ReportChecksums {
     /// What the report says of a file, if that is the version that it is of.
     pub(crate) fn of(&self, file: &FileRequest) -> Option<FileRecord> {
         let computed = self.found.get(&self.hasher.hash_one(key(&file.path)))?;
@@ -164,7 +170,7 @@ mod tests {
             row("failed", "failed", "FULL_OBJECT", "AAAAAA=="),
             row("short", "succeeded", "FULL_OBJECT", "AAAA"),
         ];
-        let mut all = Checksums::default();
+        let mut all = ReportChecksums::default();
         let file = DataFile { key: "x.csv".to_string(), md5: None };
         report.read(&mut all, &file, rows.concat().as_bytes()).unwrap();
         let of = |key: &str, etag: &str| {
@@ -183,7 +189,7 @@ mod tests {
             assert_eq!(of(key, etag), None, "{key}");
         }
         let other = Report::new(MANIFEST.as_bytes(), "c", Location::File("m".into())).unwrap();
-        let mut none = Checksums::default();
+        let mut none = ReportChecksums::default();
         other.read(&mut none, &file, rows.concat().as_bytes()).unwrap();
         assert!(none.found.is_empty());
         for bad in ["", "{}", &MANIFEST.replace("TaskStatus", "Status")] {

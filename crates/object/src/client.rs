@@ -99,7 +99,7 @@ pub(crate) struct Request<'a> {
 }
 
 /// An answer with success.
-pub(crate) struct Answer {
+pub(crate) struct StoreAnswer {
     status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
@@ -268,12 +268,12 @@ impl Client {
     }
 
     /// Sends a request until it succeeds, or must fail.
-    pub(crate) async fn ask(&self, request: &Request<'_>) -> Result<Answer, RequestError> {
+    pub(crate) async fn ask(&self, request: &Request<'_>) -> Result<StoreAnswer, RequestError> {
         self.ask_at(&self.url, request).await
     }
 
     /// The same below another URL than that of the bucket.
-    pub(crate) async fn ask_at(&self, url: &str, request: &Request<'_>) -> Result<Answer, RequestError> {
+    pub(crate) async fn ask_at(&self, url: &str, request: &Request<'_>) -> Result<StoreAnswer, RequestError> {
         let mut wait = FIRST_WAIT;
         let mut attempt = 1;
         let began = Instant::now();
@@ -289,7 +289,7 @@ impl Client {
         }
     }
 
-    async fn once(&self, url: &str, request: &Request<'_>) -> Result<Answer, RequestError> {
+    async fn once(&self, url: &str, request: &Request<'_>) -> Result<StoreAnswer, RequestError> {
         let (key, version) = match self.store {
             Store::S3 { .. } => listing::version_of(request.key),
             _ => (request.key, None),
@@ -341,7 +341,7 @@ impl Client {
     }
 
     /// Reads a body, which must not be longer than this, nor come more slowly than stores do.
-    async fn body(&self, answer: HttpResponse, most: u64) -> Result<Answer, RequestError> {
+    async fn body(&self, answer: HttpResponse, most: u64) -> Result<StoreAnswer, RequestError> {
         let (parts, body) = answer.into_parts();
         let mut found = Vec::new();
         let mut pieces = body.bytes_stream();
@@ -366,7 +366,7 @@ impl Client {
             }
             found.extend_from_slice(&piece);
         }
-        Ok(Answer { status: parts.status.as_u16(), headers: parts.headers, body: found })
+        Ok(StoreAnswer { status: parts.status.as_u16(), headers: parts.headers, body: found })
     }
 }
 

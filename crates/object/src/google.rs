@@ -24,7 +24,7 @@ const HASH: HeaderName = HeaderName::from_static("x-goog-hash");
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Answer {
+struct GoogleAnswer {
     kind: String,
     #[serde(default)]
     items: Vec<Item>,
@@ -44,7 +44,7 @@ struct Item {
 /// An object that was written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct WrittenObject {
     md5_hash: Option<String>,
 }
 
@@ -56,9 +56,9 @@ pub(crate) fn recorded(md5: &str) -> Option<Recorded> {
 
 /// Reads the JSON of a page.
 fn page(json: &[u8]) -> Result<Page, RequestError> {
-    let answer: Answer = serde_json::from_slice(json)
+    let answer: GoogleAnswer = serde_json::from_slice(json)
         .ok()
-        .filter(|answer: &Answer| answer.kind == KIND)
+        .filter(|answer: &GoogleAnswer| answer.kind == KIND)
         .ok_or(RequestError::Answer("no list of objects"))?;
     let objects = answer.items.into_iter().map(|item| {
         let size = item.size.parse().map_err(|_| RequestError::Answer("an object has no length"))?;
@@ -202,7 +202,7 @@ pub(crate) fn resumable(
 
 /// Fails if the store says that it has another content.
 fn require_written(answer: &[u8], md5: &str) -> Result<(), RequestError> {
-    let written: Written =
+    let written: WrittenObject =
         serde_json::from_slice(answer).map_err(|_| RequestError::Answer("it names no object"))?;
     match written.md5_hash {
         Some(found) if found != md5 => Err(RequestError::Answer("it has another content than was sent")),

@@ -48,7 +48,7 @@ pub enum Location {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Manifest {
+struct InventoryManifest {
     source_bucket: String,
     file_format: String,
     file_schema: String,
@@ -117,7 +117,8 @@ impl Inventory {
         location: Location,
         scratch: &Path,
     ) -> Result<Inventory, OpenError> {
-        let read: Manifest = serde_json::from_slice(manifest).map_err(|_| OpenError::Manifest("is none"))?;
+        let read: InventoryManifest =
+            serde_json::from_slice(manifest).map_err(|_| OpenError::Manifest("is none"))?;
         if read.source_bucket != bucket {
             return Err(OpenError::Manifest("is of another bucket"));
         }

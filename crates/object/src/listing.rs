@@ -30,7 +30,7 @@ pub(crate) struct Listed {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-struct Answer {
+struct ListingAnswer {
     #[serde(default)]
     contents: Vec<Contents>,
     next_continuation_token: Option<String>,
@@ -52,7 +52,7 @@ struct Contents {
 impl Page {
     /// Reads the XML of an answer.
     pub(crate) fn read(xml: &[u8]) -> Result<Page, RequestError> {
-        let answer: Answer = from_reader(xml)
+        let answer: ListingAnswer = from_reader(xml)
             .ok()
             .filter(|_| is_answer(xml, "ListBucketResult"))
             .ok_or(RequestError::Answer("no list of objects"))?;

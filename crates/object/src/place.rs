@@ -18,7 +18,7 @@ use verisum_files::place::{
 };
 use verisum_files::{Error, Operation, text};
 
-use crate::checksum_report::{Checksums, Report};
+use crate::checksum_report::{Report, ReportChecksums};
 use crate::client::{Client, Part, SharedClient};
 use crate::error::{OpenError, RequestError};
 use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
@@ -39,7 +39,7 @@ pub struct BucketPlace {
     runtime: Arc<Runtime>,
     inventory: Option<Box<Inventoried>>,
     /// Checksums that nobody needs to be asked for.
-    checksums: Option<Checksums>,
+    checksums: Option<ReportChecksums>,
 }
 
 /// The bytes of a manifest, and the bucket that it is in.
@@ -140,7 +140,7 @@ impl BucketPlace {
         let (manifest, mut source) = manifest(&location, options).map_err(unread)?;
         let name = bucket.strip_prefix("s3://").ok_or(OpenError::Address("reports are of buckets of S3"))?;
         let report = Report::new(&manifest, name, location)?;
-        let mut checksums = Checksums::default();
+        let mut checksums = ReportChecksums::default();
         for file in &report.files {
             let content = data(&report.location, &mut source, file).map_err(unread)?;
             let read = report.read(&mut checksums, file, content);

@@ -34,10 +34,10 @@ struct Printed {
 }
 
 /// Credentials, and until when they hold.
-type Known = (Arc<AwsCredential>, Option<SystemTime>);
+type KnownCredentials = (Arc<AwsCredential>, Option<SystemTime>);
 
 /// What the last run of the program brought, or why nothing, and when.
-type State = Option<Result<Known, (String, Instant)>>;
+type State = Option<Result<KnownCredentials, (String, Instant)>>;
 
 /// Runs a program for credentials, and again before they expire.
 pub(crate) struct ProcessProvider {
@@ -102,7 +102,7 @@ fn current(command: &str, timeout: Duration, known: &Mutex<State>) -> Result<Arc
 }
 
 /// Runs the program. What it says besides is its own; nothing of it is repeated.
-fn ask(command: &str, timeout: Duration) -> Result<Known, String> {
+fn ask(command: &str, timeout: Duration) -> Result<KnownCredentials, String> {
     let stdout = output(command, timeout)?;
     let printed: Option<Printed> = serde_json::from_slice(&stdout).ok();
     let printed = printed.filter(|printed| printed.version == 1);

@@ -14,7 +14,7 @@ use verisum_files::text;
 use crate::client::{Part, SharedClient};
 use crate::error::RequestError;
 use crate::keys::{key, reason};
-use crate::recorded::{Known, Wanted};
+use crate::recorded::{KnownRecord, Wanted};
 
 /// How many requests are under way.
 pub(crate) const AT_ONCE: usize = 16;
@@ -39,7 +39,7 @@ impl<T> Drop for Fetch<T> {
 /// What comes of an object first.
 enum First {
     /// The digests, which the store recorded.
-    Known(Known),
+    Known(KnownRecord),
     /// Its first bytes.
     Part(Part),
 }
@@ -152,7 +152,7 @@ impl<'a> Queue<'a> {
     fn take(&mut self) -> Result<bool, PlaceError> {
         let Some((mut request, fetch)) = self.fetched.pop_front() else { return Ok(true) };
         match self.wait(fetch) {
-            Ok(First::Known(Known { digests, seen })) => {
+            Ok(First::Known(KnownRecord { digests, seen })) => {
                 request.seen = seen;
                 let evidence = Evidence::Recorded(seen.modified);
                 Ok(self.flush()? && self.tell(request, FileRead { digests, evidence, ..FileRead::default() }))

@@ -18,7 +18,7 @@ pub(crate) struct Wanted {
 
 /// What was found of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Known {
+pub(crate) struct KnownRecord {
     /// In the order in which they are wanted.
     pub(crate) digests: Vec<Output>,
     pub(crate) seen: FileState,
@@ -26,7 +26,11 @@ pub(crate) struct Known {
 
 impl Client {
     /// The wanted digests, if the store recorded all of them; none where the object must be read.
-    pub(crate) async fn known(&self, key: &[u8], wanted: &Wanted) -> Result<Option<Known>, RequestError> {
+    pub(crate) async fn known(
+        &self,
+        key: &[u8],
+        wanted: &Wanted,
+    ) -> Result<Option<KnownRecord>, RequestError> {
         if !matches!(self.store, Store::S3 { .. }) {
             let record = self.plain_record(key).await?;
             return Ok(wanted.of(&record.digests, record.of));
@@ -51,7 +55,7 @@ impl Wanted {
     }
 
     /// Finds all of them among those that are recorded.
-    fn of(&self, recorded: &[RecordedDigest], seen: FileState) -> Option<Known> {
+    fn of(&self, recorded: &[RecordedDigest], seen: FileState) -> Option<KnownRecord> {
         let size = seen.size?;
         let one = |name: &String| {
             let mut found: Vec<&RecordedDigest> =
@@ -64,7 +68,7 @@ impl Wanted {
             (found.is_certain || is_expected).then_some(found.digest)
         };
         let digests = self.digests.iter().map(one).collect::<Option<Vec<Output>>>()?;
-        Some(Known { digests, seen })
+        Some(KnownRecord { digests, seen })
     }
 }
 

@@ -47,7 +47,7 @@ impl From<RequestError> for UploadError {
 }
 
 /// A part that the store has.
-pub(crate) struct Written {
+pub(crate) struct WrittenPart {
     pub(crate) number: u64,
     pub(crate) etag: String,
     pub(crate) checksum: String,
@@ -101,8 +101,8 @@ fn parts(
     first: Vec<u8>,
     (content, part): (&mut dyn Read, u64),
     whole: &mut Whole,
-) -> Result<Vec<Written>, UploadError> {
-    let mut under_way: VecDeque<JoinHandle<Result<Written, RequestError>>> = VecDeque::new();
+) -> Result<Vec<WrittenPart>, UploadError> {
+    let mut under_way: VecDeque<JoinHandle<Result<WrittenPart, RequestError>>> = VecDeque::new();
     let mut written = Vec::new();
     let mut next = first;
     loop {
@@ -208,7 +208,7 @@ impl Client {
         upload: &str,
         number: u64,
         body: Vec<u8>,
-    ) -> Result<Written, RequestError> {
+    ) -> Result<WrittenPart, RequestError> {
         if let Store::Azure { .. } = self.store {
             return self.azure_part(key, number, body).await;
         }
@@ -219,21 +219,21 @@ impl Client {
             Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT };
         let answer = self.ask(&request).await?;
         let etag = text(&answer.headers, &ETAG).ok_or(RequestError::Answer("a part has no ETag"))?;
-        Ok(Written { number, etag: etag.to_string(), checksum })
+        Ok(WrittenPart { number, etag: etag.to_string(), checksum })
     }
 
     async fn complete(
         &self,
         key: &[u8],
         upload: &str,
-        parts: &[Written],
+        parts: &[WrittenPart],
         (original, md5): (Option<Timestamp>, Option<Output>),
     ) -> Result<(), RequestError> {
         if let Store::Azure { .. } = self.store {
             return self.azure_complete(key, parts, (original, md5)).await;
         }
         let mut body = "<CompleteMultipartUpload>".to_string();
-        for Written { number, etag, checksum } in parts {
+        for WrittenPart { number, etag, checksum } in parts {
             let etag = escape(etag);
             body += &format!(
                 "<Part><ChecksumSHA256>{checksum}</ChecksumSHA256><ETag>{etag}</ETag><PartNumber>{number}</PartNumber></Part>"

@@ -8,7 +8,7 @@ use verisum_files::Stat;
 use crate::Error;
 use crate::code::Encoder;
 use crate::digest::Hasher;
-use crate::head::{Head, LONGEST_LIST, MOST_PIECES, Piece};
+use crate::head::{LONGEST_LIST, MOST_PIECES, Piece, SetHead};
 use crate::index::Index;
 use crate::options;
 use crate::parallel;
@@ -82,7 +82,7 @@ impl Builder<'_> {
             self.threads,
             || planner.next_set(),
             |pieces| self.set(pieces, redundancy, &number),
-            |made: Made| {
+            |made: BuiltSet| {
                 made.left_out.into_iter().for_each(&mut *report);
                 if let Some(number) = made.number {
                     built.sets.push(number);
@@ -98,11 +98,11 @@ impl Builder<'_> {
     }
 
     /// Makes one set; again without the files that do not hold still.
-    fn set(&self, mut pieces: Vec<Piece>, redundancy: u32, numbers: &AtomicU64) -> Result<Made, Error> {
-        let mut made = Made::default();
+    fn set(&self, mut pieces: Vec<Piece>, redundancy: u32, numbers: &AtomicU64) -> Result<BuiltSet, Error> {
+        let mut made = BuiltSet::default();
         while !pieces.is_empty() {
             let length: u64 = pieces.iter().map(|piece| piece.length).sum();
-            let mut head = Head {
+            let mut head = SetHead {
                 number: 0,
                 block: options::block_bytes(length) as usize,
                 parity_blocks: 0,
@@ -144,7 +144,7 @@ impl Builder<'_> {
 type Encoded = (usize, Vec<crate::head::PartDigest>, Option<crate::code::Parity>);
 
 /// Reads the data of a set, and computes the digests of its parts and its parity.
-fn encode(head: &Head, redundancy: u32, source: &mut Steady<'_>) -> Result<Encoded, Error> {
+fn encode(head: &SetHead, redundancy: u32, source: &mut Steady<'_>) -> Result<Encoded, Error> {
     let mut planned = head.clone();
     planned.parts = vec![[0; 16]; head.count_parts() as usize];
     let parity = match head.length() {
@@ -168,7 +168,7 @@ fn encode(head: &Head, redundancy: u32, source: &mut Steady<'_>) -> Result<Encod
 }
 
 #[derive(Default)]
-struct Made {
+struct BuiltSet {
     number: Option<u64>,
     data: u64,
     stored: u64,

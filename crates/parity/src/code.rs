@@ -166,7 +166,7 @@ pub(crate) struct Difference {
 /// If there are not as many differences as lost blocks.
 pub(crate) fn solve(shape: Shape, lost: &[usize], mut differences: Vec<Difference>) -> Vec<Vec<u8>> {
     assert_eq!(lost.len(), differences.len(), "a difference for each lost block");
-    let field = Field::new();
+    let field = FieldTables::new();
     let engine = DefaultEngine::new();
     let points: Vec<usize> = lost.iter().map(|index| shape.run() + index).collect();
     let rows: Vec<usize> = differences.iter().map(|difference| difference.index).collect();
@@ -202,13 +202,13 @@ fn groups_of(bytes: &mut [u8]) -> &mut [[u8; GROUP]] {
 }
 
 /// Products in the field, by logarithms.
-struct Field {
+struct FieldTables {
     tables: &'static tables::ExpLog,
 }
 
-impl Field {
-    fn new() -> Field {
-        Field { tables: tables::get_exp_log() }
+impl FieldTables {
+    fn new() -> FieldTables {
+        FieldTables { tables: tables::get_exp_log() }
     }
 
     /// The logarithm of the product of elements that are not zero.

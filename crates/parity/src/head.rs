@@ -64,7 +64,7 @@ pub(crate) struct Piece {
 
 /// What a set says of itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Head {
+pub(crate) struct SetHead {
     /// The number of the set.
     pub(crate) number: u64,
     /// Bytes of a block.
@@ -81,7 +81,7 @@ pub(crate) struct Head {
 
 /// A run of bytes within one block and one piece.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Part {
+pub(crate) struct BlockPart {
     /// Its number among the parts of the set.
     pub(crate) index: usize,
     /// Which block.
@@ -92,7 +92,7 @@ pub(crate) struct Part {
     pub(crate) offset: u64,
 }
 
-impl Head {
+impl SetHead {
     /// Bytes of data.
     pub(crate) fn length(&self) -> u64 {
         self.pieces.iter().map(|piece| piece.length).sum()
@@ -134,7 +134,7 @@ impl Head {
     }
 
     /// Reads a head; none if it is not whole.
-    pub(crate) fn decode(head: &[u8]) -> Option<Head> {
+    pub(crate) fn decode(head: &[u8]) -> Option<SetHead> {
         let body = &head[..head.len().checked_sub(SEAL)?];
         if head.len() > LONGEST || !head.starts_with(MAGIC) || seal(body)[..] != head[body.len()..] {
             return None;
@@ -157,7 +157,7 @@ impl Head {
             return None;
         }
         let parity = digests.split_off(parts);
-        let found = Head {
+        let found = SetHead {
             number: number(24)?,
             block,
             parity_blocks,
@@ -193,7 +193,7 @@ impl Head {
     }
 
     /// The parts of each piece, in order.
-    pub(crate) fn parts_of_pieces(&self) -> impl Iterator<Item = (usize, Vec<Part>)> {
+    pub(crate) fn parts_of_pieces(&self) -> impl Iterator<Item = (usize, Vec<BlockPart>)> {
         let mut start = 0_u64;
         let mut index = 0;
         let block = self.block as u64;
@@ -205,7 +205,12 @@ impl Head {
                 let within = at % block;
                 let length = (block - within).min(piece.length - done);
                 let range = within as usize..(within + length) as usize;
-                parts.push(Part { index, block: (at / block) as usize, range, offset: piece.offset + done });
+                parts.push(BlockPart {
+                    index,
+                    block: (at / block) as usize,
+                    range,
+                    offset: piece.offset + done,
+                });
                 done += length;
                 index += 1;
             }
@@ -224,7 +229,7 @@ fn seal(bytes: &[u8]) -> [u8; SEAL] {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn example() -> Head {
+    pub(crate) fn example() -> SetHead {
         let piece = |path: &str, offset, length| Piece {
             path: path.as_bytes().into(),
             size: 10_000,
@@ -234,7 +239,7 @@ pub(crate) mod tests {
             offset,
             length,
         };
-        let mut head = Head {
+        let mut head = SetHead {
             number: 3,
             block: 1024,
             parity_blocks: 2,
@@ -249,7 +254,7 @@ pub(crate) mod tests {
     #[test]
     fn heads_come_back() {
         let head = example();
-        assert_eq!(Head::decode(&head.encode()), Some(head));
+        assert_eq!(SetHead::decode(&head.encode()), Some(head));
     }
 
     #[test]
@@ -257,10 +262,10 @@ pub(crate) mod tests {
         let mut head = example();
         (head.block, head.parity_blocks) = (1 << 20, 65);
         (head.parity, head.parts) = (vec![[0; 16]; 65], vec![[0; 16]; 2]);
-        assert_eq!(Head::decode(&head.encode()), None);
+        assert_eq!(SetHead::decode(&head.encode()), None);
         head.parity_blocks = 64;
         head.parity.truncate(64);
-        assert!(Head::decode(&head.encode()).is_some());
+        assert!(SetHead::decode(&head.encode()).is_some());
     }
 
     #[test]
@@ -277,8 +282,8 @@ pub(crate) mod tests {
         for at in 0..head.len() {
             let mut other = head.clone();
             other[at] ^= 1 << (at % 8);
-            assert_eq!(Head::decode(&other), None, "byte {at}");
-            assert_eq!(Head::decode(&head[..at]), None);
+            assert_eq!(SetHead::decode(&other), None, "byte {at}");
+            assert_eq!(SetHead::decode(&head[..at]), None);
         }
     }
 
@@ -295,7 +300,7 @@ pub(crate) mod tests {
                 other.extend_from_slice(&sealed);
                 // The number of the set is free.
                 let is_free = (24..32).contains(&at) || at == 16 && value == 0;
-                assert!(!changed || is_free || Head::decode(&other).is_none(), "{at}: {value}");
+                assert!(!changed || is_free || SetHead::decode(&other).is_none(), "{at}: {value}");
             }
         }
     }

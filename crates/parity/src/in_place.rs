@@ -18,7 +18,7 @@ use verisum_files::{Directory, Kind, Stat, Timestamp, write_over};
 
 use crate::Error;
 use crate::digest::Hasher;
-use crate::head::{Head, Part, Piece};
+use crate::head::{BlockPart, Piece, SetHead};
 use crate::mend::Solved;
 use crate::place::{folder_of, keep_copy, name_of, require_no_writer};
 use crate::scan::{add, is_absent};
@@ -176,12 +176,12 @@ impl InPlace {
     pub(crate) fn write(
         &mut self,
         (tree, store): (&Tree, &Store),
-        head: &Head,
+        head: &SetHead,
         solved: &Solved,
     ) -> Result<(), Error> {
         let mut hasher = Hasher::new()?;
         let mut room = Vec::new();
-        let mut bad: Vec<Part> = Vec::new();
+        let mut bad: Vec<BlockPart> = Vec::new();
         for (number, parts) in head.parts_of_pieces() {
             if head.pieces[number].path != self.note.path {
                 continue;
@@ -227,8 +227,8 @@ impl InPlace {
 
     fn is_good(
         &self,
-        head: &Head,
-        part: &Part,
+        head: &SetHead,
+        part: &BlockPart,
         hasher: &mut Hasher,
         room: &mut Vec<u8>,
     ) -> Result<bool, Error> {

@@ -6,7 +6,7 @@ use verisum_files::{Progress, Stop};
 
 use crate::Error;
 use crate::code::Shape;
-use crate::head::{Head, PartDigest, TRAILER};
+use crate::head::{PartDigest, SetHead, TRAILER};
 use crate::index::Index;
 
 /// Five per cent.
@@ -106,7 +106,7 @@ pub(crate) fn block_bytes(data: u64) -> u64 {
 /// How many parity blocks a set gets: the share, rounded up, but where the list of many small files would make
 /// the set cost more than 1.2 times the share, fewer, down to half. `encoded` is the length of the head without the
 /// digests of parity blocks.
-pub(crate) fn parity_blocks(head: &Head, redundancy: u32, encoded: u64) -> usize {
+pub(crate) fn parity_blocks(head: &SetHead, redundancy: u32, encoded: u64) -> usize {
     let (block, share) = (head.block as u64, u64::from(redundancy));
     let whole = u64::from(WHOLE);
     let data = head.length().div_ceil(block);

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use verisum_files::{Directory, Stat};
 
 use crate::digest::Hasher;
-use crate::head::{Head, Piece};
+use crate::head::{Piece, SetHead};
 use crate::tree::{Tree, UNPLACED, time};
 use crate::{Error, digest};
 
@@ -31,7 +31,7 @@ pub(crate) trait Proof {
 }
 
 /// Heads that have all pieces of the file.
-impl Proof for Vec<Arc<Head>> {
+impl Proof for Vec<Arc<SetHead>> {
     fn proved(&self, path: &[u8], file: &File) -> Result<Option<u64>, Error> {
         let failed = |error| Error::io(Path::new(OsStr::from_bytes(path)), "read", error);
         let mut hasher = Hasher::new()?;

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::Error;
-use crate::head::{Head, Part};
+use crate::head::{BlockPart, SetHead};
 
 /// Where the bytes of the pieces come from.
 pub(crate) trait Source {
@@ -22,7 +22,7 @@ pub(crate) trait Source {
 /// A part of a block, and whether its bytes could be read.
 pub(crate) struct PartRead {
     pub(crate) piece: usize,
-    pub(crate) part: Part,
+    pub(crate) part: BlockPart,
     pub(crate) is_read: bool,
 }
 
@@ -31,7 +31,7 @@ pub(crate) type TakeBlock<'a> = dyn FnMut(usize, &mut [u8], &[PartRead]) -> Resu
 
 /// Reads all blocks in order. What cannot be read, and what is beyond the data, is zeros.
 pub(crate) fn read_blocks(
-    head: &Head,
+    head: &SetHead,
     source: &mut dyn Source,
     each: &mut TakeBlock<'_>,
 ) -> Result<(), Error> {

@@ -10,7 +10,7 @@ use verisum_files::{Progress, Stop};
 
 use crate::Error;
 use crate::create::place_of;
-use crate::head::{Head, Piece};
+use crate::head::{Piece, SetHead};
 use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
@@ -119,7 +119,7 @@ pub fn repair(
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, !options.dry_run)?;
     let index = store.index()?;
-    let mut job = Job {
+    let mut job = RepairJob {
         tree: &tree,
         store: &store,
         options,
@@ -144,7 +144,7 @@ pub fn repair(
     Ok(job.totals)
 }
 
-struct Job<'a> {
+struct RepairJob<'a> {
     tree: &'a Tree,
     store: &'a Store,
     options: &'a RepairOptions,
@@ -161,7 +161,7 @@ struct Job<'a> {
     totals: Repaired,
 }
 
-impl Job<'_> {
+impl RepairJob<'_> {
     /// Writes the index again where a copy of it is damaged.
     fn index(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
         if !self.index.is_scratched && !self.index.is_half_new {
@@ -410,7 +410,7 @@ impl Job<'_> {
     /// sets and the file has taken its place.
     fn piece(
         &mut self,
-        (head, piece): (&Arc<Head>, &Piece),
+        (head, piece): (&Arc<SetHead>, &Piece),
         solved: Option<&Solved>,
         all_heads: &BTreeMap<Box<[u8]>, Vec<u64>>,
     ) -> Result<Option<Vec<Range<u64>>>, Error> {
@@ -467,7 +467,7 @@ impl Job<'_> {
     /// bytes were computed, if that was the last of its sets.
     fn piece_in_place(
         &mut self,
-        head: &Arc<Head>,
+        head: &Arc<SetHead>,
         piece: &Piece,
         solved: &Solved,
     ) -> Result<Option<Option<Vec<Range<u64>>>>, Error> {
@@ -501,7 +501,7 @@ impl Job<'_> {
         Ok(self.index.sets.iter().copied().filter(has_it).collect())
     }
 
-    fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<Head>>, Error> {
+    fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<SetHead>>, Error> {
         sets.iter().map(|number| Ok(Arc::new(self.store.set(*number)?.head))).collect()
     }
 

@@ -8,7 +8,7 @@ use verisum_files::Stat;
 
 use crate::Error;
 use crate::digest::Hasher;
-use crate::head::{Head, Piece};
+use crate::head::{Piece, SetHead};
 use crate::read::{Source, read_blocks};
 use crate::tree::{Tree, time};
 use crate::verdict::FileVerdict;
@@ -20,11 +20,11 @@ pub(crate) struct PieceState {
     pub(crate) bad: u64,
     /// Where in the file these parts are, ascending.
     pub(crate) ranges: Vec<Range<u64>>,
-    file: FileState,
+    file: ScannedFile,
 }
 
 #[derive(Debug)]
-enum FileState {
+enum ScannedFile {
     Open {
         is_same_time: bool,
         is_same_size: bool,
@@ -49,32 +49,32 @@ impl PieceState {
     pub(crate) fn verdict(self, can_be_repaired: bool) -> Option<FileVerdict> {
         let bytes = self.bad;
         match self.file {
-            FileState::Missing => Some(FileVerdict::Missing { can_be_repaired }),
-            FileState::Replaced => Some(FileVerdict::Changed),
-            FileState::Unreadable(error) => Some(FileVerdict::Unreadable(error)),
-            FileState::Open { is_same_size: true, is_same_time, .. } if bytes == 0 => {
+            ScannedFile::Missing => Some(FileVerdict::Missing { can_be_repaired }),
+            ScannedFile::Replaced => Some(FileVerdict::Changed),
+            ScannedFile::Unreadable(error) => Some(FileVerdict::Unreadable(error)),
+            ScannedFile::Open { is_same_size: true, is_same_time, .. } if bytes == 0 => {
                 (!is_same_time).then_some(FileVerdict::Touched)
             }
-            FileState::Open { is_same_time: false, .. } => Some(FileVerdict::Changed),
-            FileState::Open { is_steady: false, .. } => Some(FileVerdict::Busy),
-            FileState::Open { .. } => Some(FileVerdict::Damaged { bytes, can_be_repaired }),
+            ScannedFile::Open { is_same_time: false, .. } => Some(FileVerdict::Changed),
+            ScannedFile::Open { is_steady: false, .. } => Some(FileVerdict::Busy),
+            ScannedFile::Open { .. } => Some(FileVerdict::Damaged { bytes, can_be_repaired }),
         }
     }
 
     /// Whether anything is to be said of the file.
     pub(crate) fn is_notable(&self) -> bool {
-        let is_same = matches!(self.file, FileState::Open { is_same_time: true, is_same_size: true, .. });
+        let is_same = matches!(self.file, ScannedFile::Open { is_same_time: true, is_same_size: true, .. });
         !is_same || self.bad > 0
     }
 
     /// Whether a file is there that is not as recorded, though somebody wrote to it since.
     pub(crate) fn is_changed_file(&self) -> bool {
-        matches!(self.file, FileState::Open { is_same_time: false, is_same_size, .. } if !is_same_size || self.bad > 0)
+        matches!(self.file, ScannedFile::Open { is_same_time: false, is_same_size, .. } if !is_same_size || self.bad > 0)
     }
 
     /// Whether a file is there that is as long as recorded.
     pub(crate) fn has_its_size(&self) -> bool {
-        matches!(self.file, FileState::Open { is_same_size: true, .. })
+        matches!(self.file, ScannedFile::Open { is_same_size: true, .. })
     }
 }
 
@@ -85,7 +85,7 @@ pub(crate) type TakeJudged<'a> = dyn FnMut(usize, &[u8], bool) -> Result<(), Err
 /// one that is not is zeros.
 pub(crate) fn scan(
     tree: &Tree,
-    head: &Head,
+    head: &SetHead,
     hasher: &mut Hasher,
     each: &mut TakeJudged<'_>,
 ) -> Result<Scanned, Error> {
@@ -127,8 +127,8 @@ pub(crate) fn add(ranges: &mut Vec<Range<u64>>, range: Range<u64>) {
 /// Files as they are now.
 struct Found<'a> {
     tree: &'a Tree,
-    head: &'a Head,
-    states: Vec<FileState>,
+    head: &'a SetHead,
+    states: Vec<ScannedFile>,
     opened: Option<Stat>,
 }
 
@@ -145,7 +145,7 @@ impl Source for Found<'_> {
                 self.opened = Some(stat);
                 let is_same_time = time(stat.modified) == record.modified;
                 let is_same_size = stat.size == record.size;
-                (Some(file), FileState::Open { is_same_time, is_same_size, is_steady: true })
+                (Some(file), ScannedFile::Open { is_same_time, is_same_size, is_steady: true })
             }
             Err(error) => (None, state_of(error)),
         };
@@ -161,21 +161,21 @@ impl Source for Found<'_> {
         self.tree.was_read(&self.head.pieces[piece]);
         let before = self.opened.take();
         let now = Stat::of(file);
-        if let Some(FileState::Open { is_steady, .. }) = self.states.last_mut() {
+        if let Some(ScannedFile::Open { is_steady, .. }) = self.states.last_mut() {
             *is_steady = now.is_ok_and(|now| before.is_some_and(|before| before.is_same_state(&now)));
         }
     }
 }
 
 /// What it means that a file cannot be opened.
-fn state_of(error: verisum_files::Error) -> FileState {
+fn state_of(error: verisum_files::Error) -> ScannedFile {
     match error {
-        verisum_files::Error::NotAFile { .. } | verisum_files::Error::IsLink { .. } => FileState::Replaced,
-        verisum_files::Error::Io { ref source, .. } if is_absent(source) => FileState::Missing,
+        verisum_files::Error::NotAFile { .. } | verisum_files::Error::IsLink { .. } => ScannedFile::Replaced,
+        verisum_files::Error::Io { ref source, .. } if is_absent(source) => ScannedFile::Missing,
         verisum_files::Error::Io { ref source, .. } if source.to_string() == verisum_files::LEADS_OUT => {
-            FileState::Replaced
+            ScannedFile::Replaced
         }
-        error => FileState::Unreadable(error),
+        error => ScannedFile::Unreadable(error),
     }
 }
 

@@ -16,7 +16,7 @@ use verisum_files::{Directory, Stat};
 
 use crate::Error;
 use crate::digest::Hasher;
-use crate::head::{END_MAGIC, Head, LONGEST, PartDigest, TRAILER};
+use crate::head::{END_MAGIC, LONGEST, PartDigest, SetHead, TRAILER};
 use crate::in_place::Note;
 use crate::index::Index;
 
@@ -43,7 +43,7 @@ pub(crate) struct Store {
 pub(crate) struct SetFile {
     file: File,
     path: PathBuf,
-    pub(crate) head: Head,
+    pub(crate) head: SetHead,
     /// Where the parity blocks begin.
     start: u64,
     /// Whether one of the two heads, or the length of the file, is not as it should be.
@@ -190,7 +190,7 @@ impl Store {
 
     /// Writes a set: its head, its parity blocks, its head again. It is not yet on the disk, and counts only
     /// once the index says so, or because it takes the place of one that does.
-    pub(crate) fn write_set(&self, head: &Head, parity: impl Fn(usize) -> Vec<u8>) -> Result<u64, Error> {
+    pub(crate) fn write_set(&self, head: &SetHead, parity: impl Fn(usize) -> Vec<u8>) -> Result<u64, Error> {
         let name = set_name(head.number);
         let encoded = head.encode();
         let trailer = trailer_of(encoded.len() as u64, head.number);
@@ -241,14 +241,14 @@ impl Store {
         let of_trailer = Some(&trailer).filter(|trailer| trailer.starts_with(END_MAGIC));
         let of_trailer = of_trailer.and_then(|trailer| number_at(trailer, 16));
         let head_at = |at: u64, length: u64| {
-            read(at, length).and_then(|head| Head::decode(&head)).filter(|head| head.number == number)
+            read(at, length).and_then(|head| SetHead::decode(&head)).filter(|head| head.number == number)
         };
         let first = of_label.and_then(|label| Some((head_at(0, label)?, label)));
         let last = [of_trailer, of_label].into_iter().flatten().find_map(|head| {
             let at = length.checked_sub(TRAILER as u64 + head)?;
             Some((head_at(at, head)?, head))
         });
-        let whole = |found: &(Head, u64)| {
+        let whole = |found: &(SetHead, u64)| {
             let (head, start) = found;
             let blocks = (head.parity_blocks * head.block) as u64;
             2 * start + blocks + TRAILER as u64 == length && trailer == trailer_of(*start, number)

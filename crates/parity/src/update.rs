@@ -92,7 +92,7 @@ pub fn update(
     for note in &notes {
         store.remove_note(&note.path)?;
     }
-    let mut job = Job { tree: &tree, store: &store, options, index, sizes: Vec::new() };
+    let mut job = UpdateJob { tree: &tree, store: &store, options, index, sizes: Vec::new() };
     let (known, lost) = job.known(report)?;
     let (mut plan, total) = job.compare(known, report)?;
     job.merge_a_small_set(&mut plan, options::set_bytes(total, &job.index));
@@ -137,7 +137,7 @@ fn is_too_much(changed: u64, gone: u64, of: u64) -> bool {
     of > 0 && (gone == of || lost >= FEW && 2 * lost > of)
 }
 
-struct Job<'a> {
+struct UpdateJob<'a> {
     tree: &'a Tree,
     store: &'a Store,
     options: &'a UpdateOptions,
@@ -146,7 +146,7 @@ struct Job<'a> {
     sizes: Vec<(u64, u64)>,
 }
 
-impl Job<'_> {
+impl UpdateJob<'_> {
     /// All pieces that have parity, by path and offset, and the sets that are lost.
     fn known(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(Vec<Known>, BTreeSet<u64>), Error> {
         let mut known = Vec::new();

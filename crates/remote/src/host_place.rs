@@ -20,7 +20,7 @@ use crate::error::SessionError;
 use crate::folder::Folder;
 use crate::range::RangeReader;
 use crate::session::{Options, Session};
-use crate::whole;
+use crate::small_files;
 use crate::write::{self, Staged};
 
 /// Up to so many files are looked at one by one; for more the tree above them is listed.
@@ -312,7 +312,7 @@ impl Place for HostPlace {
         let Some(link) = session.shell() else {
             return Ok(files.iter().map(|_| None).collect());
         };
-        let contents = whole::read(link, files, MOST_WHOLE);
+        let contents = small_files::read(link, files, MOST_WHOLE);
         let contents = contents.map_err(|error| PlaceError::Machine(error.into()))?;
         let found: Mutex<Vec<Option<WholeFile>>> = Mutex::new(files.iter().map(|_| None).collect());
         let mut requests = files.iter().zip(0..).map(|(file, tag)| FileRequest { tag, ..file.clone() });

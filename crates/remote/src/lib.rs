@@ -37,6 +37,7 @@
 mod address;
 mod error;
 mod folder;
+mod helper_session;
 mod host_list;
 mod host_place;
 mod link;
@@ -45,13 +46,12 @@ mod probe;
 mod protocol;
 mod push;
 mod range;
-mod served;
 mod session;
+mod small_files;
 mod timeout;
 mod tools;
 mod trial;
 mod ways;
-mod whole;
 mod windows;
 mod write;
 

@@ -124,7 +124,7 @@ impl Link {
         };
         let mut stdin = Counted { stream: stdin, counters: Arc::clone(&self.traffic) };
         let stdout = Counted { stream: stdout, counters: Arc::clone(&self.traffic) };
-        let said = Said::default();
+        let said = FirstLines::default();
         let listener = said.listen(stderr);
         // If it cannot be written, it has ended, and said why.
         let start = if self.shell == Shell::Posix { START } else { "" };
@@ -278,7 +278,7 @@ pub struct Running {
     /// None once it was told that nothing more comes.
     pub stdin: Option<Counted<ChildStdin>>,
     pub stdout: BufReader<Counted<ChildStdout>>,
-    said: Said,
+    said: FirstLines,
     listener: Option<JoinHandle<()>>,
 }
 
@@ -466,9 +466,9 @@ pub fn record(from: &mut impl BufRead, end: u8) -> io::Result<Option<Vec<u8>>> {
 
 /// The lines that a command writes as messages, the first of them.
 #[derive(Clone, Debug, Default)]
-struct Said(Arc<Mutex<Vec<String>>>);
+struct FirstLines(Arc<Mutex<Vec<String>>>);
 
-impl Said {
+impl FirstLines {
     fn listen(&self, stderr: impl Read + Send + 'static) -> JoinHandle<()> {
         let lines = Arc::clone(&self.0);
         std::thread::spawn(move || {

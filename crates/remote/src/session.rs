@@ -12,10 +12,10 @@ use verisum_digest::Digest;
 use crate::address::Host;
 use crate::error::SessionError;
 use crate::folder::Folder;
+use crate::helper_session::{Ended, Served};
 use crate::link::{Link, Running, Script, SshOptions};
 use crate::probe::{self, Lister, Probed, Wanted};
 use crate::push::{self, Program};
-use crate::served::{Ended, Served};
 use crate::tools::Tools;
 use crate::ways::{Kind, Way};
 use crate::windows;
@@ -57,7 +57,7 @@ pub struct Session {
 
 struct Open {
     link: Link,
-    way: Opened,
+    way: OpenedSession,
     /// It is dropped after what runs over it. A server is the connection itself.
     _connection: Option<Connection>,
 }
@@ -65,7 +65,7 @@ struct Open {
 /// What was started first on a host: as long as it runs, there is a connection.
 struct Connection(Option<Running>);
 
-enum Opened {
+enum OpenedSession {
     Served(Served),
     Tools(Tools),
 }
@@ -100,13 +100,13 @@ impl Session {
 
     /// Whether listings tell sizes and times.
     pub fn tells_times(&self) -> bool {
-        !matches!(&self.open, Some(Open { way: Opened::Tools(tools), .. }) if tools.lister == Lister::Plain)
+        !matches!(&self.open, Some(Open { way: OpenedSession::Tools(tools), .. }) if tools.lister == Lister::Plain)
     }
 
     /// Whether it can be asked for more: not where somebody ended an answer early, the rest of which still comes.
     pub(crate) fn is_free(&self) -> bool {
         match &self.open {
-            Some(Open { way: Opened::Served(served), .. }) => !served.is_busy(),
+            Some(Open { way: OpenedSession::Served(served), .. }) => !served.is_busy(),
             Some(_) => true,
             None => false,
         }
@@ -119,12 +119,12 @@ impl Session {
 
     /// Whether listings come in the order of the paths' bytes.
     pub fn lists_in_order(&self) -> bool {
-        matches!(&self.open, Some(Open { way: Opened::Served(served), .. }) if served.is_in_order())
+        matches!(&self.open, Some(Open { way: OpenedSession::Served(served), .. }) if served.is_in_order())
     }
 
     /// Whether the size and time of a file come with its digest, and a change meanwhile is told.
     pub fn reads_conditions(&self) -> bool {
-        matches!(&self.open, Some(Open { way: Opened::Served(_), .. }))
+        matches!(&self.open, Some(Open { way: OpenedSession::Served(_), .. }))
     }
 
     /// Lists the files of a tree, and hashes them if wanted. Each comes once, and so does what cannot be
@@ -137,8 +137,10 @@ impl Session {
         loop {
             let before = (after.clone(), progress.listed, left.len());
             let ended = match self.opened()? {
-                Open { way: Opened::Served(served), .. } => served.tree(path, &mut after, hashed, sink),
-                Open { way: Opened::Tools(tools), link, .. } => {
+                Open { way: OpenedSession::Served(served), .. } => {
+                    served.tree(path, &mut after, hashed, sink)
+                }
+                Open { way: OpenedSession::Tools(tools), link, .. } => {
                     tree(tools, link, path, hashed, &mut progress, &mut left, sink)
                 }
             };
@@ -166,8 +168,10 @@ impl Session {
             };
             let mut all = std::iter::from_fn(|| left.pop_front().or_else(|| names.next()));
             let ended = match self.opened()? {
-                Open { way: Opened::Served(served), .. } => served.names(&mut all, &counting),
-                Open { way: Opened::Tools(tools), link, .. } => tools.names(link, &mut all, false, &counting),
+                Open { way: OpenedSession::Served(served), .. } => served.names(&mut all, &counting),
+                Open { way: OpenedSession::Tools(tools), link, .. } => {
+                    tools.names(link, &mut all, false, &counting)
+                }
             };
             let Ended::Broken(error, mut again) = ended else { return Ok(()) };
             again.append(&mut left);
@@ -267,7 +271,7 @@ fn connect(
         let probed = Probed { rejected: connected.rejected, ..Probed::default() };
         return Err(SessionError::NoWay(none(digest, wanted, &probed)));
     };
-    let open = Open { link, way: Opened::Served(served), _connection: None };
+    let open = Open { link, way: OpenedSession::Served(served), _connection: None };
     Ok((open, way, false))
 }
 
@@ -304,7 +308,7 @@ fn connect_to_shell(
                 tell_rejected(&probed.rejected, sink);
                 let way = Way { name: "verisum", program: "verisum", kind: Kind::Verisum };
                 let served = Served::new(first, digest.name().to_string(), digest)?;
-                return Ok((Open { link, way: Opened::Served(served), _connection: None }, way, true));
+                return Ok((Open { link, way: OpenedSession::Served(served), _connection: None }, way, true));
             }
             Err(why) => {
                 sink(PlaceEvent::Note(format!("verisum cannot be pushed: {why}")));
@@ -323,10 +327,10 @@ fn connect_to_shell(
     let (opened, connection) = match &way.kind {
         Kind::Tool(tool) => {
             let lister = probed.lister.ok_or_else(|| SessionError::NoWay("it has no find".to_string()))?;
-            (Opened::Tools(Tools::new(tool.clone(), lister, digest)?), Some(Connection(Some(first))))
+            (OpenedSession::Tools(Tools::new(tool.clone(), lister, digest)?), Some(Connection(Some(first))))
         }
         Kind::PowerShell { .. } => return Err(SessionError::NoWay(none(digest, wanted, &probed))),
-        _ => (Opened::Served(serve(first, &way, digest)?), None),
+        _ => (OpenedSession::Served(serve(first, &way, digest)?), None),
     };
     Ok((Open { link, way: opened, _connection: connection }, way, false))
 }

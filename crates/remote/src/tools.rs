@@ -14,10 +14,10 @@ use std::time::Duration;
 use verisum_digest::{Digest, Output};
 
 use crate::error::SessionError;
+use crate::helper_session::Ended;
 use crate::link::{Link, Script, record};
 use crate::probe::Lister;
 use crate::protocol::number;
-use crate::served::Ended;
 use crate::timeout::{Load, Timeout};
 use crate::ways::Tool;
 use crate::{FileAnswer, FileRequest, PlaceEvent, Reason, Sink, hexadecimal, reason};
@@ -186,9 +186,9 @@ impl Tools {
                     Err(error) => break Err(Some(SessionError::Odd(error.to_string()))),
                 };
                 let (request, digest) = match said {
-                    Ok(Said::Nothing) => continue,
-                    Ok(Said::End(code)) => break Ok(code),
-                    Ok(Said::Digest(request, digest)) => (request, digest),
+                    Ok(ToolLine::Nothing) => continue,
+                    Ok(ToolLine::End(code)) => break Ok(code),
+                    Ok(ToolLine::Digest(request, digest)) => (request, digest),
                     Err(error) => break Err(Some(error)),
                 };
                 was_unread |= !unread.is_empty();
@@ -276,12 +276,12 @@ impl Tools {
         line: &[u8],
         asked: &Asked,
         unread: &mut VecDeque<FileRequest>,
-    ) -> Result<Said, SessionError> {
+    ) -> Result<ToolLine, SessionError> {
         if line.is_empty() {
-            return Ok(Said::Nothing);
+            return Ok(ToolLine::Nothing);
         }
         if let Some(code) = line.strip_prefix(b"end ") {
-            return Ok(Said::End(number(code)));
+            return Ok(ToolLine::End(number(code)));
         }
         let odd = |what: &str, text: &[u8]| {
             let text = String::from_utf8_lossy(text);
@@ -292,13 +292,13 @@ impl Tools {
         };
         if path == EMPTY && digest == self.empty {
             asked.timeout.paused(|| {});
-            return Ok(Said::Nothing);
+            return Ok(ToolLine::Nothing);
         }
         let mut state = asked.lock();
         let found = state.take(path, unread);
         asked.timeout.set(state.load.limit(asked.answer));
         let request = found.ok_or_else(|| odd("a digest of what was not asked, or a wrong one", path))?;
-        Ok(Said::Digest(request, digest))
+        Ok(ToolLine::Digest(request, digest))
     }
 
     /// The name and the digest in a line of any of the programs.
@@ -396,7 +396,7 @@ fn ended_as(code: u64) -> String {
 
 /// Names that the program was given, and how long it may take for them.
 struct Asked {
-    pending: Mutex<Pending>,
+    pending: Mutex<PendingNames>,
     timeout: Arc<Timeout>,
     answer: Duration,
 }
@@ -406,14 +406,14 @@ impl Asked {
         Asked { pending: Mutex::default(), answer: timeout.answer(), timeout }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Pending> {
+    fn lock(&self) -> MutexGuard<'_, PendingNames> {
         self.pending.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// What a line of the program says.
 #[allow(clippy::large_enum_variant, reason = "nearly all of them are digests, and none is kept")]
-enum Said {
+enum ToolLine {
     Nothing,
     /// The digest of a file that was asked about.
     Digest(FileRequest, Output),
@@ -423,7 +423,7 @@ enum Said {
 
 /// Names that were given to a program, and have no line yet.
 #[derive(Default)]
-struct Pending {
+struct PendingNames {
     requests: VecDeque<FileRequest>,
     load: Load,
     /// The length of the names.
@@ -432,7 +432,7 @@ struct Pending {
     is_over: bool,
 }
 
-impl Pending {
+impl PendingNames {
     fn push(&mut self, request: FileRequest) {
         self.load.add(&request.seen);
         self.bytes += request.path.len();

@@ -13,9 +13,9 @@ use verisum_digest::{Digest, Output};
 use crate::address::Host;
 use crate::error::SessionError;
 use crate::folder::Folder;
+use crate::helper_session::{Ended, Served};
 use crate::link::{Link, Running, Script, Traffic};
 use crate::probe::{self, Probed, Wanted};
-use crate::served::{Ended, Served};
 use crate::session::{self, Options};
 use crate::tools::Tools;
 use crate::ways::{Kind, NAMES, Way, ways};
@@ -57,11 +57,11 @@ impl Candidate {
 pub struct Hashed {
     /// As many as were asked for, in that order.
     pub digests: Vec<Output>,
-    _opened: Opened,
+    _opened: StartedWay,
 }
 
 /// A way that was started.
-enum Opened {
+enum StartedWay {
     Served(Served),
     Tools(Tools),
 }
@@ -151,8 +151,8 @@ impl<'a> Trial<'a> {
             found.1.is_none()
         };
         let ended = match &mut opened {
-            Opened::Served(served) => served.names(&mut names, &sink),
-            Opened::Tools(tools) => tools.names(&self.link, &mut names, true, &sink),
+            StartedWay::Served(served) => served.names(&mut names, &sink),
+            StartedWay::Tools(tools) => tools.names(&self.link, &mut names, true, &sink),
         };
         let (digests, error) = found.into_inner().unwrap_or_else(PoisonError::into_inner);
         match (error, ended) {
@@ -180,11 +180,11 @@ impl<'a> Trial<'a> {
             true
         };
         match self.start(way)? {
-            Opened::Served(mut served) => match served.tree(path, &mut Vec::new(), false, &sink) {
+            StartedWay::Served(mut served) => match served.tree(path, &mut Vec::new(), false, &sink) {
                 Ended::Broken(error, _) => Err(error),
                 Ended::Done | Ended::Stopped => Ok(()),
             },
-            Opened::Tools(tools) => {
+            StartedWay::Tools(tools) => {
                 let mut all = |request: FileRequest| {
                     take(request);
                     true
@@ -195,17 +195,17 @@ impl<'a> Trial<'a> {
     }
 
     /// Starts what computes digests by a way, where that is not done for each batch.
-    fn start(&self, way: &Way) -> Result<Opened, SessionError> {
+    fn start(&self, way: &Way) -> Result<StartedWay, SessionError> {
         if let Kind::Tool(tool) = &way.kind {
             let none = || SessionError::NoWay("it has no find".to_string());
             let lister = self.probed.lister.ok_or_else(none)?;
-            return Ok(Opened::Tools(Tools::new(tool.clone(), lister, &self.digest)?));
+            return Ok(StartedWay::Tools(Tools::new(tool.clone(), lister, &self.digest)?));
         }
         if let Kind::PowerShell { .. } = &way.kind {
             return Err(SessionError::NoWay("it has a POSIX shell".to_string()));
         }
         let shell = self.link.start(false, &Script::new("script; eval \"$v\""))?;
-        Ok(Opened::Served(session::serve(shell, way, &self.digest)?))
+        Ok(StartedWay::Served(session::serve(shell, way, &self.digest)?))
     }
 
     /// What went over the connection until now.

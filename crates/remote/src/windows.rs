@@ -11,11 +11,11 @@ use data_encoding::BASE64;
 use verisum_digest::{Digest, Output};
 
 use crate::error::SessionError;
+use crate::helper_session::{Codec, Served};
 use crate::hexadecimal;
 use crate::link::{Link, Script, Shell};
 use crate::probe::Wanted;
 use crate::protocol::certutil;
-use crate::served::{Codec, Served};
 use crate::ways::{Kind, Way, ways};
 
 const START: &str = include_str!("script/start.ps1");

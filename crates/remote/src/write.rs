@@ -66,7 +66,7 @@ pub(crate) fn stage(
         let _ = to.flush();
     }
     let pid = match record(running)? {
-        Said::Pid(pid) => pid,
+        HostLine::Pid(pid) => pid,
         other => return Err(other.odd()),
     };
     let mut found: Vec<StagedFile> = Vec::new();
@@ -74,15 +74,15 @@ pub(crate) fn stage(
     for (number, file) in files.iter().enumerate() {
         let error = errors.next().flatten();
         found.push(match (record(running)?, error) {
-            (Said::Left, Some(error)) => {
+            (HostLine::Left, Some(error)) => {
                 let path = OsStr::from_bytes(file.path).into();
                 Err(Error::Io { path, operation: Operation::Read, offset: None, source: error }.into())
             }
-            (Said::Staged, None) => {
+            (HostLine::Staged, None) => {
                 known.extend(folders(root, file.path).map(<[u8]>::to_vec));
                 Ok(Some([&passing(file.path)[..], format!("{pid}-{}", number + 1).as_bytes()].concat()))
             }
-            (Said::Failed(error @ PlaceError::NotWritten { operation: "write", .. }), None) => {
+            (HostLine::Failed(error @ PlaceError::NotWritten { operation: "write", .. }), None) => {
                 // It ended, and removed all.
                 let mut ended: Vec<StagedFile> = files.iter().map(|_| Ok(None)).collect();
                 for (place, earlier) in ended.iter_mut().zip(found).filter(|(_, earlier)| earlier.is_err()) {
@@ -91,14 +91,16 @@ pub(crate) fn stage(
                 ended[number] = Err(error);
                 return Ok((staged, ended));
             }
-            (Said::Failed(error @ PlaceError::NotWritten { operation: ROOT, .. }), _) => return Err(error),
-            (Said::Failed(error), _) => Err(error),
+            (HostLine::Failed(error @ PlaceError::NotWritten { operation: ROOT, .. }), _) => {
+                return Err(error);
+            }
+            (HostLine::Failed(error), _) => Err(error),
             (other, _) => return Err(other.odd()),
         });
     }
     match record(running)? {
-        Said::Ready => Ok((staged, found)),
-        Said::Failed(error) => Err(error),
+        HostLine::Ready => Ok((staged, found)),
+        HostLine::Failed(error) => Err(error),
         other => Err(other.odd()),
     }
 }
@@ -116,8 +118,8 @@ impl Staged {
         let mut found = Vec::new();
         for _ in files {
             found.push(match record(&mut self.0)? {
-                Said::Placed => Ok(()),
-                Said::Failed(error) => Err(error),
+                HostLine::Placed => Ok(()),
+                HostLine::Failed(error) => Err(error),
                 other => return Err(other.odd()),
             });
         }
@@ -203,7 +205,7 @@ fn passing(path: &[u8]) -> Vec<u8> {
 
 /// What the host says.
 #[derive(Debug)]
-enum Said {
+enum HostLine {
     Pid(String),
     Staged,
     /// It was not wanted.
@@ -215,10 +217,10 @@ enum Said {
     Other(String),
 }
 
-impl Said {
+impl HostLine {
     fn odd(self) -> PlaceError {
         match self {
-            Said::Failed(error) => error,
+            HostLine::Failed(error) => error,
             other => {
                 let said = text::printable(&format!("{other:?}"));
                 PlaceError::Machine(
@@ -229,7 +231,7 @@ impl Said {
     }
 }
 
-fn record(running: &mut Running) -> Result<Said, PlaceError> {
+fn record(running: &mut Running) -> Result<HostLine, PlaceError> {
     let machine = |error: io::Error| PlaceError::Machine(format!("read its answers: {error}").into());
     let Some(record) = running.record(0).map_err(machine)? else {
         return Err(PlaceError::Machine(running.broken().into()));
@@ -237,13 +239,13 @@ fn record(running: &mut Running) -> Result<Said, PlaceError> {
     let text = String::from_utf8_lossy(&record).into_owned();
     let (word, rest) = text.split_once(' ').unwrap_or((&text, ""));
     Ok(match word {
-        "pid" if rest.bytes().all(|byte| byte.is_ascii_digit()) => Said::Pid(rest.to_string()),
-        "staged" => Said::Staged,
-        "left" => Said::Left,
-        "ready" => Said::Ready,
-        "placed" => Said::Placed,
-        "failed" => Said::Failed(failure(rest)),
-        _ => Said::Other(text.clone()),
+        "pid" if rest.bytes().all(|byte| byte.is_ascii_digit()) => HostLine::Pid(rest.to_string()),
+        "staged" => HostLine::Staged,
+        "left" => HostLine::Left,
+        "ready" => HostLine::Ready,
+        "placed" => HostLine::Placed,
+        "failed" => HostLine::Failed(failure(rest)),
+        _ => HostLine::Other(text.clone()),
     })
 }
 

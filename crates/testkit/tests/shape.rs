@@ -1,5 +1,6 @@
-//! The shape of the code, asserted: functions that fit on a screen or two, parameters with names, and files that do
-//! not import each other in wide circles. It reads what programs and libraries are made of, not their tests.
+//! The shape of the code, asserted: functions that fit on a screen or two, parameters with names, types whose names
+//! tell them apart, and files that do not import each other in wide circles. It reads what programs and libraries are
+//! made of, not their tests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -41,6 +42,34 @@ fn files_import_each_other_in_small_circles_only() {
                     names.len(),
                     names.join(", ")
                 ));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Public ones are told apart by the module that stands before them; all others are read without it.
+#[test]
+fn types_of_a_crate_have_names_of_their_own() {
+    let mut faults = Vec::new();
+    for root in roots() {
+        let mut types: BTreeMap<String, BTreeMap<PathBuf, bool>> = BTreeMap::new();
+        for module in Crate::read(&root).modules {
+            for item in &module.items {
+                let (name, visibility) = match item {
+                    Item::Struct(one) => (&one.ident, &one.vis),
+                    Item::Enum(one) => (&one.ident, &one.vis),
+                    Item::Trait(one) => (&one.ident, &one.vis),
+                    _ => continue,
+                };
+                let is_public = matches!(visibility, syn::Visibility::Public(_));
+                types.entry(name.to_string()).or_default().insert(module.file.clone(), is_public);
+            }
+        }
+        for (name, files) in types {
+            if files.len() > 1 && files.values().any(|is_public| !is_public) {
+                let files: Vec<_> = files.keys().map(|file| file.display().to_string()).collect();
+                faults.push(format!("{name} is a type in {}", files.join(" and in ")));
             }
         }
     }

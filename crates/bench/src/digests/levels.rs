@@ -52,18 +52,18 @@ impl Times {
 }
 
 /// A way at work.
-enum Work {
+enum LevelWork {
     Stream(Box<dyn Stream>),
     Batch(Batch),
 }
 
-impl Work {
+impl LevelWork {
     /// Hashes the messages and returns the seconds that it took.
     fn time(&mut self, messages: &[&[u8]], digests: &mut [u8], digest_len: usize) -> Result<f64, Error> {
         let start = Instant::now();
         match self {
-            Work::Batch(batch) => batch.hash(black_box(messages), digests)?,
-            Work::Stream(stream) => {
+            LevelWork::Batch(batch) => batch.hash(black_box(messages), digests)?,
+            LevelWork::Stream(stream) => {
                 for (message, digest) in messages.iter().zip(digests.chunks_mut(digest_len)) {
                     stream.update(black_box(message))?;
                     stream.finish(digest)?;
@@ -81,11 +81,11 @@ pub fn measure(digest: &Digest, most: Level, time: Duration) -> Result<Option<Wa
         return Ok(None);
     }
     let mut names = vec!["batch", "stream"];
-    let mut work = vec![Work::Batch(digest.batch()?), Work::Stream(digest.stream()?)];
+    let mut work = vec![LevelWork::Batch(digest.batch()?), LevelWork::Stream(digest.stream()?)];
     for &level in Level::ALL.iter().filter(|&&level| level > Level::Portable && level <= most) {
         if let Some(at_level) = digest.at_level(level) {
             names.push(level.name());
-            work.push(Work::Batch(at_level.batch()?));
+            work.push(LevelWork::Batch(at_level.batch()?));
         }
     }
     let bytes: Vec<u8> = (0..LENGTH).map(|i| (i % 251) as u8).collect();

@@ -2,7 +2,7 @@
 //! process.
 
 mod expected;
-mod inside;
+mod in_process;
 pub mod levels;
 mod messages;
 mod overview;
@@ -12,8 +12,8 @@ mod rivals;
 mod sums;
 
 pub use expected::{CKSUM, SUM, expected};
-pub(crate) use inside::read_bytes;
-pub use inside::{Message, inside};
+pub(crate) use in_process::read_bytes;
+pub use in_process::{Message, inside};
 pub use overview::{FILE, INSIDE, SMALL, overview, start_up};
 pub use programs::{PROGRAMS, Program, Way, ways};
 pub use sums::{bsd_sum, posix_cksum};

@@ -65,7 +65,7 @@ pub(super) fn treemap(tiles: &[Tile], levels: &[String]) -> String {
 
 /// A box in a rectangle that is 1 high.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Place {
+struct TreemapBox {
     left: f64,
     top: f64,
     width: f64,
@@ -73,9 +73,9 @@ struct Place {
 }
 
 /// Boxes with these areas, largest first, of a rectangle that they fill.
-fn layout(areas: &[f64]) -> Vec<Place> {
+fn layout(areas: &[f64]) -> Vec<TreemapBox> {
     let total: f64 = areas.iter().sum();
-    let mut rest = Place { left: 0.0, top: 0.0, width: ASPECT, height: 1.0 };
+    let mut rest = TreemapBox { left: 0.0, top: 0.0, width: ASPECT, height: 1.0 };
     let mut places = Vec::new();
     let scaled: Vec<f64> = areas.iter().map(|area| area / total * ASPECT).collect();
     let mut begin = 0;
@@ -93,8 +93,8 @@ fn layout(areas: &[f64]) -> Vec<Place> {
         for area in row {
             let length = if depth > 0.0 { area / depth } else { 0.0 };
             places.push(match is_column {
-                true => Place { left: rest.left, top: rest.top + offset, width: depth, height: length },
-                false => Place { left: rest.left + offset, top: rest.top, width: length, height: depth },
+                true => TreemapBox { left: rest.left, top: rest.top + offset, width: depth, height: length },
+                false => TreemapBox { left: rest.left + offset, top: rest.top, width: length, height: depth },
             });
             offset += length;
         }
@@ -146,7 +146,7 @@ mod tests {
             }
         }
         assert_eq!(layout(&[]), []);
-        assert_eq!(layout(&[7.0]), [Place { left: 0.0, top: 0.0, width: ASPECT, height: 1.0 }]);
+        assert_eq!(layout(&[7.0]), [TreemapBox { left: 0.0, top: 0.0, width: ASPECT, height: 1.0 }]);
     }
 
     #[test]

@@ -9,15 +9,15 @@ mod kernel;
 mod model;
 mod phases;
 mod place;
+mod published;
 mod rootless;
 mod volume;
-mod whole;
 
 pub use data::{CHECKSUMS, Checksum, Data, WRITE};
 pub use kernel::driver;
 pub use model::{ONE_BY_ONE, SECTOR, SIDE_BY_SIDE, model};
 pub use phases::{Group, phases};
 pub use place::{Place, available};
+pub use published::{ORIGINAL, Whole, original, urandom};
 pub use rootless::{CHECK, MKFS, Tools, rootless, rootless_needs};
 pub use volume::{Programs, Volume};
-pub use whole::{ORIGINAL, Whole, original, urandom};

@@ -26,7 +26,7 @@ use crate::system::{self, Usage};
 
 /// What a program has as its standard input.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub(super) enum Input {
+pub(super) enum StandardInput {
     #[default]
     Null,
     File(OsString),
@@ -38,7 +38,7 @@ pub(super) enum Input {
 pub(super) struct Request {
     pub(super) program: OsString,
     pub(super) arguments: Vec<OsString>,
-    pub(super) stdin: Input,
+    pub(super) stdin: StandardInput,
     /// Whether what it prints is wanted: megabytes of it would be memory that later programs seem to have.
     pub(super) output: bool,
     /// How long it may take; after that it is killed.
@@ -111,9 +111,9 @@ pub(super) fn run(request: &Request, around: Around<'_>) -> Result<Ended, Failed
     };
     let mut feed = None;
     match &request.stdin {
-        Input::Null => command.stdin(Stdio::null()),
-        Input::File(path) => command.stdin(open(path)?),
-        Input::Pipe(path) => {
+        StandardInput::Null => command.stdin(Stdio::null()),
+        StandardInput::File(path) => command.stdin(open(path)?),
+        StandardInput::Pipe(path) => {
             feed = Some(open(path)?);
             command.stdin(Stdio::piped())
         }

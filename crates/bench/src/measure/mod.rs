@@ -3,24 +3,24 @@
 //! Whatever else the machine does meets all subjects alike, because each round runs each of them once;
 //! so their times can be compared round by round. docs/measuring.md describes the method.
 
+mod alternation;
 mod cache;
+mod core_sharing;
 mod counter;
-mod crowding;
 mod error;
 mod launch;
 mod noise;
 mod plan;
 mod process;
 mod subject;
-mod turns;
 
+pub use alternation::{Progress, Watch, measure};
 pub use cache::{Cache, drop_files, state as cache_state};
+pub(crate) use core_sharing::{crowded, more_crowded};
 pub use counter::Cycles;
-pub(crate) use crowding::{crowded, more_crowded};
 pub use error::Error;
 pub use launch::{Starter, serve};
 pub use noise::{Load, judge as judge_noise};
 pub use plan::{Amount, MOST_ROUNDS, Plan};
 pub use process::{Parse, Process, Stdin, find_program, passed_over, version};
 pub use subject::{About, InProcess, Measured, Subject, Work};
-pub use turns::{Progress, Watch, measure};

@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::Plan;
 use super::counter::Cycles;
 use super::error::Error;
-use super::launch::{self, Around, Ended, Failed, Input, Request, Starter};
+use super::launch::{self, Around, Ended, Failed, Request, StandardInput, Starter};
 use super::subject::{About, Measured, Subject};
 
 /// What a program has as its standard input.
@@ -103,9 +103,9 @@ impl Process {
 
     fn launch(&mut self) -> Result<Ended, Failed> {
         let stdin = match &self.stdin {
-            Stdin::Null => Input::Null,
-            Stdin::File(path) => Input::File(path.into()),
-            Stdin::Pipe(path) => Input::Pipe(path.into()),
+            Stdin::Null => StandardInput::Null,
+            Stdin::File(path) => StandardInput::File(path.into()),
+            Stdin::Pipe(path) => StandardInput::Pipe(path.into()),
         };
         let (program, arguments) = (self.program.clone(), self.arguments.clone());
         let request = Request { program, arguments, stdin, output: self.parse.is_some(), limit: self.limit };
@@ -224,7 +224,7 @@ const VERSION: Duration = Duration::from_secs(5);
 /// five seconds.
 pub fn version(program: &Path, arguments: &[&str]) -> Option<String> {
     let arguments = arguments.iter().map(OsString::from).collect();
-    let (program, stdin, limit) = (program.into(), Input::Null, Some(VERSION));
+    let (program, stdin, limit) = (program.into(), StandardInput::Null, Some(VERSION));
     let ended =
         here(&Request { program, arguments, stdin, output: true, limit }, &mut Cycles::open()).ok()?;
     let said = ended.stdout + &ended.stderr;

@@ -7,7 +7,7 @@ use std::thread;
 use verisum_digest::Output;
 
 use super::format::SECTION_BLOCKS;
-use super::reader::{Cursor, Known, Place, Section, Sections};
+use super::reader::{Cursor, Known, Place, SectionReader, Sections};
 use super::{BlockMap, MapError};
 use crate::ranges::{merge_ranges, push_range, whole_units};
 use crate::{DigestSink, Error};
@@ -31,7 +31,7 @@ pub fn compare_maps(a: &BlockMap, b: &BlockMap, threads: usize) -> Result<Vec<Ra
     }
     let pairs = Mutex::new(Pairs::new(a, b)?);
     let work = || -> Result<Vec<Range<u64>>, Error> {
-        let (mut one, mut other) = (Section::new()?, Section::new()?);
+        let (mut one, mut other) = (SectionReader::new()?, SectionReader::new()?);
         let mut found = Vec::new();
         loop {
             let next = pairs.lock().unwrap_or_else(PoisonError::into_inner).next();
@@ -132,7 +132,7 @@ impl<'a> Pairs<'a> {
 
 /// Appends the blocks of the image in which two sections of the same number differ. Blocks that only one
 /// of them has are left out.
-fn differing(a: &Section, b: &Section, out: &mut Vec<Range<u64>>) {
+fn differing(a: &SectionReader, b: &SectionReader, out: &mut Vec<Range<u64>>) {
     let first = a.first();
     let both = a.blocks.min(b.blocks);
     let (mut block, mut data) = (0, [0, 0]);
@@ -157,7 +157,7 @@ fn differing(a: &Section, b: &Section, out: &mut Vec<Range<u64>>) {
 }
 
 /// Appends all blocks of a section that are not zeros.
-fn data(section: &Section, out: &mut Vec<Range<u64>>) {
+fn data(section: &SectionReader, out: &mut Vec<Range<u64>>) {
     let (mut block, mut data) = (0, 0);
     while block < section.blocks {
         let run = section.run(block, data);

@@ -215,7 +215,7 @@ impl BlockMap {
     }
 
     /// Reads a section and checks it.
-    pub(super) fn read(&self, at: &Place, section: &mut Section) -> Result<(), Error> {
+    pub(super) fn read(&self, at: &Place, section: &mut SectionReader) -> Result<(), Error> {
         section.bytes.resize(at.len, 0);
         self.file
             .read_exact_at(&mut section.bytes, at.offset)
@@ -334,7 +334,7 @@ impl<'a> Sections<'a> {
 }
 
 /// The content of one section.
-pub(super) struct Section {
+pub(super) struct SectionReader {
     number: u64,
     /// Blocks of the image in it.
     pub(super) blocks: u64,
@@ -345,10 +345,10 @@ pub(super) struct Section {
     checksummer: Checksummer,
 }
 
-impl Section {
-    pub(super) fn new() -> Result<Section, Error> {
+impl SectionReader {
+    pub(super) fn new() -> Result<SectionReader, Error> {
         let checksummer = Checksummer::new()?;
-        Ok(Section { number: 0, blocks: 0, bytes: Vec::new(), digests: 0, digest_len: 1, checksummer })
+        Ok(SectionReader { number: 0, blocks: 0, bytes: Vec::new(), digests: 0, digest_len: 1, checksummer })
     }
 
     /// Which block of the image is its first.
@@ -358,9 +358,9 @@ impl Section {
 
     /// The run of blocks of one kind that begins at `block` of the section; `data` is how many blocks of
     /// data come before it.
-    pub(super) fn run(&self, block: u64, data: usize) -> Run {
+    pub(super) fn run(&self, block: u64, data: usize) -> MapRun {
         if self.digests == 0 {
-            return Run { blocks: block..self.blocks, digests: Some(data..self.blocks as usize) };
+            return MapRun { blocks: block..self.blocks, digests: Some(data..self.blocks as usize) };
         }
         let bitmap = &self.bytes[..BITMAP_LEN];
         let is_data = is_set(bitmap, block as usize);
@@ -369,7 +369,7 @@ impl Section {
             end += 1;
         }
         let digests = is_data.then(|| data..data + end - block as usize);
-        Run { blocks: block..end as u64, digests }
+        MapRun { blocks: block..end as u64, digests }
     }
 
     /// The digests of the blocks of data of these places among them.
@@ -381,7 +381,7 @@ impl Section {
 
 /// Consecutive blocks of a section of one kind.
 #[derive(Debug)]
-pub(super) struct Run {
+pub(super) struct MapRun {
     /// Within the section.
     pub(super) blocks: Range<u64>,
     /// Which of its digests are theirs; `None` for zeros.
@@ -405,7 +405,7 @@ pub(super) enum Known<'a> {
 pub(super) struct Cursor<'a> {
     map: &'a BlockMap,
     sections: Sections<'a>,
-    section: Section,
+    section: SectionReader,
     /// The next stored section, not read yet.
     next: Option<Place>,
     /// Whether `section` holds the blocks at `block`.
@@ -419,7 +419,7 @@ impl<'a> Cursor<'a> {
     pub(super) fn new(map: &'a BlockMap) -> Result<Cursor<'a>, Error> {
         let mut sections = map.sections();
         let next = sections.next()?;
-        Ok(Cursor { map, sections, section: Section::new()?, next, loaded: false, block: 0, data: 0 })
+        Ok(Cursor { map, sections, section: SectionReader::new()?, next, loaded: false, block: 0, data: 0 })
     }
 
     /// Which block comes next.

@@ -22,13 +22,13 @@ pub struct MapWriter<W> {
     header: Header,
     zero: Output,
     checksummer: Checksummer,
-    section: Section,
+    section: SectionWriter,
     index: Vec<u8>,
     data_blocks: u64,
 }
 
 /// The section that is being filled.
-struct Section {
+struct SectionWriter {
     number: u64,
     blocks: u64,
     bitmap: [u8; BITMAP_LEN],
@@ -52,7 +52,7 @@ impl<W: Write> MapWriter<W> {
             path: path.to_path_buf(),
             zero: *ZeroBlock::new(params).value()?,
             checksummer: Checksummer::new()?,
-            section: Section { number: 0, blocks: 0, bitmap: [0; BITMAP_LEN], digests: Vec::new() },
+            section: SectionWriter { number: 0, blocks: 0, bitmap: [0; BITMAP_LEN], digests: Vec::new() },
             index: Vec::new(),
             data_blocks: 0,
             header,

@@ -111,7 +111,7 @@ pub struct Judge<'a, const N: usize> {
 type Contents = Vec<(Option<usize>, Content)>;
 
 /// Digests by the number of the pair and the side.
-type Found = HashMap<(usize, usize), Output>;
+type DigestsFound = HashMap<(usize, usize), Output>;
 
 impl<const N: usize> Judge<'_, N> {
     /// What is known of each pair that differs, by its number. A place that fails is told to `failed`, and its files stay
@@ -133,7 +133,7 @@ impl<const N: usize> Judge<'_, N> {
         }
         let names: BTreeSet<String> =
             contents.values().flatten().map(|(_, content)| content.algorithm.clone()).collect();
-        let mut found: HashMap<String, Found> = HashMap::new();
+        let mut found: HashMap<String, DigestsFound> = HashMap::new();
         for name in names {
             // What this build cannot compute tells nothing.
             let Ok(digest) = Digest::find(&name) else { continue };
@@ -179,8 +179,8 @@ impl<const N: usize> Judge<'_, N> {
         trees: &mut [&mut Tree; N],
         sink: TreeSink,
         failed: &mut dyn FnMut(usize, PlaceError),
-    ) -> Found {
-        let found = Mutex::new(Found::new());
+    ) -> DigestsFound {
+        let found = Mutex::new(DigestsFound::new());
         for (number, tree) in trees.iter_mut().enumerate() {
             let mut requests = Vec::new();
             for (pair, contents) in contents {

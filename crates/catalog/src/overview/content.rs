@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::{Amount, KnownCopy, Overview, OverviewOptions, Result};
-use crate::store::{Catalog, Content, SoundFile};
+use crate::store::{Catalog, FileContent, SoundFile};
 
 /// How often content is there. Of sound files that are not empty; names of one inode are one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -41,7 +41,7 @@ pub struct Duplicate {
 
 /// Files of one content, which follow each other.
 struct Group {
-    content: Content,
+    content: FileContent,
     first: (usize, SoundFile),
     last: (usize, SoundFile),
     files: u64,
@@ -49,7 +49,7 @@ struct Group {
 }
 
 /// The room that copies of a content take, which content, how many files, and one of them.
-type Large = (u64, Content, u64, (usize, SoundFile));
+type Large = (u64, FileContent, u64, (usize, SoundFile));
 
 impl Overview {
     /// Compares the content of all files, and finds copies of those in trouble.

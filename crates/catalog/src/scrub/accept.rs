@@ -12,7 +12,7 @@ use super::Error;
 use super::digests::digest_failed;
 use super::guard::{UNMOUNTED, require_tree, unmounted};
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
-use super::top::{Top, is_gone};
+use super::top_directory::{Top, is_gone};
 use crate::store::{Catalog, Change, Position, Record, Root, Seen, State, moment};
 use verisum_files::reread::{self, Bypass};
 use verisum_files::{Stat, Timestamp};

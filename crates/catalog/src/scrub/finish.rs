@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::jobs::Outcome;
 use super::join::Lost;
-use super::writer::{Names, Writer};
+use super::writer::{AlgorithmNames, Writer};
 use super::{Error, Report, Summary};
 use crate::store::{self, Catalog, Record, Seen, State, Trouble};
 use verisum_files::{Entry, Kind, Stat, Verdict};
@@ -15,7 +15,7 @@ use verisum_files::{Entry, Kind, Stat, Verdict};
 pub(super) const PAGE: usize = 1024;
 
 /// What is at a path.
-pub(super) type Found = Result<(Entry, Stat), verisum_files::Error>;
+pub(super) type PathState = Result<(Entry, Stat), verisum_files::Error>;
 
 impl Writer<'_> {
     /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
@@ -99,7 +99,7 @@ impl Writer<'_> {
     }
 
     /// Holds the changed files that were not read, and reports them.
-    fn hold_waiting(&mut self, names: &Names) -> Result<(), Error> {
+    fn hold_waiting(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
         let (catalog, top) = (&*self.catalog, &self.scope.root.path);
         let report = &mut *self.report;
         let mut folders = Folders::default();
@@ -122,7 +122,7 @@ impl Writer<'_> {
     }
 
     /// Reports the new files that are nobody's heirs.
-    fn report_new(&mut self, names: &Names) -> Result<(), Error> {
+    fn report_new(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
         let (catalog, top) = (&*self.catalog, &self.scope.root.path);
         let (report, summary) = (&mut *self.report, &mut self.summary);
         let mut folders = Folders::default();
@@ -138,7 +138,7 @@ impl Writer<'_> {
     }
 
     /// Reports the files whose records were replaced.
-    fn report_modified(&mut self, names: &Names) -> Result<(), Error> {
+    fn report_modified(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
         let (catalog, top) = (&*self.catalog, &self.scope.root.path);
         let (report, summary) = (&mut *self.report, &mut self.summary);
         let mut folders = Folders::default();
@@ -153,7 +153,7 @@ impl Writer<'_> {
         Ok(folders.failed.map_or(Ok(()), Err)?)
     }
 
-    pub(super) fn find(&self, path: &Path) -> Found {
+    pub(super) fn find(&self, path: &Path) -> PathState {
         self.scope.find(path, self.options)
     }
 }
@@ -197,8 +197,8 @@ pub(super) fn last_known(record: &Record) -> i64 {
 }
 
 /// Whether two names are those of one file.
-pub(super) fn is_one_file(one: &Found, other: &Found) -> bool {
-    let file = |found: &Found| {
+pub(super) fn is_one_file(one: &PathState, other: &PathState) -> bool {
+    let file = |found: &PathState| {
         let stat = found.as_ref().ok().map(|(_, stat)| stat).filter(|stat| stat.kind == Kind::File);
         stat.map(|stat| (stat.device, stat.inode))
     };

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 
-use super::top::Top;
+use super::top_directory::Top;
 use super::{Error, Options, Scope};
 use crate::store::{Catalog, Identity, Position, Root, stamp};
 use verisum_files::{Entry, Kind};

@@ -1,6 +1,6 @@
 //! The files of a run, in order: the bad ones, the new and the changed, the stalest.
 
-mod walked;
+mod walk_jobs;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::ffi::OsStr;
@@ -46,7 +46,7 @@ pub(super) struct Jobs<'a> {
     unread: HashSet<Place>,
     page: VecDeque<(Position, Record)>,
     position: Position,
-    folder: Folder,
+    folder: ReachedFolder,
     inside: HashMap<i64, bool>,
     dice: Dice,
     /// Whether the walk reads most files, and so needs their whole records.
@@ -63,7 +63,7 @@ pub(super) struct Jobs<'a> {
 }
 
 /// A directory that recorded files are in, if it can be reached.
-struct Folder {
+struct ReachedFolder {
     id: i64,
     path: PathBuf,
     found: Option<Arc<Directory>>,
@@ -169,7 +169,7 @@ impl<'a> Jobs<'a> {
             unread: reader.unread(scope.root.id)?,
             page: VecDeque::new(),
             position: Position::START,
-            folder: Folder { id: 0, path: PathBuf::new(), found: None },
+            folder: ReachedFolder { id: 0, path: PathBuf::new(), found: None },
             inside: HashMap::new(),
             dice: Dice::default(),
             reads_most,
@@ -326,7 +326,7 @@ impl<'a> Jobs<'a> {
         if self.folder.id != directory {
             let path = self.scope.root.path.join(self.reader.path_in_root(directory)?);
             let found = self.scope.top.as_ref().and_then(|top| top.folder(&path).ok());
-            self.folder = Folder { id: directory, path, found };
+            self.folder = ReachedFolder { id: directory, path, found };
         }
         if let Some(excludes) = &self.options.excludes
             && let Ok(folder) = self.folder.path.strip_prefix(&self.scope.path)

@@ -7,9 +7,9 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use super::finish::{Found, PAGE, bad_verdict, last_known};
-use super::top::{Top, is_gone};
-use super::writer::{Names, Writer};
+use super::finish::{PAGE, PathState, bad_verdict, last_known};
+use super::top_directory::{Top, is_gone};
+use super::writer::{AlgorithmNames, Writer};
 use super::{Error, Report};
 use crate::store::{Finding, Heir, Likeness, Place, Position, Record, Root, Seen, State, Trouble};
 use verisum_files::Verdict;
@@ -54,7 +54,7 @@ pub(super) enum Lost<'a> {
 
 impl Writer<'_> {
     /// Gives all lost names of a kind their heirs, and reports what was bad and has none.
-    pub(super) fn join(&mut self, lost: Lost, names: &Names) -> Result<(), Error> {
+    pub(super) fn join(&mut self, lost: Lost, names: &AlgorithmNames) -> Result<(), Error> {
         let mut after = Position::START;
         loop {
             let page = self.lost(lost, &after)?;
@@ -67,7 +67,7 @@ impl Writer<'_> {
     }
 
     /// The same of those that were renamed out of other trees of the catalogue into this one.
-    pub(super) fn join_other_roots(&mut self, names: &Names) -> Result<(), Error> {
+    pub(super) fn join_other_roots(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
         if !self.catalog.has_fresh(self.scope.root.id)? {
             return Ok(());
         }
@@ -99,7 +99,13 @@ impl Writer<'_> {
         Ok(rows.into_iter().map(|(place, record)| (position(place), record)).collect())
     }
 
-    fn join_one(&mut self, lost: Lost, place: &Place, record: &Record, names: &Names) -> Result<(), Error> {
+    fn join_one(
+        &mut self,
+        lost: Lost,
+        place: &Place,
+        record: &Record,
+        names: &AlgorithmNames,
+    ) -> Result<(), Error> {
         let is_bad = record.state.is_unforgiven();
         let is_lost = match lost {
             Lost::Itself | Lost::Gone | Lost::Missing => true,
@@ -126,7 +132,7 @@ impl Writer<'_> {
         lost: Lost,
         place: &Place,
         (record, finding): (&Record, &Finding),
-        names: &Names,
+        names: &AlgorithmNames,
     ) -> Result<bool, Error> {
         if record.state == State::DAMAGED {
             // It says nothing of any file.
@@ -195,7 +201,7 @@ impl Writer<'_> {
         rule: HeirRule,
         heir: Heir,
         (record, finding): (&Record, &Finding),
-        names: &Names,
+        names: &AlgorithmNames,
     ) -> Result<(), Error> {
         let (root, now) = (self.scope.root.id, self.options.started());
         let owner = match lost {
@@ -245,7 +251,7 @@ impl Writer<'_> {
     }
 
     /// Reports the names that are still lost when all files are known for what they are.
-    pub(super) fn tell_all_missing(&mut self, names: &Names) -> Result<(), Error> {
+    pub(super) fn tell_all_missing(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
         let mut after = Place::default();
         loop {
             let page = self.catalog.missing(self.scope.root.id, &after, PAGE)?;
@@ -262,7 +268,7 @@ impl Writer<'_> {
         &mut self,
         place: &Place,
         (record, finding): (&Record, &Finding),
-        names: &Names,
+        names: &AlgorithmNames,
     ) -> Result<(), Error> {
         let since = Some(finding.since).filter(|since| (1..self.news_since).contains(since));
         match since {
@@ -303,7 +309,7 @@ impl Writer<'_> {
         found.is_some_and(|(_, stat)| top.stat().device == stat.device)
     }
 
-    fn find_place(&self, place: &Place) -> Option<Found> {
+    fn find_place(&self, place: &Place) -> Option<PathState> {
         self.path(place.0, &place.1).ok().map(|path| self.find(&path))
     }
 }

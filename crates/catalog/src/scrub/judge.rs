@@ -14,7 +14,7 @@ use super::alarm::written_to;
 use super::digests::Digests;
 use super::finish::last_known;
 use super::tally::Tally;
-use super::top::is_mounted_over;
+use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
 use super::{Options, due};
 use crate::store::{Change, Finding, Known, Record, Seen, State, Trouble};
@@ -39,7 +39,7 @@ pub(super) struct Token {
 }
 
 /// Judges files.
-pub(super) struct Judge<'a> {
+pub(super) struct ScrubJudge<'a> {
     pub digests: &'a Digests,
     /// The number of the algorithm of new records, and of those whose file is good and was read with this one too.
     pub algorithm: i64,
@@ -76,7 +76,7 @@ impl Look {
     }
 }
 
-impl Judge<'_> {
+impl ScrubJudge<'_> {
     /// Judges one file and tells the writer.
     pub(super) fn judge(&self, hashed: Hashed<Token>, sender: &SyncSender<Message>) -> ControlFlow<()> {
         let Hashed { entry, token, result } = hashed;

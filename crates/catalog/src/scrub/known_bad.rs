@@ -15,7 +15,7 @@ use std::os::unix::ffi::OsStrExt;
 use verisum_digest::Output;
 
 use super::finish::{PAGE, bad_verdict, is_one_file, last_known};
-use super::writer::{Names, Writer};
+use super::writer::{AlgorithmNames, Writer};
 use super::{Error, Report};
 use crate::store::{Copied, KnownBad, Likeness, Place, Seen, State, Trouble};
 use verisum_files::{Class, Comparison, Evidence, SecondRead, Verdict};
@@ -23,7 +23,7 @@ use verisum_files::{Class, Comparison, Evidence, SecondRead, Verdict};
 impl Writer<'_> {
     /// Takes from files that are bad under another name what the run recorded of them, and reports them.
     /// `with_sound` also looks at the records of places where the walk was not.
-    pub(super) fn judge_known_bad(&mut self, with_sound: bool, names: &Names) -> Result<(), Error> {
+    pub(super) fn judge_known_bad(&mut self, with_sound: bool, names: &AlgorithmNames) -> Result<(), Error> {
         self.catalog.find_known_bad(self.scope.root.id, with_sound)?;
         let mut after = 0;
         let mut all: Vec<KnownBad> = Vec::new();
@@ -69,7 +69,7 @@ impl Writer<'_> {
 
     /// Calls files suspicious that took the place of others, with different content and the very time of
     /// modification, where that is nobody else's time.
-    fn judge_copies(&mut self, copies: Vec<Copied>, names: &Names) -> Result<(), Error> {
+    fn judge_copies(&mut self, copies: Vec<Copied>, names: &AlgorithmNames) -> Result<(), Error> {
         let root = self.scope.root.id;
         let evidence = Evidence::Compared(Comparison {
             same_digest: false,
@@ -127,7 +127,7 @@ impl Writer<'_> {
         Ok(!file.is_ok_and(|file| is_one_byte(file).unwrap_or(false)))
     }
 
-    fn mark_bad(&mut self, bad: &KnownBad, follows: bool, names: &Names) -> Result<(), Error> {
+    fn mark_bad(&mut self, bad: &KnownBad, follows: bool, names: &AlgorithmNames) -> Result<(), Error> {
         let KnownBad { heir, known, .. } = bad;
         let verdict = match bad_verdict(bad.record.state).0 {
             bad if bad.class() == Class::Corrupt => bad,

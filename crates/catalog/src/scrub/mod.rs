@@ -25,7 +25,7 @@ mod parity_files;
 mod remote_tree;
 mod run;
 mod tally;
-mod top;
+mod top_directory;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -324,7 +324,7 @@ pub(crate) struct Scope {
     /// Its path.
     path: PathBuf,
     /// Where recorded files are looked for; nowhere on this machine if the root is on another.
-    top: Option<top::Top>,
+    top: Option<top_directory::Top>,
 }
 
 impl Scope {
@@ -343,7 +343,7 @@ impl Scope {
     fn find(&self, path: &Path, options: &Options) -> Result<(Entry, Stat), verisum_files::Error> {
         match &self.top {
             Some(top) if top.holds(path) => top.find(path),
-            _ => top::Top::open(&self.root.path, options.one_file_system)?.find(path),
+            _ => top_directory::Top::open(&self.root.path, options.one_file_system)?.find(path),
         }
     }
 }

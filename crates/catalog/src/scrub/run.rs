@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use super::digests::{Digests, rehash_target};
 use super::jobs::Outcome;
-use super::judge::Judge;
+use super::judge::ScrubJudge;
 use super::local_tree::LocalTree;
 use super::tally::Tally;
 use super::writer::Writer;
@@ -35,7 +35,7 @@ pub(super) struct Work<'a> {
     pub(super) scope: &'a Scope,
     pub(super) options: &'a Options,
     pub(super) plan: &'a due::Plan,
-    pub(super) judge: Judge<'a>,
+    pub(super) judge: ScrubJudge<'a>,
     /// Whether records get the digest of new files.
     pub(super) is_rehashed: bool,
     /// Those who scrub other trees at the same time write meanwhile.
@@ -106,7 +106,7 @@ pub fn scrub_tree(
     drop(held);
 
     let tally = Tally::new(options.stop_after);
-    let judge = Judge { digests: &digests, algorithm, options, tally: &tally, plan: &plan };
+    let judge = ScrubJudge { digests: &digests, algorithm, options, tally: &tally, plan: &plan };
     let work = Work { scope: &scope, options, plan: &plan, judge, is_rehashed, turn };
     let writer = Writer::new(catalog, &work, &history, report);
     let done = go(passage, &work, writer);

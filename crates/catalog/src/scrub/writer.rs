@@ -327,4 +327,4 @@ fn place(message: &Message) -> (bool, i64, &OsStr) {
 }
 
 /// The names of the algorithms, by their numbers.
-pub(super) type Names = HashMap<i64, String>;
+pub(super) type AlgorithmNames = HashMap<i64, String>;

@@ -18,7 +18,7 @@ const PAGE: usize = 1000;
 struct Open {
     id: i64,
     path: PathBuf,
-    files: Page,
+    files: DirectoryPage,
     /// The directories in it that are yet to come, as paths that end with a slash.
     directories: Peekable<IntoIter<(Vec<u8>, i64)>>,
 }
@@ -27,7 +27,7 @@ struct Open {
 type Rows = Peekable<IntoIter<(Vec<u8>, Record)>>;
 
 /// The next files of a directory.
-struct Page {
+struct DirectoryPage {
     rows: Rows,
     last: Option<Vec<u8>>,
 }
@@ -81,7 +81,7 @@ impl Catalog {
             })
             .collect();
         directories.sort_unstable();
-        let files = Page { rows: self.page_of(id, None)?, last: None };
+        let files = DirectoryPage { rows: self.page_of(id, None)?, last: None };
         Ok(Open { id, path, files, directories: directories.into_iter().peekable() })
     }
 

@@ -7,8 +7,8 @@ use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{Row, params};
 
-use super::fresh::{Likeness, Place, TELLING};
 use super::guard::IS_INTACT;
+use super::heirs::{Likeness, Place, TELLING};
 use super::record::{CORRUPT, MISSING, RECORDED, columns, output, record, unsigned};
 use super::{Catalog, Finding, Record, Result, Seen, State};
 

@@ -32,7 +32,7 @@ pub struct Listed {
 }
 
 /// What rows need to become files: trees and algorithms by their numbers, and the last directory's path.
-struct Names {
+struct ListingNames {
     roots: HashMap<i64, PathBuf>,
     algorithms: HashMap<i64, String>,
     last: Option<(i64, PathBuf)>,
@@ -241,7 +241,7 @@ impl Catalog {
     ) -> Result<(), E> {
         let failed = || self.failed("read");
         let roots = self.roots()?.into_iter().map(|root| (root.id, root.path)).collect();
-        let mut names = Names { roots, algorithms: self.algorithms()?, last: None };
+        let mut names = ListingNames { roots, algorithms: self.algorithms()?, last: None };
         let mut statement = self.connection.prepare(sql).map_err(failed())?;
         let mut rows = statement.query(values).map_err(failed())?;
         while let Some(row) = rows.next().map_err(failed())? {
@@ -255,7 +255,7 @@ impl Catalog {
     }
 }
 
-impl Names {
+impl ListingNames {
     /// The whole path of a directory. Rows of one directory mostly follow each other.
     fn directory(&mut self, catalog: &Catalog, root: i64, directory: i64) -> Result<&Path> {
         if self.last.as_ref().is_none_or(|(last, _)| *last != directory) {

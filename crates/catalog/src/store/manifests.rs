@@ -40,7 +40,7 @@ pub struct Exported {
 }
 
 /// A file and its digest, as a list or another program's index has it.
-struct Found {
+struct ListedFile {
     name: Vec<u8>,
     otherwise: Option<Vec<u8>>,
     algorithm: String,
@@ -221,7 +221,7 @@ impl Catalog {
     ) -> Result<Imported> {
         self.all_or_nothing(index, base, not_there, |importing| {
             for (number, file) in (1..).zip(files) {
-                let found = Found {
+                let found = ListedFile {
                     name: file.name,
                     otherwise: None,
                     algorithm: file.record.algorithm.id.to_string(),
@@ -242,10 +242,10 @@ impl Catalog {
         list: &Path,
         base: &Path,
         not_there: &mut dyn FnMut(&Path),
-        import: impl FnOnce(&mut Importing) -> Result<()>,
+        import: impl FnOnce(&mut ListImport) -> Result<()>,
     ) -> Result<Imported> {
         self.begin()?;
-        let mut importing = Importing {
+        let mut importing = ListImport {
             imported: Imported::default(),
             folder: None,
             from: None,
@@ -267,10 +267,10 @@ impl Catalog {
     /// Records one file. The inner error says what is wrong with what was found.
     fn import_found(
         &self,
-        found: &Found,
+        found: &ListedFile,
         base: &Path,
         now: i64,
-        importing: &mut Importing,
+        importing: &mut ListImport,
     ) -> Result<std::result::Result<(), String>> {
         let mut path = joined(base, &found.name);
         let mut stat = importing.look(self, base, &path)?;
@@ -376,7 +376,7 @@ struct List<'a> {
 }
 
 /// How far an import is.
-struct Importing<'a> {
+struct ListImport<'a> {
     imported: Imported,
     /// The last directory, its root and its number.
     folder: Option<(PathBuf, i64, i64)>,
@@ -400,9 +400,9 @@ enum Looked {
     Outside,
 }
 
-impl Importing<'_> {
+impl ListImport<'_> {
     /// Notes a digest of a list, with the file that was looked up last.
-    fn assume(&mut self, found: &Found, path: &Path, stat: &Looked) {
+    fn assume(&mut self, found: &ListedFile, path: &Path, stat: &Looked) {
         let Some(assumed) = &mut self.assumed else { return };
         let place = match (stat, &self.from) {
             (Looked::Found(stat), Some(from)) if stat.kind == Kind::File => {
@@ -494,7 +494,7 @@ fn touches(root: &Path, below: Option<&Path>) -> bool {
 }
 
 /// The longest digest that is known here.
-fn strongest(listed: Listed) -> Option<Found> {
+fn strongest(listed: Listed) -> Option<ListedFile> {
     let known = listed.claims.iter().filter(|claim| {
         Digest::find(&claim.algorithm).is_ok_and(|digest| digest.len() == claim.digest.as_bytes().len())
     });
@@ -503,7 +503,7 @@ fn strongest(listed: Listed) -> Option<Found> {
         // Whole seconds are what many programs write.
         (time, if time.nanoseconds == 0 { 1_000_000_000 } else { 1 })
     });
-    Some(Found {
+    Some(ListedFile {
         algorithm: claim.algorithm.to_string(),
         digest: claim.digest,
         assumed: claim.assumed,

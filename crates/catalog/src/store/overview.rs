@@ -7,7 +7,7 @@ use super::{Catalog, Error, Record, Result};
 
 /// What a file holds. In the order of their fields contents of all catalogues can be compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Content {
+pub(crate) struct FileContent {
     /// The name of the digest's algorithm.
     pub(crate) algorithm: String,
     pub(crate) digest: Vec<u8>,
@@ -59,7 +59,7 @@ impl Catalog {
     /// which file. Files of one content follow each other, by catalogue, tree and inode.
     pub(crate) fn each_content(
         catalogs: &[Catalog],
-        each: &mut dyn FnMut(usize, Content, SoundFile),
+        each: &mut dyn FnMut(usize, FileContent, SoundFile),
     ) -> Result<()> {
         // The order of the tables is kept: each record meets its algorithm.
         let sql = "SELECT a.name, f.digest, f.size, f.root, f.inode, f.directory FROM file f
@@ -102,11 +102,11 @@ impl Catalog {
     }
 }
 
-fn key(head: &Option<(Content, SoundFile)>) -> Option<&Content> {
+fn key(head: &Option<(FileContent, SoundFile)>) -> Option<&FileContent> {
     head.as_ref().map(|(content, _)| content)
 }
 
-fn sound_file(row: &Row<'_>) -> rusqlite::Result<(Content, SoundFile)> {
-    let content = Content { algorithm: row.get(0)?, digest: row.get(1)?, size: unsigned(row, 2)? };
+fn sound_file(row: &Row<'_>) -> rusqlite::Result<(FileContent, SoundFile)> {
+    let content = FileContent { algorithm: row.get(0)?, digest: row.get(1)?, size: unsigned(row, 2)? };
     Ok((content, SoundFile { root: row.get(3)?, inode: unsigned(row, 4)?, directory: row.get(5)? }))
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use verisum_digest::Output;
 
-use super::transfer::{Importing, Refused, Target, Unfit, length};
+use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
 use super::{Catalog, Error, Identity, Imported, Record, Repair, Result, State, moment};
 use verisum_files::Timestamp;
 
@@ -64,7 +64,7 @@ pub struct ArrivingRepair<'a> {
 /// Records that are taken in. What is not [finished](Receiving::finish) is forgotten.
 pub struct Receiving<'a> {
     catalog: &'a Catalog,
-    importing: Importing,
+    importing: CatalogImport,
     algorithm: Option<(String, i64)>,
     target: Option<Target>,
     imported: Imported,
@@ -78,7 +78,7 @@ impl Catalog {
         self.begin()?;
         Ok(Receiving {
             catalog: self,
-            importing: Importing::default(),
+            importing: CatalogImport::default(),
             algorithm: None,
             target: None,
             imported: Imported::default(),

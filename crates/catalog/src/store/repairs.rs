@@ -11,7 +11,7 @@ use rusqlite::params;
 
 use super::lines::{Line, Moment, Name, RangeLine, RepairLine};
 use super::record::{output, unsigned};
-use super::transfer::{Importing, Refused, Target, Unfit, length};
+use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
 use super::{Catalog, Place, Result, Root, State};
 use verisum_digest::Output;
 use verisum_files::store::manifest::JSON_VERSION;
@@ -159,7 +159,7 @@ impl Catalog {
         &self,
         target: &mut Target,
         line: RepairLine,
-        importing: &mut Importing,
+        importing: &mut CatalogImport,
     ) -> Result<(), Refused> {
         let place = self.place_in(target, &line.path.bytes()?)?;
         let range = |line: RangeLine| Some(line.offset..line.offset.checked_add(line.length)?);

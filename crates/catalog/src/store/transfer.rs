@@ -141,7 +141,7 @@ impl Catalog {
 
     fn import_lines(&self, from: &mut dyn BufRead, name: &Path, now: i64) -> Result<Imported> {
         let mut imported = Imported::default();
-        let mut importing = Importing::default();
+        let mut importing = CatalogImport::default();
         let mut target = None;
         let mut text = Vec::new();
         for number in 1.. {
@@ -191,7 +191,7 @@ impl Catalog {
         target: &mut Target,
         line: FileLine,
         now: i64,
-        importing: &mut Importing,
+        importing: &mut CatalogImport,
     ) -> Result<bool, Refused> {
         let (place, record) = self.read_line(target, line, importing)?;
         let (directory, name) = (place.0, OsStr::from_bytes(&place.1));
@@ -213,7 +213,7 @@ impl Catalog {
         &self,
         target: &mut Target,
         line: CondemnedLine,
-        importing: &mut Importing,
+        importing: &mut CatalogImport,
     ) -> Result<(), Refused> {
         let CondemnedLine { record, found_size, found_mtime, found_inode, found_digest, .. } = line;
         let algorithm = record.algorithm.clone();
@@ -239,7 +239,7 @@ impl Catalog {
         &self,
         target: &mut Target,
         line: FileLine,
-        importing: &mut Importing,
+        importing: &mut CatalogImport,
     ) -> Result<(Place, Record), Refused> {
         let state = State::find(&line.outcome).ok_or(Unfit::Outcome)?;
         let digest = importing.digest(&line.algorithm, &line.digest)?;
@@ -348,7 +348,7 @@ impl Passed {
 
 /// What an import has seen.
 #[derive(Default)]
-pub(super) struct Importing {
+pub(super) struct CatalogImport {
     /// How long the digests of each algorithm are, where that is known here.
     lengths: HashMap<String, Option<usize>>,
     /// Of each file that was recorded only eight bytes are held.
@@ -356,7 +356,7 @@ pub(super) struct Importing {
     state: RandomState,
 }
 
-impl Importing {
+impl CatalogImport {
     /// How long the digests of an algorithm are; none if it is one that only other machines compute.
     fn digest_len(&mut self, name: &str) -> Result<Option<usize>, Refused> {
         if let Some(length) = self.lengths.get(name) {

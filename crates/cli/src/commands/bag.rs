@@ -26,12 +26,12 @@ pub(crate) enum BagCommand {
             All that is in DIR moves to DIR/data. Manifests with the digest of each file come beside it, and bag-info.txt \
             with the date, the size and what --info says. Links, devices and names that are no UTF-8 are refused \
             before anything is moved. What fails is undone; after a kill, run it again. `verisum check DIR` verifies a bag.")]
-    Create(CreateArgs),
+    Create(BagCreateArgs),
 }
 
 /// What `verisum bag create` takes.
 #[derive(Args, Debug)]
-pub(crate) struct CreateArgs {
+pub(crate) struct BagCreateArgs {
     /// Digests: one manifest each
     #[arg(short, long, value_name = "DIGEST", value_delimiter = ',', default_value = "sha512")]
     algorithm: Vec<String>,
@@ -55,7 +55,7 @@ pub(crate) fn run(command: &BagCommand, output: &mut Output) -> Result<Exit, Fai
     }
 }
 
-fn create(arguments: &CreateArgs, output: &mut Output) -> Result<Exit, Failure> {
+fn create(arguments: &BagCreateArgs, output: &mut Output) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
     let mut options = BagOptions::default();
     for name in &arguments.algorithm {

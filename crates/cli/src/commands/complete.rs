@@ -60,7 +60,7 @@ pub(crate) fn run(
 
 fn candidates(words: &[OsString], config: &Config, definition: &Command) -> Vec<OsString> {
     let Some((typed, before)) = words.split_last() else { return Vec::new() };
-    let line = Line::of(before, definition);
+    let line = TypedLine::of(before, definition);
     let (prefix, value) = match typed.as_bytes().iter().position(|byte| *byte == b'=') {
         Some(at) if typed.as_bytes().starts_with(b"--") => typed.as_bytes().split_at(at + 1),
         _ => (&b""[..], typed.as_bytes()),
@@ -80,7 +80,7 @@ fn candidates(words: &[OsString], config: &Config, definition: &Command) -> Vec<
 }
 
 /// The trees of the catalogue that the line means.
-fn trees(line: &Line, config: &Config) -> Vec<PathBuf> {
+fn trees(line: &TypedLine, config: &Config) -> Vec<PathBuf> {
     let named = line.catalog.clone().or_else(|| config.value(&line.path, "catalog").map(PathBuf::from));
     let Ok(Some(catalog)) = (CatalogArgs { catalog: named }).open_if_there() else { return Vec::new() };
     catalog.roots().unwrap_or_default().into_iter().map(|root| root.path).collect()
@@ -92,7 +92,7 @@ fn takes_tree(argument: &Arg) -> bool {
 }
 
 /// What is known of a command line before the word that is being typed.
-struct Line<'c> {
+struct TypedLine<'c> {
     command: &'c Command,
     /// The words of the command.
     path: Vec<String>,
@@ -103,9 +103,9 @@ struct Line<'c> {
     catalog: Option<PathBuf>,
 }
 
-impl<'c> Line<'c> {
-    fn of(words: &[OsString], definition: &'c Command) -> Line<'c> {
-        let mut line = Line {
+impl<'c> TypedLine<'c> {
+    fn of(words: &[OsString], definition: &'c Command) -> TypedLine<'c> {
+        let mut line = TypedLine {
             command: definition,
             path: Vec::new(),
             pending: None,

@@ -30,7 +30,7 @@ pub(crate) enum ConfigCommand {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ConfigLine<'a> {
     key: &'a str,
     values: &'a [String],
     source: &'a str,
@@ -59,7 +59,7 @@ pub(crate) fn run(
     for (key, setting) in &settings {
         let source = &setting.source;
         match json {
-            true => output.json("value", &Line { key, values: &setting.values, source })?,
+            true => output.json("value", &ConfigLine { key, values: &setting.values, source })?,
             false => output.line(&format!("{key} = {}  ({source})", setting.values.join(", ")))?,
         }
     }

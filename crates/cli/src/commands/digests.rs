@@ -37,7 +37,8 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
         measure::run(&policy, arguments.json, output)?;
         return Ok(Exit::Clean);
     }
-    let rows: Vec<Row> = ALGORITHMS.iter().map(|algorithm| Row::new(algorithm, &policy)).collect();
+    let rows: Vec<DigestRow> =
+        ALGORITHMS.iter().map(|algorithm| DigestRow::new(algorithm, &policy)).collect();
     if arguments.json {
         for row in &rows {
             output.json("digest", row)?;
@@ -64,7 +65,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
 }
 
 /// What the columns mean, by an example that is there.
-fn explanation(rows: &[Row]) -> [String; 2] {
+fn explanation(rows: &[DigestRow]) -> [String; 2] {
     let example = rows.iter().find_map(|row| row.batch.as_ref());
     let example = example.map(|batch| format!(" ({batch}: {} with {})", batch.lanes, batch.level));
     [
@@ -75,7 +76,7 @@ fn explanation(rows: &[Row]) -> [String; 2] {
 
 /// A digest, as JSON has it.
 #[derive(Serialize)]
-struct Row {
+struct DigestRow {
     name: &'static str,
     bits: u32,
     class: &'static str,
@@ -84,7 +85,7 @@ struct Row {
     /// At which level, if it is one of our own kernels.
     stream_level: Option<&'static str>,
     /// How many messages are hashed side by side; none if one at a time.
-    batch: Option<Batch>,
+    batch: Option<BatchProvider>,
     aliases: &'static [&'static str],
     /// The first 32 bits of the digest of digests in docs/digests.md.
     verification: String,
@@ -93,28 +94,28 @@ struct Row {
 }
 
 #[derive(Serialize)]
-struct Batch {
+struct BatchProvider {
     level: &'static str,
     lanes: usize,
 }
 
-impl Display for Batch {
+impl Display for BatchProvider {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         write!(f, "{} × {}", self.level, self.lanes)
     }
 }
 
-impl Row {
-    fn new(algorithm: &'static Algorithm, policy: &Policy) -> Row {
+impl DigestRow {
+    fn new(algorithm: &'static Algorithm, policy: &Policy) -> DigestRow {
         let digest = Digest::of(algorithm, policy);
         let batch = digest.as_ref().ok().and_then(Digest::batch_level);
-        Row {
+        DigestRow {
             name: algorithm.id,
             bits: algorithm.bits,
             class: algorithm.class.name(),
             stream: digest.as_ref().ok().map(Digest::stream_provider),
             stream_level: digest.as_ref().ok().and_then(Digest::stream_level).map(Level::name),
-            batch: batch.map(|(level, lanes)| Batch { level: level.name(), lanes }),
+            batch: batch.map(|(level, lanes)| BatchProvider { level: level.name(), lanes }),
             aliases: algorithm.aliases,
             verification: format!("{:08x}", algorithm.verification),
             unavailable: digest.err().map(|error| error.to_string()),
@@ -127,7 +128,7 @@ impl Row {
             Cell::Count(self.bits.into()),
             Cell::text(self.class),
             Cell::text(self.stream_level.or(self.stream).unwrap_or("unavailable")),
-            Cell::text(self.batch.as_ref().map_or("-".to_string(), Batch::to_string)),
+            Cell::text(self.batch.as_ref().map_or("-".to_string(), BatchProvider::to_string)),
             Cell::text(self.aliases.join(" ")),
         ]
     }

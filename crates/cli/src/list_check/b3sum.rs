@@ -6,12 +6,12 @@ use std::ffi::OsStr;
 use verisum::files::Error;
 use verisum::files::check::{Event, Outcome};
 
-use super::report::Report;
+use super::report::CheckReport;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{self, names};
 
-impl Report<'_> {
+impl CheckReport<'_> {
     /// Says what was found.
     pub(super) fn event_of_b3sum(&mut self, event: &Event) -> Result<(), Failure> {
         match event {

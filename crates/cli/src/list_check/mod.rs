@@ -2,8 +2,8 @@
 //! check`, `image sum -c` and `md5sum -c` share.
 
 mod b3sum;
-mod bad;
 mod record;
+mod remedies;
 mod report;
 
 use std::borrow::Cow;
@@ -25,13 +25,13 @@ use verisum::files::{Excludes, Limits, Misjudged, Plan};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::input::{self, How};
-use crate::ui::{self, block_hashes, closed, kernel, progress};
+use crate::ui::{self, block_hashes, closed_streams, kernel, progress};
 
-use report::Report;
+use report::CheckReport;
 
 /// What is said of files, and what is a failure.
 #[derive(Args, Debug)]
-pub(crate) struct ResultArgs {
+pub(crate) struct CheckResultArgs {
     /// Do not fail or report status for missing files
     #[arg(long)]
     pub(crate) ignore_missing: bool,
@@ -53,7 +53,7 @@ pub(crate) struct ResultArgs {
     pub(crate) warn: bool,
 }
 
-impl ResultArgs {
+impl CheckResultArgs {
     /// Fails if there are any, where nothing is checked.
     pub(crate) fn refuse(&self) -> Result<(), Failure> {
         let given = [
@@ -70,28 +70,28 @@ impl ResultArgs {
     }
 
     /// Options that have them.
-    pub(crate) fn options(&self) -> Options {
-        Options {
+    pub(crate) fn options(&self) -> ListCheckOptions {
+        ListCheckOptions {
             ignore_missing: self.ignore_missing,
             quiet: self.quiet,
             status: self.status,
             strict: self.strict,
             warn: self.warn,
-            ..Options::default()
+            ..ListCheckOptions::default()
         }
     }
 }
 
 /// How to check.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Options {
+pub(crate) struct ListCheckOptions {
     /// The program's name in messages.
     pub(crate) program: Cow<'static, str>,
     /// Whose lists are taken.
     pub(crate) dialect: Dialect,
     /// The id of the digest of bare numbers.
     pub(crate) algorithm: Option<String>,
-    /// As [`ResultArgs::ignore_missing`], and so on.
+    /// As [`CheckResultArgs::ignore_missing`], and so on.
     pub(crate) ignore_missing: bool,
     pub(crate) quiet: bool,
     pub(crate) status: bool,
@@ -116,7 +116,7 @@ pub(crate) struct Options {
 /// Checks these lists: what `verisum check` does, and `md5sum -c` and its likes.
 pub(crate) fn lists_of(
     lists: &[OsString],
-    options: &Options,
+    options: &ListCheckOptions,
     output: &mut ui::Output,
 ) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
@@ -152,7 +152,7 @@ pub(crate) fn lists_of(
         fits(&find, &path, &claim.algorithm, claim.digest).then_some(what)
     };
     let bags = if bases.iter().all(Option::is_some) { lists.payloads().len() } else { 0 };
-    let mut report = Report::new(options, (lists.names(), bags), &instead, output);
+    let mut report = CheckReport::new(options, (lists.names(), bags), &instead, output);
     report.bases.clone_from(&bases);
     let mut tell = |event: Event| {
         extra.note(&event);
@@ -186,7 +186,7 @@ type Fits = fn(Find, &Path, &str, Output) -> bool;
 
 /// Standard input, unless it was closed at the start.
 fn open_stdin() -> io::Result<Box<dyn Read + Send>> {
-    match closed::standard_input() {
+    match closed_streams::standard_input() {
         true => Err(Errno::BADF.into()),
         false => Ok(Box::new(io::stdin())),
     }

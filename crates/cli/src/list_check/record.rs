@@ -13,7 +13,7 @@ use crate::ui::names::Name;
 
 /// What came of a file.
 #[derive(Serialize)]
-pub(super) struct Record<'a> {
+pub(super) struct CheckRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) list: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -32,9 +32,9 @@ pub(super) struct Record<'a> {
     pub(super) error: Option<String>,
 }
 
-impl<'a> Record<'a> {
-    pub(super) fn new(list: Option<&OsStr>, name: &[u8], outcome: &'a str) -> Record<'a> {
-        Record {
+impl<'a> CheckRecord<'a> {
+    pub(super) fn new(list: Option<&OsStr>, name: &[u8], outcome: &'a str) -> CheckRecord<'a> {
+        CheckRecord {
             list: list.map(|list| list.to_string_lossy().into_owned()),
             line: None,
             name: Name::of_bytes(name),

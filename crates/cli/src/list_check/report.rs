@@ -11,9 +11,9 @@ use verisum::files::check::{Difference, Event, Outcome};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
 use verisum::files::{Error, Kind, Misjudged};
 
-use super::Options;
-use super::bad::BadFiles;
-use super::record::{self, Record};
+use super::ListCheckOptions;
+use super::record::{self, CheckRecord};
+use super::remedies::BadFiles;
 use crate::ui::PROGRAM;
 use crate::ui::alarm;
 use crate::ui::color::Paint;
@@ -29,16 +29,16 @@ const UNKNOWN: usize = 5;
 const LOOKED_AT: u64 = 16;
 
 /// Prints results as they come, and counts them.
-pub(super) struct Report<'a> {
-    pub(super) options: &'a Options,
+pub(super) struct CheckReport<'a> {
+    pub(super) options: &'a ListCheckOptions,
     names: Vec<OsString>,
     /// How many bags they are of, if they are of nothing else.
     bags: usize,
     pub(super) output: &'a mut Output,
     /// What was found in the list at hand.
-    list: Counts,
+    list: CheckCounts,
     /// What was found in all.
-    total: Counts,
+    total: CheckCounts,
     /// Whether each result is shown at once.
     at_once: bool,
     /// What the number of a line of a list is, if it is another value of what it names.
@@ -52,7 +52,7 @@ pub(super) struct Report<'a> {
 
 /// How many there were of each kind.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Counts {
+struct CheckCounts {
     verified: u64,
     /// Files that are listed without a digest, and have the length that is listed.
     size_only: u64,
@@ -84,21 +84,21 @@ struct Counts {
     refused: bool,
 }
 
-impl<'a> Report<'a> {
+impl<'a> CheckReport<'a> {
     /// Of lists with these names.
     pub(super) fn new(
-        options: &'a Options,
+        options: &'a ListCheckOptions,
         (names, bags): (Vec<OsString>, usize),
         instead: &'a (dyn Fn(usize, &Listed) -> Option<Misjudged> + Sync),
         output: &'a mut Output,
-    ) -> Report<'a> {
-        Report {
+    ) -> CheckReport<'a> {
+        CheckReport {
             options,
             names,
             bags,
             output,
-            list: Counts::default(),
-            total: Counts::default(),
+            list: CheckCounts::default(),
+            total: CheckCounts::default(),
             at_once: rustix::termios::isatty(rustix::stdio::stdout()),
             instead,
             is_over: false,
@@ -142,7 +142,7 @@ impl<'a> Report<'a> {
         self.worse(Exit::Mismatch);
         let name = path.as_os_str().as_bytes();
         match self.options.json {
-            true => self.output.json("file", &Record::new(None, name, "extra")),
+            true => self.output.json("file", &CheckRecord::new(None, name, "extra")),
             false => self.result(name, "EXTRA"),
         }
     }
@@ -284,7 +284,7 @@ impl<'a> Report<'a> {
         }
         if self.options.json {
             let mut record =
-                Record::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
+                CheckRecord::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
             record.line = Some(number);
             record.tag = record::tag(listed);
             let (claimed, found) = record::states(listed, outcome);

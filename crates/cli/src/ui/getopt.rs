@@ -18,7 +18,7 @@ pub(crate) struct Definition {
 
 /// What was found on a command line.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Found {
+pub(crate) enum ParsedOption {
     /// An option by its long name, with its value.
     Option(&'static str, OsString),
     /// Anything else.
@@ -29,19 +29,19 @@ pub(crate) enum Found {
 pub(crate) fn parse(
     definitions: &[&'static Definition],
     arguments: impl IntoIterator<Item = OsString>,
-) -> Result<Vec<Found>, String> {
+) -> Result<Vec<ParsedOption>, String> {
     let mut arguments = arguments.into_iter();
     let mut found = Vec::new();
     while let Some(argument) = arguments.next() {
         let bytes = argument.as_bytes();
         if bytes == b"--" {
-            found.extend(arguments.by_ref().map(Found::Operand));
+            found.extend(arguments.by_ref().map(ParsedOption::Operand));
         } else if let Some(long) = bytes.strip_prefix(b"--") {
             found.push(parse_long(definitions, long, &mut arguments)?);
         } else if bytes.len() > 1 && bytes[0] == b'-' {
             parse_short(definitions, &bytes[1..], &mut arguments, &mut found)?;
         } else {
-            found.push(Found::Operand(argument));
+            found.push(ParsedOption::Operand(argument));
         }
     }
     Ok(found)
@@ -51,7 +51,7 @@ fn parse_long(
     definitions: &[&'static Definition],
     text: &[u8],
     rest: &mut impl Iterator<Item = OsString>,
-) -> Result<Found, String> {
+) -> Result<ParsedOption, String> {
     let equals = text.iter().position(|byte| *byte == b'=');
     let name = &text[..equals.unwrap_or(text.len())];
     let value = equals.map(|place| OsStr::from_bytes(&text[place + 1..]).to_os_string());
@@ -66,12 +66,12 @@ fn parse_long(
     };
     let long = definition.long;
     match (definition.takes_value, value) {
-        (true, Some(value)) => Ok(Found::Option(long, value)),
+        (true, Some(value)) => Ok(ParsedOption::Option(long, value)),
         (true, None) => match rest.next() {
-            Some(value) => Ok(Found::Option(long, value)),
+            Some(value) => Ok(ParsedOption::Option(long, value)),
             None => Err(format!("option '--{long}' requires an argument")),
         },
-        (false, None) => Ok(Found::Option(long, OsString::new())),
+        (false, None) => Ok(ParsedOption::Option(long, OsString::new())),
         (false, Some(_)) => Err(format!("option '--{long}' doesn't allow an argument")),
     }
 }
@@ -88,7 +88,7 @@ fn parse_short(
     definitions: &[&'static Definition],
     mut letters: &[u8],
     rest: &mut impl Iterator<Item = OsString>,
-    found: &mut Vec<Found>,
+    found: &mut Vec<ParsedOption>,
 ) -> Result<(), String> {
     while let [letter, others @ ..] = letters {
         let Some(definition) = definitions.iter().find(|one| one.short == Some(*letter)) else {
@@ -105,7 +105,7 @@ fn parse_short(
             };
             letters = &[];
         }
-        found.push(Found::Option(definition.long, value));
+        found.push(ParsedOption::Option(definition.long, value));
     }
     Ok(())
 }
@@ -127,8 +127,8 @@ mod tests {
         let options: Vec<&Definition> = OPTIONS.iter().collect();
         let found = parse(&options, arguments.iter().map(OsString::from))?;
         let text = |found| match found {
-            Found::Option(name, value) => format!("{name}={}", value.to_str().unwrap()),
-            Found::Operand(operand) => operand.into_string().unwrap(),
+            ParsedOption::Option(name, value) => format!("{name}={}", value.to_str().unwrap()),
+            ParsedOption::Operand(operand) => operand.into_string().unwrap(),
         };
         Ok(found.into_iter().map(text).collect())
     }

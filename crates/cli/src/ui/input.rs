@@ -16,7 +16,7 @@ use verisum::image::{Detect, Follow, Format, Image, OpenOptions, Opened, Operati
 use verisum::remote::{Address, Host};
 
 use crate::ui::PROGRAM;
-use crate::ui::closed;
+use crate::ui::closed_streams;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{BucketArgs, Costs};
 use crate::ui::{self, names, progress};
@@ -132,7 +132,7 @@ pub(crate) fn sum_opened(
 pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
     let options = how.options(input);
     let opened = match input {
-        Input::Stdin if closed::standard_input() => {
+        Input::Stdin if closed_streams::standard_input() => {
             return Err(verisum::image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
         }
         Input::Stdin => verisum::image::open_stdin(&options)?,

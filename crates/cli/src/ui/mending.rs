@@ -132,7 +132,7 @@ fn counterpart(named: PathBuf, known: Option<(&Catalog, &Path)>) -> Result<PathB
 }
 
 /// Prints what became of each file, and keeps the worst of it.
-pub(crate) struct Telling<'o> {
+pub(crate) struct MendingReport<'o> {
     /// What JSON calls the line of a file and that of the totals.
     types: [&'static str; 2],
     json: bool,
@@ -143,14 +143,14 @@ pub(crate) struct Telling<'o> {
     printed: Result<(), Failure>,
 }
 
-impl<'o> Telling<'o> {
+impl<'o> MendingReport<'o> {
     pub(crate) fn new(
         types: [&'static str; 2],
         json: bool,
         quiet: bool,
         output: &'o mut Output,
-    ) -> Telling<'o> {
-        Telling { types, json, quiet, output, worst: Exit::Clean, printed: Ok(()) }
+    ) -> MendingReport<'o> {
+        MendingReport { types, json, quiet, output, worst: Exit::Clean, printed: Ok(()) }
     }
 
     pub(crate) fn file(&mut self, file: &Repaired) {

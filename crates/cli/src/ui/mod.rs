@@ -7,10 +7,9 @@ pub(crate) mod alarm;
 pub(crate) mod block_hashes;
 pub(crate) mod catalog;
 #[allow(unsafe_code)]
-pub(crate) mod closed;
+pub(crate) mod closed_streams;
 pub(crate) mod color;
 pub(crate) mod config;
-mod decomposed;
 pub(crate) mod digests;
 pub(crate) mod examples;
 pub(crate) mod exit;
@@ -27,6 +26,8 @@ pub(crate) mod log;
 pub(crate) mod mending;
 pub(crate) mod messages;
 pub(crate) mod names;
+mod nfkd_names;
+pub(crate) mod notify_targets;
 mod output;
 pub(crate) mod parity;
 pub(crate) mod places;
@@ -39,14 +40,13 @@ pub(crate) mod shell;
 pub(crate) mod signals;
 pub(crate) mod sizes;
 pub(crate) mod sums;
-pub(crate) mod targets;
 pub(crate) mod terminal;
 pub(crate) mod values;
 pub(crate) mod verbosity;
 
 use std::io::Write;
 
-pub(crate) use decomposed::Decomposed;
+pub(crate) use nfkd_names::Decomposed;
 pub(crate) use output::Output;
 
 /// The name at the start of messages.

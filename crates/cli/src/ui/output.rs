@@ -7,7 +7,7 @@ use std::ops::Range;
 use rustix::io::Errno;
 use serde::Serialize;
 
-use crate::ui::closed;
+use crate::ui::closed_streams;
 use crate::ui::color::{self, Paint};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -63,7 +63,7 @@ impl Output {
 
     /// Fails if nothing can be printed, for those who would otherwise work in vain.
     pub(crate) fn ready(&self) -> Result<(), Failure> {
-        match closed::standard_output() {
+        match closed_streams::standard_output() {
             true => Err(Failure::Output(Errno::BADF.into())),
             false => Ok(()),
         }

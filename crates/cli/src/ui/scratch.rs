@@ -22,10 +22,10 @@ const ONE: Duration = Duration::from_millis(250);
 
 /// The folders and programs of a command.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scratch(Arc<Mutex<Vec<Item>>>);
+pub(crate) struct Scratch(Arc<Mutex<Vec<ScratchItem>>>);
 
 #[derive(Debug, PartialEq, Eq)]
-enum Item {
+enum ScratchItem {
     Folder(PathBuf),
     Process(Pid),
 }
@@ -62,7 +62,7 @@ impl Scratch {
             Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
             error => failed(io::Error::other(error.to_string())),
         })?;
-        all.push(Item::Folder(folder.path().to_path_buf()));
+        all.push(ScratchItem::Folder(folder.path().to_path_buf()));
         drop(all);
         Ok(Folder { folder: Some(folder), scratch: self.clone() })
     }
@@ -71,7 +71,7 @@ impl Scratch {
     pub(crate) fn server(&self, command: &mut Command) -> io::Result<Server> {
         let mut all = self.lock();
         let child = command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()?;
-        all.push(Item::Process(Pid::from_child(&child)));
+        all.push(ScratchItem::Process(Pid::from_child(&child)));
         drop(all);
         Ok(Server { child, scratch: self.clone() })
     }
@@ -83,19 +83,19 @@ impl Scratch {
         let mut all = self.lock();
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let child = command.spawn().map_err(failed)?;
-        let process = Item::Process(Pid::from_child(&child));
-        all.push(Item::Process(Pid::from_child(&child)));
+        let process = ScratchItem::Process(Pid::from_child(&child));
+        all.push(ScratchItem::Process(Pid::from_child(&child)));
         drop(all);
         let ended = child.wait_with_output();
         self.forget(&process);
         Failure::of_program(&name, &ended.map_err(failed)?)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Item>> {
+    fn lock(&self) -> MutexGuard<'_, Vec<ScratchItem>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn forget(&self, item: &Item) {
+    fn forget(&self, item: &ScratchItem) {
         self.lock().retain(|one| one != item);
     }
 
@@ -103,12 +103,12 @@ impl Scratch {
         // The lock is never given back: nothing more shall be made.
         let all = std::mem::ManuallyDrop::new(self.lock());
         for one in all.iter() {
-            if let Item::Process(process) = one {
+            if let ScratchItem::Process(process) = one {
                 let _ = kill_process(*process, Signal::KILL);
             }
         }
         for one in all.iter() {
-            if let Item::Folder(folder) = one {
+            if let ScratchItem::Folder(folder) = one {
                 remove(folder);
             }
         }
@@ -156,7 +156,7 @@ impl Folder {
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         let name = self.path().to_path_buf();
         let removed = self.folder.take().map_or(Ok(()), Place::remove);
-        self.scratch.forget(&Item::Folder(name.clone()));
+        self.scratch.forget(&ScratchItem::Folder(name.clone()));
         removed.map_err(|error| match error {
             Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
             error => Failure::File { name, operation: "remove", error: io::Error::other(error.to_string()) },
@@ -182,7 +182,7 @@ impl Drop for Folder {
         if let Some(folder) = self.folder.take() {
             let name = folder.path().to_path_buf();
             drop(folder);
-            self.scratch.forget(&Item::Folder(name));
+            self.scratch.forget(&ScratchItem::Folder(name));
         }
     }
 }
@@ -203,7 +203,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.scratch.forget(&Item::Process(Pid::from_child(&self.child)));
+        self.scratch.forget(&ScratchItem::Process(Pid::from_child(&self.child)));
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

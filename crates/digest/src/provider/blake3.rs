@@ -26,9 +26,9 @@ impl Stream for Blake3 {
     }
 }
 
-struct Factory;
+struct Blake3Factory;
 
-impl StreamFactory for Factory {
+impl StreamFactory for Blake3Factory {
     fn start(&self) -> Result<Box<dyn Stream>, Error> {
         Ok(Box::new(Blake3(blake3::Hasher::new())))
     }
@@ -39,5 +39,5 @@ impl StreamFactory for Factory {
 }
 
 pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
-    Ok(Arc::new(Factory))
+    Ok(Arc::new(Blake3Factory))
 }

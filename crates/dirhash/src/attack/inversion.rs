@@ -5,7 +5,7 @@
 //! that the character before must have. Of 2³² products 92 are a character's.
 
 use super::fork::{Forks, Words, follow};
-use super::scan::{Block, Scan, scan};
+use super::scan::{NumberBlock, Scan, scan};
 use super::{Hashing, prefix};
 
 /// The legacy hash's constant for a character.
@@ -110,7 +110,7 @@ impl Inversion {
         self.possible[product as usize % POSSIBLE]
     }
 
-    fn block(&self, numbers: Block, found: &mut Vec<(u64, Vec<u8>)>) {
+    fn block(&self, numbers: NumberBlock, found: &mut Vec<(u64, Vec<u8>)>) {
         for number in numbers {
             let prefix = prefix(number);
             let prefix = &prefix[..(68 - number.leading_zeros() as usize) / 4 + 1];

@@ -17,7 +17,7 @@ pub(super) struct Scan {
 }
 
 /// A block of numbers: the first, and the one past the last.
-pub(super) type Block = std::ops::Range<u64>;
+pub(super) type NumberBlock = std::ops::Range<u64>;
 
 /// Tries the numbers below `most`, `block` of them at a time, until there are `count` names. `work` adds
 /// the names of a block with their numbers; `watch` is told from time to time how many numbers were
@@ -27,7 +27,7 @@ pub(super) fn scan(
     most: u64,
     block: u64,
     watch: &mut dyn FnMut(u64, usize),
-    work: impl Fn(Block, &mut Vec<(u64, Vec<u8>)>) + Sync,
+    work: impl Fn(NumberBlock, &mut Vec<(u64, Vec<u8>)>) + Sync,
 ) -> Scan {
     let threads = thread::available_parallelism().map_or(1, |number| number.get());
     let next = AtomicU64::new(0);

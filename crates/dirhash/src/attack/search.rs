@@ -1,6 +1,6 @@
 //! Any hash: name after name, until the key is the wanted one.
 
-use super::scan::{Block, Scan, scan};
+use super::scan::{NumberBlock, Scan, scan};
 use super::{Hashing, PREFIX_LEN, prefix};
 
 /// Names hashed at once; they differ in their first two letters.
@@ -20,7 +20,7 @@ pub(super) fn search(
     scan(count, most, BLOCK, watch, |numbers, found| search_block(hashing, target, numbers, found))
 }
 
-fn search_block(hashing: Hashing, target: u32, numbers: Block, found: &mut Vec<(u64, Vec<u8>)>) {
+fn search_block(hashing: Hashing, target: u32, numbers: NumberBlock, found: &mut Vec<(u64, Vec<u8>)>) {
     let mut names = [[0; PREFIX_LEN]; BATCH];
     let mut keys = [0; BATCH];
     for first in numbers.clone().step_by(BATCH) {

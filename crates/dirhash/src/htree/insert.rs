@@ -1,7 +1,7 @@
 //! Adding names, as the kernel does: `ext4_dx_add_entry`, `do_split`, `make_indexed_dir`.
 
 use super::leaf::{Leaf, Slot};
-use super::tree::{Block, Path};
+use super::tree::{Path, TreeBlock};
 use super::{Htree, IndexEntry, IndexFull};
 
 impl Htree {
@@ -36,11 +36,11 @@ impl Htree {
 
     /// The linear block becomes the root; its names go to a leaf.
     fn make_indexed(&mut self) -> Path {
-        let root = Block::Index(vec![IndexEntry { key: 0, block: 1 }]);
+        let root = TreeBlock::Index(vec![IndexEntry { key: 0, block: 1 }]);
         let linear = std::mem::replace(&mut self.blocks[0], root);
-        if let Block::Leaf(linear) = linear {
+        if let TreeBlock::Leaf(linear) = linear {
             let leaf = linear.without_dots(self.geometry.leaf_space());
-            self.blocks.push(Block::Leaf(leaf));
+            self.blocks.push(TreeBlock::Leaf(leaf));
         }
         self.levels = 1;
         self.events.writes += 1;
@@ -56,7 +56,7 @@ impl Htree {
             false => self.leaf_mut(block).insert(slot),
         };
         assert!(fits, "half a block has room for one name");
-        let new = self.append(Block::Leaf(upper));
+        let new = self.append(TreeBlock::Leaf(upper));
         let &(parent, place) = path.last().expect("a leaf of an index");
         self.index_mut(parent).insert(place + 1, IndexEntry { key, block: new });
         self.events.leaf_splits += 1;
@@ -79,7 +79,7 @@ impl Htree {
         let half = self.index(block).len() / 2;
         let upper = self.index_mut(block).split_off(half);
         let key = upper[0].key;
-        let new = self.append(Block::Index(upper));
+        let new = self.append(TreeBlock::Index(upper));
         let (above, above_place) = path[level - 1];
         self.index_mut(above).insert(above_place + 1, IndexEntry { key, block: new });
         self.events.index_splits += 1;
@@ -100,7 +100,7 @@ impl Htree {
             return Err(IndexFull);
         }
         let entries = std::mem::take(self.index_mut(0));
-        let block = self.append(Block::Index(entries));
+        let block = self.append(TreeBlock::Index(entries));
         *self.index_mut(0) = vec![IndexEntry { key: 0, block }];
         self.levels += 1;
         self.events.writes += 2;

@@ -1,7 +1,7 @@
 //! What else a directory could do than the kernel does.
 
 use super::leaf::Leaf;
-use super::tree::Block;
+use super::tree::TreeBlock;
 use super::{Htree, IndexEntry};
 
 /// What is done about leaves that names were removed from.
@@ -108,7 +108,7 @@ impl Htree {
         self.events.merges += 1;
         // The leaf and the index block.
         self.events.writes += 2;
-        self.blocks[high as usize] = Block::Free;
+        self.blocks[high as usize] = TreeBlock::Free;
         match self.policy {
             Policy::SwapWithLast => self.fill_hole(high),
             _ => self.free.push(high),
@@ -132,10 +132,10 @@ impl Htree {
     /// The index entry that leads to a block, which is searched for by a hash that is in it.
     fn above(&self, block: u32) -> (u32, usize) {
         let key = match &self.blocks[block as usize] {
-            Block::Leaf(leaf) => leaf.slots().next().map(|slot| slot.key),
+            TreeBlock::Leaf(leaf) => leaf.slots().next().map(|slot| slot.key),
             // The first key of an index block is not kept up.
-            Block::Index(entries) => entries.get(1).map(|entry| entry.key),
-            Block::Free => None,
+            TreeBlock::Index(entries) => entries.get(1).map(|entry| entry.key),
+            TreeBlock::Free => None,
         };
         if let Some(key) = key {
             let mut path = self.probe(key);
@@ -152,7 +152,7 @@ impl Htree {
         (0..)
             .zip(&self.blocks)
             .find_map(|(above, other)| match other {
-                Block::Index(entries) => {
+                TreeBlock::Index(entries) => {
                     entries.iter().position(|entry| entry.block == block).map(|place| (above, place))
                 }
                 _ => None,
@@ -180,7 +180,7 @@ impl Htree {
             .collect();
         slots.sort_by_key(|slot| slot.key);
         let space = self.geometry.leaf_space();
-        self.blocks = vec![Block::Index(Vec::new())];
+        self.blocks = vec![TreeBlock::Index(Vec::new())];
         self.free.clear();
         let mut below = Vec::new();
         let mut rest = slots.as_slice();
@@ -199,7 +199,7 @@ impl Htree {
             let key = now.first().map_or(0, |slot| slot.key);
             let continued = last_key == Some(key);
             last_key = now.last().map(|slot| slot.key);
-            let block = self.append(Block::Leaf(Leaf::of(now.iter().copied(), space)));
+            let block = self.append(TreeBlock::Leaf(Leaf::of(now.iter().copied(), space)));
             below.push(IndexEntry { key: key | u32::from(continued), block });
         }
         self.levels = 1;
@@ -209,7 +209,7 @@ impl Htree {
             let nodes: Vec<Vec<IndexEntry>> = below.chunks(each).map(<[_]>::to_vec).collect();
             below = nodes
                 .into_iter()
-                .map(|node| IndexEntry { key: node[0].key, block: self.append(Block::Index(node)) })
+                .map(|node| IndexEntry { key: node[0].key, block: self.append(TreeBlock::Index(node)) })
                 .collect();
             self.levels += 1;
         }

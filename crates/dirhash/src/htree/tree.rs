@@ -35,7 +35,7 @@ pub struct IndexEntry {
 }
 
 #[derive(Debug)]
-pub(super) enum Block {
+pub(super) enum TreeBlock {
     Leaf(Leaf),
     /// The root and the nodes of the index. The first entry's key counts as 0.
     Index(Vec<IndexEntry>),
@@ -48,7 +48,7 @@ pub struct Htree {
     pub(super) geometry: Geometry,
     pub(super) policy: Policy,
     pub(super) split_rule: SplitRule,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<TreeBlock>,
     /// Blocks of no use now, under the policies that make some.
     pub(super) free: Vec<u32>,
     /// Index levels; 0 while the directory is one linear block.
@@ -73,7 +73,7 @@ impl Htree {
             geometry,
             policy,
             split_rule,
-            blocks: vec![Block::Leaf(Leaf::linear(&geometry))],
+            blocks: vec![TreeBlock::Leaf(Leaf::linear(&geometry))],
             free: Vec::new(),
             levels: 0,
             entries: 0,
@@ -198,34 +198,34 @@ impl Htree {
 
     pub(super) fn leaf(&self, block: u32) -> &Leaf {
         match &self.blocks[block as usize] {
-            Block::Leaf(leaf) => leaf,
+            TreeBlock::Leaf(leaf) => leaf,
             _ => unreachable!("the index leads to leaves"),
         }
     }
 
     pub(super) fn leaf_mut(&mut self, block: u32) -> &mut Leaf {
         match &mut self.blocks[block as usize] {
-            Block::Leaf(leaf) => leaf,
+            TreeBlock::Leaf(leaf) => leaf,
             _ => unreachable!("the index leads to leaves"),
         }
     }
 
     pub(super) fn index(&self, block: u32) -> &[IndexEntry] {
         match &self.blocks[block as usize] {
-            Block::Index(entries) => entries,
+            TreeBlock::Index(entries) => entries,
             _ => unreachable!("only index blocks are searched"),
         }
     }
 
     pub(super) fn index_mut(&mut self, block: u32) -> &mut Vec<IndexEntry> {
         match &mut self.blocks[block as usize] {
-            Block::Index(entries) => entries,
+            TreeBlock::Index(entries) => entries,
             _ => unreachable!("only index blocks are searched"),
         }
     }
 
     /// Adds a block: at the end, or where one is of no use.
-    pub(super) fn append(&mut self, block: Block) -> u32 {
+    pub(super) fn append(&mut self, block: TreeBlock) -> u32 {
         match self.free.pop() {
             Some(number) => {
                 self.blocks[number as usize] = block;

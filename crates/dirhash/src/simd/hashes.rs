@@ -6,7 +6,7 @@ use super::NameValue;
 use super::vector::{Ends, NameVector};
 
 /// As many names as there are lanes.
-pub(super) struct Names<'a, V> {
+pub(super) struct NameLanes<'a, V> {
     /// The first.
     first: *const &'a [u8],
     lengths: V,
@@ -17,7 +17,7 @@ pub(super) struct Names<'a, V> {
 /// A hash of names.
 pub(super) trait HashNames<V: NameVector> {
     /// Hashes a name in each lane; returns the hash and the minor hash.
-    fn hash(token: V::Token, initial: &[u32; 4], names: Names<'_, V>) -> [V; 2];
+    fn hash(token: V::Token, initial: &[u32; 4], names: NameLanes<'_, V>) -> [V; 2];
 }
 
 /// The body of every kernel.
@@ -38,7 +38,7 @@ pub(super) unsafe fn run_names<V: NameVector, H: HashNames<V>>(
     while first < names.len() {
         // SAFETY: the caller promises as many values as names, and enough for each lane of each group.
         unsafe {
-            let group = Names::new(token, names.as_ptr().add(first));
+            let group = NameLanes::new(token, names.as_ptr().add(first));
             let [hash, minor] = H::hash(token, initial, group);
             V::store_values(token, hash & kept, minor, values.as_mut_ptr().add(first));
         }
@@ -46,17 +46,17 @@ pub(super) unsafe fn run_names<V: NameVector, H: HashNames<V>>(
     }
 }
 
-impl<'a, V: NameVector> Names<'a, V> {
+impl<'a, V: NameVector> NameLanes<'a, V> {
     /// # Safety
     ///
     /// `first` must be valid for reads of a slice for each lane, for as long as this lives, and slices must
     /// be laid out as address and length. No name may be longer than [`super::NameKernel::MAX_LEN`].
     #[inline(always)]
-    unsafe fn new(token: V::Token, first: *const &'a [u8]) -> Names<'a, V> {
+    unsafe fn new(token: V::Token, first: *const &'a [u8]) -> NameLanes<'a, V> {
         // SAFETY: the caller promises the names and how they are laid out.
         let (lengths, name) = unsafe { (V::lengths(token, first), *first) };
         let is_even = V::all(lengths.equal(V::splat(token, name.len() as u32)));
-        Names { first, lengths, even: if is_even { Some(name.len()) } else { None } }
+        NameLanes { first, lengths, even: if is_even { Some(name.len()) } else { None } }
     }
 
     /// The words at `offset` bytes into each name, of which `rest` bytes are left.
@@ -81,7 +81,7 @@ pub(super) struct HalfMd4<const SIGNED: bool>;
 
 impl<V: NameVector, const SIGNED: bool> HashNames<V> for HalfMd4<SIGNED> {
     #[inline(always)]
-    fn hash(token: V::Token, initial: &[u32; 4], names: Names<'_, V>) -> [V; 2] {
+    fn hash(token: V::Token, initial: &[u32; 4], names: NameLanes<'_, V>) -> [V; 2] {
         let mut state = [
             V::splat(token, initial[0]),
             V::splat(token, initial[1]),
@@ -152,7 +152,7 @@ pub(super) struct Tea<const SIGNED: bool>;
 
 impl<V: NameVector, const SIGNED: bool> HashNames<V> for Tea<SIGNED> {
     #[inline(always)]
-    fn hash(token: V::Token, initial: &[u32; 4], names: Names<'_, V>) -> [V; 2] {
+    fn hash(token: V::Token, initial: &[u32; 4], names: NameLanes<'_, V>) -> [V; 2] {
         let mut state = [V::splat(token, initial[0]), V::splat(token, initial[1])];
         let zero = V::splat(token, 0);
         let mut rest = names.lengths;
@@ -227,7 +227,7 @@ pub(super) struct Legacy<const SIGNED: bool>;
 
 impl<V: NameVector, const SIGNED: bool> HashNames<V> for Legacy<SIGNED> {
     #[inline(always)]
-    fn hash(token: V::Token, _: &[u32; 4], names: Names<'_, V>) -> [V; 2] {
+    fn hash(token: V::Token, _: &[u32; 4], names: NameLanes<'_, V>) -> [V; 2] {
         let mut last =
             LastTwo { previous: V::splat(token, 0x37ab_e8f9), current: V::splat(token, 0x12a3_fe2d) };
         match names.even {
@@ -248,7 +248,7 @@ struct LastTwo<V> {
 impl<V: NameVector> LastTwo<V> {
     /// Adds names of one length: no lane waits for another.
     #[inline(always)]
-    fn add_even<const SIGNED: bool>(&mut self, token: V::Token, names: &Names<'_, V>, length: usize) {
+    fn add_even<const SIGNED: bool>(&mut self, token: V::Token, names: &NameLanes<'_, V>, length: usize) {
         let mut offset = 0;
         while length - offset >= 16 {
             // SAFETY: `names` are names, and that long.
@@ -283,7 +283,7 @@ impl<V: NameVector> LastTwo<V> {
 
     /// Adds names of several lengths.
     #[inline(always)]
-    fn add_uneven<const SIGNED: bool>(&mut self, token: V::Token, names: &Names<'_, V>) {
+    fn add_uneven<const SIGNED: bool>(&mut self, token: V::Token, names: &NameLanes<'_, V>) {
         let zero = V::splat(token, 0);
         let mut rest = names.lengths;
         let mut offset = 0;

@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex};
 use verisum_digest::Digest;
 
 use super::answers::{Answers, lock};
-use super::group::{Group, Member};
-use super::place::{Place, path_of};
-use super::present::present;
+use super::existence::present;
+use super::group::{LineGroup, Member};
+use super::place::{FilePlace, path_of};
 use super::{Base, Compute, Event, Outcome, Source, Sources};
 use crate::hash_reader::hash_reader;
 use crate::store::manifest::{Bad, Format, Line, Listed, Skipped};
@@ -35,7 +35,7 @@ pub(super) struct Feed<'a> {
     source: Option<Source>,
     /// How many manifests were begun.
     manifest: usize,
-    groups: VecDeque<Group>,
+    groups: VecDeque<LineGroup>,
     /// Every digest that was asked for, or why there is none.
     computed: HashMap<Cow<'static, str>, Result<Digest, verisum_digest::Error>>,
     /// Names of digests, computed in one read each.
@@ -47,7 +47,7 @@ pub(super) struct Feed<'a> {
 }
 
 /// What a manifest says next.
-enum Next {
+enum NextGroup {
     /// Something to tell.
     Event(Event),
     /// A file, and where its name begins; without a base it is standard input.
@@ -55,7 +55,7 @@ enum Next {
 }
 
 impl Iterator for Feed<'_> {
-    type Item = Job<Group>;
+    type Item = Job<LineGroup>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -145,21 +145,21 @@ impl<'a> Feed<'a> {
 
     /// Reads lines, and groups those of the same file.
     fn fill(&mut self) {
-        let mut places: HashMap<Place, usize> = HashMap::new();
-        let mut groups: Vec<Group> = Vec::new();
+        let mut places: HashMap<FilePlace, usize> = HashMap::new();
+        let mut groups: Vec<LineGroup> = Vec::new();
         for _ in 0..AHEAD {
             if self.ended || lock(self.answers).ended() {
                 break;
             }
             let (manifest, number, listed, base) = match self.next_line() {
                 None => continue,
-                Some(Next::Event(event)) => {
+                Some(NextGroup::Event(event)) => {
                     self.tell(event);
                     continue;
                 }
-                Some(Next::File { manifest, number, listed, base }) => (manifest, number, listed, base),
+                Some(NextGroup::File { manifest, number, listed, base }) => (manifest, number, listed, base),
             };
-            let place = Place::new(&base, &listed);
+            let place = FilePlace::new(&base, &listed);
             let without_reading = match self.unavailable(&listed) {
                 Some(source) => {
                     let path = path_of(&listed.name).into();
@@ -175,12 +175,12 @@ impl<'a> Feed<'a> {
             let member = Member { slot, manifest, number, listed };
             match places.get(&place) {
                 _ if member.listed.block_hash.is_some() => {
-                    groups.push(Group { place, members: vec![member], set: 0 });
+                    groups.push(LineGroup { place, members: vec![member], set: 0 });
                 }
                 Some(group) => groups[*group].members.push(member),
                 None => {
                     places.insert(place.clone(), groups.len());
-                    groups.push(Group { place, members: vec![member], set: 0 });
+                    groups.push(LineGroup { place, members: vec![member], set: 0 });
                 }
             }
         }
@@ -193,7 +193,7 @@ impl<'a> Feed<'a> {
     }
 
     /// The next line of the manifests; none if a manifest began.
-    fn next_line(&mut self) -> Option<Next> {
+    fn next_line(&mut self) -> Option<NextGroup> {
         let Some(source) = &mut self.source else {
             match self.sources.next() {
                 None => self.ended = true,
@@ -204,7 +204,7 @@ impl<'a> Feed<'a> {
                 Some(Err(error)) => {
                     self.manifest += 1;
                     let manifest = self.manifest - 1;
-                    return Some(Next::Event(Event::End {
+                    return Some(NextGroup::Event(Event::End {
                         manifest,
                         error: Some(error),
                         skipped: Skipped::default(),
@@ -221,18 +221,18 @@ impl<'a> Feed<'a> {
                 // In lists of the coreutils, `-` is standard input, unless that is the list itself.
                 let dash = listed.name == b"-" && matches!(source.reader.format(), None | Some(Format::Json));
                 if dash && source.is_stdin {
-                    return Some(Next::Event(Event::Bad { manifest, number, bad: Bad::Malformed }));
+                    return Some(NextGroup::Event(Event::Bad { manifest, number, bad: Bad::Malformed }));
                 }
                 let base = (!dash).then(|| source.base.clone());
-                return Some(Next::File { manifest, number, listed, base });
+                return Some(NextGroup::File { manifest, number, listed, base });
             }
-            Ok(Some(Line::Bad(bad))) => return Some(Next::Event(Event::Bad { manifest, number, bad })),
+            Ok(Some(Line::Bad(bad))) => return Some(NextGroup::Event(Event::Bad { manifest, number, bad })),
             Ok(None) => None,
             Err(error) => Some(error),
         };
         let skipped = source.reader.skipped();
         self.source = None;
-        Some(Next::Event(Event::End { manifest, error, skipped }))
+        Some(NextGroup::Event(Event::End { manifest, error, skipped }))
     }
 
     fn tell(&self, event: Event) {
@@ -295,7 +295,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Hashes what can only be read from its beginning to its end.
-    fn stream(&self, group: Group, path: &Path, input: Result<impl Read, Error>) -> Vec<(u64, Event)> {
+    fn stream(&self, group: LineGroup, path: &Path, input: Result<impl Read, Error>) -> Vec<(u64, Event)> {
         let set = &self.sets[group.set];
         match input.and_then(|mut input| hash_reader(&mut input, path, &self.digests(set))) {
             Ok((outputs, length)) => group.compared(set, &outputs, length),

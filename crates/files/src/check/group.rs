@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use verisum_digest::Output;
 
-use super::place::Place;
+use super::place::FilePlace;
 use super::{Difference, Event, Outcome};
 use crate::store::manifest::Listed;
 use crate::{Content, Entry, Error, Kind};
 
 /// Lines about one file.
 #[derive(Debug)]
-pub(super) struct Group {
-    pub(super) place: Place,
+pub(super) struct LineGroup {
+    pub(super) place: FilePlace,
     pub(super) members: Vec<Member>,
     /// Which set of digests they need.
     pub(super) set: usize,
@@ -30,7 +30,7 @@ pub(super) struct Member {
     pub(super) listed: Listed,
 }
 
-impl Group {
+impl LineGroup {
     /// What a read of the file means for each line. `sets` has the names of the digests.
     pub(super) fn outcomes(
         self,

@@ -5,12 +5,12 @@
 //! without reading it, and a file of another length than listed is not read.
 
 mod answers;
+mod existence;
 mod extra;
 mod feed;
 mod group;
 mod lists;
 mod place;
-mod present;
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -27,7 +27,7 @@ pub use lists::{Lists, OpenInput};
 
 use answers::{Answers, lock};
 use feed::Feed;
-use group::Group;
+use group::LineGroup;
 
 /// Makes digests.
 pub type Find<'a> = &'a (dyn Fn(&str) -> Result<Digest, verisum_digest::Error> + Sync);
@@ -162,7 +162,7 @@ pub fn check(
         let names = feed.begin();
         let sets = names.iter().map(|set| feed.digests(set)).collect();
         let plan = Plan { sets, ..plan.clone() };
-        let done = |hashed: Hashed<Group>| {
+        let done = |hashed: Hashed<LineGroup>| {
             if matches!(hashed.result, Err(Error::Stopped { .. })) {
                 return ControlFlow::Break(());
             }

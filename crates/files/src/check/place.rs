@@ -12,7 +12,7 @@ use crate::{Directory, Entry, Error, Kind, Operation};
 
 /// Where a file is to be found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Place {
+pub(super) enum FilePlace {
     /// Standard input.
     Stdin,
     /// A name.
@@ -27,31 +27,31 @@ pub(super) enum Place {
     },
 }
 
-impl Place {
+impl FilePlace {
     /// Where a name leads. No base is for standard input.
-    pub(super) fn new(base: &Option<Base>, listed: &Listed) -> Place {
+    pub(super) fn new(base: &Option<Base>, listed: &Listed) -> FilePlace {
         let (directory, inside) = match base {
-            None => return Place::Stdin,
+            None => return FilePlace::Stdin,
             Some(Base::Here) => (PathBuf::new(), false),
             Some(Base::Directory(directory)) => (directory.clone(), false),
             Some(Base::Inside(directory)) => (directory.clone(), true),
         };
         let path = |name: &Vec<u8>| path_of(name).to_path_buf();
         let (name, otherwise) = (path(&listed.name), listed.otherwise.as_ref().map(path));
-        Place::File { name, otherwise, directory, inside }
+        FilePlace::File { name, otherwise, directory, inside }
     }
 
     /// Where its name begins.
     pub(super) fn directory(&self) -> &Path {
         match self {
-            Place::Stdin => Path::new(""),
-            Place::File { directory, .. } => directory,
+            FilePlace::Stdin => Path::new(""),
+            FilePlace::File { directory, .. } => directory,
         }
     }
 
     /// Whether it must not leave the directory where the names begin.
     pub(super) fn is_inside(&self) -> bool {
-        matches!(self, Place::File { inside: true, .. })
+        matches!(self, FilePlace::File { inside: true, .. })
     }
 
     /// The file, links followed unless they may leave the directory; none if it is standard input.
@@ -77,7 +77,7 @@ impl Place {
         &self,
         find: &dyn Fn(&Path, &Path, bool) -> Result<Entry, Error>,
     ) -> Option<Result<Entry, Error>> {
-        let Place::File { name, otherwise, directory, inside } = self else { return None };
+        let FilePlace::File { name, otherwise, directory, inside } = self else { return None };
         Some(match (find(directory, name, *inside), otherwise) {
             (Err(error), Some(otherwise)) if is_missing(&error) => {
                 find(directory, otherwise, *inside).map_err(|_| error)

@@ -20,7 +20,7 @@ const AT_ONCE: usize = 1000;
 const LISTED_AT_ONCE: usize = 8192;
 
 /// What may be recorded of a file, and what it takes to see it.
-struct Candidate {
+struct RecordedCandidate {
     digest: RecordedDigest,
     /// The value is the digest of the digest.
     is_of_digest: bool,
@@ -28,7 +28,7 @@ struct Candidate {
 }
 
 /// By the numbers of pairs, what is recorded of one side.
-type Candidates = BTreeMap<usize, Vec<Candidate>>;
+type Candidates = BTreeMap<usize, Vec<RecordedCandidate>>;
 
 /// Settles files that are [`FileStatus::Asked`], but those with numbers in `to_read`, by what the keeper of one place recorded of them: first by what listings
 /// told, which proves only that files are the same, then by what the place tells of each file that is left. Only the other
@@ -129,12 +129,13 @@ fn listed<const N: usize>(side: usize, pairs: &[Pair<N>], group: Range<usize>) -
         let [Some(_), Some(other)] = [&pair.files[side], &pair.files[1 - side]] else { continue };
         let (Some(recorded), Some(size)) = (&other.recorded, other.seen.size) else { continue };
         let Some(digest) = Output::from_bytes(&recorded.md5) else { continue };
-        let candidate = |algorithm: String| Candidate {
+        let candidate = |algorithm: String| RecordedCandidate {
             digest: RecordedDigest { algorithm, digest, is_certain: false },
             is_of_digest: recorded.parts == Some(NonZeroU32::MIN),
             at: other.seen.modified,
         };
-        let candidates: Vec<Candidate> = digests_of(recorded, size).into_iter().map(candidate).collect();
+        let candidates: Vec<RecordedCandidate> =
+            digests_of(recorded, size).into_iter().map(candidate).collect();
         if !candidates.is_empty() {
             found.insert(at, candidates);
         }
@@ -165,7 +166,7 @@ fn candidates<const N: usize>(
         };
         if pairs[*at].status == FileStatus::Asked && !record.digests.is_empty() {
             let listed = pairs[*at].files[other].as_ref().and_then(|file| file.seen.modified);
-            let candidate = |digest: &RecordedDigest| Candidate {
+            let candidate = |digest: &RecordedDigest| RecordedCandidate {
                 digest: digest.clone(),
                 is_of_digest: false,
                 at: record.of.modified.or(listed),
@@ -186,7 +187,7 @@ fn both<const N: usize>(group: &[usize], pairs: &mut [Pair<N>], told: &[Vec<Opti
             is_of(record, pair, side).then_some(record)
         };
         let [Some(one), Some(other)] = [of(0), of(1)] else { continue };
-        let mut outcome = Outcome::default();
+        let mut outcome = RecordedOutcome::default();
         for digest in &one.digests {
             let of_other = other.digests.iter().find(|other| other.algorithm == digest.algorithm);
             if let Some(of_other) = of_other {
@@ -203,12 +204,12 @@ fn both<const N: usize>(group: &[usize], pairs: &mut [Pair<N>], told: &[Vec<Opti
 
 /// What digests say of a file.
 #[derive(Clone, Copy, Debug, Default)]
-struct Outcome {
+struct RecordedOutcome {
     is_same: bool,
     differs: bool,
 }
 
-impl Outcome {
+impl RecordedOutcome {
     fn add(&mut self, is_equal: bool, is_certain: bool) {
         self.is_same |= is_equal;
         self.differs |= !is_equal && is_certain;
@@ -251,7 +252,7 @@ fn settle<const N: usize>(
         let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.into());
         let digests: Vec<Digest> =
             names.iter().map(|name| Digest::find(name)).collect::<Result<_, _>>().map_err(wrong)?;
-        let outcomes: Mutex<Vec<(usize, Outcome)>> = Mutex::default();
+        let outcomes: Mutex<Vec<(usize, RecordedOutcome)>> = Mutex::default();
         let answered = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
                 let at = request.tag as usize;
@@ -279,8 +280,8 @@ fn settle<const N: usize>(
 }
 
 /// What the digests of a file say beside those that are recorded.
-fn judged(names: &[&str], read: &FileRead, candidates: &[Candidate]) -> Outcome {
-    let mut outcome = Outcome::default();
+fn judged(names: &[&str], read: &FileRead, candidates: &[RecordedCandidate]) -> RecordedOutcome {
+    let mut outcome = RecordedOutcome::default();
     for (name, digest) in names.iter().zip(&read.digests) {
         for candidate in candidates.iter().filter(|candidate| candidate.digest.algorithm == *name) {
             let recorded = candidate.digest.digest.as_bytes();

@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use verisum_digest::{Digest, Error as DigestError};
 
-use super::pool::{Ended, Group, HashedPiece};
-use super::stream::{Failed, Hasher, Opened, Reader};
+use super::pool::{Ended, HashedPiece, PieceGroup};
+use super::stream::{Hasher, OpenedStream, StreamFailure, StreamReader};
 use super::work::{ARENA, Engine, LARGE_ARENA, STAGGER, Worker};
 use crate::Stat;
 
@@ -23,14 +23,14 @@ const PIECES: u64 = 16;
 
 impl<T: Send> Engine<'_, T> {
     /// Puts a file among those in progress.
-    pub(super) fn begin(&self, opened: Opened<T>, worker: &mut Worker) {
+    pub(super) fn begin(&self, opened: OpenedStream<T>, worker: &mut Worker) {
         if let Some(opened) = self.split(opened) {
             self.begin_in_order(opened, worker);
         }
     }
 
     /// The same for a file whose pieces are hashed one after the other.
-    pub(super) fn begin_in_order(&self, opened: Opened<T>, worker: &mut Worker) {
+    pub(super) fn begin_in_order(&self, opened: OpenedStream<T>, worker: &mut Worker) {
         let set = opened.job.job.set;
         // Beside few files most lanes would be idle, so what is fastest for one message is best.
         let message = |digest: &Digest| {
@@ -43,15 +43,15 @@ impl<T: Send> Engine<'_, T> {
             }
         };
         match Hasher::new(&self.plan.sets[set], &message) {
-            Ok(hasher) => self.add(set, Reader::new(opened), hasher),
-            Err(error) => self.fail(opened, |path| Failed::Digest(error).error(path), worker),
+            Ok(hasher) => self.add(set, StreamReader::new(opened), hasher),
+            Err(error) => self.fail(opened, |path| StreamFailure::Digest(error).error(path), worker),
         }
     }
 
     /// Reads the pieces of a group and hashes them when their turn has come. The files that end are
     /// finished.
-    pub(super) fn advance(&self, group: Group<T>, worker: &mut Worker) {
-        let Group { set, mut parts, is_all } = group;
+    pub(super) fn advance(&self, group: PieceGroup<T>, worker: &mut Worker) {
+        let PieceGroup { set, mut parts, is_all } = group;
         let longest = match self.plan.limits {
             Some(_) => 0,
             None => parts.iter().map(|(_, reader)| reader.opened.before.size).max().unwrap_or(0),
@@ -85,8 +85,8 @@ impl<T: Send> Engine<'_, T> {
             hasher.lengths.hashed += piece.len();
             hasher.lengths.read += piece.stored();
             let failure = match &result {
-                Err(error) => Some(Failed::Digest(error.clone())),
-                Ok(()) => piece.failure.map(|(cause, offset)| Failed::Read(cause, offset)),
+                Err(error) => Some(StreamFailure::Digest(error.clone())),
+                Ok(()) => piece.failure.map(|(cause, offset)| StreamFailure::Read(cause, offset)),
             };
             hasher.failure = hasher.failure.take().or(failure);
             let is_last = piece.last || hasher.failure.is_some();
@@ -100,7 +100,7 @@ impl<T: Send> Engine<'_, T> {
         }
     }
 
-    fn add(&self, set: usize, reader: Reader<T>, mut hasher: Hasher) {
+    fn add(&self, set: usize, reader: StreamReader<T>, mut hasher: Hasher) {
         hasher.expect(reader.opened.before.size);
         self.pool.lock().add(set, reader, hasher);
     }
@@ -109,16 +109,16 @@ impl<T: Send> Engine<'_, T> {
         let Ended { set, reader, mut hasher } = ended;
         let lengths = hasher.lengths;
         match hasher.finish(&self.plan.sets[set]) {
-            Err(Failed::Digest(DigestError::Length { .. })) if !reader.opened.again => {
+            Err(StreamFailure::Digest(DigestError::Length { .. })) if !reader.opened.again => {
                 // Its length has changed, as a digest found out that begins with it.
                 let mut opened = reader.opened;
                 (opened.before, opened.again) = (Stat::of(&opened.file).unwrap_or(opened.before), true);
-                self.add(set, Reader::new(opened), hasher);
+                self.add(set, StreamReader::new(opened), hasher);
             }
             Err(failure) => self.fail(reader.opened, |path| failure.error(path), worker),
             Ok(outputs) => {
                 if let Some(again) = self.finish(reader.opened, outputs, lengths, worker) {
-                    self.add(set, Reader::new(again), hasher);
+                    self.add(set, StreamReader::new(again), hasher);
                 }
             }
         }

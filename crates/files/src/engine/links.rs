@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use verisum_digest::Output;
 
-use super::source::{Numbered, lock};
+use super::source::{NumberedJob, lock};
 use crate::Stat;
 
 /// Device, inode, and which set of digests.
@@ -26,7 +26,7 @@ pub(super) struct Links<T> {
 
 enum Link<T> {
     /// Somebody reads it; these wait for what comes of it.
-    Reading(Vec<Numbered<T>>),
+    Reading(Vec<NumberedJob<T>>),
     Known {
         stat: Stat,
         outputs: Vec<Output>,
@@ -36,11 +36,11 @@ enum Link<T> {
 }
 
 /// What to do with a name.
-pub(super) enum Turn<T> {
+pub(super) enum NameTurn<T> {
     /// Read it.
-    Read(Numbered<T>),
+    Read(NumberedJob<T>),
     /// Its digests are known.
-    Known(Numbered<T>, Vec<Output>, u64),
+    Known(NumberedJob<T>, Vec<Output>, u64),
     /// It comes back when it is known.
     Waits,
 }
@@ -63,17 +63,17 @@ impl<T> Links<T> {
     }
 
     /// What to do with a name of a file in this state.
-    pub(super) fn turn(&self, job: Numbered<T>, stat: &Stat) -> Turn<T> {
+    pub(super) fn turn(&self, job: NumberedJob<T>, stat: &Stat) -> NameTurn<T> {
         let key = (stat.device, stat.inode, job.job.set);
         let mut links = lock(&self.known);
         match links.get_mut(&key) {
             Some(Link::Reading(waiting)) => {
                 waiting.push(job);
-                Turn::Waits
+                NameTurn::Waits
             }
             Some(Link::Known { stat: known, outputs, length, names_left }) if known.is_same_state(stat) => {
                 *names_left = names_left.saturating_sub(1);
-                let turn = Turn::Known(job, outputs.clone(), *length);
+                let turn = NameTurn::Known(job, outputs.clone(), *length);
                 if *names_left == 0 {
                     links.remove(&key);
                     self.count.store(links.len(), Ordering::Relaxed);
@@ -83,13 +83,13 @@ impl<T> Links<T> {
             _ => {
                 links.insert(key, Link::Reading(Vec::new()));
                 self.count.store(links.len(), Ordering::Relaxed);
-                Turn::Read(job)
+                NameTurn::Read(job)
             }
         }
     }
 
     /// Keeps what was read under the first name, and returns those that waited for it.
-    pub(super) fn read(&self, set: usize, before: &Stat, found: Option<FirstRead>) -> Vec<Numbered<T>> {
+    pub(super) fn read(&self, set: usize, before: &Stat, found: Option<FirstRead>) -> Vec<NumberedJob<T>> {
         let key = (before.device, before.inode, set);
         let mut links = lock(&self.known);
         let waiting = match links.remove(&key) {

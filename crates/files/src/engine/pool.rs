@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use super::share::Shares;
 use super::source::lock;
 use super::split::Split;
-use super::stream::{Hasher, Reader};
+use super::stream::{Hasher, StreamReader};
 
 /// How long a thread sleeps at most before it looks again.
 const NAP: Duration = Duration::from_millis(1);
@@ -27,10 +27,10 @@ const WAKEFUL: Duration = Duration::from_micros(250);
 const LATE: Duration = Duration::from_micros(200);
 
 /// A file in progress.
-pub(super) struct Slot<T> {
+pub(super) struct FileSlot<T> {
     set: usize,
     /// Not here while a thread reads.
-    reader: Option<Reader<T>>,
+    reader: Option<StreamReader<T>>,
     /// Not here while a thread hashes.
     hasher: Option<Hasher>,
     /// How many pieces were taken to be read, and how many of them are hashed.
@@ -42,9 +42,9 @@ pub(super) struct Slot<T> {
 }
 
 /// The next pieces of several files of one set.
-pub(super) struct Group<T> {
+pub(super) struct PieceGroup<T> {
     pub(super) set: usize,
-    pub(super) parts: Vec<(Turn, Reader<T>)>,
+    pub(super) parts: Vec<(PieceTurn, StreamReader<T>)>,
     /// Whether these are all files of the set, and there are other threads: those read on, and then wait
     /// until these are hashed.
     pub(super) is_all: bool,
@@ -52,7 +52,7 @@ pub(super) struct Group<T> {
 
 /// The hasher of a file, which has hashed one more piece of it.
 pub(super) struct HashedPiece {
-    pub(super) turn: Turn,
+    pub(super) turn: PieceTurn,
     pub(super) hasher: Hasher,
     /// Whether the file is to end.
     pub(super) is_last: bool,
@@ -60,7 +60,7 @@ pub(super) struct HashedPiece {
 
 /// Which piece of which file.
 #[derive(Clone, Copy)]
-pub(super) struct Turn {
+pub(super) struct PieceTurn {
     slot: usize,
     piece: u64,
 }
@@ -68,12 +68,12 @@ pub(super) struct Turn {
 /// A file that has come to its end.
 pub(super) struct Ended<T> {
     pub(super) set: usize,
-    pub(super) reader: Reader<T>,
+    pub(super) reader: StreamReader<T>,
     pub(super) hasher: Hasher,
 }
 
 pub(super) struct Pool<T> {
-    state: Mutex<State<T>>,
+    state: Mutex<PoolState<T>>,
     changed: Condvar,
     /// Counts what threads that wait want to hear of.
     changes: AtomicU64,
@@ -83,8 +83,8 @@ pub(super) struct Pool<T> {
     streams: usize,
 }
 
-pub(super) struct State<T> {
-    slots: Vec<Option<Slot<T>>>,
+pub(super) struct PoolState<T> {
+    slots: Vec<Option<FileSlot<T>>>,
     free: Vec<usize>,
     /// Those that are hashed in parts.
     pub(super) splits: Vec<Split<T>>,
@@ -95,12 +95,12 @@ pub(super) struct State<T> {
 impl<T> Pool<T> {
     pub(super) fn new(shares: Shares, threads: usize, streams: Option<usize>) -> Self {
         let streams = streams.unwrap_or(usize::MAX);
-        let state = State { slots: Vec::new(), free: Vec::new(), splits: Vec::new(), bringing: 0 };
+        let state = PoolState { slots: Vec::new(), free: Vec::new(), splits: Vec::new(), bringing: 0 };
         let changes = AtomicU64::new(0);
         Pool { state: Mutex::new(state), changed: Condvar::new(), changes, shares, threads, streams }
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, State<T>> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, PoolState<T>> {
         lock(&self.state)
     }
 
@@ -133,10 +133,10 @@ impl<T> Pool<T> {
     }
 
     /// The next pieces to read and hash.
-    pub(super) fn take(&self, state: &mut State<T>) -> Option<Group<T>> {
+    pub(super) fn take(&self, state: &mut PoolState<T>) -> Option<PieceGroup<T>> {
         let begun = state.slots.iter().flatten().filter(|slot| slot.taken > 0).count();
         let mut may_begin = self.streams.saturating_sub(begun);
-        let may_read = |slot: &Slot<T>| slot.is_readable() && (slot.taken > 0 || may_begin > 0);
+        let may_read = |slot: &FileSlot<T>| slot.is_readable() && (slot.taken > 0 || may_begin > 0);
         let set = state.slots.iter().flatten().find(|slot| may_read(slot))?.set;
         let live = state.slots.iter().flatten().filter(|slot| slot.set == set).count();
         let most = self.shares.of(set, live);
@@ -157,17 +157,17 @@ impl<T> Pool<T> {
                 && (slot.taken > 0 || may_begin > 0)
                 && let Some(reader) = slot.reader.take()
             {
-                parts.push((Turn { slot: number, piece: slot.taken }, reader));
+                parts.push((PieceTurn { slot: number, piece: slot.taken }, reader));
                 may_begin -= usize::from(slot.taken == 0);
                 slot.taken += 1;
             }
         }
         let is_all = self.threads > 1 && parts.len() == live;
-        Some(Group { set, parts, is_all })
+        Some(PieceGroup { set, parts, is_all })
     }
 
     /// Gives the readers of a group back, so that others may read on, and keeps whose turn it was.
-    pub(super) fn read(&self, parts: Vec<(Turn, Reader<T>)>) -> Vec<Turn> {
+    pub(super) fn read(&self, parts: Vec<(PieceTurn, StreamReader<T>)>) -> Vec<PieceTurn> {
         let mut state = self.lock();
         let turns = parts.into_iter().map(|(turn, reader)| {
             if let Some(slot) = state.slot(turn.slot) {
@@ -183,14 +183,14 @@ impl<T> Pool<T> {
 
     /// Waits until all earlier pieces of these files are hashed. `None` if `gone` says that this may never
     /// come. Groups are taken one after the other, so that they never wait for each other.
-    pub(super) fn hashers(&self, turns: &[Turn], gone: impl Fn() -> bool) -> Option<Vec<Hasher>> {
+    pub(super) fn hashers(&self, turns: &[PieceTurn], gone: impl Fn() -> bool) -> Option<Vec<Hasher>> {
         let mut wakeful = true;
         loop {
             let mark = self.mark();
             let mut state = self.lock();
             if turns.iter().all(|turn| state.slot(turn.slot).is_some_and(|slot| slot.hashed == turn.piece)) {
                 let now = Instant::now();
-                let hasher = |turn: &Turn| state.slot(turn.slot)?.begin(now);
+                let hasher = |turn: &PieceTurn| state.slot(turn.slot)?.begin(now);
                 return turns.iter().map(hasher).collect();
             }
             let left = turns.iter().filter_map(|turn| Some(state.slot(turn.slot)?.left())).max();
@@ -226,7 +226,7 @@ impl<T> Pool<T> {
     }
 }
 
-impl<T> State<T> {
+impl<T> PoolState<T> {
     /// How many files are in progress.
     pub(super) fn live(&self) -> usize {
         self.slots.len() - self.free.len() + self.splits.len()
@@ -237,7 +237,7 @@ impl<T> State<T> {
         self.live() == 0 && self.bringing == 0
     }
 
-    /// Says that this thread may bring files, until [`State::brought`].
+    /// Says that this thread may bring files, until [`PoolState::brought`].
     pub(super) fn brings(&mut self) {
         self.bringing += 1;
     }
@@ -247,10 +247,17 @@ impl<T> State<T> {
     }
 
     /// Adds a file.
-    pub(super) fn add(&mut self, set: usize, reader: Reader<T>, hasher: Hasher) {
+    pub(super) fn add(&mut self, set: usize, reader: StreamReader<T>, hasher: Hasher) {
         let (reader, hasher) = (Some(reader), Some(hasher));
-        let slot =
-            Slot { set, reader, hasher, taken: 0, hashed: 0, began: Instant::now(), took: Duration::ZERO };
+        let slot = FileSlot {
+            set,
+            reader,
+            hasher,
+            taken: 0,
+            hashed: 0,
+            began: Instant::now(),
+            took: Duration::ZERO,
+        };
         match self.free.pop() {
             Some(number) => self.slots[number] = Some(slot),
             None => self.slots.push(Some(slot)),
@@ -259,13 +266,13 @@ impl<T> State<T> {
 
     /// Takes out a file that no thread holds a part of.
     pub(super) fn remove_any(&mut self) -> Option<Ended<T>> {
-        let number = self.slots.iter().position(|slot| slot.as_ref().is_some_and(Slot::is_whole))?;
+        let number = self.slots.iter().position(|slot| slot.as_ref().is_some_and(FileSlot::is_whole))?;
         self.remove(number)
     }
 
     /// Takes out a file of which nothing was read yet, and that is not wanted any more.
     pub(super) fn remove_unwanted(&mut self, is_wanted: impl Fn(&T) -> bool) -> Option<Ended<T>> {
-        let is_unwanted = |slot: &Slot<T>| {
+        let is_unwanted = |slot: &FileSlot<T>| {
             let opened = slot.reader.as_ref().map(|reader| &reader.opened);
             let is_unread = slot.taken == 0 && slot.is_whole();
             is_unread && opened.is_some_and(|opened| !opened.again && !is_wanted(&opened.job.job.token))
@@ -274,18 +281,18 @@ impl<T> State<T> {
         self.remove(number)
     }
 
-    fn slot(&mut self, number: usize) -> Option<&mut Slot<T>> {
+    fn slot(&mut self, number: usize) -> Option<&mut FileSlot<T>> {
         self.slots.get_mut(number)?.as_mut()
     }
 
     fn remove(&mut self, number: usize) -> Option<Ended<T>> {
-        let Slot { set, reader, hasher, .. } = self.slots.get_mut(number)?.take()?;
+        let FileSlot { set, reader, hasher, .. } = self.slots.get_mut(number)?.take()?;
         self.free.push(number);
         Some(Ended { set, reader: reader?, hasher: hasher? })
     }
 }
 
-impl<T> Slot<T> {
+impl<T> FileSlot<T> {
     /// Gives the hasher to a thread that begins to hash the next piece.
     fn begin(&mut self, now: Instant) -> Option<Hasher> {
         self.began = now;

@@ -7,8 +7,8 @@ use rustix::io::Errno;
 use verisum_digest::Output;
 
 use super::links::Links;
-use super::source::Numbered;
-use super::stream::{Failed, Opened, read_at};
+use super::source::NumberedJob;
+use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, Lengths, Worker};
 use crate::{Error, Timestamp, system};
 
@@ -27,7 +27,7 @@ pub(super) const LATELY: Duration = Duration::from_secs(600);
 
 /// A small file in the arena.
 struct Whole<T> {
-    opened: Opened<T>,
+    opened: OpenedStream<T>,
     place: Range<usize>,
 }
 
@@ -42,7 +42,7 @@ struct Wholes<T> {
 
 impl<T: Send> Engine<'_, T> {
     /// Opens files; the small ones are read and hashed, the large ones begun.
-    pub(super) fn open_all(&self, jobs: Vec<Numbered<T>>, worker: &mut Worker) {
+    pub(super) fn open_all(&self, jobs: Vec<NumberedJob<T>>, worker: &mut Worker) {
         let jobs: Vec<_> = jobs.into_iter().filter_map(|job| self.prepared(job, worker)).collect();
         let started = Instant::now();
         let count = jobs.len();
@@ -64,7 +64,7 @@ impl<T: Send> Engine<'_, T> {
     }
 
     /// Opens all, asks for all where the disk is slow, and reads those that are small.
-    fn look_first(&self, jobs: Vec<Numbered<T>>, wholes: &mut Wholes<T>, worker: &mut Worker) {
+    fn look_first(&self, jobs: Vec<NumberedJob<T>>, wholes: &mut Wholes<T>, worker: &mut Worker) {
         let mut small = Vec::with_capacity(jobs.len());
         for job in jobs {
             let opened = self.open(job, worker).and_then(|found| self.look(found, worker));
@@ -91,7 +91,7 @@ impl<T: Send> Engine<'_, T> {
     /// one, it is read again with care.
     fn read_at_once(
         &self,
-        job: Numbered<T>,
+        job: NumberedJob<T>,
         settled: Timestamp,
         wholes: &mut Wholes<T>,
         worker: &mut Worker,
@@ -125,7 +125,7 @@ impl<T: Send> Engine<'_, T> {
     }
 
     /// Gives back what is to be read whole.
-    fn begin_if_large(&self, opened: Opened<T>, worker: &mut Worker) -> Option<Opened<T>> {
+    fn begin_if_large(&self, opened: OpenedStream<T>, worker: &mut Worker) -> Option<OpenedStream<T>> {
         if opened.before.size <= SMALL {
             return Some(opened);
         }
@@ -133,7 +133,7 @@ impl<T: Send> Engine<'_, T> {
         None
     }
 
-    fn read_small(&self, opened: Opened<T>, wholes: &mut Wholes<T>, worker: &mut Worker) {
+    fn read_small(&self, opened: OpenedStream<T>, wholes: &mut Wholes<T>, worker: &mut Worker) {
         // A byte more than there should be shows that there is no more.
         let room = (opened.before.size as usize + 1).max(4096);
         let start = self.room(room, wholes, worker);
@@ -150,7 +150,7 @@ impl<T: Send> Engine<'_, T> {
             Ok(Some(length)) => wholes.push(opened, start..start + length),
             // It is longer than it was.
             Ok(None) => self.begin(opened, worker),
-            Err((cause, at)) => self.fail(opened, |path| Failed::Read(cause, at).error(path), worker),
+            Err((cause, at)) => self.fail(opened, |path| StreamFailure::Read(cause, at).error(path), worker),
         }
     }
 
@@ -208,14 +208,14 @@ impl<T: Send> Engine<'_, T> {
                         self.begin(again, worker);
                     }
                 }
-                Err(error) => self.fail(opened, |path| Failed::Digest(error).error(path), worker),
+                Err(error) => self.fail(opened, |path| StreamFailure::Digest(error).error(path), worker),
             }
         }
     }
 }
 
 impl<T> Wholes<T> {
-    fn push(&mut self, opened: Opened<T>, place: Range<usize>) {
+    fn push(&mut self, opened: OpenedStream<T>, place: Range<usize>) {
         // Not at the same place of a page each: the lanes would compete for a few cache sets.
         self.used = (place.end + 64).next_multiple_of(64);
         self.files.push(Whole { opened, place });
@@ -224,7 +224,7 @@ impl<T> Wholes<T> {
 
 /// Reads all of a file and returns its length; `None` if it fills the buffer, which is longer than the file
 /// was.
-fn read_whole<T>(opened: &Opened<T>, buffer: &mut [u8]) -> Result<Option<usize>, (Errno, u64)> {
+fn read_whole<T>(opened: &OpenedStream<T>, buffer: &mut [u8]) -> Result<Option<usize>, (Errno, u64)> {
     let mut length = 0;
     while length < buffer.len() {
         let count = read_at(&opened.file, &mut buffer[length..], length as u64)

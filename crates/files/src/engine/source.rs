@@ -8,29 +8,29 @@ use super::Job;
 
 /// A job and its number in the order of the iterator.
 #[derive(Debug)]
-pub(super) struct Numbered<T> {
+pub(super) struct NumberedJob<T> {
     pub(super) number: u64,
     pub(super) job: Job<T>,
 }
 
 /// What there is to do.
 pub(super) enum Pulled<T> {
-    Jobs(Vec<Numbered<T>>),
+    Jobs(Vec<NumberedJob<T>>),
     /// Nothing until an earlier job is finished, or until another thread has asked the iterator.
     Later,
     /// Nothing any more, unless a job comes back.
     Exhausted,
 }
 
-pub(super) struct Source<'a, T> {
-    jobs: Mutex<Jobs<'a, T>>,
-    returned: Mutex<Vec<Numbered<T>>>,
+pub(super) struct JobSource<'a, T> {
+    jobs: Mutex<SourceJobs<'a, T>>,
+    returned: Mutex<Vec<NumberedJob<T>>>,
     window: Mutex<Window>,
     most_ahead: u64,
     exhausted: AtomicBool,
 }
 
-struct Jobs<'a, T> {
+struct SourceJobs<'a, T> {
     iterator: Option<&'a mut (dyn Iterator<Item = Job<T>> + Send)>,
     next: u64,
 }
@@ -42,10 +42,10 @@ struct Window {
     finished: VecDeque<bool>,
 }
 
-impl<'a, T> Source<'a, T> {
+impl<'a, T> JobSource<'a, T> {
     pub(super) fn new(jobs: &'a mut (dyn Iterator<Item = Job<T>> + Send), window: usize) -> Self {
-        Source {
-            jobs: Mutex::new(Jobs { iterator: Some(jobs), next: 0 }),
+        JobSource {
+            jobs: Mutex::new(SourceJobs { iterator: Some(jobs), next: 0 }),
             returned: Mutex::default(),
             window: Mutex::default(),
             most_ahead: window.max(1) as u64,
@@ -79,7 +79,7 @@ impl<'a, T> Source<'a, T> {
                 self.exhausted.store(true, Ordering::Release);
                 break;
             };
-            pulled.push(Numbered { number: jobs.next, job });
+            pulled.push(NumberedJob { number: jobs.next, job });
             jobs.next += 1;
         }
         match pulled.is_empty() {
@@ -109,7 +109,7 @@ impl<'a, T> Source<'a, T> {
     }
 
     /// Gives jobs back that were taken and can be done now.
-    pub(super) fn give_back(&self, jobs: Vec<Numbered<T>>) {
+    pub(super) fn give_back(&self, jobs: Vec<NumberedJob<T>>) {
         if jobs.is_empty() {
             return;
         }

@@ -13,9 +13,9 @@ use rustix::fs::Advice;
 use verisum_digest::{JoinedParts, Part, PartHashes, Parts};
 
 use super::large::PAGE;
-use super::pool::State;
+use super::pool::PoolState;
 use super::source::lock;
-use super::stream::{Failed, Opened, read_at};
+use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
 use crate::Stat;
 
@@ -33,7 +33,7 @@ const WINDOW: u64 = 1 << 12;
 
 /// A file that is hashed in parts.
 pub(super) struct Split<T> {
-    opened: Opened<T>,
+    opened: OpenedStream<T>,
     parts: Parts,
     /// How many parts there are, how many of them were given out, and how many are joined.
     count: u64,
@@ -54,7 +54,7 @@ pub(super) struct Split<T> {
 
 /// Why a file is not hashed in parts any more.
 enum Given {
-    Up(Failed),
+    Up(StreamFailure),
     /// It is shorter or longer than it was.
     Changed,
 }
@@ -76,14 +76,14 @@ pub(super) struct Stretch {
 }
 
 /// What came of the parts of a stretch.
-enum Hashed {
+enum HashedPart {
     Parts(Vec<PartHashes>),
     Failed(u64, Given),
     /// The work ends.
     Nothing,
 }
 
-impl<T> State<T> {
+impl<T> PoolState<T> {
     /// Parts that no thread has taken. There are so few for each of the threads that all have some.
     pub(super) fn take_stretch(&mut self, threads: usize) -> Option<Stretch> {
         let split = self.splits.iter_mut().find(|split| split.has_more())?;
@@ -105,13 +105,13 @@ impl<T> State<T> {
     }
 
     /// Takes out a file that no thread is at.
-    pub(super) fn remove_split(&mut self) -> Option<Opened<T>> {
+    pub(super) fn remove_split(&mut self) -> Option<OpenedStream<T>> {
         let at = self.splits.iter().position(|split| split.working == 0)?;
         Some(self.splits.swap_remove(at).opened)
     }
 
     /// Keeps what came of a stretch. Gives the file back once all of it is known.
-    fn stretch_is_done(&mut self, stretch: Stretch, hashed: Hashed) -> Option<Split<T>> {
+    fn stretch_is_done(&mut self, stretch: Stretch, hashed: HashedPart) -> Option<Split<T>> {
         let at = self.splits.iter().position(|split| split.opened.job.number == stretch.job)?;
         let split = &mut self.splits[at];
         split.working -= 1;
@@ -119,9 +119,9 @@ impl<T> State<T> {
             split.is_slow = time.as_nanos() as f64 / bytes as f64 > SLOW;
         }
         match hashed {
-            Hashed::Parts(parts) => split.add(stretch.first, parts),
-            Hashed::Failed(offset, why) => split.fail(offset, why),
-            Hashed::Nothing => return None,
+            HashedPart::Parts(parts) => split.add(stretch.first, parts),
+            HashedPart::Failed(offset, why) => split.fail(offset, why),
+            HashedPart::Nothing => return None,
         }
         let is_done = split.joined == split.count || split.failure.is_some();
         (is_done && split.working == 0).then(|| self.splits.swap_remove(at))
@@ -137,7 +137,7 @@ impl<T> Split<T> {
         self.early.extend((first..).zip(parts));
         while let Some(next) = self.early.remove(&self.joined) {
             if let Err(error) = self.join.push(&next) {
-                self.fail(self.joined * self.parts.length(), Given::Up(Failed::Digest(error)));
+                self.fail(self.joined * self.parts.length(), Given::Up(StreamFailure::Digest(error)));
             }
             self.joined += 1;
         }
@@ -153,7 +153,7 @@ impl<T> Split<T> {
 
 impl<T: Send> Engine<'_, T> {
     /// Puts a file among those that are hashed in parts, or gives it back where that cannot be.
-    pub(super) fn split(&self, opened: Opened<T>) -> Option<Opened<T>> {
+    pub(super) fn split(&self, opened: OpenedStream<T>) -> Option<OpenedStream<T>> {
         let [digest] = &self.plan.sets[opened.job.job.set][..] else { return Some(opened) };
         let is_usual = self.plan.limits.is_none() && self.plan.streams.is_none() && !opened.again;
         let Stat { size, stored, .. } = opened.before;
@@ -205,7 +205,9 @@ impl<T: Send> Engine<'_, T> {
                     let lengths = Lengths { hashed: size, read: size };
                     self.finish(opened, vec![digest], lengths, worker)
                 }
-                Err(error) => return self.fail(opened, |path| Failed::Digest(error).error(path), worker),
+                Err(error) => {
+                    return self.fail(opened, |path| StreamFailure::Digest(error).error(path), worker);
+                }
             },
         };
         if let Some(again) = again {
@@ -213,14 +215,14 @@ impl<T: Send> Engine<'_, T> {
         }
     }
 
-    fn hash_parts(&self, stretch: &mut Stretch, worker: &mut Worker) -> Hashed {
+    fn hash_parts(&self, stretch: &mut Stretch, worker: &mut Worker) -> HashedPart {
         let Stretch { parts, first, count, end, .. } = &*stretch;
         let (parts, end) = (parts.clone(), *end);
         let numbers = (*first..).take(*count);
         let starts: Vec<u64> = numbers.clone().map(|part| part * parts.length()).collect();
         let mut running: Vec<Part> = match numbers.map(|number| parts.start(number)).collect() {
             Ok(running) => running,
-            Err(error) => return Hashed::Failed(starts[0], Given::Up(Failed::Digest(error))),
+            Err(error) => return HashedPart::Failed(starts[0], Given::Up(StreamFailure::Digest(error))),
         };
         let is_alone = *count == 1;
         let length = match (is_alone, &stretch.turn) {
@@ -231,7 +233,7 @@ impl<T: Send> Engine<'_, T> {
         let mut within = 0;
         while within < parts.length() && starts[0] + within < end {
             if self.is_broken() || self.plan.stop.is_due() {
-                return Hashed::Nothing;
+                return HashedPart::Nothing;
             }
             let buffers = worker.arena.bytes().chunks_mut(length + STAGGER);
             let mut pieces: Vec<(&mut Part, &[u8])> = Vec::with_capacity(running.len());
@@ -245,7 +247,7 @@ impl<T: Send> Engine<'_, T> {
                     ask_ahead(&stretch.file, *start, within, length);
                 }
                 if let Err((offset, why)) = read_all(&stretch.file, piece, at) {
-                    return Hashed::Failed(offset, why);
+                    return HashedPart::Failed(offset, why);
                 }
                 pieces.push((part, piece));
             }
@@ -253,14 +255,14 @@ impl<T: Send> Engine<'_, T> {
             drop(turn);
             stretch.read = (stretch.read.0 + bytes, stretch.read.1 + started.elapsed());
             if let Err(error) = parts.advance(&mut pieces) {
-                return Hashed::Failed(starts[0] + within, Given::Up(Failed::Digest(error)));
+                return HashedPart::Failed(starts[0] + within, Given::Up(StreamFailure::Digest(error)));
             }
             self.plan.progress.add(0, bytes);
             within += length as u64;
         }
         match running.into_iter().map(Part::finish).collect() {
-            Ok(hashes) => Hashed::Parts(hashes),
-            Err(error) => Hashed::Failed(starts[0], Given::Up(Failed::Digest(error))),
+            Ok(hashes) => HashedPart::Parts(hashes),
+            Err(error) => HashedPart::Failed(starts[0], Given::Up(StreamFailure::Digest(error))),
         }
     }
 }
@@ -283,7 +285,7 @@ fn read_all(file: &File, buffer: &mut [u8], offset: u64) -> Result<(), (u64, Giv
         match read_at(file, &mut buffer[filled..], at) {
             Ok(0) => return Err((at, Given::Changed)),
             Ok(count) => filled += count,
-            Err(cause) => return Err((at, Given::Up(Failed::Read(cause, at)))),
+            Err(cause) => return Err((at, Given::Up(StreamFailure::Read(cause, at)))),
         }
     }
     Ok(())

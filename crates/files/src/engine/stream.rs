@@ -8,7 +8,7 @@ use rustix::fs::SeekFrom;
 use rustix::io::Errno;
 use verisum_digest::{Digest, Message, Output};
 
-use super::source::Numbered;
+use super::source::NumberedJob;
 use super::work::Lengths;
 use crate::{Error, Operation, Stat};
 
@@ -19,8 +19,8 @@ const MOST_ZEROS: usize = 128 << 10;
 static ZEROS: [u8; MOST_ZEROS] = [0; MOST_ZEROS];
 
 /// A file that was opened, and found to be one.
-pub(super) struct Opened<T> {
-    pub(super) job: Numbered<T>,
+pub(super) struct OpenedStream<T> {
+    pub(super) job: NumberedJob<T>,
     pub(super) file: Arc<File>,
     pub(super) before: Stat,
     /// What it said after the last byte, if that is known already.
@@ -59,29 +59,29 @@ impl Piece {
 }
 
 /// The part that reads.
-pub(super) struct Reader<T> {
-    pub(super) opened: Opened<T>,
+pub(super) struct StreamReader<T> {
+    pub(super) opened: OpenedStream<T>,
     offset: u64,
     /// Where the data at `offset` ends, or the hole, if the file has any.
-    run: Option<Run>,
+    run: Option<StreamRun>,
     pub(super) ended: bool,
 }
 
 #[derive(Clone, Copy)]
-struct Run {
+struct StreamRun {
     end: u64,
     hole: bool,
 }
 
-impl<T> Reader<T> {
-    pub(super) fn new(opened: Opened<T>) -> Self {
+impl<T> StreamReader<T> {
+    pub(super) fn new(opened: OpenedStream<T>) -> Self {
         let sparse = opened.before.stored < opened.before.size;
-        let run = sparse.then_some(Run { end: 0, hole: false });
+        let run = sparse.then_some(StreamRun { end: 0, hole: false });
         if !sparse {
             // Reads ahead of several files at once; a file system that cannot does without.
             let _ = rustix::fs::fadvise(&opened.file, 0, None, rustix::fs::Advice::Sequential);
         }
-        Reader { opened, offset: 0, run, ended: false }
+        StreamReader { opened, offset: 0, run, ended: false }
     }
 
     /// How many bytes are to be read yet.
@@ -126,17 +126,17 @@ impl<T> Reader<T> {
     }
 
     /// The run of data or of a hole that the offset is in; none if the file has no holes, or at its end.
-    fn run_at_offset(&mut self) -> Result<Option<Run>, Errno> {
+    fn run_at_offset(&mut self) -> Result<Option<StreamRun>, Errno> {
         let Some(run) = self.run else { return Ok(None) };
         if self.offset < run.end {
             return Ok(Some(run));
         }
         let file = &self.opened.file;
         let run = match rustix::fs::seek(file, SeekFrom::Data(self.offset)) {
-            Ok(data) if data > self.offset => Run { end: data, hole: true },
-            Ok(_) => Run { end: rustix::fs::seek(file, SeekFrom::Hole(self.offset))?, hole: false },
+            Ok(data) if data > self.offset => StreamRun { end: data, hole: true },
+            Ok(_) => StreamRun { end: rustix::fs::seek(file, SeekFrom::Hole(self.offset))?, hole: false },
             // No data from here to the end, wherever that is by now.
-            Err(Errno::NXIO) => Run { end: rustix::fs::seek(file, SeekFrom::End(0))?, hole: true },
+            Err(Errno::NXIO) => StreamRun { end: rustix::fs::seek(file, SeekFrom::End(0))?, hole: true },
             // The file system does not know holes.
             Err(_) => {
                 self.run = None;
@@ -165,7 +165,7 @@ pub(super) struct Hasher {
     pub(super) messages: Vec<Message>,
     pub(super) lengths: Lengths,
     /// Why there will be no digests.
-    pub(super) failure: Option<Failed>,
+    pub(super) failure: Option<StreamFailure>,
 }
 
 impl Hasher {
@@ -180,10 +180,10 @@ impl Hasher {
     /// Says how long the file is.
     pub(super) fn expect(&mut self, length: u64) {
         let expected = self.messages.iter_mut().try_for_each(|message| message.expect(length));
-        self.failure = expected.err().map(Failed::Digest);
+        self.failure = expected.err().map(StreamFailure::Digest);
     }
 
-    pub(super) fn finish(&mut self, digests: &[Digest]) -> Result<Vec<Output>, Failed> {
+    pub(super) fn finish(&mut self, digests: &[Digest]) -> Result<Vec<Output>, StreamFailure> {
         self.lengths = Lengths::default();
         if let Some(failure) = self.failure.take() {
             return Err(failure);
@@ -192,25 +192,25 @@ impl Hasher {
             let mut output = Output::zeroed(digest.len());
             message.finish(output.as_mut_bytes()).map(|()| output)
         });
-        finished.collect::<Result<_, _>>().map_err(Failed::Digest)
+        finished.collect::<Result<_, _>>().map_err(StreamFailure::Digest)
     }
 }
 
 /// Why a file that was opened has no digests.
-pub(super) enum Failed {
+pub(super) enum StreamFailure {
     /// At this offset.
     Read(Errno, u64),
     Digest(verisum_digest::Error),
 }
 
-impl Failed {
+impl StreamFailure {
     pub(super) fn error(self, path: PathBuf) -> Error {
         match self {
-            Failed::Read(cause, offset) => {
+            StreamFailure::Read(cause, offset) => {
                 let (operation, offset) = (Operation::Read, Some(offset));
                 Error::Io { path, operation, offset, source: cause.into() }
             }
-            Failed::Digest(source) => Error::Digest { path, source },
+            StreamFailure::Digest(source) => Error::Digest { path, source },
         }
     }
 }

@@ -11,12 +11,12 @@ use rustix::io::Errno;
 use verisum_digest::{Batch, Digest, Output};
 
 use super::budget::Budget;
-use super::links::{FirstRead, Links, Turn};
+use super::links::{FirstRead, Links, NameTurn};
 use super::pool::Pool;
 use super::share::Shares;
 use super::small::{LATELY, before};
-use super::source::{Numbered, Pulled, Source};
-use super::stream::Opened;
+use super::source::{JobSource, NumberedJob, Pulled};
+use super::stream::OpenedStream;
 use super::{Content, Hashed, Job, Plan};
 use crate::{Error, Kind, Operation, Stat, system};
 
@@ -44,7 +44,7 @@ pub(super) struct Engine<'a, T> {
     wanted: &'a (dyn Fn(&T) -> bool + Sync),
     prepare: &'a (dyn Fn(Job<T>) -> Option<Job<T>> + Sync),
     done: &'a (dyn Fn(Hashed<T>) -> ControlFlow<()> + Sync),
-    pub(super) source: Source<'a, T>,
+    pub(super) source: JobSource<'a, T>,
     pub(super) pool: Pool<T>,
     pub(super) links: Option<Links<T>>,
     pub(super) threads: usize,
@@ -71,8 +71,8 @@ pub(super) struct Worker {
 }
 
 /// What was opened and may be no file.
-pub(super) struct Found<T> {
-    pub(super) job: Numbered<T>,
+pub(super) struct OpenedName<T> {
+    pub(super) job: NumberedJob<T>,
     pub(super) file: File,
     /// What the file system says of it, if that is known.
     pub(super) stat: Option<Stat>,
@@ -141,7 +141,7 @@ impl<'a, T: Send> Engine<'a, T> {
             wanted,
             prepare,
             done,
-            source: Source::new(jobs, plan.window),
+            source: JobSource::new(jobs, plan.window),
             pool: Pool::new(Shares::new(&plan.sets, &lanes, threads), threads, streams),
             links: plan.hard_links_once.then(Links::new),
             threads,
@@ -170,7 +170,7 @@ impl<'a, T: Send> Engine<'a, T> {
     /// Says of each file that there is no memory to read it into.
     fn refuse(&self) {
         while let Pulled::Jobs(jobs) = self.source.pull(1, true) {
-            for Numbered { number, job: Job { entry, token, .. } } in jobs {
+            for NumberedJob { number, job: Job { entry, token, .. } } in jobs {
                 let result = Err(Error::io(&entry.path(), Operation::Read, Errno::NOMEM));
                 if (self.done)(Hashed { entry, token, result }).is_break() {
                     return;
@@ -297,10 +297,10 @@ impl<'a, T: Send> Engine<'a, T> {
     }
 
     /// The job that the caller makes of one, if there is anything left to do.
-    pub(super) fn prepared(&self, job: Numbered<T>, worker: &mut Worker) -> Option<Numbered<T>> {
-        let Numbered { number, job } = job;
+    pub(super) fn prepared(&self, job: NumberedJob<T>, worker: &mut Worker) -> Option<NumberedJob<T>> {
+        let NumberedJob { number, job } = job;
         match (self.prepare)(job) {
-            Some(job) => Some(Numbered { number, job }),
+            Some(job) => Some(NumberedJob { number, job }),
             None => {
                 worker.finished.push(number);
                 None
@@ -310,7 +310,7 @@ impl<'a, T: Send> Engine<'a, T> {
 
     /// Opens a file, unless somebody has left it open and said what is known of it. `None` if there is
     /// nothing more to do for the job.
-    pub(super) fn open(&self, mut job: Numbered<T>, worker: &mut Worker) -> Option<Found<T>> {
+    pub(super) fn open(&self, mut job: NumberedJob<T>, worker: &mut Worker) -> Option<OpenedName<T>> {
         let held = job.job.entry.take_held();
         let entry = &job.job.entry;
         let opened = if !self.is_wanted(&job.job.token) {
@@ -324,7 +324,7 @@ impl<'a, T: Send> Engine<'a, T> {
             file.map(|file| (file, None)).map_err(|cause| entry.failed(Operation::Open, cause))
         };
         match opened {
-            Ok((file, stat)) => Some(Found { job, file: file.into(), stat }),
+            Ok((file, stat)) => Some(OpenedName { job, file: file.into(), stat }),
             Err(error) => {
                 self.report(job, Err(error), worker);
                 None
@@ -333,8 +333,8 @@ impl<'a, T: Send> Engine<'a, T> {
     }
 
     /// Finds out whether what was opened is a file. `None` if there is nothing more to do for it now.
-    pub(super) fn look(&self, found: Found<T>, worker: &mut Worker) -> Option<Opened<T>> {
-        let Found { job, file, stat } = found;
+    pub(super) fn look(&self, found: OpenedName<T>, worker: &mut Worker) -> Option<OpenedStream<T>> {
+        let OpenedName { job, file, stat } = found;
         let entry = &job.job.entry;
         self.plan.progress.begin(|| entry.path());
         let before = match stat.map_or_else(|| Stat::of(&file), Ok) {
@@ -354,9 +354,9 @@ impl<'a, T: Send> Engine<'a, T> {
         let awaited = before.links > 1 && self.links.is_some();
         let job = match &self.links {
             Some(links) if awaited => match links.turn(job, &before) {
-                Turn::Read(job) => job,
-                Turn::Waits => return None,
-                Turn::Known(job, digests, length) => {
+                NameTurn::Read(job) => job,
+                NameTurn::Waits => return None,
+                NameTurn::Known(job, digests, length) => {
                     let content =
                         Content { digests, file, before, after: before, length, read: 0, is_own_read: false };
                     self.report(job, Ok(content), worker);
@@ -365,7 +365,7 @@ impl<'a, T: Send> Engine<'a, T> {
             },
             _ => job,
         };
-        Some(Opened { job, file: Arc::new(file), before, after: None, again: false, awaited })
+        Some(OpenedStream { job, file: Arc::new(file), before, after: None, again: false, awaited })
     }
 
     /// What the file system says of a file that is about to be read, so that whatever is written from now on
@@ -392,11 +392,11 @@ impl<'a, T: Send> Engine<'a, T> {
     /// Reports what was read, or returns the file to be read again if it has changed for the first time.
     pub(super) fn finish(
         &self,
-        mut opened: Opened<T>,
+        mut opened: OpenedStream<T>,
         digests: Vec<Output>,
         Lengths { hashed: length, read }: Lengths,
         worker: &mut Worker,
-    ) -> Option<Opened<T>> {
+    ) -> Option<OpenedStream<T>> {
         let after = match opened.after.take().map_or_else(|| Stat::of(&opened.file), Ok) {
             Ok(after) => after,
             Err(cause) => {
@@ -409,7 +409,7 @@ impl<'a, T: Send> Engine<'a, T> {
             (opened.before, opened.again) = (self.settled(&opened.file, after).unwrap_or(after), true);
             return Some(opened);
         }
-        let Opened { job, file, before, awaited, .. } = opened;
+        let OpenedStream { job, file, before, awaited, .. } = opened;
         let file = match Arc::try_unwrap(file).or_else(|shared| shared.try_clone()) {
             Ok(file) => file,
             Err(cause) => {
@@ -432,7 +432,12 @@ impl<'a, T: Send> Engine<'a, T> {
         None
     }
 
-    pub(super) fn fail(&self, opened: Opened<T>, error: impl FnOnce(PathBuf) -> Error, worker: &mut Worker) {
+    pub(super) fn fail(
+        &self,
+        opened: OpenedStream<T>,
+        error: impl FnOnce(PathBuf) -> Error,
+        worker: &mut Worker,
+    ) {
         if let Some(links) = &self.links
             && opened.awaited
         {
@@ -443,8 +448,8 @@ impl<'a, T: Send> Engine<'a, T> {
     }
 
     /// Calls `done`.
-    fn report(&self, job: Numbered<T>, result: Result<Content, Error>, worker: &mut Worker) {
-        let Numbered { number, job: Job { entry, token, .. } } = job;
+    fn report(&self, job: NumberedJob<T>, result: Result<Content, Error>, worker: &mut Worker) {
+        let NumberedJob { number, job: Job { entry, token, .. } } = job;
         self.plan.progress.add(1, 0);
         worker.finished.push(number);
         if !self.is_broken() && (self.done)(Hashed { entry, token, result }).is_break() {

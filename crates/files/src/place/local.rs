@@ -112,9 +112,9 @@ impl Place for LocalPlace {
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
         let plan = Plan { sets: vec![digests.to_vec()], ..self.plan.clone() };
         let answers = OrderedSink::new(sink, self.in_order);
-        let mut jobs = Jobs { place: self, files, digests, answers: &answers, walking: None, next: 0 };
-        hash(&plan, &mut jobs, &|hashed: Hashed<Token>| {
-            let Token { number, tag, expected } = hashed.token;
+        let mut jobs = LocalJobs { place: self, files, digests, answers: &answers, walking: None, next: 0 };
+        hash(&plan, &mut jobs, &|hashed: Hashed<LocalToken>| {
+            let LocalToken { number, tag, expected } = hashed.token;
             let answer = match hashed.result {
                 Ok(content) => read(hashed.entry.path(), tag, expected, content),
                 Err(error) => failed(error, tag, expected),
@@ -146,7 +146,7 @@ impl Place for LocalPlace {
 }
 
 /// What a job is known by.
-struct Token {
+struct LocalToken {
     /// Its place among the answers.
     number: u64,
     tag: u64,
@@ -154,7 +154,7 @@ struct Token {
 }
 
 /// Finds the files to hash. What is no file is answered, or hashed, in its turn.
-struct Jobs<'a, 'f, 's> {
+struct LocalJobs<'a, 'f, 's> {
     place: &'a LocalPlace,
     files: Files<'f>,
     digests: &'a [Digest],
@@ -163,10 +163,10 @@ struct Jobs<'a, 'f, 's> {
     next: u64,
 }
 
-impl Iterator for Jobs<'_, '_, '_> {
-    type Item = Job<Token>;
+impl Iterator for LocalJobs<'_, '_, '_> {
+    type Item = Job<LocalToken>;
 
-    fn next(&mut self) -> Option<Job<Token>> {
+    fn next(&mut self) -> Option<Job<LocalToken>> {
         loop {
             let walked = self.walking.as_mut().map(Walk::next);
             let (found, request) = match walked {
@@ -193,7 +193,7 @@ impl Iterator for Jobs<'_, '_, '_> {
             let number = self.number();
             let (tag, expected) = request.map_or((0, None), |request| (request.tag, request.expected));
             match found {
-                Ok(entry) => return Some(Job { entry, set: 0, token: Token { number, tag, expected } }),
+                Ok(entry) => return Some(Job { entry, set: 0, token: LocalToken { number, tag, expected } }),
                 Err(error) => {
                     if self.answers.give(number, failed(error, tag, expected)).is_break() {
                         return None;
@@ -204,7 +204,7 @@ impl Iterator for Jobs<'_, '_, '_> {
     }
 }
 
-impl Jobs<'_, '_, '_> {
+impl LocalJobs<'_, '_, '_> {
     fn number(&mut self) -> u64 {
         self.next += 1;
         self.next - 1

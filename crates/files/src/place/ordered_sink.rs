@@ -10,17 +10,18 @@ use crate::in_order::InOrder;
 pub(super) struct OrderedSink<'a> {
     sink: Sink<'a>,
     /// None where they are given as they come.
-    state: Option<Mutex<State>>,
+    state: Option<Mutex<OrderedSinkState>>,
 }
 
-struct State {
+struct OrderedSinkState {
     waiting: InOrder<FileAnswer>,
     is_over: bool,
 }
 
 impl<'a> OrderedSink<'a> {
     pub(super) fn new(sink: Sink<'a>, in_order: bool) -> OrderedSink<'a> {
-        let state = in_order.then(|| Mutex::new(State { waiting: InOrder::new(), is_over: false }));
+        let state =
+            in_order.then(|| Mutex::new(OrderedSinkState { waiting: InOrder::new(), is_over: false }));
         OrderedSink { sink, state }
     }
 

@@ -16,12 +16,12 @@ const HELD: usize = 32 << 20;
 const EACH: usize = 64;
 
 /// A file of a listing.
-type Listed = (Vec<u8>, FileState);
+type SortedFile = (Vec<u8>, FileState);
 
 /// Takes a listing in any order, and gives it in the order of the paths' bytes.
 #[derive(Debug)]
 pub struct Sorted {
-    held: Vec<Listed>,
+    held: Vec<SortedFile>,
     bytes: usize,
     most: usize,
     /// Sorted parts.
@@ -125,7 +125,7 @@ fn read_time(part: &mut impl Read) -> io::Result<Timestamp> {
     Ok(Timestamp { seconds: i64::from_le_bytes(seconds), nanoseconds: u32::from_le_bytes(nanoseconds) })
 }
 
-fn read(part: &mut impl Read) -> io::Result<Option<Listed>> {
+fn read(part: &mut impl Read) -> io::Result<Option<SortedFile>> {
     let mut length = [0; 4];
     match part.read_exact(&mut length) {
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(None),
@@ -174,7 +174,8 @@ mod tests {
             for number in 0..200 {
                 sorted.add(name(number), state(number)).unwrap();
             }
-            let mut expected: Vec<Listed> = (0..200).map(|number| (name(number), state(number))).collect();
+            let mut expected: Vec<SortedFile> =
+                (0..200).map(|number| (name(number), state(number))).collect();
             expected.sort_by(|one, other| one.0.cmp(&other.0));
             let mut found = Vec::new();
             sorted

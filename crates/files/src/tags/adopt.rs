@@ -1,8 +1,8 @@
 //! Adopts the checksums that other tools recorded.
 
-use super::files::{Opened, each, next_entry, open};
+use super::files::{OpenedFile, each, next_entry, open};
 use super::place::Before;
-use super::reading::{Token, Wanted, read};
+use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, Stored, foreign};
@@ -63,19 +63,19 @@ pub fn adopt_listed(
 }
 
 /// Gives a file, with what a list records of it, if it comes from one.
-type Next<'a> = &'a mut (dyn FnMut() -> Option<(Entry, Option<Record>)> + Send);
+type NextFile<'a> = &'a mut (dyn FnMut() -> Option<(Entry, Option<Record>)> + Send);
 
-fn unverified(session: &Session, opened: &Opened, listed: Option<Record>) {
+fn unverified(session: &Session, opened: &OpenedFile, listed: Option<Record>) {
     if let Some(candidate) = candidate(session, opened, listed) {
-        let Opened { entry, file, stat, .. } = opened;
+        let OpenedFile { entry, file, stat, .. } = opened;
         session.store(entry, (file, stat), candidate.before(), &candidate.best, Outcome::Adopted);
     }
 }
 
-fn verified(session: &Session, next: Next) {
+fn verified(session: &Session, next: NextFile) {
     let (plan, sets) = session.plan_by_digest();
     let mut wanted = std::iter::from_fn(|| next_wanted(session, next, &sets));
-    read(session, &plan, &mut wanted, &|entry, candidate: Candidate, content| {
+    read(session, &plan, &mut wanted, &|entry, candidate: AdoptCandidate, content| {
         let record = candidate.best;
         let computed = content.digests[0];
         match session.judge(&content, &record, &computed) {
@@ -90,7 +90,7 @@ fn verified(session: &Session, next: Next) {
 }
 
 /// What may be adopted of a file.
-struct Candidate {
+struct AdoptCandidate {
     best: Record,
     /// Our own record, which it would replace.
     own: Option<Record>,
@@ -98,17 +98,17 @@ struct Candidate {
     stood: bool,
 }
 
-impl Token for Candidate {}
+impl ReadToken for AdoptCandidate {}
 
-impl Candidate {
+impl AdoptCandidate {
     fn before(&self) -> Before<'_> {
         Before { judged: self.own.as_slice(), stood: self.stood }
     }
 }
 
 /// What is to be adopted of a file; why not is reported.
-fn candidate(session: &Session, opened: &Opened, listed: Option<Record>) -> Option<Candidate> {
-    let Opened { entry, file, stat, found, .. } = opened;
+fn candidate(session: &Session, opened: &OpenedFile, listed: Option<Record>) -> Option<AdoptCandidate> {
+    let OpenedFile { entry, file, stat, found, .. } = opened;
     let own = match found.first() {
         Some(Err(defect)) => {
             session.defective(entry, *defect);
@@ -144,7 +144,7 @@ fn candidate(session: &Session, opened: &Opened, listed: Option<Record>) -> Opti
         return None;
     }
     let has_place = |own: Record| session.family() != Family::Plain || own.algorithm.id == best.algorithm.id;
-    Some(Candidate { best, own, stood: !opened.is_apart && own.is_some_and(has_place) })
+    Some(AdoptCandidate { best, own, stood: !opened.is_apart && own.is_some_and(has_place) })
 }
 
 /// The record that says most about the file as it is, in the terms of our own.
@@ -170,7 +170,7 @@ fn best(others: &[Stored], stat: &Stat) -> Option<Record> {
 }
 
 /// The next file to read, with what is to be adopted of it.
-fn next_wanted(session: &Session, next: Next, sets: &DigestSets) -> Option<Wanted<Candidate>> {
+fn next_wanted(session: &Session, next: NextFile, sets: &DigestSets) -> Option<Wanted<AdoptCandidate>> {
     loop {
         let (entry, listed) = next()?;
         let Some(opened) = open(session, entry, session.family()) else { continue };
@@ -181,7 +181,7 @@ fn next_wanted(session: &Session, next: Next, sets: &DigestSets) -> Option<Wante
             continue;
         }
         let Some(set) = session.set_of(&opened.entry, sets, candidate.best.algorithm) else { continue };
-        let Opened { mut entry, file, stat, .. } = opened;
+        let OpenedFile { mut entry, file, stat, .. } = opened;
         entry.hold(file, stat);
         return Some(Wanted { entry, set, modified: stat.modified, token: candidate });
     }

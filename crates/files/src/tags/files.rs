@@ -16,7 +16,7 @@ use crate::{Entry, Error, Kind, Operation, Record, Standing, Stat, Verdict};
 const TAKEN: usize = 32;
 
 /// An open file and what is recorded in it.
-pub(super) struct Opened {
+pub(super) struct OpenedFile {
     pub(super) entry: Entry,
     pub(super) file: File,
     pub(super) stat: Stat,
@@ -40,7 +40,7 @@ pub(super) fn next_entry(session: &Session, entries: Entries) -> Option<Entry> {
 
 /// Opens a file, if it is one that was not met by another name, and reads its tags of a family. What
 /// fails is reported.
-pub(super) fn open(session: &Session, entry: Entry, family: Family) -> Option<Opened> {
+pub(super) fn open(session: &Session, entry: Entry, family: Family) -> Option<OpenedFile> {
     let failed = |operation, errno| {
         session.unreadable(&entry, &Error::io(&entry.path(), operation, errno));
     };
@@ -79,7 +79,7 @@ pub(super) fn open(session: &Session, entry: Entry, family: Family) -> Option<Op
     let apart = apart.and_then(|apart| newer(apart, &entry, &stat, &found, family));
     let is_apart = apart.is_some();
     let found = apart.map_or(found, |record| vec![Ok(record)]);
-    Some(Opened { entry, file, stat, found, is_apart })
+    Some(OpenedFile { entry, file, stat, found, is_apart })
 }
 
 /// What the catalogue says of a file that has no tag, or that was written to since it got its tag and is as
@@ -100,7 +100,7 @@ fn newer(
 }
 
 /// Does something with every file, on as many threads as the plan has.
-pub(super) fn each(session: &Session, entries: Entries, work: &(dyn Fn(Opened) + Sync)) {
+pub(super) fn each(session: &Session, entries: Entries, work: &(dyn Fn(OpenedFile) + Sync)) {
     let family = session.family();
     let entries = Mutex::new(entries);
     let budget = Budget::of_process();

@@ -14,7 +14,7 @@ use crate::{Content, Entry, Error, Hashed, Job, Plan, Record, Timestamp, Verdict
 const TICK: Duration = Duration::from_millis(10);
 
 /// What is kept of a file while it is read.
-pub(super) trait Token: Send {
+pub(super) trait ReadToken: Send {
     /// What was recorded of it, for those who hear that it cannot be read.
     fn record(&self) -> Option<&Record> {
         None
@@ -46,7 +46,7 @@ type Unread<T> = Job<Option<Again<T>>>;
 ///
 /// A file whose time is that of this very moment is waited for: what was written to it after it was read
 /// could otherwise have the time that its record has.
-pub(super) fn read<T: Token>(
+pub(super) fn read<T: ReadToken>(
     session: &Session,
     plan: &Plan,
     wanted: &mut (dyn Iterator<Item = Wanted<T>> + Send),
@@ -56,7 +56,7 @@ pub(super) fn read<T: Token>(
 }
 
 /// As [`read`], for what `choose` wants of all files, which it is asked in parallel.
-pub(super) fn read_chosen<T: Token>(
+pub(super) fn read_chosen<T: ReadToken>(
     session: &Session,
     plan: &Plan,
     entries: Entries,
@@ -71,7 +71,7 @@ pub(super) fn read_chosen<T: Token>(
     read_jobs(session, plan, &mut entries.map(|entry| Job { entry, set: 0, token: None }), &prepare, done);
 }
 
-fn read_jobs<T: Token>(
+fn read_jobs<T: ReadToken>(
     session: &Session,
     plan: &Plan,
     jobs: &mut (dyn Iterator<Item = Unread<T>> + Send),

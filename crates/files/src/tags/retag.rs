@@ -10,7 +10,7 @@ use verisum_digest::{Algorithm, Digest, Output};
 
 use super::files::{next_entry, open};
 use super::place::{Before, Conflict, Held, Refusal, is_known, put, standing};
-use super::reading::{Token, Wanted, read};
+use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session, lock};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, Stored};
@@ -78,14 +78,14 @@ pub fn retag(
     };
     let set = plan.sets.len();
     plan.sets.push(pair);
-    let run = Run { session: &session, from, to, set, sets, old: Mutex::default() };
+    let run = RetagRun { session: &session, from, to, set, sets, old: Mutex::default() };
     let mut wanted = std::iter::from_fn(|| run.next_wanted(entries));
     read(&session, &plan, &mut wanted, &|entry, recorded, content| run.replace(entry, content, recorded));
     run.remove(std::mem::take(&mut *lock(&run.old)));
     Ok(session.counts())
 }
 
-struct Run<'a> {
+struct RetagRun<'a> {
     session: &'a Session<'a>,
     from: Slot,
     to: Slot,
@@ -105,7 +105,7 @@ struct Both {
     is_apart: bool,
 }
 
-impl Token for Both {}
+impl ReadToken for Both {}
 
 /// Files whose old tags are to go once the new ones are durable.
 #[derive(Default)]
@@ -124,7 +124,7 @@ struct Leaving {
     new: Output,
 }
 
-impl Run<'_> {
+impl RetagRun<'_> {
     fn next_wanted(&self, entries: Entries) -> Option<Wanted<Both>> {
         loop {
             let entry = next_entry(self.session, entries)?;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Mutex;
 
-use super::files::{Opened, each, next_entry, open};
+use super::files::{OpenedFile, each, next_entry, open};
 use super::session::{Session, lock};
 use super::{Counts, Entries, Options, Report};
 use crate::store::xattr::{Defect, Origin, Stored, foreign, refused};
@@ -72,7 +72,7 @@ pub fn status_before(
 }
 
 impl Status {
-    fn add(&mut self, opened: &Opened, origin: Option<Origin>, before: Option<i64>) {
+    fn add(&mut self, opened: &OpenedFile, origin: Option<Origin>, before: Option<i64>) {
         if opened.found.is_empty() {
             self.untagged += 1;
             self.untagged_bytes += opened.stat.size;
@@ -137,7 +137,7 @@ pub fn list(
 ) -> Counts {
     let session = Session::new(options, report);
     super::files::each(&session, entries, &|opened| {
-        let Opened { entry, stat, found, is_apart, .. } = &opened;
+        let OpenedFile { entry, stat, found, is_apart, .. } = &opened;
         each(&TaggedFile { path: &entry.path(), stat, tags: found, is_apart: *is_apart });
     });
     session.counts()

@@ -4,7 +4,7 @@ use verisum_digest::Algorithm;
 
 use super::files::open;
 use super::place::Before;
-use super::reading::{Token, Wanted, read_chosen};
+use super::reading::{ReadToken, Wanted, read_chosen};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, refused};
@@ -49,13 +49,13 @@ pub fn tag(entries: Entries, options: &Options, tagging: &TagOptions, report: Re
 }
 
 /// The record that a file has.
-struct Tagged {
+struct TaggedRecord {
     record: Record,
     /// It is in the catalogue.
     is_apart: bool,
 }
 
-impl Token for Option<Box<Tagged>> {}
+impl ReadToken for Option<Box<TaggedRecord>> {}
 
 /// What to read of a file, with the record that it has; none if it need not be read.
 fn choose(
@@ -63,7 +63,7 @@ fn choose(
     entry: Entry,
     sets: &DigestSets,
     tagging: &TagOptions,
-) -> Option<Wanted<Option<Box<Tagged>>>> {
+) -> Option<Wanted<Option<Box<TaggedRecord>>>> {
     let opened = open(session, entry, session.family())?;
     let (mut entry, stat) = (opened.entry, opened.stat);
     // Of plain tags a file may have several; each stands for itself.
@@ -105,12 +105,12 @@ fn choose(
     let algorithm = record.map_or(tagging.algorithm, |record| record.algorithm);
     let set = session.set_of(&entry, sets, algorithm)?;
     entry.hold(opened.file, stat);
-    let token = record.map(|record| Box::new(Tagged { record, is_apart: opened.is_apart }));
+    let token = record.map(|record| Box::new(TaggedRecord { record, is_apart: opened.is_apart }));
     Some(Wanted { entry, set, modified: stat.modified, token })
 }
 
 /// Brings a tag up to date, if that is what the file's state asks for.
-fn renew(session: &Session, entry: &Entry, content: &Content, tagged: &Tagged) {
+fn renew(session: &Session, entry: &Entry, content: &Content, tagged: &TaggedRecord) {
     let record = &tagged.record;
     let computed = content.digests[0];
     let outcome = match session.judge(content, record, &computed) {

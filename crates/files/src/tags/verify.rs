@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use verisum_digest::Output;
 
-use super::files::{Opened, next_entry, open};
+use super::files::{OpenedFile, next_entry, open};
 use super::place::Before;
-use super::reading::{Token, Wanted, read};
+use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::{Content, Entry, Plan, Record, Verdict};
@@ -51,7 +51,7 @@ const MOST_SETS: usize = 64;
 pub fn verify(entries: Entries, options: &Options, verifying: VerifyOptions, report: Report) -> Counts {
     let session = Session::new(options, report);
     let (plan, sets) = session.plan_by_digest();
-    let mut run = Run {
+    let mut run = VerifyRun {
         session: &session,
         verifying,
         sets,
@@ -64,7 +64,7 @@ pub fn verify(entries: Entries, options: &Options, verifying: VerifyOptions, rep
         let plan = run.plan.clone();
         run.new_set = false;
         let mut wanted = std::iter::from_fn(|| run.next_wanted(entries));
-        read(&session, &plan, &mut wanted, &|entry, tagged: Tagged, content| {
+        read(&session, &plan, &mut wanted, &|entry, tagged: TaggedRecords, content| {
             for (record, computed) in tagged.records.iter().zip(&content.digests) {
                 compare(&session, verifying, &entry, (record, tagged.is_apart), computed, &content);
             }
@@ -97,13 +97,13 @@ fn compare(
 }
 
 /// The records of a file, in the order of its set of digests.
-struct Tagged {
+struct TaggedRecords {
     records: Vec<Record>,
     /// They are in the catalogue.
     is_apart: bool,
 }
 
-struct Run<'a> {
+struct VerifyRun<'a> {
     session: &'a Session<'a>,
     verifying: VerifyOptions,
     /// The sets of single digests.
@@ -112,20 +112,20 @@ struct Run<'a> {
     several: Vec<Vec<&'static str>>,
     plan: Plan,
     /// What is to be read next.
-    next: VecDeque<Wanted<Tagged>>,
+    next: VecDeque<Wanted<TaggedRecords>>,
     /// Whether the plan has a set that the engine does not know yet.
     new_set: bool,
 }
 
-impl Token for Tagged {
+impl ReadToken for TaggedRecords {
     fn record(&self) -> Option<&Record> {
         self.records.first()
     }
 }
 
-impl Run<'_> {
+impl VerifyRun<'_> {
     /// The next file to read, with its records.
-    fn next_wanted(&mut self, entries: Entries) -> Option<Wanted<Tagged>> {
+    fn next_wanted(&mut self, entries: Entries) -> Option<Wanted<TaggedRecords>> {
         loop {
             if self.new_set {
                 return None;
@@ -139,7 +139,7 @@ impl Run<'_> {
                 self.session.plain(&opened.entry, Outcome::Judged(Verdict::New));
                 self.session.passed_over(&opened.stat);
             }
-            let Opened { mut entry, file, stat, found, is_apart } = opened;
+            let OpenedFile { mut entry, file, stat, found, is_apart } = opened;
             let mut records = Vec::with_capacity(found.len());
             for found in found {
                 match found {
@@ -167,14 +167,14 @@ impl Run<'_> {
                 Some(set) => {
                     entry.hold(file, stat);
                     let records = records.into_iter().map(|(_, record)| record).collect();
-                    let token = Tagged { records, is_apart };
+                    let token = TaggedRecords { records, is_apart };
                     self.next.push_back(Wanted { entry, set, modified, token });
                 }
                 None => self.next.extend(records.into_iter().map(|(set, record)| Wanted {
                     entry: entry.split(),
                     set,
                     modified,
-                    token: Tagged { records: vec![record], is_apart },
+                    token: TaggedRecords { records: vec![record], is_apart },
                 })),
             }
         }

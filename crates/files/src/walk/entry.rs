@@ -28,11 +28,11 @@ pub(super) const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFla
 pub struct Directory {
     /// `None` for the working directory.
     descriptor: Option<OwnedFd>,
-    place: Option<Arc<Place>>,
+    place: Option<Arc<DirectoryPlace>>,
 }
 
 impl Directory {
-    pub(super) fn new(descriptor: OwnedFd, place: Arc<Place>) -> Directory {
+    pub(super) fn new(descriptor: OwnedFd, place: Arc<DirectoryPlace>) -> Directory {
         Directory { descriptor: Some(descriptor), place: Some(place) }
     }
 
@@ -43,7 +43,7 @@ impl Directory {
         }
         let descriptor = rustix::fs::open(path, STEP, Mode::empty());
         let descriptor = descriptor.map_err(|errno| Error::io(path, Operation::Open, errno))?;
-        Ok(Arc::new(Directory::new(descriptor, Place::new(None, path.as_os_str()))))
+        Ok(Arc::new(Directory::new(descriptor, DirectoryPlace::new(None, path.as_os_str()))))
     }
 
     /// Opens a directory that a user named; only links of root's and our own are followed.
@@ -57,7 +57,7 @@ impl Directory {
             return Directory::named(way);
         }
         let descriptor = trusted::folder(way).map_err(|error| Error::io(named, Operation::Open, error))?;
-        Ok(Arc::new(Directory::new(descriptor, Place::new(None, way.as_os_str()))))
+        Ok(Arc::new(Directory::new(descriptor, DirectoryPlace::new(None, way.as_os_str()))))
     }
 
     /// Opens a directory below this one through no link at all; with a device, through none that is on
@@ -73,7 +73,7 @@ impl Directory {
             return Ok(self.clone());
         }
         let descriptor = folder_beneath(self, &steps, device).map_err(failed)?;
-        let place = Place::new(self.place.clone(), joined(&steps).as_os_str());
+        let place = DirectoryPlace::new(self.place.clone(), joined(&steps).as_os_str());
         Ok(Arc::new(Directory::new(descriptor, place)))
     }
 
@@ -82,7 +82,7 @@ impl Directory {
         self.place.as_ref().map_or_else(PathBuf::new, |place| place.path())
     }
 
-    pub(super) fn place(&self) -> Option<&Arc<Place>> {
+    pub(super) fn place(&self) -> Option<&Arc<DirectoryPlace>> {
         self.place.as_ref()
     }
 }
@@ -98,14 +98,14 @@ impl AsFd for Directory {
 
 /// Where a directory is: a name in a place. So the paths of a deep tree share what they have in common.
 #[derive(Debug)]
-pub(super) struct Place {
-    parent: Option<Arc<Place>>,
+pub(super) struct DirectoryPlace {
+    parent: Option<Arc<DirectoryPlace>>,
     name: OsString,
 }
 
-impl Place {
-    pub(super) fn new(parent: Option<Arc<Place>>, name: &OsStr) -> Arc<Place> {
-        Arc::new(Place { parent, name: name.into() })
+impl DirectoryPlace {
+    pub(super) fn new(parent: Option<Arc<DirectoryPlace>>, name: &OsStr) -> Arc<DirectoryPlace> {
+        Arc::new(DirectoryPlace { parent, name: name.into() })
     }
 
     /// From the outermost to this one.
@@ -125,7 +125,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for DirectoryPlace {
     /// One after the other: a tree may be deeper than the stack.
     fn drop(&mut self) {
         let mut parent = self.parent.take();
@@ -220,7 +220,7 @@ impl Entry {
                         errno => errno.into(),
                     })
                 })?;
-                let place = Place::new(directory.place.clone(), joined(folders).as_os_str());
+                let place = DirectoryPlace::new(directory.place.clone(), joined(folders).as_os_str());
                 Arc::new(Directory::new(descriptor, place))
             }
         };
@@ -273,7 +273,7 @@ impl Entry {
         let Some(way) = way else { return Ok(self.directory.clone()) };
         let descriptor = rustix::fs::openat(&self.directory, way, STEP, Mode::empty());
         let descriptor = descriptor.map_err(|errno| self.failed(Operation::Open, errno))?;
-        let place = Place::new(self.directory.place.clone(), way.as_os_str());
+        let place = DirectoryPlace::new(self.directory.place.clone(), way.as_os_str());
         Ok(Arc::new(Directory::new(descriptor, place)))
     }
 
@@ -376,7 +376,7 @@ fn within_limits(path: &Path) -> Result<(Directory, OsString), Errno> {
         let (step, below) = (OsStr::from_bytes(&rest[..slash]), &rest[slash..]);
         let below = &below[below.iter().take_while(|byte| **byte == b'/').count()..];
         let descriptor = rustix::fs::openat(&directory, step, STEP, Mode::empty())?;
-        directory = Directory::new(descriptor, Place::new(directory.place.take(), step));
+        directory = Directory::new(descriptor, DirectoryPlace::new(directory.place.take(), step));
         rest = below;
     }
     Ok((directory, OsStr::from_bytes(rest).into()))
@@ -519,9 +519,9 @@ mod tests {
 
     #[test]
     fn a_place_deeper_than_the_stack_is_dropped() {
-        let mut place = Place::new(None, OsStr::new("."));
+        let mut place = DirectoryPlace::new(None, OsStr::new("."));
         for _ in 0..1_000_000 {
-            place = Place::new(Some(place), OsStr::new("d"));
+            place = DirectoryPlace::new(Some(place), OsStr::new("d"));
         }
         assert_eq!(place.path().as_os_str().len(), 2_000_001);
     }

@@ -11,7 +11,7 @@ use rustix::fs::{FileType, RawDir};
 use rustix::io::Errno;
 
 use super::Order;
-use super::entry::{Directory, Entry, Place};
+use super::entry::{Directory, DirectoryPlace, Entry};
 use crate::{Kind, Stat, system};
 
 /// How many names are sorted together by inode or extent.
@@ -19,7 +19,7 @@ const SORTED_TOGETHER: usize = 1 << 15;
 
 /// A name that was listed.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct ListedName {
     pub(super) name: OsString,
     /// `None` where the file system does not say so in its lists.
     pub(super) kind: Option<Kind>,
@@ -32,17 +32,17 @@ pub(super) struct Found {
 pub(super) struct Level {
     /// `None` while it is closed because the tree is deep.
     pub(super) directory: Option<Arc<Directory>>,
-    pub(super) place: Arc<Place>,
+    pub(super) place: Arc<DirectoryPlace>,
     /// Device and inode.
     pub(super) identity: (u64, u64),
     listed: bool,
-    next: VecDeque<Found>,
+    next: VecDeque<ListedName>,
     /// Directories, which are for when the rest has been given out; unless by name.
-    directories: VecDeque<Found>,
+    directories: VecDeque<ListedName>,
 }
 
 impl Level {
-    pub(super) fn new(directory: Arc<Directory>, place: Arc<Place>, stat: &Stat) -> Level {
+    pub(super) fn new(directory: Arc<Directory>, place: Arc<DirectoryPlace>, stat: &Stat) -> Level {
         Level {
             directory: Some(directory),
             place,
@@ -58,7 +58,7 @@ impl Level {
         &mut self,
         order: Order,
         buffer: &mut [MaybeUninit<u8>],
-    ) -> Option<Result<Found, Errno>> {
+    ) -> Option<Result<ListedName, Errno>> {
         loop {
             if let Some(found) = self.next.pop_front() {
                 return Some(Ok(found));
@@ -117,10 +117,10 @@ impl Level {
     }
 }
 
-fn by_path(a: &Found, b: &Found) -> Ordering {
+fn by_path(a: &ListedName, b: &ListedName) -> Ordering {
     let (a_name, b_name) = (a.name.as_bytes(), b.name.as_bytes());
     let common = a_name.len().min(b_name.len());
-    let next = |found: &Found, name: &[u8]| match name.get(common) {
+    let next = |found: &ListedName, name: &[u8]| match name.get(common) {
         None => (found.kind == Some(Kind::Directory)).then_some(b'/'),
         byte => byte.copied(),
     };
@@ -129,7 +129,7 @@ fn by_path(a: &Found, b: &Found) -> Ordering {
 }
 
 /// Where the first byte of a file lies; files that will not say come first.
-fn extent(directory: &Arc<Directory>, found: &Found) -> u64 {
+fn extent(directory: &Arc<Directory>, found: &ListedName) -> u64 {
     let entry = Entry::found(directory, found.name.clone(), (Kind::File, found.inode), false);
     entry.open().ok().and_then(|file| system::first_extent(&file)).unwrap_or(0)
 }
@@ -138,7 +138,7 @@ fn extent(directory: &Arc<Directory>, found: &Found) -> u64 {
 fn list(
     directory: &Directory,
     buffer: &mut [MaybeUninit<u8>],
-    found: &mut Vec<Found>,
+    found: &mut Vec<ListedName>,
 ) -> Result<bool, Errno> {
     let mut list = RawDir::new(directory, buffer);
     while let Some(entry) = list.next() {
@@ -150,7 +150,7 @@ fn list(
                 known => Some(known.into()),
             };
             let name = OsStr::from_bytes(name).into();
-            found.push(Found { name, kind, inode: entry.ino(), rank: 0 });
+            found.push(ListedName { name, kind, inode: entry.ino(), rank: 0 });
         }
         if list.is_buffer_empty() {
             return Ok(false);

@@ -21,8 +21,8 @@ pub use entry::{LEADS_OUT, born};
 
 use crate::engine::Budget;
 use crate::{Error, Excludes, Kind, Operation, Stat};
-use entry::{Place, joined};
-use level::{Found, Level};
+use entry::{DirectoryPlace, joined};
+use level::{Level, ListedName};
 
 /// What to find.
 #[derive(Clone, Debug, Default)]
@@ -114,9 +114,9 @@ impl Walk {
     }
 
     /// What a listed name is; `None` if it is left out.
-    fn look(&self, level: &Level, found: Found) -> Result<Option<Entry>, Error> {
+    fn look(&self, level: &Level, found: ListedName) -> Result<Option<Entry>, Error> {
         let Some(directory) = &level.directory else { return Ok(None) };
-        let Found { name, kind, inode, .. } = found;
+        let ListedName { name, kind, inode, .. } = found;
         let mut entry = Entry::found(directory, name, (kind.unwrap_or(Kind::Special), inode), false);
         if kind.is_none() {
             let stat = entry.stat()?;
@@ -165,7 +165,7 @@ impl Walk {
         let place = match entry.directory().place() {
             // A directory that was named by a way alone has the path of that.
             Some(way) if entry.name() == "." => way.clone(),
-            way => Place::new(way.cloned(), entry.name()),
+            way => DirectoryPlace::new(way.cloned(), entry.name()),
         };
         let directory = Arc::new(Directory::new(descriptor, place.clone()));
         self.levels.push(Level::new(directory, place, &stat));

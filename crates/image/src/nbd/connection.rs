@@ -52,13 +52,13 @@ pub(super) struct Connection {
     minimum: u64,
     /// Length in bytes of each request of a large read.
     piece: u64,
-    state: Mutex<State>,
+    state: Mutex<ConnectionState>,
     /// Ends the wait of the thread that has the turn.
     wake: OwnedFd,
 }
 
 #[derive(Default)]
-struct State {
+struct ConnectionState {
     /// Whether a thread has the turn.
     taken: bool,
     /// The requests that have not ended.
@@ -187,7 +187,11 @@ impl Connection {
     }
 
     /// Waits until all requests of the caller have ended. Gives the failure at the lowest offset.
-    fn finish<'a>(&'a self, mut state: MutexGuard<'a, State>, caller: &Arc<Caller>) -> Result<(), Failed> {
+    fn finish<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, ConnectionState>,
+        caller: &Arc<Caller>,
+    ) -> Result<(), Failed> {
         let ended = loop {
             let ended = state.retire(&self.handle, caller);
             if caller.left.load(Ordering::Relaxed) == 0 {
@@ -239,12 +243,12 @@ impl Connection {
         let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, ConnectionState> {
         lock(&self.state)
     }
 }
 
-impl State {
+impl ConnectionState {
     /// Keeps a request that was sent, or why it was not; whether it was.
     fn sent(&mut self, caller: &Arc<Caller>, offset: u64, sent: Result<Cookie, Failure>) -> bool {
         match sent {
@@ -309,7 +313,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 const CLOSED: &str = "the server closed the connection";
 
-fn lost(state: &State) -> Failure {
+fn lost(state: &ConnectionState) -> Failure {
     let text = match &state.loss {
         Some(loss) => format!("the connection was lost: {}", loss.text),
         None => CLOSED.to_string(),

@@ -15,10 +15,10 @@ pub(super) type Connect = Box<dyn Fn() -> Result<Connection, Failure> + Send + S
 
 pub(super) struct Pool {
     connect: Connect,
-    state: Mutex<State>,
+    state: Mutex<PoolState>,
 }
 
-struct State {
+struct PoolState {
     connections: Vec<Member>,
     /// How many connections there may be; falls where opening another fails.
     limit: usize,
@@ -44,7 +44,7 @@ impl Pool {
     /// Keeps the connections that there are, at least one, and opens more up to `limit`.
     pub(super) fn new(connections: Vec<Connection>, limit: usize, connect: Connect) -> Pool {
         let members = connections.into_iter().map(|one| Member { connection: Arc::new(one), users: 0 });
-        let state = State { connections: members.collect(), limit, opening: 0, next: 0 };
+        let state = PoolState { connections: members.collect(), limit, opening: 0, next: 0 };
         Pool { connect, state: Mutex::new(state) }
     }
 
@@ -83,7 +83,7 @@ impl Pool {
         self.lock().connections.iter().map(|member| member.connection.clone()).collect()
     }
 
-    fn lease(&self, state: &mut State, index: usize) -> Lease<'_> {
+    fn lease(&self, state: &mut PoolState, index: usize) -> Lease<'_> {
         let member = &mut state.connections[index];
         member.users += 1;
         let connection = member.connection.clone();
@@ -91,7 +91,7 @@ impl Pool {
         Lease { pool: self, index, connection }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    fn lock(&self) -> MutexGuard<'_, PoolState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

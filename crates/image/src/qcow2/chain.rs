@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::clusters::Node;
 use super::header::Header;
-use super::references::{Fence, Found};
+use super::references::{Fence, NamedFile};
 use super::snapshots::Snapshot;
 use super::tables::Tables;
 use super::{Link, Qcow2Image};
@@ -158,7 +158,7 @@ fn open_node(
 }
 
 /// The format of a backing file. One that is recorded as raw is raw, whatever its guest wrote into it.
-fn backing_format(node: &Node, found: &Found, layer: &mut Layer) -> Result<Format, Error> {
+fn backing_format(node: &Node, found: &NamedFile, layer: &mut Layer) -> Result<Format, Error> {
     let recorded = match (&found.format, &node.header.backing_format) {
         (Some(format), _) => Some(*format),
         (None, Some(name)) => match Format::find(name) {

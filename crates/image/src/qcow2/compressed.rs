@@ -3,9 +3,9 @@
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
+use super::cluster_cache::Shared;
 use super::clusters::{Node, Packed};
 use super::inflate::Inflater;
-use super::shared::Shared;
 use crate::{AlignedBuffer, Error, Image, Operation};
 
 /// One request reads this many bytes at most, or one cluster's.

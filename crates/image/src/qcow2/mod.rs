@@ -5,13 +5,13 @@
 //! made to do harm: every number is checked before it is used.
 
 mod chain;
+mod cluster_cache;
 mod clusters;
 mod compressed;
 mod header;
 mod inflate;
 mod kept;
 mod references;
-mod shared;
 mod snapshots;
 mod tables;
 mod walk;

@@ -22,7 +22,7 @@ pub(crate) struct Fence {
 
 /// A file that an image names.
 #[derive(Debug)]
-pub(crate) struct Found {
+pub(crate) struct NamedFile {
     pub(crate) path: PathBuf,
     pub(crate) file: RawImage,
     /// Its format, where the name itself says so.
@@ -50,7 +50,7 @@ impl Fence {
         role: &'static str,
         name: &OsStr,
         options: &OpenOptions,
-    ) -> Result<Found, Error> {
+    ) -> Result<NamedFile, Error> {
         let not_followed = |why: &str| Error::Reference {
             path: from.to_path_buf(),
             role,
@@ -77,7 +77,7 @@ impl Fence {
         let path = folder(from).join(&plain.name);
         let file = match self.follow {
             Follow::Any => {
-                return Ok(Found { file: RawImage::open(&path, options)?, path, format: plain.format });
+                return Ok(NamedFile { file: RawImage::open(&path, options)?, path, format: plain.format });
             }
             _ => match &self.root {
                 None => return Err(not_followed("the image has no folder of its own")),
@@ -95,7 +95,7 @@ impl Fence {
             return Err(refused("it is neither a file nor a block device"));
         }
         let file = RawImage::new(file, &path, 0, options)?;
-        Ok(Found { path, file, format: plain.format })
+        Ok(NamedFile { path, file, format: plain.format })
     }
 }
 

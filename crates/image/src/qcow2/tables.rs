@@ -16,21 +16,21 @@ const GENERATION_LEN: usize = 4 << 20;
 pub(crate) type Slice = Arc<[u64]>;
 
 /// Which file of a chain, and where in it.
-type Key = (u32, u64);
+type TableKey = (u32, u64);
 
 /// The slices that were used last, of all files of a chain.
 #[derive(Debug, Default)]
 pub(crate) struct Tables {
-    kept: Mutex<Kept>,
+    kept: Mutex<TwoGenerations>,
 }
 
 /// Two generations: what is found in the old one moves to the young one, and when that is full it becomes
 /// the old one. So the slices in use stay, at the cost of one look for each.
 #[derive(Debug, Default)]
-struct Kept {
-    young: HashMap<Key, Slice>,
+struct TwoGenerations {
+    young: HashMap<TableKey, Slice>,
     young_len: usize,
-    old: HashMap<Key, Slice>,
+    old: HashMap<TableKey, Slice>,
 }
 
 impl Tables {
@@ -58,13 +58,13 @@ impl Tables {
         Ok(slice)
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, TwoGenerations> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Kept {
-    fn find(&mut self, key: Key) -> Option<Slice> {
+impl TwoGenerations {
+    fn find(&mut self, key: TableKey) -> Option<Slice> {
         if let Some(slice) = self.young.get(&key) {
             return Some(slice.clone());
         }
@@ -73,7 +73,7 @@ impl Kept {
         Some(slice)
     }
 
-    fn keep(&mut self, key: Key, slice: Slice) {
+    fn keep(&mut self, key: TableKey, slice: Slice) {
         /// What the map needs for a slice besides its entries, about.
         const OVERHEAD: usize = 64;
         let len = slice.len() * 8 + OVERHEAD;
@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn what_is_used_stays_and_the_rest_is_bounded() {
-        let mut kept = Kept::default();
+        let mut kept = TwoGenerations::default();
         let slice: Slice = vec![0; SLICE_LEN as usize / 8].into();
         kept.keep((0, 0), slice.clone());
         for offset in 1..5000 {

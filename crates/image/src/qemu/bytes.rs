@@ -8,12 +8,12 @@ use std::path::Path;
 use crate::{Error, Operation};
 
 /// A file of which some bytes are looked at.
-pub(super) struct Bytes<'a> {
+pub(super) struct PeekedFile<'a> {
     pub(super) path: &'a Path,
     pub(super) file: &'a File,
 }
 
-impl Bytes<'_> {
+impl PeekedFile<'_> {
     /// Up to `length` bytes at `offset`; fewer at the end of the file.
     pub(super) fn at(&self, offset: u64, length: usize) -> Result<Vec<u8>, Error> {
         let mut bytes = vec![0; length];

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use super::bytes::Bytes;
+use super::bytes::PeekedFile;
 use super::references::{Kind, Reference, references};
 use crate::{Format, Layer, Role};
 
@@ -47,7 +47,7 @@ pub(super) fn named(path: &Path, format: Format) -> Vec<Layer> {
 
 fn of(path: &Path, format: Format) -> Vec<Reference> {
     let Ok(file) = File::open(path) else { return Vec::new() };
-    references(&Bytes { path, file: &file }, format).unwrap_or_default()
+    references(&PeekedFile { path, file: &file }, format).unwrap_or_default()
 }
 
 /// The folder that a name in a file is relative to.

@@ -11,7 +11,7 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 
-use super::bytes::{Bytes, big, little};
+use super::bytes::{PeekedFile, big, little};
 use super::truncated;
 use crate::{Error, Follow, Format, Operation, START_LEN};
 
@@ -65,7 +65,7 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
     let mut found = vec![(path.to_path_buf(), format)];
     while let Some((path, format)) = found.pop() {
         let file = File::open(&path).map_err(|error| Error::io(&path, Operation::Open, error))?;
-        let bytes = Bytes { path: &path, file: &file };
+        let bytes = PeekedFile { path: &path, file: &file };
         if let Some(what) = misread(&bytes, format)? {
             return Err(Error::Refused { path, what: what.to_string() });
         }
@@ -142,12 +142,12 @@ fn stays_below(name: &[u8]) -> bool {
 
 fn looks_like(path: &Path, format: Format) -> Result<bool, Error> {
     let file = File::open(path).map_err(|error| Error::io(path, Operation::Open, error))?;
-    let start = Bytes { path, file: &file }.at(0, START_LEN)?;
+    let start = PeekedFile { path, file: &file }.at(0, START_LEN)?;
     Ok(Format::probe_start(&start) == format)
 }
 
 /// What QEMU would get wrong without a word.
-fn misread(bytes: &Bytes<'_>, format: Format) -> Result<Option<&'static str>, Error> {
+fn misread(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<&'static str>, Error> {
     const DIFFERENCING: &str = "is a differencing image, which needs a parent that QEMU does not read";
     const ENCRYPTED: &str = "encrypted images (AES) are not supported";
     /// Where the header of a qcow 1 image has the method of encryption.
@@ -164,7 +164,7 @@ fn misread(bytes: &Bytes<'_>, format: Format) -> Result<Option<&'static str>, Er
 }
 
 /// The files that a file of this format names.
-pub(super) fn references(bytes: &Bytes<'_>, format: Format) -> Result<Vec<Reference>, Error> {
+pub(super) fn references(bytes: &PeekedFile<'_>, format: Format) -> Result<Vec<Reference>, Error> {
     match format {
         Format::Vmdk => vmdk(bytes),
         Format::Qed => qed(bytes),
@@ -174,7 +174,7 @@ pub(super) fn references(bytes: &Bytes<'_>, format: Format) -> Result<Vec<Refere
 }
 
 /// VMDK: the file is a description in words, or sparse data with a description inside.
-fn vmdk(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
+fn vmdk(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, Error> {
     /// Where and how long QEMU looks for the parent's name in sparse data.
     const PARENT_AT: u64 = 0x200;
     const PARENT_LEN: usize = 20 * 512;
@@ -245,7 +245,7 @@ fn flat_sectors(before: &[u8], after: &[u8]) -> Option<u64> {
 }
 
 /// QED: the header has the place of the backing file's name.
-fn qed(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
+fn qed(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, Error> {
     const HAS_BACKING: u64 = 1;
     const BACKING_IS_RAW: u64 = 4;
     let header = bytes.at(0, 64)?;
@@ -259,7 +259,7 @@ fn qed(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
 }
 
 /// The first version of qcow: the same.
-fn qcow(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
+fn qcow(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, Error> {
     let header = bytes.at(0, 20)?;
     let place = big(&header, 8, 8);
     if place == 0 {
@@ -270,7 +270,7 @@ fn qcow(bytes: &Bytes<'_>) -> Result<Vec<Reference>, Error> {
 }
 
 /// Whether a VHD is one of differences: the type in its footer, which sparse ones have at the start too.
-fn vhd_needs_parent(bytes: &Bytes<'_>) -> Result<bool, Error> {
+fn vhd_needs_parent(bytes: &PeekedFile<'_>) -> Result<bool, Error> {
     const DIFFERENCING: u64 = 4;
     let length = bytes.length()?;
     for place in [0, length.saturating_sub(512), length.saturating_sub(511)] {
@@ -283,7 +283,7 @@ fn vhd_needs_parent(bytes: &Bytes<'_>) -> Result<bool, Error> {
 }
 
 /// Whether a VHDX is one of differences: a flag among its metadata, which the table of regions leads to.
-fn vhdx_needs_parent(bytes: &Bytes<'_>) -> Result<bool, Error> {
+fn vhdx_needs_parent(bytes: &PeekedFile<'_>) -> Result<bool, Error> {
     const REGIONS_AT: u64 = 192 << 10;
     const METADATA: [u8; 16] = *b"\x06\xa2\x7c\x8b\x90\x47\x9a\x4b\xb8\xfe\x57\x5f\x05\x0f\x88\x6e";
     const FILE_PARAMETERS: [u8; 16] = *b"\x37\x67\xa1\xca\x36\xfa\x43\x4d\xb3\xb6\x33\xf0\xaa\x44\xe7\x6b";

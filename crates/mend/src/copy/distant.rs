@@ -13,7 +13,7 @@ use super::digests::Sums;
 use super::fetch::{PlaceTree, place_records};
 use super::pump::Hasher;
 use super::record::{self, Expected};
-use super::send::{Opened, Outgoing, Sender};
+use super::send::{OpenedUpload, Outgoing, Sender};
 use super::shared::Shared;
 use super::worker::set_of;
 use super::{CopyError, CopyEvent, CopyOutcome};
@@ -78,7 +78,7 @@ impl Distant {
 }
 
 /// What was fetched.
-struct Fetched {
+struct FetchedFile {
     file: File,
     length: u64,
     /// Its digests, if they are to be compared.
@@ -92,7 +92,7 @@ impl Sender<'_> {
         &mut self,
         file: &'f Outgoing,
         distant: &Distant,
-    ) -> Result<Option<Opened<'f>>, CopyError> {
+    ) -> Result<Option<OpenedUpload<'f>>, CopyError> {
         if self.has_it(file, distant)? {
             return Ok(None);
         }
@@ -116,7 +116,7 @@ impl Sender<'_> {
                 // What is here now is what counts.
                 let is_second = true;
                 let source = fetched.file;
-                return Ok(Some(Opened { file, source, stat, mode: FILE_MODE, expected, is_second }));
+                return Ok(Some(OpenedUpload { file, source, stat, mode: FILE_MODE, expected, is_second }));
             }
             if is_second {
                 return Err(CopyError::Changed { path: distant.address.clone() });
@@ -180,7 +180,7 @@ impl Sender<'_> {
         distant: &Distant,
         seen: &FileState,
         expected: &[Expected],
-    ) -> Result<Option<Fetched>, CopyError> {
+    ) -> Result<Option<FetchedFile>, CopyError> {
         let digest = |source| CopyError::Digest { path: distant.address.clone(), source };
         let set = set_of(self.sets, self.shared.options, expected).map_err(digest)?;
         let mut hasher = match expected.is_empty() {
@@ -217,7 +217,7 @@ impl Sender<'_> {
         }
         let outputs = hasher.map(|mut hasher| hasher.finish()).transpose().map_err(digest)?;
         let sums = outputs.map(|outputs| Sums { set: set.clone(), outputs });
-        Ok(Some(Fetched { file, length, sums }))
+        Ok(Some(FetchedFile { file, length, sums }))
     }
 
     fn scratch_failed(&self, operation: &'static str, source: std::io::Error) -> CopyError {

@@ -12,7 +12,7 @@ use verisum_catalog::store::Catalog;
 use verisum_files::Directory;
 
 use super::digests::Sets;
-use super::feed::Feed;
+use super::feed::WalkFeed;
 use super::links::Links;
 use super::shared::{Shared, lock};
 use super::worker::{Common, Job, Worker};
@@ -56,7 +56,7 @@ fn copy_tree<'a>(
     catalog: Option<&Catalog>,
 ) -> Result<(), CopyError> {
     let options = shared.options;
-    let (mut feed, top) = Feed::open(shared, from, to, catalog)?;
+    let (mut feed, top) = WalkFeed::open(shared, from, to, catalog)?;
     let threads = options.threads.max(1);
     let limit = getrlimit(Resource::Nofile).current.and_then(|limit| usize::try_from(limit).ok());
     let files = limit.unwrap_or(usize::MAX).saturating_sub(RESERVED);
@@ -126,7 +126,7 @@ pub(super) fn sync_names(shared: &Shared, top: &Directory, to: &Path) -> Result<
 
 /// Entries on the way to the threads.
 struct Queue<'a> {
-    state: Mutex<Waiting<'a>>,
+    state: Mutex<WaitingCopy<'a>>,
     changed: Condvar,
     most: usize,
     threads: usize,
@@ -134,14 +134,14 @@ struct Queue<'a> {
     workers: AtomicUsize,
 }
 
-struct Waiting<'a> {
+struct WaitingCopy<'a> {
     jobs: VecDeque<Job<'a>>,
     is_ended: bool,
 }
 
 impl<'a> Queue<'a> {
     fn new(most: usize, threads: usize) -> Queue<'a> {
-        let state = Mutex::new(Waiting { jobs: VecDeque::new(), is_ended: false });
+        let state = Mutex::new(WaitingCopy { jobs: VecDeque::new(), is_ended: false });
         Queue { state, changed: Condvar::new(), most, threads, workers: AtomicUsize::new(usize::MAX) }
     }
 

@@ -22,7 +22,7 @@ use crate::metadata::Metadata;
 const STEP: OFlags = OFlags::PATH.union(OFlags::DIRECTORY).union(OFlags::CLOEXEC);
 
 /// A walk of FROM, and where its entries go.
-pub(super) struct Feed<'a, 'c> {
+pub(super) struct WalkFeed<'a, 'c> {
     shared: &'a Shared<'a>,
     walk: Walk,
     /// The directories that the walk is in, each with its path in FROM.
@@ -37,14 +37,14 @@ pub(super) struct Feed<'a, 'c> {
     records: [Option<Records<'c>>; 2],
 }
 
-impl<'a, 'c> Feed<'a, 'c> {
+impl<'a, 'c> WalkFeed<'a, 'c> {
     /// Opens both ends, and makes TO if FROM is a directory. Also returns TO, or the directory that it is in.
     pub(super) fn open(
         shared: &'a Shared<'a>,
         from: &Path,
         to: &Path,
         catalog: Option<&'c Catalog>,
-    ) -> Result<(Feed<'a, 'c>, Arc<Directory>), CopyError> {
+    ) -> Result<(WalkFeed<'a, 'c>, Arc<Directory>), CopyError> {
         let options = shared.options;
         let mut walk_options = WalkOptions::default();
         walk_options.one_file_system = options.one_file_system;
@@ -62,7 +62,7 @@ impl<'a, 'c> Feed<'a, 'c> {
         let records = |path| -> Result<Option<Records<'c>>, CopyError> {
             Ok(catalog.map(|catalog| Records::of(catalog, path)).transpose()?.flatten())
         };
-        let mut feed = Feed {
+        let mut feed = WalkFeed {
             shared,
             walk,
             stack: Vec::new(),

@@ -277,15 +277,19 @@ impl<'a> Fetcher<'a, '_> {
                 Ok(temporary)
             });
             self.worker.shared.options.progress.add(0, content.len() as u64);
-            let fetched =
-                Fetched { sums, mismatch: None, is_compared: !expected.is_empty(), original: known.original };
+            let fetched = FetchedRead {
+                sums,
+                mismatch: None,
+                is_compared: !expected.is_empty(),
+                original: known.original,
+            };
             self.worker.ended(&wanted, written.and_then(|temporary| wanted.pending(temporary, fetched)));
         }
     }
 }
 
 /// What was read of a file.
-struct Fetched {
+struct FetchedRead {
     sums: Sums,
     mismatch: Option<Mismatch>,
     is_compared: bool,
@@ -312,9 +316,9 @@ impl RemoteFile<'_> {
 
 impl<'a> Wanted<'a> {
     /// Gives a copy its time.
-    fn pending(&self, temporary: Temporary<'a>, fetched: Fetched) -> Result<Pending<'a>, CopyError> {
+    fn pending(&self, temporary: Temporary<'a>, fetched: FetchedRead) -> Result<Pending<'a>, CopyError> {
         let (file, target) = (&self.file, &self.file.target);
-        let Fetched { sums, mismatch, is_compared, original } = fetched;
+        let FetchedRead { sums, mismatch, is_compared, original } = fetched;
         if let Some(modified) = original.or(file.seen.modified) {
             modified.time.set(&temporary.file).map_err(target.failed("set times"))?;
         }
@@ -375,7 +379,7 @@ impl<'a> Worker<'a, '_> {
         &mut self,
         place: &mut dyn Place,
         file: &mut RemoteFile<'a>,
-    ) -> Result<Option<(Temporary<'a>, Fetched)>, CopyError> {
+    ) -> Result<Option<(Temporary<'a>, FetchedRead)>, CopyError> {
         let mut is_second = false;
         loop {
             if file.stored.is_none() {
@@ -399,7 +403,7 @@ impl<'a> Worker<'a, '_> {
                     return Ok(None);
                 }
                 let (is_compared, original) = (!expected.is_empty(), after.original);
-                return Ok(Some((temporary, Fetched { sums, mismatch, is_compared, original })));
+                return Ok(Some((temporary, FetchedRead { sums, mismatch, is_compared, original })));
             }
             if is_second {
                 return Err(CopyError::Changed { path: file.address.clone() });

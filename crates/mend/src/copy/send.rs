@@ -43,7 +43,7 @@ const MOST_SMALL: u64 = 64 << 10;
 
 /// A file that is to be sent.
 pub(super) struct Outgoing {
-    pub(super) origin: Origin,
+    pub(super) origin: SentOrigin,
     /// Its path below FROM; empty for FROM itself.
     pub(super) below: PathBuf,
     /// Its path at TO.
@@ -54,7 +54,7 @@ pub(super) struct Outgoing {
 }
 
 /// Where a file that is to be sent is.
-pub(super) enum Origin {
+pub(super) enum SentOrigin {
     Here(Entry),
     There(Distant),
 }
@@ -63,8 +63,8 @@ impl Outgoing {
     /// Its path or address.
     pub(super) fn shown(&self) -> PathBuf {
         match &self.origin {
-            Origin::Here(entry) => entry.path(),
-            Origin::There(distant) => distant.address.clone(),
+            SentOrigin::Here(entry) => entry.path(),
+            SentOrigin::There(distant) => distant.address.clone(),
         }
     }
 
@@ -161,7 +161,7 @@ fn send_tree(
         }
         let there = There { answers, next: None, leftovers: Vec::new() };
         // The threads end when nothing more is given.
-        let feed = Feed { shared: &shared, to, records, stages, there, give, group: Vec::new() };
+        let feed = SendFeed { shared: &shared, to, records, stages, there, give, group: Vec::new() };
         let leftovers = match from {
             From::Here(path) => feed.feed(path),
             From::There(tree) => feed.feed_listed(tree),
@@ -177,7 +177,7 @@ fn send_tree(
 }
 
 /// Gives what is found to the threads that send it.
-struct Feed<'f> {
+struct SendFeed<'f> {
     shared: &'f Shared<'f>,
     to: PlaceTree<'f>,
     records: Option<Records<'f>>,
@@ -189,7 +189,7 @@ struct Feed<'f> {
     group: Vec<Outgoing>,
 }
 
-impl Feed<'_> {
+impl SendFeed<'_> {
     /// Gives all. Returns what a copy left at TO that was killed.
     fn feed(mut self, from: &Path) -> Result<Vec<Vec<u8>>, CopyError> {
         let options = self.shared.options;
@@ -222,7 +222,7 @@ impl Feed<'_> {
             let is_small = entry.stat().is_ok_and(|stat| stat.size <= MOST_SMALL);
             let path = entry.path();
             let below = path.strip_prefix(from).unwrap_or(&path).to_path_buf();
-            if !self.give(Origin::Here(entry), below, is_small)? {
+            if !self.give(SentOrigin::Here(entry), below, is_small)? {
                 break;
             }
         }
@@ -254,7 +254,7 @@ impl Feed<'_> {
             match Distant::listed(from, event, self.shared) {
                 Some((distant, below)) => {
                     let is_small = distant.seen.size.is_some_and(|size| size <= MOST_SMALL);
-                    if !self.give(Origin::There(distant), below, is_small)? {
+                    if !self.give(SentOrigin::There(distant), below, is_small)? {
                         break;
                     }
                 }
@@ -265,7 +265,7 @@ impl Feed<'_> {
     }
 
     /// Gives a file, at once or with others. Returns whether anybody takes files.
-    fn give(&mut self, origin: Origin, below: PathBuf, is_small: bool) -> Result<bool, CopyError> {
+    fn give(&mut self, origin: SentOrigin, below: PathBuf, is_small: bool) -> Result<bool, CopyError> {
         let known = match &mut self.records {
             Some(records) => records.recorded(&below)?,
             None => None,
@@ -383,7 +383,7 @@ pub(super) struct Sender<'s> {
 }
 
 /// A file that is open to be sent.
-pub(super) struct Opened<'f> {
+pub(super) struct OpenedUpload<'f> {
     pub(super) file: &'f Outgoing,
     pub(super) source: File,
     pub(super) stat: Stat,
@@ -393,7 +393,7 @@ pub(super) struct Opened<'f> {
     pub(super) is_second: bool,
 }
 
-impl Opened<'_> {
+impl OpenedUpload<'_> {
     /// Has it read once more, from the disk.
     pub(super) fn again(&mut self) -> Result<(), CopyError> {
         self.is_second = true;
@@ -437,10 +437,10 @@ impl Opened<'_> {
 
 impl<'s> Sender<'s> {
     /// Opens a file; none if it is at TO already, or it is time to stop: then nothing is left to be told.
-    pub(super) fn open<'f>(&mut self, file: &'f Outgoing) -> Result<Option<Opened<'f>>, CopyError> {
+    pub(super) fn open<'f>(&mut self, file: &'f Outgoing) -> Result<Option<OpenedUpload<'f>>, CopyError> {
         let entry = match &file.origin {
-            Origin::Here(entry) => entry,
-            Origin::There(distant) => return self.fetch(file, distant),
+            SentOrigin::Here(entry) => entry,
+            SentOrigin::There(distant) => return self.fetch(file, distant),
         };
         let source = entry.open_regular()?;
         let raw = fstat(&source).map_err(|errno| entry.failed(Operation::Stat, errno))?;
@@ -457,7 +457,7 @@ impl<'s> Sender<'s> {
             self.shared.tell(&event(paths, (&stat, mode), CopyOutcome::Current, &[]));
             return Ok(None);
         }
-        Ok(Some(Opened { file, source, stat, mode, expected, is_second: false }))
+        Ok(Some(OpenedUpload { file, source, stat, mode, expected, is_second: false }))
     }
 
     /// Sends one file, which the place takes at once or not at all.
@@ -567,7 +567,7 @@ impl<'s> Sender<'s> {
         }))
     }
 
-    pub(super) fn tell(&self, opened: &Opened, outcome: CopyOutcome, digests: &[(Digest, Output)]) {
+    pub(super) fn tell(&self, opened: &OpenedUpload, outcome: CopyOutcome, digests: &[(Digest, Output)]) {
         let about = (&opened.stat, opened.mode);
         self.shared.tell(&event((&opened.file.shown(), &opened.file.below), about, outcome, digests));
     }

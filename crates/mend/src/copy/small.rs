@@ -9,7 +9,7 @@ use verisum_files::Stat;
 use super::CopyError;
 use super::digests::{Set, Sums};
 use super::record;
-use super::worker::{Opened, Worker};
+use super::worker::{OpenedSource, Worker};
 
 /// The longest file that is read whole.
 pub(super) const SMALL: u64 = 64 << 10;
@@ -21,7 +21,7 @@ const ARENA: usize = 512 << 10;
 pub(super) struct Group<'a> {
     arena: Vec<u8>,
     used: usize,
-    files: Vec<(Opened<'a>, Range<usize>)>,
+    files: Vec<(OpenedSource<'a>, Range<usize>)>,
 }
 
 impl<'a> Group<'a> {
@@ -30,14 +30,14 @@ impl<'a> Group<'a> {
     }
 
     /// Whether a file is small, and has no holes that are worth keeping.
-    pub(super) fn takes(opened: &Opened) -> bool {
+    pub(super) fn takes(opened: &OpenedSource) -> bool {
         let stat = &opened.stat;
         stat.size <= SMALL && (stat.stored >= stat.size || stat.size <= 4096)
     }
 }
 
 impl<'a> Worker<'a, '_> {
-    pub(super) fn read_small(&mut self, opened: Opened<'a>) {
+    pub(super) fn read_small(&mut self, opened: OpenedSource<'a>) {
         // A byte more than there should be shows that there is no more.
         let room = opened.stat.size as usize + 1;
         if self.group.used + room > ARENA {
@@ -101,7 +101,7 @@ impl<'a> Worker<'a, '_> {
         self.group.arena = arena;
     }
 
-    fn write_small(&mut self, opened: Opened<'a>, bytes: &[u8], sums: Sums) {
+    fn write_small(&mut self, opened: OpenedSource<'a>, bytes: &[u8], sums: Sums) {
         if record::mismatch(&opened.expected, &sums).is_some() {
             // What is in memory may be what is wrong.
             return self.stream(opened, true);

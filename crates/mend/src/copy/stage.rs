@@ -10,7 +10,7 @@ use verisum_files::place::{
 };
 
 use super::digests::{Set, Sums};
-use super::send::{End, Opened, Outgoing, Sender};
+use super::send::{End, OpenedUpload, Outgoing, Sender};
 use super::worker::set_of;
 use super::{CopyError, CopyOutcome, Mismatch, Verification};
 
@@ -19,7 +19,7 @@ const MOST_LOST: u32 = 2;
 
 /// A file that a host has under a passing name.
 struct Arrived<'f> {
-    opened: Opened<'f>,
+    opened: OpenedUpload<'f>,
     sums: Sums,
     mismatch: Option<Mismatch>,
     passing: Vec<u8>,
@@ -48,11 +48,11 @@ impl Sender<'_> {
     /// Sends what was opened. Returns what arrived, and what is to be sent once more.
     fn send_staged<'f>(
         &mut self,
-        opened: Vec<Opened<'f>>,
+        opened: Vec<OpenedUpload<'f>>,
         lost: &mut u32,
-    ) -> (Vec<Arrived<'f>>, Vec<Opened<'f>>) {
+    ) -> (Vec<Arrived<'f>>, Vec<OpenedUpload<'f>>) {
         let (mut arrived, mut again) = (Vec::new(), Vec::new());
-        let mut ready: Vec<(Opened, Arc<Set>)> = Vec::new();
+        let mut ready: Vec<(OpenedUpload, Arc<Set>)> = Vec::new();
         for opened in opened {
             match set_of(self.sets, self.shared.options, &opened.expected) {
                 Ok(set) => ready.push((opened, set)),
@@ -102,7 +102,7 @@ impl Sender<'_> {
     /// Sends the bytes of files. How the reading of each ended, and its passing name.
     fn send_contents(
         &mut self,
-        ready: &[(Opened, Arc<Set>)],
+        ready: &[(OpenedUpload, Arc<Set>)],
     ) -> Result<(Vec<Option<End>>, Vec<StagedFile>), CopyError> {
         let Some((_, set)) = ready.first() else { return Ok((Vec::new(), Vec::new())) };
         let durability = match self.shared.options.verification {
@@ -134,7 +134,7 @@ impl Sender<'_> {
     }
 
     /// Reads back what arrived, if wanted, and gives what is good its name. Returns what is to be sent once more.
-    fn place_arrived<'f>(&mut self, arrived: Vec<Arrived<'f>>, lost: &mut u32) -> Vec<Opened<'f>> {
+    fn place_arrived<'f>(&mut self, arrived: Vec<Arrived<'f>>, lost: &mut u32) -> Vec<OpenedUpload<'f>> {
         let opened = |arrived: Vec<Arrived<'f>>| arrived.into_iter().map(|one| one.opened).collect();
         let found = match self.shared.options.verification {
             Verification::Reread => match self.read_back(&arrived) {
@@ -226,7 +226,12 @@ impl Sender<'_> {
 
     /// Returns files that are to be sent once more because a connection was lost; tells of any other error, by the
     /// name of the first.
-    fn all_failed<'f>(&self, files: Vec<Opened<'f>>, error: CopyError, lost: &mut u32) -> Vec<Opened<'f>> {
+    fn all_failed<'f>(
+        &self,
+        files: Vec<OpenedUpload<'f>>,
+        error: CopyError,
+        lost: &mut u32,
+    ) -> Vec<OpenedUpload<'f>> {
         if error.is_of_place() && *lost < MOST_LOST {
             *lost += 1;
             return files;

@@ -40,7 +40,7 @@ pub(super) struct Job<'a> {
 }
 
 /// A file of FROM that is to be copied.
-pub(super) struct Opened<'a> {
+pub(super) struct OpenedSource<'a> {
     pub(super) job: Job<'a>,
     pub(super) file: File,
     pub(super) stat: Stat,
@@ -131,7 +131,7 @@ impl<'a, 'c> Worker<'a, 'c> {
         }
     }
 
-    fn read(&mut self, opened: Opened<'a>) {
+    fn read(&mut self, opened: OpenedSource<'a>) {
         match Group::takes(&opened) && self.shared.options.reflink == Reflink::Never {
             true => self.read_small(opened),
             false => self.stream(opened, false),
@@ -139,7 +139,7 @@ impl<'a, 'c> Worker<'a, 'c> {
     }
 
     /// Opens a file that is to be copied; none if nothing is left to do.
-    fn open(&mut self, job: Job<'a>) -> Option<Opened<'a>> {
+    fn open(&mut self, job: Job<'a>) -> Option<OpenedSource<'a>> {
         let file = match self.source(&job.entry) {
             Ok(file) => file,
             Err(errno) => {
@@ -190,7 +190,7 @@ impl<'a, 'c> Worker<'a, 'c> {
             }
         };
         let mut opened =
-            Opened { job, file, stat, metadata, expected, set, replaces: existing.is_some(), identity };
+            OpenedSource { job, file, stat, metadata, expected, set, replaces: existing.is_some(), identity };
         if is_late(&opened.stat) && settle(&opened.file, &opened.stat) {
             self.look_again(&mut opened);
         }
@@ -313,7 +313,7 @@ impl<'a, 'c> Worker<'a, 'c> {
     }
 
     /// Takes a file for what it is now.
-    fn look_again(&self, opened: &mut Opened<'a>) {
+    fn look_again(&self, opened: &mut OpenedSource<'a>) {
         let Ok(raw) = fstat(&opened.file) else { return };
         opened.stat = Stat::from(raw);
         opened.metadata = Metadata::new(&raw);
@@ -325,7 +325,7 @@ impl<'a, 'c> Worker<'a, 'c> {
 
     /// Copies a file piece by piece. One that changes meanwhile or is not as recorded is read once more, the
     /// latter from the disk.
-    pub(super) fn stream(&mut self, mut opened: Opened<'a>, mut is_second: bool) {
+    pub(super) fn stream(&mut self, mut opened: OpenedSource<'a>, mut is_second: bool) {
         loop {
             if is_second {
                 let _ = rustix::fs::fadvise(&opened.file, 0, None, rustix::fs::Advice::DontNeed);
@@ -354,7 +354,7 @@ impl<'a, 'c> Worker<'a, 'c> {
     }
 
     /// Writes all of a file to one without a name; an error of none if somebody asked to end.
-    fn copied(&self, opened: &Opened<'a>) -> Result<(Temporary<'a>, Sums, u64), Option<CopyError>> {
+    fn copied(&self, opened: &OpenedSource<'a>) -> Result<(Temporary<'a>, Sums, u64), Option<CopyError>> {
         let target = &opened.job.target;
         let temporary = self.temporary(opened).map_err(Some)?;
         let is_shared = match self.shared.options.reflink {
@@ -391,7 +391,7 @@ impl<'a, 'c> Worker<'a, 'c> {
         Ok((temporary, Sums { set: opened.set.clone(), outputs }, length))
     }
 
-    pub(super) fn temporary(&self, opened: &Opened<'a>) -> Result<Temporary<'a>, CopyError> {
+    pub(super) fn temporary(&self, opened: &OpenedSource<'a>) -> Result<Temporary<'a>, CopyError> {
         let target = &opened.job.target;
         Temporary::new(self.shared, &target.directory, opened.metadata.mode).map_err(target.failed("create"))
     }
@@ -399,7 +399,7 @@ impl<'a, 'c> Worker<'a, 'c> {
     /// Takes a whole copy, unless it is one of a bad file that nobody wants.
     pub(super) fn judge(
         &mut self,
-        opened: Opened<'a>,
+        opened: OpenedSource<'a>,
         temporary: Temporary<'a>,
         sums: Sums,
         mismatch: Option<Mismatch>,
@@ -420,7 +420,7 @@ impl<'a, 'c> Worker<'a, 'c> {
                 return self.failed(&opened.job, opened.identity, error);
             }
         }
-        let Opened { job, stat, metadata, expected, replaces, identity, .. } = opened;
+        let OpenedSource { job, stat, metadata, expected, replaces, identity, .. } = opened;
         let is_compared = !expected.is_empty();
         let pending = Pending {
             path: job.entry.path(),

@@ -66,7 +66,7 @@ pub(super) struct Combination<'a> {
 }
 
 /// A block that is not good in the bad file.
-struct Bad {
+struct BadBlock {
     number: usize,
     /// The number of the copy that gave it.
     copy: usize,
@@ -123,7 +123,7 @@ impl Combination<'_> {
                 let blocks = wanted.iter().map(|number| self.blocks.block(*number));
                 return Err(CombineError::Lost(blocks.map(|block| block.end - block.start).sum()));
             }
-            for Bad { number, copy, old } in bad.into_iter().filter(|_| self.keeps_old) {
+            for BadBlock { number, copy, old } in bad.into_iter().filter(|_| self.keeps_old) {
                 let block = self.blocks.block(number);
                 let new = window[(block.start - start) as usize..(block.end - start) as usize].to_vec();
                 changed(Block { offset: block.start, copy, old, new }).map_err(FillError::Write)?;
@@ -154,9 +154,9 @@ impl Combination<'_> {
         &self,
         blocks: Range<usize>,
         window: &mut [u8],
-    ) -> Result<Vec<Bad>, verisum_digest::Error> {
+    ) -> Result<Vec<BadBlock>, verisum_digest::Error> {
         let Some(old) = self.old else {
-            return Ok(blocks.map(|number| Bad { number, copy: 0, old: None }).collect());
+            return Ok(blocks.map(|number| BadBlock { number, copy: 0, old: None }).collect());
         };
         let start = self.blocks.block(blocks.start).start;
         let is_whole = old.read_exact_at(window, start).is_ok();
@@ -167,7 +167,7 @@ impl Combination<'_> {
             let is_read = is_whole || old.read_exact_at(bytes, block.start).is_ok();
             if !is_read || !self.blocks.is_good(number, bytes)? {
                 let old = (is_read && self.keeps_old).then(|| bytes.to_vec());
-                wanted.push(Bad { number, copy: 0, old });
+                wanted.push(BadBlock { number, copy: 0, old });
             }
         }
         Ok(wanted)

@@ -28,7 +28,7 @@ pub(super) const MAY_BE_MEANT: &str =
 const COPIES: usize = 8;
 
 /// A file that waits for its repair.
-struct Waiting {
+struct WaitingRepair {
     position: Position,
     record: Record,
     damaged: Damaged,
@@ -96,7 +96,7 @@ pub fn repair(
                 continue;
             }
             match work.damaged(&position, &record, file)? {
-                Ok(damaged) => waiting.push(Waiting { position, record, damaged }),
+                Ok(damaged) => waiting.push(WaitingRepair { position, record, damaged }),
                 Err(refused) => work.tell(refused, &mut summary, report),
             }
         }
@@ -224,7 +224,7 @@ impl Work<'_> {
     /// Repairs some files, and records each.
     fn mend(
         &self,
-        waiting: Vec<Waiting>,
+        waiting: Vec<WaitingRepair>,
         tree: &mut Tree,
         sources: &mut [Source],
         summary: &mut Summary,

@@ -19,10 +19,10 @@ use verisum_files::{
     Directory, Entry, Error, Kind, Replacement, Stat, Stop, has_writer, reread, says_storage_failed,
 };
 
+use super::attributes::dressed;
 use super::blocks::{Combination, CombineError, Giver, of_map};
 use super::changes::{Draft, Journal, Subject};
 use super::differences::Differences;
-use super::dress::dressed;
 use super::fill::{FillError, Limits, fill};
 use super::in_place::{Applied, apply};
 use super::listed::ANY_LENGTH;
@@ -87,7 +87,7 @@ impl From<Outcome> for Done {
 }
 
 /// A bad file, or none, as it was found to be just now.
-struct Bad {
+struct BadFile {
     stat: Option<Stat>,
     before: Option<Output>,
 }
@@ -129,7 +129,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Whether a file is to be written in place: it is long, and no longer or shorter than it was.
-    fn is_in_place(&self, damaged: &Damaged, bad: &Bad) -> bool {
+    fn is_in_place(&self, damaged: &Damaged, bad: &BadFile) -> bool {
         let is_long = |stat: Stat| stat.size >= LONG && stat.size == damaged.size;
         self.journal.is_some() && bad.stat.is_some_and(is_long)
     }
@@ -142,7 +142,7 @@ impl<'a> Tree<'a> {
         sources: &mut [Source],
         tell: &mut dyn FnMut(usize, Done),
     ) {
-        let mut waiting: Vec<Option<Bad>> = Vec::new();
+        let mut waiting: Vec<Option<BadFile>> = Vec::new();
         for (at, file) in damaged.iter().enumerate() {
             let found = match self.options.stop.is_due() {
                 true => Err(Outcome::Failed("interrupted".to_string())),
@@ -167,7 +167,7 @@ impl<'a> Tree<'a> {
                 }
             }
             let source = &mut sources[which];
-            let is_whole = |bad: &Bad, at: usize| !self.is_in_place(&damaged[at], bad);
+            let is_whole = |bad: &BadFile, at: usize| !self.is_in_place(&damaged[at], bad);
             let those: Vec<usize> = (0..damaged.len())
                 .filter(|at| waiting[*at].as_ref().is_some_and(|bad| is_whole(bad, *at)))
                 .collect();
@@ -181,9 +181,13 @@ impl<'a> Tree<'a> {
                     Ok(_) if self.options.dry => {
                         Ok(Outcome::Mendable { from: candidate.shown.clone() }.into())
                     }
-                    Ok(_) => {
-                        self.replace(&damaged[at], bad, Origin::Source(&mut *source), &candidate, &names)
-                    }
+                    Ok(_) => self.replace(
+                        &damaged[at],
+                        bad,
+                        ContentOrigin::Source(&mut *source),
+                        &candidate,
+                        &names,
+                    ),
                 };
                 match ended {
                     Ok(done) => {
@@ -210,7 +214,7 @@ impl<'a> Tree<'a> {
                 bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
             let linked = other.and_then(|path| {
                 let candidate = Candidate { path: Vec::new(), shown: path };
-                self.replace(&damaged[at], bad, Origin::Name, &candidate, &names).ok()
+                self.replace(&damaged[at], bad, ContentOrigin::Name, &candidate, &names).ok()
             });
             let combined =
                 || self.combined(&damaged[at], bad, sources, None, &names).filter(|_| !tried.is_empty());
@@ -220,11 +224,11 @@ impl<'a> Tree<'a> {
     }
 
     /// Looks whether a file still is what was found bad.
-    fn examine(&self, damaged: &Damaged) -> Result<Bad, Outcome> {
+    fn examine(&self, damaged: &Damaged) -> Result<BadFile, Outcome> {
         let failed = |why: String| Outcome::Failed(why);
         let gone = match self.options.leaves_missing {
             true => Err(Outcome::Refused("it is missing".to_string())),
-            false => Ok(Bad { stat: None, before: None }),
+            false => Ok(BadFile { stat: None, before: None }),
         };
         let found = match self.folder(&damaged.path) {
             Ok((folder, name)) => Entry::within(&folder, &name),
@@ -250,7 +254,7 @@ impl<'a> Tree<'a> {
             Err(error) => return Err(failed(format!("read: {error}"))),
         };
         match damaged.found.contains(&(stat.size, stamp(stat.modified))) {
-            true => Ok(Bad { stat: Some(stat), before }),
+            true => Ok(BadFile { stat: Some(stat), before }),
             false => Err(Outcome::Refused(CHANGED.to_string())),
         }
     }
@@ -288,7 +292,7 @@ impl<'a> Tree<'a> {
     fn combined(
         &mut self,
         damaged: &Damaged,
-        bad: &Bad,
+        bad: &BadFile,
         sources: &mut [Source],
         only: Option<usize>,
         names: &HashMap<Inode, u64>,
@@ -307,7 +311,7 @@ impl<'a> Tree<'a> {
         }
         let candidate = givers.first()?.candidate.clone();
         let blocks = Blocks { blocks: &blocks, sources, givers: &mut givers };
-        self.replace(damaged, bad, Origin::Blocks(blocks), &candidate, names).ok()
+        self.replace(damaged, bad, ContentOrigin::Blocks(blocks), &candidate, names).ok()
     }
 
     /// Puts the content of a copy in a file's place, or the repaired file of another name of it; by its name only
@@ -318,8 +322,8 @@ impl<'a> Tree<'a> {
     fn replace(
         &mut self,
         damaged: &Damaged,
-        bad: &Bad,
-        from: Origin,
+        bad: &BadFile,
+        from: ContentOrigin,
         candidate: &Candidate,
         names: &HashMap<Inode, u64>,
     ) -> Result<Done, String> {
@@ -343,27 +347,27 @@ impl<'a> Tree<'a> {
             None => None,
         };
         let from = match (from, &old) {
-            (Origin::Blocks(blocks), Some(old)) if self.is_in_place(damaged, bad) => {
+            (ContentOrigin::Blocks(blocks), Some(old)) if self.is_in_place(damaged, bad) => {
                 return self.write_in_place(damaged, (bad, old), blocks, candidate);
             }
             (from, _) => from,
         };
         let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
         let Filled { new, bytes, ranges, has_usual_permissions, taken } = match (other, from) {
-            (None, Origin::Name) => return Err("its other name has different content".to_string()),
+            (None, ContentOrigin::Name) => return Err("its other name has different content".to_string()),
             (Some(file), _) => match Replacement::of_file(&target, file) {
                 Ok(new) => {
                     Filled { new, bytes: 0, ranges: None, has_usual_permissions: false, taken: Vec::new() }
                 }
                 Err(error) => return failed(of_new(&error)),
             },
-            (None, Origin::Source(source)) => {
+            (None, ContentOrigin::Source(source)) => {
                 match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
                     Ok(filled) => filled,
                     Err(why) => return failed(why),
                 }
             }
-            (None, Origin::Blocks(blocks)) => {
+            (None, ContentOrigin::Blocks(blocks)) => {
                 match put_together(damaged, (bad, old.as_ref()), blocks, &target, &self.options.stop)? {
                     Ok(filled) => filled,
                     Err(why) => return failed(why),
@@ -405,7 +409,7 @@ impl<'a> Tree<'a> {
     fn write_in_place(
         &mut self,
         damaged: &Damaged,
-        (bad, old): (&Bad, &File),
+        (bad, old): (&BadFile, &File),
         Blocks { blocks, sources, givers }: Blocks,
         candidate: &Candidate,
     ) -> Result<Done, String> {
@@ -490,7 +494,7 @@ impl<'a> Tree<'a> {
     }
 
     /// What became of a file by another name of it that was written in place.
-    fn mended_by_name(&self, damaged: &Damaged, bad: &Bad) -> Option<Done> {
+    fn mended_by_name(&self, damaged: &Damaged, bad: &BadFile) -> Option<Done> {
         let (path, made, content) = self.linked.get(&inode(&bad.stat?))?;
         let (folder, name) = self.folder(&damaged.path).ok()?;
         let (_, now) = Entry::within(&folder, &name).ok()?;
@@ -510,8 +514,8 @@ impl<'a> Tree<'a> {
     }
 
     /// Whether a file could be put together, and what from.
-    fn could_be(&self, damaged: &Damaged, from: Origin) -> Result<Done, String> {
-        let Origin::Blocks(Blocks { blocks, sources, givers }) = from else {
+    fn could_be(&self, damaged: &Damaged, from: ContentOrigin) -> Result<Done, String> {
+        let ContentOrigin::Blocks(Blocks { blocks, sources, givers }) = from else {
             return Err("its other name has different content".to_string());
         };
         let old = match self.folder(&damaged.path).and_then(|(folder, name)| Entry::within(&folder, &name)) {
@@ -540,7 +544,7 @@ impl<'a> Tree<'a> {
     fn filled(
         &self,
         damaged: &Damaged,
-        (bad, old): (&Bad, Option<&File>),
+        (bad, old): (&BadFile, Option<&File>),
         source: &mut Source,
         candidate: &Candidate,
         target: &Path,
@@ -580,7 +584,7 @@ impl<'a> Tree<'a> {
 }
 
 /// Where the new content comes from.
-enum Origin<'a, 's> {
+enum ContentOrigin<'a, 's> {
     /// A copy that has all of it.
     Source(&'a mut Source<'s>),
     Blocks(Blocks<'a, 's>),
@@ -596,7 +600,7 @@ struct Blocks<'a, 's> {
 }
 
 /// Whether less is read or moved if only bad blocks are asked of a source.
-fn moves_less(bad: &Bad, source: &Source) -> bool {
+fn moves_less(bad: &BadFile, source: &Source) -> bool {
     let is_long = bad.stat.is_some_and(|stat| stat.size >= LONG);
     is_long && (source.is_parity || !source.place.is_here())
 }
@@ -607,7 +611,7 @@ fn moves_less(bad: &Bad, source: &Source) -> bool {
 /// The outer one: the blocks do not suffice. The inner one is the new file's.
 fn put_together(
     damaged: &Damaged,
-    (bad, old): (&Bad, Option<&File>),
+    (bad, old): (&BadFile, Option<&File>),
     Blocks { blocks, sources, givers }: Blocks,
     target: &Path,
     stop: &Stop,

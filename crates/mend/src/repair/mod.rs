@@ -7,11 +7,11 @@
 //!
 //! Non-goals: finding out what is bad, which scrubs do, and files on other machines, which are repaired there.
 
+mod attributes;
 mod blocks;
 mod catalog;
 mod changes;
 mod differences;
-mod dress;
 mod fill;
 mod in_place;
 mod known;

@@ -18,7 +18,7 @@ const POLYNOMIAL: [u32; 5] = [16, 12, 3, 1, 0];
 pub(super) type Row = Vec<[u8; GROUP]>;
 
 /// How the elements of PAR2 translate.
-pub(super) struct Field {
+pub(super) struct Par2Field {
     /// What each low and each high byte of an element becomes; an element is the sum of its two.
     to: [[u16; 256]; 2],
     from: [[u16; 256]; 2],
@@ -26,14 +26,14 @@ pub(super) struct Field {
     two: u32,
 }
 
-static FIELD: LazyLock<Field> = LazyLock::new(Field::new);
+static FIELD: LazyLock<Par2Field> = LazyLock::new(Par2Field::new);
 
-impl Field {
-    pub(super) fn get() -> &'static Field {
+impl Par2Field {
+    pub(super) fn get() -> &'static Par2Field {
         &FIELD
     }
 
-    fn new() -> Field {
+    fn new() -> Par2Field {
         let tables = tables::get_exp_log();
         let power = |log: u32, exponent: u32| tables.exp[(log * exponent % u32::from(GF_MODULUS)) as usize];
         let is_root =
@@ -42,7 +42,7 @@ impl Field {
         let translate = |element: u32| {
             (0..16).filter(|bit| element >> bit & 1 == 1).fold(0, |sum, bit| sum ^ power(two, bit))
         };
-        let mut field = Field { to: [[0; 256]; 2], from: [[0; 256]; 2], two };
+        let mut field = Par2Field { to: [[0; 256]; 2], from: [[0; 256]; 2], two };
         for element in 0..=0xffff_u32 {
             let other = translate(element);
             let halves =
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn products_are_those_of_par2() {
-        let field = Field::get();
+        let field = Par2Field::get();
         let mut products = Products::new();
         let mut elements = vec![0, 1, 2, 3, 0x8000, 0xffff, 0x1234];
         elements.extend((0..57).map(|_| fastrand::u16(..)));

@@ -20,7 +20,7 @@ use verisum_files::{Progress, Stop};
 
 use crate::tree::Tree;
 use crate::{Error, Finding, RepairOptions, Repaired, Verified, VerifyOptions};
-use scan::{FileState, Scan};
+use scan::{Par2FileState, Scan};
 use set::Set;
 
 /// An MD5.
@@ -62,9 +62,9 @@ pub fn verify_par2(
         totals.bytes += member.size;
         let is_beyond = !can_be_repaired && !state.lost().is_empty();
         match state {
-            FileState::Found { .. } if !state.is_bad(member) => continue,
-            FileState::Found { is_steady: true, .. } => totals.damaged += 1,
-            FileState::Missing { .. } => totals.missing += 1,
+            Par2FileState::Found { .. } if !state.is_bad(member) => continue,
+            Par2FileState::Found { is_steady: true, .. } => totals.damaged += 1,
+            Par2FileState::Missing { .. } => totals.missing += 1,
             _ => totals.unreadable += 1,
         }
         totals.beyond_repair += u64::from(is_beyond && state.is_wanted());

@@ -84,16 +84,16 @@ pub(super) struct Packet {
 }
 
 /// The head of a packet.
-struct Head {
+struct PacketHead {
     length: u64,
     md5: Md5,
     set: Md5,
     kind: [u8; 16],
 }
 
-impl Head {
+impl PacketHead {
     /// None if no packet begins here, or not all of it is there.
-    fn at(file: &File, at: u64, end: u64) -> io::Result<Option<Head>> {
+    fn at(file: &File, at: u64, end: u64) -> io::Result<Option<PacketHead>> {
         let mut bytes = [0; HEAD as usize];
         if end - at < HEAD {
             return Ok(None);
@@ -107,7 +107,7 @@ impl Head {
             && length.is_multiple_of(4)
             && (HEAD..=end - at).contains(&length)
             && (length <= LONGEST || is_recovery(&kind));
-        Ok(is_packet.then_some(Head { length, md5, set, kind }))
+        Ok(is_packet.then_some(PacketHead { length, md5, set, kind }))
     }
 }
 
@@ -121,11 +121,11 @@ pub(super) fn read(file: &File, md5: &Digest, take: &mut dyn FnMut(Packet)) -> R
     let mut damaged = 0;
     let (mut at, mut tries) = (0, end.saturating_mul(MOST_TRIES));
     while at < end {
-        if let Some(head) = Head::at(file, at, end)? {
+        if let Some(head) = PacketHead::at(file, at, end)? {
             let next = at + head.length;
             // Where the next packet begins behind a recovery block, its length is right, and the rest is compared
             // when all of them are.
-            let is_followed = next == end || Head::at(file, next, end)?.is_some();
+            let is_followed = next == end || PacketHead::at(file, next, end)?.is_some();
             let is_whole = match is_recovery(&head.kind) && is_followed {
                 true => true,
                 false if head.length > tries => false,
@@ -162,7 +162,7 @@ fn find(file: &File, mut at: u64, end: u64) -> io::Result<u64> {
 }
 
 /// Whether the MD5 of a packet is what its head says.
-fn is_sealed(file: &File, at: u64, head: &Head, md5: &Digest) -> Result<bool, ReadError> {
+fn is_sealed(file: &File, at: u64, head: &PacketHead, md5: &Digest) -> Result<bool, ReadError> {
     let mut stream = md5.stream()?;
     let (mut from, end) = (at + SEALED, at + head.length);
     let mut bytes = vec![0; WINDOW];
@@ -178,7 +178,7 @@ fn is_sealed(file: &File, at: u64, head: &Head, md5: &Digest) -> Result<bool, Re
 }
 
 /// What a packet says; none if its length does not fit what it is.
-fn body(file: &File, at: u64, head: &Head) -> io::Result<Option<Body>> {
+fn body(file: &File, at: u64, head: &PacketHead) -> io::Result<Option<Body>> {
     let length = head.length - HEAD;
     if is_recovery(&head.kind) {
         let mut exponent = [0; 4];

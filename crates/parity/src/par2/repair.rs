@@ -6,9 +6,9 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use super::Opened;
-use super::field::{Field, GROUP, Products, Row};
+use super::field::{GROUP, Par2Field, Products, Row};
 use super::judge::{Run, judge};
-use super::scan::{FileState, Scan};
+use super::scan::{Par2FileState, Scan};
 use super::set::Member;
 use super::solve::{Equations, constants, factor};
 use crate::head::Piece;
@@ -43,7 +43,7 @@ pub(super) fn repair(
         options.only.is_empty() || options.only.iter().any(|only| only.as_os_str().as_encoded_bytes() == path)
     };
     let mut job =
-        Job { opened, options, good: scan.good, lost: BTreeMap::new(), linked: BTreeMap::new(), totals };
+        Par2Job { opened, options, good: scan.good, lost: BTreeMap::new(), linked: BTreeMap::new(), totals };
     let mut wanted = Vec::new();
     for (number, (member, state)) in opened.set.members.iter().zip(scan.files).enumerate() {
         if !state.lost().is_empty() {
@@ -59,7 +59,7 @@ pub(super) fn repair(
                 continue;
             }
             (true, _) => job.totals.repaired += 1,
-            (false, FileState::Unreadable { .. } | FileState::Found { is_steady: false, .. }) => {
+            (false, Par2FileState::Unreadable { .. } | Par2FileState::Found { is_steady: false, .. }) => {
                 job.totals.unreadable += 1;
             }
             (false, _) => job.totals.not_repaired += 1,
@@ -72,7 +72,7 @@ pub(super) fn repair(
     Ok(job.totals)
 }
 
-struct Job<'a> {
+struct Par2Job<'a> {
     opened: &'a Opened,
     options: &'a RepairOptions,
     /// The recovery blocks that may be used.
@@ -84,7 +84,7 @@ struct Job<'a> {
     totals: Repaired,
 }
 
-impl Job<'_> {
+impl Par2Job<'_> {
     /// Repairs some files.
     fn group(&mut self, members: &[usize], report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
         let Opened { tree, set, .. } = self.opened;
@@ -235,7 +235,7 @@ struct Solver<'a> {
 impl Solver<'_> {
     fn stripe(&self, offset: u64, length: usize) -> Result<Vec<Vec<u8>>, Error> {
         let Opened { tree, set, .. } = self.opened;
-        let field = Field::get();
+        let field = Par2Field::get();
         let mut bytes = vec![0; length];
         let mut row = Row::new();
         let mut left: Vec<Row> = Vec::with_capacity(self.equations.used.len());
@@ -298,7 +298,7 @@ impl Batch {
             self.rows.push((Row::new(), 0));
         }
         let (row, its) = &mut self.rows[self.used];
-        Field::get().read(bytes, row);
+        Par2Field::get().read(bytes, row);
         *its = constant;
         self.used += 1;
         if self.used == Batch::BLOCKS {

@@ -13,7 +13,7 @@ use crate::verdict::{FileVerdict, Finding, ParityVerdict};
 use crate::{Error, parallel};
 
 /// What was found of a file.
-pub(super) enum FileState {
+pub(super) enum Par2FileState {
     Found {
         size: u64,
         /// Whether it stayed the same while it was read.
@@ -31,33 +31,33 @@ pub(super) enum FileState {
     },
 }
 
-impl FileState {
+impl Par2FileState {
     /// The blocks that are not as recorded, by their numbers in the file.
     pub(super) fn lost(&self) -> &[usize] {
         match self {
-            FileState::Found { lost, .. }
-            | FileState::Missing { lost }
-            | FileState::Unreadable { lost, .. } => lost,
+            Par2FileState::Found { lost, .. }
+            | Par2FileState::Missing { lost }
+            | Par2FileState::Unreadable { lost, .. } => lost,
         }
     }
 
     /// Whether the file is not as recorded.
     pub(super) fn is_bad(&self, member: &Member) -> bool {
-        !matches!(self, FileState::Found { size, lost, .. } if *size == member.size && lost.is_empty())
+        !matches!(self, Par2FileState::Found { size, lost, .. } if *size == member.size && lost.is_empty())
     }
 
     /// Whether it may be mended.
     pub(super) fn is_wanted(&self) -> bool {
-        matches!(self, FileState::Found { is_steady: true, .. } | FileState::Missing { .. })
+        matches!(self, Par2FileState::Found { is_steady: true, .. } | Par2FileState::Missing { .. })
     }
 
     pub(super) fn verdict(self, set: &Set, member: &Member, can_be_repaired: bool) -> FileVerdict {
         let can_be_repaired = can_be_repaired || self.lost().is_empty();
         match self {
-            FileState::Missing { .. } => FileVerdict::Missing { can_be_repaired },
-            FileState::Unreadable { error, .. } => FileVerdict::Unreadable(error),
-            FileState::Found { is_steady: false, .. } => FileVerdict::Busy,
-            FileState::Found { size, lost, .. } => {
+            Par2FileState::Missing { .. } => FileVerdict::Missing { can_be_repaired },
+            Par2FileState::Unreadable { error, .. } => FileVerdict::Unreadable(error),
+            Par2FileState::Found { is_steady: false, .. } => FileVerdict::Busy,
+            Par2FileState::Found { size, lost, .. } => {
                 let lost: u64 =
                     lost.iter().map(|block| set.block.min(member.size - *block as u64 * set.block)).sum();
                 FileVerdict::Damaged { bytes: lost + size.saturating_sub(member.size), can_be_repaired }
@@ -69,7 +69,7 @@ impl FileState {
 /// What was found of a set.
 pub(super) struct Scan {
     /// Of each file.
-    pub(super) files: Vec<FileState>,
+    pub(super) files: Vec<Par2FileState>,
     /// Which recovery blocks are as recorded, by their place in the set, each exponent once.
     pub(super) good: Vec<usize>,
     /// Of each volume, how many recovery blocks are as recorded, and how many it has.
@@ -78,7 +78,7 @@ pub(super) struct Scan {
 
 /// A run of bytes to be compared: a block of a file, or a recovery block.
 #[derive(Clone, Copy)]
-enum Part {
+enum ComparedPart {
     Block { member: usize, block: usize },
     Stored(usize),
 }
@@ -89,9 +89,10 @@ impl Scan {
         let stats: Vec<_> = set.members.iter().map(|member| stat_of(tree, member)).collect();
         let blocks = set.members.iter().enumerate().zip(&stats).filter(|(_, stat)| stat.is_ok());
         let blocks = blocks.flat_map(|((member, its), _)| {
-            (0..its.blocks.len()).map(move |block| Part::Block { member, block })
+            (0..its.blocks.len()).map(move |block| ComparedPart::Block { member, block })
         });
-        let parts: Vec<Part> = blocks.chain((0..set.stored.len()).map(Part::Stored)).collect();
+        let parts: Vec<ComparedPart> =
+            blocks.chain((0..set.stored.len()).map(ComparedPart::Stored)).collect();
         tree.expect(set.members.iter().map(|member| member.size).sum());
         let mut groups = parts.chunks(md5.lanes().max(1));
         let mut is_good = vec![false; set.blocks()];
@@ -101,8 +102,10 @@ impl Scan {
         parallel::each(threads, next, work, |(group, found)| {
             for (part, found) in group.iter().zip(found) {
                 match *part {
-                    Part::Block { member, block } => is_good[set.members[member].first + block] = found,
-                    Part::Stored(number) => is_stored[number] = found,
+                    ComparedPart::Block { member, block } => {
+                        is_good[set.members[member].first + block] = found
+                    }
+                    ComparedPart::Stored(number) => is_stored[number] = found,
                 }
             }
             Ok::<(), Error>(())
@@ -113,12 +116,12 @@ impl Scan {
                 Ok(before) => {
                     let now = stat_of(tree, member);
                     let is_steady = now.is_ok_and(|now| now.is_same_state(&before));
-                    FileState::Found { size: before.size, is_steady, lost }
+                    Par2FileState::Found { size: before.size, is_steady, lost }
                 }
                 Err(verisum_files::Error::Io { source, .. }) if is_absent(&source) => {
-                    FileState::Missing { lost }
+                    Par2FileState::Missing { lost }
                 }
-                Err(error) => FileState::Unreadable { error, lost },
+                Err(error) => Par2FileState::Unreadable { error, lost },
             }
         });
         let files = files.collect();
@@ -165,16 +168,18 @@ fn stat_of(tree: &Tree, member: &Member) -> Result<Stat, verisum_files::Error> {
 }
 
 /// Compares some parts. Each file is opened once.
-fn compare(opened: &Opened, group: &[Part]) -> Result<Vec<bool>, Error> {
+fn compare(opened: &Opened, group: &[ComparedPart]) -> Result<Vec<bool>, Error> {
     let Opened { tree, set, md5 } = opened;
     tree.go_on()?;
-    let mut files: Vec<(Part, Option<File>)> = Vec::new();
+    let mut files: Vec<(ComparedPart, Option<File>)> = Vec::new();
     for part in group {
         let is_open = files.last().is_some_and(|(other, _)| is_same_file(set, other, part));
         if !is_open {
             let file = match *part {
-                Part::Block { member, .. } => tree.file(&set.members[member].path).ok().map(|(_, file)| file),
-                Part::Stored(number) => set.volume(tree, set.stored[number].volume).ok(),
+                ComparedPart::Block { member, .. } => {
+                    tree.file(&set.members[member].path).ok().map(|(_, file)| file)
+                }
+                ComparedPart::Stored(number) => set.volume(tree, set.stored[number].volume).ok(),
             };
             files.push((*part, file));
         }
@@ -189,8 +194,8 @@ fn compare(opened: &Opened, group: &[Part]) -> Result<Vec<bool>, Error> {
             }
             let file = current.and_then(|(_, file)| file.as_ref());
             match *part {
-                Part::Block { member, block } => Run::block(set, &set.members[member], block, file),
-                Part::Stored(number) => {
+                ComparedPart::Block { member, block } => Run::block(set, &set.members[member], block, file),
+                ComparedPart::Stored(number) => {
                     let (offset, length, md5) = set.stored[number].recovery.sealed();
                     Run { file, offset, length, padded: length, md5 }
                 }
@@ -199,7 +204,7 @@ fn compare(opened: &Opened, group: &[Part]) -> Result<Vec<bool>, Error> {
         .collect();
     let found = judge(md5, &runs)?;
     for part in group {
-        if let Part::Block { member, block } = *part {
+        if let ComparedPart::Block { member, block } = *part {
             let member = &set.members[member];
             tree.add(block + 1 == member.blocks.len(), set.block.min(member.size - block as u64 * set.block));
         }
@@ -207,10 +212,12 @@ fn compare(opened: &Opened, group: &[Part]) -> Result<Vec<bool>, Error> {
     Ok(found)
 }
 
-fn is_same_file(set: &Set, one: &Part, other: &Part) -> bool {
+fn is_same_file(set: &Set, one: &ComparedPart, other: &ComparedPart) -> bool {
     match (one, other) {
-        (Part::Block { member: one, .. }, Part::Block { member: other, .. }) => one == other,
-        (Part::Stored(one), Part::Stored(other)) => set.stored[*one].volume == set.stored[*other].volume,
+        (ComparedPart::Block { member: one, .. }, ComparedPart::Block { member: other, .. }) => one == other,
+        (ComparedPart::Stored(one), ComparedPart::Stored(other)) => {
+            set.stored[*one].volume == set.stored[*other].volume
+        }
         _ => false,
     }
 }

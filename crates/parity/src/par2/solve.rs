@@ -4,7 +4,7 @@
 //! the blocks that are left give is taken off; what stays are linear equations for the lost ones. Some sets of
 //! exponents cannot be solved, a known flaw of the format: then a further recovery block takes the place of one.
 
-use super::field::{Field, GROUP, Products, Row, log_at, set};
+use super::field::{GROUP, Par2Field, Products, Row, log_at, set};
 
 /// Elements of a group.
 const ELEMENTS: usize = GROUP / 2;
@@ -16,7 +16,7 @@ pub(super) fn constants() -> impl Iterator<Item = u64> {
 
 /// The logarithm of a block's constant to the power of an exponent.
 pub(super) fn factor(constant: u64, exponent: u32) -> u16 {
-    Field::get().power_of_two(constant * u64::from(exponent))
+    Par2Field::get().power_of_two(constant * u64::from(exponent))
 }
 
 /// Equations, solved as far as can be without the blocks: a product of two triangles.
@@ -107,7 +107,7 @@ mod tests {
 
     fn row_of(bytes: &[u8]) -> Row {
         let mut row = Row::new();
-        Field::get().read(bytes, &mut row);
+        Par2Field::get().read(bytes, &mut row);
         row
     }
 

@@ -15,7 +15,7 @@ use crate::ui::failure::Failure;
 
 /// What `verisum bench compare` takes.
 #[derive(Args, Debug)]
-pub(crate) struct CompareArgs {
+pub(crate) struct BenchCompareArgs {
     /// Results as `--export-json` writes them
     #[arg(value_hint = ValueHint::FilePath)]
     first: PathBuf,
@@ -33,7 +33,7 @@ pub(crate) struct CompareArgs {
 }
 
 /// Compares.
-pub(crate) fn run(arguments: &CompareArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &BenchCompareArgs, output: &mut Output) -> Result<Exit, Failure> {
     let first = Results::read(&arguments.first).map_err(session::failure)?;
     let second = Results::read(&arguments.second).map_err(session::failure)?;
     let agreement = Agreement::of(&first, &second);

@@ -67,7 +67,7 @@ pub(crate) struct FilesArgs {
 
     /// Print the matrix of a published experiment instead of tables
     #[arg(long, value_enum)]
-    style: Option<Style>,
+    style: Option<FilesStyle>,
 
     #[command(flatten)]
     pub(super) remote: RemoteArgs,
@@ -77,7 +77,7 @@ pub(crate) struct FilesArgs {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Style {
+enum FilesStyle {
     /// As perl's Benchmark prints it: processor time, runs a second, and percentages
     Cmpthese,
 }
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     }
     let algorithm = arguments.algorithm.as_deref().unwrap_or(ALGORITHM);
     let digest = digests::find(algorithm, &kernel::policy()?)?;
-    let chosen = Chosen::of(arguments, &digest)?;
+    let chosen = ChosenWays::of(arguments, &digest)?;
     let place = arguments.on.clone().unwrap_or_else(std::env::temp_dir);
     let places = if arguments.files.is_empty() { vec![place] } else { arguments.files.clone() };
     let mut session =
@@ -119,7 +119,7 @@ pub(crate) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     report.tables.splice(..0, start_and_rate(&session.results));
     match arguments.style {
         None => session.finish(&report, output),
-        Some(Style::Cmpthese) => {
+        Some(FilesStyle::Cmpthese) => {
             let lines = matrices(&session.results);
             session.finish_with(&lines, &report, output)
         }
@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
 
 fn measure(
     arguments: &FilesArgs,
-    chosen: &Chosen,
+    chosen: &ChosenWays,
     digest: &Digest,
     folder: &Folder,
     session: &mut Session<'_>,
@@ -167,18 +167,18 @@ fn measure(
 }
 
 /// Which ways were chosen.
-struct Chosen {
+struct ChosenWays {
     ways: Vec<Way>,
     ours: bool,
     within: bool,
     path: Option<std::ffi::OsString>,
 }
 
-impl Chosen {
-    fn of(arguments: &FilesArgs, digest: &Digest) -> Result<Chosen, Failure> {
+impl ChosenWays {
+    fn of(arguments: &FilesArgs, digest: &Digest) -> Result<ChosenWays, Failure> {
         let known = ways(digest.name());
         let mut chosen =
-            Chosen { ways: Vec::new(), ours: false, within: false, path: std::env::var_os("PATH") };
+            ChosenWays { ways: Vec::new(), ours: false, within: false, path: std::env::var_os("PATH") };
         let mut users: Vec<Way> = Vec::new();
         let mut named = false;
         for text in &arguments.ways {
@@ -207,7 +207,7 @@ impl Chosen {
             }
         }
         if !named {
-            chosen = Chosen { ways: known, ours: true, within: true, ..chosen };
+            chosen = ChosenWays { ways: known, ours: true, within: true, ..chosen };
         }
         chosen.ways.extend(users);
         let mut names: Vec<&str> = chosen.ways.iter().map(|way| way.name.as_str()).collect();
@@ -312,7 +312,7 @@ fn given(arguments: &FilesArgs) -> Result<Vec<Hashed>, Failure> {
 /// All ways to the digest of one file, and the controls.
 fn subjects<'a>(
     arguments: &FilesArgs,
-    chosen: &Chosen,
+    chosen: &ChosenWays,
     digest: &Digest,
     file: &'a Hashed,
     scripts: &[Option<PathBuf>],

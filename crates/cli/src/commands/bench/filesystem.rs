@@ -28,7 +28,7 @@ pub(crate) struct FilesystemArgs {
     /// Run the script of 2024 as it was published, with one figure for each checksum: 4 GiB from /dev/urandom
     /// in one file, and again in a thousand. One round after one warm-up, unless --runs says more
     #[arg(long, value_enum)]
-    style: Option<Style>,
+    style: Option<FilesystemStyle>,
 
     /// Directory to work in. For root, file systems in memory are mounted there
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -46,7 +46,7 @@ impl FilesystemArgs {
 
 /// How it is measured and shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Style {
+enum FilesystemStyle {
     /// As it was published
     Original,
 }
@@ -65,7 +65,7 @@ const PARTS: [f64; 3] = [0.6, 0.25, 0.15];
 
 /// Measures.
 pub(crate) fn run(arguments: &FilesystemArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let original = arguments.style == Some(Style::Original);
+    let original = arguments.style == Some(FilesystemStyle::Original);
     let size = match &arguments.size {
         Some(text) => size(text)?,
         None if original => ORIGINAL_SIZE,

@@ -4,6 +4,7 @@ mod compare;
 mod digests;
 mod files;
 mod filesystem;
+mod first_look;
 mod image;
 pub(crate) mod recommend;
 mod remote;
@@ -11,7 +12,6 @@ mod remote_host;
 mod scale;
 mod session;
 pub(crate) mod starter;
-mod usual;
 
 use clap::{Args, Subcommand};
 use verisum_bench::measure::{Amount, Plan};
@@ -39,7 +39,7 @@ pub(crate) struct BenchArgs {
 #[derive(Debug, Subcommand)]
 enum BenchCommand {
     /// Compare programs that compute digests, and implementations in this process
-    Digests(digests::DigestsArgs),
+    Digests(digests::BenchDigestsArgs),
     /// Measure what the checksums of btrfs cost
     #[command(
         long_about = "Measure what the checksums of btrfs cost: writing, fsync, cold reading and scrubbing with \
@@ -67,7 +67,7 @@ enum BenchCommand {
             rank a pair with significance and in opposite order, although machine, programs and \
             experiment are the same, the exit code is 1."
     )]
-    Compare(compare::CompareArgs),
+    Compare(compare::BenchCompareArgs),
 }
 
 /// Runs one of them.
@@ -79,7 +79,7 @@ pub(crate) fn run(arguments: BenchArgs, output: &mut Output) -> Result<Exit, Fai
         Some(BenchCommand::Image(arguments)) => image::run(&arguments, output),
         Some(BenchCommand::Scale(arguments)) => scale::run(&arguments, output),
         Some(BenchCommand::Compare(arguments)) => compare::run(&arguments, output),
-        None => usual::run(&arguments.options, output),
+        None => first_look::run(&arguments.options, output),
     }
 }
 

@@ -79,7 +79,7 @@ const START: &str = "one tiny file";
 const TRANSFER: &str = "transfer only";
 
 /// What every subject needs.
-struct Task<'a> {
+struct SubjectNeeds<'a> {
     trial: &'a Trial<'a>,
     digest: &'a Digest,
     candidates: Vec<Candidate>,
@@ -88,7 +88,7 @@ struct Task<'a> {
 }
 
 /// Files that are hashed in one go.
-struct Batch {
+struct FileBatch {
     /// What it is in the tables.
     group: String,
     paths: Vec<Vec<u8>>,
@@ -137,7 +137,7 @@ pub(super) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
         ),
     });
     let candidates = trial.candidates();
-    let task = Task { trial: &trial, digest: &digest, candidates, traffic: RefCell::default() };
+    let task = SubjectNeeds { trial: &trial, digest: &digest, candidates, traffic: RefCell::default() };
     task.connection(&place.host, &mut session).map_err(failed)?;
     for batch in &batches {
         if session.stopped() {
@@ -209,7 +209,7 @@ fn options(arguments: &FilesArgs) -> Result<Options, Failure> {
 }
 
 /// The batches of files that were made, whose digests are known here.
-fn of_made(making: &Making, folder: &[u8], digest: &Digest) -> Result<Vec<Batch>, Failure> {
+fn of_made(making: &Making, folder: &[u8], digest: &Digest) -> Result<Vec<FileBatch>, Failure> {
     let path = |name: &str| [folder, b"/", name.as_bytes()].concat();
     let tiny = Making::tiny();
     let small: Vec<Sum> = (0..making.many)
@@ -224,19 +224,19 @@ fn of_made(making: &Making, folder: &[u8], digest: &Digest) -> Result<Vec<Batch>
     large.finish(whole.as_mut_bytes()).map_err(Failure::Digest)?;
     let expected = |digests: &[Sum]| together(digest, digests).map(Some);
     Ok(vec![
-        Batch {
+        FileBatch {
             group: START.to_string(),
             paths: vec![path("tiny")],
             bytes: tiny.len() as u64,
             expected: expected(&[digest.hash(&tiny).map_err(Failure::Digest)?])?,
         },
-        Batch {
+        FileBatch {
             group: format!("{} files of {} bytes", making.many, making.small),
             paths: (0..making.many).map(|number| path(&format!("small/{number}"))).collect(),
             bytes: u64::from(making.many) * making.small,
             expected: expected(&small)?,
         },
-        Batch {
+        FileBatch {
             group: format!("one file of {} bytes", making.large),
             paths: vec![path("large")],
             bytes: making.large,
@@ -249,7 +249,7 @@ fn of_made(making: &Making, folder: &[u8], digest: &Digest) -> Result<Vec<Batch>
 type Listed = (u64, Vec<u8>);
 
 /// The batches of files that are there: the shortest that is not empty, small ones, and the longest.
-fn of_listed(trial: &Trial, place: &Address, many: u32) -> Result<Vec<Batch>, SessionError> {
+fn of_listed(trial: &Trial, place: &Address, many: u32) -> Result<Vec<FileBatch>, SessionError> {
     let mut sized = true;
     let (mut tiny, mut large): (Option<Listed>, Option<Listed>) = (None, None);
     let mut small: Vec<Listed> = Vec::new();
@@ -279,7 +279,7 @@ fn of_listed(trial: &Trial, place: &Address, many: u32) -> Result<Vec<Batch>, Se
     let Some((size, path)) = tiny else {
         return Err(SessionError::Odd("there are no files to read".to_string()));
     };
-    let one = |group: &str, size, path| Batch {
+    let one = |group: &str, size, path| FileBatch {
         group: group.to_string(),
         paths: vec![path],
         bytes: size,
@@ -290,7 +290,7 @@ fn of_listed(trial: &Trial, place: &Address, many: u32) -> Result<Vec<Batch>, Se
         let bytes = small.iter().map(|(size, _)| size).sum();
         let group = format!("{} files of {} bytes together", small.len(), bytes);
         let paths = small.into_iter().map(|(_, path)| path).collect();
-        batches.push(Batch { group, paths, bytes, expected: None });
+        batches.push(FileBatch { group, paths, bytes, expected: None });
     }
     if let Some((size, path)) = large.filter(|(size, _)| *size >= LARGE_LEAST) {
         batches.push(one(&format!("one file of {size} bytes"), size, path));
@@ -307,7 +307,7 @@ fn together(digest: &Digest, digests: &[Sum]) -> Result<String, Failure> {
     Ok(digest.hash(&all).map_err(Failure::Digest)?.to_string())
 }
 
-impl Task<'_> {
+impl SubjectNeeds<'_> {
     /// Measures what the connection takes without any hashing.
     fn connection(&self, host: &Host, session: &mut Session<'_>) -> Result<(), SessionError> {
         let about = |name: &str| About::new(CONNECTION, name).label(NOT_RANKED, TRANSFER);
@@ -326,7 +326,7 @@ impl Task<'_> {
     }
 
     /// Measures all ways on a batch.
-    fn batch(&self, batch: &Batch, batches: usize, session: &mut Session<'_>) {
+    fn batch(&self, batch: &FileBatch, batches: usize, session: &mut Session<'_>) {
         let about = |name: &str| {
             About::new(&batch.group, name).bytes(batch.bytes).label("digest", self.digest.name())
         };
@@ -371,17 +371,17 @@ impl Task<'_> {
     }
 
     /// The digest of a batch, and what has to be ended when the clock has stopped.
-    fn hashed(&self, candidate: &Candidate, batch: &Batch) -> Result<(String, Hashed), SessionError> {
+    fn hashed(&self, candidate: &Candidate, batch: &FileBatch) -> Result<(String, Hashed), SessionError> {
         let hashed = self.trial.hash(candidate, &batch.paths)?;
         let digest = together(self.digest, &hashed.digests);
         Ok((digest.map_err(|failure| SessionError::Here(failure.message()))?, hashed))
     }
 
-    fn subject<'s>(&'s self, about: About, work: impl FnMut() -> Done + 's) -> Box<dyn Subject + 's> {
+    fn subject<'s>(&'s self, about: About, work: impl FnMut() -> RunOutcome + 's) -> Box<dyn Subject + 's> {
         Box::new(Run { about, task: self, repeats: false, work })
     }
 
-    fn repeated<'s>(&'s self, about: About, work: impl FnMut() -> Done + 's) -> Box<dyn Subject + 's> {
+    fn repeated<'s>(&'s self, about: About, work: impl FnMut() -> RunOutcome + 's) -> Box<dyn Subject + 's> {
         Box::new(Run { about, task: self, repeats: true, work })
     }
 
@@ -398,17 +398,17 @@ impl Task<'_> {
 }
 
 /// What came of a run; the digest, if it computes one, and what is dropped after its time.
-type Done = Result<Option<(String, Hashed)>, SessionError>;
+type RunOutcome = Result<Option<(String, Hashed)>, SessionError>;
 
 /// Something that is done over the connection.
 struct Run<'a, W> {
     about: About,
-    task: &'a Task<'a>,
+    task: &'a SubjectNeeds<'a>,
     repeats: bool,
     work: W,
 }
 
-impl<W: FnMut() -> Done> Subject for Run<'_, W> {
+impl<W: FnMut() -> RunOutcome> Subject for Run<'_, W> {
     fn about(&self) -> &About {
         &self.about
     }
@@ -437,7 +437,7 @@ impl<W: FnMut() -> Done> Subject for Run<'_, W> {
 }
 
 /// A row for each way: its start, how fast it is then, and what it sends and receives.
-fn ways(results: &Results, batches: &[Batch]) -> Option<Table> {
+fn ways(results: &Results, batches: &[FileBatch]) -> Option<Table> {
     let mut table = Table::new(
         "Ways",
         "way; start (ms); files (/s); files from (/s); files to (/s); then (GB/s); then from (GB/s); \
@@ -446,7 +446,7 @@ fn ways(results: &Results, batches: &[Batch]) -> Option<Table> {
     .details(&["files from", "files to", "then from", "then to"]);
     let many = batches.iter().find(|batch| batch.paths.len() > 1);
     let large = batches.iter().find(|batch| batch.group != START && batch.paths.len() == 1);
-    let of = |batch: Option<&Batch>, name: &str| -> Option<&Series> {
+    let of = |batch: Option<&FileBatch>, name: &str| -> Option<&Series> {
         let group = batch?.group.as_str();
         results.series.iter().find(|one| one.group == group && one.name == name && one.time().is_some())
     };

@@ -17,27 +17,27 @@ use verisum::remote::{Address, CheckedLine, Claims, Host, HostList, HostListErro
 use super::CheckArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
-use crate::ui::hosts::{self, Evidences, OnHost, Record, Report, tally};
+use crate::ui::hosts::{self, Evidences, OnHost, PlaceRecord, PlaceReport, tally};
 use crate::ui::json::ListState;
 use crate::ui::{Output, names};
 
 /// What was found on a place.
 #[derive(Clone, Debug, Default, Serialize)]
-struct Counts {
+struct PlaceCounts {
     verified: u64,
     failed: u64,
     missing: u64,
     unreadable: u64,
 }
 
-struct Task<'a> {
+struct PlaceCheck<'a> {
     arguments: &'a CheckArgs,
     list: HostList,
     /// The list in messages.
     path: PathBuf,
     hosts: Hosts,
     prefixed: bool,
-    report: Report<'a>,
+    report: PlaceReport<'a>,
     /// What the objects so far are known by.
     evidences: Evidences,
 }
@@ -63,8 +63,8 @@ pub(super) fn run(
     let list = list.map_err(|error| unreadable(&path, &error))?;
     let hosts = arguments.hosts.hosts(places.len())?;
     let prefixed = arguments.many.names_hosts(places);
-    let report = Report::new(output).quiet(arguments.results.quiet || arguments.results.status);
-    let task = Task { arguments, list, path, hosts, prefixed, report, evidences: Evidences::default() };
+    let report = PlaceReport::new(output).quiet(arguments.results.quiet || arguments.results.status);
+    let task = PlaceCheck { arguments, list, path, hosts, prefixed, report, evidences: Evidences::default() };
     task.of_list()?;
     hosts::each(places, arguments.many.at_once(), &|on| task.host(on));
     let is_quiet = arguments.results.quiet || arguments.results.status;
@@ -97,7 +97,7 @@ fn unreadable(path: &Path, error: &ReadError) -> Failure {
     Failure::Program { name: path.to_string_lossy().into_owned(), why }
 }
 
-impl Task<'_> {
+impl PlaceCheck<'_> {
     /// Says what is wrong with the list itself.
     fn of_list(&self) -> Result<(), Failure> {
         let name = names::quoted(self.path.as_os_str());
@@ -128,7 +128,7 @@ impl Task<'_> {
     }
 
     fn host(&self, on: &OnHost) {
-        let counts = Mutex::new(vec![Counts::default(); on.places.len()]);
+        let counts = Mutex::new(vec![PlaceCounts::default(); on.places.len()]);
         let complete = match hosts::place(&self.hosts, &on.host) {
             Ok(mut place) => {
                 // The programs of a host compute one digest in a read.
@@ -151,7 +151,13 @@ impl Task<'_> {
     }
 
     /// Checks the lines with such claims. False where not all of them were asked for.
-    fn pass(&self, place: &mut dyn Place, on: &OnHost, claims: &Claims, counts: &Mutex<Vec<Counts>>) -> bool {
+    fn pass(
+        &self,
+        place: &mut dyn Place,
+        on: &OnHost,
+        claims: &Claims,
+        counts: &Mutex<Vec<PlaceCounts>>,
+    ) -> bool {
         let digests = claims.names().iter().map(|name| hosts::digest(name)).collect::<Result<Vec<_>, _>>();
         let digests = match digests {
             Ok(digests) => digests,
@@ -189,7 +195,7 @@ impl Task<'_> {
         (place, way): (&Address, &str),
         digests: &[Digest],
         file: &CheckedLine,
-        counts: &mut Counts,
+        counts: &mut PlaceCounts,
     ) -> bool {
         let (name, reason) = (&file.name[..], file.found.as_ref().err());
         let (outcome, shown, exit) = match reason {
@@ -222,9 +228,9 @@ impl Task<'_> {
                 let digests = named.map(|(digest, sum)| (digest.name(), sum.to_string())).collect();
                 ListState { size: None, digests }
             };
-            let record = Record::new(place, way, name, &file.seen);
+            let record = PlaceRecord::new(place, way, name, &file.seen);
             let record = Checked {
-                record: Record {
+                record: PlaceRecord {
                     evidence,
                     outcome: Some(outcome),
                     error: reason.map(Reason::message),
@@ -251,19 +257,19 @@ impl Task<'_> {
         self.report.result(&line)
     }
 
-    fn total(&self, place: &Address, counts: &Counts, complete: bool) {
+    fn total(&self, place: &Address, counts: &PlaceCounts, complete: bool) {
         if self.arguments.json {
             #[derive(Serialize)]
-            struct Summary<'a> {
+            struct PlaceCheckSummary<'a> {
                 host: String,
                 #[serde(flatten)]
-                counts: &'a Counts,
+                counts: &'a PlaceCounts,
                 complete: bool,
                 #[serde(skip_serializing_if = "Option::is_none")]
                 error: Option<String>,
             }
             let error = self.report.failure_of(&place.host);
-            let summary = Summary { host: place.host.name(), counts, complete, error };
+            let summary = PlaceCheckSummary { host: place.host.name(), counts, complete, error };
             self.report.json("summary", &summary);
             return;
         }
@@ -289,7 +295,7 @@ impl Task<'_> {
 #[derive(Serialize)]
 struct Checked<'a> {
     #[serde(flatten)]
-    record: Record<'a>,
+    record: PlaceRecord<'a>,
     listed: ListState<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     found: Option<ListState<'a>>,

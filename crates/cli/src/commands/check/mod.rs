@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use verisum::files::store::manifest::{BlockHashes, Dialect};
 
-use crate::list_check::{Options, ResultArgs, lists_of};
+use crate::list_check::{CheckResultArgs, ListCheckOptions, lists_of};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, RecordedArgs, refuse};
@@ -23,7 +23,7 @@ pub(crate) struct CheckArgs {
     pub(crate) algorithm: Option<String>,
 
     #[command(flatten)]
-    results: ResultArgs,
+    results: CheckResultArgs,
 
     /// Lines end with NUL, and names are not escaped
     #[arg(short, long)]
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         Some(name) => Some(digests::find(name, &policy)?.name().to_string()),
         None => None,
     };
-    let options = Options {
+    let options = ListCheckOptions {
         program: PROGRAM.into(),
         dialect: Dialect::Any,
         algorithm,

@@ -1,6 +1,6 @@
 //! `verisum compare`: two or three trees, each on any machine.
 
-mod tell;
+mod report;
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -16,7 +16,7 @@ use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, HOSTS, HostArgs, Report};
+use crate::ui::hosts::{self, HOSTS, HostArgs, PlaceReport};
 use crate::ui::{names, sums};
 
 /// The digest, unless somebody says otherwise.
@@ -24,7 +24,7 @@ const DIGEST: &str = "sha256";
 
 /// What `verisum compare` takes.
 #[derive(Args, Debug)]
-pub(crate) struct CompareArgs {
+pub(crate) struct PlaceCompareArgs {
     /// The digest, also that of lists that do not tell; without it sha256
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
@@ -69,13 +69,13 @@ pub(crate) struct CompareArgs {
 }
 
 /// One of the trees.
-struct Side {
+struct TreeSide {
     address: Address,
     tree: Tree<'static>,
 }
 
 /// Does what `verisum compare` was asked for.
-pub(crate) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: PlaceCompareArgs, output: &mut Output) -> Result<Exit, Failure> {
     match &arguments.c {
         None => compared(&arguments, [&arguments.a, &arguments.b], output),
         Some(c) => compared(&arguments, [&arguments.a, &arguments.b, c], output),
@@ -83,7 +83,7 @@ pub(crate) fn run(arguments: CompareArgs, output: &mut Output) -> Result<Exit, F
 }
 
 fn compared<const N: usize>(
-    arguments: &CompareArgs,
+    arguments: &PlaceCompareArgs,
     typed: [&OsString; N],
     output: &mut Output,
 ) -> Result<Exit, Failure> {
@@ -93,10 +93,10 @@ fn compared<const N: usize>(
     let side = |text| {
         let (address, place) = hosts::tree(text, &reached)?;
         let tree = Tree::new(place, &address.path);
-        Ok(Side { address, tree })
+        Ok(TreeSide { address, tree })
     };
     let mut sides = all(typed.map(side))?;
-    let report = Report::new(output).quiet(arguments.quiet);
+    let report = PlaceReport::new(output).quiet(arguments.quiet);
     let addresses = sides.each_ref().map(|side| side.address.clone());
     let sink = |side: usize, event: PlaceEvent| {
         let address = &addresses[side];
@@ -174,7 +174,7 @@ fn compared<const N: usize>(
         let capabilities = side.tree.place.capabilities(std::slice::from_ref(&digest), &|_| true);
         capabilities.map_or("", |capabilities| capabilities.way)
     });
-    tell::Telling { arguments, digest: &digest, addresses: &addresses, ways, report: &report }
+    report::CompareReport { arguments, digest: &digest, addresses: &addresses, ways, report: &report }
         .tell(&pairs, &judged, settled)?;
     drop(sides);
     report.end()
@@ -184,8 +184,8 @@ fn compared<const N: usize>(
 fn lists<const N: usize>(
     named: &[PathBuf],
     algorithm: Option<&str>,
-    sides: &[Side; N],
-    report: &Report,
+    sides: &[TreeSide; N],
+    report: &PlaceReport,
 ) -> Result<Lists, Failure> {
     let here = sides.iter().filter(|side| side.address.host == Host::Local);
     let paths = here.map(|side| absolute(Path::new(OsStr::from_bytes(&side.address.path))));

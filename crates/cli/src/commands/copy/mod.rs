@@ -27,7 +27,7 @@ use crate::ui::reading::{ExcludeArgs, RateArgs};
 use crate::ui::signals::Ending;
 use crate::ui::{self, Output, PROGRAM, digests, hosts, kernel, sizes, verbosity};
 
-use report::{Reporter, Shown, of_list};
+use report::{CopyReporter, Shown, of_list};
 
 /// What `verisum copy` takes.
 #[derive(Args, Debug)]
@@ -142,7 +142,7 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
         Some(_) => Total::Unknown,
         None => arguments.total(&options),
     };
-    let reporter = Reporter::new(
+    let reporter = CopyReporter::new(
         Shown { json: arguments.json, quiet: arguments.quiet, verbose: verbosity::names_all() },
         target.as_ref().is_some_and(|target| matches!(target.tree.host, Host::Bucket(_))),
         &options,

@@ -26,16 +26,16 @@ pub(super) struct Shown {
 }
 
 /// Prints what comes of files, from several threads.
-pub(super) struct Reporter<'a> {
+pub(super) struct CopyReporter<'a> {
     shown: Shown,
     /// Whether TO is a bucket, where nothing is removed.
     is_bucket: bool,
     stop: Arc<Stop>,
     started: Instant,
-    shared: Mutex<Shared<'a>>,
+    shared: Mutex<CopyShared<'a>>,
 }
 
-struct Shared<'a> {
+struct CopyShared<'a> {
     output: &'a mut Output,
     list: Option<SumsList>,
     /// Records the copies, while the catalogue is locked.
@@ -44,7 +44,7 @@ struct Shared<'a> {
     failed: Option<Failure>,
 }
 
-impl<'a> Reporter<'a> {
+impl<'a> CopyReporter<'a> {
     /// The run is asked to end when nobody can hear of it any more.
     pub(super) fn new(
         shown: Shown,
@@ -52,9 +52,9 @@ impl<'a> Reporter<'a> {
         options: &CopyOptions,
         (list, recorder): (Option<SumsList>, Option<(Lock, CopyRecorder)>),
         output: &'a mut Output,
-    ) -> Reporter<'a> {
-        let shared = Mutex::new(Shared { output, list, recorder, failed: None });
-        Reporter { shown, is_bucket, stop: options.stop.clone(), started: Instant::now(), shared }
+    ) -> CopyReporter<'a> {
+        let shared = Mutex::new(CopyShared { output, list, recorder, failed: None });
+        CopyReporter { shown, is_bucket, stop: options.stop.clone(), started: Instant::now(), shared }
     }
 
     /// Prints what came of a file, if it is of a kind that is asked for, and lists its digest.
@@ -68,7 +68,7 @@ impl<'a> Reporter<'a> {
             outcome => outcome.is_problem() || self.shown.verbose,
         };
         let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let Shared { output, list, recorder, failed } = &mut *shared;
+        let CopyShared { output, list, recorder, failed } = &mut *shared;
         if failed.is_some() {
             return;
         }
@@ -79,7 +79,7 @@ impl<'a> Reporter<'a> {
         if done.is_ok() && is_line {
             output.found(exit(event.outcome.is_corrupt(), matches!(event.outcome, CopyOutcome::Failed(_))));
             done = match self.shown.json {
-                true => output.json("file", &Line::new(event)),
+                true => output.json("file", &CopyLine::new(event)),
                 false => output.line(&text(event, self.is_bucket)),
             };
         }
@@ -96,7 +96,7 @@ impl<'a> Reporter<'a> {
         costs: Option<&Costs>,
     ) -> Result<Exit, Failure> {
         let seconds = self.started.elapsed().as_secs_f64();
-        let Shared { output, list, recorder, failed } =
+        let CopyShared { output, list, recorder, failed } =
             self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         let unlisted = list.map(SumsList::end).transpose();
         let recorded = recorder.map(|(_lock, recorder)| recorder.end()).transpose();
@@ -116,7 +116,7 @@ impl<'a> Reporter<'a> {
         let unlisted = unlisted.map_err(of_list)?.unwrap_or(0);
         let recorded = recorded?;
         if self.shown.json {
-            output.json("summary", &Totals { recorded, ..Totals::new(&summary, seconds) })?;
+            output.json("summary", &CopyTotals { recorded, ..CopyTotals::new(&summary, seconds) })?;
             costs.map_or(Ok(()), |costs| output.json("costs", costs))?;
         } else if !self.shown.quiet {
             ui::say(PROGRAM, &total(&summary, recorded, seconds));
@@ -233,7 +233,7 @@ fn total(summary: &CopySummary, recorded: Option<u64>, seconds: f64) -> String {
 
 /// What came of a file, as JSON.
 #[derive(Serialize)]
-struct Line<'a> {
+struct CopyLine<'a> {
     /// The path as it was walked to.
     #[serde(flatten)]
     name: Name,
@@ -254,9 +254,9 @@ struct Line<'a> {
     error: Option<String>,
 }
 
-impl<'a> Line<'a> {
-    fn new(event: &'a CopyEvent) -> Line<'a> {
-        let mut line = Line {
+impl<'a> CopyLine<'a> {
+    fn new(event: &'a CopyEvent) -> CopyLine<'a> {
+        let mut line = CopyLine {
             name: Name::new(event.path),
             outcome: event.outcome.name(),
             size: event.size,
@@ -287,7 +287,7 @@ impl<'a> Line<'a> {
 }
 
 #[derive(Serialize)]
-struct Totals {
+struct CopyTotals {
     copied: u64,
     bytes: u64,
     compared: u64,
@@ -308,9 +308,9 @@ struct Totals {
     seconds: f64,
 }
 
-impl Totals {
-    fn new(summary: &CopySummary, seconds: f64) -> Totals {
-        Totals {
+impl CopyTotals {
+    fn new(summary: &CopySummary, seconds: f64) -> CopyTotals {
+        CopyTotals {
             copied: summary.copied,
             bytes: summary.bytes,
             compared: summary.compared,

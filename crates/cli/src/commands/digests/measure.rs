@@ -31,7 +31,7 @@ pub(super) fn run(policy: &Policy, json: bool, output: &mut Output) -> Result<()
         let ways = levels::measure(digest, policy.max_level, TIME / digests.len() as u32);
         let Some(ways) = ways.map_err(Failure::Digest)? else { continue };
         if json {
-            output.json("measurement", &Row::new(digest.name(), &ways))?;
+            output.json("measurement", &MeasuredRow::new(digest.name(), &ways))?;
         } else {
             add(&mut table, digest.name(), &ways);
             better.extend(sentences(digest.name(), &ways));
@@ -86,7 +86,7 @@ fn sentences(name: &str, ways: &Ways) -> Vec<String> {
 
 /// A digest, as JSON has it.
 #[derive(Serialize)]
-struct Row<'a> {
+struct MeasuredRow<'a> {
     name: &'a str,
     /// The length of a message in bytes.
     size: usize,
@@ -104,13 +104,13 @@ struct Count<'a> {
     better: Option<&'a str>,
 }
 
-impl<'a> Row<'a> {
-    fn new(name: &'a str, ways: &'a Ways) -> Row<'a> {
+impl<'a> MeasuredRow<'a> {
+    fn new(name: &'a str, ways: &'a Ways) -> MeasuredRow<'a> {
         let count = |times: &levels::Times| Count {
             messages: times.count,
             bytes_per_second: (0..ways.names.len()).map(|way| times.rate(way) as u64).collect(),
             better: times.better().map(|way| ways.names[way]),
         };
-        Row { name, size: LENGTH, ways: &ways.names, counts: ways.counts.iter().map(count).collect() }
+        MeasuredRow { name, size: LENGTH, ways: &ways.names, counts: ways.counts.iter().map(count).collect() }
     }
 }

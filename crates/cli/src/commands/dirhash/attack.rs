@@ -11,7 +11,7 @@ use verisum_dirhash::Hashing;
 use verisum_dirhash::attack::{self, Collisions, Method};
 
 use super::attack_real::{self, Attack};
-use super::options::{self, HashOptions, TreeOptions};
+use super::options::{self, NameHashOptions, TreeOptions};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
@@ -23,7 +23,7 @@ use crate::ui::{self, Output, names, shell};
 #[derive(Args, Debug)]
 pub(crate) struct AttackArgs {
     #[command(flatten)]
-    hashes: HashOptions,
+    hashes: NameHashOptions,
 
     #[command(flatten)]
     tree: TreeOptions,
@@ -60,7 +60,7 @@ pub(crate) struct AttackArgs {
 
 /// A name of `--list --json`.
 #[derive(Serialize)]
-struct Line<'a> {
+struct AttackLine<'a> {
     hash: &'a str,
     name: &'a str,
 }
@@ -128,7 +128,7 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
                 match arguments.report.json() {
                     true => {
                         let name = std::str::from_utf8(name).expect("they are of ASCII characters");
-                        output.json("name", &Line { hash: hashing.hash.id, name })?;
+                        output.json("name", &AttackLine { hash: hashing.hash.id, name })?;
                     }
                     false => output.line(&shell::word(name))?,
                 }

@@ -11,7 +11,7 @@ use verisum_dirhash::{Hashing, attack};
 
 use super::bakeoff_real::{kind, length, perform};
 use super::options;
-use super::volume::{self, Kind, Volume};
+use super::volume::{self, FileSystemKind, Volume};
 use crate::ui::failure::Failure;
 use crate::ui::signals::Ending;
 
@@ -24,7 +24,7 @@ pub(super) struct Attack {
 /// Says what is missing, before names are searched for.
 pub(super) fn require(hashings: &[Hashing], geometry: Geometry) -> Result<(), Failure> {
     let kinds = hashings.iter().map(|hashing| kind(hashing, geometry)).collect::<Result<Vec<_>, _>>()?;
-    if let Some(place) = kinds.iter().position(|kind| !matches!(kind, Kind::Ext4 { .. })) {
+    if let Some(place) = kinds.iter().position(|kind| !matches!(kind, FileSystemKind::Ext4 { .. })) {
         return Err(Failure::value(
             "--hash",
             hashings[place].hash.id,

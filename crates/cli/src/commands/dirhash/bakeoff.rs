@@ -8,7 +8,7 @@ use verisum_dirhash::bakeoff::{self, Answer, Question};
 use verisum_dirhash::htree::Geometry;
 
 use super::bakeoff_real;
-use super::options::{self, HashOptions, THREAD, TreeOptions};
+use super::options::{self, NameHashOptions, THREAD, TreeOptions};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
@@ -18,7 +18,7 @@ use crate::ui::failure::Failure;
 #[derive(Args, Debug)]
 pub(crate) struct BakeoffArgs {
     #[command(flatten)]
-    hashes: HashOptions,
+    hashes: NameHashOptions,
 
     #[command(flatten)]
     tree: TreeOptions,

@@ -13,7 +13,7 @@ use verisum_dirhash::workload::{self, Act, Done, Spent, WorkloadError};
 use verisum_dirhash::{Directory, Hashing};
 
 use super::options;
-use super::volume::{self, Kind, Volume};
+use super::volume::{self, FileSystemKind, Volume};
 use crate::ui::failure::Failure;
 use crate::ui::signals::Ending;
 
@@ -34,11 +34,13 @@ pub(super) struct Question<'a> {
 }
 
 /// The file system that has a hash.
-pub(super) fn kind(hashing: &Hashing, geometry: Geometry) -> Result<Kind, Failure> {
+pub(super) fn kind(hashing: &Hashing, geometry: Geometry) -> Result<FileSystemKind, Failure> {
     match hashing.hash.id {
-        hash @ ("legacy" | "half_md4" | "tea") => Ok(Kind::Ext4 { hash, seed: hashing.seed, geometry }),
-        "xfs" => Ok(Kind::Xfs),
-        "btrfs" => Ok(Kind::Btrfs),
+        hash @ ("legacy" | "half_md4" | "tea") => {
+            Ok(FileSystemKind::Ext4 { hash, seed: hashing.seed, geometry })
+        }
+        "xfs" => Ok(FileSystemKind::Xfs),
+        "btrfs" => Ok(FileSystemKind::Btrfs),
         other => {
             Err(Failure::value("--hash", other, format!("with --real, must be one of {}", ALL.join(", "))))
         }
@@ -50,7 +52,7 @@ const PHASES: [&str; 5] = ["create", "remount", "stat in reverse", "delete", "cr
 
 /// A real directory, and its model where it has one.
 #[derive(Default)]
-struct Found {
+struct RealDirectory {
     blocks: Option<u64>,
     bytes: Option<u64>,
     /// Part of the leaves' bytes that is used.
@@ -62,7 +64,7 @@ struct Found {
 
 /// Runs all rounds, in each every file system, beginning with another one each time.
 pub(super) fn run(question: &Question<'_>, hashings: &[Hashing]) -> Result<Report, Failure> {
-    let kinds: Vec<Kind> =
+    let kinds: Vec<FileSystemKind> =
         hashings.iter().map(|hashing| kind(hashing, question.geometry)).collect::<Result<_, _>>()?;
     volume::require(&kinds)?;
     let stop = Ending::new()?;
@@ -81,7 +83,7 @@ pub(super) fn run(question: &Question<'_>, hashings: &[Hashing]) -> Result<Repor
         question.rounds
     ));
     for ((hashing, kind), found) in hashings.iter().zip(&kinds).zip(&found) {
-        if let (Kind::Ext4 { .. }, Some(fill)) = (kind, found.fill) {
+        if let (FileSystemKind::Ext4 { .. }, Some(fill)) = (kind, found.fill) {
             report.lines.push(format!(
                 "{}: {:.0} avg bytes filled per {}k block ({:.0}%)",
                 hashing.hash.id,
@@ -100,7 +102,7 @@ pub(super) fn run(question: &Question<'_>, hashings: &[Hashing]) -> Result<Repor
     let labels: Vec<String> = kinds
         .iter()
         .map(|kind| match kind {
-            Kind::Ext4 { hash, .. } => format!("ext4 {hash}"),
+            FileSystemKind::Ext4 { hash, .. } => format!("ext4 {hash}"),
             other => other.name().to_string(),
         })
         .collect();
@@ -120,8 +122,12 @@ fn load() -> Option<String> {
 /// Of each file system, each round's phases.
 type Times = Vec<Vec<[Spent; 5]>>;
 
-fn measure(question: &Question<'_>, kinds: &[Kind], stop: &Ending) -> Result<(Vec<Found>, Times), Failure> {
-    let mut found: Vec<Found> = kinds.iter().map(|_| Found::default()).collect();
+fn measure(
+    question: &Question<'_>,
+    kinds: &[FileSystemKind],
+    stop: &Ending,
+) -> Result<(Vec<RealDirectory>, Times), Failure> {
+    let mut found: Vec<RealDirectory> = kinds.iter().map(|_| RealDirectory::default()).collect();
     let mut times: Times = vec![Vec::new(); kinds.len()];
     for round in 0..question.rounds as usize {
         for place in 0..kinds.len() {
@@ -135,7 +141,11 @@ fn measure(question: &Question<'_>, kinds: &[Kind], stop: &Ending) -> Result<(Ve
 }
 
 /// One file system, from its making to its end.
-fn one(question: &Question<'_>, kind: Kind, stop: &Ending) -> Result<(Found, [Spent; 5]), Failure> {
+fn one(
+    question: &Question<'_>,
+    kind: FileSystemKind,
+    stop: &Ending,
+) -> Result<(RealDirectory, [Spent; 5]), Failure> {
     let count = u64::from(question.count);
     let mut volume = Volume::new(kind, (count + 1) * u64::from(question.directories))?;
     let folders: Vec<PathBuf> = (0..question.directories)
@@ -154,12 +164,12 @@ fn one(question: &Question<'_>, kind: Kind, stop: &Ending) -> Result<(Found, [Sp
         made = done.names;
     }
     let (blocks, bytes) = length(&folders[0], kind)?;
-    let mut found = Found { blocks, bytes, names: made, ..Found::default() };
+    let mut found = RealDirectory { blocks, bytes, names: made, ..RealDirectory::default() };
 
     let started = Instant::now();
     volume.unmount()?;
     let mut remount = started.elapsed();
-    if matches!(kind, Kind::Ext4 { .. }) {
+    if matches!(kind, FileSystemKind::Ext4 { .. }) {
         look(&volume.image(), question, made, &mut found)?;
     }
     let started = Instant::now();
@@ -200,20 +210,22 @@ pub(super) fn perform(
 }
 
 /// Blocks and bytes of a directory, where its file system tells.
-pub(super) fn length(folder: &Path, kind: Kind) -> Result<(Option<u64>, Option<u64>), Failure> {
+pub(super) fn length(folder: &Path, kind: FileSystemKind) -> Result<(Option<u64>, Option<u64>), Failure> {
     let status = std::fs::metadata(folder).map_err(|error| Failure::file(folder, "stat", error))?;
     Ok(match kind {
-        Kind::Ext4 { geometry, .. } => {
+        FileSystemKind::Ext4 { geometry, .. } => {
             (Some(status.len() / u64::from(geometry.block_size())), Some(status.len()))
         }
-        Kind::Xfs => (Some(status.blocks() * 512 / status.blksize().max(1)), Some(status.blocks() * 512)),
+        FileSystemKind::Xfs => {
+            (Some(status.blocks() * 512 / status.blksize().max(1)), Some(status.blocks() * 512))
+        }
         // Its names lie in the tree of all files.
-        Kind::Btrfs => (None, None),
+        FileSystemKind::Btrfs => (None, None),
     })
 }
 
 /// Reads the directory from the unmounted image, and lets the model do the same.
-fn look(image: &Path, question: &Question<'_>, names: u64, found: &mut Found) -> Result<(), Failure> {
+fn look(image: &Path, question: &Question<'_>, names: u64, found: &mut RealDirectory) -> Result<(), Failure> {
     let failed =
         |error: ext4::ReadError| Failure::file(image, "read", std::io::Error::other(error.to_string()));
     let ext4 = Ext4::open(image).map_err(failed)?;
@@ -244,7 +256,7 @@ fn look(image: &Path, question: &Question<'_>, names: u64, found: &mut Found) ->
     Ok(())
 }
 
-fn directories(labels: &[String], found: &[Found]) -> Table {
+fn directories(labels: &[String], found: &[RealDirectory]) -> Table {
     let mut table = Table::new(
         "Directories",
         "file system; names; blocks; model (blocks); fill (%); a name (bytes); created again (blocks); \

@@ -5,7 +5,7 @@ use verisum_bench::export::{Cell, Report, Table};
 use verisum_bench::stats::{Pair, beside_first, interval};
 use verisum_dirhash::cost::{self, LENGTHS};
 
-use super::options::{self, HashOptions};
+use super::options::{self, NameHashOptions};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
@@ -15,7 +15,7 @@ use crate::ui::failure::Failure;
 #[derive(Args, Debug)]
 pub(crate) struct CostArgs {
     #[command(flatten)]
-    hashes: HashOptions,
+    hashes: NameHashOptions,
 
     /// Lengths of names, 1 to 255; may be given several times
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]

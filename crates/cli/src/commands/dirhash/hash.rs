@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use verisum_bench::export::{Cell, Report, Table};
 
-use super::options::{self, HashOptions};
+use super::options::{self, NameHashOptions};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::export::ExportOptions;
@@ -19,7 +19,7 @@ use crate::ui::{self, Output, names};
 #[derive(Args, Debug)]
 pub(crate) struct HashArgs {
     #[command(flatten)]
-    hashes: HashOptions,
+    hashes: NameHashOptions,
 
     /// Print a line of JSON for each name
     #[arg(long)]
@@ -34,7 +34,7 @@ pub(crate) struct HashArgs {
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct NameHashLine<'a> {
     hash: &'a str,
     /// Where it is not UTF-8, with U+FFFD for what is not.
     name: Cow<'a, str>,
@@ -68,7 +68,7 @@ pub(crate) fn run(arguments: &HashArgs, output: &mut Output) -> Result<Exit, Fai
                 minor.map_or(Cell::Missing, |minor| Cell::Text(format!("0x{minor:x}"))),
             ]);
             if arguments.json {
-                let line = Line {
+                let line = NameHashLine {
                     hash: hashing.hash.id,
                     name: name.to_string_lossy(),
                     name_bytes_hex: names::bytes_hex(name),

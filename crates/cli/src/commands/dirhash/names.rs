@@ -10,7 +10,7 @@ use verisum_bench::export::{Cell, Report, Table};
 use verisum_dirhash::bakeoff::{self, Question};
 use verisum_dirhash::names::Names;
 
-use super::options::{self, HashOptions, THREAD, TreeOptions};
+use super::options::{self, NameHashOptions, THREAD, TreeOptions};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
@@ -21,7 +21,7 @@ use crate::ui::{self, Output};
 #[derive(Args, Debug)]
 pub(crate) struct NamesArgs {
     #[command(flatten)]
-    hashes: HashOptions,
+    hashes: NameHashOptions,
 
     #[command(flatten)]
     tree: TreeOptions,

@@ -12,7 +12,7 @@ use crate::ui::sizes;
 
 /// Which hashes, with which seed.
 #[derive(Args, Debug)]
-pub(crate) struct HashOptions {
+pub(crate) struct NameHashOptions {
     /// A hash; may be given several times. `all` is every hash that verisum knows
     #[arg(short = 'a', long, value_name = "HASH")]
     pub(crate) hash: Vec<String>,
@@ -25,7 +25,7 @@ pub(crate) struct HashOptions {
 /// The hashes that ext3 chose from.
 pub(crate) const THREAD: [&str; 3] = ["legacy", "half_md4", "tea"];
 
-impl HashOptions {
+impl NameHashOptions {
     /// The hashes that were named, or else these.
     pub(crate) fn hashings(&self, otherwise: &[&str]) -> Result<Vec<Hashing>, Failure> {
         let seed = self.seed()?;

@@ -4,7 +4,7 @@ use clap::Args;
 use verisum_bench::export::{Cell, Report, Table};
 use verisum_dirhash::quality::{self, SUSPICIOUS, Subject};
 
-use super::options::{self, HashOptions, THREAD};
+use super::options::{self, NameHashOptions, THREAD};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
@@ -15,7 +15,7 @@ use crate::ui::progress;
 #[derive(Args, Debug)]
 pub(crate) struct QualityArgs {
     #[command(flatten)]
-    hashes: HashOptions,
+    hashes: NameHashOptions,
 
     /// Names of each set
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000, value_parser = clap::value_parser!(u32).range(1000..=10_000_000))]

@@ -4,7 +4,7 @@ use clap::{Args, ValueEnum};
 use verisum_bench::export::{Cell, Report, Table};
 use verisum_dirhash::steady::{self, Question, Traffic};
 
-use super::options::{self, HashOptions, THREAD, TreeOptions};
+use super::options::{self, NameHashOptions, THREAD, TreeOptions};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
@@ -14,7 +14,7 @@ use crate::ui::failure::Failure;
 #[derive(Args, Debug)]
 pub(crate) struct SteadyArgs {
     #[command(flatten)]
-    hashes: HashOptions,
+    hashes: NameHashOptions,
 
     #[command(flatten)]
     tree: TreeOptions,

@@ -22,7 +22,7 @@ use crate::ui::scratch::find_program;
 
 /// A kind of file system, and what it is made with.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum FileSystemKind {
     /// ext4 with this hash: legacy, half_md4 or tea.
     Ext4 { hash: &'static str, seed: Seed, geometry: Geometry },
     /// XFS.
@@ -31,45 +31,45 @@ pub(super) enum Kind {
     Btrfs,
 }
 
-impl Kind {
+impl FileSystemKind {
     /// The kernel's name of it.
     pub(super) fn name(&self) -> &'static str {
         match self {
-            Kind::Ext4 { .. } => "ext4",
-            Kind::Xfs => "xfs",
-            Kind::Btrfs => "btrfs",
+            FileSystemKind::Ext4 { .. } => "ext4",
+            FileSystemKind::Xfs => "xfs",
+            FileSystemKind::Btrfs => "btrfs",
         }
     }
 
     /// Programs that make it and change it, with the Debian package they come in.
     fn programs(&self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Kind::Ext4 { .. } => &[("mke2fs", "e2fsprogs"), ("tune2fs", "e2fsprogs")],
-            Kind::Xfs => &[("mkfs.xfs", "xfsprogs")],
-            Kind::Btrfs => &[("mkfs.btrfs", "btrfs-progs")],
+            FileSystemKind::Ext4 { .. } => &[("mke2fs", "e2fsprogs"), ("tune2fs", "e2fsprogs")],
+            FileSystemKind::Xfs => &[("mkfs.xfs", "xfsprogs")],
+            FileSystemKind::Btrfs => &[("mkfs.btrfs", "btrfs-progs")],
         }
     }
 
     /// A length in bytes in which so many empty files fit well. The file is sparse.
     fn length(&self, names: u64) -> u64 {
         match self {
-            Kind::Ext4 { .. } => (256 << 20) + (names << 10),
-            Kind::Xfs => (512 << 20) + (names << 11),
-            Kind::Btrfs => (512 << 20) + (names << 12),
+            FileSystemKind::Ext4 { .. } => (256 << 20) + (names << 10),
+            FileSystemKind::Xfs => (512 << 20) + (names << 11),
+            FileSystemKind::Btrfs => (512 << 20) + (names << 12),
         }
     }
 
     /// No thread of the kernel shall write tables while we measure.
     fn mount_options(&self) -> &'static str {
         match self {
-            Kind::Ext4 { .. } => "loop,nosuid,nodev,noexec,noatime,noinit_itable",
+            FileSystemKind::Ext4 { .. } => "loop,nosuid,nodev,noexec,noatime,noinit_itable",
             _ => "loop,nosuid,nodev,noexec,noatime",
         }
     }
 }
 
 /// Says what is missing before anything is made.
-pub(super) fn require(kinds: &[Kind]) -> Result<(), Failure> {
+pub(super) fn require(kinds: &[FileSystemKind]) -> Result<(), Failure> {
     let missing = |name: &str, why: &str| Err(Failure::Program { name: name.to_string(), why: why.into() });
     let needed = |programs: &[(&str, &str)], otherwise: &str| match programs
         .iter()
@@ -97,13 +97,13 @@ pub(super) fn require(kinds: &[Kind]) -> Result<(), Failure> {
 /// A mounted file system.
 pub(super) struct Volume {
     folder: TempDir,
-    kind: Kind,
+    kind: FileSystemKind,
     mounted: bool,
 }
 
 impl Volume {
     /// Makes it, with room for so many names, and mounts it.
-    pub(super) fn new(kind: Kind, names: u64) -> Result<Volume, Failure> {
+    pub(super) fn new(kind: FileSystemKind, names: u64) -> Result<Volume, Failure> {
         let parent = std::env::temp_dir();
         let failed = |error| Failure::File { name: parent.clone(), operation: "create a folder", error };
         // Absolute, so that no program takes the name for an option.
@@ -141,7 +141,7 @@ impl Volume {
     fn format(&self, names: u64) -> Result<(), Failure> {
         let image = self.image();
         match self.kind {
-            Kind::Ext4 { hash, seed, geometry } => {
+            FileSystemKind::Ext4 { hash, seed, geometry } => {
                 let unless = |wanted: bool| if wanted { "" } else { "^" };
                 let features = format!(
                     "dir_index,{}metadata_csum,{}large_dir",
@@ -156,8 +156,10 @@ impl Volume {
                 run("mke2fs", options.map(OsString::from).into_iter().chain(os(["-E", &extended])), &image)?;
                 run("tune2fs", os(["-E", &format!("hash_alg={hash}")]), &image)
             }
-            Kind::Xfs => run("mkfs.xfs", os(["-q", "-f"]), &image),
-            Kind::Btrfs => run("mkfs.btrfs", os(["-q", "-f", "-m", "single", "-d", "single"]), &image),
+            FileSystemKind::Xfs => run("mkfs.xfs", os(["-q", "-f"]), &image),
+            FileSystemKind::Btrfs => {
+                run("mkfs.btrfs", os(["-q", "-f", "-m", "single", "-d", "single"]), &image)
+            }
         }
     }
 
@@ -167,7 +169,7 @@ impl Volume {
         arguments.push(self.image().into());
         run("mount", arguments, &self.path()).map_err(|failure| match self.kind {
             // Only newer kernels mount blocks longer than their pages.
-            Kind::Ext4 { geometry, .. } if geometry.block_size() as usize > rustix::param::page_size() => {
+            FileSystemKind::Ext4 { geometry, .. } if geometry.block_size() as usize > rustix::param::page_size() => {
                 Failure::value("--block-size", geometry.block_size(), format!(
                         "this kernel cannot mount such blocks, its pages have {} bytes; without --real a model answers",
                         rustix::param::page_size()

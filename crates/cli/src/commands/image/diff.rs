@@ -8,7 +8,7 @@ use verisum::blockhash::{BlockMap, DEFAULT_BLOCK_SIZE, Params, compare_images, c
 use verisum::digest::Digest;
 use verisum::image::{Image, Opened};
 
-use super::difference::{Difference, Side};
+use super::difference::{Difference, ImageSide};
 use super::options::{FormatArg, ReadOptions, format_parser};
 use super::{map, sum, verify};
 use crate::ui::exit::Exit;
@@ -86,8 +86,8 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
         [false, true] => of_map_and_image(&inputs, 1, read, block_size)?,
         [false, false] => of_images(&inputs, read, block_size.unwrap_or(DEFAULT_BLOCK_SIZE))?,
     };
-    let sides = [0, 1].map(|i| Side { name: inputs[i].name(), length: found.lengths[i] });
-    let Found { block_size, ranges, modified, .. } = found;
+    let sides = [0, 1].map(|i| ImageSide { name: inputs[i].name(), length: found.lengths[i] });
+    let Differences { block_size, ranges, modified, .. } = found;
     let exit = Difference { sides, block_size, ranges, modified }.print(arguments.json, output)?;
     match arguments.buckets.costs() {
         Some(costs) if arguments.json => output.json("costs", &costs)?,
@@ -98,7 +98,7 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
 }
 
 /// What was found.
-struct Found {
+struct Differences {
     lengths: [u64; 2],
     block_size: u32,
     ranges: Vec<std::ops::Range<u64>>,
@@ -111,14 +111,18 @@ fn is_map(input: &Input, read: &ReadOptions) -> bool {
     matches!(input, Input::Named(name) if read.open.detects() && map::is_map(Path::new(name)))
 }
 
-fn of_maps(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: Option<u32>) -> Result<Found, Failure> {
+fn of_maps(
+    inputs: &[Input; 2],
+    read: &[ReadOptions; 2],
+    block_size: Option<u32>,
+) -> Result<Differences, Failure> {
     let [a, b] = [map::open(&inputs[0].path())?, map::open(&inputs[1].path())?];
     check_block_size(&a, block_size)?;
     let how = read[0].how_with(a.params().clone(), 1)?;
     let ranges = compare_maps(&a, &b, how.threads.unwrap_or_else(input::usable_cores))
         .map_err(|error| input::failed(&inputs[1], error))?;
     let block_size = a.params().block_bytes();
-    Ok(Found { lengths: [a.length(), b.length()], block_size, ranges, modified: false })
+    Ok(Differences { lengths: [a.length(), b.length()], block_size, ranges, modified: false })
 }
 
 /// Compares the map, which is the input of this place, with the other input.
@@ -127,7 +131,7 @@ fn of_map_and_image(
     place: usize,
     read: &[ReadOptions; 2],
     block_size: Option<u32>,
-) -> Result<Found, Failure> {
+) -> Result<Differences, Failure> {
     let map = map::open(&inputs[place].path())?;
     check_block_size(&map, block_size)?;
     let image = &inputs[1 - place];
@@ -137,10 +141,10 @@ fn of_map_and_image(
     sum::remark(image, &sum);
     let mut lengths = [sum.length; 2];
     lengths[place] = map.length();
-    Ok(Found { lengths, block_size: map.params().block_bytes(), ranges, modified: sum.modified })
+    Ok(Differences { lengths, block_size: map.params().block_bytes(), ranges, modified: sum.modified })
 }
 
-fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> Result<Found, Failure> {
+fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> Result<Differences, Failure> {
     // Nothing is hashed: of the parameters only the size of a block counts.
     let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
     let params = Params::new(digest).block_size(block_size).map_err(|e| Failure::Usage(e.to_string()))?;
@@ -157,7 +161,7 @@ fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> R
         }
     }
     let modified = a.modified_during() || b.modified_during();
-    Ok(Found { lengths: [a.length(), b.length()], block_size, ranges, modified })
+    Ok(Differences { lengths: [a.length(), b.length()], block_size, ranges, modified })
 }
 
 fn open(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {

@@ -13,7 +13,7 @@ use crate::ui::sizes::human;
 use crate::ui::{self, Output};
 
 /// One of two sides that were compared.
-pub(super) struct Side<'a> {
+pub(super) struct ImageSide<'a> {
     pub(super) name: &'a OsStr,
     /// Length in bytes of what a guest sees.
     pub(super) length: u64,
@@ -21,7 +21,7 @@ pub(super) struct Side<'a> {
 
 /// The result of comparing two sides.
 pub(super) struct Difference<'a> {
-    pub(super) sides: [Side<'a>; 2],
+    pub(super) sides: [ImageSide<'a>; 2],
     /// Ranges are whole blocks of this many bytes.
     pub(super) block_size: u32,
     pub(super) ranges: Vec<Range<u64>>,
@@ -30,7 +30,7 @@ pub(super) struct Difference<'a> {
 }
 
 #[derive(Serialize)]
-struct Record<'a> {
+struct DifferenceRecord<'a> {
     equal: bool,
     a: JsonSide,
     b: JsonSide,
@@ -63,7 +63,7 @@ impl Difference<'_> {
             output.found(Exit::Mismatch);
         }
         if json {
-            let side = |side: &Side<'_>| JsonSide { name: Name::new(side.name), size: side.length };
+            let side = |side: &ImageSide<'_>| JsonSide { name: Name::new(side.name), size: side.length };
             let [a, b] = &self.sides;
             let ranges: Vec<JsonRange> = self
                 .ranges
@@ -72,7 +72,7 @@ impl Difference<'_> {
                 .collect();
             output.json(
                 "difference",
-                &Record {
+                &DifferenceRecord {
                     equal: self.ranges.is_empty(),
                     a: side(a),
                     b: side(b),

@@ -10,7 +10,7 @@ use verisum::image::Opened;
 pub(super) use verisum::mend::image::is_map;
 use verisum::mend::image::require_replaceable;
 
-use super::options::{HashOptions, ReadOptions};
+use super::options::{BlockHashOptions, ReadOptions};
 use super::sum;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
@@ -27,7 +27,7 @@ pub(crate) struct MapArgs {
     output: PathBuf,
 
     #[command(flatten)]
-    hash: HashOptions,
+    hash: BlockHashOptions,
 
     #[command(flatten)]
     read: ReadOptions,

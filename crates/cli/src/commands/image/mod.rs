@@ -1,5 +1,6 @@
 //! `verisum image`: disk images. One module for each of its verbs.
 
+mod changed_ranges;
 mod diff;
 mod difference;
 mod info;
@@ -7,7 +8,6 @@ mod map;
 pub(crate) mod options;
 mod repair;
 mod sum;
-mod touched;
 mod update;
 mod verify;
 
@@ -31,7 +31,7 @@ pub(crate) enum ImageCommand {
             --format or --snapshot it has /EXACT, the format or /SNAPSHOT too. `verisum check` verifies \
             such lines; --check also verifies bare lines of HEX  NAME, as blksum writes them."
     )]
-    Sum(sum::SumArgs),
+    Sum(sum::ImageSumArgs),
     /// Show what an image is: its format, its sizes, what backs it
     #[command(
         long_about = "Show what an image is: its format, its size as a guest sees it, how much of it is data, \
@@ -52,7 +52,7 @@ pub(crate) enum ImageCommand {
         long_about = "Check an image against a block map. Each range of bytes that differs is printed as a line of \
             `OFFSET LENGTH`, in whole blocks of the map; the exit code is then 1."
     )]
-    Verify(verify::VerifyArgs),
+    Verify(verify::ImageVerifyArgs),
     /// Repair bad blocks of a raw image or a device, from other copies
     #[command(
         long_about = "Repair a raw image or a block device: rewrite, from other copies, the blocks that differ from its \
@@ -62,7 +62,7 @@ pub(crate) enum ImageCommand {
             blocks go to a journal beside the map first, which the next run finishes after a kill. Each range is \
             printed as OFFSET LENGTH; the exit code is 1 if some have no good copy. The image must not be in use."
     )]
-    Repair(repair::RepairArgs),
+    Repair(repair::ImageRepairArgs),
     /// Print which parts of two images, or of block maps, differ
     #[command(
         long_about = "Print which parts of two images differ, as lines of `OFFSET LENGTH`; the exit code is then \
@@ -78,7 +78,7 @@ pub(crate) enum ImageCommand {
             Only blocks in these ranges are read, and what was added to the image. The rest is taken \
             from the old map."
     )]
-    Update(update::UpdateArgs),
+    Update(update::MapUpdateArgs),
 }
 
 /// Does what one of them says.

@@ -14,7 +14,7 @@ use crate::ui::{digests, kernel, sizes};
 
 /// What changes the value.
 #[derive(Args, Debug)]
-pub(crate) struct HashOptions {
+pub(crate) struct BlockHashOptions {
     /// The digest; `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
@@ -24,7 +24,7 @@ pub(crate) struct HashOptions {
     block_size: String,
 }
 
-impl HashOptions {
+impl BlockHashOptions {
     /// The digest and the block size in bytes.
     pub(crate) fn parse(&self) -> Result<(Digest, u32), Failure> {
         if self.algorithm.contains(',') {

@@ -32,7 +32,7 @@ use crate::ui::{self, Output, PROGRAM};
 
 /// What `verisum image repair` takes.
 #[derive(Args, Debug)]
-pub(crate) struct RepairArgs {
+pub(crate) struct ImageRepairArgs {
     /// A raw image or a block device, which is changed in place
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
     image: OsString,
@@ -69,7 +69,7 @@ pub(crate) struct RepairArgs {
 }
 
 /// Repairs an image.
-pub(crate) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exit, Failure> {
     let map = map::open(&arguments.map)?;
     map.check().map_err(|error| input::failed(&Input::new(arguments.map.clone().into()), error))?;
     let how = verify::how(&arguments.read, &map)?;
@@ -117,7 +117,7 @@ pub(crate) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
 }
 
 /// Records the repair where a catalogue knows the image as a file.
-fn record(arguments: &RepairArgs, name: &Path, mended: &Mended) -> Result<(), Failure> {
+fn record(arguments: &ImageRepairArgs, name: &Path, mended: &Mended) -> Result<(), Failure> {
     let path = absolute(name)?;
     let mut recorder = Recorder::new(&arguments.catalog, &path)?;
     let mut taken: Vec<Taken> = Vec::new();
@@ -206,7 +206,12 @@ fn copies(
 }
 
 /// Prints a line of `OFFSET LENGTH` for each range, and what became of it.
-fn print(arguments: &RepairArgs, mended: &Mended, longer: u64, output: &mut Output) -> Result<Exit, Failure> {
+fn print(
+    arguments: &ImageRepairArgs,
+    mended: &Mended,
+    longer: u64,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let length = |range: &Range<u64>| range.end - range.start;
     let done: u64 = mended.repaired.iter().map(|(range, _)| length(range)).sum();
     let left: u64 = mended.left.iter().map(length).sum();

@@ -8,7 +8,7 @@ use serde::Serialize;
 use verisum::digest::{cid_text, part_count};
 use verisum::files::store::manifest::BlockHashes;
 
-use super::options::{HashOptions, ReadOptions};
+use super::options::{BlockHashOptions, ReadOptions};
 use crate::list_check;
 use crate::ui::PROGRAM;
 use crate::ui::block_hashes;
@@ -21,9 +21,9 @@ use crate::ui::{self, Output};
 
 /// What `verisum image sum` takes.
 #[derive(Args, Debug)]
-pub(crate) struct SumArgs {
+pub(crate) struct ImageSumArgs {
     #[command(flatten)]
-    hash: HashOptions,
+    hash: BlockHashOptions,
 
     #[command(flatten)]
     read: ReadOptions,
@@ -33,7 +33,7 @@ pub(crate) struct SumArgs {
     check: bool,
 
     #[command(flatten)]
-    results: list_check::ResultArgs,
+    results: list_check::CheckResultArgs,
 
     /// Print lines of `HEX  NAME`, as blksum does, without the digest and the block size
     #[arg(long, conflicts_with = "check")]
@@ -57,7 +57,7 @@ pub(crate) struct SumArgs {
 }
 
 /// Hashes every file. A file that cannot be hashed does not keep the others from it.
-pub(crate) fn run(mut arguments: SumArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Exit, Failure> {
     arguments.read.open.buckets = Some(arguments.buckets.clone());
     let (digest, block_size) = arguments.hash.parse()?;
     let how = arguments.read.how(digest, block_size, arguments.files.len())?;
@@ -90,8 +90,8 @@ pub(crate) fn run(mut arguments: SumArgs, output: &mut Output) -> Result<Exit, F
 }
 
 /// Checks images against lists.
-fn check(arguments: SumArgs, how: How, output: &mut Output) -> Result<Exit, Failure> {
-    let options = list_check::Options {
+fn check(arguments: ImageSumArgs, how: How, output: &mut Output) -> Result<Exit, Failure> {
+    let options = list_check::ListCheckOptions {
         program: PROGRAM.into(),
         algorithm: Some(how.params.digest().name().to_string()),
         zero: arguments.zero,
@@ -121,7 +121,7 @@ pub(super) fn print(
     output: &mut Output,
 ) -> Result<(), Failure> {
     if form.json {
-        return output.json("image", &Record::new(input, how, sum));
+        return output.json("image", &ImageSumRecord::new(input, how, sum));
     }
     let mut line = Vec::new();
     let digest = shown(how, sum);
@@ -167,7 +167,7 @@ pub(super) fn remark(input: &Input, sum: &Sum) {
 
 /// What hashing an image gave, as JSON.
 #[derive(Serialize)]
-pub(super) struct Record<'a> {
+pub(super) struct ImageSumRecord<'a> {
     #[serde(flatten)]
     name: Name,
     algorithm: &'a str,
@@ -183,9 +183,9 @@ pub(super) struct Record<'a> {
     tag: String,
 }
 
-impl<'a> Record<'a> {
-    pub(super) fn new(input: &Input, how: &'a How, sum: &Sum) -> Record<'a> {
-        Record {
+impl<'a> ImageSumRecord<'a> {
+    pub(super) fn new(input: &Input, how: &'a How, sum: &Sum) -> ImageSumRecord<'a> {
+        ImageSumRecord {
             name: Name::new(input.name()),
             algorithm: how.params.digest().name(),
             block_size: how.params.block_bytes(),

@@ -9,7 +9,7 @@ use verisum::blockhash::update_map;
 use verisum::image::Opened;
 
 use super::options::ReadOptions;
-use super::{map, sum, touched, verify};
+use super::{changed_ranges, map, sum, verify};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::input::{self, Input, Sum};
@@ -17,7 +17,7 @@ use crate::ui::{Output, progress};
 
 /// What `verisum image update` takes.
 #[derive(Args, Debug)]
-pub(crate) struct UpdateArgs {
+pub(crate) struct MapUpdateArgs {
     /// The block map of the image as it was
     #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
     map: PathBuf,
@@ -44,15 +44,15 @@ pub(crate) struct UpdateArgs {
 }
 
 #[derive(Serialize)]
-struct Record<'a> {
+struct MapUpdateRecord<'a> {
     #[serde(flatten)]
-    sum: sum::Record<'a>,
+    sum: sum::ImageSumRecord<'a>,
     /// How many bytes were hashed again.
     hashed: u64,
 }
 
 /// Hashes the blocks that may have changed and takes the other digests from the old map.
-pub(crate) fn run(arguments: UpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: MapUpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
     let ranges_input = Input::new(arguments.ranges);
     let input = Input::new(arguments.image);
     if input == Input::Stdin && ranges_input == Input::Stdin {
@@ -60,7 +60,7 @@ pub(crate) fn run(arguments: UpdateArgs, output: &mut Output) -> Result<Exit, Fa
     }
     let old = map::open(&arguments.map)?;
     let how = verify::how(&arguments.read, &old)?;
-    let touched = touched::read(&ranges_input)?;
+    let touched = changed_ranges::read(&ranges_input)?;
     let opened = input::open(&input, &how)?;
     let file = map::replacement(&arguments.output, &input, &opened)?;
     let Opened::Image(image) = &opened else {
@@ -80,7 +80,8 @@ pub(crate) fn run(arguments: UpdateArgs, output: &mut Output) -> Result<Exit, Fa
         Sum { digest, length: image.length(), padded: image.padded_by(), modified: image.modified_during() };
     file.place()?;
     match arguments.json {
-        true => output.json("image", &Record { sum: sum::Record::new(&input, &how, &sum), hashed })?,
+        true => output
+            .json("image", &MapUpdateRecord { sum: sum::ImageSumRecord::new(&input, &how, &sum), hashed })?,
         false => sum::print(&input, &how, &sum, sum::Form::default(), output)?,
     }
     output.flush()?;

@@ -7,7 +7,7 @@ use clap::{Args, ValueHint};
 use verisum::blockhash::{BlockMap, MapComparison};
 use verisum::image::Opened;
 
-use super::difference::{Difference, Side};
+use super::difference::{Difference, ImageSide};
 use super::options::ReadOptions;
 use super::{map, sum};
 use crate::ui::exit::Exit;
@@ -18,7 +18,7 @@ use crate::ui::{Output, alarm, shell};
 
 /// What `verisum image verify` takes.
 #[derive(Args, Debug)]
-pub(crate) struct VerifyArgs {
+pub(crate) struct ImageVerifyArgs {
     /// The block map of the image as it should be
     #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
     map: PathBuf,
@@ -39,7 +39,7 @@ pub(crate) struct VerifyArgs {
 }
 
 /// Hashes an image and compares every block with the map.
-pub(crate) fn run(mut arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(mut arguments: ImageVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
     arguments.read.open.buckets = Some(arguments.buckets);
     let map = map::open(&arguments.map)?;
     let input = Input::new(arguments.image);
@@ -47,8 +47,8 @@ pub(crate) fn run(mut arguments: VerifyArgs, output: &mut Output) -> Result<Exit
     let mut opened = input::open(&input, &how)?;
     let (sum, ranges) = compare(&map, &input, &mut opened, &how)?;
     let sides = [
-        Side { name: arguments.map.as_os_str(), length: map.length() },
-        Side { name: input.name(), length: sum.length },
+        ImageSide { name: arguments.map.as_os_str(), length: map.length() },
+        ImageSide { name: input.name(), length: sum.length },
     ];
     let (block_size, modified) = (map.params().block_bytes(), sum.modified);
     // Copies give no other length.

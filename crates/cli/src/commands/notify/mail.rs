@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use mail_builder::MessageBuilder;
 
-use super::bounded;
+use super::limited_program;
 use super::notice::Notice;
 use crate::ui::failure::Failure;
 
@@ -35,7 +35,7 @@ impl Mail {
         let text = self.text(notice).map_err(|error| failed(error.to_string()))?;
         let mut command = Command::new(&self.program);
         command.args(["-i", "--"]).arg(to);
-        let ended = bounded::run(&mut command, text, SAID, timeout).map_err(|why| {
+        let ended = limited_program::run(&mut command, text, SAID, timeout).map_err(|why| {
             let name = self.program.file_name().unwrap_or(OsStr::new("sendmail"));
             failed(format!("{}: {why}", name.to_string_lossy()))
         })?;

@@ -1,9 +1,9 @@
 //! `verisum notify`: runs a command of verisum, and sends word if it fails.
 
-mod bounded;
+mod limited_program;
 mod mail;
 mod notice;
-mod watched;
+mod watched_command;
 mod webhook;
 
 use std::ffi::OsString;
@@ -14,11 +14,11 @@ use clap::{Args, ValueHint};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{self, Output, PROGRAM, targets, values};
+use crate::ui::{self, Output, PROGRAM, notify_targets, values};
 
 use mail::Mail;
-use notice::{Notice, State};
-use watched::{Said, Watched};
+use notice::{ArchiveState, Notice};
+use watched_command::{Said, Watched};
 use webhook::Webhook;
 
 /// What `verisum notify` takes.
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
     }
     let timeout = values::duration("--timeout", &arguments.timeout)?;
     for address in &arguments.mails {
-        targets::check_address(address)?;
+        notify_targets::check_address(address)?;
     }
     let (mut said, mut exit) = (Said::default(), Exit::Clean);
     // Found out before it is needed. What is wrong here must not keep the command from its work.
@@ -76,7 +76,7 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
             return Ok(exit);
         }
     }
-    let state = State::of(&arguments.catalog, timeout);
+    let state = ArchiveState::of(&arguments.catalog, timeout);
     if watched.is_none() && state.trouble.is_some() {
         exit = exit.max(Exit::Unchecked);
     }
@@ -109,7 +109,7 @@ impl Target {
 fn targets(arguments: &NotifyArgs, tell: &mut dyn FnMut(Failure)) -> Vec<Target> {
     let mut found = Vec::new();
     if !arguments.mails.is_empty() {
-        match targets::sendmail(arguments.sendmail.as_deref()) {
+        match notify_targets::sendmail(arguments.sendmail.as_deref()) {
             Ok(program) => {
                 let mails = arguments.mails.iter();
                 found.extend(mails.map(|to| Target::Mail(Mail { program: program.clone(), to: to.clone() })));

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::bounded::{self, Ended};
-use super::watched::{Said, Watched};
+use super::limited_program::{self, ProgramEnd};
+use super::watched_command::{Said, Watched};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::help::EXIT_CODES;
@@ -24,7 +24,7 @@ const LONGEST: u64 = 64 << 20;
 const SHOWN: usize = 3;
 
 /// The state of the archive, as `verisum report` tells it.
-pub(super) struct State {
+pub(super) struct ArchiveState {
     /// What it comes to.
     pub(super) lines: Vec<String>,
     /// The first file in trouble, in a few words.
@@ -35,14 +35,14 @@ pub(super) struct State {
     pub(super) trouble: Option<String>,
 }
 
-impl State {
+impl ArchiveState {
     /// Asks for it. A catalogue that cannot be read does not keep word from being sent.
-    pub(super) fn of(catalog: &CatalogArgs, timeout: Duration) -> State {
+    pub(super) fn of(catalog: &CatalogArgs, timeout: Duration) -> ArchiveState {
         let ask = |options: &[&str]| -> Result<Vec<u8>, String> {
             let program = env::current_exe().map_err(|error| error.to_string())?;
             let mut command = Command::new(program);
             command.arg("report").args(options).arg("--").args(&catalog.catalog);
-            let ended = bounded::run(&mut command, Vec::new(), LONGEST, timeout)?;
+            let ended = limited_program::run(&mut command, Vec::new(), LONGEST, timeout)?;
             made(ended)
         };
         let told = ask(&["--json"]).and_then(|bytes| {
@@ -59,7 +59,7 @@ impl State {
             (None, Ok(_)) => (None, None),
         };
         let (lines, worst) = told.unwrap_or_default();
-        State { lines, worst, page, trouble }
+        ArchiveState { lines, worst, page, trouble }
     }
 }
 
@@ -81,7 +81,7 @@ fn worst(report: &Value) -> Option<String> {
 }
 
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
-fn made(ended: Ended) -> Result<Vec<u8>, String> {
+fn made(ended: ProgramEnd) -> Result<Vec<u8>, String> {
     match ended.stdout.is_empty() {
         true => Err(format!("verisum report: {}", ended.last_line())),
         false => Ok(ended.stdout),
@@ -96,7 +96,7 @@ pub(super) struct Notice {
     started: i64,
     finished: i64,
     said: Said,
-    pub(super) state: State,
+    pub(super) state: ArchiveState,
 }
 
 impl Notice {
@@ -105,7 +105,7 @@ impl Notice {
         watched: Option<Watched>,
         started: i64,
         said: Said,
-        state: State,
+        state: ArchiveState,
     ) -> Notice {
         let host = names::plain(&rustix::system::uname().nodename().to_string_lossy());
         let finished = values::now();

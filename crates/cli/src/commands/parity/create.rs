@@ -3,15 +3,15 @@
 use clap::Args;
 use verisum::parity::CreateOptions;
 
-use super::TreeArgs;
-use super::report::{MadeTotals, Reporter};
+use super::ParityTreeArgs;
+use super::report::{MadeTotals, ParityReporter};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{Output, sizes};
 
 /// What `verisum parity create` takes.
 #[derive(Args, Debug)]
-pub(crate) struct CreateArgs {
+pub(crate) struct ParityCreateArgs {
     /// The share of parity: 5% costs at most 6% of the data, unless files have less than 2 KiB on average. Every
     /// update keeps it
     #[arg(long, value_name = "SHARE", default_value = "5%")]
@@ -22,16 +22,16 @@ pub(crate) struct CreateArgs {
     set_size: Option<String>,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: ParityTreeArgs,
 }
 
-pub(super) fn run(arguments: &CreateArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &ParityCreateArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = CreateOptions::default();
     options.redundancy = redundancy(&arguments.redundancy)?;
     options.set_bytes = arguments.set_size.as_deref().map(set_size).transpose()?;
     options.threads = arguments.tree.threads(options.threads)?;
-    let TreeArgs { tree, to, json, .. } = &arguments.tree;
-    let mut reporter = Reporter::new(*json, output);
+    let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
+    let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let made = arguments.tree.watch((&progress, &ending), || {

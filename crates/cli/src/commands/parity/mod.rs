@@ -30,13 +30,13 @@ pub(crate) enum ParityCommand {
             it has parity blocks. Links, devices and pipes have no parity. What belongs to names (owner, \
             attributes) has none."
     )]
-    Create(create::CreateArgs),
+    Create(create::ParityCreateArgs),
     /// Renew the parity of what was written to
     #[command(long_about = "Renew the parity of files that are new, were written to (their size or time of \
             modification moved) or are gone. Only sets that have some of them are written again.\n\n\
             Before a set is given up, the files in it that nobody wrote to are compared with their digests. If \
             one is damaged, the set is kept, and the exit code is 1: repair first.")]
-    Update(update::UpdateArgs),
+    Update(update::ParityUpdateArgs),
     /// Compare files and parity with the recorded digests
     #[command(
         long_about = "Read all files that have parity, and the parity itself, and print what is not as it was: \
@@ -46,7 +46,7 @@ pub(crate) enum ParityCommand {
             With a PAR2 file instead of a directory, its set is read: the files beside it, and all PAR2 files \
             of the set."
     )]
-    Verify(verify::VerifyArgs),
+    Verify(verify::ParityVerifyArgs),
     /// Mend damaged and missing files, and damaged parity
     #[command(long_about = "Mend damaged and missing files, and damaged parity.\n\n\
             A file is written anew beside the bad one, brought to the disk, read back and compared with every \
@@ -55,12 +55,12 @@ pub(crate) enum ParityCommand {
             one that somebody wrote to since, unless --changed says otherwise.\n\n\
             With a PAR2 file instead of a directory, the files beside it are mended from the PAR2 files of its \
             set. PAR2 records no times, so all that differs is mended; damaged PAR2 files stay as they are.")]
-    Repair(repair::RepairArgs),
+    Repair(repair::ParityRepairArgs),
 }
 
 /// What all of them take.
 #[derive(Args, Debug)]
-struct TreeArgs {
+struct ParityTreeArgs {
     /// Print a line of JSON for each finding, and one with the totals
     #[arg(long)]
     json: bool,
@@ -81,7 +81,7 @@ struct TreeArgs {
     tree: PathBuf,
 }
 
-impl TreeArgs {
+impl ParityTreeArgs {
     /// The number of threads, if one was named.
     fn threads(&self, usual: usize) -> Result<usize, Failure> {
         Ok(self.threads.as_deref().map(sizes::threads).transpose()?.unwrap_or(usual))

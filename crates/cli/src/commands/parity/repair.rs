@@ -6,8 +6,8 @@ use clap::{Args, ValueHint};
 use verisum::mend::repair::Taken;
 use verisum::parity::{FileVerdict, Finding, RepairOptions, USUAL_PLACE};
 
-use super::TreeArgs;
-use super::report::{RepairedTotals, Reporter};
+use super::ParityTreeArgs;
+use super::report::{ParityReporter, RepairedTotals};
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute, own_way};
 use crate::ui::exit::Exit;
@@ -16,7 +16,7 @@ use crate::ui::repairs::Recorder;
 
 /// What `verisum parity repair` takes.
 #[derive(Args, Debug)]
-pub(crate) struct RepairArgs {
+pub(crate) struct ParityRepairArgs {
     /// Print what could be mended, and change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
@@ -45,10 +45,10 @@ pub(crate) struct RepairArgs {
     catalog: CatalogArgs,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: ParityTreeArgs,
 }
 
-pub(super) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = RepairOptions::default();
     options.threads = arguments.tree.threads(options.threads)?;
     options.dry_run = arguments.dry_run;
@@ -57,8 +57,8 @@ pub(super) fn run(arguments: RepairArgs, output: &mut Output) -> Result<Exit, Fa
     options.only = arguments.only;
     options.sets = arguments.sets;
     options.in_place = arguments.in_place;
-    let TreeArgs { tree, to, json, .. } = &arguments.tree;
-    let mut reporter = Reporter::new(*json, output);
+    let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
+    let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;

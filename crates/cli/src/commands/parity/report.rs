@@ -10,7 +10,7 @@ use crate::ui::sizes::human;
 use crate::ui::{self, Output, PROGRAM};
 
 /// Says findings as they come.
-pub(super) struct Reporter<'a> {
+pub(super) struct ParityReporter<'a> {
     json: bool,
     output: &'a mut Output,
     exit: Exit,
@@ -19,7 +19,7 @@ pub(super) struct Reporter<'a> {
 
 /// A finding in JSON.
 #[derive(Serialize)]
-struct Line {
+struct ParityLine {
     #[serde(flatten)]
     name: Name,
     outcome: &'static str,
@@ -32,14 +32,14 @@ struct Line {
 }
 
 /// The last line of a run.
-pub(super) trait Totals: Serialize {
+pub(super) trait ParityTotals: Serialize {
     /// In words.
     fn text(&self) -> String;
 }
 
-impl Reporter<'_> {
-    pub(super) fn new(json: bool, output: &mut Output) -> Reporter<'_> {
-        Reporter { json, output, exit: Exit::Clean, failure: None }
+impl ParityReporter<'_> {
+    pub(super) fn new(json: bool, output: &mut Output) -> ParityReporter<'_> {
+        ParityReporter { json, output, exit: Exit::Clean, failure: None }
     }
 
     /// Says a finding. An output that fails is told at the end.
@@ -72,7 +72,7 @@ impl Reporter<'_> {
     }
 
     /// Says the totals, and how the run ended.
-    pub(super) fn end(self, totals: &impl Totals) -> Result<Exit, Failure> {
+    pub(super) fn end(self, totals: &impl ParityTotals) -> Result<Exit, Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
@@ -85,18 +85,18 @@ impl Reporter<'_> {
 }
 
 /// A finding as text and as JSON.
-struct Told {
+struct ToldFinding {
     text: String,
     /// How many bytes of it stand after the path.
     tail: usize,
     /// `file`, or `parity` for a file of the parity itself.
     kind: &'static str,
-    line: Line,
+    line: ParityLine,
 }
 
-fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, Told) {
+fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, ToldFinding) {
     let outcome = verdict.name();
-    let mut line = Line { name, outcome, bytes: None, can_be_repaired: None, error: None };
+    let mut line = ParityLine { name, outcome, bytes: None, can_be_repaired: None, error: None };
     let able = |can: bool| if can { "can be repaired" } else { "too much is lost to repair it" };
     let (exit, rest) = match verdict {
         FileVerdict::Damaged { bytes, can_be_repaired } => {
@@ -127,10 +127,18 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
         // What a later version of the library finds.
         _ => (Exit::Unchecked, String::new()),
     };
-    (exit, Told { text: text(path, outcome, &rest), tail: outcome.len() + rest.len(), kind: "file", line })
+    (
+        exit,
+        ToldFinding {
+            text: text(path, outcome, &rest),
+            tail: outcome.len() + rest.len(),
+            kind: "file",
+            line,
+        },
+    )
 }
 
-fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exit, Told) {
+fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exit, ToldFinding) {
     let (exit, rest) = match verdict {
         ParityVerdict::Damaged { blocks: 0, .. } => {
             (Exit::Mismatch, " (one of two copies of what it says)".to_string())
@@ -144,8 +152,16 @@ fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exi
         _ => (Exit::Unchecked, String::new()),
     };
     let outcome = verdict.name();
-    let line = Line { name, outcome, bytes: None, can_be_repaired: None, error: None };
-    (exit, Told { text: text(path, outcome, &rest), tail: outcome.len() + rest.len(), kind: "parity", line })
+    let line = ParityLine { name, outcome, bytes: None, can_be_repaired: None, error: None };
+    (
+        exit,
+        ToldFinding {
+            text: text(path, outcome, &rest),
+            tail: outcome.len() + rest.len(),
+            kind: "parity",
+            line,
+        },
+    )
 }
 
 /// A finding in words.
@@ -187,7 +203,7 @@ impl MadeTotals {
     }
 }
 
-impl Totals for MadeTotals {
+impl ParityTotals for MadeTotals {
     fn text(&self) -> String {
         let of_files = match (self.new, self.changed, self.gone) {
             (new, 0, 0) if new == self.files => String::new(),
@@ -255,7 +271,7 @@ fn notable(counts: &[(u64, &str)]) -> String {
     }
 }
 
-impl Totals for VerifiedTotals {
+impl ParityTotals for VerifiedTotals {
     fn text(&self) -> String {
         let counts = notable(&[
             (self.damaged, "damaged"),
@@ -306,7 +322,7 @@ impl RepairedTotals {
     }
 }
 
-impl Totals for RepairedTotals {
+impl ParityTotals for RepairedTotals {
     fn text(&self) -> String {
         let (file, parity) = match self.dry_run {
             true => ("can be repaired", "of the parity can be repaired"),

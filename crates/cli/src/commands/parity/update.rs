@@ -3,15 +3,15 @@
 use clap::Args;
 use verisum::parity::UpdateOptions;
 
-use super::TreeArgs;
-use super::report::{MadeTotals, Reporter};
+use super::ParityTreeArgs;
+use super::report::{MadeTotals, ParityReporter};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 
 /// What `verisum parity update` takes.
 #[derive(Args, Debug)]
-pub(crate) struct UpdateArgs {
+pub(crate) struct ParityUpdateArgs {
     /// Take damaged files that share a set with changed ones as they are now; what they were is lost then
     #[arg(long)]
     accept_damage: bool,
@@ -21,16 +21,16 @@ pub(crate) struct UpdateArgs {
     accept_changes: bool,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: ParityTreeArgs,
 }
 
-pub(super) fn run(arguments: &UpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = UpdateOptions::default();
     options.accept_damage = arguments.accept_damage;
     options.accept_changes = arguments.accept_changes;
     options.threads = arguments.tree.threads(options.threads)?;
-    let TreeArgs { tree, to, json, .. } = &arguments.tree;
-    let mut reporter = Reporter::new(*json, output);
+    let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
+    let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let made = arguments.tree.watch((&progress, &ending), || {

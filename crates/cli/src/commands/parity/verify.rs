@@ -3,24 +3,24 @@
 use clap::Args;
 use verisum::parity::VerifyOptions;
 
-use super::TreeArgs;
-use super::report::{Reporter, VerifiedTotals};
+use super::ParityTreeArgs;
+use super::report::{ParityReporter, VerifiedTotals};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{Output, alarm, shell};
 
 /// What `verisum parity verify` takes.
 #[derive(Args, Debug)]
-pub(crate) struct VerifyArgs {
+pub(crate) struct ParityVerifyArgs {
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: ParityTreeArgs,
 }
 
-pub(super) fn run(arguments: &VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = VerifyOptions::default();
     options.threads = arguments.tree.threads(options.threads)?;
-    let TreeArgs { tree, to, json, .. } = &arguments.tree;
-    let mut reporter = Reporter::new(*json, output);
+    let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
+    let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;

@@ -1,6 +1,6 @@
 //! `verisum repair`: gives bad and missing files their recorded content again, from other copies.
 
-mod trusted;
+mod trust;
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use crate::ui::catalog::{CatalogArgs, OwnWay, absolute, own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
-use crate::ui::mending::{Telling, finish_in_place, look_up, sources};
+use crate::ui::mending::{MendingReport, finish_in_place, look_up, sources};
 use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
 use crate::ui::{parity, sums};
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.in_place = arguments.in_place;
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
     options.now = Timestamp::now();
-    let telling = Telling::new(["file", "summary"], arguments.json, arguments.quiet, output);
+    let telling = MendingReport::new(["file", "summary"], arguments.json, arguments.quiet, output);
     let worst = match arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty() {
         true => by_records(arguments, &way.leads, &options, telling)?,
         false => by_catalog(arguments, way, &options, telling)?,
@@ -124,7 +124,7 @@ fn by_catalog(
     arguments: &RepairArgs,
     way: OwnWay,
     options: &Options,
-    mut telling: Telling,
+    mut telling: MendingReport,
 ) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let path = if catalog.root_of(&way.named)?.is_some() { way.named } else { way.leads };
@@ -153,7 +153,7 @@ fn by_records(
     arguments: &RepairArgs,
     tree: &Path,
     options: &Options,
-    mut telling: Telling,
+    mut telling: MendingReport,
 ) -> Result<Exit, Failure> {
     let mut records = Vec::new();
     let mut useless = 0;
@@ -196,7 +196,7 @@ fn by_records(
     };
     let summary = match &arguments.trust {
         Some(place) => {
-            let (summary, unread) = trusted::with_records(place, &arguments.hosts, work)?;
+            let (summary, unread) = trust::with_records(place, &arguments.hosts, work)?;
             useless += unread;
             summary
         }

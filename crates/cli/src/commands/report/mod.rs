@@ -95,7 +95,7 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
         Some(text) => Some(values::duration("--max-age", text)?),
         None => None,
     };
-    let inputs = Inputs::of(&arguments.named())?;
+    let inputs = ReportInputs::of(&arguments.named())?;
     let (mut catalogs, named) = open(&inputs)?;
     let mut images = Vec::new();
     for (image, map) in &inputs.images {
@@ -145,16 +145,16 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
 
 /// What was named, by its kind.
 #[derive(Default)]
-struct Inputs {
+struct ReportInputs {
     catalogs: Vec<PathBuf>,
     directories: Vec<PathBuf>,
     /// What was named, and its map.
     images: Vec<(PathBuf, PathBuf)>,
 }
 
-impl Inputs {
-    fn of(paths: &[PathBuf]) -> Result<Inputs, Failure> {
-        let mut inputs = Inputs::default();
+impl ReportInputs {
+    fn of(paths: &[PathBuf]) -> Result<ReportInputs, Failure> {
+        let mut inputs = ReportInputs::default();
         for path in paths {
             let whole = absolute(path)?;
             let is_twice = inputs.catalogs.contains(&whole)
@@ -202,7 +202,7 @@ fn refuse_twice(directories: &[PathBuf], catalogs: &[Catalog]) -> Result<(), Fai
     Ok(())
 }
 
-fn open(inputs: &Inputs) -> Result<(Vec<Catalog>, Vec<Option<PathBuf>>), Failure> {
+fn open(inputs: &ReportInputs) -> Result<(Vec<Catalog>, Vec<Option<PathBuf>>), Failure> {
     let paths = &inputs.catalogs;
     if paths.is_empty() && inputs.directories.is_empty() && inputs.images.is_empty() {
         return Ok((vec![CatalogArgs { catalog: None }.open_shared()?], vec![None]));

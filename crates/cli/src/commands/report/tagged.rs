@@ -67,7 +67,7 @@ fn refused(done: Result<(), Unfit>, directory: &Path) -> Result<(), Failure> {
 }
 
 /// A file that goes from the threads that look at files to the one that records.
-struct Row {
+struct TaggedRow {
     path: PathBuf,
     /// None for a file without tags.
     tag: Option<Stored>,
@@ -93,7 +93,7 @@ fn read_tree(receiving: &mut Receiving, directory: &Path, family: Family) -> Res
                 }
             };
             // Who records may have failed: then the rest is for nobody.
-            tags::list(&mut walk, &options, &report, &|file| drop(send.send(Row::of(file))))
+            tags::list(&mut walk, &options, &report, &|file| drop(send.send(TaggedRow::of(file))))
         });
         let recorded = rows.into_iter().try_for_each(|row| take(receiving, &mut tree, &row));
         let counts = listing.join().map_err(|_| Failure::Usage("a thread failed".to_string()))?;
@@ -110,15 +110,15 @@ impl TaggedTree {
     }
 }
 
-impl Row {
-    fn of(file: &TaggedFile) -> Row {
+impl TaggedRow {
+    fn of(file: &TaggedFile) -> TaggedRow {
         // The one that tells most of the file as it is now.
         let rank = |tag: &&Stored| match tag {
             Ok(record) => (is_current(record, file), record.algorithm.bits),
             Err(_) => (false, 0),
         };
         let tag = file.tags.iter().max_by_key(rank);
-        Row {
+        TaggedRow {
             path: file.path.to_path_buf(),
             standing: tag.and_then(|tag| Some(tag.as_ref().ok()?.standing(file.stat))),
             tag: tag.cloned(),
@@ -134,7 +134,7 @@ fn is_current(record: &Record, file: &TaggedFile) -> bool {
     matches!(record.standing(file.stat), Standing::Current | Standing::Unknown)
 }
 
-fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &Row) -> Result<(), Failure> {
+fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &TaggedRow) -> Result<(), Failure> {
     let record = match &row.tag {
         None => {
             tree.untagged += 1;

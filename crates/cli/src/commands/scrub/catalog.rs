@@ -14,11 +14,11 @@ use verisum::files::store::manifest::{
 };
 use verisum::files::{Directory, Replacement, Stop, Timestamp};
 
+use super::dry_run::Tried;
 use super::lake::ExportFormat;
-use super::list::ListArgs;
+use super::list::CatalogListArgs;
 use super::rehash::RehashArgs;
-use super::status::StatusArgs;
-use super::tried::Tried;
+use super::status::CatalogStatusArgs;
 use crate::ui::Decomposed;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
@@ -83,7 +83,7 @@ pub(crate) enum CatalogCommand {
             code is 1 if files are bad or held, and 3 if some could not be compared, are stale, or a run failed. With \
             --nagios it is that of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."
     )]
-    Status(StatusArgs),
+    Status(CatalogStatusArgs),
     /// List files: all, or those that are bad, missing, stale or duplicates
     #[command(
         long_about = "List files of the catalogue: all, or those that are bad, missing, stale or duplicates. No file is \
@@ -91,7 +91,7 @@ pub(crate) enum CatalogCommand {
             Each line says what the last scrub thought of a file, since when, when it was last good, and what it was \
             then. The exit code is 1 if a listed file is bad, and 3 if one could not be compared."
     )]
-    List(ListArgs),
+    List(CatalogListArgs),
 }
 
 /// What `verisum catalog export` takes.
@@ -236,7 +236,7 @@ fn export_from(catalog: &Catalog, arguments: &ExportArgs, output: &mut Output) -
             Ok(exit)
         }
         None => {
-            let mut to = Lines { output, failure: None };
+            let mut to = StandardOutput { output, failure: None };
             let exported = write(catalog, arguments, &mut to);
             match to.failure {
                 Some(failure) => Err(failure),
@@ -279,12 +279,12 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
 }
 
 /// Standard output as something to write to; keeps why that failed.
-struct Lines<'a> {
+struct StandardOutput<'a> {
     output: &'a mut Output,
     failure: Option<Failure>,
 }
 
-impl Write for Lines<'_> {
+impl Write for StandardOutput<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.output.bytes(bytes).map(|()| bytes.len()).map_err(|failure| {
             self.failure = Some(failure);
@@ -314,7 +314,7 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
         if tried.as_ref().is_some_and(Tried::is_ended) {
             break;
         }
-        let list = List { file, tree: arguments.tree.as_deref(), algorithm: &algorithm, now };
+        let list = ImportedList { file, tree: arguments.tree.as_deref(), algorithm: &algorithm, now };
         match list.import(catalog) {
             Ok((imported, exit)) => {
                 sum.added += imported.added;
@@ -340,16 +340,16 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
 }
 
 /// A list to import.
-struct List<'a> {
+struct ImportedList<'a> {
     file: &'a Path,
     tree: Option<&'a Path>,
     algorithm: &'a Option<Cow<'static, str>>,
     now: Timestamp,
 }
 
-impl List<'_> {
+impl ImportedList<'_> {
     fn import(&self, catalog: &Catalog) -> Result<(Imported, Exit), Failure> {
-        let List { file, tree, algorithm, now } = *self;
+        let ImportedList { file, tree, algorithm, now } = *self;
         if file.is_dir() {
             return Ok((verisum::lake::import(catalog, file, now)?, Exit::Clean));
         }

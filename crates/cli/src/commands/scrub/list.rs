@@ -21,7 +21,7 @@ use crate::ui::{Output, remedy};
 
 /// What `verisum catalog list` takes.
 #[derive(Args, Debug)]
-pub(crate) struct ListArgs {
+pub(crate) struct CatalogListArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
@@ -58,7 +58,7 @@ pub(crate) struct ListArgs {
     csv: bool,
 }
 
-/// The columns of CSV; those of [`List::csv`].
+/// The columns of CSV; those of [`PrintedList::csv`].
 const CSV: [&str; 12] = [
     "outcome",
     "path",
@@ -75,7 +75,7 @@ const CSV: [&str; 12] = [
 ];
 
 /// Prints a list.
-pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Exit, Failure> {
     let before = match &arguments.stale {
         Some(text) => Some(values::now() - values::duration("--stale", text)?.as_millis() as i64),
         None => None,
@@ -85,7 +85,7 @@ pub(super) fn run(arguments: &ListArgs, output: &mut Output) -> Result<Exit, Fai
         catalog.require_complete()?;
         let has_troubles = arguments.bad || arguments.missing;
         let copies = if has_troubles { catalog.copies_of_troubled()? } else { HashMap::new() };
-        let mut list = List {
+        let mut list = PrintedList {
             catalog: &catalog,
             copies,
             beside: Beside::default(),
@@ -155,17 +155,17 @@ fn all(
 }
 
 /// A list that is being printed.
-struct List<'a> {
+struct PrintedList<'a> {
     catalog: &'a Catalog,
     /// Where the recorded content of files in trouble is, too.
     copies: HashMap<(i64, Vec<u8>), PathBuf>,
     beside: Beside,
-    arguments: &'a ListArgs,
+    arguments: &'a CatalogListArgs,
     worst: Exit,
     output: &'a mut Output,
 }
 
-impl List<'_> {
+impl PrintedList<'_> {
     fn file(&mut self, file: &Listed) -> Result<(), Failure> {
         self.worst = self.worst.max(remedy::exit(file.record.state));
         let name = file.path.file_name().unwrap_or_default();
@@ -189,7 +189,7 @@ impl List<'_> {
             (None, None) => format!("no copy is known; mend it from a copy: {command} --from PLACE"),
         });
         let state = file.record.state;
-        let told = Told::of(file, finding.as_ref(), copy, advice);
+        let told = ToldFile::of(file, finding.as_ref(), copy, advice);
         // At night a line of many hundred letters is of no use.
         let text = match self.output.is_terminal() && state != State::Sound {
             true => told.paragraph(),
@@ -327,7 +327,7 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
 }
 
 /// A file, its state, and what is known of both.
-struct Told {
+struct ToldFile {
     what: String,
     /// Since when, when it was good, and how long it is.
     times: Vec<String>,
@@ -337,8 +337,8 @@ struct Told {
     help: Vec<String>,
 }
 
-impl Told {
-    fn of(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: Option<String>) -> Told {
+impl ToldFile {
+    fn of(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: Option<String>) -> ToldFile {
         let record = &file.record;
         let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
         let good = if record.state == State::Sound { "verified" } else { "last good" };
@@ -353,7 +353,7 @@ impl Told {
         content
             .extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
         let copy = copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str())));
-        Told {
+        ToldFile {
             what: format!("{:<12}  {}", record.state.name(), names::quoted(file.path.as_os_str())),
             times,
             content,

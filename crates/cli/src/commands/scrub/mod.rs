@@ -2,6 +2,7 @@
 
 mod accept;
 mod catalog;
+mod dry_run;
 mod health;
 mod lake;
 mod list;
@@ -13,7 +14,6 @@ pub(crate) mod run;
 mod schedule;
 mod status;
 mod trees;
-mod tried;
 
 use clap::Subcommand;
 

@@ -27,7 +27,7 @@ const NAMED: u64 = 10;
 
 /// How much is printed, and for whom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Style {
+pub(crate) enum ScrubStyle {
     /// What is wrong.
     Quiet,
     /// What is wrong, missing or moved, and a summary.
@@ -41,10 +41,10 @@ pub(crate) enum Style {
 }
 
 /// Prints, and keeps the first failure to do so.
-pub(crate) struct Reporter<'a, 'o> {
+pub(crate) struct ScrubReporter<'a, 'o> {
     /// Others may print to it at the same time, whole lines.
     output: &'a Mutex<&'o mut Output>,
-    style: Style,
+    style: ScrubStyle,
     failing: Failing,
     /// The option that names the catalogue in commands, if it was named.
     catalog: String,
@@ -59,9 +59,13 @@ pub(crate) struct Reporter<'a, 'o> {
     result: Result<(), Failure>,
 }
 
-impl<'a, 'o> Reporter<'a, 'o> {
-    pub(crate) fn new(output: &'a Mutex<&'o mut Output>, style: Style, failing: Failing) -> Reporter<'a, 'o> {
-        Reporter {
+impl<'a, 'o> ScrubReporter<'a, 'o> {
+    pub(crate) fn new(
+        output: &'a Mutex<&'o mut Output>,
+        style: ScrubStyle,
+        failing: Failing,
+    ) -> ScrubReporter<'a, 'o> {
+        ScrubReporter {
             output,
             style,
             failing,
@@ -75,13 +79,13 @@ impl<'a, 'o> Reporter<'a, 'o> {
     }
 
     /// Names the catalogue in commands that are to be typed.
-    pub(crate) fn by_catalog(self, named: Option<&Path>) -> Reporter<'a, 'o> {
-        Reporter { catalog: named.map(of_catalog).unwrap_or_default(), ..self }
+    pub(crate) fn by_catalog(self, named: Option<&Path>) -> ScrubReporter<'a, 'o> {
+        ScrubReporter { catalog: named.map(of_catalog).unwrap_or_default(), ..self }
     }
 
     /// Says in lines of JSON of which host they are.
-    pub(crate) fn of_host(self, host: &str) -> Reporter<'a, 'o> {
-        Reporter { of: Map::from_iter([("host".to_string(), host.into())]), ..self }
+    pub(crate) fn of_host(self, host: &str) -> ScrubReporter<'a, 'o> {
+        ScrubReporter { of: Map::from_iter([("host".to_string(), host.into())]), ..self }
     }
 
     fn output(&self) -> MutexGuard<'a, &'o mut Output> {
@@ -102,12 +106,12 @@ impl<'a, 'o> Reporter<'a, 'o> {
             || self.failing.modified && report.verdict == Verdict::Modified
             || self.failing.missing && report.verdict == Verdict::Missing;
         let is_wanted = match self.style {
-            Style::Quiet => is_wrong || report.verdict == Verdict::Missing,
-            Style::Usual => {
+            ScrubStyle::Quiet => is_wrong || report.verdict == Verdict::Missing,
+            ScrubStyle::Usual => {
                 is_wrong || report.restored || matches!(report.verdict, Verdict::Missing | Verdict::Moved)
             }
-            Style::Verbose | Style::Json => true,
-            Style::Nothing => false,
+            ScrubStyle::Verbose | ScrubStyle::Json => true,
+            ScrubStyle::Nothing => false,
         };
         let is_bad = report.verdict.class() >= Class::Unchecked;
         let is_missing = report.verdict == Verdict::Missing;
@@ -117,7 +121,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         if is_named || is_wrong && !report.held && !is_missing {
             log::note(text(report).as_bytes());
         }
-        let is_short = matches!(self.style, Style::Quiet | Style::Usual);
+        let is_short = matches!(self.style, ScrubStyle::Quiet | ScrubStyle::Usual);
         let is_one_of_many =
             is_short && !is_bad && (report.held && self.held > NAMED || is_missing && self.missing > NAMED);
         let may_be_of_alarm = report.verdict == Verdict::Modified && !report.held;
@@ -126,7 +130,7 @@ impl<'a, 'o> Reporter<'a, 'o> {
         }
         if is_wanted && !is_one_of_many && self.result.is_ok() {
             self.result = match self.style {
-                Style::Json => self.json("file", json!(line(report))),
+                ScrubStyle::Json => self.json("file", json!(line(report))),
                 _ => {
                     let paint = match is_wrong {
                         true => Paint::from(report.verdict.class().max(Class::Unchecked)),
@@ -150,16 +154,16 @@ impl<'a, 'o> Reporter<'a, 'o> {
             self.result = many.iter().try_for_each(|line| self.output().line(line));
         }
         let printed = match self.style {
-            Style::Usual | Style::Verbose => self.output().text(&summary_text(summary)),
-            Style::Json => self.json("summary", summary_line(summary, remedy)),
-            Style::Quiet | Style::Nothing => Ok(()),
+            ScrubStyle::Usual | ScrubStyle::Verbose => self.output().text(&summary_text(summary)),
+            ScrubStyle::Json => self.json("summary", summary_line(summary, remedy)),
+            ScrubStyle::Quiet | ScrubStyle::Nothing => Ok(()),
         };
         if self.result.is_ok() {
             self.result = printed;
         }
         (self.held, self.missing) = (0, 0);
         self.modified.clear();
-        if self.style != Style::Nothing {
+        if self.style != ScrubStyle::Nothing {
             for remark in remarks(summary, &self.catalog) {
                 ui::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
@@ -168,14 +172,14 @@ impl<'a, 'o> Reporter<'a, 'o> {
 
     /// Says in JSON why a directory was not scrubbed; others read it on standard error.
     pub(crate) fn failed(&mut self, root: &Path, message: &str) {
-        if self.style == Style::Json && !self.of.is_empty() && self.result.is_ok() {
+        if self.style == ScrubStyle::Json && !self.of.is_empty() && self.result.is_ok() {
             self.result = self.json("failed", with_name(json!({ "error": message }), root));
         }
     }
 
     /// Some of the files of an alarm, and how many there are beyond those that were named.
     fn many(&self, summary: &Summary) -> Vec<String> {
-        if !matches!(self.style, Style::Quiet | Style::Usual) {
+        if !matches!(self.style, ScrubStyle::Quiet | ScrubStyle::Usual) {
             return Vec::new();
         }
         let mut lines = Vec::new();
@@ -317,7 +321,7 @@ pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String
 }
 
 #[derive(Serialize)]
-struct Line<'a> {
+struct ScrubLine<'a> {
     #[serde(flatten)]
     name: Name,
     outcome: &'static str,
@@ -339,8 +343,8 @@ struct Line<'a> {
     error: Option<&'a str>,
 }
 
-fn line(report: &Report) -> Line<'_> {
-    Line {
+fn line(report: &Report) -> ScrubLine<'_> {
+    ScrubLine {
         name: Name::new(&report.path),
         outcome: report.verdict.name(),
         held: report.held,

@@ -8,7 +8,7 @@ use verisum::catalog::scrub::{Alarm, Options};
 use verisum::catalog::store::{self, Catalog};
 
 use super::metrics;
-use super::report::Style;
+use super::report::ScrubStyle;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, refuse_own};
 use crate::ui::exit::{Exit, Service};
@@ -34,7 +34,7 @@ pub(crate) struct Failing {
 
 /// What to tell, and of what to warn.
 #[derive(Args, Debug)]
-pub(crate) struct ResultArgs {
+pub(crate) struct ScrubResultArgs {
     /// Raise an alarm and keep all records if more than this share of the files changed or is gone; without
     /// it, half of them and at least 100
     #[arg(long, value_name = "SHARE")]
@@ -69,15 +69,15 @@ pub(crate) struct ResultArgs {
     pub(super) prometheus: Option<PathBuf>,
 }
 
-impl ResultArgs {
+impl ScrubResultArgs {
     /// How much is printed, and for whom.
-    pub(crate) fn style(&self) -> Style {
+    pub(crate) fn style(&self) -> ScrubStyle {
         match self {
-            ResultArgs { json: true, .. } => Style::Json,
-            ResultArgs { nagios: true, .. } => Style::Nothing,
-            ResultArgs { quiet: true, .. } => Style::Quiet,
-            _ if verbosity::names_all() => Style::Verbose,
-            _ => Style::Usual,
+            ScrubResultArgs { json: true, .. } => ScrubStyle::Json,
+            ScrubResultArgs { nagios: true, .. } => ScrubStyle::Nothing,
+            ScrubResultArgs { quiet: true, .. } => ScrubStyle::Quiet,
+            _ if verbosity::names_all() => ScrubStyle::Verbose,
+            _ => ScrubStyle::Usual,
         }
     }
 

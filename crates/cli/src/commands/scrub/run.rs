@@ -13,14 +13,14 @@ use verisum::mend::repair;
 
 use super::health;
 use super::metrics::Summaries;
-use super::report::Style;
-use super::results::{Failing, ResultArgs};
+use super::report::ScrubStyle;
+use super::results::{Failing, ScrubResultArgs};
 use super::trees::{self, Trees};
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
-use crate::ui::mending::{Telling, finish_in_place, sources};
+use crate::ui::mending::{MendingReport, finish_in_place, sources};
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::remedy::{Remedies, of_catalog};
 use crate::ui::values;
@@ -85,7 +85,7 @@ pub(crate) struct ScrubArgs {
     foreground: bool,
 
     #[command(flatten)]
-    pub(super) results: ResultArgs,
+    pub(super) results: ScrubResultArgs,
 
     /// Then repair bad files from other copies, as `verisum repair` does; missing files stay missing
     #[arg(long, conflicts_with = "nagios", help_heading = "Repair")]
@@ -181,9 +181,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         mend(arguments, &catalog, &summaries, &options, output)?;
     }
     let alarmed = match arguments.results.style() {
-        Style::Nothing => Ok(()),
+        ScrubStyle::Nothing => Ok(()),
         style => {
-            if style != Style::Json {
+            if style != ScrubStyle::Json {
                 advise(arguments, &catalog, &summaries);
             }
             alarm(&catalog, arguments.catalog.catalog.as_deref(), &summaries, style, output)
@@ -226,7 +226,7 @@ fn alarm(
     catalog: &Catalog,
     named: Option<&Path>,
     summaries: &Summaries,
-    style: Style,
+    style: ScrubStyle,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let roots = catalog.roots()?;
@@ -234,7 +234,7 @@ fn alarm(
     let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
     let (alarms, beyond) = alarm::of_trees(catalog, named, &roots, alarm::NAMED)?;
     let list = format!("verisum catalog list --bad{}", named.map(of_catalog).unwrap_or_default());
-    alarm::tell(&alarms, beyond, Some(&list), style == Style::Json, output)
+    alarm::tell(&alarms, beyond, Some(&list), style == ScrubStyle::Json, output)
 }
 
 /// Repairs what is bad in the trees of this machine. The run ends with what was found all the same: that something
@@ -269,7 +269,7 @@ fn mend(
             adapted.now = Timestamp::now();
             adapted
         };
-        let mut telling = Telling::new(["repair", "repairs"], style == Style::Json, false, output);
+        let mut telling = MendingReport::new(["repair", "repairs"], style == ScrubStyle::Json, false, output);
         let done = repair::repair(catalog, path, &mut sources, &options, &mut |file| telling.file(file))?;
         telling.end(&done, false)?;
     }
@@ -329,7 +329,7 @@ fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
 /// What all scrubs have, with the rest as it is where nobody says otherwise.
 pub(crate) fn usual(
     digest: Digest,
-    results: &ResultArgs,
+    results: &ScrubResultArgs,
     excludes: Option<Arc<Excludes>>,
     (policy, now): (Policy, i64),
 ) -> Result<Options, Failure> {

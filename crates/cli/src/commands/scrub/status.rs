@@ -26,7 +26,7 @@ const RUNS: usize = 5;
 
 /// What `verisum catalog status` takes.
 #[derive(Args, Debug)]
-pub(crate) struct StatusArgs {
+pub(crate) struct CatalogStatusArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
@@ -52,7 +52,7 @@ pub(crate) struct StatusArgs {
 }
 
 /// Prints the trees of a catalogue, and judges them if that is asked for.
-pub(super) fn run(arguments: &StatusArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: &CatalogStatusArgs, output: &mut Output) -> Result<Exit, Failure> {
     let max_age = match &arguments.max_age {
         Some(text) => Some(values::duration("--max-age", text)?),
         None => None,
@@ -67,7 +67,11 @@ pub(super) fn run(arguments: &StatusArgs, output: &mut Output) -> Result<Exit, F
     }
 }
 
-fn judge(arguments: &StatusArgs, max_age: Option<Duration>, output: &mut Output) -> Result<Exit, Failure> {
+fn judge(
+    arguments: &CatalogStatusArgs,
+    max_age: Option<Duration>,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let catalog = arguments.catalog.open_shared()?;
     if let Some(path) = &arguments.prometheus {
         refuse_own(catalog.path(), path)?;
@@ -95,7 +99,7 @@ fn judge(arguments: &StatusArgs, max_age: Option<Duration>, output: &mut Output)
 /// Prints each tree, and returns it with its last runs.
 fn status_of(
     catalog: &Catalog,
-    arguments: &StatusArgs,
+    arguments: &CatalogStatusArgs,
     output: &mut Output,
 ) -> Result<Vec<(Root, Vec<Run>)>, Failure> {
     catalog.require_complete()?;

@@ -12,7 +12,7 @@ use verisum::files::{Class, Entry, Order, Verdict, Walk, WalkOptions};
 use verisum::remote::{Address, Host, Hosts};
 
 use super::metrics::Reason;
-use super::report::{Reporter, Style};
+use super::report::{ScrubReporter, ScrubStyle};
 use super::run::{ScrubArgs, exit};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -29,13 +29,13 @@ pub(super) struct Trees<'a, 'o> {
     /// Who has it may write.
     turn: Mutex<()>,
     output: Mutex<&'o mut Output>,
-    done: Mutex<Vec<Done>>,
+    done: Mutex<Vec<ScrubbedTree>>,
     worst: Mutex<Exit>,
     broken: Mutex<Result<(), Failure>>,
 }
 
 /// A tree, and what was found in it.
-type Done = (PathBuf, Result<Summary, Reason>);
+type ScrubbedTree = (PathBuf, Result<Summary, Reason>);
 
 impl<'a, 'o> Trees<'a, 'o> {
     pub(super) fn new(arguments: &'a ScrubArgs, output: &'o mut Output) -> Trees<'a, 'o> {
@@ -53,7 +53,7 @@ impl<'a, 'o> Trees<'a, 'o> {
     pub(super) fn here(&self, directories: &[PathBuf], catalog: &mut Catalog, options: &mut Options) {
         let wanted = self.arguments.reading.progress();
         let results = &self.arguments.results;
-        let reporter = Reporter::new(&self.output, results.style(), results.failing());
+        let reporter = ScrubReporter::new(&self.output, results.style(), results.failing());
         let reporter = Mutex::new(reporter.by_catalog(self.arguments.catalog.catalog.as_deref()));
         let told = options.progress.clone();
         let total = total(directories, catalog, options);
@@ -88,8 +88,8 @@ impl<'a, 'o> Trees<'a, 'o> {
         let _ = lock(&shared).checkpoint();
         if let Some(costs) = self.arguments.hosts.costs() {
             match self.arguments.results.style() {
-                Style::Json => lock(&self.output).json("costs", &costs)?,
-                Style::Quiet | Style::Nothing => (),
+                ScrubStyle::Json => lock(&self.output).json("costs", &costs)?,
+                ScrubStyle::Quiet | ScrubStyle::Nothing => (),
                 _ => self.say(&costs.text()),
             }
         }
@@ -98,7 +98,7 @@ impl<'a, 'o> Trees<'a, 'o> {
     }
 
     /// What was found in each tree, the worst of it, and whether all of it could be printed.
-    pub(super) fn end(self) -> (Vec<Done>, Exit, Result<(), Failure>) {
+    pub(super) fn end(self) -> (Vec<ScrubbedTree>, Exit, Result<(), Failure>) {
         let Trees { done, worst, broken, .. } = self;
         (
             done.into_inner().unwrap_or_else(PoisonError::into_inner),
@@ -108,7 +108,7 @@ impl<'a, 'o> Trees<'a, 'o> {
     }
 
     fn host(&self, on: &OnHost, hosts: &Hosts, catalog: &Mutex<Catalog>, options: &Options) {
-        let is_quiet = matches!(self.arguments.results.style(), Style::Quiet | Style::Nothing);
+        let is_quiet = matches!(self.arguments.results.style(), ScrubStyle::Quiet | ScrubStyle::Nothing);
         let notes = |event: PlaceEvent| {
             if let (PlaceEvent::Note(text) | PlaceEvent::Way(text), false) = (event, is_quiet) {
                 self.say(&format!("{}: {text}", on.host.name()));
@@ -129,7 +129,7 @@ impl<'a, 'o> Trees<'a, 'o> {
                 }
             };
             let results = &self.arguments.results;
-            let reporter = Reporter::new(&self.output, results.style(), results.failing());
+            let reporter = ScrubReporter::new(&self.output, results.style(), results.failing());
             let reporter = reporter.by_catalog(self.arguments.catalog.catalog.as_deref());
             let reporter = Mutex::new(reporter.of_host(&on.host.name()));
             let mut tree = PlaceTree { place: &mut **opened, root: &address.path, notes: &notes };
@@ -155,7 +155,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         catalog: &mut Catalog,
         options: &Options,
         tree: &mut PlaceTree,
-        reporter: &Mutex<Reporter>,
+        reporter: &Mutex<ScrubReporter>,
     ) {
         // What cannot be printed any more is an error at the end; the run is of use without it.
         let mut report = |report| lock(reporter).file(&report);
@@ -163,7 +163,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             Ok(summary) => {
                 self.worse(exit(&summary, self.arguments.results.failing()));
                 // Other trees may have copies, which are known when all are read; a program reads on meanwhile.
-                let is_now = self.arguments.results.style() == Style::Json;
+                let is_now = self.arguments.results.style() == ScrubStyle::Json;
                 let mut remedies = Remedies::new(catalog, self.arguments.catalog.catalog.as_deref());
                 let remedy =
                     if is_now { remedy(self.arguments, catalog, &summary, &mut remedies) } else { None };
@@ -184,7 +184,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         lock(&self.done).push((path.to_path_buf(), Err(Reason::of(failure))));
     }
 
-    fn printed(&self, reporter: Mutex<Reporter>) {
+    fn printed(&self, reporter: Mutex<ScrubReporter>) {
         if let Err(failure) = reporter.into_inner().unwrap_or_else(PoisonError::into_inner).end() {
             *lock(&self.broken) = Err(failure);
         }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use verisum::files::{Walk, WalkOptions};
 
-use crate::ui::closed;
+use crate::ui::closed_streams;
 use crate::ui::failure::Failure;
 use crate::ui::progress::Total;
 
@@ -18,7 +18,7 @@ use crate::ui::progress::Total;
 const MOST_ADDED_UP: usize = 10_000;
 
 /// Names, one after the other.
-pub(super) enum Inputs {
+pub(super) enum NameSource {
     Given(VecDeque<OsString>),
     /// Ended by NUL each.
     Listed {
@@ -29,17 +29,17 @@ pub(super) enum Inputs {
     },
 }
 
-impl Inputs {
+impl NameSource {
     /// Files by name; none is standard input.
-    pub(super) fn new(mut names: Vec<OsString>) -> Inputs {
+    pub(super) fn new(mut names: Vec<OsString>) -> NameSource {
         if names.is_empty() {
             names.push("-".into());
         }
-        Inputs::Given(names.into())
+        NameSource::Given(names.into())
     }
 
     /// Files by the names in a list.
-    pub(super) fn listed(list: &OsStr) -> Result<Inputs, Failure> {
+    pub(super) fn listed(list: &OsStr) -> Result<NameSource, Failure> {
         let name = if list == "-" { "standard input".into() } else { PathBuf::from(list) };
         let list: Box<dyn Read + Send> = if list == "-" {
             Box::new(stdin())
@@ -47,12 +47,12 @@ impl Inputs {
             let file = File::open(list);
             Box::new(file.map_err(|error| Failure::File { name: name.clone(), operation: "open", error })?)
         };
-        Ok(Inputs::Listed { list: BufReader::new(list), name, failed: None })
+        Ok(NameSource::Listed { list: BufReader::new(list), name, failed: None })
     }
 
     /// How much there is in all, where that can be found out; with `walk`, in the trees of these names.
     pub(super) fn total(&self, walk: Option<&WalkOptions>) -> Total {
-        let Inputs::Given(names) = self else { return Total::Unknown };
+        let NameSource::Given(names) = self else { return Total::Unknown };
         match walk {
             Some(options) => {
                 let paths: Vec<PathBuf> = names.iter().filter(|name| *name != "-").map(Into::into).collect();
@@ -69,7 +69,7 @@ impl Inputs {
     /// Fails if not all of the list could be read.
     pub(super) fn end(self) -> Result<(), Failure> {
         match self {
-            Inputs::Listed { name, failed: Some(error), .. } => {
+            NameSource::Listed { name, failed: Some(error), .. } => {
                 Err(Failure::File { name, operation: "read", error })
             }
             _ => Ok(()),
@@ -77,14 +77,14 @@ impl Inputs {
     }
 }
 
-impl Iterator for Inputs {
+impl Iterator for NameSource {
     type Item = Vec<u8>;
 
     fn next(&mut self) -> Option<Vec<u8>> {
         let (list, failed) = match self {
-            Inputs::Given(names) => return names.pop_front().map(OsStringExt::into_vec),
-            Inputs::Listed { failed: Some(_), .. } => return None,
-            Inputs::Listed { list, failed, .. } => (list, failed),
+            NameSource::Given(names) => return names.pop_front().map(OsStringExt::into_vec),
+            NameSource::Listed { failed: Some(_), .. } => return None,
+            NameSource::Listed { list, failed, .. } => (list, failed),
         };
         let mut name = Vec::new();
         match list.read_until(0, &mut name) {
@@ -113,7 +113,7 @@ fn lengths(names: &VecDeque<OsString>) -> Option<u64> {
 
 /// Standard input, unless it was closed at the start.
 pub(super) fn open_stdin() -> std::io::Result<Box<dyn Read>> {
-    match closed::standard_input() {
+    match closed_streams::standard_input() {
         true => Err(Errno::BADF.into()),
         false => Ok(Box::new(stdin().lock())),
     }

@@ -18,14 +18,14 @@ use verisum::remote::Host;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, Report, refuse};
+use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, PlaceReport, RecordedArgs, refuse};
 use crate::ui::progress::Total;
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::{Output, progress};
 use crate::ui::{digests, input, kernel, sizes};
 
-use inputs::{Inputs, open_stdin};
-use report::Lines;
+use inputs::{NameSource, open_stdin};
+use report::SumLines;
 
 pub(crate) use personality::{NAMES, called};
 
@@ -136,8 +136,8 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     arguments.recorded.refuse(&there)?;
     let writer = Writer::new(format, &found).map_err(|error| Failure::Usage(error.to_string()))?;
     let writer = writer.zero(arguments.zero).binary(arguments.binary).base64(arguments.base64);
-    let report = Report::new(output).quiet(arguments.quiet);
-    let lines = Lines { program: PROGRAM, imitates: false, writer, stdin: "-", report };
+    let report = PlaceReport::new(output).quiet(arguments.quiet);
+    let lines = SumLines { program: PROGRAM, imitates: false, writer, stdin: "-", report };
     if there.is_empty() || !here.is_empty() {
         here_by(&arguments, here, &found, &lines)?;
     } else {
@@ -191,7 +191,7 @@ fn here_by(
     arguments: &SumArgs,
     files: Vec<OsString>,
     digests: &[Digest],
-    lines: &Lines,
+    lines: &SumLines,
 ) -> Result<(), Failure> {
     let threads = match &arguments.threads {
         Some(text) => sizes::threads(text)?,
@@ -206,9 +206,9 @@ fn here_by(
     place.by_extent = arguments.order == Order::Auto;
     place.walk.order = arguments.order.of_names();
     let inputs = match &arguments.files0_from {
-        Some(list) => Inputs::listed(list)?,
-        None if files.is_empty() && arguments.recursive => Inputs::new(vec![".".into()]),
-        None => Inputs::new(files),
+        Some(list) => NameSource::listed(list)?,
+        None if files.is_empty() && arguments.recursive => NameSource::new(vec![".".into()]),
+        None => NameSource::new(files),
     };
     let progress = arguments.reading.progress();
     hash(place, inputs, digests, (arguments.recursive, progress), lines)
@@ -217,10 +217,10 @@ fn here_by(
 /// Hashes files of this machine and prints their lines.
 fn hash(
     mut place: LocalPlace,
-    mut inputs: Inputs,
+    mut inputs: NameSource,
     digests: &[Digest],
     (recursive, progress): (bool, progress::Wanted),
-    lines: &Lines,
+    lines: &SumLines,
 ) -> Result<(), Failure> {
     let mut header = Vec::new();
     lines.writer.header(&mut header);

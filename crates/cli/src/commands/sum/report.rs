@@ -12,13 +12,13 @@ use verisum::remote::Address;
 use super::personality;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{Evidences, Record, RecordedArgs, Report};
+use crate::ui::hosts::{Evidences, PlaceRecord, PlaceReport, RecordedArgs};
 use crate::ui::names;
 
 const CHANGED: &str = "read: the file changed while it was read: the value may fit no state of it";
 
 /// Prints a line for each file.
-pub(super) struct Lines<'a> {
+pub(super) struct SumLines<'a> {
     /// The name at the start of messages.
     pub(super) program: &'static str,
     /// Be silent and exact where the coreutils are.
@@ -26,7 +26,7 @@ pub(super) struct Lines<'a> {
     pub(super) writer: Writer,
     /// The name of standard input in the list.
     pub(super) stdin: &'static str,
-    pub(super) report: Report<'a>,
+    pub(super) report: PlaceReport<'a>,
 }
 
 /// Whose answers are printed, where they are those of a host.
@@ -46,7 +46,7 @@ pub(super) struct Source<'a> {
     pub(super) counts: &'a Evidences,
 }
 
-impl Lines<'_> {
+impl SumLines<'_> {
     /// Takes what this machine tells.
     pub(super) fn here(&self, event: PlaceEvent) -> bool {
         let PlaceEvent::Answer(FileAnswer { request, result }) = event else { return true };
@@ -100,12 +100,12 @@ impl Lines<'_> {
         let evidence = source.recorded.known(read.evidence, source.counts);
         let goes_on = match source.json {
             Some(digests) => {
-                let record = Record::new(address, source.way, name, &request.seen);
+                let record = PlaceRecord::new(address, source.way, name, &request.seen);
                 let named = digests.iter().zip(&read.digests);
                 let digests: BTreeMap<&str, String> =
                     named.map(|(digest, sum)| (digest.name(), sum.to_string())).collect();
                 let digests = Some(digests);
-                self.report.json("file", &Record { digests, evidence, ..record })
+                self.report.json("file", &PlaceRecord { digests, evidence, ..record })
             }
             None => {
                 let mut full = if source.prefixed { address.host.prefix(name) } else { Vec::new() };

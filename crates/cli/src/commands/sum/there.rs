@@ -13,8 +13,8 @@ use verisum::files::{Excludes, Limits, Stop};
 use verisum::remote::Address;
 
 use super::SumArgs;
-use super::inputs::Inputs;
-use super::report::{Lines, Source};
+use super::inputs::NameSource;
+use super::report::{Source, SumLines};
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, Evidences, OnHost};
 
@@ -48,7 +48,12 @@ impl Choice {
 
 impl SumArgs {
     /// Prints the digests of the files on hosts.
-    pub(super) fn there(&self, hosts: &[OnHost], digests: &[Digest], lines: &Lines) -> Result<(), Failure> {
+    pub(super) fn there(
+        &self,
+        hosts: &[OnHost],
+        digests: &[Digest],
+        lines: &SumLines,
+    ) -> Result<(), Failure> {
         let reached = self.hosts.hosts(hosts.len())?;
         let prefixed = self.many.names_hosts(hosts);
         let json = (self.format() == Format::Json).then_some(digests);
@@ -71,7 +76,7 @@ impl SumArgs {
                         Ok(lister) => self.chosen((&mut *place, lister), (address, &choice), digests, &sink),
                         Err(failure) => return lines.report.fail(&on.host, &failure),
                     },
-                    Some(list) => match Inputs::listed(list) {
+                    Some(list) => match NameSource::listed(list) {
                         Ok(mut inputs) => {
                             let names = inputs.by_ref().filter(|name| !name.is_empty());
                             let mut names = names.map(|name| FileRequest {

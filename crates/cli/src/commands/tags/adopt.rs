@@ -10,8 +10,8 @@ use verisum::files::tags::{self, AdoptOptions};
 use verisum::files::{Error, Operation};
 
 use super::lists;
-use super::options::{DryArgs, TreeArgs, algorithm};
-use super::report::Reporter;
+use super::options::{DryArgs, TagTreeArgs, algorithm};
+use super::report::TagReporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -49,7 +49,7 @@ pub(crate) struct AdoptArgs {
     dry: DryArgs,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: TagTreeArgs,
 }
 
 pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -72,8 +72,8 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
         }
         None => None,
     };
-    let reporter = Reporter::new(&arguments.tree, &options, output);
-    let names = Names::default();
+    let reporter = TagReporter::new(&arguments.tree, &options, output);
+    let names = NameCounts::default();
     let is_bounded = arguments.from.is_some() && arguments.tree.is_bounded();
     let report = |finding: &tags::Finding| {
         if !names.hides(finding) || !is_bounded {
@@ -110,13 +110,13 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
 
 /// How many names of a list were found below DIR.
 #[derive(Default)]
-struct Names {
+struct NameCounts {
     found: AtomicU64,
     unfound: AtomicU64,
     hidden: AtomicU64,
 }
 
-impl Names {
+impl NameCounts {
     /// Counts a finding, and says whether enough were reported that are like it.
     fn hides(&self, finding: &tags::Finding) -> bool {
         // What is wrong with a line says nothing of where names begin.

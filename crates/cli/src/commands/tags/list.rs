@@ -10,8 +10,8 @@ use verisum::files::tags::{self, TaggedFile};
 use verisum::files::{Record, Standing};
 use verisum_bench::export::csv_text;
 
-use super::options::{ApartArgs, TreeArgs, Writes};
-use super::report::Reporter;
+use super::options::{ApartArgs, TagTreeArgs, Writes};
+use super::report::TagReporter;
 use crate::ui::Output;
 use crate::ui::catalog::with_name;
 use crate::ui::exit::Exit;
@@ -20,7 +20,7 @@ use crate::ui::{names, values, verbosity};
 
 /// What `verisum tags list` takes.
 #[derive(Args, Debug)]
-pub(crate) struct ListArgs {
+pub(crate) struct TagsListArgs {
     /// The attribute format
     #[arg(long, value_enum, default_value_t)]
     family: Family,
@@ -37,14 +37,14 @@ pub(crate) struct ListArgs {
     apart: ApartArgs,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: TagTreeArgs,
 }
 
 /// The columns of CSV; those of [`csv_line`].
 const CSV: [&str; 6] = ["outcome", "path", "verified", "size", "algorithm", "digest"];
 
 /// Lists tags.
-pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(super) fn run(arguments: TagsListArgs, output: &mut Output) -> Result<Exit, Failure> {
     let now = values::now() / 1000;
     let before = match &arguments.older_than {
         Some(text) => Some(now - values::duration("--older-than", text)?.as_secs().cast_signed()),
@@ -56,7 +56,7 @@ pub(super) fn run(arguments: ListArgs, output: &mut Output) -> Result<Exit, Fail
         output.text(&format!("{}\r\n", CSV.join(",")))?;
     }
     let worst = Mutex::new(Exit::Clean);
-    let reporter = Reporter::new(&arguments.tree, &options, output);
+    let reporter = TagReporter::new(&arguments.tree, &options, output);
     let counts = tags::list(&mut walk, &options, &|finding| reporter.finding(finding), &|file| {
         if file.tags.is_empty() && verbosity::names_all() && before.is_none() {
             reporter.line(|output| match (arguments.tree.json, arguments.csv) {

@@ -26,9 +26,9 @@ use crate::ui::failure::Failure;
 use crate::ui::{self, block_hashes, names};
 
 /// A file and what is recorded of it, or what cannot be read or found.
-pub(crate) type Item = Result<(Entry, Record), Error>;
+pub(crate) type TaggedItem = Result<(Entry, Record), Error>;
 
-type Items = Box<dyn Iterator<Item = Item> + Send>;
+type Items = Box<dyn Iterator<Item = TaggedItem> + Send>;
 
 /// What a database of SQLite begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
@@ -186,7 +186,7 @@ pub(crate) fn indexes(
     found: Arc<AtomicU64>,
     is_index: impl Fn(&OsStr) -> bool + Send,
     verifies: bool,
-) -> impl Iterator<Item = Item> + Send {
+) -> impl Iterator<Item = TaggedItem> + Send {
     walk.flat_map(move |entry| {
         let items = entry.and_then(|entry| {
             let is_index = is_index(entry.path().file_name().unwrap_or_default());
@@ -256,13 +256,13 @@ fn database(path: &Path, base: Arc<Directory>) -> Result<Items, Error> {
     })))
 }
 
-fn found(base: &Arc<Directory>, recorded: Recorded) -> Item {
+fn found(base: &Arc<Directory>, recorded: Recorded) -> TaggedItem {
     let name = Path::new(OsStr::from_bytes(&recorded.name));
     Ok((Entry::beneath(base, without_dots(name))?, recorded.record))
 }
 
 /// The strongest digest that a line of a manifest has for a file.
-fn item(base: &Arc<Directory>, tops: &[PathBuf], listed: Listed) -> Option<Item> {
+fn item(base: &Arc<Directory>, tops: &[PathBuf], listed: Listed) -> Option<TaggedItem> {
     let (algorithm, Claim { digest, .. }) = strongest(&listed)?;
     let digest = *digest;
     // Formats that have a time have it to the second at least.

@@ -34,7 +34,7 @@ pub(crate) enum TagsCommand {
             (different content, nobody wrote), suspicious (different content, the old time of \
             modification, and the inode was changed), flaky (two reads differ) or busy (changes while it \
             is read). What looks bad is first read a second time, past the page cache.")]
-    Verify(verify::VerifyArgs),
+    Verify(verify::TagsVerifyArgs),
     /// Remove tags
     Untag(untag::UntagArgs),
     /// Replace tags of one digest by tags of another, and verify each file in the same read
@@ -46,7 +46,7 @@ pub(crate) enum TagsCommand {
     )]
     Retag(retag::RetagArgs),
     /// Count tagged, outdated and untagged files; reads no data
-    Status(status::StatusArgs),
+    Status(status::TagsStatusArgs),
     /// List the tags of files: digest, when it was verified, how long ago; reads no data
     Tags {
         #[command(subcommand)]
@@ -72,7 +72,7 @@ pub(crate) enum ListCommand {
             stands to the file (current; outdated if the file has another time; resized if it has another length; \
             untimed if the tag has no time), and the path. Files are listed as they are found."
     )]
-    List(list::ListArgs),
+    List(list::TagsListArgs),
 }
 
 /// Does what one of them says.

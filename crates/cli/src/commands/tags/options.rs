@@ -19,7 +19,7 @@ use crate::ui::{digests, kernel, sizes, verbosity};
 
 /// Which files, and how.
 #[derive(Args, Debug)]
-pub(crate) struct TreeArgs {
+pub(crate) struct TagTreeArgs {
     /// Stay on the file system of each DIR
     #[arg(short = 'x', long)]
     one_file_system: bool,
@@ -82,7 +82,7 @@ impl DryArgs {
     }
 }
 
-impl TreeArgs {
+impl TagTreeArgs {
     /// The walk of what was named. Called again, it begins anew.
     pub(crate) fn walk(&self) -> Result<Walk, Failure> {
         let excludes = self.excluded.excludes()?;

@@ -11,7 +11,7 @@ use serde::Serialize;
 use verisum::files::tags::{Counts, Finding, Options, Outcome, RecordStore};
 use verisum::files::{Class, Error, Operation, Record, Stop, Verdict};
 
-use super::options::TreeArgs;
+use super::options::TagTreeArgs;
 use crate::ui::PROGRAM;
 use crate::ui::alarm::{self, Alarm, Mend};
 use crate::ui::exit::Exit;
@@ -22,7 +22,7 @@ use crate::ui::sizes::human;
 use crate::ui::{self, Output, remedy, values, verbosity};
 
 /// Prints findings as they come, from several threads.
-pub(crate) struct Reporter<'a> {
+pub(crate) struct TagReporter<'a> {
     json: bool,
     quiet: bool,
     verbose: bool,
@@ -32,10 +32,10 @@ pub(crate) struct Reporter<'a> {
     started: Instant,
     /// Where copies are looked for.
     catalog: Option<PathBuf>,
-    shared: Mutex<Shared<'a>>,
+    shared: Mutex<TagShared<'a>>,
 }
 
-struct Shared<'a> {
+struct TagShared<'a> {
     output: &'a mut Output,
     /// The first bad files, and how many there are beyond them.
     bad: (Vec<Alarm>, u64),
@@ -43,10 +43,10 @@ struct Shared<'a> {
     failed: Option<Failure>,
 }
 
-impl<'a> Reporter<'a> {
+impl<'a> TagReporter<'a> {
     /// The run is asked to end when nobody can hear of the findings any more.
-    pub(crate) fn new(arguments: &TreeArgs, options: &Options, output: &'a mut Output) -> Reporter<'a> {
-        Reporter {
+    pub(crate) fn new(arguments: &TagTreeArgs, options: &Options, output: &'a mut Output) -> TagReporter<'a> {
+        TagReporter {
             json: arguments.json,
             quiet: arguments.quiet,
             verbose: verbosity::names_all(),
@@ -55,13 +55,13 @@ impl<'a> Reporter<'a> {
             apart: options.apart.clone(),
             started: Instant::now(),
             catalog: None,
-            shared: Mutex::new(Shared { output, bad: (Vec::new(), 0), failed: None }),
+            shared: Mutex::new(TagShared { output, bad: (Vec::new(), 0), failed: None }),
         }
     }
 
     /// Looks for copies in this catalogue instead of the usual one.
-    pub(crate) fn with_catalog(self, catalog: Option<PathBuf>) -> Reporter<'a> {
-        Reporter { catalog, ..self }
+    pub(crate) fn with_catalog(self, catalog: Option<PathBuf>) -> TagReporter<'a> {
+        TagReporter { catalog, ..self }
     }
 
     /// Prints a finding, if it is of a kind that is asked for.
@@ -96,7 +96,7 @@ impl<'a> Reporter<'a> {
         self.print(|output| {
             output.found(exit(finding.outcome.class()));
             match self.json {
-                true => output.json("file", &Line::new(finding, self.dry)),
+                true => output.json("file", &TagLine::new(finding, self.dry)),
                 false => {
                     let (line, word) = text(finding, self.dry);
                     output.outcome(&line, word, finding.outcome.class())
@@ -115,7 +115,7 @@ impl<'a> Reporter<'a> {
         let seconds = self.started.elapsed().as_secs_f64();
         self.tell_of_bad_files();
         if self.json {
-            self.print(|output| output.json("summary", &Summary::new(counts, seconds, self.dry)));
+            self.print(|output| output.json("summary", &TagSummary::new(counts, seconds, self.dry)));
         } else if !self.quiet {
             let dry = if self.dry { "dry run, nothing was changed: " } else { "" };
             ui::say(PROGRAM, &format!("{dry}{}", summary(counts, seconds)));
@@ -262,7 +262,7 @@ fn summary(counts: &Counts, seconds: f64) -> String {
 
 /// A finding as JSON.
 #[derive(Serialize)]
-struct Line<'a> {
+struct TagLine<'a> {
     /// The path as it was walked to.
     #[serde(flatten)]
     name: Name,
@@ -286,9 +286,9 @@ struct Line<'a> {
     written: Option<bool>,
 }
 
-impl<'a> Line<'a> {
-    fn new(finding: &Finding<'a>, dry: bool) -> Line<'a> {
-        Line {
+impl<'a> TagLine<'a> {
+    fn new(finding: &Finding<'a>, dry: bool) -> TagLine<'a> {
+        TagLine {
             name: Name::new(finding.path()),
             outcome: finding.outcome.name(),
             algorithm: finding.record.map(|record| record.algorithm.id),
@@ -304,7 +304,7 @@ impl<'a> Line<'a> {
 
 /// The last line of JSON.
 #[derive(Serialize)]
-struct Summary {
+struct TagSummary {
     files: u64,
     bytes: u64,
     seconds: f64,
@@ -314,9 +314,9 @@ struct Summary {
     dry_run: bool,
 }
 
-impl Summary {
-    fn new(counts: &Counts, seconds: f64, dry_run: bool) -> Summary {
+impl TagSummary {
+    fn new(counts: &Counts, seconds: f64, dry_run: bool) -> TagSummary {
         let outcomes = counts.occurred().map(|(outcome, count)| (outcome.name(), count)).collect();
-        Summary { files: counts.files(), bytes: counts.bytes, seconds, outcomes, dry_run }
+        TagSummary { files: counts.files(), bytes: counts.bytes, seconds, outcomes, dry_run }
     }
 }

@@ -5,8 +5,8 @@ use verisum::files::Verdict;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Outcome, Slot};
 
-use super::options::{ApartArgs, DryArgs, TreeArgs, algorithm};
-use super::report::Reporter;
+use super::options::{ApartArgs, DryArgs, TagTreeArgs, algorithm};
+use super::report::TagReporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -34,7 +34,7 @@ pub(crate) struct RetagArgs {
     dry: DryArgs,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: TagTreeArgs,
 }
 
 pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
     options.plan.limits = arguments.rate.limits()?;
     let mut walk = arguments.tree.walk()?;
     let told = options.plan.progress.clone();
-    let reporter = Reporter::new(&arguments.tree, &options, output);
+    let reporter = TagReporter::new(&arguments.tree, &options, output);
     let counts = progress::of_files(arguments.rate.progress(), arguments.tree.total()?, &told, || {
         tags::retag(&mut walk, &options, from, to, &|finding| reporter.finding(finding))
     })

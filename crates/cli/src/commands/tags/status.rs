@@ -9,8 +9,8 @@ use verisum::files::Timestamp;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Counts, Status};
 
-use super::options::{ApartArgs, TreeArgs, Writes};
-use super::report::Reporter;
+use super::options::{ApartArgs, TagTreeArgs, Writes};
+use super::report::TagReporter;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -19,7 +19,7 @@ use crate::ui::values;
 
 /// What `verisum status` takes.
 #[derive(Args, Debug)]
-pub(crate) struct StatusArgs {
+pub(crate) struct TagsStatusArgs {
     /// The attribute format
     #[arg(long, value_enum, default_value_t)]
     family: Family,
@@ -32,10 +32,10 @@ pub(crate) struct StatusArgs {
     apart: ApartArgs,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: TagTreeArgs,
 }
 
-pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: TagsStatusArgs, output: &mut Output) -> Result<Exit, Failure> {
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
     let before = match &arguments.older_than {
         Some(text) => {
@@ -46,7 +46,7 @@ pub(crate) fn run(arguments: StatusArgs, output: &mut Output) -> Result<Exit, Fa
     };
     let mut walk = arguments.tree.walk()?;
     let json = arguments.tree.json;
-    let reporter = Reporter::new(&arguments.tree, &options, output);
+    let reporter = TagReporter::new(&arguments.tree, &options, output);
     let (status, counts) =
         tags::status_before(&mut walk, &options, before, &|finding| reporter.finding(finding));
     let exit = reporter.end_with(&counts, |output| match json {

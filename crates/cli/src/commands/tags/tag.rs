@@ -6,8 +6,8 @@ use clap::Args;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, TagOptions};
 
-use super::options::{ApartArgs, DryArgs, TreeArgs, algorithm};
-use super::report::Reporter;
+use super::options::{ApartArgs, DryArgs, TagTreeArgs, algorithm};
+use super::report::TagReporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -42,7 +42,7 @@ pub(crate) struct TagArgs {
     dry: DryArgs,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: TagTreeArgs,
 }
 
 pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -61,7 +61,7 @@ pub(crate) fn run(arguments: TagArgs, output: &mut Output) -> Result<Exit, Failu
         warn_of_backups();
     }
     let told = options.plan.progress.clone();
-    let reporter = Reporter::new(&arguments.tree, &options, output);
+    let reporter = TagReporter::new(&arguments.tree, &options, output);
     let counts = progress::of_files(arguments.rate.progress(), arguments.tree.total()?, &told, || {
         tags::tag(&mut walk, &options, &tagging, &|finding| reporter.finding(finding))
     });

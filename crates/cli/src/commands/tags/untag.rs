@@ -4,8 +4,8 @@ use clap::Args;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags;
 
-use super::options::{DryArgs, TreeArgs, algorithm};
-use super::report::Reporter;
+use super::options::{DryArgs, TagTreeArgs, algorithm};
+use super::report::TagReporter;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -25,7 +25,7 @@ pub(crate) struct UntagArgs {
     dry: DryArgs,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: TagTreeArgs,
 }
 
 pub(crate) fn run(arguments: UntagArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: UntagArgs, output: &mut Output) -> Result<Exit, Fai
     options.dry = arguments.dry.dry_run;
     let wanted = arguments.algorithm.as_deref().map(|name| algorithm(name, options.family)).transpose()?;
     let mut walk = arguments.tree.walk()?;
-    let reporter = Reporter::new(&arguments.tree, &options, output);
+    let reporter = TagReporter::new(&arguments.tree, &options, output);
     let counts = tags::untag(&mut walk, &options, wanted, &|finding| reporter.finding(finding));
     reporter.end(&counts)
 }

@@ -8,8 +8,8 @@ use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Options, Outcome, VerifyOptions};
 use verisum::files::{Stop, Verdict};
 
-use super::options::{ApartArgs, TreeArgs, Writes};
-use super::report::Reporter;
+use super::options::{ApartArgs, TagTreeArgs, Writes};
+use super::report::TagReporter;
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -18,7 +18,7 @@ use crate::ui::{self, Output, progress, values};
 
 /// What `verisum verify` takes.
 #[derive(Args, Debug)]
-pub(crate) struct VerifyArgs {
+pub(crate) struct TagsVerifyArgs {
     /// The attribute format
     #[arg(long, value_enum, default_value_t)]
     family: Family,
@@ -46,10 +46,10 @@ pub(crate) struct VerifyArgs {
     apart: ApartArgs,
 
     #[command(flatten)]
-    tree: TreeArgs,
+    tree: TagTreeArgs,
 }
 
-pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: TagsVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = arguments.tree.options_with(
         arguments.family,
         &arguments.apart,
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
     let mut walk = arguments.tree.walk()?;
     let told = options.plan.progress.clone();
     let reporter =
-        Reporter::new(&arguments.tree, &options, output).with_catalog(arguments.apart.catalog.clone());
+        TagReporter::new(&arguments.tree, &options, output).with_catalog(arguments.apart.catalog.clone());
     let counts = progress::of_files(arguments.rate.progress(), arguments.tree.total()?, &told, || {
         tags::verify(&mut walk, &options, verifying, &|finding| reporter.finding(finding))
     });
@@ -88,7 +88,7 @@ pub(crate) fn run(arguments: VerifyArgs, output: &mut Output) -> Result<Exit, Fa
 }
 
 /// What may be meant where no file has a tag of the family that was asked for.
-fn instead(arguments: &VerifyArgs, options: &Options) -> Result<String, Failure> {
+fn instead(arguments: &TagsVerifyArgs, options: &Options) -> Result<String, Failure> {
     let (status, _) = tags::status(&mut arguments.tree.walk()?, options, &|_| {});
     let Some((tool, count)) = status.adoptable.iter().max_by_key(|(_, count)| **count) else {
         return Ok(match options.apart {

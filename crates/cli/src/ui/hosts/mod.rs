@@ -22,8 +22,8 @@ pub(crate) use self::buckets::BucketArgs;
 use self::buckets::{Lists, location};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
-pub(crate) use self::record::Record;
-pub(crate) use self::report::{Report, tally};
+pub(crate) use self::record::PlaceRecord;
+pub(crate) use self::report::{PlaceReport, tally};
 use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;
@@ -298,7 +298,7 @@ impl HostArgs {
     /// Says what stores were asked for, and what objects are known by, where that was asked for.
     pub(crate) fn say_evidence(
         &self,
-        report: &Report,
+        report: &PlaceReport,
         (json, quiet): (bool, bool),
         evidence: Option<EvidenceCounts>,
     ) {
@@ -313,7 +313,7 @@ impl HostArgs {
     }
 
     /// Says what stores were asked for.
-    pub(crate) fn say_costs(&self, report: &Report, json: bool, quiet: bool) {
+    pub(crate) fn say_costs(&self, report: &PlaceReport, json: bool, quiet: bool) {
         self.say_evidence(report, (json, quiet), None);
     }
 }
@@ -361,7 +361,7 @@ pub(crate) fn open(
     hosts: &Hosts,
     host: &Host,
     digests: &[Digest],
-    report: &Report,
+    report: &PlaceReport,
 ) -> Option<(Box<dyn Place>, &'static str)> {
     let mut place = match place(hosts, host) {
         Ok(place) => place,
@@ -378,7 +378,7 @@ pub(crate) fn way(
     place: &mut dyn Place,
     host: &Host,
     digests: &[Digest],
-    report: &Report,
+    report: &PlaceReport,
 ) -> Option<&'static str> {
     match place.capabilities(digests, &|event| report.event(host, event)) {
         Ok(capabilities) => {

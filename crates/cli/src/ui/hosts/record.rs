@@ -11,7 +11,7 @@ use crate::ui::names::Name;
 
 /// A line of JSON, with the keys of `verisum sum --json` and those of hosts.
 #[derive(Serialize)]
-pub(crate) struct Record<'a> {
+pub(crate) struct PlaceRecord<'a> {
     pub(crate) host: String,
     pub(crate) way: &'a str,
     #[serde(flatten)]
@@ -30,10 +30,10 @@ pub(crate) struct Record<'a> {
     pub(crate) error: Option<String>,
 }
 
-impl<'a> Record<'a> {
+impl<'a> PlaceRecord<'a> {
     /// Without results.
-    pub(crate) fn new(place: &Address, way: &'a str, name: &[u8], seen: &FileState) -> Record<'a> {
-        Record {
+    pub(crate) fn new(place: &Address, way: &'a str, name: &[u8], seen: &FileState) -> PlaceRecord<'a> {
+        PlaceRecord {
             host: place.host.name(),
             way,
             name: Name::of_bytes(name),

@@ -20,9 +20,9 @@ use verisum::remote::Host;
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// Prints what comes from several threads, and remembers the worst of it.
-pub(crate) struct Report<'a>(Mutex<State<'a>>);
+pub(crate) struct PlaceReport<'a>(Mutex<PlaceReportState<'a>>);
 
-struct State<'a> {
+struct PlaceReportState<'a> {
     output: &'a mut Output,
     /// The name at the start of messages.
     program: &'static str,
@@ -34,9 +34,9 @@ struct State<'a> {
     broken: Option<Failure>,
 }
 
-impl<'a> Report<'a> {
-    pub(crate) fn new(output: &'a mut Output) -> Report<'a> {
-        Report(Mutex::new(State {
+impl<'a> PlaceReport<'a> {
+    pub(crate) fn new(output: &'a mut Output) -> PlaceReport<'a> {
+        PlaceReport(Mutex::new(PlaceReportState {
             output,
             program: PROGRAM,
             quiet: false,
@@ -47,13 +47,13 @@ impl<'a> Report<'a> {
     }
 
     /// The same for a program of another name.
-    pub(crate) fn called(self, program: &'static str) -> Report<'a> {
+    pub(crate) fn called(self, program: &'static str) -> PlaceReport<'a> {
         self.lock().program = program;
         self
     }
 
     /// Whether to say only what is wrong.
-    pub(crate) fn quiet(self, quiet: bool) -> Report<'a> {
+    pub(crate) fn quiet(self, quiet: bool) -> PlaceReport<'a> {
         self.lock().quiet = quiet;
         self
     }
@@ -163,7 +163,7 @@ impl<'a> Report<'a> {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State<'a>> {
+    fn lock(&self) -> MutexGuard<'_, PlaceReportState<'a>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -177,7 +177,7 @@ pub(crate) fn tally(count: u64, what: &str, others: &[(u64, &str)]) -> String {
     line
 }
 
-impl State<'_> {
+impl PlaceReportState<'_> {
     fn keep(&mut self, written: Result<(), Failure>) -> bool {
         if let Err(failure) = written {
             self.broken.get_or_insert(failure);

@@ -87,7 +87,7 @@ struct Index<'a> {
 
 /// The index of a whole tree.
 #[derive(Deserialize)]
-struct Tree<'a> {
+struct ChkbitTree<'a> {
     version: u64,
     /// The index of each directory, by its path below the top.
     #[serde(borrow)]
@@ -95,7 +95,7 @@ struct Tree<'a> {
 }
 
 #[derive(Deserialize)]
-struct Item {
+struct ChkbitItem {
     /// Milliseconds since 1970.
     #[serde(rename = "mod")]
     modified: i64,
@@ -124,7 +124,7 @@ impl Chkbit {
     }
 
     fn of_tree(text: &str) -> Result<Chkbit, IndexError> {
-        let tree: Tree = serde_json::from_str(text).map_err(|e| not_an_index(e.to_string()))?;
+        let tree: ChkbitTree = serde_json::from_str(text).map_err(|e| not_an_index(e.to_string()))?;
         if tree.version != 6 {
             return Err(not_an_index(format!("version {} is not known", tree.version)));
         }
@@ -153,7 +153,7 @@ impl Chkbit {
                 Ok::<_, IndexError>(is || Digest::find("md5")?.hash(text.as_bytes())?.to_string() == *claimed)
             })?,
         };
-        let items: BTreeMap<String, Item> =
+        let items: BTreeMap<String, ChkbitItem> =
             serde_json::from_str(&without_surrogates(raw)).map_err(|e| not_an_index(e.to_string()))?;
         let count = items.len();
         let files: Vec<Recorded> =
@@ -166,7 +166,7 @@ fn not_an_index(error: String) -> IndexError {
     IndexError::NotAnIndex(error)
 }
 
-fn recorded(name: &str, item: &Item) -> Option<Recorded> {
+fn recorded(name: &str, item: &ChkbitItem) -> Option<Recorded> {
     let (id, value) = match (&item.h, &item.md5) {
         (Some(value), _) => (item.a.as_deref().unwrap_or("md5"), value),
         (None, Some(value)) => ("md5", value),

@@ -6,16 +6,16 @@ use std::borrow::Cow;
 use verisum_digest::Output;
 
 use super::columns;
+use super::digest_names;
 use super::escape;
-use super::guess::{self, Guess};
+use super::guess::{self, DigestGuess};
 use super::listed::{Bad, BlockHash, Claim, Listed};
-use super::tags;
 
 /// What a line may be.
 #[derive(Clone, Debug)]
 pub(super) enum Accept {
     /// Any digest; bare numbers by guess.
-    Any(Guess),
+    Any(DigestGuess),
     /// What `md5sum -c` and its likes take: one digest by the one tag, or bare.
     Only {
         /// The digest's id.
@@ -37,7 +37,7 @@ pub(super) enum Accept {
 /// Takes lines apart. It remembers whether bare numbers stand before one blank or before two characters:
 /// the coreutils let a list have one of them only, so that nobody renames a file by a blank.
 #[derive(Clone, Debug)]
-pub(super) struct Lines {
+pub(super) struct CoreutilsLines {
     accept: Accept,
     one_blank: Option<bool>,
     /// The last tag that was known; cksum begins with that of its CRC.
@@ -60,14 +60,20 @@ pub enum BlockHashes {
     Bare(BlockHash),
 }
 
-impl Lines {
-    pub(super) fn new(accept: Accept, raw: bool) -> Lines {
-        Lines { accept, one_blank: None, last_tag: "CRC".into(), raw, block_hashes: BlockHashes::Unknown }
+impl CoreutilsLines {
+    pub(super) fn new(accept: Accept, raw: bool) -> CoreutilsLines {
+        CoreutilsLines {
+            accept,
+            one_blank: None,
+            last_tag: "CRC".into(),
+            raw,
+            block_hashes: BlockHashes::Unknown,
+        }
     }
 
     /// The same, which may also be of block hashes.
-    pub(super) fn with_block_hashes(self, block_hashes: BlockHashes) -> Lines {
-        Lines { block_hashes, ..self }
+    pub(super) fn with_block_hashes(self, block_hashes: BlockHashes) -> CoreutilsLines {
+        CoreutilsLines { block_hashes, ..self }
     }
 
     /// The line without its end.
@@ -129,18 +135,18 @@ impl Lines {
                 };
                 let made = match self.block_hashes {
                     BlockHashes::Unknown => None,
-                    BlockHashes::Tagged | BlockHashes::Bare(_) => tags::from_block_hash_tag(tag),
+                    BlockHashes::Tagged | BlockHashes::Bare(_) => digest_names::from_block_hash_tag(tag),
                 };
                 let (id, how) = made.map(|(id, how)| (Some(id), Some(how))).unwrap_or_default();
                 block_hash = how;
-                let Some(id) = id.or_else(|| tags::from_tag(plain)) else {
+                let Some(id) = id.or_else(|| digest_names::from_tag(plain)) else {
                     return Some(Err(Bad::UnknownDigest(tag.into())));
                 };
                 if matches!(self.accept, Accept::Xxhsum { .. }) && !id.starts_with("xxh") {
                     return Some(Err(Bad::Malformed));
                 }
                 if matches!(self.accept, Accept::Tagged) {
-                    self.last_tag = tags::tag(&id);
+                    self.last_tag = digest_names::tag(&id);
                 }
                 (id, reversed, &line[open + 1..])
             }
@@ -153,7 +159,7 @@ impl Lines {
         let close = rest.iter().rposition(|byte| *byte == b')')?;
         let name = self.name(&rest[..close], escaped)?;
         let value = skip_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
-        let mut digest = tags::value(&id, self.text(skip_blanks(value)))?;
+        let mut digest = digest_names::value(&id, self.text(skip_blanks(value)))?;
         if reversed {
             digest.as_mut_bytes().reverse();
         }
@@ -291,7 +297,8 @@ mod tests {
     const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
 
     fn parse(line: &str) -> Result<(String, String), Bad> {
-        let listed = Lines::new(Accept::Any(Guess::default()), false).parse(line.as_bytes())?;
+        let listed =
+            CoreutilsLines::new(Accept::Any(DigestGuess::default()), false).parse(line.as_bytes())?;
         let name = listed.name.escape_ascii().to_string();
         Ok((listed.claims[0].algorithm.to_string(), name))
     }
@@ -330,10 +337,10 @@ mod tests {
 
     #[test]
     fn a_list_has_one_kind_of_blanks() {
-        let mut lines = Lines::new(Accept::Any(Guess::default()), false);
+        let mut lines = CoreutilsLines::new(Accept::Any(DigestGuess::default()), false);
         assert_eq!(lines.parse(format!("{MD5}  a").as_bytes()).unwrap().name, b"a");
         assert_eq!(lines.parse(format!("{MD5} a").as_bytes()), Err(Bad::Malformed));
-        let mut lines = Lines::new(Accept::Any(Guess::default()), false);
+        let mut lines = CoreutilsLines::new(Accept::Any(DigestGuess::default()), false);
         assert_eq!(lines.parse(format!("{MD5} a").as_bytes()).unwrap().name, b"a");
         assert_eq!(lines.parse(format!("{MD5}  a").as_bytes()).unwrap().name, b" a");
     }
@@ -368,7 +375,7 @@ mod tests {
         assert_eq!(parse(&format!("BLAKE2b-512 (f) = {hex}")), Err(Bad::Malformed));
         assert_eq!(parse(&format!("BLAKE2b-257 (f) = {hex}")), Err(Bad::UnknownDigest("BLAKE2b-257".into())));
         let accept = Accept::Only { id: BLAKE2B.into(), tag: "BLAKE2b".into(), digits: 128 };
-        let mut lines = Lines::new(accept, false);
+        let mut lines = CoreutilsLines::new(accept, false);
         let mut id =
             |line: &str| lines.parse(line.as_bytes()).map(|listed| listed.claims[0].algorithm.clone());
         assert_eq!(id(&format!("BLAKE2b-256 (f) = {hex}")).unwrap(), "blake2b-256");
@@ -392,7 +399,7 @@ mod tests {
 
     #[test]
     fn little_endian_numbers_are_turned_round() {
-        let mut lines = Lines::new(Accept::Any(Guess::default()), false);
+        let mut lines = CoreutilsLines::new(Accept::Any(DigestGuess::default()), false);
         let listed = lines.parse(b"XXH32_LE (f) = 01020304").unwrap();
         assert_eq!(listed.claims[0].digest.to_string(), "04030201");
     }
@@ -400,7 +407,7 @@ mod tests {
     #[test]
     fn xxhsum_tells_its_digests_by_their_length() {
         let id = |line: &str, little_endian| {
-            let mut lines = Lines::new(Accept::Xxhsum { little_endian }, false);
+            let mut lines = CoreutilsLines::new(Accept::Xxhsum { little_endian }, false);
             let listed = lines.parse(line.as_bytes())?;
             Ok(format!("{} {}", listed.claims[0].algorithm, listed.claims[0].digest))
         };
@@ -419,7 +426,7 @@ mod tests {
     #[test]
     fn a_program_takes_its_own_digest_only() {
         let accept = Accept::Only { id: "md5".into(), tag: "MD5".into(), digits: 32 };
-        let mut lines = Lines::new(accept, false);
+        let mut lines = CoreutilsLines::new(accept, false);
         assert!(lines.parse(format!("{MD5}  a").as_bytes()).is_ok());
         assert!(lines.parse(format!("MD5 (a) = {MD5}").as_bytes()).is_ok());
         for line in [format!("md5 (a) = {MD5}"), format!("{MD5}00000000  a"), format!("SHA1 (a) = {MD5}")] {

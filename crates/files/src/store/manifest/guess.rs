@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use verisum_digest::{Algorithm, Digest};
 
+use super::digest_names;
 use super::listed::Claim;
-use super::tags;
 
 /// The digest of bare numbers, by their number of hexadecimal digits: what is most often listed so.
 static USUAL: &[(usize, &str)] = &[
@@ -69,19 +69,19 @@ pub(super) fn blake2b(digits: usize) -> Option<Cow<'static, str>> {
 
 /// Which digest a bare number is, and whether that is assumed.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Guess {
+pub(super) struct DigestGuess {
     /// What the user says.
     pub(super) told: Option<(Cow<'static, str>, usize)>,
     /// What the manifest's name says.
     pub(super) named: Option<(&'static str, usize)>,
 }
 
-impl Guess {
+impl DigestGuess {
     /// From what a user says and what a manifest is called.
-    pub(super) fn new(told: Option<Cow<'static, str>>, name: &[u8]) -> Guess {
+    pub(super) fn new(told: Option<Cow<'static, str>>, name: &[u8]) -> DigestGuess {
         let told = told.and_then(|id| digits(&id).map(|digits| (id, digits)));
         let named = by_name(name).and_then(|id| digits(id).map(|digits| (id, digits)));
-        Guess { told, named }
+        DigestGuess { told, named }
     }
 
     /// The digest of a number of so many digits that stands before a name. Whoever says BLAKE2b means it
@@ -97,10 +97,10 @@ impl Guess {
     /// The digest that a word in front of a name is, which is no number in hexadecimal.
     pub(super) fn of_word(&self, word: &[u8]) -> Option<Claim> {
         if let Some((id, _)) = &self.told {
-            let digest = tags::value(id, word)?;
+            let digest = digest_names::value(id, word)?;
             return Some(Claim { algorithm: id.clone(), digest, assumed: false });
         }
-        let (id, digest) = tags::other_word(word)?;
+        let (id, digest) = digest_names::other_word(word)?;
         let (algorithm, assumed) = match id {
             Some(id) => (id.into(), false),
             None => self.of(2 * digest.as_bytes().len())?,
@@ -151,14 +151,14 @@ mod tests {
 
     #[test]
     fn what_is_told_stands_above_all() {
-        let guess = Guess::new(Some("blake3".into()), b"SHA256SUMS");
+        let guess = DigestGuess::new(Some("blake3".into()), b"SHA256SUMS");
         assert_eq!(guess.of(64), Some(("blake3".into(), false)));
         assert_eq!(guess.of(32), None);
-        let guess = Guess::new(None, b"B3SUMS");
+        let guess = DigestGuess::new(None, b"B3SUMS");
         assert_eq!(guess.of(64), Some(("blake3".into(), false)));
         assert_eq!(guess.of(32), Some(("md5".into(), true)));
-        assert_eq!(Guess::default().of(9), None);
-        for guess in [Guess::new(Some("blake2b512".into()), b""), Guess::new(None, b"B2SUMS")] {
+        assert_eq!(DigestGuess::default().of(9), None);
+        for guess in [DigestGuess::new(Some("blake2b512".into()), b""), DigestGuess::new(None, b"B2SUMS")] {
             assert_eq!(guess.before_name(64), Some(("blake2b-256".into(), false)));
             assert_eq!(guess.before_name(128), Some(("blake2b512".into(), false)));
         }

@@ -8,11 +8,11 @@ use serde::Deserialize;
 use verisum_digest::Output;
 
 use super::listed::{Bad, Claim, Listed};
-use super::{guess, tags};
+use super::{digest_names, guess};
 use crate::Timestamp;
 
 #[derive(Deserialize)]
-struct Record<'a> {
+struct JsonRecord<'a> {
     /// The machine that the file is on.
     #[serde(borrow)]
     host: Option<Cow<'a, str>>,
@@ -29,7 +29,7 @@ struct Record<'a> {
 
 /// A line.
 pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
-    let record: Record = serde_json::from_slice(line).map_err(|_| Bad::Malformed)?;
+    let record: JsonRecord = serde_json::from_slice(line).map_err(|_| Bad::Malformed)?;
     let name = name(&record.path, record.path_bytes_hex.as_deref()).ok_or(Bad::Malformed)?;
     // Never taken for a file of this machine that has the same name.
     let name = match record.host.as_deref() {
@@ -38,8 +38,8 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
     };
     let mut claims = Vec::with_capacity(record.digests.len());
     for (algorithm, value) in &record.digests {
-        let Some(id) = tags::from_tag(algorithm) else { continue };
-        let digest = tags::value(&id, value.as_bytes()).ok_or(Bad::Malformed)?;
+        let Some(id) = digest_names::from_tag(algorithm) else { continue };
+        let digest = digest_names::value(&id, value.as_bytes()).ok_or(Bad::Malformed)?;
         claims.push(Claim { algorithm: id, digest, assumed: false });
     }
     if claims.is_empty() {
@@ -67,7 +67,7 @@ struct Image<'a> {
 pub(super) fn image(line: &[u8]) -> Result<Listed, Bad> {
     let image: Image = serde_json::from_slice(line).map_err(|_| Bad::Malformed)?;
     let name = name(&image.path, image.path_bytes_hex.as_deref()).ok_or(Bad::Malformed)?;
-    let Some((algorithm, block_hash)) = tags::from_block_hash_tag(&image.tag) else {
+    let Some((algorithm, block_hash)) = digest_names::from_block_hash_tag(&image.tag) else {
         return Err(Bad::UnknownDigest(image.tag.into_owned()));
     };
     let digest = Output::from_hex(image.digest.as_bytes()).ok_or(Bad::Malformed)?;

@@ -5,10 +5,10 @@ use std::io::{self, BufRead};
 /// The longest line that is taken, in bytes. Names on Linux reach 4,096 bytes at a time.
 pub const MAX_LINE: usize = 1 << 20;
 
-/// What [`Lines::next`] found.
+/// What [`LineReader::next`] found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Found {
-    /// A line, in [`Lines::line`].
+pub(super) enum NextLine {
+    /// A line, in [`LineReader::line`].
     Line,
     /// A line longer than [`MAX_LINE`], of which nothing is kept.
     TooLong,
@@ -17,17 +17,17 @@ pub(super) enum Found {
 }
 
 /// Reads lines one by one into one buffer.
-pub(super) struct Lines<R> {
+pub(super) struct LineReader<R> {
     input: R,
     end: u8,
     line: Vec<u8>,
     number: u64,
 }
 
-impl<R: BufRead> Lines<R> {
+impl<R: BufRead> LineReader<R> {
     /// Lines that end with this byte; the last one may lack it.
-    pub(super) fn new(input: R, end: u8) -> Lines<R> {
-        Lines { input, end, line: Vec::new(), number: 0 }
+    pub(super) fn new(input: R, end: u8) -> LineReader<R> {
+        LineReader { input, end, line: Vec::new(), number: 0 }
     }
 
     /// The line without its end.
@@ -41,7 +41,7 @@ impl<R: BufRead> Lines<R> {
     }
 
     /// Reads the next line.
-    pub(super) fn next(&mut self) -> io::Result<Found> {
+    pub(super) fn next(&mut self) -> io::Result<NextLine> {
         self.line.clear();
         self.number += 1;
         let mut too_long = false;
@@ -72,9 +72,9 @@ impl<R: BufRead> Lines<R> {
             }
         }
         Ok(match (any, too_long) {
-            (false, _) => Found::End,
-            (true, true) => Found::TooLong,
-            (true, false) => Found::Line,
+            (false, _) => NextLine::End,
+            (true, true) => NextLine::TooLong,
+            (true, false) => NextLine::Line,
         })
     }
 }
@@ -85,14 +85,14 @@ mod tests {
 
     #[test]
     fn lines_end_with_their_byte_or_with_the_input() {
-        let mut lines = Lines::new(&b"a\n\nb\r\nc"[..], b'\n');
+        let mut lines = LineReader::new(&b"a\n\nb\r\nc"[..], b'\n');
         for expected in [&b"a"[..], b"", b"b\r", b"c"] {
-            assert_eq!(lines.next().unwrap(), Found::Line);
+            assert_eq!(lines.next().unwrap(), NextLine::Line);
             assert_eq!(lines.line(), expected);
         }
         assert_eq!(lines.number(), 4);
-        assert_eq!(lines.next().unwrap(), Found::End);
-        assert_eq!(Lines::new(&b""[..], 0).next().unwrap(), Found::End);
+        assert_eq!(lines.next().unwrap(), NextLine::End);
+        assert_eq!(LineReader::new(&b""[..], 0).next().unwrap(), NextLine::End);
     }
 
     #[test]
@@ -102,11 +102,11 @@ mod tests {
         text.extend(vec![b'b'; MAX_LINE + 1]);
         text.extend(b"\nc\n");
         let input = io::BufReader::with_capacity(1000, &text[..]);
-        let mut lines = Lines::new(input, b'\n');
-        assert_eq!(lines.next().unwrap(), Found::Line);
+        let mut lines = LineReader::new(input, b'\n');
+        assert_eq!(lines.next().unwrap(), NextLine::Line);
         assert_eq!(lines.line().len(), MAX_LINE);
-        assert_eq!(lines.next().unwrap(), Found::TooLong);
-        assert_eq!(lines.next().unwrap(), Found::Line);
+        assert_eq!(lines.next().unwrap(), NextLine::TooLong);
+        assert_eq!(lines.next().unwrap(), NextLine::Line);
         assert_eq!((lines.line(), lines.number()), (&b"c"[..], 3));
     }
 }

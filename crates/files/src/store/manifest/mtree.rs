@@ -3,9 +3,9 @@
 use verisum_digest::Output;
 
 use super::columns::decimal;
+use super::digest_names;
 use super::guess;
 use super::listed::{Bad, Claim, Listed};
-use super::tags;
 use super::unvis::unvis;
 use crate::{Kind, Timestamp};
 
@@ -81,7 +81,7 @@ static KEYWORDS: &[&str] = &[
 
 /// Whether a keyword is that of a digest, be it an unknown one: the CRC of cksum, `tigerdigest`, or one to come.
 fn is_digest(keyword: &[u8]) -> bool {
-    tags::from_keyword(keyword).is_some() || keyword == b"cksum" || keyword.ends_with(b"digest")
+    digest_names::from_keyword(keyword).is_some() || keyword == b"cksum" || keyword.ends_with(b"digest")
 }
 
 impl Mtree {
@@ -159,7 +159,7 @@ impl Mtree {
             b"optional" => self.defaults.optional = false,
             b"time" => self.defaults.modified = None,
             _ => {
-                let id = tags::from_keyword(word);
+                let id = digest_names::from_keyword(word);
                 self.defaults.claims.retain(|claim| Some(&*claim.algorithm) != id);
                 self.unknown.take_if(|name| name.as_bytes() == word);
             }
@@ -207,7 +207,7 @@ fn keyword(listed: &mut Listed, unknown: &mut Option<String>, word: &[u8]) -> Re
         // Nothing depends on it, and it has been written in several ways.
         b"time" => listed.modified = time(value),
         _ => {
-            let Some(id) = tags::from_keyword(keyword) else {
+            let Some(id) = digest_names::from_keyword(keyword) else {
                 if is_digest(keyword) {
                     if keyword.len() > MAX_KEYWORD {
                         return Err(Bad::Malformed);

@@ -9,13 +9,13 @@ use super::b3sum;
 use super::chkbit::is_chkbit;
 use super::columns::{self, HASHDEEP, Hashdeep};
 use super::coreutils::{self, Accept, BlockHashes};
-use super::guess::{self, Guess};
-use super::lines::{Found, Lines};
+use super::guess::{self, DigestGuess};
+use super::lines::{LineReader, NextLine};
 use super::listed::{Bad, Claim, Line, Listed};
 use super::mtree::{self, Mtree};
 use super::rhash::Comments;
 use super::s3::{HEADER, S3};
-use super::{Format, MAX_LINE, escape, json, tags};
+use super::{Format, MAX_LINE, digest_names, escape, json};
 
 /// How much is looked at to find out what a manifest is.
 const HEAD: usize = 64 << 10;
@@ -75,7 +75,7 @@ pub enum ReadError {
 
 /// Reads a manifest, in memory that does not depend on its length.
 pub struct Reader<R> {
-    lines: Lines<BufReader<io::Chain<Cursor<Vec<u8>>, R>>>,
+    lines: LineReader<BufReader<io::Chain<Cursor<Vec<u8>>, R>>>,
     grammar: Grammar,
     /// Lines end with LF, before which a CR is no part of the line.
     text: bool,
@@ -104,15 +104,15 @@ impl Skipped {
 }
 
 enum Grammar {
-    Coreutils(coreutils::Lines),
+    Coreutils(coreutils::CoreutilsLines),
     B3sum,
     /// Each line is of the coreutils, or of SFV.
-    Either(coreutils::Lines, Guess),
-    Sfv(Guess),
+    Either(coreutils::CoreutilsLines, DigestGuess),
+    Sfv(DigestGuess),
     Hashdeep(Option<Hashdeep>),
     Mtree(Mtree),
     S3(Option<S3>),
-    Bag(Guess),
+    Bag(DigestGuess),
     /// Of files, and if so said also of block hashes.
     Json(BlockHashes),
 }
@@ -120,21 +120,21 @@ enum Grammar {
 impl<R: Read> Reader<R> {
     /// Looks at the beginning of a manifest to find out what it is.
     pub fn new(mut input: R, options: &Options) -> Result<Reader<R>, ReadError> {
-        let guess = Guess::new(options.algorithm.clone(), &options.name);
+        let guess = DigestGuess::new(options.algorithm.clone(), &options.name);
         if options.dialect == Dialect::Coreutils {
             let accept = match &options.algorithm {
                 Some(id) => Accept::Only {
                     id: id.clone(),
-                    tag: tags::tag(id),
+                    tag: digest_names::tag(id),
                     digits: guess::digits(id).unwrap_or_default(),
                 },
                 None => Accept::Tagged,
             };
-            let grammar = Grammar::Coreutils(coreutils::Lines::new(accept, options.zero));
+            let grammar = Grammar::Coreutils(coreutils::CoreutilsLines::new(accept, options.zero));
             return Ok(Reader::with(Vec::new(), input, grammar, options.zero));
         }
         if let Dialect::Xxhsum { little_endian } = options.dialect {
-            let lines = coreutils::Lines::new(Accept::Xxhsum { little_endian }, false);
+            let lines = coreutils::CoreutilsLines::new(Accept::Xxhsum { little_endian }, false);
             return Ok(Reader::with(Vec::new(), input, Grammar::Coreutils(lines), false));
         }
         if options.dialect == Dialect::B3sum {
@@ -152,7 +152,7 @@ impl<R: Read> Reader<R> {
             head.drain(..3);
         }
         let zero = options.zero || head.contains(&0);
-        let lines = coreutils::Lines::new(Accept::Any(guess.clone()), zero)
+        let lines = coreutils::CoreutilsLines::new(Accept::Any(guess.clone()), zero)
             .with_block_hashes(options.block_hashes.clone());
         let grammar = match options.dialect {
             Dialect::Bag => Grammar::Bag(guess),
@@ -175,7 +175,7 @@ impl<R: Read> Reader<R> {
         let input = BufReader::with_capacity(HEAD, Cursor::new(head).chain(input));
         let end = if zero { 0 } else { b'\n' };
         Reader {
-            lines: Lines::new(input, end),
+            lines: LineReader::new(input, end),
             grammar,
             text: !zero,
             comments: Comments::default(),
@@ -211,9 +211,9 @@ impl<R: Read> Reader<R> {
     pub fn line(&mut self) -> Result<Option<Line>, ReadError> {
         loop {
             let line = match self.lines.next()? {
-                Found::End => return Ok(None),
-                Found::TooLong => return Ok(Some(Line::Bad(Bad::TooLong))),
-                Found::Line => self.lines.line(),
+                NextLine::End => return Ok(None),
+                NextLine::TooLong => return Ok(Some(Line::Bad(Bad::TooLong))),
+                NextLine::Line => self.lines.line(),
             };
             let line = match self.text {
                 true => line.strip_suffix(b"\r").unwrap_or(line),
@@ -279,15 +279,15 @@ impl<R: Read> Reader<R> {
             }
             whole.pop();
             match self.lines.next()? {
-                Found::End => return Ok((!too_long).then_some(whole)),
-                Found::TooLong => too_long = true,
-                Found::Line if too_long || whole.len() + self.lines.line().len() > MAX_LINE => {
+                NextLine::End => return Ok((!too_long).then_some(whole)),
+                NextLine::TooLong => too_long = true,
+                NextLine::Line if too_long || whole.len() + self.lines.line().len() > MAX_LINE => {
                     too_long = true;
                     // Only how it ends matters: whether it goes on.
                     let line = self.lines.line();
                     whole = line[line.len().saturating_sub(2)..].to_vec();
                 }
-                Found::Line => {
+                NextLine::Line => {
                     whole.push(b' ');
                     whole.extend_from_slice(self.lines.line());
                 }
@@ -352,7 +352,7 @@ fn hashdeep(rows: &mut Option<Hashdeep>, line: &[u8]) -> Result<Option<Listed>, 
 }
 
 /// `HEX  NAME` with any number of blanks, of which a `*` may be the last.
-fn bag(line: &[u8], guess: &Guess) -> Result<Listed, Bad> {
+fn bag(line: &[u8], guess: &DigestGuess) -> Result<Listed, Bad> {
     let length = line.iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let (hex, rest) = line.split_at(length);
     let digest = Output::from_hex(hex).ok_or(Bad::Malformed)?;
@@ -433,7 +433,7 @@ fn look(head: &[u8]) -> Look {
     // `HEX  size=1` lists a file of that name; a backslash before it says that the name is escaped.
     let digits =
         line.strip_prefix(b"\\").unwrap_or(line).iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
-    let is_sized = columns::sized(line, &Guess::default()).is_some();
+    let is_sized = columns::sized(line, &DigestGuess::default()).is_some();
     if guess::by_length(digits).is_none() && !is_sized && mtree::is_entry(line) {
         return Look::Mtree;
     }

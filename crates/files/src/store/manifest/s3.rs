@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
+use super::digest_names;
 use super::listed::{Bad, Claim, Listed};
-use super::tags;
 
 /// How the line above all rows begins. The names of digests follow.
 pub(super) const HEADER: &[u8] = b"Key,Size,";
@@ -19,7 +19,7 @@ impl S3 {
     /// From the first line; none if it is not one.
     pub(super) fn from_header(line: &[u8]) -> Option<S3> {
         let names = std::str::from_utf8(line.strip_prefix(HEADER)?).ok()?;
-        let column = |name: &str| (name.to_string(), tags::from_tag(name));
+        let column = |name: &str| (name.to_string(), digest_names::from_tag(name));
         Some(S3 { columns: names.split(',').map(column).collect() })
     }
 
@@ -34,7 +34,7 @@ impl S3 {
             let value = values.next().ok_or(Bad::Malformed)?;
             // A store has not each digest of each object.
             if let Some(id) = id.as_ref().filter(|_| !value.is_empty()) {
-                let digest = tags::value(id, value).ok_or(Bad::Malformed)?;
+                let digest = digest_names::value(id, value).ok_or(Bad::Malformed)?;
                 claims.push(Claim { algorithm: id.clone(), digest, assumed: false });
             }
         }

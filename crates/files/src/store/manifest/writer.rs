@@ -6,7 +6,7 @@ use std::fmt::Write;
 use data_encoding::{BASE64, HEXLOWER};
 use verisum_digest::{Digest, Output, cid_text, part_count};
 
-use super::{Format, JSON_VERSION, escape, s3, tags};
+use super::{Format, JSON_VERSION, digest_names, escape, s3};
 use crate::Timestamp;
 
 /// A file to be listed.
@@ -83,8 +83,8 @@ impl Writer {
             let fits = match format {
                 Format::Gnu | Format::Bsd | Format::S3 | Format::Json => true,
                 Format::Sfv => name == "crc32",
-                Format::Hashdeep => tags::is_column(name),
-                Format::Mtree => tags::keyword(name).is_some(),
+                Format::Hashdeep => digest_names::is_column(name),
+                Format::Mtree => digest_names::keyword(name).is_some(),
                 Format::Bagit => !name.contains(':'),
             };
             if !fits {
@@ -97,8 +97,8 @@ impl Writer {
         let tags = names
             .iter()
             .map(|name| match format {
-                Format::Mtree => tags::keyword(name).unwrap_or_default().into(),
-                _ => tags::tag(name),
+                Format::Mtree => digest_names::keyword(name).unwrap_or_default().into(),
+                _ => digest_names::tag(name),
             })
             .collect();
         Ok(Writer {

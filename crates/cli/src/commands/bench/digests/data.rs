@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use super::DigestsArgs;
+use super::BenchDigestsArgs;
 use crate::commands::bench::Session;
 use crate::ui::failure::Failure;
 use crate::ui::scratch::Folder;
@@ -20,7 +20,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    pub(super) fn of(arguments: &DigestsArgs, session: &Session<'_>) -> Result<Files, Failure> {
+    pub(super) fn of(arguments: &BenchDigestsArgs, session: &Session<'_>) -> Result<Files, Failure> {
         let folder = session.scratch.folder(arguments.on.as_deref())?;
         let small = folder.path().join("small");
         fill(&small, SMALL_LENGTH, session)?;

@@ -1,8 +1,8 @@
 //! `verisum bench digests`: programs and implementations of digests.
 
-mod chosen;
 mod data;
 mod programs;
+mod selection;
 mod style;
 
 use std::path::{Path, PathBuf};
@@ -20,15 +20,15 @@ use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{kernel, sizes};
-use chosen::Chosen;
 use data::Files;
 use programs::{lists, programs};
+use selection::ChosenDigests;
 
 pub(super) use data::fill;
 
 /// What `verisum bench digests` takes.
 #[derive(Args, Debug)]
-pub(crate) struct DigestsArgs {
+pub(crate) struct BenchDigestsArgs {
     /// The file that programs hash; without it one is made, and removed at the end
     #[arg(value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
@@ -43,7 +43,7 @@ pub(crate) struct DigestsArgs {
 
     /// Only programs, or only implementations in this process
     #[arg(long, value_enum, conflicts_with = "style")]
-    only: Option<Only>,
+    only: Option<OnlyDigests>,
 
     /// Size of the file that is made for programs; a larger one leaves time for fewer rounds
     #[arg(long, value_name = "SIZE", default_value = "16M")]
@@ -59,20 +59,20 @@ pub(crate) struct DigestsArgs {
 
     /// Print the lines of a published experiment instead of tables
     #[arg(long, value_enum)]
-    style: Option<Style>,
+    style: Option<DigestsStyle>,
 
     #[command(flatten)]
     options: BenchOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Only {
+enum OnlyDigests {
     Programs,
     Process,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Style {
+enum DigestsStyle {
     /// An administrator's script of 2011: whole seconds over all runs, and checks of lists
     TestDigests,
 }
@@ -100,12 +100,12 @@ pub(super) const USUAL_INSIDE: [&str; 12] = [
 const OURS: &str = "verisum";
 
 /// Measures.
-pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &BenchDigestsArgs, output: &mut Output) -> Result<Exit, Failure> {
     kernel::policy()?;
-    let chosen = Chosen::of(arguments)?;
+    let chosen = ChosenDigests::of(arguments)?;
     let (rounds, seconds) = (Amount::Rounds(30), Amount::Time(Duration::from_secs(60)));
     let otherwise = if arguments.style.is_some() { rounds } else { seconds };
-    let with_programs = arguments.only != Some(Only::Process);
+    let with_programs = arguments.only != Some(OnlyDigests::Process);
     let place = arguments.file.as_ref().or(arguments.on.as_ref()).cloned();
     let places = if with_programs { vec![place.unwrap_or_else(std::env::temp_dir)] } else { Vec::new() };
     let mut session = Session::begin("digests", &arguments.options, otherwise, &places)?;
@@ -114,7 +114,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
         false => None,
     };
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
-    if arguments.style.is_none() && arguments.only != Some(Only::Programs) {
+    if arguments.style.is_none() && arguments.only != Some(OnlyDigests::Programs) {
         inside(&chosen, arguments, &mut session, &mut subjects)?;
     }
     if let Some(files) = &files {
@@ -140,7 +140,7 @@ pub(crate) fn run(arguments: &DigestsArgs, output: &mut Output) -> Result<Exit, 
     digests_first(&mut report, &session);
     let ended = match arguments.style {
         None => session.finish(&report, output),
-        Some(Style::TestDigests) => {
+        Some(DigestsStyle::TestDigests) => {
             let lines = style::test_digests(&session, &chosen);
             session.finish_with(&lines, &report, output)
         }
@@ -163,8 +163,8 @@ pub(super) fn digests_first(report: &mut Report, session: &Session<'_>) {
 
 /// Implementations in this process.
 fn inside(
-    chosen: &Chosen,
-    arguments: &DigestsArgs,
+    chosen: &ChosenDigests,
+    arguments: &BenchDigestsArgs,
     session: &mut Session<'_>,
     subjects: &mut Vec<Box<dyn Subject>>,
 ) -> Result<(), Failure> {

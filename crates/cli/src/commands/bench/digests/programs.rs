@@ -8,8 +8,8 @@ use verisum_bench::files::Within;
 use verisum_bench::measure::{self, About, Error, InProcess, Process, Subject, find_program};
 
 use super::OURS;
-use super::chosen::Chosen;
 use super::data::Files;
+use super::selection::ChosenDigests;
 use super::style::{CHECKS, LISTS};
 use crate::commands::bench::Session;
 use crate::commands::bench::starter::own_program;
@@ -18,7 +18,7 @@ use crate::ui::names;
 
 /// Programs, and the controls beside them.
 pub(super) fn programs(
-    chosen: &Chosen,
+    chosen: &ChosenDigests,
     file: &Path,
     size: &str,
     session: &mut Session<'_>,

@@ -5,7 +5,7 @@ use verisum_bench::record::{NOT_REACHED, Series};
 use verisum_bench::stats::median;
 use verisum_bench::summary::{processor_time, unmeasured};
 
-use super::chosen::Chosen;
+use super::selection::ChosenDigests;
 use crate::commands::bench::Session;
 use crate::ui::names;
 
@@ -27,7 +27,7 @@ pub(super) const CHECKS: [(&str, &str); 4] =
 pub(super) const LISTS: &str = "checks of a list of two files";
 
 /// The lines of the historical script: fastest first, then those that were skipped.
-pub(super) fn test_digests(session: &Session<'_>, chosen: &Chosen) -> String {
+pub(super) fn test_digests(session: &Session<'_>, chosen: &ChosenDigests) -> String {
     let mut lines = String::new();
     let second: &[(&str, &str)] = if chosen.further { &SECOND } else { &[] };
     let find = |program: &str, digest: &str| {

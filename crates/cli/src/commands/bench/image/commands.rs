@@ -11,7 +11,9 @@ use verisum_bench::files::digest_in;
 use verisum_bench::images::{Content, Reading, programs, values};
 use verisum_bench::measure::{About, Amount, InProcess, Process, Stdin, find_program};
 
-use super::{Found, ImageArgs, MEMORY, OURS, SOURCES, missing, read_memory, served, session_measure};
+use super::{
+    FoundSubject, ImageArgs, MEMORY, OURS, SOURCES, missing, nbd_server, read_memory, session_measure,
+};
 use crate::commands::bench::starter::own_program;
 use crate::commands::bench::{Session, files};
 use crate::ui::failure::Failure;
@@ -181,7 +183,7 @@ impl<'a> Commands<'a> {
     }
 
     /// Ours with each digest, those of others, and the limits.
-    fn files<'s>(&self, group: &str, raw: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
+    fn files<'s>(&self, group: &str, raw: &Path, expected: &[Expected]) -> Vec<FoundSubject<'s>> {
         let mut found = self.ours(group, raw, expected);
         for expected in expected {
             for way in programs(expected.digest.name()) {
@@ -208,7 +210,7 @@ impl<'a> Commands<'a> {
         found
     }
 
-    fn qcow2<'s>(&self, group: &str, qcow2: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
+    fn qcow2<'s>(&self, group: &str, qcow2: &Path, expected: &[Expected]) -> Vec<FoundSubject<'s>> {
         let mut found = self.ours(group, qcow2, expected);
         found.push(self.blksum(group, qcow2, &expected[0]));
         found.push(
@@ -218,15 +220,15 @@ impl<'a> Commands<'a> {
     }
 
     /// Our command without a digest, as a control. It computes nothing, so that it has no rate.
-    fn null<'s>(&self, about: About, name: &std::ffi::OsStr) -> Found<'s> {
+    fn null<'s>(&self, about: About, name: &std::ffi::OsStr) -> FoundSubject<'s> {
         let cached = !name.as_encoded_bytes().starts_with(b"nbd");
         let options: &[&str] = if cached { &["--cache", "-a", "null"] } else { &["-a", "null"] };
         Ok(self.verisum(about.bytes(0).control(), options, name).boxed())
     }
 
     /// Our command with direct reads and through the page cache.
-    fn ours<'s>(&self, group: &str, file: &Path, expected: &[Expected]) -> Vec<Found<'s>> {
-        let mut found: Vec<Found<'s>> = Vec::new();
+    fn ours<'s>(&self, group: &str, file: &Path, expected: &[Expected]) -> Vec<FoundSubject<'s>> {
+        let mut found: Vec<FoundSubject<'s>> = Vec::new();
         for (index, expected) in expected.iter().enumerate() {
             let name = |more: &str| match index {
                 0 => format!("{OURS}{more}"),
@@ -243,7 +245,7 @@ impl<'a> Commands<'a> {
     }
 
     /// The program of the blkhash project, where it is installed and is not our own of that name.
-    fn blksum<'s>(&self, group: &str, file: &Path, expected: &Expected) -> Found<'s> {
+    fn blksum<'s>(&self, group: &str, file: &Path, expected: &Expected) -> FoundSubject<'s> {
         let about = self.about(group, "blksum of blkhash", file, &expected.digest).expect(&expected.block);
         let ours = |found: &Path| {
             let folder =
@@ -267,12 +269,12 @@ impl<'a> Commands<'a> {
         raw: &Path,
         stdin: &Stdin,
         expected: &[Expected],
-    ) -> Vec<Found<'s>> {
+    ) -> Vec<FoundSubject<'s>> {
         let expected = &expected[0];
         let name = expected.digest.name();
         let about = self.about(group, OURS, raw, &expected.digest).expect(&expected.block);
         let ours = self.verisum(about, &["-a", name], "-".as_ref());
-        let mut found: Vec<Found<'s>> = vec![Ok(ours.stdin(stdin.clone()).parse(digest_in).boxed())];
+        let mut found: Vec<FoundSubject<'s>> = vec![Ok(ours.stdin(stdin.clone()).parse(digest_in).boxed())];
         for way in
             programs(name).into_iter().filter(|way| ["coreutils", "openssl", "b3sum"].contains(&way.program))
         {
@@ -297,14 +299,14 @@ impl<'a> Commands<'a> {
     fn nbd(&self, group: &str, raw: &Path, expected: &[Expected], session: &mut Session<'_>) {
         let expected = &expected[0];
         let about = |name: &str| self.about(group, name, raw, &expected.digest);
-        let server = served::serve(self.folder.path(), raw, self.path.as_deref(), &session.scratch);
+        let server = nbd_server::serve(self.folder.path(), raw, self.path.as_deref(), &session.scratch);
         let (server, name, address) = match server {
             Ok(served) => served,
             Err(why) => return session.skip(&about(OURS), why),
         };
         let ours = about(OURS).label("server", name).expect(&expected.block);
         let ours = self.verisum(ours, &["-a", expected.digest.name()], address.as_ref());
-        let mut found: Vec<Found<'_>> = vec![Ok(ours.parse(digest_in).boxed())];
+        let mut found: Vec<FoundSubject<'_>> = vec![Ok(ours.parse(digest_in).boxed())];
         let copy = about("nbdcopy | openssl").label("server", name).expect(&expected.whole);
         let programs = ["nbdcopy", "openssl", "sh"].map(|name| find_program(name, self.path.as_deref()));
         found.push(self.null(about("verisum, null digest").label("server", name), address.as_ref()));

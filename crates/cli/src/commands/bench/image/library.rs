@@ -5,7 +5,7 @@ use verisum::digest::{Digest, Policy};
 use verisum_bench::images::{BUFFER, Input, Settings};
 use verisum_bench::measure::About;
 
-use super::{Found, missing, session_measure};
+use super::{FoundSubject, missing, session_measure};
 use crate::commands::bench::Session;
 use crate::ui::failure::Failure;
 use crate::ui::{digests, input, sizes};
@@ -147,8 +147,8 @@ impl LibraryArgs {
 }
 
 /// Subjects, each of which must compute what one thread computes that waits for every update.
-fn subjects<'a>(rows: Vec<(About, Settings)>) -> Vec<Found<'a>> {
-    let mut found: Vec<Found<'a>> = Vec::new();
+fn subjects<'a>(rows: Vec<(About, Settings)>) -> Vec<FoundSubject<'a>> {
+    let mut found: Vec<FoundSubject<'a>> = Vec::new();
     let mut limits: Vec<(String, Settings)> = Vec::new();
     for (about, settings) in rows {
         let has = limits.iter().any(|(_, limit)| limit.threads == settings.threads);

@@ -2,7 +2,7 @@
 
 mod commands;
 mod library;
-mod served;
+mod nbd_server;
 mod style;
 
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub(crate) struct ImageArgs {
 
     /// Only commands on images, or only the library on memory
     #[arg(long, value_enum)]
-    only: Option<Only>,
+    only: Option<OnlySubjects>,
 
     #[command(flatten)]
     library: library::LibraryArgs,
@@ -53,20 +53,20 @@ pub(crate) struct ImageArgs {
 
     /// Print what was published instead of tables
     #[arg(long, value_enum)]
-    style: Option<Style>,
+    style: Option<ImageStyle>,
 
     #[command(flatten)]
     options: BenchOptions,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Only {
+enum OnlySubjects {
     Commands,
     Library,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Style {
+enum ImageStyle {
     /// How many times faster than sha256sum, a line for each image
     Blkhash,
     /// The runs of the library as a list in JSON, with the fields of blkhash-bench
@@ -87,8 +87,8 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
     let mut session = Session::begin("image", &arguments.options, Amount::Rounds(LEAST_ROUNDS), &[place])?;
     // Only what prints them needs runs of the library, or of commands.
     let (commands, alone) = match (arguments.only, arguments.style) {
-        (Some(Only::Commands), _) | (None, Some(Style::Blkhash)) => (true, false),
-        (Some(Only::Library), _) | (None, Some(Style::BlkhashBench)) => (false, true),
+        (Some(OnlySubjects::Commands), _) | (None, Some(ImageStyle::Blkhash)) => (true, false),
+        (Some(OnlySubjects::Library), _) | (None, Some(ImageStyle::BlkhashBench)) => (false, true),
         (None, None) => (true, true),
     };
     let parts = [commands, alone].iter().filter(|part| **part).count() as u32;
@@ -121,8 +121,8 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
     let report = session.report("Disk images", Quantity::Rate);
     let lines = match arguments.style {
         None => return session.finish(&report, output),
-        Some(Style::Blkhash) => style::published(&session.results, &contents),
-        Some(Style::BlkhashBench) => {
+        Some(ImageStyle::Blkhash) => style::published(&session.results, &contents),
+        Some(ImageStyle::BlkhashBench) => {
             let runs: Vec<_> = session.results.series.iter().filter_map(blkhash_bench).collect();
             format!("{:#}\n", serde_json::Value::Array(runs))
         }
@@ -156,10 +156,10 @@ fn contents(arguments: &ImageArgs) -> Result<Vec<Content>, Failure> {
 const MEMORY: u64 = 128 << 20;
 
 /// A subject, or the reason why there is none.
-type Found<'a> = Result<Box<dyn Subject + 'a>, Box<(About, String)>>;
+type FoundSubject<'a> = Result<Box<dyn Subject + 'a>, Box<(About, String)>>;
 
 /// Reading so many bytes in so much memory; there may not be enough of it.
-fn read_memory<'a>(about: About, room: u64, bytes: u64, threads: usize) -> Found<'a> {
+fn read_memory<'a>(about: About, room: u64, bytes: u64, threads: usize) -> FoundSubject<'a> {
     let about = about.bytes(bytes).control();
     match Memory::new(room as usize, bytes, threads) {
         Ok(memory) => Ok(InProcess::new(about, memory).boxed()),
@@ -167,11 +167,11 @@ fn read_memory<'a>(about: About, room: u64, bytes: u64, threads: usize) -> Found
     }
 }
 
-fn missing<'a>(about: About, why: impl Into<String>) -> Found<'a> {
+fn missing<'a>(about: About, why: impl Into<String>) -> FoundSubject<'a> {
     Err(Box::new((about, why.into())))
 }
 
-fn session_measure(session: &mut Session<'_>, found: Vec<Found<'_>>) {
+fn session_measure(session: &mut Session<'_>, found: Vec<FoundSubject<'_>>) {
     let mut subjects = Vec::new();
     for one in found {
         match one {

@@ -1,8 +1,8 @@
 //! `verisum schedule`: prints or installs a timer or a cron line that runs scrubs.
 
+mod calendar;
+mod notification;
 mod quote;
-mod rhythm;
-mod tell;
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -30,7 +30,7 @@ pub(crate) struct ScheduleArgs {
     catalog: CatalogArgs,
 
     /// When systemd runs it: a calendar event, such as 'Sun 03:00'
-    #[arg(long, value_name = "EVENT", default_value = rhythm::DEFAULT)]
+    #[arg(long, value_name = "EVENT", default_value = calendar::DEFAULT)]
     on: String,
 
     /// Print a line for crontab instead of systemd units: five fields, such as '0 4 1 */2 *', or @weekly
@@ -101,10 +101,10 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
         let must = "must be letters, digits, -, _ and .".to_string();
         return Err(Failure::Value { option: "--name", value: arguments.name.clone(), must });
     }
-    tell::check(arguments)?;
-    let command = tell::wrapped(arguments, command(arguments)?)?;
+    notification::check(arguments)?;
+    let command = notification::wrapped(arguments, command(arguments)?)?;
     if let Some(fields) = &arguments.cron {
-        rhythm::check_cron(fields)?;
+        calendar::check_cron(fields)?;
         let mut line = fields.trim().as_bytes().to_vec();
         for argument in &command {
             line.push(b' ');
@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
         output.bytes(&line)?;
         return Ok(Exit::Clean);
     }
-    if let Some(remark) = rhythm::check_calendar(&arguments.on)? {
+    if let Some(remark) = calendar::check_calendar(&arguments.on)? {
         ui::say(PROGRAM, &format!("--on: {}: {remark}", names::quoted(arguments.on.as_ref())));
     }
     let name = &arguments.name;
@@ -132,7 +132,7 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
     }
     let folder = folder(arguments)?;
     fs::create_dir_all(&folder).map_err(failed(&folder, "create"))?;
-    tell::keep_url(arguments, &folder)?;
+    notification::keep_url(arguments, &folder)?;
     for (file, text) in &units {
         let unit = Replacement::new(&folder.join(file))?;
         unit.file().write_all(text.as_bytes()).map_err(failed(&folder.join(file), "write"))?;
@@ -225,9 +225,9 @@ fn service(arguments: &ScheduleArgs, command: &[OsString]) -> String {
          Nice=19\n\
          IOSchedulingClass=idle\n\
          {}",
-        tell::unit_lines(arguments),
+        notification::unit_lines(arguments),
         command.join(" "),
-        tell::service_lines(arguments),
+        notification::service_lines(arguments),
     )
 }
 

@@ -1,6 +1,6 @@
 //! The programs that `verisum` is when it is called by their names: `md5sum` and its likes.
 
-mod counted;
+mod decimal_sums;
 mod options;
 
 use std::ffi::OsStr;
@@ -14,16 +14,16 @@ use verisum::files::place::LocalPlace;
 use verisum::files::store::manifest::{Dialect, Format, Writer};
 
 use super::hash;
-use super::inputs::Inputs;
-use super::report::Lines;
+use super::inputs::NameSource;
+use super::report::SumLines;
 use crate::list_check;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
-use crate::ui::hosts::Report;
+use crate::ui::hosts::PlaceReport;
 use crate::ui::{self, Output, locale, names, progress, shell};
 use crate::ui::{digests, input, kernel};
 
-use options::{Asked, Options, Refusal};
+use options::{Asked, PersonalityOptions, Refusal};
 
 /// A program to be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,12 +37,12 @@ pub(crate) struct Personality {
     /// What it calls standard input.
     stdin: &'static str,
     /// Whose options and messages it has.
-    kind: Kind,
+    kind: ProgramFamily,
 }
 
 /// The families of programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum ProgramFamily {
     /// md5sum and its likes.
     Sum,
     /// b2sum, which has digests of many lengths.
@@ -55,16 +55,16 @@ enum Kind {
     Xxhsum,
 }
 
-const fn program(kind: Kind, name: &'static str, algorithm: &'static str) -> Personality {
+const fn program(kind: ProgramFamily, name: &'static str, algorithm: &'static str) -> Personality {
     Personality { name, algorithm, tagged: false, stdin: "-", kind }
 }
 
 const fn sum(name: &'static str, algorithm: &'static str) -> Personality {
-    program(Kind::Sum, name, algorithm)
+    program(ProgramFamily::Sum, name, algorithm)
 }
 
 const fn xxhsum(name: &'static str, algorithm: &'static str) -> Personality {
-    Personality { stdin: "stdin", ..program(Kind::Xxhsum, name, algorithm) }
+    Personality { stdin: "stdin", ..program(ProgramFamily::Xxhsum, name, algorithm) }
 }
 
 /// All of them.
@@ -75,10 +75,10 @@ pub(crate) const NAMES: &[Personality] = &[
     sum("sha256sum", "sha256"),
     sum("sha384sum", "sha384"),
     sum("sha512sum", "sha512"),
-    program(Kind::B2sum, "b2sum", "blake2b512"),
-    Personality { tagged: true, ..program(Kind::Cksum, "cksum", "crc") },
-    program(Kind::Sum16, "sum", "bsd"),
-    program(Kind::B3sum, "b3sum", "blake3"),
+    program(ProgramFamily::B2sum, "b2sum", "blake2b512"),
+    Personality { tagged: true, ..program(ProgramFamily::Cksum, "cksum", "crc") },
+    program(ProgramFamily::Sum16, "sum", "bsd"),
+    program(ProgramFamily::B3sum, "b3sum", "blake3"),
     xxhsum("xxhsum", "xxh64"),
     xxhsum("xxh32sum", "xxh32"),
     xxhsum("xxh64sum", "xxh64"),
@@ -87,21 +87,21 @@ pub(crate) const NAMES: &[Personality] = &[
 ];
 
 /// Why a program did not do what it was asked for.
-enum Ended {
+enum Stopped {
     /// It does not take its options.
     Refused(Refusal),
     Failed(Failure),
 }
 
-impl From<Failure> for Ended {
-    fn from(failure: Failure) -> Ended {
-        Ended::Failed(failure)
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Stopped {
+        Stopped::Failed(failure)
     }
 }
 
-impl From<Refusal> for Ended {
-    fn from(refusal: Refusal) -> Ended {
-        Ended::Refused(refusal)
+impl From<Refusal> for Stopped {
+    fn from(refusal: Refusal) -> Stopped {
+        Stopped::Refused(refusal)
     }
 }
 
@@ -116,21 +116,21 @@ impl Personality {
     pub(crate) fn run(self, output: &mut Output) -> ExitCode {
         let mut result = self.try_run(output);
         if let Err(failure) = output.flush()
-            && !matches!(result, Err(Ended::Failed(Failure::Output(_))))
+            && !matches!(result, Err(Stopped::Failed(Failure::Output(_))))
         {
             result = Err(failure.into());
         }
         match &result {
             Ok(_) => {}
-            Err(Ended::Failed(failure)) => ui::say(self.name, &message(self.name, failure)),
-            Err(Ended::Refused(refusal)) => refusal.say(self.name),
+            Err(Stopped::Failed(failure)) => ui::say(self.name, &message(self.name, failure)),
+            Err(Stopped::Refused(refusal)) => refusal.say(self.name),
         }
         // These programs know one code for everything that is not well.
         ExitCode::from(u8::from(!matches!(result, Ok(Exit::Clean))))
     }
 
-    fn try_run(self, output: &mut Output) -> Result<Exit, Ended> {
-        let options = match Options::parse(self.kind, std::env::args_os().skip(1))? {
+    fn try_run(self, output: &mut Output) -> Result<Exit, Stopped> {
+        let options = match PersonalityOptions::parse(self.kind, std::env::args_os().skip(1))? {
             Asked::Help => {
                 output.text(&options::help(self.kind, self.name))?;
                 return Ok(Exit::Clean);
@@ -148,12 +148,12 @@ impl Personality {
         }
     }
 
-    fn sum(self, options: Options, output: &mut Output) -> Result<Exit, Ended> {
+    fn sum(self, options: PersonalityOptions, output: &mut Output) -> Result<Exit, Stopped> {
         let name = options.digest().unwrap_or(self.algorithm.to_string());
         output.ready()?;
         if let Some(checksum) = Checksum::find(&name) {
             let end = if options.zero { 0 } else { b'\n' };
-            return Ok(counted::print(self.name, checksum, &options.files, end, output)?);
+            return Ok(decimal_sums::print(self.name, checksum, &options.files, end, output)?);
         }
         let digest = digests::find(&name, &kernel::policy()?)?;
         let format = if options.tag.unwrap_or(self.tagged) { Format::Bsd } else { Format::Gnu };
@@ -165,20 +165,20 @@ impl Personality {
             .nameless(options.no_names)
             .raw(options.raw);
         let threads = options.threads.unwrap_or_else(input::usable_cores);
-        let report = Report::new(output).called(self.name);
-        let lines = Lines { program: self.name, imitates: true, writer, stdin: self.stdin, report };
+        let report = PlaceReport::new(output).called(self.name);
+        let lines = SumLines { program: self.name, imitates: true, writer, stdin: self.stdin, report };
         let place = LocalPlace::new(Plan::new(Vec::new(), threads));
-        let inputs = Inputs::new(options.files);
+        let inputs = NameSource::new(options.files);
         hash(place, inputs, &[digest], (false, progress::Wanted::Never), &lines)?;
         Ok(lines.report.end()?)
     }
 
-    fn check(self, options: &Options, output: &mut Output) -> Result<Exit, Ended> {
+    fn check(self, options: &PersonalityOptions, output: &mut Output) -> Result<Exit, Stopped> {
         output.ready()?;
         // Lists of BLAKE2b have digests of any length, whatever --length says; those of xxhsum tell.
         let said = match self.kind {
-            Kind::Xxhsum => None,
-            Kind::Cksum => options.algorithm.clone(),
+            ProgramFamily::Xxhsum => None,
+            ProgramFamily::Cksum => options.algorithm.clone(),
             _ => Some(options.algorithm.clone().unwrap_or(self.algorithm.to_string())),
         };
         let algorithm = match said {
@@ -186,11 +186,13 @@ impl Personality {
             None => None,
         };
         let dialect = match self.kind {
-            Kind::Sum | Kind::B2sum | Kind::Cksum | Kind::Sum16 => Dialect::Coreutils,
-            Kind::B3sum => Dialect::B3sum,
-            Kind::Xxhsum => Dialect::Xxhsum { little_endian: options.little_endian },
+            ProgramFamily::Sum | ProgramFamily::B2sum | ProgramFamily::Cksum | ProgramFamily::Sum16 => {
+                Dialect::Coreutils
+            }
+            ProgramFamily::B3sum => Dialect::B3sum,
+            ProgramFamily::Xxhsum => Dialect::Xxhsum { little_endian: options.little_endian },
         };
-        let checking = list_check::Options {
+        let checking = list_check::ListCheckOptions {
             program: self.name.into(),
             dialect,
             algorithm,
@@ -200,7 +202,7 @@ impl Personality {
             strict: options.strict,
             warn: options.warn,
             threads: options.threads,
-            ..list_check::Options::default()
+            ..list_check::ListCheckOptions::default()
         };
         Ok(list_check::lists_of(&options.files, &checking, output)?)
     }

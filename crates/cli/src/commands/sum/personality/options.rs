@@ -5,9 +5,9 @@ use std::ffi::OsString;
 use verisum::digest::Digest;
 use verisum::digest::cksum::Checksum;
 
-use super::Kind;
+use super::ProgramFamily;
 use crate::ui;
-use crate::ui::getopt::{self, Definition, Found};
+use crate::ui::getopt::{self, Definition, ParsedOption};
 use crate::ui::locale::quoted;
 
 /// What a program was asked for.
@@ -15,12 +15,12 @@ use crate::ui::locale::quoted;
 pub(super) enum Asked {
     Help,
     Version,
-    Work(Options),
+    Work(PersonalityOptions),
 }
 
 /// The options that were given.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Options {
+pub(super) struct PersonalityOptions {
     pub(super) algorithm: Option<String>,
     /// Of the digest, in bits.
     length: Option<u64>,
@@ -53,8 +53,8 @@ pub(super) struct Refusal {
 }
 
 /// A row of the table of options.
-struct Row {
-    programs: &'static [Kind],
+struct OptionRow {
+    programs: &'static [ProgramFamily],
     definition: Definition,
     /// Its value in help.
     value: &'static str,
@@ -68,77 +68,103 @@ const MOST_BITS: u64 = 512;
 const BY_CKSUM: [&str; 11] =
     ["bsd", "sysv", "crc", "md5", "sha1", "sha224", "sha256", "sha384", "sha512", "blake2b", "sm3"];
 
-const GNU: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum];
-const LONG_ONLY: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum, Kind::Sum16];
-const NOT_CKSUM: &[Kind] = &[Kind::Sum, Kind::B2sum];
-const ALL: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum, Kind::B3sum, Kind::Xxhsum];
-const GNU_AND_XXHSUM: &[Kind] = &[Kind::Sum, Kind::B2sum, Kind::Cksum, Kind::Xxhsum];
+const GNU: &[ProgramFamily] = &[ProgramFamily::Sum, ProgramFamily::B2sum, ProgramFamily::Cksum];
+const LONG_ONLY: &[ProgramFamily] =
+    &[ProgramFamily::Sum, ProgramFamily::B2sum, ProgramFamily::Cksum, ProgramFamily::Sum16];
+const NOT_CKSUM: &[ProgramFamily] = &[ProgramFamily::Sum, ProgramFamily::B2sum];
+const ALL: &[ProgramFamily] = &[
+    ProgramFamily::Sum,
+    ProgramFamily::B2sum,
+    ProgramFamily::Cksum,
+    ProgramFamily::B3sum,
+    ProgramFamily::Xxhsum,
+];
+const GNU_AND_XXHSUM: &[ProgramFamily] =
+    &[ProgramFamily::Sum, ProgramFamily::B2sum, ProgramFamily::Cksum, ProgramFamily::Xxhsum];
 
-const fn flag(programs: &'static [Kind], long: &'static str, short: u8, help: &'static str) -> Row {
+const fn flag(
+    programs: &'static [ProgramFamily],
+    long: &'static str,
+    short: u8,
+    help: &'static str,
+) -> OptionRow {
     let short = if short == 0 { None } else { Some(short) };
-    Row { programs, definition: Definition { long, short, takes_value: false }, value: "", help }
+    OptionRow { programs, definition: Definition { long, short, takes_value: false }, value: "", help }
 }
 
 const fn value(
-    programs: &'static [Kind],
+    programs: &'static [ProgramFamily],
     (long, short): (&'static str, u8),
     value: &'static str,
     help: &'static str,
-) -> Row {
+) -> OptionRow {
     let definition = Definition { long, short: Some(short), takes_value: true };
-    Row { programs, definition, value, help }
+    OptionRow { programs, definition, value, help }
 }
 
-static ROWS: &[Row] = &[
-    value(&[Kind::Cksum], ("algorithm", b'a'), "DIGEST", "the digest; `verisum digests` lists them"),
-    value(&[Kind::Xxhsum], ("algorithm", b'H'), "N", "the digest: 0 is XXH32, 1 XXH64, 2 XXH128, 3 XXH3"),
-    value(&[Kind::B2sum, Kind::Cksum], ("length", b'l'), "BITS", "the length of the digest, of BLAKE2b"),
+static ROWS: &[OptionRow] = &[
+    value(&[ProgramFamily::Cksum], ("algorithm", b'a'), "DIGEST", "the digest; `verisum digests` lists them"),
+    value(
+        &[ProgramFamily::Xxhsum],
+        ("algorithm", b'H'),
+        "N",
+        "the digest: 0 is XXH32, 1 XXH64, 2 XXH128, 3 XXH3",
+    ),
+    value(
+        &[ProgramFamily::B2sum, ProgramFamily::Cksum],
+        ("length", b'l'),
+        "BITS",
+        "the length of the digest, of BLAKE2b",
+    ),
     flag(NOT_CKSUM, "binary", b'b', "put the * of binary mode before names"),
     flag(ALL, "check", b'c', "read checksums from the files and check them"),
     flag(ALL, "tag", 0, "write tags before names"),
-    flag(&[Kind::Cksum], "untagged", 0, "write no tags before names"),
+    flag(&[ProgramFamily::Cksum], "untagged", 0, "write no tags before names"),
     flag(NOT_CKSUM, "text", b't', "put a space before names"),
-    flag(&[Kind::Xxhsum], "little-endian", 0, "checksums begin with their lowest byte"),
+    flag(&[ProgramFamily::Xxhsum], "little-endian", 0, "checksums begin with their lowest byte"),
     flag(GNU, "zero", b'z', "end each line with NUL, and escape nothing in names"),
-    flag(&[Kind::B3sum], "no-names", 0, "print digests alone"),
-    flag(&[Kind::B3sum], "raw", 0, "print the bytes of the digest alone, of one file"),
-    flag(&[Kind::B3sum], "no-mmap", 0, "accepted; files are not mapped here"),
-    Row {
-        programs: &[Kind::B3sum],
+    flag(&[ProgramFamily::B3sum], "no-names", 0, "print digests alone"),
+    flag(&[ProgramFamily::B3sum], "raw", 0, "print the bytes of the digest alone, of one file"),
+    flag(&[ProgramFamily::B3sum], "no-mmap", 0, "accepted; files are not mapped here"),
+    OptionRow {
+        programs: &[ProgramFamily::B3sum],
         definition: Definition { long: "num-threads", short: None, takes_value: true },
         value: "N",
         help: "threads; 0, or without it, as many as there are cores",
     },
-    flag(&[Kind::Cksum], "debug", 0, "accepted; nothing more is said here"),
+    flag(&[ProgramFamily::Cksum], "debug", 0, "accepted; nothing more is said here"),
     flag(GNU, "ignore-missing", 0, "with -c: do not fail or report status for missing files"),
     flag(GNU, "quiet", 0, "with -c: do not print OK for each file that is verified"),
-    flag(&[Kind::B3sum], "quiet", 0, "with -c: do not print OK for each file that is verified"),
-    flag(&[Kind::Xxhsum], "quiet", b'q', "with -c: do not print OK for each file that is verified"),
+    flag(&[ProgramFamily::B3sum], "quiet", 0, "with -c: do not print OK for each file that is verified"),
+    flag(&[ProgramFamily::Xxhsum], "quiet", b'q', "with -c: do not print OK for each file that is verified"),
     flag(GNU_AND_XXHSUM, "status", 0, "with -c: print nothing; the exit code shows success"),
     flag(GNU_AND_XXHSUM, "strict", 0, "with -c: fail also for lines that are improperly formatted"),
     flag(GNU, "warn", b'w', "with -c: warn about each line that is improperly formatted"),
-    flag(&[Kind::Xxhsum], "warn", 0, "with -c: warn about each line that is improperly formatted"),
-    flag(&[Kind::Sum16], "bsd", b'r', "the checksum of BSD, and blocks of 1 KiB, as without this"),
-    flag(&[Kind::Sum16], "sysv", b's', "the checksum of System V, and blocks of 512 bytes"),
+    flag(&[ProgramFamily::Xxhsum], "warn", 0, "with -c: warn about each line that is improperly formatted"),
+    flag(&[ProgramFamily::Sum16], "bsd", b'r', "the checksum of BSD, and blocks of 1 KiB, as without this"),
+    flag(&[ProgramFamily::Sum16], "sysv", b's', "the checksum of System V, and blocks of 512 bytes"),
     flag(LONG_ONLY, "help", 0, "print this"),
-    flag(&[Kind::B3sum, Kind::Xxhsum], "help", b'h', "print this"),
+    flag(&[ProgramFamily::B3sum, ProgramFamily::Xxhsum], "help", b'h', "print this"),
     flag(LONG_ONLY, "version", 0, "print the version"),
-    flag(&[Kind::B3sum, Kind::Xxhsum], "version", b'V', "print the version"),
+    flag(&[ProgramFamily::B3sum, ProgramFamily::Xxhsum], "version", b'V', "print the version"),
 ];
 
-impl Options {
+impl PersonalityOptions {
     /// Takes a command line, without the program's name, apart.
-    pub(super) fn parse(kind: Kind, arguments: impl IntoIterator<Item = OsString>) -> Result<Asked, Refusal> {
+    pub(super) fn parse(
+        kind: ProgramFamily,
+        arguments: impl IntoIterator<Item = OsString>,
+    ) -> Result<Asked, Refusal> {
         let definitions: Vec<&'static Definition> = rows(kind).map(|row| &row.definition).collect();
         let found = getopt::parse(&definitions, arguments).map_err(|message| Refusal::with_hint(&message))?;
-        let mut options = Options::default();
+        let mut options = PersonalityOptions::default();
         for found in found {
             let (name, value) = match found {
-                Found::Operand(file) => {
+                ParsedOption::Operand(file) => {
                     options.files.push(file);
                     continue;
                 }
-                Found::Option(name, value) => (name, value),
+                ParsedOption::Option(name, value) => (name, value),
             };
             let text = value.to_string_lossy();
             match name {
@@ -181,8 +207,8 @@ impl Options {
     }
 
     /// What the program does not do together, in the order in which the coreutils look.
-    pub(super) fn refused(&self, kind: Kind) -> Result<(), Refusal> {
-        let is_blake2b = kind == Kind::B2sum || self.algorithm.as_deref() == Some("blake2b");
+    pub(super) fn refused(&self, kind: ProgramFamily) -> Result<(), Refusal> {
+        let is_blake2b = kind == ProgramFamily::B2sum || self.algorithm.as_deref() == Some("blake2b");
         if self.length.is_some_and(|bits| bits > 0) && !is_blake2b {
             return Err(Refusal::new(["--length is only supported with --algorithm=blake2b"]));
         }
@@ -195,13 +221,13 @@ impl Options {
         if self.check && is_counted {
             return Err(Refusal::new(["--check is not supported with --algorithm={bsd,sysv,crc}"]));
         }
-        if kind == Kind::B3sum {
+        if kind == ProgramFamily::B3sum {
             return self.refused_by_b3sum();
         }
         if !GNU.contains(&kind) {
             return Ok(());
         }
-        let is_tagged = self.tag == Some(true) && kind != Kind::Cksum;
+        let is_tagged = self.tag == Some(true) && kind != ProgramFamily::Cksum;
         let refusals = [
             (is_tagged && self.binary == Some(false), "--tag does not support --text mode"),
             (self.zero && self.check, "the --zero option is not supported when verifying checksums"),
@@ -279,7 +305,7 @@ impl Refusal {
 }
 
 /// What `--help` prints.
-pub(super) fn help(kind: Kind, program: &str) -> String {
+pub(super) fn help(kind: ProgramFamily, program: &str) -> String {
     let mut text = format!(
         "Usage: {program} [OPTION]... [FILE]...\nPrint or check checksums, as {program} does.\n\n\
          Without FILE, or where FILE is -, standard input is read.\n\n"
@@ -293,17 +319,17 @@ pub(super) fn help(kind: Kind, program: &str) -> String {
     text
 }
 
-fn rows(kind: Kind) -> impl Iterator<Item = &'static Row> {
+fn rows(kind: ProgramFamily) -> impl Iterator<Item = &'static OptionRow> {
     ROWS.iter().filter(move |row| row.programs.contains(&kind))
 }
 
-fn algorithm(kind: Kind, text: &str) -> Result<String, Refusal> {
+fn algorithm(kind: ProgramFamily, text: &str) -> Result<String, Refusal> {
     let named = match (kind, text) {
-        (Kind::Xxhsum, "0" | "32") => "xxh32",
-        (Kind::Xxhsum, "1" | "64") => "xxh64",
-        (Kind::Xxhsum, "2" | "128") => "xxh3-128",
-        (Kind::Xxhsum, "3") => "xxh3-64",
-        (Kind::Xxhsum, _) => {
+        (ProgramFamily::Xxhsum, "0" | "32") => "xxh32",
+        (ProgramFamily::Xxhsum, "1" | "64") => "xxh64",
+        (ProgramFamily::Xxhsum, "2" | "128") => "xxh3-128",
+        (ProgramFamily::Xxhsum, "3") => "xxh3-64",
+        (ProgramFamily::Xxhsum, _) => {
             return Err(Refusal::with_hint(&format!("-H: {text}: must be 0, 1, 2 or 3")));
         }
         (_, known) if BY_CKSUM.contains(&known) => known,
@@ -348,8 +374,8 @@ fn threads(text: &str) -> Result<Option<usize>, Refusal> {
 mod tests {
     use super::*;
 
-    fn parse(kind: Kind, arguments: &[&str]) -> Result<Options, Refusal> {
-        match Options::parse(kind, arguments.iter().map(OsString::from))? {
+    fn parse(kind: ProgramFamily, arguments: &[&str]) -> Result<PersonalityOptions, Refusal> {
+        match PersonalityOptions::parse(kind, arguments.iter().map(OsString::from))? {
             Asked::Work(options) => options.refused(kind).map(|()| options),
             other => panic!("{other:?}"),
         }
@@ -357,7 +383,7 @@ mod tests {
 
     #[test]
     fn every_option_is_known_once_by_its_program() {
-        for kind in ALL.iter().chain(&[Kind::Sum16]) {
+        for kind in ALL.iter().chain(&[ProgramFamily::Sum16]) {
             let mut names: Vec<&str> = rows(*kind).map(|row| row.definition.long).collect();
             let mut letters: Vec<u8> = rows(*kind).filter_map(|row| row.definition.short).collect();
             let counts = (names.len(), letters.len());
@@ -372,21 +398,21 @@ mod tests {
 
     #[test]
     fn the_last_of_three_counts() {
-        let options = parse(Kind::Sum, &["-c", "--status", "--warn"]).unwrap();
+        let options = parse(ProgramFamily::Sum, &["-c", "--status", "--warn"]).unwrap();
         assert_eq!((options.status, options.warn, options.quiet), (false, true, false));
-        let options = parse(Kind::Sum, &["-cw", "--status", "--qui"]).unwrap();
+        let options = parse(ProgramFamily::Sum, &["-cw", "--status", "--qui"]).unwrap();
         assert_eq!((options.status, options.warn, options.quiet), (false, false, true));
     }
 
     #[test]
     fn lengths_are_those_of_blake2b() {
-        assert_eq!(parse(Kind::B2sum, &["-l", " 8"]).unwrap().digest().unwrap(), "blake2b-8");
-        assert_eq!(parse(Kind::B2sum, &["-l0"]).unwrap().digest(), None);
-        let options = parse(Kind::Cksum, &["-a", "blake2b", "-l128"]).unwrap();
+        assert_eq!(parse(ProgramFamily::B2sum, &["-l", " 8"]).unwrap().digest().unwrap(), "blake2b-8");
+        assert_eq!(parse(ProgramFamily::B2sum, &["-l0"]).unwrap().digest(), None);
+        let options = parse(ProgramFamily::Cksum, &["-a", "blake2b", "-l128"]).unwrap();
         assert_eq!(options.digest().unwrap(), "blake2b-128");
         for length in ["7", "520", "-8", "x", "0x8", "8k", "99999999999999999999999"] {
-            assert!(parse(Kind::B2sum, &["-l", length]).is_err(), "{length}");
+            assert!(parse(ProgramFamily::B2sum, &["-l", length]).is_err(), "{length}");
         }
-        assert!(parse(Kind::Cksum, &["-a", "md5", "-l128"]).is_err());
+        assert!(parse(ProgramFamily::Cksum, &["-a", "md5", "-l128"]).is_err());
     }
 }

@@ -12,7 +12,7 @@ use crate::Error;
 const KEPT_LEN: usize = 32 << 20;
 
 /// Which file of a chain, and where in the guest's view a cluster begins.
-type Key = (usize, u64);
+type ClusterKey = (usize, u64);
 
 /// The kept clusters.
 #[derive(Debug, Default)]
@@ -23,7 +23,7 @@ pub(crate) struct Shared {
 
 #[derive(Debug)]
 struct Entry {
-    key: Key,
+    key: ClusterKey,
     /// Nothing while somebody works on it.
     bytes: Option<Arc<Vec<u8>>>,
     /// How many bytes nobody has asked for yet. With the last one the cluster has served.
@@ -35,7 +35,7 @@ impl Shared {
     /// `make` is called if they are not there.
     pub(crate) fn get(
         &self,
-        key: Key,
+        key: ClusterKey,
         wanted: u64,
         visible: u64,
         make: impl FnOnce() -> Result<Vec<u8>, Error>,
@@ -99,7 +99,7 @@ fn forget_oldest(entries: &mut Vec<Entry>, latest: usize) {
 /// Takes an entry away that could not be made, so that those who wait for it try themselves.
 struct Unfinished<'a> {
     shared: &'a Shared,
-    key: Key,
+    key: ClusterKey,
 }
 
 impl Drop for Unfinished<'_> {

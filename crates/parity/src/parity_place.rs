@@ -19,7 +19,7 @@ use verisum_files::place::{
 use crate::Error;
 use crate::create::place_of;
 use crate::digest;
-use crate::head::{Part, PartDigest};
+use crate::head::{BlockPart, PartDigest};
 use crate::mend::{Solved, lost_blocks};
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -273,7 +273,7 @@ struct Content {
     /// The sets that have the rest of it, in the order of their pieces.
     sets: VecDeque<u64>,
     current: Option<Arc<SolvedSet>>,
-    parts: VecDeque<Part>,
+    parts: VecDeque<BlockPart>,
     /// What is left of it where it is.
     file: Option<File>,
     /// How many bytes came, and how many there are.
@@ -339,7 +339,7 @@ impl Content {
     }
 
     /// Adds a part to the chunk, as far as it is wanted.
-    fn part(&mut self, part: &Part) -> io::Result<()> {
+    fn part(&mut self, part: &BlockPart) -> io::Result<()> {
         if part.offset != self.at {
             return Err(gap());
         }

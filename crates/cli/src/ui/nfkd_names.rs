@@ -14,10 +14,10 @@ const MOST_KEPT: usize = 64;
 /// Of directories, the names whose NFKD is another, by that: bitrot goes from directory to directory, and few
 /// are enough.
 #[derive(Default)]
-pub(crate) struct Decomposed(HashMap<PathBuf, Names>);
+pub(crate) struct Decomposed(HashMap<PathBuf, NamesByForm>);
 
 /// None where several have the same, and it cannot be known whose it is.
-type Names = HashMap<String, Option<OsString>>;
+type NamesByForm = HashMap<String, Option<OsString>>;
 
 impl Decomposed {
     /// The name that a file below a directory has, if there is none of the name that was recorded. What is
@@ -44,7 +44,7 @@ impl Decomposed {
         Some(found.into_os_string().into_vec())
     }
 
-    fn in_directory(&mut self, base: &Directory, way: &Path) -> Option<&Names> {
+    fn in_directory(&mut self, base: &Directory, way: &Path) -> Option<&NamesByForm> {
         let directory = base.path().join(way);
         if !self.0.contains_key(&directory) {
             if self.0.len() >= MOST_KEPT {
@@ -57,9 +57,9 @@ impl Decomposed {
     }
 }
 
-fn names(directory: &Path) -> Option<Names> {
+fn names(directory: &Path) -> Option<NamesByForm> {
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    let mut names = Names::new();
+    let mut names = NamesByForm::new();
     for entry in std::fs::read_dir(directory).ok()? {
         let name = entry.ok()?.file_name();
         let Some(text) = name.to_str().filter(|text| !text.is_ascii()) else { continue };

@@ -25,12 +25,12 @@ pub type IsBlockHash = fn(&Path, &str, Output) -> bool;
 #[derive(Debug, Default)]
 pub struct Assumed {
     /// By the digest's id, and whether it was assumed.
-    groups: BTreeMap<(String, bool), Group>,
+    groups: BTreeMap<(String, bool), GuessGroup>,
     is_block_hash: Option<IsBlockHash>,
 }
 
 #[derive(Debug, Default)]
-struct Group {
+struct GuessGroup {
     digits: usize,
     samples: Vec<Sample>,
 }
@@ -108,7 +108,7 @@ impl Assumed {
     /// Notes a number that is said to be of the digest `id`, or was but taken for it, which is `assumed`.
     /// `place` is the file's, where it is there.
     pub fn note(&mut self, id: &str, assumed: bool, digest: Output, place: Option<SamplePlace>) {
-        let Group { digits, samples } = self.groups.entry((id.to_string(), assumed)).or_default();
+        let GuessGroup { digits, samples } = self.groups.entry((id.to_string(), assumed)).or_default();
         *digits = digest.as_bytes().len() * 2;
         let Some(SamplePlace { directory, name, size }) = place.filter(|place| place.size <= LARGEST) else {
             return;
@@ -125,7 +125,7 @@ impl Assumed {
     /// beside block hashes.
     pub fn judge(self) -> impl Iterator<Item = Guess> {
         let Assumed { groups, is_block_hash } = self;
-        groups.into_iter().map(move |((id, assumed), Group { digits, samples })| {
+        groups.into_iter().map(move |((id, assumed), GuessGroup { digits, samples })| {
             let mut read = Vec::new();
             let mut is_right = !assumed;
             for sample in samples {

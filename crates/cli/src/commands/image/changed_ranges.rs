@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use verisum::blockhash::merge_ranges;
 
-use crate::ui::closed;
+use crate::ui::closed_streams;
 use crate::ui::failure::Failure;
 use crate::ui::input::Input;
 
@@ -27,7 +27,7 @@ pub(super) fn read(input: &Input) -> Result<Vec<Range<u64>>, Failure> {
     let failed = |error| Failure::File { name: input.path(), operation: "read", error };
     let ranges = match input {
         // It would look as if nothing had changed.
-        Input::Stdin if closed::standard_input() => Err(Errno::BADF.into()),
+        Input::Stdin if closed_streams::standard_input() => Err(Errno::BADF.into()),
         Input::Stdin => parse(io::stdin().lock()),
         Input::Named(name) => {
             let open = |error| Failure::File { name: input.path(), operation: "open", error };

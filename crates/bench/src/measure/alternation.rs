@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use fastrand::Rng;
 
-use super::crowding::Crowding;
+use super::core_sharing::Crowding;
 use super::{Amount, Error, MOST_ROUNDS, Plan, Subject, cache_state, drop_files};
 use crate::record::{NOT_REACHED, Series};
 

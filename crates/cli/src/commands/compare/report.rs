@@ -10,10 +10,10 @@ use verisum::digest::Digest;
 use verisum::files::compare::{ComparedFile, Evidence, FileStatus, Pair};
 use verisum::remote::Address;
 
-use super::CompareArgs;
+use super::PlaceCompareArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{Costs, Report, tally};
+use crate::ui::hosts::{Costs, PlaceReport, tally};
 use crate::ui::names::{self, Name};
 use crate::ui::values::{self, counted};
 use crate::ui::verbosity;
@@ -24,16 +24,16 @@ const LETTERS: [&str; 3] = ["A", "B", "C"];
 const FIELDS: [&str; 3] = ["a", "b", "c"];
 
 /// What results are told of.
-pub(super) struct Telling<'a, 'r, const N: usize> {
-    pub(super) arguments: &'a CompareArgs,
+pub(super) struct CompareReport<'a, 'r, const N: usize> {
+    pub(super) arguments: &'a PlaceCompareArgs,
     pub(super) digest: &'a Digest,
     pub(super) addresses: &'a [Address; N],
     /// What computed the digests.
     pub(super) ways: [&'static str; N],
-    pub(super) report: &'a Report<'r>,
+    pub(super) report: &'a PlaceReport<'r>,
 }
 
-impl<const N: usize> Telling<'_, '_, N> {
+impl<const N: usize> CompareReport<'_, '_, N> {
     /// Says how they differ, by name, and how many are the same.
     pub(super) fn tell(
         &self,
@@ -42,7 +42,7 @@ impl<const N: usize> Telling<'_, '_, N> {
         settled: Settled,
     ) -> Result<(), Failure> {
         let report = self.report;
-        let mut counts = Counts::default();
+        let mut counts = CompareCounts::default();
         for (number, pair) in pairs.iter().enumerate() {
             *counts.of(pair.status) += 1;
             if pair.status == FileStatus::Same && !verbosity::names_all() {
@@ -65,7 +65,12 @@ impl<const N: usize> Telling<'_, '_, N> {
             let sides = self.sides(|side| Some(self.compared(side)));
             report.json(
                 "summary",
-                &Summary { counts, settled: settled.into(), sides, costs: self.arguments.hosts.costs() },
+                &CompareSummary {
+                    counts,
+                    settled: settled.into(),
+                    sides,
+                    costs: self.arguments.hosts.costs(),
+                },
             );
             return Ok(());
         }
@@ -121,10 +126,10 @@ impl<const N: usize> Telling<'_, '_, N> {
         self.report.outcome(&line, word, exit(pair.status))
     }
 
-    fn record(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> Record<'_> {
+    fn record(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> CompareRecord<'_> {
         let standings = judgement.map_or([None; N], |judgement| judgement.sides);
-        let state = |side: usize| pair.files[side].as_ref().map(|file| State::of(file, standings[side]));
-        Record {
+        let state = |side: usize| pair.files[side].as_ref().map(|file| SideState::of(file, standings[side]));
+        CompareRecord {
             name: Name::of_bytes(self.name(pair)),
             outcome: pair.status.name(),
             algorithm: self.digest.name(),
@@ -209,7 +214,7 @@ fn in_words<const N: usize>(sides: &[Option<Standing>; N]) -> Vec<String> {
 }
 
 #[derive(Default, Serialize)]
-struct Counts {
+struct CompareCounts {
     same: u64,
     differ: u64,
     missing: u64,
@@ -220,7 +225,7 @@ struct Counts {
     unrecorded: u64,
 }
 
-impl Counts {
+impl CompareCounts {
     fn of(&mut self, status: FileStatus) -> &mut u64 {
         match status {
             FileStatus::Same => &mut self.same,
@@ -235,9 +240,9 @@ impl Counts {
 
 /// The last line of JSON.
 #[derive(Serialize)]
-struct Summary<'a> {
+struct CompareSummary<'a> {
     #[serde(flatten)]
-    counts: Counts,
+    counts: CompareCounts,
     settled: SettledCounts,
     #[serde(flatten)]
     sides: Sides<Compared<'a>>,
@@ -284,7 +289,7 @@ struct Compared<'a> {
 
 /// A line of JSON.
 #[derive(Serialize)]
-struct Record<'a> {
+struct CompareRecord<'a> {
     #[serde(flatten)]
     name: Name,
     outcome: &'a str,
@@ -297,12 +302,12 @@ struct Record<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     odd: Option<&'a str>,
     #[serde(flatten)]
-    sides: Sides<State>,
+    sides: Sides<SideState>,
 }
 
 /// A file on one side.
 #[derive(Serialize)]
-struct State {
+struct SideState {
     #[serde(skip_serializing_if = "Option::is_none")]
     size: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -313,10 +318,10 @@ struct State {
     as_recorded: Option<&'static str>,
 }
 
-impl State {
-    fn of(file: &ComparedFile, standing: Option<Standing>) -> State {
+impl SideState {
+    fn of(file: &ComparedFile, standing: Option<Standing>) -> SideState {
         let read = file.read.as_deref();
-        State {
+        SideState {
             size: file.seen.size,
             digest: read.and_then(|read| Some(read.as_ref().ok()?.to_string())),
             error: read.and_then(|read| Some(read.as_ref().err()?.message())),

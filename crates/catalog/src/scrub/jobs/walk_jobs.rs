@@ -9,7 +9,7 @@ use crate::scrub::alarm::written_to;
 use crate::scrub::judge::Token;
 use crate::scrub::merge::Level;
 use crate::scrub::parity_files::{is_of_parity, is_parity};
-use crate::scrub::top::is_mounted_over;
+use crate::scrub::top_directory::is_mounted_over;
 use crate::scrub::writer::Message;
 use crate::scrub::{Error, error_text};
 use crate::store::{Known, State};

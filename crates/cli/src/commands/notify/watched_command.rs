@@ -129,7 +129,7 @@ impl Watched {
 }
 
 /// A line, and whether it was said on standard error.
-type Line = (bool, Vec<u8>);
+type OutputLine = (bool, Vec<u8>);
 
 /// Passes on all that a command says until it says no more. Where nobody reads our output any more, the
 /// command goes on: somebody else may hear of it.
@@ -152,7 +152,11 @@ fn pass_on(child: &mut Child, said: &mut Said, output: &mut Output) -> Result<()
     printed
 }
 
-fn read(pipe: Option<impl Read + Send + 'static>, is_error: bool, give: SyncSender<Line>) -> io::Result<()> {
+fn read(
+    pipe: Option<impl Read + Send + 'static>,
+    is_error: bool,
+    give: SyncSender<OutputLine>,
+) -> io::Result<()> {
     let Some(pipe) = pipe else { return Ok(()) };
     let read = move || {
         let mut pipe = BufReader::new(pipe);

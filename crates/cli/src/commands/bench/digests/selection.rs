@@ -4,12 +4,12 @@ use verisum::digest::{ALGORITHMS, Algorithm};
 use verisum_bench::digests::{self, CKSUM, PROGRAMS, SUM, Way};
 
 use super::style::{HISTORICAL, HISTORICAL_PROGRAMS, SECOND};
-use super::{DigestsArgs, OURS, USUAL_INSIDE, USUAL_PROGRAMS};
+use super::{BenchDigestsArgs, OURS, USUAL_INSIDE, USUAL_PROGRAMS};
 use crate::ui::failure::Failure;
 use crate::ui::kernel;
 
 /// What was chosen of digests and programs.
-pub(super) struct Chosen {
+pub(super) struct ChosenDigests {
     pub(super) inside: Vec<&'static Algorithm>,
     pub(super) ways: Vec<Way>,
     /// Digests that our own program computes for comparison.
@@ -23,8 +23,8 @@ pub(super) struct Chosen {
     pub(super) further: bool,
 }
 
-impl Chosen {
-    pub(super) fn of(arguments: &DigestsArgs) -> Result<Chosen, Failure> {
+impl ChosenDigests {
+    pub(super) fn of(arguments: &BenchDigestsArgs) -> Result<ChosenDigests, Failure> {
         let known: Vec<&'static str> = ALGORITHMS.iter().map(|row| row.id).chain([CKSUM, SUM]).collect();
         let mut named = Vec::new();
         for name in &arguments.algorithm {
@@ -87,7 +87,7 @@ impl Chosen {
         let inside = or(&USUAL_INSIDE).iter().filter_map(|id| Algorithm::find(id)).collect();
         let all = |&program| of_programs.iter().map(move |&digest| (program, digest));
         let pairs = chosen.iter().flat_map(all).collect();
-        Ok(Chosen { inside, ways, ours, programs: chosen, lacking, pairs, further })
+        Ok(ChosenDigests { inside, ways, ours, programs: chosen, lacking, pairs, further })
     }
 
     /// The digests that programs are compared by, in the order of the table.

@@ -18,13 +18,13 @@ const LOOK: Duration = Duration::from_millis(10);
 const LAST: Duration = Duration::from_secs(1);
 
 /// How a program ended.
-pub(super) struct Ended {
+pub(super) struct ProgramEnd {
     pub(super) status: ExitStatus,
     pub(super) stdout: Vec<u8>,
     pub(super) stderr: Vec<u8>,
 }
 
-impl Ended {
+impl ProgramEnd {
     /// The last line that it said, which names the cause.
     pub(super) fn last_line(&self) -> String {
         let said = String::from_utf8_lossy(&self.stderr);
@@ -39,7 +39,7 @@ pub(super) fn run(
     input: Vec<u8>,
     most: u64,
     timeout: Duration,
-) -> Result<Ended, String> {
+) -> Result<ProgramEnd, String> {
     let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let text = |error: io::Error| failure::cause(&error);
     let mut child = piped.process_group(0).spawn().map_err(text)?;
@@ -52,7 +52,7 @@ pub(super) fn run(
     ended
 }
 
-fn follow(child: &mut Child, input: Vec<u8>, most: u64, timeout: Duration) -> Result<Ended, String> {
+fn follow(child: &mut Child, input: Vec<u8>, most: u64, timeout: Duration) -> Result<ProgramEnd, String> {
     let text = |error: io::Error| failure::cause(&error);
     let deadline = Instant::now() + timeout;
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
@@ -71,7 +71,7 @@ fn follow(child: &mut Child, input: Vec<u8>, most: u64, timeout: Duration) -> Re
         thread::sleep(LOOK);
     };
     let taken = |from: Receiver<Vec<u8>>| from.recv_timeout(LAST).unwrap_or_default();
-    Ok(Ended { status, stdout: taken(stdout), stderr: taken(stderr) })
+    Ok(ProgramEnd { status, stdout: taken(stdout), stderr: taken(stderr) })
 }
 
 /// Reads a pipe to its end on a thread, and gives what is kept of it.

@@ -194,7 +194,7 @@ impl Served {
         let Some(mut stdin) = stdin else {
             return Ended::Broken(self.lost(), VecDeque::new());
         };
-        let pending = Pending::default();
+        let pending = PendingQuestion::default();
         let (stdin, ended) = thread::scope(|scope| {
             let (pending, timeout) = (&pending, &timeout);
             let writer = scope.spawn(move || {
@@ -292,7 +292,7 @@ fn odd(record: &[u8]) -> SessionError {
 
 /// What was asked and is not answered.
 #[derive(Default)]
-struct Pending(Mutex<State>);
+struct PendingQuestion(Mutex<State>);
 
 #[derive(Default)]
 struct State {
@@ -303,7 +303,7 @@ struct State {
     is_over: bool,
 }
 
-impl Pending {
+impl PendingQuestion {
     /// False where no more is to be asked.
     fn push(&self, request: FileRequest) -> bool {
         let mut state = self.lock();
