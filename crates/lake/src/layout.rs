@@ -177,6 +177,10 @@ fn named_in(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, PathBuf)>> {
     for name in names_in(folder)? {
         let Some(encoded) = name.as_bytes().strip_prefix(prefix.as_bytes()) else { continue };
         let path = folder.join(&name);
+        // Repairs were files of their own once.
+        if !path.is_dir() {
+            continue;
+        }
         let Some(decoded) = decoded(encoded) else {
             return Err(Error::part(&path, "its name is no place"));
         };

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use parquet::errors::ParquetError;
@@ -19,6 +20,12 @@ const COLUMNS: [&str; 7] =
 
 /// Adds all rows of a file whose keys are below this root, or are it.
 pub(crate) fn read(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
+    // The library panics at some damage. What it leaves half done is dropped with it, and the rows are of no use.
+    let read = catch_unwind(AssertUnwindSafe(|| read_rows(rows, root, file)));
+    read.unwrap_or_else(|_| Err(bad("the bytes of a data file make no sense")))
+}
+
+fn read_rows(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
     let wrong = |_: ParquetError| bad("a data file is no Parquet");
     let reader = SerializedFileReader::new(file).map_err(wrong)?;
     let schema = reader.metadata().file_metadata().schema();

@@ -71,9 +71,20 @@ pub(crate) fn sources(
 }
 
 /// Finishes a repair in place that was interrupted, before anything looks at the file.
-pub(crate) fn finish_in_place(catalog: &Catalog) -> Result<(), Failure> {
+pub(crate) fn finish_in_place(catalog: &Catalog, trees: &[PathBuf]) -> Result<(), Failure> {
     let shown = |path: &Path| names::quoted(path.as_os_str());
-    match repair::finish_in_place(catalog, Timestamp::now())? {
+    let finished = match repair::finish_in_place(catalog, Timestamp::now()) {
+        // Only what looks at the file has to wait for it.
+        Err(repair::Error::InPlace { path, journal, why })
+            if path != journal && !trees.is_empty() && !trees.iter().any(|tree| path.starts_with(tree)) =>
+        {
+            let error = repair::Error::InPlace { path, journal, why };
+            ui::say(PROGRAM, &names::plain(&error.to_string()));
+            None
+        }
+        finished => finished?,
+    };
+    match finished {
         None => {}
         Some(Finished::Repaired { path, bytes }) => {
             let what = format!("finished an interrupted repair of {}", human(bytes));

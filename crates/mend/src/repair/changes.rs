@@ -11,12 +11,13 @@ use std::fs::File;
 use std::io::{self, BufReader, BufWriter, ErrorKind, Read, Seek, Write};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
 use verisum_digest::{Digest, Output, Stream};
 use verisum_files::Replacement;
+use verisum_files::replace::is_trusted;
 
 const MAGIC: &[u8; 8] = b"VRSMINP1";
 
@@ -150,6 +151,10 @@ impl Journal {
         let unfit = || io::Error::other("it is no journal of a repair in place, or damaged: move it away");
         if !about.is_file() || about.len() < SEAL + MAGIC.len() as u64 {
             return Err(unfit());
+        }
+        // It says what is written where.
+        if !is_trusted(about.uid()) || about.mode() & 0o022 != 0 {
+            return Err(io::Error::other("another user could have written it: move it away"));
         }
         let end = about.len() - SEAL;
         if !is_whole(&file, end)? {

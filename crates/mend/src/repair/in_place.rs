@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use rustix::fd::AsFd;
 use rustix::fs::{Advice, Mode, OFlags, fadvise};
+use verisum_catalog::scrub::require_tree;
 use verisum_catalog::store::{Catalog, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::{Directory, Entry, Kind, Stat, Timestamp, has_writer, reread, write_over};
@@ -79,7 +80,14 @@ pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finis
     let opened = Journal::open(&path).map_err(|error| failed(&path, error.to_string()))?;
     let Some(mut journal) = opened else { return Ok(None) };
     let subject = journal.subject.path.clone();
-    let applied = apply(&mut journal, false).map_err(|why| failed(&subject, why))?;
+    // What is not mounted is finished when it is there again. Until then nothing looks at it.
+    if let Some(root) = catalog.root_of(&subject)?.filter(|root| !root.is_remote()) {
+        let folder = subject.parent().unwrap_or(&root.path);
+        if require_tree(catalog, &root, folder).is_err() {
+            return Ok(None);
+        }
+    }
+    let applied = apply(&mut journal, None).map_err(|why| failed(&subject, why))?;
     let finished = match applied {
         Applied::Left(why) => Finished::Left { path: subject.clone(), why },
         Applied::Done(_, taken) => {
@@ -94,12 +102,12 @@ pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finis
     Ok(Some(finished))
 }
 
-/// Writes the blocks of a journal to their file, and reads all of it back past the cache. Unless it `is_sure` that
-/// nobody wrote to the file since the journal was made, that is looked at first.
+/// Writes the blocks of a journal to their file, and reads all of it back past the cache. `before` is what the file was
+/// when the journal was made, if that is known: nobody may have written to it since. Else its content tells that.
 ///
 /// # Errors
 /// The file cannot be read or written now, or reads back as something else. The journal is to stay.
-pub(super) fn apply(journal: &mut Journal, is_sure: bool) -> Result<Applied, String> {
+pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>) -> Result<Applied, String> {
     let subject = journal.subject.clone();
     let digest = Digest::find(&subject.algorithm).map_err(|error| error.to_string())?;
     let (Some(folder), Some(name)) = (subject.path.parent(), subject.path.file_name()) else {
@@ -127,7 +135,11 @@ pub(super) fn apply(journal: &mut Journal, is_sure: bool) -> Result<Applied, Str
         return Err("a program has it open to write to it".to_string());
     }
     const THEIRS: &str = "somebody wrote to it since: scrub it";
-    if !is_sure && with_blocks(journal, &old, &digest)? != subject.recorded || !are_ours(journal, &old)? {
+    let is_unwritten = match before {
+        Some(before) => before.is_same_state(&stat),
+        None => with_blocks(journal, &old, &digest)? == subject.recorded,
+    };
+    if !is_unwritten || !are_ours(journal, &old)? {
         return Ok(Applied::Left(THEIRS));
     }
     let file = open_to_write(&folder, name, &stat)?;

@@ -428,6 +428,10 @@ impl<'a> Tree<'a> {
             modified: damaged.modified.unwrap_or_else(|| stamp(stat.modified)),
         };
         let of_journal = |error: std::io::Error| format!("{}: write: {error}", path.display());
+        // Its file is half written, and only it says what with.
+        if path.symlink_metadata().is_ok() {
+            return failed(format!("{}: an earlier repair in place is to be finished first", path.display()));
+        }
         let mut draft = match Draft::begin(path, &subject) {
             Ok(draft) => draft,
             Err(error) => return failed(of_journal(error)),
@@ -464,7 +468,7 @@ impl<'a> Tree<'a> {
         }
         let opened = Journal::open(path).map_err(|error| error.to_string());
         let applied = opened.and_then(|journal| match journal {
-            Some(mut journal) => apply(&mut journal, true),
+            Some(mut journal) => apply(&mut journal, Some(stat)),
             None => Err("its journal is gone".to_string()),
         });
         let (now, taken) = match applied {

@@ -47,8 +47,8 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::AnyPath)]
     from: Vec<OsString>,
 
-    /// A catalogue that knows the copies, by their path or address or by their path on their host: what was renamed
-    /// there is found by its content. Without it the usual one, if it knows them
+    /// A catalogue that knows the copies, by their address or by their path on their host: it finds a copy by its
+    /// content, under any name. Without this option, the usual catalogue if it knows the copies
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_catalog: Option<PathBuf>,
 
@@ -64,8 +64,8 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     keep_bad: Option<PathBuf>,
 
-    /// Write bad blocks of files of a mebibyte and more into the files themselves, for those that are too large to copy:
-    /// where parity or a block map tells digests of their blocks
+    /// Write only the bad blocks, into the file itself, if it has at least 1 MiB. This needs digests of its blocks,
+    /// from parity or a block map, and is for files that are too large to copy
     #[arg(long, conflicts_with_all = ["sums", "tags", "trust"])]
     in_place: bool,
 
@@ -129,7 +129,7 @@ fn by_catalog(
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let path = if catalog.root_of(&way.named)?.is_some() { way.named } else { way.leads };
     if !options.dry {
-        finish_in_place(&catalog)?;
+        finish_in_place(&catalog, &[])?;
     }
     let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
     let others = arguments.catalog.paths_there().into_iter().filter(|other| other != catalog.path());

@@ -19,9 +19,9 @@ use crate::ui::{values, verbosity};
 /// What missing files mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Missing {
-    /// They are told once, and are no failure
+    /// Missing files are no failure
     Warn,
-    /// They are told each time, and the exit code is 1
+    /// Missing files are named each time, and the exit code is 1
     Fail,
 }
 

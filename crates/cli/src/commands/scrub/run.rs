@@ -157,8 +157,8 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         false => arguments.catalog.open()?,
     };
     arguments.results.refuse_own(&catalog)?;
-    finish_in_place(&catalog)?;
     let directories = directories(&here, all_recorded, &catalog)?;
+    finish_in_place(&catalog, &directories)?;
     if (!arguments.from.is_empty() || arguments.parity.is_some()) && directories.len() != 1 {
         return Err(Failure::Usage(
             "--from PLACE and --parity PLACE are of one directory of this machine: name that one alone"

@@ -29,8 +29,8 @@ pub(crate) struct AdoptArgs {
     #[arg(long)]
     verify: bool,
 
-    /// Adopt what this list records of files below DIR: a list of checksums, .chkbit, .bitrot.db …; DIR/NAME of chkbit
-    /// stands for each index NAME below DIR
+    /// Adopt the digests of files below DIR from this list: a list of checksums, .chkbit, .bitrot.db … With an index
+    /// DIR/NAME of chkbit, also those of each index NAME in the directories below DIR
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
