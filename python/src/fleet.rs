@@ -7,14 +7,16 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::digest::Output;
 use verisum::files::Timestamp;
-use verisum::files::place::{FileAnswer, FileRequest, FileState, Files, Modified, Place, PlaceEvent, Reason};
+use verisum::files::place::{
+    FileAnswer, FileRead, FileRequest, FileState, Files, Modified, Place, PlaceEvent, Reason,
+};
 use verisum::remote::Address;
 
 use crate::errors::Failure;
 use crate::hash::find;
 use crate::interrupt::interruptible;
 use crate::place::{self, Hosts, Reach, Stopping};
-use crate::row::nanoseconds;
+use crate::row::{contradiction, nanoseconds};
 
 const SECOND: i64 = 1_000_000_000;
 
@@ -143,6 +145,9 @@ impl PlaceRead {
         };
         match result.map_err(|error| error.reason()) {
             Ok(read) if read.digests.is_empty() => failed(Reason::Failed("it was not read".to_string())),
+            Ok(FileRead { contradicted: Some((told, found)), .. }) => {
+                failed(Reason::Failed(contradiction(&told, &found)))
+            }
             Ok(read) => PlaceRead {
                 digest: Some(read.digests[0]),
                 size,

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use verisum::FileDigests;
 use verisum::digest::Output;
-use verisum::files::place::{FileAnswer, Reason};
+use verisum::files::place::{FileAnswer, FileRead, Reason, RecordedDigest};
 use verisum::files::{Stat, Timestamp};
 use verisum::remote::Address;
 
@@ -48,6 +48,11 @@ impl From<Result<FileDigests, verisum::files::Error>> for Row {
     }
 }
 
+/// Why what a store gave is no file of it.
+pub(crate) fn contradiction(told: &RecordedDigest, found: &Output) -> String {
+    format!("{} is {found}, recorded by the store {}", told.algorithm, told.digest)
+}
+
 impl Row {
     /// What a host answered.
     pub(crate) fn of_host(host: &Arc<str>, address: &Address, answer: FileAnswer) -> Row {
@@ -55,6 +60,12 @@ impl Row {
         let path = PathBuf::from(OsStr::from_bytes(address.shown(&request.path)));
         let result = match result.map_err(|error| error.reason()) {
             Ok(read) if read.digests.is_empty() => Err(Reason::Failed(String::new())),
+            result => result,
+        };
+        let result = match result {
+            Ok(FileRead { contradicted: Some((told, found)), .. }) => {
+                Err(Reason::Failed(contradiction(&told, &found)))
+            }
             result => result,
         };
         let result = match result {

@@ -30,6 +30,11 @@ impl Connector {
             .user_agent(concat!("verisum/", env!("CARGO_PKG_VERSION")))
             .redirect(policy)
             .referer(false)
+            // Bytes are taken as they are, whatever the program that this is in has reqwest built with.
+            .no_gzip()
+            .no_brotli()
+            .no_zstd()
+            .no_deflate()
             .https_only(!allows_http)
             .connect_timeout(connect)
             .read_timeout(self.timeout)

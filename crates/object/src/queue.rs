@@ -153,6 +153,7 @@ impl<'a> Queue<'a> {
         let Some((mut request, fetch)) = self.fetched.pop_front() else { return Ok(true) };
         match self.wait(fetch) {
             Ok(First::Known(KnownRecord { digests, seen })) => {
+                self.wrong = 0;
                 request.seen = seen;
                 let evidence = Evidence::Recorded(seen.modified);
                 Ok(self.flush()? && self.tell(request, FileRead { digests, evidence, ..FileRead::default() }))

@@ -171,8 +171,13 @@ impl<'w> RemoteScrub<'_, 'w> {
                 Response::Contradicted(request, digest, why) => {
                     let known = self.listing.known(self.writer.catalog, &request.name)?;
                     match known {
-                        // What is recorded here says more.
-                        Some((_, Some(_))) => self.file(request, Some(digest), &mut messages)?,
+                        // What is recorded here of the same version says more.
+                        Some((_, Some(record)))
+                            if has_its_time(&record, request.condition.mtime)
+                                && has_its_size(&record, request.condition.size) =>
+                        {
+                            self.file(request, Some(digest), &mut messages)?;
+                        }
                         _ => self.unread(&request.name, Look::unreadable(why, false), &mut messages)?,
                     }
                 }

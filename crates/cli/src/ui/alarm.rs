@@ -221,6 +221,7 @@ pub(crate) fn of_trees(
         all += troubles.iter().filter(|(state, _)| is_alarming(*state)).map(|(_, count)| count).sum::<u64>();
         let worst = catalog.worst(root, most)?;
         files.extend(worst.into_iter().filter(|file| is_alarming(file.record.state)));
+        files.sort_by_key(|file| !file.record.state.is_corrupt());
         files.truncate(most);
     }
     let alarms = of_files(catalog, named, files)?;

@@ -40,6 +40,8 @@ pub(crate) fn word(name: &[u8]) -> String {
             let escaped = pieces.iter().map(|piece| match piece {
                 Piece::Escaped(byte) => format!("\\{byte:03o}"),
                 Piece::Text(c @ ('\'' | '\\')) => format!("\\{c}"),
+                // Monitoring takes it for the beginning of figures.
+                Piece::Text('|') => "\\174".to_string(),
                 Piece::Text(c) => c.to_string(),
             });
             return format!("$'{}'", escaped.collect::<String>());
