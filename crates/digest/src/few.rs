@@ -1,7 +1,6 @@
 //! Measures how many messages are hashed sooner one after the other, by who is fastest for a single one, than side by
 //! side by our kernel. Few messages leave most lanes idle. It decides about speed only, never about values.
 
-use std::collections::HashMap;
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -20,8 +19,8 @@ const TRIES: usize = 4;
 /// More messages are always hashed side by side.
 const MOST: usize = 16;
 
-/// What was measured, by the name of the digest and the level.
-static KNOWN: Mutex<Option<HashMap<(&'static str, Level), usize>>> = Mutex::new(None);
+/// What was measured, by the name of the digest and the level: some tens at most.
+static KNOWN: Mutex<Vec<((&str, Level), usize)>> = Mutex::new(Vec::new());
 
 /// The most messages that are hashed sooner one after the other, 1 at least.
 pub(crate) fn most_alone(
@@ -32,11 +31,11 @@ pub(crate) fn most_alone(
 ) -> Result<usize, Error> {
     let key = (name, kernel.level());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(most) = known().as_ref().and_then(|known| known.get(&key)) {
+    if let Some((_, most)) = known().iter().find(|(known, _)| *known == key) {
         return Ok(*most);
     }
     let most = measure(kernel, alone, digest_len)?;
-    known().get_or_insert_default().insert(key, most);
+    known().push((key, most));
     Ok(most)
 }
 
