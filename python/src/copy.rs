@@ -219,20 +219,8 @@ pub(crate) fn copy(
     let sums = sums.map(place::fs_path).transpose()?;
     let record = record.map(place::fs_path).transpose()?;
     let done = Arc::new(Done::default());
-    let mut options = CopyOptions::default();
+    let mut options = options_of(verify, reflink)?;
     options.algorithm = algorithm.map(|name| find(py, name)).transpose()?;
-    options.verification = match verify {
-        "reread" => Verification::Reread,
-        "written" => Verification::Written,
-        "none" => Verification::None,
-        _ => return Err(PyValueError::new_err("verify must be 'reread', 'written' or 'none'")),
-    };
-    options.reflink = match reflink {
-        "never" => Reflink::Never,
-        "auto" => Reflink::Auto,
-        "always" => Reflink::Always,
-        _ => return Err(PyValueError::new_err("reflink must be 'never', 'auto' or 'always'")),
-    };
     (options.allow_bad, options.update, options.tag) = (allow_bad, update, tag);
     options.one_file_system = one_file_system;
     options.excludes = excludes(exclude)?;
@@ -293,6 +281,23 @@ pub(crate) fn copy(
         steps.end(copied);
     })?;
     Ok(Copy(running))
+}
+
+fn options_of(verify: &str, reflink: &str) -> PyResult<CopyOptions> {
+    let mut options = CopyOptions::default();
+    options.verification = match verify {
+        "reread" => Verification::Reread,
+        "written" => Verification::Written,
+        "none" => Verification::None,
+        _ => return Err(PyValueError::new_err("verify must be 'reread', 'written' or 'none'")),
+    };
+    options.reflink = match reflink {
+        "never" => Reflink::Never,
+        "auto" => Reflink::Auto,
+        "always" => Reflink::Always,
+        _ => return Err(PyValueError::new_err("reflink must be 'never', 'auto' or 'always'")),
+    };
+    Ok(options)
 }
 
 /// From where to where.

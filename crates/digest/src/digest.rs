@@ -222,8 +222,14 @@ impl Digest {
         let (Some((_, kernel)), Some(algorithm), false) = (&self.batch, self.algorithm, is_ours) else {
             return 1;
         };
-        let measured =
-            self.stream().and_then(|mut alone| few::most_alone(algorithm.id, kernel, &mut *alone, self.len));
+        let measured = self.stream().and_then(|mut stream| {
+            few::most_alone(
+                algorithm.id,
+                kernel,
+                &mut |message, out| one(&mut *stream, message, out),
+                self.len,
+            )
+        });
         measured.unwrap_or(1)
     }
 
@@ -352,6 +358,12 @@ struct Alone {
 /// hashed to measure.
 const REPAID: usize = 256 << 10;
 
+/// Hashes one message as the next of a stream.
+fn one(stream: &mut dyn Stream, message: &[u8], out: &mut [u8]) -> Result<(), Error> {
+    stream.update(message)?;
+    stream.finish(out)
+}
+
 impl Alone {
     /// Whether so many messages are hashed one after the other.
     fn takes(&mut self, kernel: &MultiBuffer, messages: &[&[u8]], len: usize) -> Result<bool, Error> {
@@ -361,7 +373,8 @@ impl Alone {
         if let Some(name) = self.name.filter(|_| messages.len() > 1) {
             self.hashed += messages.iter().map(|message| message.len()).sum::<usize>();
             if self.hashed > REPAID {
-                self.most = few::most_alone(name, kernel, &mut *self.stream, len)?;
+                let alone = &mut |message: &[u8], out: &mut [u8]| one(&mut *self.stream, message, out);
+                self.most = few::most_alone(name, kernel, alone, len)?;
                 self.name = None;
             }
         }

@@ -5,10 +5,9 @@ use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
 
-use verisum_kernels::Level;
+use verisum_kernels::{Kernel, Level};
 
 use crate::error::Error;
-use crate::provider::{MultiBuffer, Stream};
 
 /// How much of each message is hashed: it fits the nearest cache with few messages.
 const LENGTH: usize = 4096;
@@ -22,11 +21,14 @@ const MOST: usize = 16;
 /// What was measured, by the name of the digest and the level: some tens at most.
 static KNOWN: Mutex<Vec<((&str, Level), usize)>> = Mutex::new(Vec::new());
 
+/// Hashes one message.
+pub(crate) type HashAlone<'a> = &'a mut dyn FnMut(&[u8], &mut [u8]) -> Result<(), Error>;
+
 /// The most messages that are hashed sooner one after the other, 1 at least.
 pub(crate) fn most_alone(
     name: &'static str,
-    kernel: &MultiBuffer,
-    alone: &mut dyn Stream,
+    kernel: &Kernel,
+    alone: HashAlone,
     digest_len: usize,
 ) -> Result<usize, Error> {
     let key = (name, kernel.level());
@@ -39,14 +41,11 @@ pub(crate) fn most_alone(
     Ok(most)
 }
 
-fn measure(kernel: &MultiBuffer, alone: &mut dyn Stream, digest_len: usize) -> Result<usize, Error> {
+fn measure(kernel: &Kernel, alone: HashAlone, digest_len: usize) -> Result<usize, Error> {
     let bytes = [0x5a; LENGTH];
     let messages = [&bytes[..]; MOST];
     let mut digests = vec![0; MOST * digest_len];
-    let one = best(&mut || {
-        alone.update(black_box(&bytes))?;
-        alone.finish(&mut digests[..digest_len])
-    })?;
+    let one = best(&mut || alone(black_box(&bytes), &mut digests[..digest_len]))?;
     for count in 2..=kernel.lanes().min(MOST) {
         let side_by_side = best(&mut || {
             kernel.hash_batch(black_box(&messages[..count]), &mut digests[..count * digest_len]);

@@ -52,7 +52,8 @@ fn files_import_each_other_in_small_circles_only() {
 #[test]
 fn types_of_a_crate_have_names_of_their_own() {
     let mut faults = Vec::new();
-    for root in roots() {
+    // The package's types have the names that Python shows, each in a module of its own.
+    for root in roots().into_iter().filter(|root| !root.ends_with("python/src/lib.rs")) {
         let mut types: BTreeMap<String, BTreeMap<PathBuf, bool>> = BTreeMap::new();
         for module in Crate::read(&root).modules {
             for item in &module.items {
