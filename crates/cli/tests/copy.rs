@@ -199,6 +199,15 @@ fn the_catalogue_of_to_knows_the_copies() {
     let before = records();
     assert_eq!(run(&["copy", "--allow-bad", "from", "to"]).code, Some(1));
     assert_eq!(records(), before);
+    // A copy of a rotten copy, of which nothing is recorded, takes no good record's place.
+    fs::create_dir(path.join("backup")).unwrap();
+    let modified = fs::metadata(path.join("from/file-4")).unwrap().modified().unwrap();
+    let length = fs::metadata(path.join("to/file-4")).unwrap().len() as usize;
+    fs::write(path.join("backup/file-4"), vec![b'r'; length]).unwrap();
+    fs::File::options().write(true).open(path.join("backup/file-4")).unwrap().set_modified(modified).unwrap();
+    fs::remove_file(path.join("to/file-4")).unwrap();
+    run(&["copy", "backup", "to"]).clean();
+    assert_eq!(records(), before);
     // Another tree is none of its business.
     let other = run(&["copy", "--json", "from", "other"]);
     assert!(!other.out().lines().last().unwrap().contains("\"recorded\":"), "{}", other.out());

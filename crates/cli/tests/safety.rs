@@ -126,6 +126,17 @@ fn a_lock_that_is_a_pipe_keeps_nobody_waiting() {
 }
 
 #[test]
+fn a_journal_of_another_user_is_not_obeyed() {
+    let Some(()) = require_root() else { return };
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let journal = beside(&tree.catalog(), ".in-place");
+    fs::write(&journal, [b'j'; 100]).unwrap();
+    chown(&journal, Some(NOBODY), None).unwrap();
+    refused(&tree.scrub(&[]), 3, "another user could have written it");
+}
+
+#[test]
 fn the_folder_of_the_usual_catalogue_is_closed_to_others() {
     let tree = Tree::new();
     let state = tree.folder.path().join("state/of/mine");
