@@ -1,4 +1,4 @@
-//! A bucket in a catalogue: what is listed, told and accepted of it, what its backup has, and what mends it.
+//! `verisum catalog` and `accept` with a bucket: list, status, backup, and the commands that mend an object.
 
 mod common;
 

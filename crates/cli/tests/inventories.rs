@@ -1,4 +1,4 @@
-//! Lists that a store writes of its objects, in place of asking it: inventories in Parquet, and reports of checksums.
+//! `--inventory` with Parquet, and `--checksum-report`: lists of objects that a store wrote.
 
 mod common;
 

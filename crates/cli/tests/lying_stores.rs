@@ -1,4 +1,4 @@
-//! Stores that answer wrongly: what they say is never taken for good, ends in time, and nothing that is secret leaves.
+//! Stores that answer wrongly: no wrong answer is believed, every run ends in time, and no secret is sent elsewhere.
 
 mod common;
 

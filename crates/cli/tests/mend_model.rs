@@ -1,5 +1,4 @@
-//! A random model of damage, copies and parity that says beforehand what can be mended. `repair` mends exactly that, and
-//! changes nothing else.
+//! A random model of damage, copies and parity: it predicts what `repair` mends, and `repair` mends exactly that.
 
 mod common;
 

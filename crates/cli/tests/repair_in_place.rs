@@ -1,4 +1,4 @@
-//! `verisum repair --in-place`: bad blocks are written into long files themselves, with a journal.
+//! `verisum repair --in-place`: only the bad blocks of a long file are written, with a journal against kills.
 
 mod common;
 

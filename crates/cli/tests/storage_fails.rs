@@ -1,4 +1,4 @@
-//! `copy` and `repair` where storage gives or takes no data: nothing is worse than before, and it is said.
+//! `copy` and `repair` on storage that fails to read or write: no file gets worse, and the error is named.
 
 mod common;
 

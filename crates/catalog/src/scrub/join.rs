@@ -120,9 +120,9 @@ impl Writer<'_> {
         }
         let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
         let has_heir = self.give_heir(lost, place, (record, &finding), names)?;
-        match lost {
-            Lost::Gone if !has_heir => self.tell_gone(place, record),
-            _ => Ok(()),
+        match matches!(lost, Lost::Gone) && !has_heir {
+            true => self.tell_gone(place, record),
+            false => Ok(()),
         }
     }
 

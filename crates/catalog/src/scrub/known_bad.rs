@@ -5,7 +5,7 @@
 //! the recorded content. The same holds if it has the content that was found to be bad and is no longer where
 //! that was, unless that content says nothing: a good file had it before, or it is one byte again and again.
 //!
-//! Records that were replaced follow their files, unless another record is lost for that and they are not.
+//! A record goes with its file to a new name, unless the only record of another file's content would be lost for it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Which files of a tree are parity of it: these have digests of their own, and are verified with them.
+//! Recognizes the directories of `verisum parity`. A scrub leaves them out: parity has digests of its own.
 
 use std::fs::File;
 use std::io::Read;

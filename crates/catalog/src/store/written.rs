@@ -1,4 +1,4 @@
-//! Records of files that were just written whole: copies.
+//! Records files that `verisum copy` has just written to a tree of the catalogue.
 
 use std::ffi::OsStr;
 use std::path::Path;
@@ -26,12 +26,13 @@ pub struct Written<'a> {
 }
 
 impl Catalog {
-    /// Records what a file of a tree is now, whatever was recorded of its name: nothing is left of that.
+    /// Records what a file of a tree is now, and returns whether it did. A record of the same length and time with
+    /// another digest stays.
     ///
     /// # Errors
     /// The catalogue cannot be read or written. Without a name nothing is recorded.
-    pub fn record_written(&self, root: &Root, file: &Written) -> Result<()> {
-        let Some(name) = file.below.file_name() else { return Ok(()) };
+    pub fn record_written(&self, root: &Root, file: &Written) -> Result<bool> {
+        let Some(name) = file.below.file_name() else { return Ok(false) };
         let directory = self.make_directories(root, file.below.parent().unwrap_or(Path::new("")))?;
         let new = Record {
             size: file.stat.size,
@@ -46,18 +47,18 @@ impl Catalog {
             state: State::Sound,
         };
         match self.record(directory, name)? {
-            None => self.apply(root.id, directory, name, &Change::Add(new)),
+            None => self.apply(root.id, directory, name, &Change::Add(new)).map(|()| true),
             Some(old) => self.replace_record(root, (directory, name), &old, new),
         }
     }
 
-    fn replace_record(&self, root: &Root, place: (i64, &OsStr), old: &Record, new: Record) -> Result<()> {
+    fn replace_record(&self, root: &Root, place: (i64, &OsStr), old: &Record, new: Record) -> Result<bool> {
         let is_same = (old.algorithm, old.digest) == (new.algorithm, new.digest);
         let is_known = old.state != State::DAMAGED;
         // A copy of a rotten copy: the good record stays, and the next scrub says what is wrong.
         let looks_the_same = (old.size, old.mtime) == (new.size, new.mtime);
         if is_known && old.algorithm == new.algorithm && !is_same && looks_the_same {
-            return Ok(());
+            return Ok(false);
         }
         let new = Record {
             first_seen: if is_known { old.first_seen } else { new.first_seen },
@@ -65,6 +66,6 @@ impl Catalog {
             ..new
         };
         self.apply(root.id, place.0, place.1, &Change::Confirm(new))?;
-        self.add_length(root.id, new.size as i64 - old.size as i64)
+        self.add_length(root.id, new.size as i64 - old.size as i64).map(|()| true)
     }
 }

@@ -1,4 +1,4 @@
-//! What helps to mend a file that is not as a list says.
+//! The bad files that `verisum check` found: good copies of them, and the commands that mend them.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

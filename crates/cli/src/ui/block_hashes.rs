@@ -1,13 +1,14 @@
 //! Block hashes in lists of checksums: the tags that name them, and what verifies them.
 
 use std::ffi::OsStr;
-use std::io::{self, BufRead};
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use verisum::blockhash::Params;
 use verisum::digest::{Digest, Output};
 use verisum::files::check::Find;
+use verisum::files::reread::{self, Bypass};
 use verisum::files::store::manifest::{self, BlockHash, Listed};
 use verisum::files::{Error, Operation};
 use verisum::image::{Format, Operation as ImageOperation, is_nbd_uri};
@@ -108,24 +109,8 @@ pub(crate) fn fits(find: Find, path: &Path, algorithm: &str, digest: Output) -> 
 pub(crate) fn is_digest(find: Find, path: &Path, algorithm: &str, digest: Output) -> bool {
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
     let (true, Ok(found)) = (is_file, find(algorithm)) else { return false };
-    digest_of(path, &found).is_ok_and(|computed| computed == digest)
-}
-
-fn digest_of(path: &Path, digest: &Digest) -> io::Result<Output> {
-    let mut stream = digest.stream().map_err(io::Error::other)?;
-    let mut file = io::BufReader::with_capacity(256 << 10, std::fs::File::open(path)?);
-    loop {
-        let piece = file.fill_buf()?;
-        let length = piece.len();
-        if length == 0 {
-            break;
-        }
-        stream.update(piece).map_err(io::Error::other)?;
-        file.consume(length);
-    }
-    let mut output = Output::zeroed(digest.len());
-    stream.finish(output.as_mut_bytes()).map_err(io::Error::other)?;
-    Ok(output)
+    let read = std::fs::File::open(path).map(|file| reread::whole(&file, &found, Bypass::No));
+    read.is_ok_and(|read| read.is_ok_and(|read| read.digest == digest))
 }
 
 /// The same with any digest that there is.

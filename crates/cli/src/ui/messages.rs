@@ -1,4 +1,4 @@
-//! The options of all commands about what is said, and where.
+//! Options that all commands have for their messages: `--verbose`, `--log-file`, `--color`.
 
 use std::path::PathBuf;
 

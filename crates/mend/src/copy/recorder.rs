@@ -102,8 +102,7 @@ impl CopyRecorder {
             self.catalog.begin()?;
         }
         self.open += 1;
-        self.recorded += 1;
-        self.catalog.record_written(&root, &file)?;
+        self.recorded += u64::from(self.catalog.record_written(&root, &file)?);
         if self.open >= BATCH { self.commit() } else { Ok(()) }
     }
 

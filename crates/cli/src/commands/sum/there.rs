@@ -1,4 +1,4 @@
-//! The digests of files on hosts and in buckets.
+//! `verisum sum` of files on hosts and in buckets.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Whether the digests of files were read, or taken as a store recorded them: `--recorded`.
+//! `--recorded`: takes digests that a store recorded, and tells which were recorded and which were read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
