@@ -106,8 +106,11 @@ def test_copies_both_ways(store: Store, photos: Path, tmp_path: Path) -> None:
     for option in ("update", "tag"):
         with pytest.raises(ValueError, match=f"{option}: not for files"):
             verisum.copy(target, "s3://photos/again", **{option: True})  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="on this machine"):
-        verisum.copy("s3://photos", "s3://photos/again")
+    # Also from a bucket to a bucket.
+    between = verisum.copy("s3://photos/2024", "s3://photos/between", hosts=store.hosts).finish()
+    assert (between.copied, between.failed) == (21, 0)
+    for name in os.listdir(photos / "2024"):
+        assert (photos / "between" / name).read_bytes() == (photos / "2024" / name).read_bytes()
 
 
 def test_a_copy_in_a_bucket_repairs_a_file(store: Store, photos: Path, tmp_path: Path) -> None:
