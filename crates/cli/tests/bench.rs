@@ -370,6 +370,17 @@ fn runs_that_contradict_each_other_are_told() {
 }
 
 #[test]
+fn all_that_rots_in_a_made_up_tree_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = folder.path().join("made");
+    let told = bench(["scale", "--files", "3000", "--rot", "100", made.to_str().unwrap()]).clean();
+    let found = told.lines().find(|line| line.ends_with("rotten files found")).unwrap();
+    let numbers: Vec<u64> = found.split(' ').filter_map(|word| word.parse().ok()).collect();
+    let [.., found, rotten] = numbers[..] else { panic!("{told}") };
+    assert!(found == rotten && rotten > 0, "{told}");
+}
+
+#[test]
 fn bad_usage_is_one_line() {
     for (arguments, message) in [
         (&["digests", "-a", "sha265"][..], "verisum: unknown digest: sha265 (did you mean sha256?)"),

@@ -94,7 +94,7 @@ impl Steps<'_> {
         let _lock = Lock::take(&path)?;
         let mut catalog = Catalog::open(&path)?;
         let clock = Instant::now();
-        let first = self.scrub(&mut catalog)?;
+        let first = self.scrub(&mut catalog, Some(MAX_AGE))?;
         catalog.checkpoint()?;
         self.tell("record", clock, &format!("catalogue {}", self.per_file(&path)?))?;
         if let Some(forecast) = first.forecast {
@@ -105,7 +105,8 @@ impl Steps<'_> {
         self.place.round += 1;
         let rotten = self.place.count_rotten();
         let clock = Instant::now();
-        let second = self.scrub(&mut catalog)?;
+        // By the promise nothing is due yet.
+        let second = self.scrub(&mut catalog, None)?;
         let found = second.count(Verdict::Rot);
         self.tell("scrub", clock, &format!("{found} of {rotten} rotten files found"))?;
         self.export("export", &catalog)?;
@@ -117,12 +118,13 @@ impl Steps<'_> {
         fs::remove_file(&other).map_err(|error| Failure::file(&other, "remove", error))
     }
 
-    fn scrub(&self, catalog: &mut Catalog) -> Result<Summary, Failure> {
+    /// Reads what is due by that promise, or all.
+    fn scrub(&self, catalog: &mut Catalog, max_age: Option<Duration>) -> Result<Summary, Failure> {
         let mut place = self.place.clone();
         let mut tree = PlaceTree { place: &mut place, root: TREE.as_bytes(), notes: &|_| true };
         let digest = Digest::find(DIGEST).map_err(Failure::Digest)?;
         let mut options = Options::new(digest);
-        options.max_age = Some(MAX_AGE);
+        options.max_age = max_age;
         options.budget = Some(BUDGET);
         let turn = Mutex::new(());
         Ok(scrub_tree(catalog, Path::new(TREE), (&options, &turn), &mut tree, &mut |_| {})?)
