@@ -76,7 +76,7 @@ impl RepairedFile {
     #[getter]
     fn source(&self) -> Option<&OsStr> {
         match &self.0.outcome {
-            Outcome::Repaired { from, .. } | Outcome::Mendable { from } => Some(from.as_os_str()),
+            Outcome::Repaired { from, .. } | Outcome::Mendable { from, .. } => Some(from.as_os_str()),
             _ => None,
         }
     }

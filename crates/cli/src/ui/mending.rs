@@ -210,10 +210,7 @@ fn text(file: &Repaired) -> String {
         Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
             let from: Vec<_> = std::iter::once(from).chain(also_from).map(|from| shown(from)).collect();
             facts.push(format!("from {}", from.join(" and ")));
-            facts.push(match bytes {
-                0 if file.size > 0 => "linked to another name of it".to_string(),
-                bytes => human(*bytes),
-            });
+            facts.push(taken(file, *bytes));
             facts.push(format!("{} {} read back", file.algorithm, file.recorded));
             if *has_usual_permissions {
                 facts.push("its permissions are those of a new file".to_string());
@@ -222,11 +219,9 @@ fn text(file: &Repaired) -> String {
                 facts.push(format!("{} elsewhere keep the bad content", counted(*other_names, "more name")));
             }
         }
-        Outcome::Mendable { from } => {
+        Outcome::Mendable { from, bytes } => {
             facts.push(format!("from {}", shown(from)));
-            if file.size > 0 {
-                facts.push(human(file.size));
-            }
+            facts.push(taken(file, *bytes));
             if matches!(file.state, State::Trouble(Trouble::Held | Trouble::Verdict(Verdict::Suspicious))) {
                 facts.push("needs --keep-bad".to_string());
             }
@@ -239,6 +234,14 @@ fn text(file: &Repaired) -> String {
         Outcome::Refused(why) | Outcome::Failed(why) => facts.push(names::plain(why)),
     }
     format!("{:<12}  {}  ({})", file.outcome.name(), shown(&file.path), facts.join("; "))
+}
+
+/// What a file takes from a copy.
+fn taken(file: &Repaired, bytes: u64) -> String {
+    match bytes {
+        0 if file.size > 0 => "linked to another name of it".to_string(),
+        bytes => human(bytes),
+    }
 }
 
 fn line(file: &Repaired) -> Value {
@@ -257,7 +260,10 @@ fn line(file: &Repaired) -> Value {
             line["bytes"] = (*bytes).into();
             line["other_names"] = (*other_names).into();
         }
-        Outcome::Mendable { from } => line["from"] = json!(Name::new(from)),
+        Outcome::Mendable { from, bytes } => {
+            line["from"] = json!(Name::new(from));
+            line["bytes"] = (*bytes).into();
+        }
         Outcome::NoSource { tried } => {
             let tried = tried.iter().map(|(path, why)| with_name(json!({ "error": why }), path));
             line["tried"] = tried.collect();

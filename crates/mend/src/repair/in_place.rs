@@ -146,7 +146,8 @@ pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>) -> Result<Appl
     let mut writer = Writer { file: &file, state: stat, modified: subject.modified, given: Vec::new() };
     journal.each(&mut |block| writer.write(&block)).map_err(|error| format!("write: {error}"))?;
     writer.end().map_err(|error| format!("write: {error}"))?;
-    let Writer { state, given, .. } = writer;
+    let Writer { state, mut given, .. } = writer;
+    given.sort_by_key(|(copy, _)| *copy);
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
     let read = reread::past_the_cache(&file, &digest).map_err(|error| format!("read again: {error}"))?;
     match (read.after.is_same_state(&state), read.digest == subject.recorded) {

@@ -141,8 +141,7 @@ fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {
 fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report: &mut dyn FnMut(&Repaired)) {
     let Done { outcome, before, ranges, taken, .. } = done;
     let size = match &outcome {
-        Outcome::Repaired { bytes, .. } => *bytes,
-        Outcome::Mendable { from } => std::fs::metadata(from).map_or(0, |found| found.len()),
+        Outcome::Repaired { bytes, .. } | Outcome::Mendable { bytes, .. } => *bytes,
         _ => 0,
     };
     let file = Repaired {
@@ -171,6 +170,7 @@ fn compare(own: &mut Source, page: Vec<Recorded>, stop: &Stop) -> Vec<(Recorded,
         let digest = records[0].digest.clone();
         let paths = records.iter().map(|recorded| own.path_of(&recorded.below)).collect();
         let found = own.digests(&digest, paths, stop);
+        let found = found.into_iter().map(|found| found.map(|copy| copy.digest));
         compared.extend(records.into_iter().zip(found));
     }
     compared.sort_by(|(one, _), (other, _)| one.below.cmp(&other.below));

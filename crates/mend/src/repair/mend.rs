@@ -27,7 +27,7 @@ use super::differences::Differences;
 use super::fill::{Limits, fill};
 use super::listed::ANY_LENGTH;
 use super::record::Taken;
-use super::source::{Candidate, Source};
+use super::source::{Candidate, CopyDigest, Source};
 use super::{Options, Outcome};
 
 use long_file::not_in_place;
@@ -37,6 +37,7 @@ const LONG: u64 = 1 << 20;
 
 const CHANGED: &str = "it changed since it was found bad: scrub it first";
 const IN_USE: &str = "a program has it open to write to it";
+const OTHER_NAME: &str = "its other name has different content";
 const ELSEWHERE: &str = "another file system is mounted there (--cross-file-systems enters it)";
 
 /// A file that is to be given its content again.
@@ -172,15 +173,12 @@ impl<'a> Tree<'a> {
                 let is_over = self.options.stop.is_due();
                 let ended = match answer {
                     _ if is_over => Ok(Outcome::Failed("interrupted".to_string()).into()),
-                    Ok(digest) if digest != damaged[at].recorded => Err("other content".to_string()),
+                    Ok(copy) if copy.digest != damaged[at].recorded => Err("other content".to_string()),
                     Err(why) => Err(why),
-                    Ok(_) if self.options.dry => {
-                        Ok(Outcome::Mendable { from: candidate.shown.clone() }.into())
-                    }
-                    Ok(_) => self.replace(
+                    Ok(copy) => self.replace(
                         &damaged[at],
                         bad,
-                        ContentOrigin::Source(&mut *source),
+                        ContentOrigin::Source(&mut *source, copy.size),
                         &candidate,
                         &names,
                     ),
@@ -325,8 +323,8 @@ impl<'a> Tree<'a> {
     ) -> Result<Done, String> {
         let failed = |why: String| Ok(Outcome::Failed(why).into());
         if self.options.dry {
-            let done = self.could_be(damaged, from)?;
-            if let Some(stat) = bad.stat.filter(|_| self.is_in_place(damaged, bad)) {
+            let done = self.could_be(damaged, bad, from, candidate)?;
+            if let Some(stat) = bad.stat {
                 let name = (damaged.path.clone(), inode(&stat), damaged.recorded);
                 self.linked.entry(inode(&stat)).or_insert(name);
             }
@@ -350,14 +348,14 @@ impl<'a> Tree<'a> {
         };
         let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
         let Filled { new, bytes, ranges, has_usual_permissions, taken } = match (other, from) {
-            (None, ContentOrigin::Name) => return Err("its other name has different content".to_string()),
+            (None, ContentOrigin::Name) => return Err(OTHER_NAME.to_string()),
             (Some(file), _) => match Replacement::of_file(&target, file) {
                 Ok(new) => {
                     Filled { new, bytes: 0, ranges: None, has_usual_permissions: false, taken: Vec::new() }
                 }
                 Err(error) => return failed(of_new(&error)),
             },
-            (None, ContentOrigin::Source(source)) => {
+            (None, ContentOrigin::Source(source, _)) => {
                 match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
                     Ok(filled) => filled,
                     Err(why) => return failed(why),
@@ -398,28 +396,52 @@ impl<'a> Tree<'a> {
         Ok(Done { outcome, now, before: bad.before, ranges, taken })
     }
 
-    /// Whether a file could be put together, and what from.
-    fn could_be(&self, damaged: &Damaged, from: ContentOrigin) -> Result<Done, String> {
-        let ContentOrigin::Blocks(Blocks { blocks, sources, givers }) = from else {
-            return Err("its other name has different content".to_string());
+    /// What a repair would take, and from where.
+    ///
+    /// # Errors
+    /// As [`Tree::replace`].
+    fn could_be(
+        &self,
+        damaged: &Damaged,
+        bad: &BadFile,
+        from: ContentOrigin,
+        candidate: &Candidate,
+    ) -> Result<Done, String> {
+        if let Some(done) =
+            self.is_in_place(damaged, bad).then(|| self.mended_by_name(damaged, bad)).flatten()
+        {
+            return Ok(done);
+        }
+        let has_other_name = bad.stat.is_some_and(|stat| self.other_name(&stat, &damaged.recorded).is_some());
+        let (from, bytes) = match from {
+            _ if has_other_name => (candidate.shown.clone(), 0),
+            ContentOrigin::Name => return Err(OTHER_NAME.to_string()),
+            ContentOrigin::Source(..) if damaged.size < ANY_LENGTH => (candidate.shown.clone(), damaged.size),
+            ContentOrigin::Source(source, size) => {
+                let asked = || source.place.state(&candidate.path).ok().and_then(|state| state.now.size);
+                (candidate.shown.clone(), size.or_else(asked).unwrap_or_default())
+            }
+            ContentOrigin::Blocks(Blocks { blocks, sources, givers }) => {
+                let found =
+                    self.folder(&damaged.path).and_then(|(folder, name)| Entry::within(&folder, &name));
+                let old = found.ok().and_then(|(entry, _)| entry.open().ok());
+                let combination = Combination {
+                    blocks,
+                    old: old.as_ref(),
+                    new: None,
+                    digest: &damaged.digest,
+                    recorded: &damaged.recorded,
+                    is_sparse: false,
+                    keeps_old: false,
+                    stop: &self.options.stop,
+                };
+                let taken = combination.fill(sources, givers, &mut |_| Ok(()));
+                let taken = taken.map_err(|error| error.to_string())?;
+                let from = taken.first().map_or(&candidate.shown, |(_, taken)| &taken.from).clone();
+                (from, taken.iter().map(|(_, taken)| taken.bytes).sum())
+            }
         };
-        let old = match self.folder(&damaged.path).and_then(|(folder, name)| Entry::within(&folder, &name)) {
-            Ok((entry, _)) => entry.open().ok(),
-            Err(_) => None,
-        };
-        let combination = Combination {
-            blocks,
-            old: old.as_ref(),
-            new: None,
-            digest: &damaged.digest,
-            recorded: &damaged.recorded,
-            is_sparse: false,
-            keeps_old: false,
-            stop: &self.options.stop,
-        };
-        let taken = combination.fill(sources, givers, &mut |_| Ok(())).map_err(|error| error.to_string())?;
-        let from = taken.into_iter().next().map(|(_, taken)| taken.from);
-        from.map(|from| Outcome::Mendable { from }.into()).ok_or_else(|| "nothing is bad".to_string())
+        Ok(Outcome::Mendable { from, bytes }.into())
     }
 
     /// A new file with the content of a copy, and with what else the old one has, or else the copy; and its length.
@@ -470,8 +492,8 @@ impl<'a> Tree<'a> {
 
 /// Where the new content comes from.
 enum ContentOrigin<'a, 's> {
-    /// A copy that has all of it.
-    Source(&'a mut Source<'s>),
+    /// A copy that has all of it, and its length, if that is known.
+    Source(&'a mut Source<'s>, Option<u64>),
     Blocks(Blocks<'a, 's>),
     /// Another name of the file.
     Name,
@@ -579,7 +601,7 @@ fn ask(
     source: &mut Source,
     (damaged, waiting): (&[Damaged], &[usize]),
     stop: &Stop,
-) -> Vec<(usize, Candidate, Result<Output, String>)> {
+) -> Vec<(usize, Candidate, Result<CopyDigest, String>)> {
     let mut of_digest: HashMap<&str, Vec<(usize, Candidate)>> = HashMap::new();
     for at in waiting {
         let file = &damaged[*at];

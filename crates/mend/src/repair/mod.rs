@@ -117,6 +117,8 @@ pub enum Outcome {
     Mendable {
         /// The path or address of a file with its recorded content.
         from: PathBuf,
+        /// How many bytes it would take.
+        bytes: u64,
     },
     /// It is as recorded, past the page cache too.
     Sound,
@@ -171,9 +173,9 @@ impl Summary {
                 self.repaired += 1;
                 self.bytes += bytes;
             }
-            Outcome::Mendable { .. } => {
+            Outcome::Mendable { bytes, .. } => {
                 self.mendable += 1;
-                self.bytes += file.size;
+                self.bytes += bytes;
             }
             Outcome::Sound => self.sound += 1,
             Outcome::NoSource { .. } => self.without_source += 1,

@@ -89,7 +89,7 @@ impl<'a> Source<'a> {
         digest: &Digest,
         paths: Vec<Vec<u8>>,
         stop: &Stop,
-    ) -> Vec<Result<Output, String>> {
+    ) -> Vec<Result<CopyDigest, String>> {
         let unanswered = || Err("read: no answer".to_string());
         let answers: Mutex<Vec<_>> = Mutex::new(paths.iter().map(|_| unanswered()).collect());
         let requests = paths.into_iter().zip(0..);
@@ -100,7 +100,10 @@ impl<'a> Source<'a> {
                 if let Some(answer) = answers.get_mut(request.tag as usize) {
                     *answer = match result {
                         Ok(read) if read.changed => Err("it changed while it was read".to_string()),
-                        Ok(read) => read.digest().ok_or_else(|| "read: no digest".to_string()),
+                        Ok(read) => match read.digest() {
+                            Some(digest) => Ok(CopyDigest { digest, size: request.seen.size }),
+                            None => Err("read: no digest".to_string()),
+                        },
                         Err(error) => Err(error.reason().message()),
                     };
                 }
@@ -116,6 +119,14 @@ impl<'a> Source<'a> {
         }
         answers
     }
+}
+
+/// What a file of a source is.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct CopyDigest {
+    pub(super) digest: Output,
+    /// Its length in bytes, if its place told it.
+    pub(super) size: Option<u64>,
 }
 
 /// A file that may have the content that another lost.

@@ -123,7 +123,7 @@ impl Tree<'_> {
         let (_, now) = Entry::within(&folder, &name).ok()?;
         let from = path.clone();
         let outcome = match self.options.dry {
-            true => Outcome::Mendable { from },
+            true => Outcome::Mendable { from, bytes: 0 },
             false => Outcome::Repaired {
                 from,
                 bytes: 0,
