@@ -5,6 +5,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::ops::{ControlFlow, Range};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use rustix::io::Errno;
@@ -17,8 +18,8 @@ use super::{
 };
 use crate::hash_reader::hash_reader;
 use crate::{
-    Content, Entry, Error, Hashed, Job, Kind, Operation, Order, Plan, Replacement, Stat, Walk, WalkOptions,
-    hash, is_rotating,
+    Content, Entry, Error, Hashed, Job, Kind, Operation, Order, Plan, Replacement, Stat, Stop, Walk,
+    WalkOptions, hash, is_rotating,
 };
 
 /// Opens standard input.
@@ -71,6 +72,10 @@ impl LocalPlace {
 impl Place for LocalPlace {
     fn is_here(&self) -> bool {
         true
+    }
+
+    fn end_by(&mut self, stop: &Arc<Stop>) {
+        self.plan.stop = stop.clone();
     }
 
     fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {

@@ -36,11 +36,11 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
 
-use crate::{Error, ReplaceError, Timestamp};
+use crate::{Error, ReplaceError, Stop, Timestamp};
 
 pub use answer::{
     Durability, Evidence, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState,
@@ -60,6 +60,10 @@ pub trait Place: Send {
     fn is_here(&self) -> bool {
         false
     }
+
+    /// Has it end early when it is time to stop, also within a file. Where others do the work there is no need: it ends
+    /// at the next answer that the sink does not want.
+    fn end_by(&mut self, _stop: &Arc<Stop>) {}
 
     /// Gets ready to compute these digests, all in one read, and says what it is able to do. The other calls do
     /// the same where nobody did it before.
@@ -235,6 +239,10 @@ pub const MOST_WHOLE: u64 = 64 << 10;
 impl<P: Place + ?Sized> Place for Box<P> {
     fn is_here(&self) -> bool {
         (**self).is_here()
+    }
+
+    fn end_by(&mut self, stop: &Arc<Stop>) {
+        (**self).end_by(stop);
     }
 
     fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {

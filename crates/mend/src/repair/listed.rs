@@ -73,9 +73,8 @@ pub fn repair_recorded(
         require_room(keep, tree)?;
     }
     let mut opened = Tree::open(tree, options).map_err(verisum_catalog::scrub::Error::from)?;
-    let mut place = LocalPlace::default();
-    place.plan.stop = options.stop.clone();
-    let mut own = Source::new(tree, Box::new(place));
+    let mut own = Source::new(tree, Box::new(LocalPlace::default()));
+    own.place.end_by(&options.stop);
     let mut summary = Summary::default();
     loop {
         if options.stop.is_due() {

@@ -37,6 +37,7 @@ const LONG: u64 = 1 << 20;
 
 const CHANGED: &str = "it changed since it was found bad: scrub it first";
 const IN_USE: &str = "a program has it open to write to it";
+const OTHER_LENGTH: &str = "other content: it has another length";
 const OTHER_NAME: &str = "its other name has different content";
 const ELSEWHERE: &str = "another file system is mounted there (--cross-file-systems enters it)";
 
@@ -139,6 +140,9 @@ impl<'a> Tree<'a> {
         sources: &mut [Source],
         tell: &mut dyn FnMut(usize, Done),
     ) {
+        for source in sources.iter_mut() {
+            source.place.end_by(&self.options.stop);
+        }
         let mut waiting: Vec<Option<BadFile>> = Vec::new();
         for (at, file) in damaged.iter().enumerate() {
             let found = match self.options.stop.is_due() {
@@ -194,6 +198,10 @@ impl<'a> Tree<'a> {
         }
         for (at, (bad, tried)) in waiting.iter().zip(tried).enumerate() {
             let Some(bad) = bad else { continue };
+            if self.options.stop.is_due() {
+                tell(at, Outcome::Failed("interrupted".to_string()).into());
+                continue;
+            }
             if self.is_in_place(&damaged[at], bad) {
                 let done = self.mended_by_name(&damaged[at], bad);
                 let done = done.or_else(|| self.combined(&damaged[at], bad, sources, None, &names));
@@ -602,15 +610,19 @@ fn ask(
     (damaged, waiting): (&[Damaged], &[usize]),
     stop: &Stop,
 ) -> Vec<(usize, Candidate, Result<CopyDigest, String>)> {
+    let mut answers = Vec::new();
     let mut of_digest: HashMap<&str, Vec<(usize, Candidate)>> = HashMap::new();
     for at in waiting {
         let file = &damaged[*at];
-        let candidates = source.candidates(file);
-        let candidates = candidates.into_iter().filter(|candidate| candidate.shown != file.path);
-        of_digest.entry(file.digest.name()).or_default().extend(candidates.map(|candidate| (*at, candidate)));
+        let candidates = source.candidates(file).into_iter();
+        for candidate in candidates.filter(|candidate| candidate.shown != file.path) {
+            match source.has_other_length(&candidate, file.size) {
+                true => answers.push((*at, candidate, Err(OTHER_LENGTH.to_string()))),
+                false => of_digest.entry(file.digest.name()).or_default().push((*at, candidate)),
+            }
+        }
     }
-    let mut answers = Vec::new();
-    for candidates in of_digest.into_values().filter(|candidates| !candidates.is_empty()) {
+    for candidates in of_digest.into_values().take_while(|_| !stop.is_due()) {
         let digest = &damaged[candidates[0].0].digest;
         let paths = candidates.iter().map(|(_, candidate)| candidate.path.clone()).collect();
         let digests = source.digests(digest, paths, stop);

@@ -12,6 +12,7 @@ use verisum_files::Stop;
 use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
 
 use super::known::SourceCatalog;
+use super::listed::ANY_LENGTH;
 use super::mend::Damaged;
 
 /// A tree that may have good copies.
@@ -80,6 +81,12 @@ impl<'a> Source<'a> {
             }
         }
         found
+    }
+
+    /// Whether a file of this machine is known not to have a content, by its length: there is no need to read it.
+    pub(super) fn has_other_length(&self, candidate: &Candidate, size: u64) -> bool {
+        let is_known = self.place.is_here() && size < ANY_LENGTH;
+        is_known && candidate.here().metadata().is_ok_and(|found| found.is_file() && found.len() != size)
     }
 
     /// Computes the digests of files where they are; of each what it is, or why it cannot be read. Once it is time to
