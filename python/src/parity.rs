@@ -289,6 +289,7 @@ fn counts_of_verified(verified: &parity::Verified) -> Counts {
         ("touched", verified.touched),
         ("unreadable", verified.unreadable),
         ("parity_damaged", verified.parity_damaged),
+        ("parity_lost", verified.parity_lost),
     ])
 }
 

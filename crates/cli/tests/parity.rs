@@ -179,6 +179,43 @@ fn an_index_of_which_one_copy_is_older_is_no_damage() {
     }
 }
 
+/// Without any index the sets still mend, and what is named makes all well.
+#[test]
+fn where_both_copies_of_the_index_are_damaged_it_says_what_helps() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path();
+    let content = example();
+    write(tree, &content);
+    parity("create", tree, &[]).clean();
+    let has_bad_files = [false, true];
+    for is_bad in has_bad_files {
+        for name in ["index", "index.copy"] {
+            rot(&tree.join(".verisum-parity").join(name), 30);
+        }
+        if is_bad {
+            rot(&tree.join("b/c.jpg"), 5_000);
+        }
+        let found = parity("verify", tree, &[]);
+        assert_eq!(found.code, Some(1));
+        let told = "index: lost (both copies are damaged; all sets that are there count)";
+        assert!(found.out().contains(told), "{}", found.out());
+        let commands: Vec<&str> =
+            found.stderr.lines().map(|line| line.split_once(": verisum ").unwrap().1).collect();
+        let verbs: Vec<&str> = commands.iter().map(|command| command.split(' ').nth(1).unwrap()).collect();
+        assert_eq!(verbs, if is_bad { &["repair", "update"][..] } else { &["update"] });
+        let mut last = None;
+        for advised in commands {
+            let script = format!("exec '{VERISUM}' {advised}");
+            last = Some(Ended::of(command("sh").args(["-c", &script]).output().unwrap()));
+        }
+        last.unwrap().clean();
+        parity("verify", tree, &[]).clean();
+        for (name, bytes) in &content {
+            assert!(fs::read(tree.join(name)).unwrap() == *bytes);
+        }
+    }
+}
+
 #[test]
 fn killed_runs_lose_nothing() {
     let kills: u64 = std::env::var("TEST_KILLS").map_or(12, |kills| kills.parse().unwrap());

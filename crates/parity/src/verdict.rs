@@ -95,6 +95,8 @@ pub enum ParityVerdict {
     },
     /// It cannot be read at all: the files of this set have no parity until `update` makes new.
     Lost,
+    /// Both copies of the index are damaged: all sets that are there count until `update` writes it anew.
+    IndexLost,
     /// It was damaged, and is as it was when it was made.
     Repaired,
     /// Too much of its data is missing to make it again.
@@ -106,7 +108,7 @@ impl ParityVerdict {
     pub const fn name(self) -> &'static str {
         match self {
             ParityVerdict::Damaged { .. } => "damaged",
-            ParityVerdict::Lost => "lost",
+            ParityVerdict::Lost | ParityVerdict::IndexLost => "lost",
             ParityVerdict::Repaired => "repaired",
             ParityVerdict::NotRepaired => "not-repaired",
         }

@@ -58,6 +58,8 @@ pub struct Verified {
     pub unreadable: u64,
     /// Files of the parity itself that are damaged.
     pub parity_damaged: u64,
+    /// Of these, those that only an update can make anew.
+    pub parity_lost: u64,
     /// Sets.
     pub sets: u64,
     /// The sets in which something is damaged or missing: a repair need read no others.
@@ -196,7 +198,12 @@ pub fn verify(
     let mut totals = Verified::default();
     if index.is_scratched {
         totals.parity_damaged += 1;
-        report(Finding::parity(&place.join("index"), ParityVerdict::Damaged { blocks: 0, of: 0 }));
+        totals.parity_lost += u64::from(index.is_lost);
+        let verdict = match index.is_lost {
+            true => ParityVerdict::IndexLost,
+            false => ParityVerdict::Damaged { blocks: 0, of: 0 },
+        };
+        report(Finding::parity(&place.join("index"), verdict));
     }
     totals.sets = index.sets.len() as u64;
     let mut files = Files::default();
@@ -229,6 +236,7 @@ pub fn verify(
     })?;
     totals.bad_sets.sort_unstable();
     totals.parity_damaged += lost;
+    totals.parity_lost += lost;
     for (path, verdict) in files.rest() {
         totals.count(&verdict);
         report(Finding::of(&path, verdict));

@@ -147,6 +147,9 @@ fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exi
             (Exit::Mismatch, format!(" ({blocks} of {of} parity blocks)"))
         }
         ParityVerdict::Lost => (Exit::Mismatch, " (its files have no parity until update)".to_string()),
+        ParityVerdict::IndexLost => {
+            (Exit::Mismatch, " (both copies are damaged; all sets that are there count)".to_string())
+        }
         ParityVerdict::Repaired => (Exit::Clean, String::new()),
         ParityVerdict::NotRepaired => (Exit::Mismatch, " (run update, once its files are well)".to_string()),
         _ => (Exit::Unchecked, String::new()),
@@ -232,6 +235,7 @@ pub(super) struct VerifiedTotals {
     touched: u64,
     unreadable: u64,
     parity_damaged: u64,
+    parity_lost: u64,
     bad_sets: Vec<u64>,
     #[serde(skip)]
     sets: usize,
@@ -249,6 +253,7 @@ impl VerifiedTotals {
             touched: found.touched,
             unreadable: found.unreadable,
             parity_damaged: found.parity_damaged,
+            parity_lost: found.parity_lost,
             bad_sets: found.bad_sets.clone(),
             sets: found.sets as usize,
         }

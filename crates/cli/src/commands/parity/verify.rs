@@ -32,11 +32,25 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
         }
     })?;
     let exit = reporter.end(&VerifiedTotals::new(&found))?;
-    if !json && found.damaged + found.missing + found.parity_damaged > found.beyond_repair {
-        output.flush()?;
-        let word = |path: &std::path::Path| shell::word(path.as_os_str().as_encoded_bytes());
-        let to = to.as_deref().map_or(String::new(), |to| format!("--to {} ", word(to)));
-        alarm::advise_mending("mend it", &format!("verisum parity repair {to}{}", word(tree)));
+    if *json {
+        return Ok(exit);
+    }
+    output.flush()?;
+    let word = |path: &std::path::Path| shell::word(path.as_os_str().as_encoded_bytes());
+    let to = to.as_deref().map_or(String::new(), |to| format!("--to {} ", word(to)));
+    let advise = |what, verb| {
+        alarm::advise_mending(what, &format!("verisum parity {verb} {to}{}", word(tree)));
+    };
+    let can_be_repaired =
+        found.damaged + found.missing + found.parity_damaged > found.beyond_repair + found.parity_lost;
+    if can_be_repaired {
+        advise("mend it", "repair");
+    }
+    // What is lost of the parity only new parity makes good; of files that are damaged there would be none.
+    match (found.parity_lost > 0, can_be_repaired) {
+        (true, true) => advise("then make the lost parity anew", "update"),
+        (true, false) => advise("make the lost parity anew", "update"),
+        (false, _) => {}
     }
     Ok(exit)
 }
