@@ -9,7 +9,7 @@ import pytest
 
 import verisum
 from conftest import COMMAND
-from test_process import run
+from interrupted import ctrl_c
 
 CLASSES = {0: "clean", 1: "mismatch", 3: "unchecked"}
 
@@ -172,25 +172,9 @@ def test_progress_closing_and_ctrl_c(tree: Path) -> None:
 
     with pytest.raises(KeyError):
         verisum.check(path, limit=1000, progress=fail).finish()
-    waits: list[float] = []
-    while len(waits) < 8 and min(waits, default=1) >= 0.1:
-        ended = run(f"""
-            import os, signal, threading, time, verisum
-            os.chdir({str(tree.parent)!r})
-            check = verisum.check("SUMS", limit=1000)
-            sent = []
-            def send():
-                sent.append(time.monotonic())
-                os.kill(os.getpid(), signal.SIGINT)
-            threading.Timer(0.5, send).start()
-            try:
-                check.finish()
-            except KeyboardInterrupt:
-                print(time.monotonic() - sent[0])
-        """)
-        assert ended.returncode == 0, ended.stderr
-        waits.append(float(ended.stdout))
-    assert min(waits) < 0.1, waits
+    ctrl_c(
+        f"os.chdir({str(tree.parent)!r}); check = verisum.check('SUMS', limit=1000)", "check.finish()", delay=0.5
+    )
 
 
 def test_block_hashes_of_images_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

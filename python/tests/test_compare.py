@@ -10,7 +10,7 @@ import pytest
 
 import verisum
 from conftest import COMMAND
-from test_process import run
+from interrupted import ctrl_c
 
 EMPTY = {"differ": 0, "missing": 0, "extra": 0, "unreadable": 0, "unknown": 0, "unlisted": 0, "unrecorded": 0}
 
@@ -114,25 +114,11 @@ def test_ctrl_c(tmp_path: Path) -> None:
         (tmp_path / side).mkdir()
         with open(tmp_path / side / "large", "wb") as file:
             file.truncate(64 << 30)
-    waits: list[float] = []
-    while len(waits) < 8 and min(waits, default=1) >= 0.1:
-        ended = run(f"""
-            import os, signal, threading, time, verisum
-            compared = verisum.compare({str(tmp_path / "a")!r}, {str(tmp_path / "b")!r}, "sha512")
-            sent = []
-            def send():
-                sent.append(time.monotonic())
-                os.kill(os.getpid(), signal.SIGINT)
-            threading.Timer(0.3, send).start()
-            try:
-                compared.finish()
-            except KeyboardInterrupt:
-                print(time.monotonic() - sent[0])
-            assert list(compared) == []
-        """)
-        assert ended.returncode == 0, ended.stderr
-        waits.append(float(ended.stdout))
-    assert min(waits) < 0.1, waits
+    ctrl_c(
+        f"compared = verisum.compare({str(tmp_path / 'a')!r}, {str(tmp_path / 'b')!r}, 'sha512')",
+        "compared.finish()",
+        "assert list(compared) == []",
+    )
 
 
 def test_quick_takes_files_of_one_size_and_time_for_the_same(trees: tuple[Path, Path]) -> None:

@@ -19,7 +19,7 @@ import pytest
 from tqdm import tqdm
 
 import verisum
-from test_process import run
+from interrupted import ctrl_c, run
 
 
 @pytest.fixture
@@ -268,29 +268,17 @@ TAKE = {
 
 @pytest.mark.parametrize("take", TAKE)
 def test_ctrl_c_ends_the_wait_for_a_row(take: str, tmp_path: Path) -> None:
-    waits: list[float] = []
-    while len(waits) < 8 and min(waits, default=1) >= 0.1:
-        # At a thousand bytes a second, a row takes a quarter of an hour.
-        ended = run(f"""
-            import os, polars, pyarrow, signal, threading, time, verisum
-            rows = verisum.hash_files({str(slow_tree(tmp_path))!r}, limit=1000)
-            sent = []
-            def send():
-                sent.append(time.monotonic())
-                os.kill(os.getpid(), signal.SIGINT)
-            threading.Timer(0.3, send).start()
-            try:
-                try:
-                    {TAKE[take]}
-                except Exception as error:
-                    time.sleep(0)
-                    raise
-            except KeyboardInterrupt:
-                print(time.monotonic() - sent[0])
-        """)
-        assert ended.returncode == 0, ended.stderr
-        waits.append(float(ended.stdout))
-    assert min(waits) < 0.1, waits
+    # At a thousand bytes a second, a row takes a quarter of an hour.
+    ctrl_c(
+        f"import polars, pyarrow; rows = verisum.hash_files({str(slow_tree(tmp_path))!r}, limit=1000)",
+        f"""
+        try:
+            {TAKE[take]}
+        except Exception as error:
+            time.sleep(0)
+            raise
+        """,
+    )
 
 
 def test_a_forked_process_has_no_threads_to_wait_for(tree: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import verisum
 from conftest import COMMAND
-from test_process import run
+from interrupted import ctrl_c, run
 
 PROGRAM = os.path.join(os.path.dirname(sys.executable), "verisum")
 BLOCK = 65536
@@ -84,24 +84,7 @@ def test_ctrl_c_ends_it(tmp_path: Path) -> None:
     with open(path, "wb") as file:
         os.posix_fallocate(file.fileno(), 0, 1 << 20)
         file.write(os.urandom(1 << 20) * 512)
-    waits: list[float] = []
-    while len(waits) < 8 and min(waits, default=1) >= 0.1:
-        ended = run(f"""
-            import os, signal, threading, time, verisum
-            sent = []
-            def send():
-                sent.append(time.monotonic())
-                os.kill(os.getpid(), signal.SIGINT)
-            threading.Timer(0.2, send).start()
-            try:
-                while True:
-                    verisum.image_sum({str(path)!r}, "sha3-512", threads=1)
-            except KeyboardInterrupt:
-                print(time.monotonic() - sent[0])
-        """)
-        assert ended.returncode == 0, ended.stderr
-        waits.append(float(ended.stdout))
-    assert min(waits) < 0.1, waits
+    ctrl_c("", f"while True: verisum.image_sum({str(path)!r}, 'sha3-512', threads=1)", delay=0.2)
 
 
 def test_what_is_no_image(tmp_path: Path) -> None:
@@ -177,25 +160,7 @@ def test_ctrl_c_ends_the_check_of_a_map(tmp_path: Path) -> None:
     with open(image, "wb") as file:
         file.truncate(1 << 40)
     subprocess.run([PROGRAM, "image", "map", "-o", made, image], check=True, capture_output=True)
-    waits: list[float] = []
-    while len(waits) < 8 and min(waits, default=1) >= 0.1:
-        ended = run(f"""
-            import os, signal, threading, time, verisum
-            map = verisum.BlockMap({str(made)!r})
-            sent = []
-            def send():
-                sent.append(time.monotonic())
-                os.kill(os.getpid(), signal.SIGINT)
-            threading.Timer(0.1, send).start()
-            try:
-                while True:
-                    map.check()
-            except KeyboardInterrupt:
-                print(time.monotonic() - sent[0])
-        """)
-        assert ended.returncode == 0, ended.stderr
-        waits.append(float(ended.stdout))
-    assert min(waits) < 0.1, waits
+    ctrl_c(f"map = verisum.BlockMap({str(made)!r})", "while True: map.check()", delay=0.1)
 
 
 def test_a_map_is_made_and_updated(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 
 import verisum
 from conftest import COMMAND
-from test_process import run
+from interrupted import ctrl_c, run
 
 
 @pytest.fixture
@@ -359,28 +359,13 @@ def test_closing_and_exceptions_keep_what_was_done(tree: Path, catalog: Path) ->
 
 def test_ctrl_c_ends_the_run_in_good_order(tree: Path, catalog: Path) -> None:
     (tree / "large").write_bytes(b"x" * 1_000_000)
-    waits: list[float] = []
-    while len(waits) < 8 and min(waits, default=1) >= 0.1:
-        ended = run(f"""
-            import os, signal, threading, time, verisum
-            run = verisum.scrub({str(tree)!r}, catalog={str(catalog)!r}, limit=1000)
-            sent = []
-            def send():
-                sent.append(time.monotonic())
-                os.kill(os.getpid(), signal.SIGINT)
-            threading.Timer(1, send).start()
-            try:
-                run.finish()
-            except KeyboardInterrupt:
-                print(time.monotonic() - sent[0])
-            del run
-            print(verisum.Catalog({str(catalog)!r}).runs({str(tree)!r})[0].how)
-        """)
-        assert ended.returncode == 0, ended.stderr
-        took, how = ended.stdout.split()
-        assert how == "interrupted"
-        waits.append(float(took))
-    assert min(waits) < 0.1, waits
+    how = ctrl_c(
+        f"run = verisum.scrub({str(tree)!r}, catalog={str(catalog)!r}, limit=1000)",
+        "run.finish()",
+        f"del run; print(verisum.Catalog({str(catalog)!r}).runs({str(tree)!r})[0].how)",
+        delay=1,
+    )
+    assert how == "interrupted\n"
 
 
 def test_a_forked_process_has_no_scrub(tree: Path, catalog: Path) -> None:
