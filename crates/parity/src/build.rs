@@ -118,6 +118,7 @@ impl Builder<'_> {
                 (head.parity_blocks, head.parts) = (shape, parts);
                 let mut hasher = Hasher::new()?;
                 for index in 0..shape {
+                    self.tree.go_on()?;
                     let block = parity.as_ref().map(|parity| parity.block(index)).unwrap_or_default();
                     head.parity.push(hasher.part(&block)?);
                 }
@@ -164,6 +165,7 @@ fn encode(head: &SetHead, redundancy: u32, source: &mut Steady<'_>) -> Result<En
         }
         Ok(())
     })?;
+    source.go_on()?;
     Ok((parity, parts, encoder.map(Encoder::finish)))
 }
 
