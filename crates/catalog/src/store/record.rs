@@ -40,31 +40,31 @@ pub enum Trouble {
     Held,
 }
 
-/// What each stored number means. Numbers are never used again.
-const STATES: [(i64, State); 10] = [
-    (0, State::Sound),
-    (1, State::Trouble(Trouble::Verdict(Verdict::Busy))),
-    (2, State::Trouble(Trouble::Verdict(Verdict::Unverifiable))),
-    (3, State::Trouble(Trouble::Verdict(Verdict::IoError))),
-    (4, State::Trouble(Trouble::Verdict(Verdict::Suspicious))),
-    (5, State::Trouble(Trouble::Verdict(Verdict::Flaky))),
-    (6, State::Trouble(Trouble::Verdict(Verdict::Rot))),
-    (7, State::MISSING),
-    (8, State::Trouble(Trouble::Held)),
-    (9, State::DAMAGED),
+/// All of them, in the order of their numbers.
+const STATES: [State; 10] = [
+    State::Sound,
+    State::Trouble(Trouble::Verdict(Verdict::Busy)),
+    State::Trouble(Trouble::Verdict(Verdict::Unverifiable)),
+    State::Trouble(Trouble::Verdict(Verdict::IoError)),
+    State::Trouble(Trouble::Verdict(Verdict::Suspicious)),
+    State::Trouble(Trouble::Verdict(Verdict::Flaky)),
+    State::Trouble(Trouble::Verdict(Verdict::Rot)),
+    State::MISSING,
+    State::Trouble(Trouble::Held),
+    State::DAMAGED,
 ];
 
 /// The stored number of [`State::MISSING`].
-pub(super) const MISSING: i64 = 7;
+pub(super) const MISSING: i64 = State::MISSING.code();
 
 /// The stored numbers of the verdicts that say that the data is bad.
 pub(super) const CORRUPT: &str = "(4, 5, 6)";
 
 /// The stored number of [`Trouble::Held`].
-pub(super) const HELD: i64 = 8;
+pub(super) const HELD: i64 = State::Trouble(Trouble::Held).code();
 
 /// The stored number of [`State::DAMAGED`]. The check value of such a record stays the wrong one.
-pub(super) const DAMAGED: i64 = 9;
+pub(super) const DAMAGED: i64 = State::DAMAGED.code();
 
 impl State {
     /// The name is gone.
@@ -115,21 +115,37 @@ impl State {
 
     /// All but [`State::Sound`].
     pub fn troubles() -> impl Iterator<Item = State> {
-        STATES.into_iter().map(|(_, state)| state).filter(|state| *state != State::Sound)
+        STATES.into_iter().filter(|state| *state != State::Sound)
     }
 
     /// The state of this name.
     pub fn find(name: &str) -> Option<State> {
-        STATES.into_iter().map(|(_, state)| state).find(|state| state.name() == name)
+        STATES.into_iter().find(|state| state.name() == name)
     }
 
-    pub(crate) fn code(self) -> i64 {
-        let row = STATES.into_iter().find(|(_, state)| *state == self);
-        row.map_or(2, |(code, _)| code)
+    /// The stored number. Numbers are never used again.
+    pub(crate) const fn code(self) -> i64 {
+        let verdict = match self {
+            State::Sound => return 0,
+            State::Trouble(Trouble::Held) => return 8,
+            State::Trouble(Trouble::Verdict(verdict)) => verdict,
+        };
+        match verdict {
+            Verdict::Busy => 1,
+            Verdict::Unverifiable => 2,
+            Verdict::IoError => 3,
+            Verdict::Suspicious => 4,
+            Verdict::Flaky => 5,
+            Verdict::Rot => 6,
+            Verdict::Missing => 7,
+            Verdict::RecordDamaged => 9,
+            // These replace the record, and are no trouble; a record that has one is not to be taken for a good one.
+            Verdict::Ok | Verdict::New | Verdict::Touched | Verdict::Modified | Verdict::Moved => 2,
+        }
     }
 
     pub(super) fn of_code(code: i64) -> Option<State> {
-        STATES.into_iter().find(|(number, _)| *number == code).map(|(_, state)| state)
+        STATES.into_iter().find(|state| state.code() == code)
     }
 }
 
@@ -364,9 +380,18 @@ mod tests {
     use super::*;
 
     #[test]
+    fn every_state_has_a_number_of_its_own() {
+        assert!(STATES.map(State::code).into_iter().eq(0..10));
+        let kept = Verdict::ALL.into_iter().filter(|verdict| !verdict.may_replace_record());
+        for state in kept.map(|verdict| State::Trouble(Trouble::Verdict(verdict))) {
+            assert_eq!(State::of_code(state.code()), Some(state));
+        }
+    }
+
+    #[test]
     fn what_is_called_corrupt_is() {
-        let codes = STATES.into_iter().filter(|(_, state)| state.is_corrupt());
-        let codes: Vec<String> = codes.map(|(code, _)| code.to_string()).collect();
+        let codes = STATES.into_iter().filter(|state| state.is_corrupt());
+        let codes: Vec<String> = codes.map(|state| state.code().to_string()).collect();
         assert_eq!(format!("({})", codes.join(", ")), CORRUPT);
     }
 }
