@@ -12,7 +12,7 @@ use pyo3::types::{PyBytes, PyString};
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{self, Lock, Root, Run, State, absolute, absolute_name, is_address};
 use verisum::files::Timestamp;
-use verisum::files::place::PlaceEvent;
+use verisum::files::place::{PlaceEvent, StoppingPlace};
 use verisum::lake::Exported;
 use verisum::remote::{Address, Host};
 
@@ -422,7 +422,7 @@ fn accept_remote(
         return Err(Failure::new(Kind::Host, &message).path(root).operation("find"));
     };
     let place = place::host(&reach.open(), &address.host)?;
-    let mut place = place::Stopping { place, stop: stop.clone(), done: None };
+    let mut place = StoppingPlace::new(place, stop.clone());
     let notes = |_: PlaceEvent| true;
     let mut tree = PlaceTree { place: &mut place, root: &address.path, notes: &notes };
     scrub::accept_tree(store, what, &mut tree, report).map_err(|error| Failure::from(&error))

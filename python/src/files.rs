@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use verisum::digest::Digest;
-use verisum::files::place::{Files, Place, PlaceEvent};
+use verisum::files::place::{Files, Place, PlaceEvent, StoppingPlace};
 use verisum::files::{Excludes, Limits, StartError, Stop};
 use verisum::remote::{Address, Host};
 use verisum::{HashOptions, ResultOrder};
@@ -25,7 +25,7 @@ use crate::interrupt::TICK;
 use crate::iterator::python_iterator;
 use crate::log::{Event, results};
 use crate::parquet;
-use crate::place::{self, AT_ONCE, Hosts, Named, Reach, Stopping, fs_path, refuse};
+use crate::place::{self, AT_ONCE, Hosts, Named, Reach, fs_path, refuse};
 use crate::row::{FileRow, Row};
 use crate::row_columns::RowColumns;
 use crate::stores::{Batches, is_store};
@@ -336,7 +336,7 @@ fn of_host(
     };
     let stop: Arc<Stop> = outlet.stop();
     let opened = place::host(hosts, host).and_then(|place| {
-        let mut place = Stopping { place, stop, done: None };
+        let mut place = StoppingPlace::new(place, stop);
         let ready = place.capabilities(digests, &|event| tell(addresses[0], event));
         ready.map(|_| place).map_err(|error| place::failure(addresses[0], &error))
     });

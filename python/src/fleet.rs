@@ -8,14 +8,14 @@ use pyo3::types::PyBytes;
 use verisum::digest::Output;
 use verisum::files::Timestamp;
 use verisum::files::place::{
-    FileAnswer, FileRead, FileRequest, FileState, Files, Modified, Place, PlaceEvent, Reason,
+    FileAnswer, FileRead, FileRequest, FileState, Files, Modified, Place, PlaceEvent, Reason, StoppingPlace,
 };
 use verisum::remote::Address;
 
 use crate::errors::Failure;
 use crate::hash::find;
 use crate::interrupt::interruptible;
-use crate::place::{self, Hosts, Reach, Stopping};
+use crate::place::{self, Hosts, Reach};
 use crate::row::{contradiction, nanoseconds};
 
 const SECOND: i64 = 1_000_000_000;
@@ -53,9 +53,9 @@ fn opened(
     address: &Address,
     hosts: &verisum::remote::Hosts,
     stop: &verisum::files::Stop,
-) -> Result<Stopping<Box<dyn Place>>, Failure> {
+) -> Result<StoppingPlace<'static>, Failure> {
     let place = place::host(hosts, &address.host)?;
-    Ok(Stopping { place, stop: Arc::new(stop.clone()), done: None })
+    Ok(StoppingPlace::new(place, Arc::new(stop.clone())))
 }
 
 fn known(address: &str) -> PyResult<Address> {

@@ -8,11 +8,8 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
-use verisum::digest::Digest;
 use verisum::files::Stop;
-use verisum::files::place::{
-    Capabilities, FileAnswer, FileRecord, FileRequest, Files, LocalPlace, Place, PlaceError, PlaceEvent, Sink,
-};
+use verisum::files::place::{FileAnswer, LocalPlace, Place, PlaceError, StoppingPlace};
 use verisum::object::{BucketPlace, StoreOptions};
 use verisum::remote::{Address, Host, OpenError, Options, Program, WAYS, without_secrets};
 
@@ -276,78 +273,16 @@ pub(crate) fn open(
             place.plan.progress = done.here.clone();
             let address = Address::new(Host::Local, path.as_os_str().as_bytes());
             // The engine counts by itself.
-            Opened { address, place: Box::new(Stopping { place, stop, done: None }) }
+            Opened { address, place: Box::new(StoppingPlace::new(Box::new(place), stop)) }
         }
         Named::There(address) => {
-            let place = host(hosts, &address.host)?;
-            Opened { address, place: Box::new(Stopping { place, stop, done: Some(done.clone()) }) }
+            let (place, done) = (host(hosts, &address.host)?, done.clone());
+            let count = move |answer: &FileAnswer| {
+                if answer.result.as_ref().is_ok_and(|read| !read.digests.is_empty()) {
+                    done.add(answer.request.seen.size.unwrap_or(0));
+                }
+            };
+            Opened { address, place: Box::new(StoppingPlace::new(place, stop).watched(count)) }
         }
     })
-}
-
-/// A place whose work ends when it is time to stop. That is an error: what was not told is not taken for what is not
-/// there.
-pub(crate) struct Stopping<P> {
-    pub(crate) place: P,
-    pub(crate) stop: Arc<Stop>,
-    /// What counts its files.
-    pub(crate) done: Option<Arc<Done>>,
-}
-
-impl<P: Place> Stopping<P> {
-    fn act(
-        &mut self,
-        sink: Sink,
-        act: impl FnOnce(&mut P, Sink) -> Result<(), PlaceError>,
-    ) -> Result<(), PlaceError> {
-        let Stopping { place, stop, done } = self;
-        let watched = |event: PlaceEvent| {
-            if let (Some(done), PlaceEvent::Answer(FileAnswer { request, result: Ok(read) })) =
-                (&*done, &event)
-                && !read.digests.is_empty()
-            {
-                done.add(request.seen.size.unwrap_or(0));
-            }
-            !stop.is_due() && sink(event)
-        };
-        match act(place, &watched) {
-            Ok(()) if stop.is_due() => Err(PlaceError::Machine("stopped".into())),
-            ended => ended,
-        }
-    }
-}
-
-impl<P: Place> Place for Stopping<P> {
-    fn is_here(&self) -> bool {
-        self.place.is_here()
-    }
-
-    fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
-        self.place.capabilities(digests, sink)
-    }
-
-    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
-        self.act(sink, |place, sink| place.list(root, sink))
-    }
-
-    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
-        self.act(sink, |place, sink| place.hash(digests, files, sink))
-    }
-
-    fn tells_records(&self) -> bool {
-        self.place.tells_records()
-    }
-
-    fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
-        self.place.records(files)
-    }
-
-    fn hash_settled(
-        &mut self,
-        digest: &Digest,
-        files: Vec<FileRequest>,
-        sink: Sink,
-    ) -> Result<(), PlaceError> {
-        self.act(sink, |place, sink| place.hash_settled(digest, files, sink))
-    }
 }

@@ -292,7 +292,7 @@ fn this_machine_by_the_programs_of_a_host() {
     let scratch = tempfile::tempdir().unwrap();
     for way in ["coreutils", "perl", "python"] {
         let mut place = reached(way, None, false, scratch.path()).place(&Host::Local).unwrap();
-        suite(way, &mut place);
+        suite(way, place.as_mut());
     }
 }
 
@@ -304,7 +304,7 @@ fn a_host_behind_ssh() {
     let host = Address::parse("web1:".as_ref(), false).unwrap().host;
     for (way, push) in [("coreutils", false), ("perl", false), ("verisum", true)] {
         let hosts = reached(way, Some(server.path("config")), push, &scratch);
-        suite(&format!("ssh, {way}"), &mut hosts.place(&host).unwrap());
+        suite(&format!("ssh, {way}"), hosts.place(&host).unwrap().as_mut());
     }
     assert_eq!(fs::read_dir(&scratch).unwrap().count(), 0, "what was private is gone");
 }

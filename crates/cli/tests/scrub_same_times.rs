@@ -96,7 +96,7 @@ fn this_machine_by_the_programs_of_a_host() {
     let folder = tempfile::tempdir().unwrap();
     for way in ["coreutils", "perl", "python"] {
         let mut place = hosts(way, None, folder.path()).place(&Host::Local).unwrap();
-        scenario(way, &mut place, folder.path());
+        scenario(way, place.as_mut(), folder.path());
     }
 }
 
@@ -109,6 +109,6 @@ fn a_host_behind_ssh() {
     let host = Address::parse("web1:".as_ref(), false).unwrap().host;
     for way in ["coreutils", "perl", "verisum"] {
         let hosts = hosts(way, Some(server.path("config")), &scratch);
-        scenario(&format!("ssh, {way}"), &mut hosts.place(&host).unwrap(), &folder);
+        scenario(&format!("ssh, {way}"), hosts.place(&host).unwrap().as_mut(), &folder);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verisum_digest::Digest;
 use verisum_files::compare::{self, CompareError, FileStatus, Pair, Tree};
-use verisum_files::place::{Capabilities, Files, Place, PlaceError, PlaceEvent, Sink};
+use verisum_files::place::{PlaceEvent, StoppingPlace};
 use verisum_files::{Class, Outlet, Results, StartError, Stop};
 
 /// How trees are compared. The default is by SHA-256.
@@ -114,7 +114,7 @@ fn run(
     outlet: &Outlet<Compared>,
 ) -> Result<CompareSummary, CompareError> {
     let [mut a, mut b] = trees.map(|Tree { place, root }| Tree {
-        place: Box::new(StoppingPlace { place, stop: outlet.stop().clone() }),
+        place: Box::new(StoppingPlace::new(place, outlet.stop().clone())),
         root,
     });
     let unlisted = AtomicU64::new(0);
@@ -124,7 +124,12 @@ fn run(
         }
         outlet.give(Compared::Event { tree, event })
     };
-    let mut pairs = compare::list([&mut a, &mut b], digest, &sink)?;
+    let mut pairs = match compare::list([&mut a, &mut b], digest, &sink) {
+        Err(_) if outlet.stop().is_due() => {
+            return Ok(CompareSummary { stopped: true, ..Default::default() });
+        }
+        listed => listed?,
+    };
     let read = compare::read([&mut a, &mut b], digest, &mut pairs, &sink);
     let mut summary = CompareSummary { unlisted: unlisted.load(Ordering::Relaxed), ..Default::default() };
     for pair in pairs {
@@ -135,29 +140,8 @@ fn run(
     }
     summary.stopped = outlet.stop().is_due();
     // What was found before a place failed is told first.
-    read.map(|()| summary)
-}
-
-/// A place that ends its work when a stop is due.
-struct StoppingPlace {
-    place: Box<dyn Place>,
-    stop: Arc<Stop>,
-}
-
-impl Place for StoppingPlace {
-    fn is_here(&self) -> bool {
-        self.place.is_here()
-    }
-
-    fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
-        self.place.capabilities(digests, sink)
-    }
-
-    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
-        self.place.list(root, &|event| !self.stop.is_due() && sink(event))
-    }
-
-    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
-        self.place.hash(digests, files, &|event| !self.stop.is_due() && sink(event))
+    match read {
+        Err(error) if !summary.stopped => Err(error),
+        _ => Ok(summary),
     }
 }

@@ -58,7 +58,7 @@ pub(crate) fn sources(
         let place: Box<dyn verisum::files::place::Place> =
             match Address::of_address(tree.as_os_str().as_bytes()) {
                 Some(address) => {
-                    let place = Box::new(hosts::place(&reached, &address.host)?);
+                    let place = hosts::place(&reached, &address.host)?;
                     let root = address.path;
                     sources.push(Source { root, is_counterpart: false, ..Source::new(&tree, place) });
                     continue;

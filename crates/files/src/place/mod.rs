@@ -31,6 +31,7 @@ mod block_digests;
 mod local;
 mod ordered_sink;
 mod sorted;
+mod stopping;
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -49,6 +50,7 @@ pub use answer::{
 pub use block_digests::BlockDigests;
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
+pub use stopping::StoppingPlace;
 
 /// A place where trees of files are. Paths are bytes, with `/` between names.
 ///
@@ -234,95 +236,6 @@ pub trait RangedFile: Send + Sync {
 
 /// The longest file that [`Place::read_whole`] reads, in bytes.
 pub const MOST_WHOLE: u64 = 64 << 10;
-
-/// A place of any kind is a place.
-impl<P: Place + ?Sized> Place for Box<P> {
-    fn is_here(&self) -> bool {
-        (**self).is_here()
-    }
-
-    fn end_by(&mut self, stop: &Arc<Stop>) {
-        (**self).end_by(stop);
-    }
-
-    fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
-        (**self).capabilities(digests, sink)
-    }
-
-    fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
-        (**self).list(root, sink)
-    }
-
-    fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
-        (**self).hash(digests, files, sink)
-    }
-
-    fn hash_recorded(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
-        (**self).hash_recorded(digests, files, sink)
-    }
-
-    fn hash_settled(
-        &mut self,
-        digest: &Digest,
-        files: Vec<FileRequest>,
-        sink: Sink,
-    ) -> Result<(), PlaceError> {
-        (**self).hash_settled(digest, files, sink)
-    }
-
-    fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
-        (**self).state(path)
-    }
-
-    fn tells_records(&self) -> bool {
-        (**self).tells_records()
-    }
-
-    fn records(&mut self, files: &[FileRequest]) -> Result<Vec<Option<FileRecord>>, PlaceError> {
-        (**self).records(files)
-    }
-
-    fn block_digests(&mut self, path: &[u8]) -> Option<BlockDigests> {
-        (**self).block_digests(path)
-    }
-
-    fn open(&mut self, path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {
-        (**self).open(path)
-    }
-
-    fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
-        (**self).read(path, range)
-    }
-
-    fn read_whole(&mut self, files: &[FileRequest]) -> Result<Vec<Option<WholeFile>>, PlaceError> {
-        (**self).read_whole(files)
-    }
-
-    fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
-        (**self).write(path, content, about)
-    }
-
-    fn stages(&self) -> bool {
-        (**self).stages()
-    }
-
-    fn remove_staged(&mut self, paths: &[Vec<u8>]) -> Result<(), PlaceError> {
-        (**self).remove_staged(paths)
-    }
-
-    fn stage(
-        &mut self,
-        root: &[u8],
-        files: &mut [NewFile],
-        durability: Durability,
-    ) -> Result<Vec<StagedFile>, PlaceError> {
-        (**self).stage(root, files, durability)
-    }
-
-    fn place_staged(&mut self, files: &[PlacedFile]) -> Result<Vec<Result<(), PlaceError>>, PlaceError> {
-        (**self).place_staged(files)
-    }
-}
 
 /// What a place is able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
