@@ -1,5 +1,4 @@
-//! A batch, and a feed, of messages of any lengths has the digests of each
-//! message alone, whatever the algorithm and the level.
+//! A batch of messages of any lengths has the digests of each message alone, whatever the algorithm and the level.
 //!
 //! The first bytes choose the algorithm, the number and the lengths of the
 //! messages; the messages are pieces of the whole input, at any alignment.
@@ -7,10 +6,10 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use verisum_kernels::{Algorithm, Feed, Kernel, Level};
+use verisum_kernels::{Algorithm, Kernel, Level};
 
 fuzz_target!(|data: &[u8]| {
-    let [algorithm, count, share, rest @ ..] = data else { return };
+    let [algorithm, count, rest @ ..] = data else { return };
     let algorithm = Algorithm::ALL[usize::from(*algorithm) % Algorithm::ALL.len()];
     let count = usize::from(*count) % 70;
     let messages: Vec<&[u8]> = rest
@@ -37,40 +36,5 @@ fuzz_target!(|data: &[u8]| {
         let mut digests = vec![0; expected.len()];
         kernel.hash_batch(&messages, &mut digests);
         assert_eq!(digests, expected, "{kernel:?}, batch");
-
-        digests.fill(0);
-        let pieces = usize::from(*share) * 9 + 1;
-        let mut pieces = Pieces { messages: &messages, pieces, next: 0, digests: &mut digests };
-        kernel.hash_feed(&mut pieces, &mut vec![0; kernel.lanes() * (1024 + usize::from(*share))]);
-        assert_eq!(digests, expected, "{kernel:?}, feed");
     }
 });
-
-struct Pieces<'a> {
-    messages: &'a [&'a [u8]],
-    pieces: usize,
-    next: usize,
-    digests: &'a mut [u8],
-}
-
-impl<'a> Feed for Pieces<'a> {
-    type Message = (usize, &'a [u8]);
-
-    fn next_message(&mut self) -> Option<Self::Message> {
-        let message = self.messages.get(self.next)?;
-        self.next += 1;
-        Some((self.next - 1, message))
-    }
-
-    fn read(&mut self, (_, rest): &mut Self::Message, buffer: &mut [u8]) -> Option<usize> {
-        let (first, second) = rest.split_at(rest.len().min(buffer.len()).min(self.pieces));
-        buffer[..first.len()].copy_from_slice(first);
-        *rest = second;
-        Some(first.len())
-    }
-
-    fn done(&mut self, (index, _): Self::Message, digest: Option<&[u8]>) {
-        let digest = digest.expect("nothing is abandoned");
-        self.digests[index * digest.len()..][..digest.len()].copy_from_slice(digest);
-    }
-}

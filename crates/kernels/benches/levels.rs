@@ -8,8 +8,6 @@
 //! - `count=16` is the number of messages in a batch; by default as many as the
 //!   kernel has lanes;
 //! - `stride=65536` is the distance between messages; by default their length;
-//! - `feed=16384` hashes a feed, with this many bytes of buffer for each lane,
-//!   in place of batches;
 //! - `rounds=15` is how often everything is measured.
 //!
 //! `sweep` in place of these compares batches of 1 to 40 messages of 16 KiB at every level with the messages
@@ -31,7 +29,7 @@ use std::process::ExitCode;
 
 use openssl::hash::{Hasher, MessageDigest};
 use openssl::provider::Provider;
-use verisum_kernels::{Algorithm, Feed, Kernel, Level, is_zero_at};
+use verisum_kernels::{Algorithm, Kernel, Level, is_zero_at};
 
 #[path = "../tests/common/sweep.rs"]
 mod sweep;
@@ -134,16 +132,6 @@ fn levels() {
                 let count = number("count").unwrap_or(kernel.lanes());
                 let messages: Vec<&[u8]> = (0..count).map(message).collect();
                 let mut digests = vec![0; count * algorithm.digest_len()];
-                if let Some(share) = number("feed") {
-                    let mut buffer = vec![0; share * kernel.lanes()];
-                    speeds.push(speed(size * count, &mut |times| {
-                        for _ in 0..times {
-                            let mut slices = Slices { messages: &messages, next: 0 };
-                            kernel.hash_feed(&mut slices, &mut buffer);
-                        }
-                    }));
-                    continue;
-                }
                 speeds.push(speed(size * count, &mut |times| {
                     for _ in 0..times {
                         kernel.hash_batch(black_box(&messages), &mut digests);
@@ -180,32 +168,6 @@ fn levels() {
                 .collect();
             println!("is_zero {:<10} {:>8.1}", level.name(), median(&mut speeds));
         }
-    }
-}
-
-/// A feed of messages in memory, which are copied as from a page cache.
-struct Slices<'a> {
-    messages: &'a [&'a [u8]],
-    next: usize,
-}
-
-impl<'a> Feed for Slices<'a> {
-    type Message = &'a [u8];
-
-    fn next_message(&mut self) -> Option<&'a [u8]> {
-        self.next += 1;
-        self.messages.get(self.next - 1).copied()
-    }
-
-    fn read(&mut self, rest: &mut &'a [u8], buffer: &mut [u8]) -> Option<usize> {
-        let (first, second) = rest.split_at(rest.len().min(buffer.len()));
-        buffer[..first.len()].copy_from_slice(first);
-        *rest = second;
-        Some(first.len())
-    }
-
-    fn done(&mut self, _: &'a [u8], digest: Option<&[u8]>) {
-        black_box(digest);
     }
 }
 

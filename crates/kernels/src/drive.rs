@@ -36,8 +36,6 @@ pub(crate) enum More {
     Blocks { start: *const u8, blocks: usize },
     /// What is left at the end, at most a block, and the length of the whole.
     End { start: *const u8, len: usize, total: u64 },
-    /// No digest is wanted any more.
-    Abandon,
 }
 
 #[derive(Clone, Copy)]
@@ -70,7 +68,7 @@ fn pointers(lanes: &[Lane], any: *const u8) -> [*const u8; MAX_LANES] {
 
 /// Hashes all messages of a supply.
 ///
-/// `expected` is how many there are at least, if known. The stages are those of a
+/// `expected` is how many there are. The stages are those of a
 /// kernel of the algorithm, widest first.
 pub(crate) fn drive(spec: &Spec, mut stages: &[Stage], expected: usize, supply: &mut impl Supply) {
     while stages.len() > 1 && expected < stages[0].worth {
@@ -130,7 +128,6 @@ pub(crate) fn drive(spec: &Spec, mut stages: &[Stage], expected: usize, supply: 
                             lane.ending = true;
                             state.announce_last(spec, width, index, total);
                         }
-                        More::Abandon => lane.live = false,
                     }
                 }
             }

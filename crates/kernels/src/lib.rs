@@ -15,7 +15,7 @@
 //! ```
 //!
 //! Messages that come in pieces are hashed one at a time with [`Single`], or
-//! many side by side with [`Feed`] or [`Kernel::update_batch`].
+//! many side by side with [`Kernel::update_batch`].
 //!
 //! # Non-goals
 //!
@@ -31,7 +31,6 @@ mod algorithms;
 mod arch;
 mod batch;
 mod drive;
-mod feed;
 mod kernel;
 mod level;
 mod side_by_side;
@@ -43,7 +42,6 @@ mod vector;
 mod zero;
 
 pub use algorithm::Algorithm;
-pub use feed::Feed;
 pub use kernel::Kernel;
 pub use level::Level;
 pub use single::Single;

@@ -2,7 +2,7 @@
 //! interpreter such as Miri gets through it. OpenSSL, which it could not call,
 //! has no part in this.
 
-use verisum_kernels::{Algorithm, Feed, Kernel, Level, is_zero_at};
+use verisum_kernels::{Algorithm, Kernel, Level, is_zero_at};
 
 /// A whole block and a few bytes, a part of a block, and nothing.
 const LENGTHS: [usize; 3] = [141, 20, 0];
@@ -42,48 +42,6 @@ fn batches() {
         let mut digests = vec![0; expected.len()];
         kernel.hash_batch(&messages, &mut digests);
         assert_eq!(digests, expected, "{kernel:?}");
-    }
-}
-
-struct List<'a> {
-    messages: &'a [&'a [u8]],
-    next: usize,
-    digests: Vec<u8>,
-}
-
-impl<'a> Feed for List<'a> {
-    type Message = (usize, &'a [u8]);
-
-    fn next_message(&mut self) -> Option<Self::Message> {
-        let message = self.messages.get(self.next)?;
-        self.next += 1;
-        Some((self.next - 1, message))
-    }
-
-    fn read(&mut self, (_, rest): &mut Self::Message, buffer: &mut [u8]) -> Option<usize> {
-        let (first, second) = rest.split_at(rest.len().min(buffer.len()).min(50));
-        buffer[..first.len()].copy_from_slice(first);
-        *rest = second;
-        Some(first.len())
-    }
-
-    fn done(&mut self, (index, _): Self::Message, digest: Option<&[u8]>) {
-        let digest = digest.expect("nothing is abandoned");
-        self.digests[index * digest.len()..][..digest.len()].copy_from_slice(digest);
-    }
-}
-
-#[test]
-fn feeds() {
-    let bytes: Vec<u8> = (0..200).map(|i| i as u8).collect();
-    // The same for every algorithm, so one of each word size will do.
-    let some = [Algorithm::Sha1, Algorithm::Blake2b512];
-    for kernel in kernels().filter(|k| some.contains(&k.algorithm())) {
-        let messages = messages(&bytes, kernel.lanes() + 1);
-        let expected = portable(kernel.algorithm(), &messages);
-        let mut list = List { messages: &messages, next: 0, digests: vec![0; expected.len()] };
-        kernel.hash_feed(&mut list, &mut vec![0; 1024 * kernel.lanes()]);
-        assert_eq!(list.digests, expected, "{kernel:?}");
     }
 }
 
