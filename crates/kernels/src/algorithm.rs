@@ -1,91 +1,70 @@
 //! The algorithms by name and digest length.
 
-use crate::spec::Spec;
+use crate::spec::{self, Spec};
 
-/// A hash algorithm that this crate has kernels for.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
-#[allow(missing_docs)] // The names say all there is.
-pub enum Algorithm {
-    Md4,
-    Md5,
-    Ripemd160,
-    Sha1,
-    Sha224,
-    Sha256,
-    Sm3,
-    Sha384,
-    Sha512,
-    Sha512_224,
-    Sha512_256,
-    Blake2s256,
-    Blake2b512,
-    Sha3_224,
-    Sha3_256,
-    Sha3_384,
-    Sha3_512,
+/// The table of all algorithms: the name here, the name of OpenSSL, and what distinguishes it.
+macro_rules! algorithms {
+    ($($(#[$doc:meta])* $algorithm:ident $name:literal $spec:ident,)*) => {
+        /// A hash algorithm that this crate has kernels for.
+        #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+        #[allow(missing_docs)] // The names say all there is.
+        pub enum Algorithm {
+            $($(#[$doc])* $algorithm,)*
+        }
+
+        impl Algorithm {
+            /// Every algorithm, in the order of declaration.
+            pub const ALL: &[Algorithm] = &[$(Algorithm::$algorithm),*];
+
+            /// Returns the name by which OpenSSL knows the algorithm, in lower case.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Algorithm::$algorithm => $name,)*
+                }
+            }
+
+            pub(crate) const fn spec(self) -> &'static Spec {
+                match self {
+                    $(Algorithm::$algorithm => &spec::$spec,)*
+                }
+            }
+        }
+    };
+}
+
+algorithms! {
+    Md4 "md4" MD4,
+    Md5 "md5" MD5,
+    Ripemd160 "ripemd160" RIPEMD160,
+    Sha1 "sha1" SHA1,
+    Sha224 "sha224" SHA224,
+    Sha256 "sha256" SHA256,
+    Sm3 "sm3" SM3,
+    Sha384 "sha384" SHA384,
+    Sha512 "sha512" SHA512,
+    Sha512_224 "sha512-224" SHA512_224,
+    Sha512_256 "sha512-256" SHA512_256,
+    Blake2s256 "blake2s256" BLAKE2S256,
+    Blake2b512 "blake2b512" BLAKE2B512,
+    Sha3_224 "sha3-224" SHA3_224,
+    Sha3_256 "sha3-256" SHA3_256,
+    Sha3_384 "sha3-384" SHA3_384,
+    Sha3_512 "sha3-512" SHA3_512,
     /// SHAKE128 with 16 bytes of output.
-    Shake128,
+    Shake128 "shake128" SHAKE128,
     /// SHAKE256 with 32 bytes of output.
-    Shake256,
+    Shake256 "shake256" SHAKE256,
 }
 
 impl Algorithm {
-    /// Every algorithm, in the order of declaration.
-    pub const ALL: &[Algorithm] = &[
-        Algorithm::Md4,
-        Algorithm::Md5,
-        Algorithm::Ripemd160,
-        Algorithm::Sha1,
-        Algorithm::Sha224,
-        Algorithm::Sha256,
-        Algorithm::Sm3,
-        Algorithm::Sha384,
-        Algorithm::Sha512,
-        Algorithm::Sha512_224,
-        Algorithm::Sha512_256,
-        Algorithm::Blake2s256,
-        Algorithm::Blake2b512,
-        Algorithm::Sha3_224,
-        Algorithm::Sha3_256,
-        Algorithm::Sha3_384,
-        Algorithm::Sha3_512,
-        Algorithm::Shake128,
-        Algorithm::Shake256,
-    ];
-
     /// Returns the length of a digest in bytes.
     pub const fn digest_len(self) -> usize {
-        Spec::of(self).digest_len
+        self.spec().digest_len
     }
 
     /// Returns the length of the blocks that the algorithm works on, in bytes.
     pub const fn block_len(self) -> usize {
-        Spec::of(self).block_len
-    }
-
-    /// Returns the name by which OpenSSL knows the algorithm, in lower case.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Algorithm::Md4 => "md4",
-            Algorithm::Md5 => "md5",
-            Algorithm::Ripemd160 => "ripemd160",
-            Algorithm::Sha1 => "sha1",
-            Algorithm::Sha224 => "sha224",
-            Algorithm::Sha256 => "sha256",
-            Algorithm::Sm3 => "sm3",
-            Algorithm::Sha384 => "sha384",
-            Algorithm::Sha512 => "sha512",
-            Algorithm::Sha512_224 => "sha512-224",
-            Algorithm::Sha512_256 => "sha512-256",
-            Algorithm::Blake2s256 => "blake2s256",
-            Algorithm::Blake2b512 => "blake2b512",
-            Algorithm::Sha3_224 => "sha3-224",
-            Algorithm::Sha3_256 => "sha3-256",
-            Algorithm::Sha3_384 => "sha3-384",
-            Algorithm::Sha3_512 => "sha3-512",
-            Algorithm::Shake128 => "shake128",
-            Algorithm::Shake256 => "shake256",
-        }
+        self.spec().block_len
     }
 }
 

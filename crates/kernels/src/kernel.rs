@@ -29,7 +29,7 @@ impl Kernel {
     /// SHA-3 instructions take longer than the lanes of NEON, and use those.
     pub fn best(algorithm: Algorithm, cap: Level) -> Kernel {
         // Highest preference first.
-        let order = match Spec::of(algorithm).compression {
+        let order = match algorithm.spec().compression {
             Compression::Sha256 => [Level::Avx512, Level::ShaNi, Level::Avx2],
             _ => [Level::Avx512, Level::Avx2, Level::ShaNi],
         };
@@ -47,7 +47,7 @@ impl Kernel {
     /// A kernel gives the last few messages of a batch to narrower code, from the
     /// same count on everywhere.
     pub fn at(algorithm: Algorithm, level: Level) -> Option<Kernel> {
-        let spec = Spec::of(algorithm);
+        let spec = algorithm.spec();
         let stages = arch::stages(spec.compression, level)?;
         Some(Kernel { spec, level, stages, is_tuned: false })
     }
@@ -55,7 +55,7 @@ impl Kernel {
     /// Returns the kernel at or below `cap` that hashes a single message by instructions made for the
     /// algorithm, or `None` where there are none.
     pub fn by_instructions(algorithm: Algorithm, cap: Level) -> Option<Kernel> {
-        let level = match Spec::of(algorithm).compression {
+        let level = match algorithm.spec().compression {
             Compression::Sha1 | Compression::Sha256 => [Level::ShaNi, Level::Sha2],
             // Those for SHA-3 are of use for two messages only.
             Compression::Sha512 => [Level::Sha3; 2],

@@ -67,30 +67,6 @@ pub(crate) const TAIL_LEN: usize = 256;
 pub(crate) const MAX_STATE_WORDS: usize = 25;
 
 impl Spec {
-    pub(crate) const fn of(algorithm: Algorithm) -> &'static Spec {
-        match algorithm {
-            Algorithm::Md4 => &MD4,
-            Algorithm::Md5 => &MD5,
-            Algorithm::Ripemd160 => &RIPEMD160,
-            Algorithm::Sha1 => &SHA1,
-            Algorithm::Sha224 => &SHA224,
-            Algorithm::Sha256 => &SHA256,
-            Algorithm::Sm3 => &SM3,
-            Algorithm::Sha384 => &SHA384,
-            Algorithm::Sha512 => &SHA512,
-            Algorithm::Sha512_224 => &SHA512_224,
-            Algorithm::Sha512_256 => &SHA512_256,
-            Algorithm::Blake2s256 => &BLAKE2S256,
-            Algorithm::Blake2b512 => &BLAKE2B512,
-            Algorithm::Sha3_224 => &SHA3_224,
-            Algorithm::Sha3_256 => &SHA3_256,
-            Algorithm::Sha3_384 => &SHA3_384,
-            Algorithm::Sha3_512 => &SHA3_512,
-            Algorithm::Shake128 => &SHAKE128,
-            Algorithm::Shake256 => &SHAKE256,
-        }
-    }
-
     /// The same with digests of another length in bytes, where the algorithm has that.
     pub(crate) fn with_digest_len(&self, digest_len: usize) -> Option<&'static Spec> {
         let has_it = self.compression == Compression::Blake2b && digest_len > 0;
@@ -195,26 +171,29 @@ const fn keccak(algorithm: Algorithm, compression: Compression, digest_len: usiz
 const MD_INITIAL: &[u64] = &[0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476];
 const SHA1_INITIAL: &[u64] = &[0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
 
-static MD4: Spec = spec32(Algorithm::Md4, Compression::Md4, 16, Padding::LengthLittle64, MD_INITIAL);
-static MD5: Spec = spec32(Algorithm::Md5, Compression::Md5, 16, Padding::LengthLittle64, MD_INITIAL);
-static RIPEMD160: Spec =
+pub(crate) static MD4: Spec =
+    spec32(Algorithm::Md4, Compression::Md4, 16, Padding::LengthLittle64, MD_INITIAL);
+pub(crate) static MD5: Spec =
+    spec32(Algorithm::Md5, Compression::Md5, 16, Padding::LengthLittle64, MD_INITIAL);
+pub(crate) static RIPEMD160: Spec =
     spec32(Algorithm::Ripemd160, Compression::Ripemd160, 20, Padding::LengthLittle64, SHA1_INITIAL);
-static SHA1: Spec = spec32(Algorithm::Sha1, Compression::Sha1, 20, Padding::LengthBig64, SHA1_INITIAL);
-static SHA224: Spec = spec32(
+pub(crate) static SHA1: Spec =
+    spec32(Algorithm::Sha1, Compression::Sha1, 20, Padding::LengthBig64, SHA1_INITIAL);
+pub(crate) static SHA224: Spec = spec32(
     Algorithm::Sha224,
     Compression::Sha256,
     28,
     Padding::LengthBig64,
     &[0xc1059ed8, 0x367cd507, 0x3070dd17, 0xf70e5939, 0xffc00b31, 0x68581511, 0x64f98fa7, 0xbefa4fa4],
 );
-static SHA256: Spec = spec32(
+pub(crate) static SHA256: Spec = spec32(
     Algorithm::Sha256,
     Compression::Sha256,
     32,
     Padding::LengthBig64,
     &[0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19],
 );
-static SM3: Spec = spec32(
+pub(crate) static SM3: Spec = spec32(
     Algorithm::Sm3,
     Compression::Sm3,
     32,
@@ -222,7 +201,7 @@ static SM3: Spec = spec32(
     &[0x7380166f, 0x4914b2b9, 0x172442d7, 0xda8a0600, 0xa96f30bc, 0x163138aa, 0xe38dee4d, 0xb0fb0e4e],
 );
 #[rustfmt::skip]
-static SHA384: Spec = sha512(
+pub(crate) static SHA384: Spec = sha512(
     Algorithm::Sha384,
     48,
     &[
@@ -231,7 +210,7 @@ static SHA384: Spec = sha512(
     ],
 );
 #[rustfmt::skip]
-static SHA512: Spec = sha512(
+pub(crate) static SHA512: Spec = sha512(
     Algorithm::Sha512,
     64,
     &[
@@ -240,7 +219,7 @@ static SHA512: Spec = sha512(
     ],
 );
 #[rustfmt::skip]
-static SHA512_224: Spec = sha512(
+pub(crate) static SHA512_224: Spec = sha512(
     Algorithm::Sha512_224,
     28,
     &[
@@ -249,7 +228,7 @@ static SHA512_224: Spec = sha512(
     ],
 );
 #[rustfmt::skip]
-static SHA512_256: Spec = sha512(
+pub(crate) static SHA512_256: Spec = sha512(
     Algorithm::Sha512_256,
     32,
     &[
@@ -260,7 +239,7 @@ static SHA512_256: Spec = sha512(
 // The parameter block (digest length, no key, fanout and depth 1) is folded
 // into the first word. The words after the eighth are the count of bytes, in
 // one or two words, and the flag of the last block.
-static BLAKE2S256: Spec = spec32(
+pub(crate) static BLAKE2S256: Spec = spec32(
     Algorithm::Blake2s256,
     Compression::Blake2s,
     32,
@@ -279,7 +258,7 @@ static BLAKE2S256: Spec = spec32(
         0,
     ],
 );
-static BLAKE2B512: Spec = BLAKE2B[64];
+pub(crate) static BLAKE2B512: Spec = BLAKE2B[64];
 
 /// BLAKE2b with digests of each length in bytes; there is none of length 0, whose place has 512 bits too.
 static BLAKE2B: [Spec; 65] = {
@@ -328,9 +307,9 @@ const fn blake2b(digest_len: usize) -> Spec {
     }
 }
 
-static SHA3_224: Spec = keccak(Algorithm::Sha3_224, Compression::Keccak18, 28, 0x06);
-static SHA3_256: Spec = keccak(Algorithm::Sha3_256, Compression::Keccak17, 32, 0x06);
-static SHA3_384: Spec = keccak(Algorithm::Sha3_384, Compression::Keccak13, 48, 0x06);
-static SHA3_512: Spec = keccak(Algorithm::Sha3_512, Compression::Keccak9, 64, 0x06);
-static SHAKE128: Spec = keccak(Algorithm::Shake128, Compression::Keccak21, 16, 0x1f);
-static SHAKE256: Spec = keccak(Algorithm::Shake256, Compression::Keccak17, 32, 0x1f);
+pub(crate) static SHA3_224: Spec = keccak(Algorithm::Sha3_224, Compression::Keccak18, 28, 0x06);
+pub(crate) static SHA3_256: Spec = keccak(Algorithm::Sha3_256, Compression::Keccak17, 32, 0x06);
+pub(crate) static SHA3_384: Spec = keccak(Algorithm::Sha3_384, Compression::Keccak13, 48, 0x06);
+pub(crate) static SHA3_512: Spec = keccak(Algorithm::Sha3_512, Compression::Keccak9, 64, 0x06);
+pub(crate) static SHAKE128: Spec = keccak(Algorithm::Shake128, Compression::Keccak21, 16, 0x1f);
+pub(crate) static SHAKE256: Spec = keccak(Algorithm::Shake256, Compression::Keccak17, 32, 0x1f);
