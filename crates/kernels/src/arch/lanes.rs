@@ -14,6 +14,24 @@ macro_rules! kernels {
     )*};
 }
 
+/// Calls a statement for each way, with the compiler's loops unrolled.
+macro_rules! each {
+    ($way:ident, $body:block) => {{
+        let mut $way = 0;
+        while $way < WAYS {
+            $body
+            $way += 1;
+        }
+    }};
+}
+
+/// Calls a macro with each of these numbers, written one after the other.
+macro_rules! unrolled {
+    ($step:ident; $($number:literal)*) => {
+        $($step!($number);)*
+    };
+}
+
 /// Calls intrinsics.
 macro_rules! call {
     ($call:expr) => {
@@ -68,4 +86,4 @@ macro_rules! registers {
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use registers;
-pub(crate) use {call, instructions, kernels};
+pub(crate) use {call, each, instructions, kernels, unrolled};

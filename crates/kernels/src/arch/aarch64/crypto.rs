@@ -8,17 +8,7 @@
 use core::arch::aarch64::*;
 
 use crate::algorithms::{SHA1_K, SHA256_K, SHA512_K, opaque};
-
-/// Calls a statement for each way, with the compiler's loops unrolled.
-macro_rules! each {
-    ($way:ident, $body:block) => {{
-        let mut $way = 0;
-        while $way < WAYS {
-            $body
-            $way += 1;
-        }
-    }};
-}
+use crate::arch::lanes::{each, unrolled};
 
 /// # Safety
 ///
@@ -62,22 +52,7 @@ pub(crate) unsafe fn sha256<const WAYS: usize>(state: *mut u64, pointers: *const
                     });
                 };
             }
-            four!(0);
-            four!(1);
-            four!(2);
-            four!(3);
-            four!(4);
-            four!(5);
-            four!(6);
-            four!(7);
-            four!(8);
-            four!(9);
-            four!(10);
-            four!(11);
-            four!(12);
-            four!(13);
-            four!(14);
-            four!(15);
+            unrolled!(four; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
             each!(i, {
                 abcd[i] = vaddq_u32(abcd[i], abcd_before[i]);
                 efgh[i] = vaddq_u32(efgh[i], efgh_before[i]);

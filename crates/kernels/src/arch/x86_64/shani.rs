@@ -14,6 +14,7 @@
 use core::arch::x86_64::*;
 
 use crate::algorithms::SHA256_K;
+use crate::arch::lanes::{each, unrolled};
 
 macro_rules! kernels {
     ($($function:ident = $ways:literal of $body:ident;)*) => {
@@ -49,17 +50,6 @@ kernels! {
     sha1x2 = 2 of sha1_ways;
     sha256 = 1 of sha256_ways;
     sha256x2 = 2 of sha256_ways;
-}
-
-/// Calls a statement for each way, with the compiler's loops unrolled.
-macro_rules! each {
-    ($way:ident, $body:block) => {{
-        let mut $way = 0;
-        while $way < WAYS {
-            $body
-            $way += 1;
-        }
-    }};
 }
 
 /// # Safety
@@ -110,22 +100,7 @@ unsafe fn sha256_ways<const WAYS: usize>(state: *mut u32, pointers: *const *cons
                     });
                 };
             }
-            four!(0);
-            four!(1);
-            four!(2);
-            four!(3);
-            four!(4);
-            four!(5);
-            four!(6);
-            four!(7);
-            four!(8);
-            four!(9);
-            four!(10);
-            four!(11);
-            four!(12);
-            four!(13);
-            four!(14);
-            four!(15);
+            unrolled!(four; 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15);
             each!(i, {
                 abef[i] = _mm_add_epi32(abef[i], abef_before[i]);
                 cdgh[i] = _mm_add_epi32(cdgh[i], cdgh_before[i]);
