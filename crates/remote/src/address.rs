@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use verisum_files::place::below;
+use verisum_files::place::{SCHEMES, below, scheme};
 
 /// A file or directory on some host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,8 +18,8 @@ pub struct Address {
     bare: bool,
 }
 
-/// How addresses of buckets begin, and those of single objects on the web.
-const STORES: [&str; 5] = ["s3://", "gs://", "az://", "https://", "http://"];
+/// How addresses of hosts begin; all others are of buckets, and of single objects on the web.
+const SSH: &str = "ssh://";
 
 /// What is wrong with a URL that leads to no place.
 const OTHER_SCHEME: &str =
@@ -43,7 +43,7 @@ fn is_url(text: &[u8]) -> bool {
     let Some(end) = text.windows(3).position(|part| part == b"://") else { return false };
     let scheme = text[..end].to_ascii_lowercase();
     let is_ours = |one: &&str| one.as_bytes().strip_suffix(b"://") == Some(&scheme);
-    scheme == b"ssh" || STORES.iter().any(is_ours) || OTHER_SCHEMES.iter().any(|one| one.as_bytes() == scheme)
+    SCHEMES.iter().any(is_ours) || OTHER_SCHEMES.iter().any(|one| one.as_bytes() == scheme)
 }
 
 /// What a user typed for a place, as it may be shown: an address that is none keeps to itself what may be a secret, before
@@ -385,7 +385,7 @@ fn url(rest: &[u8]) -> Result<Address, &'static str> {
 
 /// The address of something in a bucket, if it begins as one. Nothing is decoded, as in the stores' own tools.
 fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
-    let scheme = STORES.into_iter().find(|scheme| address.starts_with(scheme.as_bytes()))?;
+    let scheme = scheme(address).filter(|scheme| *scheme != SSH)?;
     let rest = &address[scheme.len()..];
     let slash = rest.iter().position(|byte| *byte == b'/').unwrap_or(rest.len());
     let name = std::str::from_utf8(&rest[..slash]).unwrap_or_default();

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use verisum_files::Timestamp;
 
 use super::record::stamp;
-use super::root::scheme;
 use super::transfer::Unfit;
+use verisum_files::place::scheme;
 
 /// The longest name in a path: no system call takes more.
 const LONGEST_NAME: usize = 4095;

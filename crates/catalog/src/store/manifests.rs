@@ -15,11 +15,11 @@ use rusqlite::params;
 use verisum_digest::{Digest, Output};
 
 use super::record::{columns, listed, moment, stamp};
-use super::root::scheme;
 use super::transfer::Passed;
 use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State, is_address};
 use verisum_files::LEADS_OUT;
 use verisum_files::outlast;
+use verisum_files::place::scheme;
 use verisum_files::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
 use verisum_files::{
     Assumed, Directory, Entry, Guess, IsBlockHash, Kind, Misjudged, SamplePlace, Stat, Timestamp,
@@ -101,7 +101,7 @@ impl Catalog {
         let names: Vec<(i64, &String)> =
             used.iter().filter_map(|number| Some((*number, algorithms.get(number)?))).collect();
         // Where a line does not say which digest it has, all have to have the same.
-        if names.len() > 1 && !matches!(format, Format::Bsd | Format::Mtree | Format::Json) {
+        if names.len() > 1 && !format.traits().names_digests {
             let names: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
             let why =
                 format!("the records have {}: the {format} format has one for all", names.join(" and "));

@@ -9,6 +9,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::record::{MISSING, unsigned};
 use super::{Catalog, Result, State};
 use verisum_files::Stat;
+use verisum_files::place::scheme;
 
 /// What a directory was that the root's path led to: a mount point without its file system leads to
 /// another one.
@@ -53,18 +54,10 @@ impl Root {
     }
 }
 
-/// How the addresses of places begin that are not on this machine.
-const SCHEMES: [&str; 6] = ["ssh://", "s3://", "gs://", "az://", "https://", "http://"];
-
 /// Whether a path is the address of something on another machine or in a store: `ssh://[USER@]HOST[:PORT]/PATH`,
 /// `s3://BUCKET/PREFIX`, `gs://…`, `az://…`, `https://…`.
 pub fn is_address(path: &Path) -> bool {
     scheme(path.as_os_str().as_bytes()).is_some()
-}
-
-/// How an address begins, if it is one.
-pub(super) fn scheme(address: &[u8]) -> Option<&'static str> {
-    SCHEMES.into_iter().find(|scheme| address.starts_with(scheme.as_bytes()))
 }
 
 const ROOT: &str = "id, path, directory, device, inode, files, bytes, born";

@@ -335,6 +335,14 @@ pub enum PlaceError {
     InTheWay(&'static str),
 }
 
+/// How the addresses of places begin that are not on this machine.
+pub const SCHEMES: [&str; 6] = ["ssh://", "s3://", "gs://", "az://", "https://", "http://"];
+
+/// How an address begins, if it is one.
+pub fn scheme(address: &[u8]) -> Option<&'static str> {
+    SCHEMES.into_iter().find(|scheme| address.starts_with(scheme.as_bytes()))
+}
+
 /// The path in a place of what is `below` a root there: the root itself where that is empty.
 pub fn join(root: &[u8], below: &[u8]) -> Vec<u8> {
     let mut path = root.to_vec();
