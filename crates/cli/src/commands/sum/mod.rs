@@ -124,11 +124,10 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     let found: Vec<Digest> =
         arguments.algorithm.iter().map(|name| digests::find(name, &policy)).collect::<Result<_, _>>()?;
     let format = arguments.format();
-    if arguments.zero && !matches!(format, Format::Gnu | Format::Bsd) {
-        return Err(Failure::Usage("--zero: only the formats gnu and bsd have it".to_string()));
-    }
-    if arguments.base64 && !matches!(format, Format::Gnu | Format::Bsd) {
-        return Err(Failure::Usage("--base64: only the formats gnu and bsd have it".to_string()));
+    for (option, is_given) in [("--zero", arguments.zero), ("--base64", arguments.base64)] {
+        if is_given && !format.traits().is_lines {
+            return Err(Failure::Usage(format!("{option}: only the formats gnu and bsd have it")));
+        }
     }
     if !there.is_empty() {
         arguments.refuse_for_hosts(&there)?;
@@ -173,7 +172,7 @@ impl SumArgs {
             return Err(Failure::Usage("--files0-from: takes one directory of a host".to_string()));
         }
         refuse(&[
-            ("--format", !matches!(self.format(), Format::Gnu | Format::Bsd | Format::S3 | Format::Json)),
+            ("--format", !self.format().traits().any_place),
             ("--binary", self.binary),
             ("--one-file-system", self.one_file_system),
             ("--follow-links", self.follow_links),

@@ -26,6 +26,20 @@ pub enum Format {
     Json,
 }
 
+/// What lists of a format can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct FormatTraits {
+    /// Lines as the coreutils print them: they may end with NUL, have digests in Base64, and comments between them.
+    pub is_lines: bool,
+    /// One digest of each file, and no more.
+    pub has_one_digest: bool,
+    /// Each line says which digests it has.
+    pub names_digests: bool,
+    /// Files of any place, not of this machine alone.
+    pub any_place: bool,
+}
+
 impl Format {
     /// All of them.
     pub const ALL: [Format; 8] = [
@@ -50,6 +64,21 @@ impl Format {
             Format::Bagit => "bagit",
             Format::S3 => "s3",
             Format::Json => "json",
+        }
+    }
+
+    /// What its lists can have.
+    pub const fn traits(self) -> FormatTraits {
+        let none =
+            FormatTraits { is_lines: false, has_one_digest: false, names_digests: false, any_place: false };
+        match self {
+            Format::Gnu => FormatTraits { is_lines: true, any_place: true, ..none },
+            Format::Bsd => FormatTraits { is_lines: true, names_digests: true, any_place: true, ..none },
+            Format::Sfv | Format::Bagit => FormatTraits { has_one_digest: true, ..none },
+            Format::Hashdeep => none,
+            Format::Mtree => FormatTraits { names_digests: true, ..none },
+            Format::S3 => FormatTraits { any_place: true, ..none },
+            Format::Json => FormatTraits { names_digests: true, any_place: true, ..none },
         }
     }
 

@@ -27,7 +27,7 @@ mod writer;
 pub use chkbit::{Chkbit, IndexError, Recorded, is_chkbit, is_chkbit_of_directory};
 pub use coreutils::BlockHashes;
 pub use digest_names::{block_hash_tag, tag};
-pub use format::{Format, JSON_VERSION};
+pub use format::{Format, FormatTraits, JSON_VERSION};
 pub use lines::MAX_LINE;
 pub use listed::{Bad, BlockHash, Claim, Line, Listed};
 pub use reader::{Dialect, Options, ReadError, Reader, Skipped};

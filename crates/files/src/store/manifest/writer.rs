@@ -75,8 +75,7 @@ impl Writer {
     /// Lists of these digests, in this order, in this format.
     pub fn new(format: Format, digests: &[Digest]) -> Result<Writer, Unwritable> {
         let names: Vec<String> = digests.iter().map(|digest| digest.name().to_string()).collect();
-        let single = matches!(format, Format::Sfv | Format::Bagit);
-        if single && names.len() != 1 {
+        if format.traits().has_one_digest && names.len() != 1 {
             return Err(Unwritable::Digests { format });
         }
         for name in &names {
@@ -158,7 +157,7 @@ impl Writer {
 
     /// Whether lines that begin with `#` may stand between its lines.
     pub fn has_comments(&self) -> bool {
-        matches!(self.format, Format::Gnu | Format::Bsd) && !self.zero && !self.nameless && !self.raw
+        self.format.traits().is_lines && !self.zero && !self.nameless && !self.raw
     }
 
     /// Appends what stands before the first file.
