@@ -51,7 +51,7 @@ pub use error::{Error, Operation, at, message_says_storage_failed, says_storage_
 pub use exclude::{BadPattern, Excludes};
 pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartError, hash_files};
 pub use record::{Record, RecordedTime, Standing};
-pub use replace::{ReplaceError, Replacement};
+pub use replace::{ReplaceError, Replacement, rename_to_nothing};
 pub use results::{Outlet, Results};
 pub use stat::{Kind, Stat, Timestamp};
 pub use system::{go_to_background, has_writer, is_rotating, outlast, settle};

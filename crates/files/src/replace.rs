@@ -1,8 +1,9 @@
 //! Atomic file replacement: a full disk or a kill leaves what was there before.
 
+use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
@@ -178,16 +179,37 @@ impl Drop for Passing {
 
 /// Gives a name to a file that nothing has yet. Returns whether that was so.
 fn appear(passing: &Passing, target: &Path) -> io::Result<bool> {
-    match std::fs::hard_link(&passing.0, target) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => return Ok(false),
-        Ok(()) => return Ok(true),
-        Err(_) => {}
-    }
-    // FAT has no hard links.
-    match rustix::fs::renameat_with(CWD, &passing.0, CWD, target, RenameFlags::NOREPLACE) {
+    match rename_to_nothing((CWD, passing.0.as_os_str()), (CWD, target.as_os_str())) {
         Err(Errno::EXIST) => Ok(false),
         placed => Ok(placed.map(|()| true)?),
     }
+}
+
+/// Gives a file another name, each in an open directory, that nothing has yet.
+///
+/// # Errors
+/// `EEXIST` where something has it; those of the system.
+pub fn rename_to_nothing(
+    (from, old): (BorrowedFd, &OsStr),
+    (to, new): (BorrowedFd, &OsStr),
+) -> Result<(), Errno> {
+    match rustix::fs::renameat_with(from, old, to, new, RenameFlags::NOREPLACE) {
+        // Not every file system can do that.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {}
+        placed => return placed,
+    }
+    match rustix::fs::linkat(from, old, to, new, AtFlags::empty()) {
+        Ok(()) => return rustix::fs::unlinkat(from, old, AtFlags::empty()),
+        // FAT has no links either, and FUSE passes on what each thinks of them.
+        Err(Errno::PERM | Errno::NOSYS | Errno::OPNOTSUPP | Errno::INVAL | Errno::MLINK) => {}
+        Err(error) => return Err(error),
+    }
+    // Nobody else makes the name that is made here, and it is ours to replace then.
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    drop(rustix::fs::openat(to, new, flags, Mode::from_raw_mode(PRIVATE))?);
+    rustix::fs::renameat(from, old, to, new).inspect_err(|_| {
+        let _ = rustix::fs::unlinkat(to, new, AtFlags::empty());
+    })
 }
 
 /// Puts a file in the place of the one that is expected there. Returns whether that was there.

@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, Per
 use std::path::Path;
 use std::sync::Arc;
 
+use rustix::fd::AsFd;
 use rustix::fs::{Advice, AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 use verisum_files::{Directory, Stat};
@@ -297,14 +298,8 @@ impl Draft {
 
     /// Gives a file that was missing its name, unless somebody else took it meanwhile.
     fn place_new(&self, name: &OsStr) -> Result<(), Errno> {
-        let flags = RenameFlags::NOREPLACE;
-        match rustix::fs::renameat_with(&self.folder, self.name.as_str(), &self.folder, name, flags) {
-            Err(Errno::INVAL | Errno::NOSYS) => {
-                rustix::fs::linkat(&self.folder, self.name.as_str(), &self.folder, name, AtFlags::empty())?;
-                rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty())
-            }
-            placed => placed,
-        }
+        let folder = self.folder.as_fd();
+        verisum_files::rename_to_nothing((folder, OsStr::new(&self.name)), (folder, name))
     }
 
     /// Gives the new file what belongs to the old one besides its bytes.
