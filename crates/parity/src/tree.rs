@@ -123,8 +123,9 @@ impl Tree {
     }
 }
 
-fn is_the_one(entry: &Entry, (device, inode): (u64, u64)) -> bool {
-    entry.inode() == inode && entry.stat().is_ok_and(|stat| stat.device == device)
+/// The inodes that a directory lists are others than those of its files on some file systems (FUSE).
+fn is_the_one(entry: &Entry, left_out: (u64, u64)) -> bool {
+    entry.stat().is_ok_and(|stat| (stat.device, stat.inode) == left_out)
 }
 
 /// A time as it is recorded: nanoseconds below a second, whatever a file system says.
