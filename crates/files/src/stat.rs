@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use rustix::fd::AsFd;
-use rustix::fs::{FileType, Timespec, Timestamps, UTIME_OMIT, futimens};
+use rustix::fs::{FileType, Timespec, Timestamps, fstat, futimens};
 use rustix::io::Errno;
 
 /// A time of a file, in seconds and nanoseconds since 1970.
@@ -19,7 +19,9 @@ pub struct Timestamp {
 impl Timestamp {
     /// Makes this the time at which an open file was last modified. That of its last access stays.
     pub fn set(self, file: impl AsFd) -> Result<(), Errno> {
-        let last_access = Timespec { tv_sec: 0, tv_nsec: UTIME_OMIT as _ };
+        let found = fstat(&file)?;
+        // Said as it is: what is behind FUSE may set no time where one of the two is omitted, and call that done.
+        let last_access = Timespec { tv_sec: found.st_atime, tv_nsec: found.st_atime_nsec as _ };
         let last_modification = Timespec { tv_sec: self.seconds, tv_nsec: self.nanoseconds as _ };
         futimens(file, &Timestamps { last_access, last_modification })
     }
@@ -137,7 +139,7 @@ pub struct Stat {
 impl Stat {
     /// Asks about an open file.
     pub fn of(file: impl AsFd) -> rustix::io::Result<Stat> {
-        rustix::fs::fstat(file).map(Stat::from)
+        fstat(file).map(Stat::from)
     }
 
     /// Whether nothing says that the bytes may differ: same file, size and times.
