@@ -159,6 +159,12 @@ impl<'a, 'c> WalkFeed<'a, 'c> {
                 }
             };
             let Some(above) = self.directory_of(&entry) else { continue };
+            if let Err(error) = above.note(entry.name()) {
+                let below = above.below.join(entry.name());
+                self.shared.tell_plain(&entry.path(), &below, CopyOutcome::Failed(error));
+                self.walk.pass_over(&entry);
+                continue;
+            }
             if entry.kind() != Kind::Directory {
                 let target = TargetName { directory: above, name: entry.name().to_os_string() };
                 return Some(self.job(entry, target));

@@ -1,9 +1,10 @@
 //! Directories at TO: made or opened through no link, and given times and mode when all in them is done.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -26,8 +27,17 @@ const LIST: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOL
 const SYNCED_WHOLE: [u32; 8] =
     [0x9123_683e, 0xef53, 0xf2f5_2010, 0x4d44, 0x0102_1994, 0x5846_5342, 0x2fc1_2fc1, 0xca45_1a4e];
 
-/// The file systems whose times are every second second: FAT and exFAT.
-const COARSE: [u32; 2] = [0x4d44, 0x2011_bab0];
+/// The file systems that may cut times off, by how many seconds, and of what the nanoseconds are a multiple then: FAT and
+/// exFAT have every second second, with hundredths or without; of what is behind FUSE some have whole seconds.
+const COARSE: [(u32, TimeStep); 3] =
+    [(0x4d44, (2, 10_000_000)), (0x2011_bab0, (2, 10_000_000)), (0x6573_5546, (1, 1_000_000_000))];
+
+/// The file systems that may not tell capital letters from small ones: FAT, exFAT, NTFS, SMB, CIFS, HFS+, and what is
+/// behind FUSE.
+const MAY_FOLD: [u32; 7] = [0x4d44, 0x2011_bab0, 0x7366_746e, 0xfe53_4d42, 0xff53_4d42, 0x482b, 0x6573_5546];
+
+/// A row of [`COARSE`]; no time is cut off by no second.
+type TimeStep = (i64, u32);
 
 /// A directory at TO. When the last who makes something in it lets go of it, it gets what its original has.
 pub(super) struct TargetDirectory<'a> {
@@ -40,8 +50,9 @@ pub(super) struct TargetDirectory<'a> {
     /// Whether one call brings all of its file system to the disk.
     pub(super) is_synced_whole: bool,
     parent: Option<Arc<TargetDirectory<'a>>>,
-    /// By how many seconds a time may be cut off.
-    time_step: i64,
+    time_step: TimeStep,
+    /// The names of this run in it, in small letters, where TO does not tell capital ones from them.
+    folded: Option<Mutex<HashSet<String>>>,
     /// The path of TO, and below it.
     to: Arc<Path>,
     pub(super) below: PathBuf,
@@ -78,11 +89,13 @@ impl<'a> TargetDirectory<'a> {
         let failed = |errno| CopyError::target(&to.join(&below), "stat", errno);
         let device = Stat::of(&descriptor).map_err(failed)?.device;
         let same = parent.as_ref().filter(|parent| parent.device == device);
-        let (is_synced_whole, time_step) = match same {
-            Some(parent) => (parent.is_synced_whole, parent.time_step),
+        let (is_synced_whole, time_step, folds) = match same {
+            Some(parent) => (parent.is_synced_whole, parent.time_step, parent.folded.is_some()),
             None => {
                 let magic = fstatfs(&descriptor).map_or(0, |found| found.f_type as u32);
-                (SYNCED_WHOLE.contains(&magic), if COARSE.contains(&magic) { 2 } else { 0 })
+                let coarse = COARSE.iter().find(|(of, _)| *of == magic);
+                let folds = MAY_FOLD.contains(&magic) && folds(&descriptor);
+                (SYNCED_WHOLE.contains(&magic), coarse.map_or((0, 1), |(_, step)| *step), folds)
             }
         };
         let mut value = [0; 1];
@@ -95,6 +108,7 @@ impl<'a> TargetDirectory<'a> {
             gives_lists,
             is_synced_whole,
             time_step,
+            folded: folds.then(Mutex::default),
             parent,
             to,
             below,
@@ -136,9 +150,25 @@ impl<'a> TargetDirectory<'a> {
 
     /// Whether a file at TO has the time of modification of its original, as exactly as TO keeps it.
     pub(super) fn is_same_time(&self, original: Timestamp, there: Timestamp) -> bool {
+        let (seconds, nanoseconds) = self.time_step;
         original == there
-            || there.nanoseconds.is_multiple_of(10_000_000)
-                && (original.seconds - there.seconds).abs() < self.time_step
+            || there.nanoseconds.is_multiple_of(nanoseconds)
+                && (original.seconds - there.seconds).abs() < seconds
+    }
+
+    /// Takes note of a name.
+    ///
+    /// # Errors
+    /// Another name of this run is the same to TO: one would take the other's place.
+    pub(super) fn note(&self, name: &OsStr) -> Result<(), CopyError> {
+        let Some(folded) = &self.folded else { return Ok(()) };
+        let mut folded = folded.lock().unwrap_or_else(PoisonError::into_inner);
+        match folded.insert(name.to_string_lossy().to_lowercase()) {
+            true => Ok(()),
+            false => {
+                Err(CopyError::InTheWay { path: self.path_of(name), what: "a name with other capitals" })
+            }
+        }
     }
 
     /// The path of a name in it.
@@ -257,4 +287,15 @@ impl TargetName<'_> {
             _ => Err(CopyError::InTheWay { path: self.path(), what: self.directory.what_is(&self.name) }),
         }
     }
+}
+
+/// Whether capital letters in names are the same as small ones.
+fn folds(directory: &OwnedFd) -> bool {
+    let name = format!("{LEFTOVER}case-{}", std::process::id());
+    let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let Ok(file) = openat(directory, &*name, flags, Mode::RUSR | Mode::WUSR) else { return false };
+    let folds = statat(directory, name.to_uppercase(), AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    drop(file);
+    let _ = unlinkat(directory, &*name, AtFlags::empty());
+    folds
 }
