@@ -24,6 +24,9 @@ pub enum FsKind {
     Tmpfs,
     /// FAT, as on sticks: no owners, no links, times of two seconds. Not every kernel has it.
     Vfat,
+    /// exFAT by FUSE, as on sticks too: no owners, no links, no names with `:`, times of whole seconds, capital letters
+    /// that are the same as small ones, and neither files without a name nor exchanges of two names.
+    Exfat,
 }
 
 impl FsKind {
@@ -38,6 +41,7 @@ impl FsKind {
             FsKind::Btrfs => "btrfs",
             FsKind::Tmpfs => "tmpfs",
             FsKind::Vfat => "vfat",
+            FsKind::Exfat => "exfat",
         }
     }
 
@@ -48,7 +52,7 @@ impl FsKind {
             FsKind::Xfs => 300 << 20,
             FsKind::Btrfs => 128 << 20,
             FsKind::Tmpfs => 1 << 20,
-            FsKind::Vfat => 64 << 20,
+            FsKind::Vfat | FsKind::Exfat => 64 << 20,
         }
     }
 
@@ -57,7 +61,7 @@ impl FsKind {
             FsKind::Ext4 => &["-q", "-F", "-b", "4096", "-m", "0"],
             FsKind::Xfs => &["-q", "-f"],
             FsKind::Btrfs => &["-q", "-f", "-d", "single"],
-            FsKind::Tmpfs | FsKind::Vfat => &[],
+            FsKind::Tmpfs | FsKind::Vfat | FsKind::Exfat => &[],
         }
     }
 
@@ -101,6 +105,9 @@ impl Mount {
             // No tool can change that, so it is no failure where CI declares nothing to be missing.
             let _ = writeln!(std::io::stderr(), "SKIPPED: this kernel has no vfat");
             return None;
+        }
+        if kind == FsKind::Exfat {
+            require_tool("mount.exfat-fuse")?;
         }
         let size = size.max(kind.smallest());
         let mount = Mount::unmade(kind, size);
@@ -224,7 +231,8 @@ impl Mount {
 
     fn mount(&mut self) -> Result<(), String> {
         let mut command = Command::new("mount");
-        command.args(["-t", self.kind.name()]);
+        // The kernel's own, where there is one, has other limits.
+        command.args(["-t", if self.kind == FsKind::Exfat { "exfat-fuse" } else { self.kind.name() }]);
         match self.kind {
             FsKind::Tmpfs => command.args(["-o", &format!("size={}", self.size), "tmpfs"]),
             _ => command.args(["-o", "loop"]).arg(self.image_path()),
