@@ -30,6 +30,8 @@ mod blocks;
 mod compare;
 mod completions;
 mod error;
+#[cfg(feature = "image")]
+mod fit;
 mod hasher;
 #[cfg(feature = "image")]
 mod made_of_blocks;
@@ -51,6 +53,8 @@ pub use blocks::DigestSink;
 pub use compare::compare_images;
 pub use completions::Completion;
 pub use error::Error;
+#[cfg(feature = "image")]
+pub use fit::is_block_hash;
 pub use hasher::Hasher;
 #[cfg(feature = "image")]
 pub use made_of_blocks::{digest_image, digest_stream};

@@ -243,6 +243,54 @@ fn a_bare_list_is_refused_whatever_the_usual_block_size() {
 }
 
 #[test]
+fn a_bare_list_of_both_kinds_calls_nothing_bad() {
+    let folder = Folder::new();
+    let file = folder.verisum("sum a").clean();
+    let image = folder.verisum("image sum --untagged b").out().to_string();
+    fs::write(folder.path("SUMS"), file.clone() + &image).unwrap();
+    let ended = folder.verisum("check SUMS");
+    assert_eq!((ended.code, ended.out()), (Some(3), "a: OK\n"), "{ended:?}");
+    assert!(ended.stderr.contains("the list holds block hashes"), "{ended:?}");
+    fs::write(folder.path("SUMS"), image + &file).unwrap();
+    let ended = folder.verisum("image sum -c SUMS");
+    assert_eq!((ended.code, ended.out()), (Some(3), "b: OK\n"), "{ended:?}");
+    assert!(ended.stderr.contains("the list holds digests of files"), "{ended:?}");
+}
+
+#[test]
+fn nothing_is_repaired_by_block_hashes() {
+    let folder = Folder::new();
+    folder.paint("large", &[Run::data(5_000), Run::hole(80 << 20), Run::data(1_000)]);
+    fs::create_dir(folder.path("copy")).unwrap();
+    for name in ["a", "b", "large"] {
+        fs::write(folder.path("copy").join(name), "of other content").unwrap();
+    }
+    let good = fs::read(folder.path("b")).unwrap();
+    for words in ["image sum --untagged b", "image sum --untagged --exact --block-size 1M large", "sum a"] {
+        let list = folder.verisum(words).out().to_string();
+        let both = folder.verisum("sum a").clean() + &list;
+        for list in [list, both] {
+            fs::write(folder.path("SUMS"), list).unwrap();
+            for options in ["", " --dry-run"] {
+                let ended = folder.verisum(&format!("repair --sums SUMS --from copy{options} ."));
+                if words == "sum a" {
+                    assert_eq!((ended.code, ended.out()), (Some(0), "nothing to repair\n"), "{ended:?}");
+                    continue;
+                }
+                let reason = "verisum: SUMS: read: the list holds block hashes (verisum image sum, blksum), not digests \
+                              of files (`verisum image sum -c` checks them)\n";
+                assert_eq!(
+                    (ended.code, ended.out(), &*ended.stderr),
+                    (Some(3), "", reason),
+                    "{words}{options}"
+                );
+            }
+        }
+    }
+    assert!(fs::read(folder.path("b")).unwrap() == good);
+}
+
+#[test]
 fn block_hashes_are_not_taken_over_for_digests() {
     let folder = Folder::new();
     let (blocks, files) = (folder.verisum("image sum --untagged a").clean(), folder.verisum("sum b").clean());

@@ -203,13 +203,13 @@ impl<'a> CheckReport<'a> {
     }
 
     /// Whether it is worth while to look if a number that does not fit is a block hash instead of a digest, or the
-    /// other way round. In a list of those nothing fits; in others little is read twice.
+    /// other way round. Lines of both kinds may stand in one list, and only the first that fail are read again.
     fn may_be_of_other_values(&self) -> bool {
-        self.is_own() && self.list.verified == 0 && self.list.failed < LOOKED_AT
+        self.is_own() && self.list.failed < LOOKED_AT
     }
 
-    /// Says that a list is of other values than are computed for it. None of its files was verified, and
-    /// none of them is bad for that.
+    /// Says that a list is of other values than are computed for it. No file is bad for that, and nothing more is said
+    /// of its lines.
     fn refuse(&mut self, manifest: usize, what: &Misjudged) -> Result<(), Failure> {
         self.list.refused = true;
         self.bad.forget_list();

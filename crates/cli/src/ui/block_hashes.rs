@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use verisum::blockhash::Params;
+use verisum::blockhash::{Params, is_block_hash};
 use verisum::digest::{Digest, Output};
 use verisum::files::check::Find;
 use verisum::files::reread::{self, Bypass};
@@ -22,28 +22,6 @@ const EXACT: &str = "EXACT";
 
 /// The word for a snapshot inside the image, which one nobody knows but who asked for it.
 const SNAPSHOT: &str = "SNAPSHOT";
-
-/// Up to this length all usual block sizes are tried, in bytes; each is another run over the image.
-const SMALL: u64 = 64 << 20;
-
-/// The usual block sizes but that of 64 KiB, which is the first to be tried: powers of two up to 16 MiB.
-const OTHER_SIZES: [u32; 15] = [
-    1 << 20,
-    1 << 9,
-    1 << 10,
-    1 << 11,
-    1 << 12,
-    1 << 13,
-    1 << 14,
-    1 << 15,
-    1 << 17,
-    1 << 18,
-    1 << 19,
-    1 << 21,
-    1 << 22,
-    1 << 23,
-    1 << 24,
-];
 
 /// What the tag says of a value but for its digest. A format is named only where it was asked for: else the
 /// bytes tell it again.
@@ -89,20 +67,9 @@ pub(crate) fn compute(usual: &How, find: Find, directory: &Path, listed: &Listed
 }
 
 /// Whether `digest`, which is not the digest of the file, is the block hash of it with one of the usual block
-/// sizes, as a guest sees it or of exactly its bytes.
+/// sizes.
 pub(crate) fn fits(find: Find, path: &Path, algorithm: &str, digest: Output) -> bool {
-    // What comes out of a pipe comes once.
-    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
-    let (true, Ok(found)) = (is_file, find(algorithm)) else { return false };
-    let input = Input::Named(path.into());
-    let guest = How::new(Params::new(found));
-    match fits_view(&input, &guest, digest) {
-        Ok(Fit { fits: false, is_padded: true }) => {
-            let exact = How { pad_files: false, ..guest };
-            fits_view(&input, &exact, digest).is_ok_and(|exact| exact.fits)
-        }
-        guest => guest.is_ok_and(|guest| guest.fits),
-    }
+    find(algorithm).is_ok_and(|found| is_block_hash(path, &found, digest))
 }
 
 /// Whether `digest`, which is not the block hash of the file, is its plain digest.
@@ -116,30 +83,6 @@ pub(crate) fn is_digest(find: Find, path: &Path, algorithm: &str, digest: Output
 /// The same with any digest that there is.
 pub(crate) fn is_of(path: &Path, algorithm: &str, digest: Output) -> bool {
     fits(&|name: &str| Digest::find(name), path, algorithm, digest)
-}
-
-/// What one view of a file tells of a block hash.
-struct Fit {
-    fits: bool,
-    /// Whether zeros were added at its end.
-    is_padded: bool,
-}
-
-/// Hashes what is opened as `how` says with one block size after the other, until one fits.
-fn fits_view(input: &Input, how: &How, digest: Output) -> Result<Fit, Failure> {
-    let mut opened = input::open(input, how)?;
-    let first = input::sum_opened(input, &mut opened, how, None)?;
-    let mut fit = Fit { fits: first.digest == digest, is_padded: first.padded > 0 };
-    let rest: &[u32] = if first.length > SMALL { &[1 << 20] } else { &OTHER_SIZES };
-    for size in rest {
-        if fit.fits {
-            break;
-        }
-        let Ok(params) = how.params.clone().block_size(*size) else { continue };
-        let other = How { params, ..how.clone() };
-        fit.fits = input::sum_opened(input, &mut opened, &other, None)?.digest == digest;
-    }
-    Ok(fit)
 }
 
 /// How to hash what a line names.

@@ -2,12 +2,14 @@
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
+use verisum_blockhash::is_block_hash;
 use verisum_catalog::store::{State, Trouble, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::LocalPlace;
 use verisum_files::store::xattr::Family;
-use verisum_files::{Entry, Kind, Standing, Stat, Stop, Verdict, Walk, WalkOptions};
+use verisum_files::{Entry, Kind, Misjudged, Standing, Stat, Stop, Verdict, Walk, WalkOptions};
 
 use super::catalog::{MAY_BE_MEANT, require_room};
 use super::mend::{Damaged, Done, Tree};
@@ -15,6 +17,9 @@ use super::{Error, Options, Outcome, Repaired, Source, Summary};
 
 /// How many files are compared and repaired together.
 const PAGE: usize = 1024;
+
+/// So many files that have another digest than a list says are hashed as images, too.
+const LOOKED_AT: usize = 16;
 
 /// The most bytes that a file of unknown length may have.
 pub(super) const ANY_LENGTH: u64 = 1 << 62;
@@ -31,6 +36,8 @@ pub struct Recorded {
     /// Whether nobody wrote to the file since, as its time of modification tells. Where that is not known, a file with
     /// other content may be what somebody wants it to be.
     pub is_unwritten: bool,
+    /// The list that it is from, if it is from one. Its number may be the block hash of an image.
+    pub list: Option<Arc<Path>>,
 }
 
 /// What the tags of the files in a tree record, where nobody seems to have written to the file since. What cannot be
@@ -53,7 +60,7 @@ pub fn tagged(tree: &Path) -> impl Iterator<Item = Recorded> {
             records.filter(|record| matches!(record.standing(&stat), Standing::Current | Standing::Resized));
         let (record, digest) =
             current.find_map(|record| Some((record, Digest::find(record.algorithm.id).ok()?)))?;
-        Some(Recorded { below, digest, value: record.digest, is_unwritten: true })
+        Some(Recorded { below, digest, value: record.digest, is_unwritten: true, list: None })
     })
 }
 
@@ -61,7 +68,7 @@ pub fn tagged(tree: &Path) -> impl Iterator<Item = Recorded> {
 /// same paths in the sources. All of them are read first. Nothing is recorded.
 ///
 /// # Errors
-/// The tree cannot be opened, or a directory for bad files cannot be used.
+/// The tree cannot be opened, a directory for bad files cannot be used, or a list holds block hashes.
 pub fn repair_recorded(
     tree: &Path,
     records: &mut dyn Iterator<Item = Recorded>,
@@ -76,6 +83,7 @@ pub fn repair_recorded(
     let mut own = Source::new(tree, Box::new(LocalPlace::default()));
     own.place.end_by(&options.stop);
     let mut summary = Summary::default();
+    let mut looked_at = 0;
     loop {
         if options.stop.is_due() {
             summary.interrupted = true;
@@ -92,6 +100,7 @@ pub fn repair_recorded(
             summary.interrupted = true;
             break;
         }
+        require_digests(tree, &compared, &mut looked_at)?;
         for (recorded, found) in compared {
             let path = tree.join(&recorded.below);
             let state = match (found, std::fs::symlink_metadata(&path)) {
@@ -121,6 +130,26 @@ pub fn repair_recorded(
         });
     }
     Ok(summary)
+}
+
+/// Fails for a list whose numbers are block hashes of images, which are not bad for that.
+fn require_digests(
+    tree: &Path,
+    compared: &[(Recorded, Result<Output, String>)],
+    looked_at: &mut usize,
+) -> Result<(), Error> {
+    for (recorded, found) in compared {
+        let (Some(list), Ok(found)) = (&recorded.list, found) else { continue };
+        if *found == recorded.value || *looked_at == LOOKED_AT {
+            continue;
+        }
+        *looked_at += 1;
+        if is_block_hash(&tree.join(&recorded.below), &recorded.digest, recorded.value) {
+            let source = std::io::Error::other(Misjudged::BlockHashes);
+            return Err(Error::List { path: list.to_path_buf(), operation: "read", source });
+        }
+    }
+    Ok(())
 }
 
 fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use verisum_digest::Digest;
 use verisum_files::store::manifest::{BlockHashes, Line, Listed, Options, Reader};
@@ -38,12 +39,13 @@ pub fn recorded_in(
     options.name = list.file_name().unwrap_or_default().as_bytes().to_vec();
     options.block_hashes = BlockHashes::Tagged;
     let unreadable = |error: &dyn std::fmt::Display| failed("read")(std::io::Error::other(error.to_string()));
+    let named: Arc<Path> = list.into();
     let mut reader = Reader::new(file, &options).map_err(|error| unreadable(&error))?;
     let mut found: BTreeMap<PathBuf, Recorded> = BTreeMap::new();
     while let Some(line) = reader.line().map_err(|error| unreadable(&error))? {
         let number = reader.number();
         let recorded = match line {
-            Line::File(listed) => recorded(&listed, trees),
+            Line::File(listed) => recorded(&listed, &named, trees),
             Line::Bad(bad) => Err(bad.to_string()),
         };
         let recorded = recorded.and_then(|recorded| match found.get(&recorded.below) {
@@ -61,7 +63,7 @@ pub fn recorded_in(
 }
 
 /// What a line says of a file; why it is of no use.
-fn recorded(listed: &Listed, trees: &[PathBuf]) -> Result<Recorded, String> {
+fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<Recorded, String> {
     let name = Path::new(OsStr::from_bytes(&listed.name));
     let below = match name.is_absolute() {
         true => {
@@ -81,7 +83,10 @@ fn recorded(listed: &Listed, trees: &[PathBuf]) -> Result<Recorded, String> {
     let mut why = "it has no digest".to_string();
     for claim in &listed.claims {
         match Digest::find(&claim.algorithm) {
-            Ok(digest) => return Ok(Recorded { below, digest, value: claim.digest, is_unwritten: false }),
+            Ok(digest) => {
+                let list = Some(list.clone());
+                return Ok(Recorded { below, digest, value: claim.digest, is_unwritten: false, list });
+            }
             Err(error) => why = error.to_string(),
         }
     }

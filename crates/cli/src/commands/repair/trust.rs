@@ -57,7 +57,7 @@ pub(super) fn with_records<T>(
                     return true;
                 };
                 let (below, digest) = (below.to_path_buf(), digest.clone());
-                sender.send(Recorded { below, digest, value, is_unwritten: false }).is_ok()
+                sender.send(Recorded { below, digest, value, is_unwritten: false, list: None }).is_ok()
             };
             place.hash(std::slice::from_ref(digest), Files::Trees(&mut std::iter::once(root.clone())), &take)
         });

@@ -1,0 +1,70 @@
+//! Tells a block hash that nobody named as one, and so whose block size is not known either.
+
+use std::path::Path;
+
+use verisum_digest::{Digest, Output};
+use verisum_image::{Image, OpenOptions, Opened};
+
+use crate::{Error, MAX_THREADS, Params, Progress, digest_image, hash_image};
+
+/// Up to this length all usual block sizes are tried, in bytes; each is another run over the image.
+const SMALL: u64 = 64 << 20;
+
+/// The most that one thread hashes faster alone than with the help of others that must be started.
+const ONE_THREAD: u64 = 1 << 20;
+
+/// The usual block sizes but that of 64 KiB, which is the first to be tried: powers of two up to 16 MiB.
+const OTHER_SIZES: [u32; 15] = [
+    1 << 20,
+    1 << 9,
+    1 << 10,
+    1 << 11,
+    1 << 12,
+    1 << 13,
+    1 << 14,
+    1 << 15,
+    1 << 17,
+    1 << 18,
+    1 << 19,
+    1 << 21,
+    1 << 22,
+    1 << 23,
+    1 << 24,
+];
+
+/// Whether `value`, which is not the digest of a file, is the block hash of it with one of the usual block sizes, as a
+/// guest sees it or of exactly its bytes. What cannot be read has none.
+pub fn is_block_hash(path: &Path, digest: &Digest, value: Output) -> bool {
+    // What comes out of a pipe comes once.
+    let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
+    let open = |pads: bool| {
+        let mut options = OpenOptions::default();
+        options.sector_padding = pads;
+        match verisum_image::open(path, &options) {
+            Ok(Opened::Image(image)) => Some(image),
+            _ => None,
+        }
+    };
+    let has = |image: &dyn Image| has(image, digest, value).unwrap_or(false);
+    let Some(guest) = is_file.then(|| open(true)).flatten() else { return false };
+    has(&*guest) || guest.padded_by() > 0 && open(false).is_some_and(|exact| has(&*exact))
+}
+
+fn has(image: &dyn Image, digest: &Digest, value: Output) -> Result<bool, Error> {
+    let threads = match image.length() <= ONE_THREAD {
+        true => 1,
+        false => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS)),
+    };
+    let params = Params::new(digest.clone()).threads(threads)?;
+    // Such a digest has blocks of its own size.
+    if digest.blocks().is_some() {
+        return Ok(digest_image(image, &params, &Progress::default())? == value);
+    }
+    let others: &[u32] = if image.length() > SMALL { &OTHER_SIZES[..1] } else { &OTHER_SIZES };
+    for size in std::iter::once(params.block_bytes()).chain(others.iter().copied()) {
+        if hash_image(image, &params.clone().block_size(size)?, &Progress::default())? == value {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
