@@ -302,6 +302,9 @@ fn the_coreutils_are_imitated_to_the_byte() {
     }
 }
 
+/// Among them one that no machine has: whoever asks for it is in that of C.
+const LOCALES: [&str; 6] = ["C", "POSIX", "C.UTF-8", "C.utf8", "xx_YY.UTF-8", ""];
+
 /// Where the character set is ASCII, quotes are and names look otherwise.
 #[test]
 fn messages_are_those_of_the_locale() {
@@ -318,10 +321,32 @@ fn messages_are_those_of_the_locale() {
         ("md5sum", "-c list"),
         ("md5sum", "-c l\u{ef}st"),
     ] {
-        for locale in ["C", "POSIX", "C.UTF-8", "C.utf8", ""] {
+        for locale in LOCALES {
             let theirs = md5sum.with_file_name(program);
             let run = |what: &Path| run_in(locale, what, program, &words(arguments), path, None);
             assert_eq!(run(Path::new(VERISUM)), run(&theirs), "{program} {arguments} in {locale:?}");
+        }
+    }
+    let list = run(
+        &md5sum,
+        "md5sum",
+        &[&[OsStr::new("--")][..], &NAMES.map(OsStr::from_bytes)].concat(),
+        path,
+        None,
+    );
+    let gone = tempfile::tempdir().unwrap();
+    fs::write(gone.path().join("odd"), list.out).unwrap();
+    fs::write(gone.path().join("plain"), "other").unwrap();
+    let odd = [&b"--"[..], b"\xc2\xa0space", b"\xc3\xa4 ", b"'\xe2\x82\xac", b"\xe2\x80\xa8"]
+        .map(OsStr::from_bytes);
+    let odd = [&odd[..], &NAMES.map(OsStr::from_bytes)].concat();
+    for program in ["md5sum", "sha256sum", "cksum"] {
+        for arguments in [&odd[..], &words("-c odd")] {
+            for locale in LOCALES {
+                let theirs = md5sum.with_file_name(program);
+                let run = |what: &Path| run_in(locale, what, program, arguments, gone.path(), None);
+                assert_eq!(run(Path::new(VERISUM)), run(&theirs), "{program} {arguments:?} in {locale:?}");
+            }
         }
     }
 }

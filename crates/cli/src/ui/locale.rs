@@ -1,14 +1,25 @@
 //! The locale's character set, for the quotes and names of imitated programs.
 
-use std::env;
+use std::ffi::CStr;
+use std::ptr;
+use std::sync::OnceLock;
 
-/// Whether the locale of characters is one with UTF-8, by its name: whether it is installed is not seen.
+/// Whether the locale that the environment names is one with UTF-8. Where it is not installed, programs are in that
+/// of C.
 pub(crate) fn is_utf8() -> bool {
-    let values = ["LC_ALL", "LC_CTYPE", "LANG"].map(|name| env::var_os(name).unwrap_or_default());
-    let locale = values.iter().find(|value| !value.is_empty());
-    locale.is_some_and(|value| {
-        let name = value.to_string_lossy().to_ascii_lowercase();
-        name.contains(".utf-8") || name.contains(".utf8")
+    static IS_UTF8: OnceLock<bool> = OnceLock::new();
+    *IS_UTF8.get_or_init(|| {
+        // SAFETY: the name is a C string, and no locale is changed: a new one is made, or none.
+        let locale = unsafe { libc::newlocale(libc::LC_ALL_MASK, c"".as_ptr(), ptr::null_mut()) };
+        if locale.is_null() {
+            return false;
+        }
+        // SAFETY: the locale is one, and what it gives is a C string that stays until the locale is freed.
+        let charset = unsafe { CStr::from_ptr(libc::nl_langinfo_l(libc::CODESET, locale)) };
+        let is_utf8 = charset.to_bytes().eq_ignore_ascii_case(b"UTF-8");
+        // SAFETY: nothing uses it any more.
+        unsafe { libc::freelocale(locale) };
+        is_utf8
     })
 }
 

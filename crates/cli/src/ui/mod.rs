@@ -21,6 +21,7 @@ pub(crate) mod hosts;
 pub(crate) mod input;
 pub(crate) mod json;
 pub(crate) mod kernel;
+#[allow(unsafe_code)]
 pub(crate) mod locale;
 pub(crate) mod log;
 pub(crate) mod mending;
