@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
 use std::path::{Path, PathBuf};
 
@@ -153,12 +153,12 @@ impl Replacement {
         let Replacement { file, name, target, _folder } = self;
         let failed = |error| failure(&name, "write", error);
         file.get().sync_all().map_err(failed)?;
-        let passing = Passing(match file {
+        let mut passing = Passing(match file {
             Unplaced::Nameless(file) => passing_name(&file, &target).map_err(failed)?,
             Unplaced::Named(file) => file.into_temp_path().keep().map_err(|error| failed(error.error))?,
         });
         let is_placed = match expected {
-            Some(expected) => exchange(&passing, &target, expected, keep),
+            Some(expected) => exchange(&mut passing, &target, expected, keep),
             None => appear(&passing, &target),
         };
         let is_placed = is_placed.map_err(failed)?;
@@ -213,7 +213,7 @@ pub fn rename_to_nothing(
 }
 
 /// Puts a file in the place of the one that is expected there. Returns whether that was there.
-fn exchange(passing: &Passing, target: &Path, expected: &Stat, keep: Option<&Path>) -> io::Result<bool> {
+fn exchange(passing: &mut Passing, target: &Path, expected: &Stat, keep: Option<&Path>) -> io::Result<bool> {
     let is_there = |path: &Path| {
         let stat = rustix::fs::lstat(path).map(Stat::from);
         stat.is_ok_and(|stat| {
@@ -225,8 +225,7 @@ fn exchange(passing: &Passing, target: &Path, expected: &Stat, keep: Option<&Pat
     if !is_there(target) {
         return Ok(false);
     }
-    let swap = || rustix::fs::renameat_with(CWD, &passing.0, CWD, target, RenameFlags::EXCHANGE);
-    match swap() {
+    match rustix::fs::renameat_with(CWD, &passing.0, CWD, target, RenameFlags::EXCHANGE) {
         Ok(()) => {}
         Err(Errno::NOENT) => return Ok(false),
         // The file system cannot: what comes in this moment is not seen.
@@ -238,17 +237,39 @@ fn exchange(passing: &Passing, target: &Path, expected: &Stat, keep: Option<&Pat
         }
         Err(error) => return Err(error.into()),
     }
-    if !is_there(&passing.0) {
-        swap()?;
-        return Ok(false);
+    let kept = match (is_there(&passing.0), keep) {
+        (true, None) => return Ok(true),
+        (true, Some(keep)) => std::fs::rename(&passing.0, keep).map(|()| true),
+        (false, _) => Ok(false),
+    };
+    if !matches!(kept, Ok(true)) {
+        passing.swap_back(target)?;
     }
-    if let Some(keep) = keep
-        && let Err(error) = std::fs::rename(&passing.0, keep)
-    {
-        swap()?;
-        return Err(error);
+    kept
+}
+
+impl Passing {
+    /// Ends an exchange by its opposite. Where that cannot be, what was at `target` keeps this name: nobody else has it.
+    fn swap_back(&mut self, target: &Path) -> io::Result<()> {
+        swap_back(CWD, self.0.as_os_str(), target.as_os_str()).map_err(|errno| {
+            // Nothing is removed then.
+            let name = std::mem::take(&mut self.0).file_name().unwrap_or_default().to_os_string();
+            io::Error::other(format!("{errno}: what was there is {} now", name.display()))
+        })
     }
-    Ok(true)
+}
+
+/// Exchanges two names of a directory again: what has `own` is not to be replaced, and gets back its name. Where the name
+/// is free by now, nothing has `own` then.
+///
+/// # Errors
+/// Those of the system. What has `own` is not to be removed.
+pub fn swap_back(folder: impl AsFd, own: &OsStr, name: &OsStr) -> Result<(), Errno> {
+    let folder = folder.as_fd();
+    match rustix::fs::renameat_with(folder, own, folder, name, RenameFlags::EXCHANGE) {
+        Err(Errno::NOENT) => rename_to_nothing((folder, own), (folder, name)),
+        swapped => swapped,
+    }
 }
 
 /// Not every file system lets a folder be synchronized; the file is complete in any case.
@@ -514,6 +535,23 @@ mod tests {
         let others = ["/dev/null".into(), folder.path().into(), folder.path().join("no/file"), "..".into()];
         for name in links.into_iter().chain(others) {
             assert!(Replacement::new(&name).is_err(), "{}", name.display());
+        }
+    }
+
+    #[test]
+    fn what_is_not_to_be_replaced_is_not_removed_either() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        // A name that is taken, one that is free, and none that can be given.
+        std::fs::write(path("taken"), "new").unwrap();
+        for (name, is_back) in [("taken", true), ("free", true), (&*"n".repeat(300), false)] {
+            std::fs::write(path("passing"), "other").unwrap();
+            let mut passing = Passing(path("passing"));
+            assert_eq!(passing.swap_back(&path(name)).is_ok(), is_back, "{name}");
+            drop(passing);
+            let other = if is_back { path(name) } else { path("passing") };
+            assert_eq!(std::fs::read_to_string(other).unwrap(), "other", "{name}");
+            assert_eq!(path("passing").exists(), !is_back, "{name}");
         }
     }
 

@@ -12,6 +12,7 @@ use std::sync::Arc;
 use rustix::fd::AsFd;
 use rustix::fs::{Advice, AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
+use verisum_files::replace::swap_back;
 use verisum_files::{Directory, Stat};
 
 use crate::digest::Hasher;
@@ -71,7 +72,8 @@ pub(crate) struct Draft {
     mended: Vec<Range<u64>>,
     /// It is another name of a file that took its place before.
     is_link: bool,
-    is_placed: bool,
+    /// Whether the name beside the file is that of this one, and not of what somebody else made.
+    is_ours: bool,
 }
 
 impl Draft {
@@ -96,7 +98,7 @@ impl Draft {
         let file = File::from(file.map_err(|errno| Error::io(&path, "create the repaired file", errno))?);
         let record = Piece { offset: 0, length: 0, ..record.clone() };
         let draft =
-            Draft { record, folder, name, file, old, mended: Vec::new(), is_link: false, is_placed: false };
+            Draft { record, folder, name, file, old, mended: Vec::new(), is_link: false, is_ours: true };
         draft.copy().map_err(|error| Error::io(&path, "write the repaired file", error))?;
         Ok(draft)
     }
@@ -222,7 +224,7 @@ impl Draft {
             self.dress().map_err(failed("set attributes of the repaired file"))?;
             self.file.sync_all().map_err(failed("write the repaired file"))?;
         }
-        let name = name_of(&self.record.path);
+        let name = name_of(&self.record.path).to_os_string();
         if let Some((old, before)) = &self.old {
             require_no_writer(old, &path)?;
             if let Some(keep) = keep {
@@ -235,16 +237,16 @@ impl Draft {
                 true => now.is_same_state(&Stat { changed: now.changed, ..*before }),
                 false => now.is_same_state(before),
             };
-            let now = rustix::fs::statat(&self.folder, name, AtFlags::SYMLINK_NOFOLLOW).map(Stat::from);
+            let now = rustix::fs::statat(&self.folder, &*name, AtFlags::SYMLINK_NOFOLLOW).map(Stat::from);
             if !now.is_ok_and(expected) {
                 return Err(Error::damaged(&path, "it changed while it was repaired"));
             }
         }
-        match &self.old {
-            Some((old, before)) => self.exchange(name, (old, before), &path)?,
-            None => self.place_new(name).map_err(|errno| failed("rename")(errno.into()))?,
+        match self.old.take() {
+            Some((old, before)) => self.exchange(&name, (&old, &before), &path)?,
+            None => self.place_new(&name).map_err(|errno| failed("rename")(errno.into()))?,
         }
-        self.is_placed = true;
+        self.is_ours = false;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Not every file system lets a directory be synchronized; the file is complete in any case.
         let _ = rustix::fs::openat(&self.folder, ".", flags, Mode::empty()).map(rustix::fs::fsync);
@@ -262,13 +264,10 @@ impl Draft {
     }
 
     /// Takes the place of the bad file, unless somebody opened it to write to it in the last moment.
-    fn exchange(&self, name: &OsStr, (old, before): (&File, &Stat), path: &Path) -> Result<(), Error> {
+    fn exchange(&mut self, name: &OsStr, (old, before): (&File, &Stat), path: &Path) -> Result<(), Error> {
         let failed = |errno: Errno| Error::io(path, "rename", errno);
-        let swap = || {
-            let flags = RenameFlags::EXCHANGE;
-            rustix::fs::renameat_with(&self.folder, self.name.as_str(), &self.folder, name, flags)
-        };
-        match swap() {
+        let (folder, own, flags) = (&self.folder, self.name.as_str(), RenameFlags::EXCHANGE);
+        match rustix::fs::renameat_with(folder, own, folder, name, flags) {
             Ok(()) => {}
             // The file system cannot: what comes in this moment is not seen.
             Err(Errno::INVAL | Errno::NOSYS) => {
@@ -290,10 +289,20 @@ impl Draft {
                 rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty()).map_err(failed)
             }
             Err(error) => {
-                swap().map_err(failed)?;
+                self.swap_back(name)?;
                 Err(error)
             }
         }
+    }
+
+    /// Gives what somebody put in the file's place its name again. Where that cannot be, it stays where it is: nobody
+    /// else has it.
+    fn swap_back(&mut self, name: &OsStr) -> Result<(), Error> {
+        swap_back(&self.folder, OsStr::new(&self.name), name).map_err(|errno| {
+            self.is_ours = false;
+            let path = self.folder.path().join(&self.name);
+            Error::io(&path, "give what changed meanwhile its name again", errno)
+        })
     }
 
     /// Gives a file that was missing its name, unless somebody else took it meanwhile.
@@ -340,7 +349,7 @@ impl Draft {
 
 impl Drop for Draft {
     fn drop(&mut self) {
-        if !self.is_placed {
+        if self.is_ours {
             let _ = rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty());
         }
     }
@@ -433,4 +442,43 @@ pub(crate) fn keep_copy(old: &File, to: &Path) -> Result<(), Error> {
 
 pub(crate) fn name_of(path: &[u8]) -> &OsStr {
     OsStr::from_bytes(path.rsplit(|byte| *byte == b'/').next().unwrap_or(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_somebody_put_in_its_place_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree::open(folder.path(), &Arc::default(), &Arc::default()).unwrap();
+        let record = Piece {
+            path: b"file".as_slice().into(),
+            size: 5,
+            modified: verisum_files::Timestamp { seconds: 0, nanoseconds: 0 },
+            mode: 0o600,
+            owner: (0, 0),
+            offset: 0,
+            length: 0,
+        };
+        let longest = "n".repeat(300);
+        // The name is that of the repaired file, or of nothing, or none that can be given.
+        for (name, repaired, is_back) in
+            [("taken", true, true), ("free", false, true), (&*longest, false, false)]
+        {
+            let mut draft = Draft::begin(&tree, &record).unwrap();
+            let own = folder.path().join(&draft.name);
+            // As after the swap.
+            std::fs::write(&own, "other").unwrap();
+            if repaired {
+                std::fs::write(folder.path().join(name), "repaired").unwrap();
+            }
+            assert_eq!(draft.swap_back(OsStr::new(name)).is_ok(), is_back, "{name}");
+            drop(draft);
+            let other = if is_back { folder.path().join(name) } else { own };
+            assert_eq!(std::fs::read_to_string(&other).unwrap(), "other", "{name}");
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "{name}");
+            std::fs::remove_file(other).unwrap();
+        }
+    }
 }
