@@ -10,7 +10,10 @@ use std::time::Duration;
 
 use common::{Ended, VERISUM, command, start};
 use serde_json::Value;
-use verisum_testkit::{require_root, require_tool};
+use verisum::catalog::store::Catalog;
+use verisum::files::place::LocalPlace;
+use verisum::mend::repair::{Options, Outcome, Source, repair};
+use verisum_testkit::{require_root, require_tool, skip};
 
 /// Bytes of a block of the map.
 const BLOCK: usize = 64 << 10;
@@ -210,6 +213,7 @@ fn interrupted(chattr: &Path) -> Option<Trees> {
     let set =
         |what: &str| Command::new(chattr).arg(what).arg(trees.long()).output().unwrap().status.success();
     if !set("+i") {
+        skip("files of this file system cannot be made immutable");
         return None;
     }
     let ended = trees.repair(&["--from", "one"]);
@@ -218,6 +222,72 @@ fn interrupted(chattr: &Path) -> Option<Trees> {
     assert!(ended.out().contains("the next repair goes on"), "{}", ended.out());
     assert!(trees.journal().exists());
     Some(trees)
+}
+
+impl Trees {
+    /// Another long file with a map, and a copy.
+    fn add(&self, name: &str) {
+        let bytes: Vec<u8> = good().into_iter().rev().collect();
+        for tree in ["tree", "one"] {
+            fs::write(self.path(tree).join(name), &bytes).unwrap();
+        }
+        let path = format!("tree/{name}");
+        self.run(&["image", "map", "--exact", "--output", &format!("{path}.map"), &path]).clean();
+        self.run(&["scrub", "tree"]).clean();
+    }
+}
+
+#[test]
+fn a_second_file_leaves_the_journal_of_the_first_alone() {
+    let (Some(_), Some(chattr)) = (require_root(), require_tool("chattr")) else { return };
+    let Some(trees) = interrupted(&chattr) else { return };
+    let journal = fs::read(trees.journal()).unwrap();
+    assert_eq!(trees.repair(&["--from", "one"]).code, Some(0));
+    trees.add("more");
+    trees.damage("tree/long", &[5, 6]);
+    trees.damage("tree/more", &[9]);
+    trees.run(&["scrub", "tree"]);
+    let set = |what: &str| Command::new(&chattr).arg(what).arg(trees.long()).output().unwrap();
+    set("+i");
+    let ended = trees.repair(&["--from", "one"]);
+    set("-i");
+    assert_eq!(ended.code, Some(1), "{}", ended.out());
+    let told = ["the next repair goes on by", "an earlier repair in place is to be finished first"];
+    assert!(told.iter().all(|what| ended.out().contains(what)), "{}", ended.out());
+    assert!(fs::read(trees.journal()).unwrap() == journal);
+    assert_eq!(trees.repair(&["--from", "one"]).code, Some(0));
+    assert!(
+        trees.is_good()
+            && fs::read(trees.path("tree/more")).unwrap() == fs::read(trees.path("one/more")).unwrap()
+    );
+    trees.run(&["scrub", "tree"]).clean();
+}
+
+#[test]
+fn what_is_left_of_a_repair_that_was_stopped_is_not_without_a_source() {
+    let trees = Trees::new();
+    trees.add("more");
+    for name in ["tree/long", "tree/more"] {
+        trees.damage(name, &[5, 6]);
+    }
+    trees.run(&["scrub", "tree"]);
+    let catalog = Catalog::open(&trees.path("c.db")).unwrap();
+    let mut options = Options::default();
+    (options.in_place, options.keep_bad) = (true, Some(trees.path("bad")));
+    let stop = options.stop.clone();
+    let mut sources = [Source::new(&trees.path("one"), Box::new(LocalPlace::default()))];
+    let mut outcomes = Vec::new();
+    let tree = trees.path("tree");
+    let summary = repair(&catalog, &tree, &mut sources, &options, &mut |file| {
+        stop.request();
+        outcomes.push((file.path.file_name().unwrap().to_owned(), file.outcome.clone()));
+    });
+    let summary = summary.unwrap();
+    assert!(summary.interrupted && summary.without_source == 0, "{outcomes:?}");
+    let repaired = outcomes.iter().filter(|(_, outcome)| outcome.name() == "repaired").count();
+    let interrupted = Outcome::Failed("interrupted".to_string());
+    let left: Vec<_> = outcomes.iter().filter(|(_, outcome)| *outcome == interrupted).collect();
+    assert!(repaired > 0 && left.len() + repaired == outcomes.len() && !left.is_empty(), "{outcomes:?}");
 }
 
 #[test]

@@ -146,7 +146,7 @@ impl<'a> Tree<'a> {
         let mut waiting: Vec<Option<BadFile>> = Vec::new();
         for (at, file) in damaged.iter().enumerate() {
             let found = match self.options.stop.is_due() {
-                true => Err(Outcome::Failed("interrupted".to_string())),
+                true => Err(interrupted()),
                 false => self.examine(file),
             };
             waiting.push(found.map_err(|outcome| tell(at, outcome.into())).ok());
@@ -176,7 +176,7 @@ impl<'a> Tree<'a> {
                 let Some(bad) = &waiting[at] else { continue };
                 let is_over = self.options.stop.is_due();
                 let ended = match answer {
-                    _ if is_over => Ok(Outcome::Failed("interrupted".to_string()).into()),
+                    _ if is_over => Ok(interrupted().into()),
                     Ok(copy) if copy.digest != damaged[at].recorded => Err("other content".to_string()),
                     Err(why) => Err(why),
                     Ok(copy) => self.replace(
@@ -196,19 +196,20 @@ impl<'a> Tree<'a> {
                 }
             }
         }
+        let stop = &self.options.stop;
+        // A source that was not read to its end may have the content.
+        let left = |done: Done| if stop.is_due() { interrupted().into() } else { done };
         for (at, (bad, tried)) in waiting.iter().zip(tried).enumerate() {
             let Some(bad) = bad else { continue };
             if self.options.stop.is_due() {
-                tell(at, Outcome::Failed("interrupted".to_string()).into());
+                tell(at, interrupted().into());
                 continue;
             }
             if self.is_in_place(&damaged[at], bad) {
                 let done = self.mended_by_name(&damaged[at], bad);
                 let done = done.or_else(|| self.combined(&damaged[at], bad, sources, None, &names));
-                tell(
-                    at,
-                    done.unwrap_or_else(|| not_in_place(block_digests(&damaged[at], sources).is_some())),
-                );
+                let none = || left(not_in_place(block_digests(&damaged[at], sources).is_some()));
+                tell(at, done.unwrap_or_else(none));
                 continue;
             }
             // Another name of it may have found a source.
@@ -221,7 +222,7 @@ impl<'a> Tree<'a> {
             let combined =
                 || self.combined(&damaged[at], bad, sources, None, &names).filter(|_| !tried.is_empty());
             let done = linked.or_else(combined);
-            tell(at, done.unwrap_or_else(|| Outcome::NoSource { tried }.into()));
+            tell(at, done.unwrap_or_else(|| left(Outcome::NoSource { tried }.into())));
         }
     }
 
@@ -496,6 +497,10 @@ impl<'a> Tree<'a> {
         let file = entry.open().ok()?;
         Stat::of(&file).is_ok_and(|stat| inode(&stat) == *made).then_some(file)
     }
+}
+
+fn interrupted() -> Outcome {
+    Outcome::Failed("interrupted".to_string())
 }
 
 /// Where the new content comes from.
