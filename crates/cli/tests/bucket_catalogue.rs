@@ -74,3 +74,41 @@ fn what_is_bad_in_a_bucket_is_listed_mended_and_accepted() {
     assert_eq!(run(&["accept", "--catalog", catalog, "s3://box/a"]).code, Some(0));
     assert_eq!(scrub(&["--missing", "fail"]).code, Some(0));
 }
+
+#[test]
+fn a_rotten_upload_takes_no_records_place() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));
+    let catalog = catalog.to_str().unwrap();
+    let here = store.path("a");
+    let put = |content: &str| {
+        fs::write(&here, content).unwrap();
+        let ended = store.run(&["copy", here.to_str().unwrap(), "s3://box/"]);
+        assert_eq!(ended.code, Some(0), "{} {}", ended.out(), ended.stderr);
+        assert_eq!(fs::read_to_string(bucket.join("a")).unwrap(), content);
+    };
+    let recorded = || {
+        let exported = store.run(&["catalog", "export", "--catalog", catalog]);
+        let mut lines = exported.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        lines.find(|line| line["type"] == "file").unwrap()["digest"].clone()
+    };
+    put("first");
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(0));
+    let first = recorded();
+    put("second version");
+    fs::write(bucket.join("a"), "second vers!on").unwrap();
+    for _ in 0..2 {
+        let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+        let text = format!("{}{}", scrub.out(), scrub.stderr);
+        assert!(
+            scrub.code == Some(3) && text.contains(", recorded by the store "),
+            "{:?} {text}",
+            scrub.code
+        );
+        assert_eq!(recorded(), first);
+    }
+    put("second version");
+    let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+    assert_eq!(scrub.code, Some(0), "{} {}", scrub.out(), scrub.stderr);
+    assert_ne!(recorded(), first);
+}

@@ -97,6 +97,34 @@ fn nagios_is_not_told_that_all_is_well_where_nothing_can_be_told() {
     assert_eq!(scrub(), Some(3), "OK that nobody can read is UNKNOWN");
 }
 
+#[test]
+fn rot_of_the_last_tree_is_named_before_what_is_held_in_the_first() {
+    let rotten = Rotten::new(&[]);
+    let file = rotten.path("tree/a");
+    change_and_restore_time(&file, "good");
+    fs::create_dir(rotten.path("early")).unwrap();
+    let early = |content: &str| {
+        for number in 0..5 {
+            fs::write(rotten.path(&format!("early/{number}")), content).unwrap();
+        }
+    };
+    early("old");
+    for tree in ["early", "tree"] {
+        rotten.clean(&format!("scrub -q --catalog both {tree}"));
+    }
+    early("changed");
+    change_and_restore_time(&file, "evil");
+    for tree in ["early", "tree"] {
+        let words = format!("scrub --alarm-changed 10% --catalog both {tree}");
+        let ended = Ended::of(rotten.command(&words).output().unwrap());
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+    }
+    let ended = Ended::of(rotten.command("catalog status --nagios --catalog both").output().unwrap());
+    assert!(ended.out().contains(", 5 held, "), "{ended:?}");
+    let named = ended.out().find("tree/a").unwrap_or_else(|| panic!("{ended:?}"));
+    assert!(named < ended.out().find("early/").unwrap(), "{ended:?}");
+}
+
 /// A program that does not outlive its test.
 struct Running(Child);
 
