@@ -61,6 +61,15 @@ def test_hosts_can_be_pickled(store: Store, photos: Path) -> None:
     assert len(list(verisum.hash_files("s3://photos", hosts=hosts))) == 21
 
 
+def test_what_is_not_as_the_store_recorded_it_has_no_digest(store: Store, photos: Path) -> None:
+    verisum.copy(photos / "2024", "s3://photos/again", hosts=store.hosts).finish()
+    flip(photos / "again" / "07.raw")
+    bad = {row.path: row for row in verisum.hash_files("s3://photos/again", hosts=store.hosts) if row.error is not None}
+    assert list(bad) == ["again/07.raw"]
+    with pytest.raises(verisum.FileError, match="recorded by the store"):
+        bad["again/07.raw"].digests
+
+
 def test_check_compare_and_scrub(store: Store, photos: Path, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(photos / "2024", tree)

@@ -83,6 +83,18 @@ def test_what_no_copy_has_is_left(image: Path, tmp_path: Path) -> None:
     assert image.read_bytes()[: 7 * BLOCK] == before[: 7 * BLOCK]
 
 
+def test_what_seems_to_be_another_image_is_overwritten_only_where_that_is_wanted(image: Path, tmp_path: Path) -> None:
+    map, copy = tmp_path / "disk.map", tmp_path / "copy.img"
+    for block in range(10):
+        damage(image, block)
+    before = image.read_bytes()
+    with pytest.raises(verisum.ImageError, match="it may be another image"):
+        verisum.image_repair(image, map, copy)
+    assert image.read_bytes() == before
+    done = verisum.image_repair(image, map, copy, overwrite=True)
+    assert (done.bytes_repaired, done.left) == (10 * BLOCK, []) and image.read_bytes() == copy.read_bytes()
+
+
 def test_the_catalogue_is_told(image: Path, tmp_path: Path) -> None:
     tree, catalog = tmp_path / "tree", tmp_path / "c.db"
     tree.mkdir()

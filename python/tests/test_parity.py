@@ -78,6 +78,20 @@ def test_parity_elsewhere_and_what_is_wrong(tree: Path, tmp_path: Path) -> None:
     assert sorted(path.name for path in tree.iterdir()) == ["aa", "bb", "cc"]
 
 
+def test_parity_is_given_up_for_most_files_only_where_that_is_wanted(tree: Path) -> None:
+    for number in range(120):
+        (tree / str(number)).write_bytes(b"good")
+    parity = verisum.Parity(tree)
+    parity.create().finish()
+    for number in range(120):
+        (tree / str(number)).write_bytes(b"by malware")
+    with pytest.raises(verisum.FileError, match="of 123 files with parity 120 were written to"):
+        parity.update().finish()
+    assert parity.verify().finish()["changed"] == 120
+    assert parity.update(accept_changes=True).finish()["changed"] == 120
+    assert list(parity.verify()) == []
+
+
 def test_par2_files(tree: Path) -> None:
     par2 = shutil.which("par2")
     if par2 is None:

@@ -134,6 +134,26 @@ def test_a_scrub_repairs_what_it_finds(tree: Path, tmp_path: Path) -> None:
         verisum.scrub(f"ssh://web1{tree}", catalog=tmp_path / "c.db", repair_from=tmp_path)
 
 
+def test_only_bad_blocks_are_written_in_place(tree: Path, tmp_path: Path) -> None:
+    catalog, copy, bad = tmp_path / "c.db", tmp_path / "copy", tmp_path / "bad"
+    bad.mkdir()
+    content = os.urandom(4 << 20)
+    (copy / "large").write_bytes(content)
+    (tree / "large").write_bytes(content)
+    verisum.BlockMap.create(tree / "large.map", tree / "large")
+    verisum.scrub(tree, catalog=catalog).finish()
+    rot(tree / "large")
+    verisum.scrub(tree, catalog=catalog).finish()
+    inode = os.stat(tree / "large").st_ino
+    files = list(verisum.repair(tree, catalog=catalog, sources=copy, keep_bad=bad, in_place=True))
+    (large,) = [file for file in files if file.path.endswith("/large")]
+    assert (large.outcome, len(files)) == ("repaired", 4)
+    assert (tree / "large").read_bytes() == content and os.stat(tree / "large").st_ino == inode
+    assert not os.path.exists(f"{catalog}.in-place")
+    with pytest.raises(ValueError, match="in_place: only a catalogue"):
+        verisum.repair(tree, tags=True, sources=copy, in_place=True)
+
+
 def test_the_catalogue_of_a_source_finds_what_was_renamed(tree: Path, tmp_path: Path) -> None:
     copy, known = tmp_path / "copy", tmp_path / "known.db"
     for number in range(10):
