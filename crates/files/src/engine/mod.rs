@@ -53,6 +53,8 @@ pub struct Plan {
     /// The most large files that are read at the same time, and hashed side by side; `None` for what suits the digests and
     /// the limits. A disk that has to move its heads wants few.
     pub streams: Option<usize>,
+    /// How many large files a thread hashes side by side; `None` for what is estimated to be done soonest.
+    pub side_by_side: Option<usize>,
     /// Read a file of several names once, and give the digests to each of the names among the jobs.
     pub hard_links_once: bool,
     /// Before a file is read that was changed lately, see to it that whoever writes to it from then on moves
@@ -74,6 +76,7 @@ impl Plan {
             threads,
             window: 1 << 16,
             streams: None,
+            side_by_side: None,
             hard_links_once: false,
             settles: false,
             limits: None,

@@ -10,6 +10,8 @@ use std::time::{Duration, Instant};
 
 use verisum_digest::{Digest, Message};
 
+use super::Plan;
+
 /// How many bytes of each message are hashed to measure, and how often: the least time counts.
 const MEASURED: usize = 8 << 10;
 const TIMES: usize = 3;
@@ -20,6 +22,8 @@ const USUAL_READ: f64 = 1e-10;
 /// The shares of the threads.
 pub(super) struct Shares {
     threads: usize,
+    /// The caller's choice for all sets.
+    chosen: Option<usize>,
     sets: Vec<Set>,
     read_bytes: AtomicU64,
     read_nanoseconds: AtomicU64,
@@ -32,14 +36,15 @@ struct Set {
 }
 
 impl Shares {
-    /// For these sets of digests, each with the most files that are hashed side by side.
-    pub(super) fn new(sets: &[Vec<Digest>], lanes: &[usize], threads: usize) -> Shares {
+    /// For the sets of digests of a plan, each with the most files that are hashed side by side.
+    pub(super) fn new(plan: &Plan, lanes: &[usize], threads: usize) -> Shares {
         let set = |(digests, lanes): (&Vec<Digest>, &usize)| Set {
             digests: digests.clone(),
             times: (0..*lanes).map(|_| OnceLock::new()).collect(),
         };
         let (read_bytes, read_nanoseconds) = Default::default();
-        Shares { threads, sets: sets.iter().zip(lanes).map(set).collect(), read_bytes, read_nanoseconds }
+        let sets = plan.sets.iter().zip(lanes).map(set).collect();
+        Shares { threads, chosen: plan.side_by_side, sets, read_bytes, read_nanoseconds }
     }
 
     /// Says how long reading took.
@@ -52,6 +57,9 @@ impl Shares {
     pub(super) fn of(&self, set: usize, files: usize) -> usize {
         let set = &self.sets[set];
         let most = files.clamp(1, set.times.len());
+        if let Some(chosen) = self.chosen {
+            return chosen.clamp(1, most);
+        }
         if files < 2 || self.threads < 2 {
             return most;
         }
@@ -117,7 +125,13 @@ mod tests {
     fn shares(threads: usize, times: &[f64]) -> Shares {
         let times = times.iter().map(|time| OnceLock::from(time * 1e-9)).collect();
         let sets = vec![Set { digests: Vec::new(), times }];
-        Shares { threads, sets, read_bytes: AtomicU64::new(10), read_nanoseconds: AtomicU64::new(1) }
+        Shares {
+            threads,
+            chosen: None,
+            sets,
+            read_bytes: AtomicU64::new(10),
+            read_nanoseconds: AtomicU64::new(1),
+        }
     }
 
     #[test]

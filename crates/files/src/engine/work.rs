@@ -142,7 +142,7 @@ impl<'a, T: Send> Engine<'a, T> {
             prepare,
             done,
             source: JobSource::new(jobs, plan.window),
-            pool: Pool::new(Shares::new(&plan.sets, &lanes, threads), threads, streams),
+            pool: Pool::new(Shares::new(plan, &lanes, threads), threads, streams),
             links: plan.hard_links_once.then(Links::new),
             threads,
             most_taken: budget.files_at_once(threads),
