@@ -14,7 +14,7 @@ use verisum::catalog::scrub::{Alarm, Options, PlaceTree, Report, Summary, scrub_
 use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
 use verisum::files::place::PlaceEvent;
 use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
-use verisum::mend::repair::{self, Repaired, finish_in_place};
+use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
 
 use crate::digests::hex;
 use crate::errors::Failure;
@@ -467,7 +467,10 @@ fn scrubbed(
     let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
     let mut catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
     let finished = finish_in_place(&catalog, Timestamp::now());
-    finished.map_err(|error| crate::repair::failure(&error))?;
+    let finished = finished.map_err(|error| crate::repair::failure(&error))?;
+    if let Some(Finished::Waits { path, why, .. }) = finished {
+        options.withheld.push((path, format!("its repair in place is not finished: {why}")));
+    }
     options.stop = steps.stop();
     if named.is_here()
         && let Ok(root) = Entry::followed(&path)

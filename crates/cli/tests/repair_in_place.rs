@@ -294,10 +294,12 @@ fn what_is_left_of_a_repair_that_was_stopped_is_not_without_a_source() {
 fn what_somebody_wrote_since_is_not_overwritten() {
     let (Some(_), Some(chattr)) = (require_root(), require_tool("chattr")) else { return };
     let Some(trees) = interrupted(&chattr) else { return };
+    let recorded = trees.recorded();
     let writer = File::options().write(true).open(trees.long()).unwrap();
     let waits = trees.run(&["scrub", "tree"]);
     assert_eq!(waits.code, Some(3), "{}", waits.out());
     assert!(waits.stderr.contains("a program has it open to write to it"), "{}", waits.stderr);
+    assert_eq!(trees.recorded(), recorded);
     // Into a block that was to be written, and into one that was not.
     for at in [5 * BLOCK + 1, 20 * BLOCK] {
         writer.write_all_at(b"theirs", at as u64).unwrap();
@@ -311,6 +313,48 @@ fn what_somebody_wrote_since_is_not_overwritten() {
     let now = fs::read(trees.long()).unwrap();
     assert!(&now[5 * BLOCK + 1..][..6] == b"theirs" && &now[20 * BLOCK..][..6] == b"theirs");
     assert!(&now[6 * BLOCK + 77..][..6] == b"rotten" && !trees.journal().exists());
+}
+
+#[test]
+fn a_file_that_is_held_open_keeps_no_scrub_from_the_others() {
+    let (Some(_), Some(chattr)) = (require_root(), require_tool("chattr")) else { return };
+    let Some(trees) = interrupted(&chattr) else { return };
+    let recorded = trees.recorded();
+    let writer = File::options().write(true).open(trees.long()).unwrap();
+    fs::write(trees.path("tree/other"), "good").unwrap();
+    let scrubbed = trees.run(&["scrub", "tree", "--json"]);
+    assert_eq!(scrubbed.code, Some(3), "{}{}", scrubbed.out(), scrubbed.stderr);
+    let lines = scrubbed.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let lines: Vec<Value> = lines.collect();
+    let of = |outcome: &str| -> Vec<&str> {
+        let lines = lines.iter().filter(|line| line["outcome"] == outcome);
+        lines.filter_map(|line| line["path"].as_str()?.rsplit('/').next()).collect()
+    };
+    assert_eq!(of("new"), ["other"], "{}", scrubbed.out());
+    // By both of its names.
+    let mut unverified = of("unverifiable");
+    unverified.sort_unstable();
+    assert_eq!(unverified, ["long", "name"], "{}", scrubbed.out());
+    let command = scrubbed.stderr.split('`').nth(1).unwrap();
+    assert!(command.starts_with("verisum repair --catalog "), "{}", scrubbed.stderr);
+    // What else is rotten is found, and repaired, as if nothing were held.
+    trees.damage("tree/other", &[0]);
+    let found = trees.run(&["scrub", "tree"]);
+    assert_eq!(found.code, Some(1), "{}{}", found.out(), found.stderr);
+    assert!(found.out().contains("tree/other") && !found.out().contains("missing"), "{}", found.out());
+    fs::write(trees.path("two/other"), "good").unwrap();
+    let repaired = trees.run(&["repair", "--keep-bad", "bad", "--from", "two", "tree"]);
+    assert_eq!(repaired.code, Some(1), "{}{}", repaired.out(), repaired.stderr);
+    assert!(repaired.out().contains("its repair in place is not finished"), "{}", repaired.out());
+    assert_eq!(fs::read(trees.path("tree/other")).unwrap(), b"good");
+    assert!(trees.recorded() == recorded && trees.journal().exists() && !trees.is_good());
+    // What was printed runs as it is, once nobody holds the file.
+    drop(writer);
+    let words = format!("{VERISUM} {}", command.strip_prefix("verisum ").unwrap());
+    let ended = Command::new("sh").args(["-c", &words]).current_dir(trees.folder.path()).output().unwrap();
+    assert!(ended.status.success(), "{ended:?}");
+    assert!(trees.is_good() && !trees.journal().exists());
+    trees.run(&["scrub", "tree"]).clean();
 }
 
 #[test]

@@ -40,6 +40,8 @@ pub(super) struct Jobs<'a> {
     next_directory: i64,
     /// Device and inode of files that belong to the catalogue.
     own: Vec<(u64, u64)>,
+    /// The same of files that nothing is to look at, and why.
+    withheld: Vec<((u64, u64), String)>,
     /// Roots of their own below.
     others: HashSet<PathBuf>,
     /// New files whose storage failed in an earlier run.
@@ -138,6 +140,10 @@ impl<'a> Jobs<'a> {
         let others = scope.roots_below(&reader)?.into_iter().collect();
         let own = reader.own_files().into_iter().filter_map(|path| Entry::named(&path).ok()?.stat().ok());
         let own = own.map(|stat| (stat.device, stat.inode)).collect();
+        let withheld = options.withheld.iter().filter_map(|(path, why)| {
+            let stat = Entry::named(path).ok()?.stat().ok()?;
+            Some(((stat.device, stat.inode), why.clone()))
+        });
         // Of a part of what is recorded nobody has the sums.
         let is_estimated = scope.is_whole() && options.excludes.is_none();
         let mut reads_most = false;
@@ -165,6 +171,7 @@ impl<'a> Jobs<'a> {
             levels: Vec::new(),
             next_directory,
             own,
+            withheld: withheld.collect(),
             others,
             unread: reader.unread(scope.root.id)?,
             page: VecDeque::new(),
@@ -345,6 +352,10 @@ impl<'a> Jobs<'a> {
         let Some((entry, stat)) = found.ok().filter(|(_, stat)| stat.kind == Kind::File) else {
             return Ok(None);
         };
+        // The walk tells of these.
+        if self.withheld(&entry).is_some() {
+            return Ok(None);
+        }
         let device = stat.device;
         let is_known_bad = is_bad(record.state) && is_untouched(&record, &stat);
         if self.gives_up(device, is_known_bad) {
@@ -361,6 +372,13 @@ impl<'a> Jobs<'a> {
         let name = OsStr::from_bytes(name).into();
         let token = Token { directory, name, device, set, record: Some(record), is_known_bad };
         Ok(Some(Job { entry, set, token }))
+    }
+
+    /// Why nothing is to look at a file, if that is so.
+    fn withheld(&self, entry: &Entry) -> Option<String> {
+        let stat = (!self.withheld.is_empty()).then(|| entry.stat())?.ok()?;
+        let found = self.withheld.iter().find(|(file, _)| *file == (stat.device, stat.inode));
+        found.map(|(_, why)| why.clone())
     }
 
     /// Whether too much of a device could not be read to go on with it. Counts the file if so.

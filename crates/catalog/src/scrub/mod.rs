@@ -84,6 +84,9 @@ pub struct Options {
     /// What is left out, by paths from the directory that is scrubbed. What is recorded of it stays as it
     /// is, and is neither verified nor missing.
     pub excludes: Option<Arc<Excludes>>,
+    /// Files that nothing is to look at now, and why: those of unfinished repairs. Each is told as one that could not be
+    /// verified, by all of its names, and its record stays as it is.
+    pub withheld: Vec<(PathBuf, String)>,
     /// In which order files are read that are about equally urgent.
     pub order: Order,
     /// The limit of read bandwidth.
@@ -122,6 +125,7 @@ impl Options {
             missing_fails: false,
             replaced_root: false,
             excludes: None,
+            withheld: Vec::new(),
             order: Order::Directory,
             limits: None,
             stop: Arc::default(),

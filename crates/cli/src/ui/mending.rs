@@ -16,6 +16,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
 use crate::ui::names::{self, Name};
+use crate::ui::remedy::repair_command;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM};
@@ -70,31 +71,32 @@ pub(crate) fn sources(
     Ok(sources)
 }
 
-/// Finishes a repair in place that was interrupted, before anything looks at the file.
-pub(crate) fn finish_in_place(catalog: &Catalog, trees: &[PathBuf]) -> Result<(), Failure> {
-    let shown = |path: &Path| names::quoted(path.as_os_str());
-    let finished = match repair::finish_in_place(catalog, Timestamp::now()) {
-        // Only what looks at the file has to wait for it.
-        Err(repair::Error::InPlace { path, journal, why })
-            if path != journal && !trees.is_empty() && !trees.iter().any(|tree| path.starts_with(tree)) =>
-        {
-            let error = repair::Error::InPlace { path, journal, why };
-            ui::say(PROGRAM, &names::plain(&error.to_string()));
-            None
-        }
-        finished => finished?,
-    };
-    match finished {
-        None => {}
+/// Finishes a repair in place that was interrupted, before anything looks at the file. Where it cannot be finished now
+/// returns the file, which nothing is to look at meanwhile, and why. `named` is the catalogue that was named, if one
+/// was.
+pub(crate) fn finish_in_place(
+    catalog: &Catalog,
+    named: Option<&Path>,
+) -> Result<Option<(PathBuf, String)>, Failure> {
+    let say =
+        |path: &Path, what: &str| ui::say(PROGRAM, &format!("{}: {what}", names::quoted(path.as_os_str())));
+    match repair::finish_in_place(catalog, Timestamp::now())? {
         Some(Finished::Repaired { path, bytes }) => {
-            let what = format!("finished an interrupted repair of {}", human(bytes));
-            ui::say(PROGRAM, &format!("{}: {what}", shown(&path)));
+            say(&path, &format!("finished an interrupted repair of {}", human(bytes)));
         }
         Some(Finished::Left { path, why }) => {
-            ui::say(PROGRAM, &format!("{}: an interrupted repair was given up: {why}", shown(&path)));
+            say(&path, &format!("an interrupted repair was given up: {why}"));
         }
+        Some(Finished::Waits { path, journal, why }) => {
+            let command = repair_command(named, None, &path).unwrap_or_default();
+            let given_up = names::quoted(journal.as_os_str());
+            let why = format!("its repair in place is not finished: {why}");
+            say(&path, &format!("{why} (`{command}` finishes it then; who gives it up removes {given_up})"));
+            return Ok(Some((path, why)));
+        }
+        _ => {}
     }
-    Ok(())
+    Ok(None)
 }
 
 /// Gives copies the catalogue that knows them, in which a renamed one is found: the one that was named, or else one of

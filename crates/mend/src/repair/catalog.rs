@@ -13,7 +13,7 @@ use verisum_catalog::store::{
 use verisum_digest::Digest;
 use verisum_files::Verdict;
 
-use super::in_place::{finish_in_place, journal_of};
+use super::in_place::{Finished, finish_in_place, journal_of};
 use super::mend::{Damaged, Done, Tree, make_private};
 use super::{Error, Options, Outcome, Repaired, Source, Summary, Taken};
 
@@ -63,9 +63,11 @@ pub fn repair(
     if let Some(keep) = &options.keep_bad {
         require_room(keep, &root.path)?;
     }
-    if !options.dry {
-        finish_in_place(catalog, options.now)?;
-    }
+    let unfinished = if options.dry { None } else { finish_in_place(catalog, options.now)? };
+    let waits = match unfinished {
+        Some(Finished::Waits { path, why, .. }) => Some((path, why)),
+        _ => None,
+    };
     let mut tree = Tree::open(&root.path, options).map_err(verisum_catalog::scrub::Error::from)?;
     if options.in_place {
         tree = tree.in_place(journal_of(catalog.path()));
@@ -77,6 +79,7 @@ pub fn repair(
         options,
         algorithms: catalog.algorithms()?,
         copies: copies(catalog)?,
+        waits,
     };
     let mut summary = Summary::default();
     let mut after = Position::START;
@@ -151,6 +154,8 @@ struct Work<'a> {
     options: &'a Options,
     algorithms: HashMap<i64, String>,
     copies: Copies,
+    /// The file whose repair in place cannot be finished now, and why.
+    waits: Option<(PathBuf, String)>,
 }
 
 impl Work<'_> {
@@ -163,6 +168,10 @@ impl Work<'_> {
     ) -> Result<Result<Damaged, Repaired>, Error> {
         let algorithm = self.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
         let digest = Digest::find(&algorithm);
+        if let Some((_, why)) = self.waits.as_ref().filter(|(waits, _)| *waits == path) {
+            let outcome = Outcome::Failed(format!("its repair in place is not finished: {why}"));
+            return Ok(Err(self.repaired(path, record, algorithm, outcome)));
+        }
         let refused = match (record.state, &digest) {
             (State::DAMAGED, _) => Some(
                 "its record is damaged: nothing tells good bytes (restore a backup of the catalogue)"

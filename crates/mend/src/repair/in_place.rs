@@ -33,6 +33,7 @@ const PIECE: usize = 1 << 20;
 
 /// What became of a file that a repair in place was interrupted at.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Finished {
     /// It has its recorded content.
     Repaired {
@@ -47,6 +48,15 @@ pub enum Finished {
         path: PathBuf,
         /// Why.
         why: &'static str,
+    },
+    /// It cannot be finished now, as while another program writes to the file. Nothing is to look at the file meanwhile.
+    Waits {
+        /// Its path.
+        path: PathBuf,
+        /// What is left to be written: who removes it gives the repair up.
+        journal: PathBuf,
+        /// Why.
+        why: String,
     },
 }
 
@@ -69,7 +79,7 @@ pub(super) fn journal_of(catalog: &Path) -> PathBuf {
 /// catalogue's lock.
 ///
 /// # Errors
-/// It cannot be finished now. Until it is, nothing is to look at the file: a scrub could take it for changed.
+/// The journal cannot be read or removed, so that nobody knows which file nothing is to look at; the catalogue fails.
 pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finished>, Error> {
     let path = journal_of(catalog.path());
     let failed = |subject: &Path, why: String| Error::InPlace {
@@ -87,7 +97,10 @@ pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finis
             return Ok(None);
         }
     }
-    let applied = apply(&mut journal, None).map_err(|why| failed(&subject, why))?;
+    let applied = match apply(&mut journal, None) {
+        Ok(applied) => applied,
+        Err(why) => return Ok(Some(Finished::Waits { path: subject, journal: path, why })),
+    };
     let finished = match applied {
         Applied::Left(why) => Finished::Left { path: subject.clone(), why },
         Applied::Done(_, taken) => {

@@ -211,9 +211,9 @@ pub enum Error {
         /// Why it failed.
         source: std::io::Error,
     },
-    /// A repair in place that was interrupted cannot be finished.
+    /// The journal of a repair in place that was interrupted cannot be used.
     #[error(
-        "{}: finish its repair in place: {why} (who gives it up removes {})", path.display(), journal.display()
+        "{}: finish a repair in place: {why} (who gives it up removes {})", path.display(), journal.display()
     )]
     InPlace {
         /// The file, or the journal.

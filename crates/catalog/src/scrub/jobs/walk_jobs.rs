@@ -151,6 +151,11 @@ impl Jobs<'_> {
         let (known, record) = level.file(&self.reader, entry.name())?.unzip();
         let (directory, device) = (level.id, level.device);
         self.outcome.known += u64::from(known.is_some());
+        if let Some(error) = self.withheld(&entry) {
+            self.outcome.unlisted += 1;
+            self.send(Message::Unlisted { path: entry.path(), error, storage_failed: false });
+            return Ok(None);
+        }
         // Of what is read anyway, opening it tells the same.
         let is_due = known.is_some_and(|known| {
             let was_read = || self.recent.contains(&self.mark(directory, entry.name().as_bytes()));

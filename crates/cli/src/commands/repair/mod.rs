@@ -129,7 +129,7 @@ fn by_catalog(
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let path = if catalog.root_of(&way.named)?.is_some() { way.named } else { way.leads };
     if !options.dry {
-        finish_in_place(&catalog, &[])?;
+        finish_in_place(&catalog, arguments.catalog.catalog.as_deref())?;
     }
     let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
     let others = arguments.catalog.paths_there().into_iter().filter(|other| other != catalog.path());
