@@ -97,6 +97,35 @@ fn what_a_scrub_names_mends_from_a_place_or_parity() {
     place.mends("verisum parity verify 'my tree'");
 }
 
+/// Two lists name each of its files, by two digests: the one that the catalogue has finds the good copy.
+#[test]
+fn a_bad_file_of_a_bag_is_told_once_and_mended_from_where_the_catalogue_knows_it() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    assert_eq!(place.sh("verisum bag create -a sha256,md5 'my tree'").code, Some(0));
+    let bad = place.path.join("my tree/data/a b").join(NAME);
+    change_and_restore_time(&bad, "baad content");
+    let found = place.sh("verisum check 'my tree'");
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    assert_eq!(found.stderr.matches(": failed").count(), 1, "{}", found.stderr);
+    assert!(found.stderr.contains("a good copy is "), "{}", found.stderr);
+    let json = place.sh("verisum check --json 'my tree'");
+    assert_eq!(json.out().matches(r#""type":"alarm""#).count(), 1, "{}", json.out());
+    place.run_remedy(&command_in(&found.stderr));
+    assert_eq!(fs::read(&bad).unwrap(), b"good content");
+    assert_eq!(place.sh("verisum check --quiet 'my tree'").code, Some(0));
+    // Those beyond the first that are told in full are counted once, too.
+    for number in 0..15 {
+        fs::write(place.path.join(format!("mirror/{number}")), format!("good {number}")).unwrap();
+    }
+    assert_eq!(place.sh("verisum bag create -a sha256,md5 mirror").code, Some(0));
+    for number in 0..15 {
+        fs::write(place.path.join(format!("mirror/data/{number}")), format!("baad {number}")).unwrap();
+    }
+    let found = place.sh("verisum check mirror");
+    assert!(found.stderr.contains("... and 5 more\n"), "{}", found.stderr);
+}
+
 #[test]
 fn what_monitoring_names_mends() {
     let place = Place::new();

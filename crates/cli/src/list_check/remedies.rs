@@ -30,25 +30,45 @@ impl Content {
     }
 }
 
-/// The bad files of lists, and which good ones have their content by the same lists.
+/// What a list says of a bad file.
+struct Claimed {
+    alarm: Alarm,
+    content: Option<Content>,
+    /// The number of the list.
+    list: usize,
+}
+
+/// The bad files of lists, and which good ones have their content by the same lists. A file that several lists name is
+/// one, as in a bag with two digests.
 #[derive(Default)]
 pub(super) struct BadFiles {
-    /// The first of them, and what they should be.
-    files: Vec<(Alarm, Option<Content>)>,
-    /// How many there are beyond them.
-    beyond: u64,
-    /// How many of both are of lists that have ended.
-    of_ended: (usize, u64),
+    /// The first of them, and what each list says that they should be.
+    files: Vec<Vec<Claimed>>,
+    /// Those beyond them, and the list that named each first.
+    beyond: HashMap<PathBuf, usize>,
+    /// The number of the list at hand.
+    list: usize,
     good: HashMap<Content, PathBuf>,
 }
 
 impl BadFiles {
     /// Takes note of a bad one.
     pub(super) fn add(&mut self, list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) {
-        match self.files.len() < NAMED {
-            true => self.files.push((alarm(list, base, listed, outcome), Content::of(listed))),
-            false => self.beyond += 1,
-        }
+        let path = absolute(&base.join(name(listed)));
+        let known = self.files.iter().position(|claims| claims.iter().any(|one| one.alarm.path == path));
+        let at = match known {
+            Some(at) => at,
+            None if self.files.len() < NAMED => {
+                self.files.push(Vec::new());
+                self.files.len() - 1
+            }
+            None => {
+                self.beyond.entry(path).or_insert(self.list);
+                return;
+            }
+        };
+        let (alarm, content) = (alarm(list, base, listed, outcome), Content::of(listed));
+        self.files[at].push(Claimed { alarm, content, list: self.list });
     }
 
     /// Takes note of a good one.
@@ -62,13 +82,14 @@ impl BadFiles {
 
     /// The next ones are of the next list.
     pub(super) fn end_list(&mut self) {
-        self.of_ended = (self.files.len(), self.beyond);
+        self.list += 1;
     }
 
     /// Forgets those of the list at hand: its numbers do not say how its files should be.
     pub(super) fn forget_list(&mut self) {
-        self.files.truncate(self.of_ended.0);
-        self.beyond = self.of_ended.1;
+        self.files.iter_mut().for_each(|claims| claims.retain(|one| one.list != self.list));
+        self.files.retain(|claims| !claims.is_empty());
+        self.beyond.retain(|_, list| *list != self.list);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -78,13 +99,17 @@ impl BadFiles {
     /// The first bad ones with what is known of their copies, and how many there are beyond them.
     pub(super) fn alarms(self) -> (Vec<Alarm>, u64) {
         let BadFiles { files, beyond, good, .. } = self;
-        let with_copy = |(alarm, content): (Alarm, Option<Content>)| {
+        let counts: Vec<usize> = files.iter().map(Vec::len).collect();
+        let with_copy = |Claimed { alarm, content, .. }: Claimed| {
             let copy = content.and_then(|content| good.get(&content).cloned());
             Alarm { copy, ..alarm }
         };
-        let mut alarms: Vec<Alarm> = files.into_iter().map(with_copy).collect();
-        find_copies(None, &mut alarms);
-        (alarms, beyond)
+        let mut claims: Vec<Alarm> = files.into_iter().flatten().map(with_copy).collect();
+        find_copies(None, &mut claims);
+        let mut claims = claims.into_iter();
+        // The list that helps most speaks for all.
+        let of_file = |count| claims.by_ref().take(count).max_by_key(Alarm::helpfulness);
+        (counts.into_iter().filter_map(of_file).collect(), beyond.len() as u64)
     }
 }
 

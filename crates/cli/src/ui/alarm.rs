@@ -59,6 +59,11 @@ impl Alarm {
         self.copy.is_some() || self.parity.is_some()
     }
 
+    /// How much it helps to mend the file.
+    pub(crate) fn helpfulness(&self) -> (bool, bool) {
+        (self.is_mendable(), self.command().is_some())
+    }
+
     /// The command as it is to be typed.
     fn command(&self) -> Option<String> {
         match (&self.mend, &self.copy) {
@@ -263,6 +268,7 @@ pub(crate) fn of_files(
 /// read, none is known.
 pub(crate) fn find_copies(catalog: Option<&Path>, alarms: &mut [Alarm]) {
     let named = CatalogArgs { catalog: catalog.map(Path::to_path_buf) };
+    let catalog_option = catalog.map(remedy::of_catalog);
     let Ok(Some(catalog)) = named.open_if_there() else { return };
     let found = || -> Result<HashMap<(i64, Vec<u8>), PathBuf>, Failure> {
         let numbers = numbers(&catalog)?;
@@ -274,6 +280,14 @@ pub(crate) fn find_copies(catalog: Option<&Path>, alarms: &mut [Alarm]) {
         let copy = content(&numbers, alarm).and_then(|content| found.get(&content));
         // The catalogue may hold the bad file for sound: it may be older.
         alarm.copy = copy.filter(|copy| **copy != alarm.path).cloned();
+        // The repair looks there, as nothing at the path of the file has its content.
+        if let (Mend::Directory { command, below }, Some(copy)) = (&alarm.mend, &alarm.copy)
+            && !copy.ends_with(below)
+            && let Some(folder) = copy.parent()
+        {
+            let command = format!("{command}{}", catalog_option.as_deref().unwrap_or_default());
+            alarm.mend = Mend::File(remedy::with_source(&command, folder));
+        }
     }
 }
 
