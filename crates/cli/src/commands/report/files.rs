@@ -7,7 +7,7 @@ use verisum_bench::export::{Cell, Table};
 
 use super::{Subject, bytes, moment, path};
 use crate::ui::names;
-use crate::ui::remedy::{mend_command, of_catalog, repair_by, with_source};
+use crate::ui::remedy::{keep_bad, mend_command, of_catalog, repair_by, with_source};
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -50,12 +50,13 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
     let Troubled { catalog, file, finding, copy } = one;
     let record = &file.record;
     let named = subject.catalog(*catalog);
+    let root = root_of(subject, one);
     let mend = match copy {
-        _ if subject.is_of_tags(*catalog) => by_tags(subject, one),
+        _ if subject.is_of_tags(*catalog) => root.and_then(|root| by_tags(one, root)),
         // That of another catalogue has to be named.
-        Some(copy) if copy.catalog != *catalog => mend_command(named, Some(&copy.path), file, None),
-        Some(_) => mend_command(named, None, file, None),
-        None => mend_command(named, None, file, None).map(|command| format!("{command} --from PLACE")),
+        Some(copy) if copy.catalog != *catalog => mend_command(named, Some(&copy.path), file, root),
+        Some(_) => mend_command(named, None, file, root),
+        None => mend_command(named, None, file, root).map(|command| format!("{command} --from PLACE")),
     };
     let since = finding.as_ref().map(|finding| finding.since);
     vec![
@@ -75,13 +76,17 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
     ]
 }
 
+/// The tree that a file is in.
+fn root_of<'s>(subject: &'s Subject, one: &Troubled) -> Option<&'s Path> {
+    let trees = subject.overview.trees.iter().filter(|tree| tree.catalog == one.catalog);
+    let roots = trees.map(|tree| tree.root.path.as_path()).filter(|root| one.file.path.starts_with(root));
+    roots.max_by_key(|root| root.as_os_str().len())
+}
+
 /// What mends a tree by its tags, from a tree that has the content at the same path: tags know of no other copies.
-fn by_tags(subject: &Subject, one: &Troubled) -> Option<String> {
-    let Troubled { catalog, file, copy, .. } = one;
-    let state = file.record.state;
-    let roots = subject.overview.trees.iter().filter(|tree| tree.catalog == *catalog);
-    let root = roots.map(|tree| &tree.root.path).find(|root| file.path.starts_with(root))?;
-    if !state.is_repairable() {
+fn by_tags(one: &Troubled, root: &Path) -> Option<String> {
+    let Troubled { file, copy, .. } = one;
+    if !file.record.state.is_repairable() {
         return Some(format!("verisum tag {}", shell::word(root.as_os_str().as_encoded_bytes())));
     }
     let beside = copy
@@ -92,7 +97,7 @@ fn by_tags(subject: &Subject, one: &Troubled) -> Option<String> {
         None => format!("{} --from PLACE", repair_by(None, root)),
     };
     // Somebody may have written to it.
-    Some(format!("{command} --keep-bad DIR"))
+    Some(command + &keep_bad(Some(root)))
 }
 
 /// What was last seen of a file, in a few words.
