@@ -24,9 +24,10 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::remedy::of_catalog;
 use crate::ui::signals::Ending;
 use crate::ui::values::counted;
-use crate::ui::{self, Output, block_hashes, names};
+use crate::ui::{self, Output, block_hashes, names, shell};
 use crate::ui::{digests, kernel};
 
 /// How many names are listed that a format has no place for.
@@ -193,7 +194,7 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
             let problems = damage(restored)?;
             Ok(problems.map_or(Exit::Mismatch, |problems| told(&backup, &problems)))
         }
-        CatalogCommand::Relocate(arguments) => relocate(arguments),
+        CatalogCommand::Relocate(arguments) => relocate(arguments, output),
         CatalogCommand::Forget(arguments) => forget(arguments, output),
         CatalogCommand::Rehash(arguments) => super::rehash::run(arguments, output),
         CatalogCommand::Status(arguments) => super::status::run(arguments, output),
@@ -452,7 +453,7 @@ fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<Recorded>
     if skipped > 0 {
         let path = names::quoted(file.as_os_str());
         let entries = if skipped == 1 { "1 entry".to_string() } else { format!("{skipped} entries") };
-        ui::say(PROGRAM, &format!("{path}: warning: {entries} of unknown digests, or without sense"));
+        ui::say(PROGRAM, &format!("{path}: warning: {entries} with unknown digests, or invalid"));
     }
     Ok(files)
 }
@@ -488,7 +489,7 @@ fn told(catalog: &Path, problems: &[Problem]) -> Exit {
     if problems.is_empty() { Exit::Clean } else { Exit::Mismatch }
 }
 
-fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
+fn relocate(arguments: &RelocateArgs, output: &mut Output) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let from = &arguments.from;
     let failed = |name: &PathBuf, why: &str| Failure::File {
@@ -517,6 +518,11 @@ fn relocate(arguments: &RelocateArgs) -> Result<Exit, Failure> {
         return Err(failed(&to, "no directory is there (--unmounted takes its place as it will be)"));
     }
     catalog.relocate(root.id, &to)?;
+    let records = counted(root.files, "record");
+    let option = arguments.catalog.catalog.as_deref().map(of_catalog).unwrap_or_default();
+    let scrub = format!("verisum scrub{option} {}", shell::word(to.as_os_str().as_encoded_bytes()));
+    let place = names::quoted(to.as_os_str());
+    output.line(&format!("{records} moved to {place} (`{scrub}` compares its files with them)"))?;
     Ok(Exit::Clean)
 }
 
@@ -531,15 +537,30 @@ fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> 
     let root = tree(&catalog, name)?.ok_or_else(|| failed("it is no tree of the catalogue".to_string()))?;
     let in_trouble: u64 = catalog.troubles(root.id)?.iter().map(|(_, count)| count).sum();
     let waiting = in_trouble + catalog.replaced(root.id)?;
-    if waiting > 0 && !arguments.yes {
-        let files = counted(waiting, "file");
-        return Err(failed(format!("{files} of it bad, missing or waiting (--yes forgets such too)")));
-    }
+    let place = names::quoted(root.path.as_os_str());
     if arguments.dry_run {
-        output.line(&format!("{} would be forgotten", counted(root.files, "record")))?;
+        let records = counted(root.files, "record");
+        let lost = match waiting {
+            0 => String::new(),
+            _ => format!(", {waiting} of them of files that are bad, missing or waiting: that needs --yes"),
+        };
+        output.line(&format!("{records} of {place} would be forgotten{lost}"))?;
         return Ok(Exit::Clean);
     }
+    if waiting > 0 && !arguments.yes {
+        let are = if waiting == 1 { "is" } else { "are" };
+        let files = counted(waiting, "file");
+        let option = arguments.catalog.catalog.as_deref().map(of_catalog).unwrap_or_default();
+        let tree = shell::word(root.path.as_os_str().as_encoded_bytes());
+        let list = format!("verisum catalog list --bad --missing{option} --tree {tree}");
+        return Err(failed(format!(
+            "{files} of it {are} bad, missing or waiting (`{list}` lists them, --yes forgets their records too)"
+        )));
+    }
     let forgotten = catalog.forget_root(&root)?;
-    output.line(&format!("{} forgotten", counted(forgotten, "record")))?;
+    output.line(&format!(
+        "{} of {place} forgotten; its files stay as they are",
+        counted(forgotten, "record")
+    ))?;
     Ok(Exit::Clean)
 }
