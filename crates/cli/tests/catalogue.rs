@@ -412,7 +412,9 @@ fn what_cannot_be_relocated_is_named() {
     fs::rename(&root, &other).unwrap();
     run(&["scrub", "--quiet"], &catalog, &[&other]).clean();
     fs::rename(&other, &root).unwrap();
-    relocate(&other, &root).clean();
+    let moved = relocate(&other, &root).clean();
+    let scrub = format!("`verisum scrub --catalog '{}' '{}'`", catalog.display(), root.display());
+    assert!(moved.starts_with(&format!("{FILES} records moved to ")) && moved.contains(&scrub), "{moved}");
     // A link in its old place, as after a move to another disk, is not taken for the tree.
     fs::rename(&root, &other).unwrap();
     std::os::unix::fs::symlink(&other, &root).unwrap();
@@ -426,7 +428,7 @@ fn what_cannot_be_relocated_is_named() {
     assert!(accepted.starts_with(&format!("accepted  {}", other.join("f1").display())), "{accepted}");
     assert_eq!(
         run(&["catalog", "forget"], &catalog, &[&root]).clean(),
-        format!("{FILES} records forgotten\n")
+        format!("{FILES} records of {} forgotten; its files stay as they are\n", other.display())
     );
 }
 
@@ -497,18 +499,29 @@ fn a_tree_is_forgotten() {
     forget(&[], &other.join("a")).failed(3, &message);
     fs::remove_file(root.join("f1")).unwrap();
     run(&["scrub"], &catalog, &[&root]);
+    let (of, list) = (root.display(), catalog.display());
     let message = format!(
-        "verisum: {}: forget: 1 file of it bad, missing or waiting (--yes forgets such too)",
-        root.display()
+        "verisum: {of}: forget: 1 file of it is bad, missing or waiting (`verisum catalog list --bad --missing \
+         --catalog '{list}' --tree '{of}'` lists them, --yes forgets their records too)"
     );
     forget(&[], &root).failed(3, &message);
-    assert_eq!(forget(&["--yes"], &root).clean(), format!("{FILES} records forgotten\n"));
+    assert_eq!(
+        forget(&["--dry-run"], &root).clean(),
+        format!(
+            "{FILES} records of {of} would be forgotten, 1 of them of files that are bad, missing or waiting: that \
+             needs --yes\n"
+        )
+    );
+    assert_eq!(
+        forget(&["--yes"], &root).clean(),
+        format!("{FILES} records of {of} forgotten; its files stay as they are\n")
+    );
     run(&["catalog", "check"], &catalog, &[]).clean();
     let export = run(&["catalog", "export"], &catalog, &[]).clean();
     assert!(export.contains("\"path\":\"a/b/c\"") && !export.contains("\"f2\""), "{export}");
     run(&["catalog", "relocate", "--unmounted"], &catalog, &[&other, &root]).clean();
     // The name is free again, and numbers that were used before bring nothing back.
-    assert_eq!(forget(&[], &root).clean(), "1 record forgotten\n");
+    assert!(forget(&[], &root).clean().starts_with("1 record of "));
     run(&["scrub", "--quiet"], &catalog, &[&other]).clean();
     run(&["catalog", "check"], &catalog, &[]).clean();
 }

@@ -148,11 +148,13 @@ fn catalogues() {
     let roots = run(&["status", "--json"], &[]).clean();
     let root: serde_json::Value = serde_json::from_str(roots.lines().next().unwrap()).unwrap();
     let root = root["path"].as_str().unwrap();
-    assert_eq!(run(&["forget", "--dry-run"], &[root]).clean(), "3 records would be forgotten\n");
+    let would = format!("3 records of {root} would be forgotten\n");
+    assert_eq!(run(&["forget", "--dry-run"], &[root]).clean(), would);
     assert_eq!(bytes(place.path()), before);
     run(&["forget", "--dry-run"], &["/nowhere"])
         .failed(3, "verisum: /nowhere: forget: it is no tree of the catalogue");
-    assert_eq!(run(&["forget"], &[root]).clean(), "3 records forgotten\n");
+    let forgotten = format!("3 records of {root} forgotten; its files stay as they are\n");
+    assert_eq!(run(&["forget"], &[root]).clean(), forgotten);
     assert_eq!(fs::read_dir(temporary.path()).unwrap().count(), 0, "the copy is gone");
 }
 
