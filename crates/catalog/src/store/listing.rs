@@ -1,6 +1,7 @@
 //! Lists of files for people: what is bad or missing, what was not verified for long, what is there twice.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -31,11 +32,22 @@ pub struct Listed {
     pub record: Record,
 }
 
-/// What rows need to become files: trees and algorithms by their numbers, and the last directory's path.
+/// How many paths of directories are remembered. In the order of ages or sizes each file is of another one.
+const DIRECTORIES: usize = 1 << 16;
+
+/// What rows need to become files: trees and algorithms by their numbers, and the paths of directories that were met.
 struct ListingNames {
     roots: HashMap<i64, PathBuf>,
     algorithms: HashMap<i64, String>,
-    last: Option<(i64, PathBuf)>,
+    directories: HashMap<i64, PathBuf>,
+}
+
+/// A row, whose path is not put together yet.
+struct ListedRow {
+    root: i64,
+    directory: i64,
+    name: Vec<u8>,
+    record: Record,
 }
 
 impl Catalog {
@@ -85,22 +97,22 @@ impl Catalog {
              ORDER BY size DESC, algorithm, digest, directory, name",
             columns()
         );
-        let mut last: Option<Listed> = None;
+        let content = |row: &ListedRow| (row.record.size, row.record.algorithm, row.record.digest);
+        let mut names = self.listing_names()?;
+        let mut last: Option<ListedRow> = None;
         let mut is_told = false;
-        self.each_listed(&sql, [], &mut |file| {
-            let content = |file: &Listed| (file.record.size, file.record.algorithm, file.record.digest);
-            let is_same = last.as_ref().is_some_and(|last| content(last) == content(&file));
-            let before = last.replace(file.clone());
-            if !is_same {
-                is_told = false;
-                return Ok(());
+        // Most files have a content of their own: nobody asks for their paths.
+        self.each_row(&sql, [], &mut |row| {
+            let is_same = last.as_ref().is_some_and(|last| content(last) == content(&row));
+            if is_same {
+                if let Some(first) = last.as_ref().filter(|_| !is_told) {
+                    each(names.listed(self, first)?)?;
+                }
+                each(names.listed(self, &row)?)?;
             }
-            // The first of them waited for a second one.
-            if let (Some(first), false) = (before, is_told) {
-                each(first)?;
-            }
-            is_told = true;
-            each(file)
+            is_told = is_same;
+            last = Some(row);
+            Ok(())
         })
     }
 
@@ -239,29 +251,53 @@ impl Catalog {
         values: impl Params,
         each: &mut dyn FnMut(Listed) -> Result<(), E>,
     ) -> Result<(), E> {
-        let failed = || self.failed("read");
+        let mut names = self.listing_names()?;
+        self.each_row(sql, values, &mut |row| each(names.listed(self, &row)?))
+    }
+
+    fn listing_names(&self) -> Result<ListingNames> {
         let roots = self.roots()?.into_iter().map(|root| (root.id, root.path)).collect();
-        let mut names = ListingNames { roots, algorithms: self.algorithms()?, last: None };
+        Ok(ListingNames { roots, algorithms: self.algorithms()?, directories: HashMap::new() })
+    }
+
+    fn each_row<E: From<Error>>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        each: &mut dyn FnMut(ListedRow) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let failed = || self.failed("read");
         let mut statement = self.connection.prepare(sql).map_err(failed())?;
         let mut rows = statement.query(values).map_err(failed())?;
         while let Some(row) = rows.next().map_err(failed())? {
-            let read = || Ok((row.get(0)?, row.get(1)?, row.get::<_, Vec<u8>>(2)?, record(row, 3)?));
-            let (root, directory, name, record) = read().map_err(failed())?;
-            let path = names.directory(self, root, directory)?.join(OsStr::from_bytes(&name));
-            let algorithm = names.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
-            each(Listed { path, directory, algorithm, record })?;
+            let read = || {
+                let (root, directory, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                Ok(ListedRow { root, directory, name, record: record(row, 3)? })
+            };
+            each(read().map_err(failed())?)?;
         }
         Ok(())
     }
 }
 
 impl ListingNames {
-    /// The whole path of a directory. Rows of one directory mostly follow each other.
-    fn directory(&mut self, catalog: &Catalog, root: i64, directory: i64) -> Result<&Path> {
-        if self.last.as_ref().is_none_or(|(last, _)| *last != directory) {
-            let top = self.roots.get(&root).cloned().unwrap_or_default();
-            self.last = Some((directory, top.join(catalog.path_in_root(directory)?)));
+    fn listed(&mut self, catalog: &Catalog, row: &ListedRow) -> Result<Listed> {
+        let path = self.directory(catalog, row)?.join(OsStr::from_bytes(&row.name));
+        let algorithm = self.algorithms.get(&row.record.algorithm).cloned().unwrap_or_default();
+        Ok(Listed { path, directory: row.directory, algorithm, record: row.record })
+    }
+
+    /// The whole path of a row's directory.
+    fn directory(&mut self, catalog: &Catalog, row: &ListedRow) -> Result<&Path> {
+        if self.directories.len() >= DIRECTORIES {
+            self.directories.clear();
         }
-        Ok(self.last.as_ref().map_or(Path::new(""), |(_, path)| path))
+        Ok(match self.directories.entry(row.directory) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let top = self.roots.get(&row.root).cloned().unwrap_or_default();
+                new.insert(top.join(catalog.path_in_root(row.directory)?))
+            }
+        })
     }
 }

@@ -13,6 +13,9 @@ use crate::ui::exit::Exit;
 /// What somebody typed.
 static CHOICE: OnceLock<ColorChoice> = OnceLock::new();
 
+/// Whether the terminal is for colours. Lists of a million files ask at each.
+static AUTO: OnceLock<bool> = OnceLock::new();
+
 /// Takes the choice of the command line.
 pub(crate) fn choose(choice: ColorChoice) {
     let _ = CHOICE.set(choice);
@@ -24,7 +27,7 @@ pub(crate) fn is_wanted() -> bool {
     match CHOICE.get() {
         Some(ColorChoice::Always) => true,
         Some(ColorChoice::Never) => false,
-        _ => AutoStream::choice(&stdout()) != anstream::ColorChoice::Never,
+        _ => *AUTO.get_or_init(|| AutoStream::choice(&stdout()) != anstream::ColorChoice::Never),
     }
 }
 
