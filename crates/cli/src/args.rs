@@ -127,7 +127,7 @@ pub(crate) enum Command {
             and only then given its name. A file that nobody wrote to and that is not as its tag or the \
             catalogue has it is reported and not copied. TO becomes what FROM is, as with cp -aT: owners, \
             modes, times, links, holes, attributes. Files that TO has with the same size and time are not \
-            read, so a copy that was ended goes on where it was. Nothing at TO is removed. FROM or TO may be on \
+            read, so the next run resumes an interrupted copy. Nothing at TO is removed. FROM or TO may be on \
             another machine or in a bucket.")]
     Copy(Box<CopyArgs>),
     /// List the digests, and which implementation computes each on this machine

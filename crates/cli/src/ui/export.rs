@@ -19,7 +19,7 @@ pub(crate) struct ReportOptions {
     #[arg(long)]
     json: bool,
 
-    /// Also print the tables and columns that only say more of what the others say: ranges, and the machine
+    /// Also print tables and columns with details: ranges, and the machine
     #[arg(long, conflicts_with = "json")]
     details: bool,
 

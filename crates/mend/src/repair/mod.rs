@@ -213,7 +213,7 @@ pub enum Error {
     },
     /// The journal of a repair in place that was interrupted cannot be used.
     #[error(
-        "{}: finish a repair in place: {why} (who gives it up removes {})", path.display(), journal.display()
+        "{}: finish a repair in place: {why} (to give it up, remove {})", path.display(), journal.display()
     )]
     InPlace {
         /// The file, or the journal.

@@ -40,7 +40,7 @@ pub(crate) struct PlaceCompareArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Say of files that differ which is as this list of checksums says; may be given several times
+    /// Tell which of two files that differ matches this list of checksums; may be given several times
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     sums: Vec<PathBuf>,
 

@@ -39,7 +39,7 @@ pub(crate) struct NotifyArgs {
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
     sendmail: Option<PathBuf>,
 
-    /// The longest that each of them may take
+    /// Time limit for each of them
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     timeout: String,
 

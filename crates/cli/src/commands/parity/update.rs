@@ -12,7 +12,7 @@ use crate::ui::failure::Failure;
 /// What `verisum parity update` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ParityUpdateArgs {
-    /// Take damaged files that share a set with changed ones as they are now; what they were is lost then
+    /// Accept damaged files that share a set with changed ones as they are now; their old content is lost
     #[arg(long)]
     accept_damage: bool,
 

@@ -38,8 +38,7 @@ pub(crate) struct RepairArgs {
     #[arg(long, conflicts_with = "sums")]
     tags: bool,
 
-    /// Where nothing is recorded: take what PLACE has for the good content, and give PATH that where it has another, or
-    /// none
+    /// Without any record: trust the content of PLACE, and write it to PATH where PATH differs or lacks it
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["sums", "tags"], value_hint = ValueHint::AnyPath)]
     trust: Option<OsString>,
 
