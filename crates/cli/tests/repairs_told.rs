@@ -97,6 +97,10 @@ fn repairs_from_copies_are_told() {
     assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1));
     let dry = trees.run(&["repair", "--dry-run", "--from", "copy", "tree"]);
     assert_eq!((dry.code, trees.run(&["catalog", "list", "--repaired"]).clean()), (Some(0), String::new()));
+    assert!(dry.out().contains("needs --keep-bad"), "{}", dry.out());
+    let has_what_it_needs =
+        trees.run(&["repair", "--dry-run", "--from", "copy", "--keep-bad", "bad", "tree"]).clean();
+    assert!(!has_what_it_needs.contains("needs"), "{has_what_it_needs}");
     trees.run(&["repair", "--from", "copy", "--keep-bad", "bad", "tree"]).clean();
     trees.is_well();
     let repair = trees.repair();

@@ -101,6 +101,56 @@ fn no_table_is_wider_than_the_terminal() {
     assert!(ended.out().lines().filter(is_row).all(|line| line.len() <= 80), "{}", ended.out());
 }
 
+/// Of the tables of help: those of options are clap's.
+#[test]
+fn tables_of_help_fit_the_terminal() {
+    let trial = Trial::new();
+    for width in [50, 80] {
+        let help = trial.run("sum --help", &[("COLUMNS", &width.to_string())]).clean();
+        let (_, tables) = help.split_once("Exit codes:").unwrap();
+        let wide = tables.lines().find(|line| line.chars().count() > width);
+        assert!(wide.is_none() && tables.contains("VERISUM_OPTION"), "{wide:?}");
+    }
+    let piped = trial.run("sum --help", &[]).clean();
+    assert!(piped.contains("avx512; on ARM portable, neon, sha2 or sha3; changes no value\n"), "{piped}");
+}
+
+/// On a terminal the facts of a file come below its name where there is no room beside. Only names and commands, which
+/// are to be copied, may be wider than the terminal.
+#[test]
+fn lines_about_files_fit_the_terminal_but_for_names_and_commands() {
+    let Some(script) = require_tool("script") else { return };
+    let trial = Trial::new();
+    trial.run("scrub --catalog c.db tree", &[]);
+    for words in [
+        "catalog status --catalog c.db",
+        "catalog list --catalog c.db",
+        "catalog list --bad --catalog c.db",
+        "scrub --catalog c.db tree",
+        "accept --dry-run --catalog c.db tree",
+        "repair --dry-run --catalog c.db tree",
+        "tags list tree",
+    ] {
+        for width in [40, 80] {
+            let columns = ("COLUMNS", &*width.to_string());
+            let shown = trial.on_terminal(&script, words, &[columns, ("NO_COLOR", "1")]);
+            // Names in this tree have a slash, and commands begin like this.
+            let lines = shown.lines().map(|line| line.rsplit('\r').next().unwrap_or_default());
+            let is_whole = |line: &str| line.contains('/') || line.contains("`verisum ");
+            let digest = |line: &str| line.split(' ').any(|word| word.len() == 64);
+            let mut wide = lines.filter(|line| line.chars().count() > width && !is_whole(line));
+            let too_wide = wide.find(|line| width >= 80 || !digest(line));
+            assert_eq!(too_wide, None, "{words} at {width}:\n{shown}");
+            assert!(shown.contains("tree"), "{words}: {shown}");
+        }
+        // Programs get a line for each file.
+        let piped = trial.run(words, &[("COLUMNS", "40")]);
+        let mut of_files = piped.out().lines().filter(|line| line.contains("tree/"));
+        assert!(words.contains("list") || of_files.all(|line| !line.starts_with("  ")), "{}", piped.out());
+        assert!(!words.contains("list") || of_files.all(|line| line.len() > 80), "{}", piped.out());
+    }
+}
+
 /// The commands that say an outcome, the word, and its colour when it is bad.
 const OUTCOMES: [(&str, &str); 5] = [
     ("scrub --catalog c.db tree", "\x1b[1m\x1b[31m"),

@@ -17,4 +17,4 @@ pub use letters::csv_text;
 pub use report::Report;
 pub(crate) use table::decimals;
 pub use table::{Cell, Column, Table};
-pub use text::Layout;
+pub use text::{Layout, columns};

@@ -165,7 +165,7 @@ pub(super) fn broken(line: &str, width: usize, indent: &str) -> Vec<String> {
 }
 
 /// The number of columns that a text takes on a terminal.
-fn columns(text: &str) -> usize {
+pub fn columns(text: &str) -> usize {
     unicode_width::UnicodeWidthStr::width(text)
 }
 

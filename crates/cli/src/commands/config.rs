@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use crate::ui::config::Config;
 use crate::ui::exit::Exit;
+use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::{self, Output, PROGRAM};
 
@@ -60,7 +61,10 @@ pub(crate) fn run(
         let source = &setting.source;
         match json {
             true => output.json("value", &ConfigLine { key, values: &setting.values, source })?,
-            false => output.line(&format!("{key} = {}  ({source})", setting.values.join(", ")))?,
+            false => {
+                let what = format!("{key} = {}", setting.values.join(", "));
+                output.told(&FactLine { what, facts: vec![source.clone()] }, 0..0, Exit::Clean)?;
+            }
         }
     }
     for (path, _) in config.files.iter().filter(|(_, is_there)| !is_there) {

@@ -5,7 +5,8 @@
 
 use clap::Command;
 
-use super::{config, examples, kernel};
+use super::fact_line::filled;
+use super::{config, examples, kernel, terminal};
 
 /// What each exit code means, for help and manual; docs/exit-codes.md is their specification.
 pub(crate) const EXIT_CODES: [(&str, &str); 4] = [
@@ -102,7 +103,7 @@ fn groups(command: &Command) -> String {
         found.map(ToString::to_string).unwrap_or_default()
     };
     let rows = |verbs: &[&str]| -> String {
-        verbs.iter().map(|verb| format!("  {verb:<11}  {}\n", about(verb))).collect()
+        verbs.iter().map(|verb| row(&format!("  {verb:<11}  "), &about(verb)) + "\n").collect()
     };
     GROUPS.iter().map(|(job, verbs)| format!("{job}:\n{}\n", rows(verbs))).collect()
 }
@@ -121,5 +122,14 @@ fn examples_of(name: &str) -> String {
 }
 
 fn table(heading: &str, rows: &[(&str, &str)]) -> String {
-    rows.iter().fold(format!("{heading}:"), |text, (name, meaning)| format!("{text}\n  {name}  {meaning}"))
+    let rows = rows.iter().map(|(name, meaning)| row(&format!("  {name}  "), meaning));
+    rows.fold(format!("{heading}:"), |text, row| format!("{text}\n{row}"))
+}
+
+/// A row of a table, as wide as the terminal.
+fn row(name: &str, meaning: &str) -> String {
+    let layout = terminal::layout(false);
+    let width = if layout.breaks_sentences { layout.width } else { usize::MAX };
+    let words = std::iter::once(name).chain(meaning.split_inclusive(' ')).map(String::from);
+    filled(words, width, &" ".repeat(name.len())).join("\n")
 }

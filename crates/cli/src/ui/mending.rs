@@ -7,16 +7,17 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, State, Trouble};
 use verisum::files::place::LocalPlace;
-use verisum::files::{Class, Timestamp, Verdict};
+use verisum::files::{Class, Timestamp};
 use verisum::mend::repair::{self, Finished, Outcome, Repaired, Source, SourceCatalog, Summary};
 use verisum::remote::{Address, Host};
 
 use crate::ui::catalog::{absolute, open_shared, with_name};
 use crate::ui::exit::Exit;
+use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
 use crate::ui::names::{self, Name};
-use crate::ui::remedy::repair_command;
+use crate::ui::remedy::{self, repair_command};
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM};
@@ -91,7 +92,7 @@ pub(crate) fn finish_in_place(
             let command = repair_command(named, None, &path).unwrap_or_default();
             let given_up = names::quoted(journal.as_os_str());
             let why = format!("its repair in place is not finished: {why}");
-            say(&path, &format!("{why} (`{command}` finishes it then; who gives it up removes {given_up})"));
+            say(&path, &format!("{why} (`{command}` finishes it then; to give it up, remove {given_up})"));
             return Ok(Some((path, why)));
         }
         _ => {}
@@ -151,6 +152,8 @@ pub(crate) struct MendingReport<'o> {
     json: bool,
     /// Whether only what could not be repaired is printed.
     quiet: bool,
+    /// Whether what is there now is kept, which some files need.
+    keeps_bad: bool,
     output: &'o mut Output,
     worst: Exit,
     printed: Result<(), Failure>,
@@ -163,7 +166,12 @@ impl<'o> MendingReport<'o> {
         quiet: bool,
         output: &'o mut Output,
     ) -> MendingReport<'o> {
-        MendingReport { types, json, quiet, output, worst: Exit::Clean, printed: Ok(()) }
+        MendingReport { types, json, quiet, keeps_bad: false, output, worst: Exit::Clean, printed: Ok(()) }
+    }
+
+    /// Says of no file that what it is now has to be kept.
+    pub(crate) fn keeping_bad(self, keeps_bad: bool) -> MendingReport<'o> {
+        MendingReport { keeps_bad, ..self }
     }
 
     pub(crate) fn file(&mut self, file: &Repaired) {
@@ -174,7 +182,7 @@ impl<'o> MendingReport<'o> {
         }
         self.printed = match self.json {
             true => self.output.json(self.types[0], &line(file)),
-            false => self.output.outcome(&text(file), 0..file.outcome.name().len(), exit),
+            false => self.output.told(&told(file, self.keeps_bad), 0..file.outcome.name().len(), exit),
         };
         if self.printed.is_ok() {
             self.printed = self.output.flush();
@@ -205,7 +213,7 @@ fn exit(file: &Repaired) -> Exit {
     }
 }
 
-fn text(file: &Repaired) -> String {
+fn told(file: &Repaired, keeps_bad: bool) -> FactLine {
     let shown = |path: &Path| names::quoted(path.as_os_str());
     let mut facts = vec![format!("was {}", file.state.name())];
     match &file.outcome {
@@ -224,7 +232,7 @@ fn text(file: &Repaired) -> String {
         Outcome::Mendable { from, bytes } => {
             facts.push(format!("from {}", shown(from)));
             facts.push(taken(file, *bytes));
-            if matches!(file.state, State::Trouble(Trouble::Held | Trouble::Verdict(Verdict::Suspicious))) {
+            if !keeps_bad && remedy::keeps_bad(file.state) {
                 facts.push("needs --keep-bad".to_string());
             }
         }
@@ -235,7 +243,7 @@ fn text(file: &Repaired) -> String {
         }
         Outcome::Refused(why) | Outcome::Failed(why) => facts.push(names::plain(why)),
     }
-    format!("{:<12}  {}  ({})", file.outcome.name(), shown(&file.path), facts.join("; "))
+    FactLine { what: format!("{:<12}  {}", file.outcome.name(), shown(&file.path)), facts }
 }
 
 /// What a file takes from a copy.

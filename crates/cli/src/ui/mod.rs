@@ -14,6 +14,7 @@ pub(crate) mod digests;
 pub(crate) mod examples;
 pub(crate) mod exit;
 pub(crate) mod export;
+pub(crate) mod fact_line;
 pub(crate) mod failure;
 pub(crate) mod getopt;
 pub(crate) mod help;
@@ -45,7 +46,7 @@ pub(crate) mod terminal;
 pub(crate) mod values;
 pub(crate) mod verbosity;
 
-use std::io::Write;
+use std::io::{IsTerminal as _, Write};
 
 pub(crate) use nfkd_names::Decomposed;
 pub(crate) use output::Output;
@@ -61,8 +62,15 @@ pub(crate) fn say(program: &str, message: &str) {
     let _ = std::io::stderr().write_all(line.as_bytes());
 }
 
-/// Writes a line to standard error that says no more than how to go on.
-pub(crate) fn advise(line: &str) {
+/// Writes lines to standard error that say no more than how to go on, as wide as a terminal has room for.
+pub(crate) fn advise(text: &str) {
     let _room = progress::make_room();
+    let line = match std::io::stderr().is_terminal() {
+        true => {
+            let width = terminal::layout(false).width;
+            text.lines().flat_map(|line| fact_line::broken(line, width)).collect::<Vec<_>>().join("\n")
+        }
+        false => text.to_string(),
+    };
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }

@@ -6,15 +6,18 @@ use std::ops::Range;
 
 use rustix::io::Errno;
 use serde::Serialize;
+use verisum_bench::export::columns;
 
 use crate::ui::closed_streams;
 use crate::ui::color::{self, Paint};
 use crate::ui::exit::Exit;
+use crate::ui::fact_line::{self, FactLine};
 use crate::ui::failure::Failure;
 use crate::ui::json::Object;
 use crate::ui::log;
 use crate::ui::names;
 use crate::ui::progress;
+use crate::ui::terminal;
 use crate::ui::verbosity;
 
 /// The most bytes held back between flushes.
@@ -33,6 +36,7 @@ pub(crate) struct Output {
     worst: Exit,
     /// The next line is about something that is wrong.
     is_urgent: bool,
+    /// Whether somebody reads it as it comes, and no program.
     is_terminal: bool,
     /// Words in the buffer that have a colour, in their order.
     painted: Vec<(Range<usize>, Paint)>,
@@ -90,6 +94,33 @@ impl Output {
         self.outcome_bytes(format!("{text}\n").as_bytes(), word, paint)
     }
 
+    /// The same of a file and the facts that tell how it is with it, as the terminal has room for them.
+    pub(crate) fn told(
+        &mut self,
+        told: &FactLine,
+        word: Range<usize>,
+        paint: impl Into<Paint>,
+    ) -> Result<(), Failure> {
+        let text = match self.is_terminal {
+            true => told.for_width(terminal::layout(false).width),
+            false => told.line(),
+        };
+        self.outcome(&text, word, paint)
+    }
+
+    /// Whether a line fits the terminal, if it goes to one.
+    pub(crate) fn has_room(&self, line: &str) -> bool {
+        !self.is_terminal || columns(line) <= terminal::layout(false).width
+    }
+
+    /// Adds a sentence, on a terminal in as many lines as it needs.
+    pub(crate) fn sentence(&mut self, text: &str) -> Result<(), Failure> {
+        match self.is_terminal {
+            true => self.line(&fact_line::broken(text, terminal::layout(false).width).join("\n")),
+            false => self.line(text),
+        }
+    }
+
     /// The same of bytes.
     pub(crate) fn outcome_bytes(
         &mut self,
@@ -102,11 +133,6 @@ impl Output {
             self.painted.push((start + word.start..start + word.end, paint.into()));
         }
         self.bytes(bytes)
-    }
-
-    /// Whether somebody reads it as it comes, and no program.
-    pub(crate) fn is_terminal(&self) -> bool {
-        self.is_terminal
     }
 
     /// Adds bytes.

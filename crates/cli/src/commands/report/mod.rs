@@ -137,7 +137,7 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
         output.text(&report.to_html())?;
     } else {
         for line in &report.lines {
-            output.line(line)?;
+            output.sentence(line)?;
         }
     }
     Ok(verdict::exit(&subject))

@@ -15,6 +15,7 @@ use super::report::{differences, state};
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, absolute_name, address, with_name};
 use crate::ui::exit::Exit;
+use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::names;
@@ -132,9 +133,11 @@ fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Re
     }
     let done = if arguments.dry_run { "would accept" } else { "accepted" };
     let path = names::quoted(accepted.path.as_os_str());
-    let what = match &accepted.new {
-        Some(new) => differences(&accepted.old, new, &accepted.algorithm).join("; "),
-        None => format!("{} {} recorded, gone now: forgotten", accepted.algorithm, accepted.old.digest),
-    };
-    output.line(&format!("{done}  {path}  (was {}; {what})", accepted.state.name()))
+    let mut facts = vec![format!("was {}", accepted.state.name())];
+    match &accepted.new {
+        Some(new) => facts.extend(differences(&accepted.old, new, &accepted.algorithm)),
+        None => facts
+            .push(format!("{} {} recorded, gone now: forgotten", accepted.algorithm, accepted.old.digest)),
+    }
+    output.told(&FactLine { what: format!("{done}  {path}"), facts }, 0..done.len(), Exit::Clean)
 }

@@ -12,6 +12,7 @@ use verisum_bench::export::csv_text;
 use super::report::{differences, known_moment, state};
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
 use crate::ui::exit::Exit;
+use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
@@ -182,24 +183,22 @@ impl PrintedList<'_> {
         }
         let parity = if self.copy(file).is_none() { self.parity(file) } else { None };
         let copy = self.copy(file);
-        let advice = self.command(file).filter(|_| file.directory != 0);
-        let advice = advice.map(|command| match (copy, parity) {
+        let advice = self.command(file).map(|command| match (copy, parity) {
             (Some(_), _) => format!("mend it: {command}"),
             (None, Some(_)) => format!("it has parity: {command}"),
             (None, None) => format!("no copy is known; mend it from a copy: {command} --from PLACE"),
         });
         let state = file.record.state;
-        let told = ToldFile::of(file, finding.as_ref(), copy, advice);
-        // At night a line of many hundred letters is of no use.
-        let text = match self.output.is_terminal() && state != State::Sound {
-            true => told.paragraph(),
-            false => told.line(),
-        };
-        self.output.outcome(&text, 0..state.name().len(), remedy::exit(state))
+        let told = told(file, finding.as_ref(), copy, advice);
+        self.output.told(&told, 0..state.name().len(), remedy::exit(state))
     }
 
     /// The command that repairs a file, if one does.
     fn command(&self, file: &Listed) -> Option<String> {
+        // Of a sound file nobody asks, and there may be a million of them.
+        if file.directory == 0 || file.record.state == State::Sound {
+            return None;
+        }
         let root = self.catalog.root_of(&file.path).ok().flatten().map(|root| root.path);
         remedy::mend_command(self.arguments.catalog.catalog.as_deref(), None, file, root.as_deref())
     }
@@ -255,7 +254,9 @@ impl PrintedList<'_> {
             let algorithm = algorithms.get(&repair.algorithm).map_or("", String::as_str);
             match self.arguments.json {
                 true => self.output.json("repair", &with_name(repair_json(&repair, algorithm), &path)),
-                false => self.output.line(&repair_line(&path, &repair, algorithm)),
+                false => {
+                    self.output.told(&told_repair(&path, &repair, algorithm), 0..REPAIRED.len(), Exit::Clean)
+                }
             }
         })
     }
@@ -298,8 +299,11 @@ impl PrintedList<'_> {
     }
 }
 
+/// What became of a file that was repaired.
+const REPAIRED: &str = "repaired";
+
 /// A repair in words.
-fn repair_line(path: &Path, repair: &Repair, algorithm: &str) -> String {
+fn told_repair(path: &Path, repair: &Repair, algorithm: &str) -> FactLine {
     let mut facts = vec![written(repair.repaired), format!("was {}", repair.state.name())];
     facts.push(format!("{} from {}", human(repair.bytes), names::quoted(repair.source.as_os_str())));
     if let Some(ranges) = &repair.ranges {
@@ -308,13 +312,13 @@ fn repair_line(path: &Path, repair: &Repair, algorithm: &str) -> String {
     }
     let before = repair.before.map_or("unknown".to_string(), |before| before.to_string());
     facts.push(format!("{algorithm} {}, before {before}", repair.digest));
-    format!("{:<12}  {}  ({})", "repaired", names::quoted(path.as_os_str()), facts.join("; "))
+    FactLine { what: format!("{REPAIRED:<12}  {}", names::quoted(path.as_os_str())), facts }
 }
 
 fn repair_json(repair: &Repair, algorithm: &str) -> Value {
     let range = |range: &Range<u64>| json!({ "offset": range.start, "length": range.end - range.start });
     json!({
-        "outcome": "repaired",
+        "outcome": REPAIRED,
         "repaired": known_moment(repair.repaired),
         "was": repair.state.name(),
         "from": Name::new(&repair.source),
@@ -327,50 +331,20 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
 }
 
 /// A file, its state, and what is known of both.
-struct ToldFile {
-    what: String,
-    /// Since when, when it was good, and how long it is.
-    times: Vec<String>,
-    /// What it was and is.
-    content: Vec<String>,
-    /// Where a copy is, and what mends it.
-    help: Vec<String>,
-}
-
-impl ToldFile {
-    fn of(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: Option<String>) -> ToldFile {
-        let record = &file.record;
-        let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
-        let good = if record.state == State::Sound { "verified" } else { "last good" };
-        let mut times: Vec<String> =
-            finding.map(|finding| format!("since {}", written(finding.since))).into_iter().collect();
-        times.extend([format!("{good} {verified}"), human(record.size)]);
-        let read = finding.and_then(|finding| finding.read.as_ref());
-        let mut content = match read {
-            Some(read) => differences(&Seen::of(record), read, &file.algorithm),
-            None => vec![format!("{} {}", file.algorithm, record.digest)],
-        };
-        content
-            .extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
-        let copy = copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str())));
-        ToldFile {
-            what: format!("{:<12}  {}", record.state.name(), names::quoted(file.path.as_os_str())),
-            times,
-            content,
-            help: copy.into_iter().chain(remedy).collect(),
-        }
+fn told(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: Option<String>) -> FactLine {
+    let record = &file.record;
+    let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
+    let good = if record.state == State::Sound { "verified" } else { "last good" };
+    let mut facts: Vec<String> =
+        finding.map(|finding| format!("since {}", written(finding.since))).into_iter().collect();
+    facts.extend([format!("{good} {verified}"), human(record.size)]);
+    match finding.and_then(|finding| finding.read.as_ref()) {
+        Some(read) => facts.extend(differences(&Seen::of(record), read, &file.algorithm)),
+        None => facts.push(format!("{} {}", file.algorithm, record.digest)),
     }
-
-    fn line(&self) -> String {
-        let facts: Vec<&str> =
-            self.times.iter().chain(&self.content).chain(&self.help).map(String::as_str).collect();
-        format!("{}  ({})", self.what, facts.join("; "))
-    }
-
-    /// The same as alarms have it, the command on a line of its own.
-    fn paragraph(&self) -> String {
-        let times = self.times.join("; ");
-        let lines = std::iter::once(&times).chain(&self.content).chain(&self.help);
-        lines.fold(self.what.clone(), |text, line| text + "\n  " + line)
-    }
+    facts.extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
+    facts.extend(copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str()))));
+    facts.extend(remedy);
+    let what = format!("{:<12}  {}", record.state.name(), names::quoted(file.path.as_os_str()));
+    FactLine { what, facts }
 }

@@ -15,6 +15,7 @@ use super::results::Failing;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::with_name;
 use crate::ui::color::Paint;
+use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::remedy::{Remedy, keep_bad, of_catalog};
@@ -119,7 +120,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
         self.missing += u64::from(is_missing);
         let is_named = is_bad || report.held && self.held <= NAMED || is_missing && self.missing <= NAMED;
         if is_named || is_wrong && !report.held && !is_missing {
-            log::note(text(report).as_bytes());
+            log::note(told(report).line().as_bytes());
         }
         let is_short = matches!(self.style, ScrubStyle::Quiet | ScrubStyle::Usual);
         let is_one_of_many =
@@ -136,7 +137,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
                         true => Paint::from(report.verdict.class().max(Class::Unchecked)),
                         false => Paint::from(report.verdict.class()),
                     };
-                    self.output().outcome(&text(report), 0..report.verdict.name().len(), paint)
+                    self.output().told(&told(report), 0..report.verdict.name().len(), paint)
                 }
             };
             // Bad news is seen at once, and not when thousands of lines have gathered.
@@ -184,7 +185,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
         }
         let mut lines = Vec::new();
         if let Some(alarm) = summary.alarm {
-            let held = |report: &Report| text(&Report { held: true, ..report.clone() });
+            let held = |report: &Report| told(&Report { held: true, ..report.clone() }).line();
             // Those that were held already, and those that were not read, have been named.
             let named = self.held.min(NAMED);
             lines.extend(self.modified.iter().take((NAMED - named) as usize).map(held));
@@ -256,9 +257,9 @@ fn remarks(summary: &Summary, catalog: &str) -> Vec<String> {
     remarks
 }
 
-fn text(report: &Report) -> String {
+fn told(report: &Report) -> FactLine {
     let path = names::quoted(report.path.as_os_str());
-    let mut line = format!("{:<12}  {path}", report.verdict.name());
+    let what = format!("{:<12}  {path}", report.verdict.name());
     let mut evidence = Vec::new();
     if let Some(from) = &report.from {
         evidence.push(format!("from {}", names::quoted(from.as_os_str())));
@@ -283,10 +284,7 @@ fn text(report: &Report) -> String {
     if report.restored {
         evidence = vec!["its content is as recorded again".to_string()];
     }
-    if !evidence.is_empty() {
-        let _ = write!(line, "  ({})", evidence.join("; "));
-    }
-    line
+    FactLine { what, facts: evidence }
 }
 
 /// What tells a file from its record, each in a few words.

@@ -135,20 +135,20 @@ fn print(
         output.line(&format!("  {}: {count}", state.name()))?;
     }
     if let Some(remedy) = remedy {
-        output.line(&format!("  {}", remedy.text()))?;
+        output.sentence(&format!("  {}", remedy.text()))?;
     }
     let repairs = catalog.repairs(root.id)?;
     if let Some(last) = repairs.last {
         let files = counted(repairs.count, "file");
         let list = "`verisum catalog list --repaired` lists them";
-        output.line(&format!("  repaired: {files}, the last one {} ({list})", written(last)))?;
+        output.sentence(&format!("  repaired: {files}, the last one {} ({list})", written(last)))?;
     }
     if let Some(oldest) = catalog.oldest(root.id)? {
         let when = if oldest == 0 { "never".to_string() } else { written(oldest) };
-        output.line(&format!("  stalest verification: {when}"))?;
+        output.sentence(&format!("  stalest verification: {when}"))?;
     }
     if let Some(to) = catalog.rehash_target()?.filter(|_| !root.is_remote()) {
-        output.line(&format!("  {}", rehash::left(catalog, Some(root.id), &to)?))?;
+        output.sentence(&format!("  {}", rehash::left(catalog, Some(root.id), &to)?))?;
     }
     for run in runs {
         let mut line = format!("  run of {}: ", written(run.started));
@@ -169,7 +169,7 @@ fn print(
                 line.push_str(&format!("; {}", counts.join(", ")));
             }
         }
-        output.line(&line)?;
+        output.sentence(&line)?;
     }
     Ok(())
 }

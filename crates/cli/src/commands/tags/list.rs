@@ -15,6 +15,7 @@ use super::report::TagReporter;
 use crate::ui::Output;
 use crate::ui::catalog::with_name;
 use crate::ui::exit::Exit;
+use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::{names, values, verbosity};
 
@@ -81,7 +82,7 @@ pub(super) fn run(arguments: TagsListArgs, output: &mut Output) -> Result<Exit, 
                 match (arguments.tree.json, arguments.csv) {
                     (true, _) => output.json("tag", &json_line(file, tag)),
                     (_, true) => output.text(&csv_line(file, Some(tag))),
-                    _ => output.line(&text(file, tag, now)),
+                    _ => print(file, tag, now, output),
                 }
             });
         }
@@ -113,11 +114,12 @@ fn outcome(file: &TaggedFile, tag: &Stored) -> &'static str {
     }
 }
 
-fn text(file: &TaggedFile, tag: &Stored, now: i64) -> String {
+/// The digest first, as in lists of checksums, so that columns meet; on a terminal that has no room for it below the name.
+fn print(file: &TaggedFile, tag: &Stored, now: i64, output: &mut Output) -> Result<(), Failure> {
     let path = names::quoted(file.path.as_os_str());
-    let outcome = outcome(file, tag);
     let apart = if file.is_apart { "  (in the catalogue)" } else { "" };
-    let Ok(record) = tag else { return format!("{outcome}  {path}{apart}") };
+    let what = format!("{}  {path}{apart}", outcome(file, tag));
+    let Ok(record) = tag else { return output.line(&what) };
     let when = match record.verified {
         None => "never verified".to_string(),
         Some(verified) => {
@@ -125,7 +127,12 @@ fn text(file: &TaggedFile, tag: &Stored, now: i64) -> String {
             format!("{} ({} ago)", values::written(verified.saturating_mul(1000)), values::rough(ago))
         }
     };
-    format!("{} {}  {when}  {outcome}  {path}{apart}", record.algorithm.id, record.digest)
+    let digest = format!("{} {}", record.algorithm.id, record.digest);
+    let line = format!("{digest}  {when}  {what}");
+    match output.has_room(&line) {
+        true => output.line(&line),
+        false => output.told(&FactLine { what, facts: vec![when, digest] }, 0..0, Exit::Clean),
+    }
 }
 
 /// A tag of a file, or that it has none, as a line of CSV.
