@@ -150,3 +150,22 @@ fn indexes_of_chkbit_are_known_by_their_content() {
         verisum(["untag", "-q", path.to_str().unwrap()]).clean();
     }
 }
+
+#[test]
+fn digests_may_have_the_names_that_stores_write() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "content").unwrap();
+    for (name, own) in [("XXHASH64", "xxh64"), ("XXHASH3", "xxh3-64"), ("XXHASH128", "xxh3-128")] {
+        let run = |words: &[&str]| {
+            Ended::of(command(VERISUM).args(words).current_dir(folder.path()).output().unwrap())
+        };
+        let value = run(&["sum", "-a", own, "file"]).clean();
+        assert_eq!(run(&["sum", "-a", name, "file"]).clean(), value);
+        // As xxhsum has it, a mark stands in front of one of them.
+        let hex = value.split(' ').next().unwrap().trim_start_matches("XXH3_");
+        let line = format!("{name} (file) = {hex}\n");
+        fs::write(folder.path().join("list"), line).unwrap();
+        let checked = run(&["check", "list"]);
+        assert_eq!((checked.code, checked.out()), (Some(0), "file: OK\n"), "{}", checked.stderr);
+    }
+}
