@@ -112,6 +112,9 @@ fn a_report_of_checksums_stands_for_asking() {
         compared.stderr
     );
     assert_eq!((&told["settled"]["store"], &told["costs"]), (&10.into(), &Value::Null), "{told}");
+    let refused = store.run(&["scrub", "--checksum-report", path, "s3://box"]);
+    assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--checksum-report: only for compare and copy"), "{}", refused.stderr);
     // A checksum proves another content too, and only of the version that it is of.
     fs::write(Path::new(here).join("f 3"), "F 3").unwrap();
     let compared = store.run(&words);

@@ -89,7 +89,7 @@ fn compared<const N: usize>(
 ) -> Result<Exit, Failure> {
     let digest = hosts::digest(arguments.algorithm.as_deref().unwrap_or(DIGEST))?;
     let remote = typed.iter().filter(|text| hosts::is_remote(text)).count();
-    let reached = arguments.hosts.hosts(remote)?;
+    let reached = arguments.hosts.hosts_with_report(remote)?;
     let side = |text| {
         let (address, place) = hosts::tree(text, &reached)?;
         let tree = Tree::new(place, &address.path);

@@ -229,7 +229,7 @@ impl CopyArgs {
                 Failure::Value { option: "PLACE", value, must: must.to_string() }
             })?,
         };
-        Ok(Remote { hosts: self.hosts.hosts(1)?, tree, address })
+        Ok(Remote { hosts: self.hosts.hosts_with_report(1)?, tree, address })
     }
 
     fn options(&self) -> Result<CopyOptions, Failure> {

@@ -75,8 +75,8 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     inventory: Option<OsString>,
 
-    /// Take checksums from this manifest of a completion report of a Compute checksum job, in a file or at
-    /// s3://BUCKET/KEY
+    /// Of compare and copy: take checksums from this manifest of a completion report of a Compute checksum job, in a
+    /// file or at s3://BUCKET/KEY
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     checksum_report: Option<OsString>,
 
@@ -274,8 +274,16 @@ impl HostArgs {
     /// How so many hosts are reached.
     ///
     /// # Errors
-    /// A program that is to be pushed cannot be read.
+    /// A program that is to be pushed cannot be read; a report is given, of which the verb has no use.
     pub(crate) fn hosts(&self, hosts: usize) -> Result<Hosts, Failure> {
+        match self.checksum_report {
+            Some(_) => Err(Failure::Usage("--checksum-report: only for compare and copy".to_string())),
+            None => self.hosts_with_report(hosts),
+        }
+    }
+
+    /// The same for verbs that ask stores for their records.
+    pub(crate) fn hosts_with_report(&self, hosts: usize) -> Result<Hosts, Failure> {
         let config = |host: &Host| places::of(host, "ssh-config").map(PathBuf::from);
         let hosts =
             Hosts::new(self.options(hosts)?, &std::env::temp_dir()).with_ssh_configs(Box::new(config));
