@@ -46,6 +46,8 @@ mod ranges;
 #[cfg(feature = "image")]
 mod runs;
 mod sequencer;
+#[cfg(feature = "image")]
+mod several;
 
 #[cfg(feature = "image")]
 pub use blocks::DigestSink;
@@ -65,3 +67,5 @@ pub use params::{DEFAULT_BLOCK_SIZE, MAX_THREADS, Params};
 pub use pump::{Progress, hash_image, hash_image_to, hash_stream, hash_stream_to};
 #[cfg(feature = "image")]
 pub use ranges::merge_ranges;
+#[cfg(feature = "image")]
+pub use several::{digests_of_image, digests_of_stream};

@@ -90,6 +90,35 @@ fn images_have_the_digest_of_what_a_guest_sees() {
     assert_eq!(map.code, Some(2), "{}", map.stderr);
 }
 
+/// A pipe can be read once only.
+#[test]
+fn several_digests_of_an_image_take_one_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let raw = data_file(folder.path(), "disk.raw", 20_000_256);
+    let file = std::fs::File::options().write(true).open(&raw).unwrap();
+    file.set_len(90_000_384).unwrap();
+    let names = ["sha256", "dmverity", "xxhash3", "blake3", "s3-etag:8M", "md5", "ipfs"];
+    let lines = |name: &str| verisum(["image", "sum", "-a", name, raw.to_str().unwrap()]).clean();
+    let one_by_one: String = names.iter().map(|name| lines(name)).collect();
+    let tag = |line: &str| line.split(" (").next().unwrap().to_string();
+    assert_eq!(lines(&names.join(",")), one_by_one);
+    let mut command = command(VERISUM);
+    command.args(["image", "sum", "--exact", "-a", &names.join(",")]);
+    let of_pipe = with_pipe(&mut command, &std::fs::read(&raw).unwrap()).clean();
+    let exact: String = names
+        .iter()
+        .map(|name| verisum(["image", "sum", "--exact", "-a", name, raw.to_str().unwrap()]).clean())
+        .collect();
+    let value = |line: &str| (tag(line), line.rsplit_once(" = ").unwrap().1.to_string());
+    assert!(of_pipe.lines().map(value).eq(exact.lines().map(value)), "{of_pipe}{exact}");
+    for words in [&["image", "sum", "-c"][..], &["image", "map", "-o", "no.map"]] {
+        let refused = verisum(words.iter().copied().chain(["-a", "sha256,md5", "x"]));
+        assert_eq!(refused.code, Some(2), "{}", refused.stderr);
+    }
+    let gone = verisum(["image", "sum", "-a", "sha256,md5", "/no/such"]);
+    assert_eq!((gone.code, gone.out()), (Some(3), ""));
+}
+
 #[test]
 fn names_of_git_are_those_that_git_gives() {
     let Some(git) = require_tool("git") else { return };

@@ -7,8 +7,8 @@ use std::thread;
 use rustix::io::Errno;
 use verisum::PlaceImageError;
 use verisum::blockhash::{
-    DigestSink, Error, MAX_THREADS, Params, Progress, digest_image, digest_stream, hash_image, hash_image_to,
-    hash_stream, hash_stream_to,
+    DigestSink, Error, MAX_THREADS, Params, Progress, digest_image, digest_stream, digests_of_image,
+    digests_of_stream, hash_image, hash_image_to, hash_stream, hash_stream_to,
 };
 use verisum::digest::Output;
 use verisum::files::place::PlaceError;
@@ -113,6 +113,38 @@ pub(crate) struct Sum {
 /// Computes the block hash of an input.
 pub(crate) fn sum(input: &Input, how: &How) -> Result<Sum, Failure> {
     sum_opened(input, &mut open(input, how)?, how, None)
+}
+
+/// The same by each of several ways that differ in the digest and the block size only, in one read.
+pub(crate) fn sums(input: &Input, hows: &[How]) -> Result<Vec<Sum>, Failure> {
+    let (how, others) = match hows {
+        [how] => return Ok(vec![sum(input, how)?]),
+        [] => return Ok(Vec::new()),
+        [how, others @ ..] => (how, others),
+    };
+    let mut opened = open(input, how)?;
+    let length = match &opened {
+        Opened::Image(image) => Some(image.length()),
+        Opened::Stream(_) => None,
+    };
+    let each = std::iter::once(how).chain(others).map(|how| how.params(input, length));
+    let each = each.collect::<Result<Vec<_>, _>>()?;
+    let work = |progress: &Progress| match &mut opened {
+        Opened::Image(image) => {
+            Ok((digests_of_image(&**image, &each, progress)?, image.length(), image.padded_by()))
+        }
+        Opened::Stream(stream) => {
+            let (digests, length) = digests_of_stream(stream, &each, progress)?;
+            Ok((digests, length, stream.padded_by()))
+        }
+    };
+    let (digests, length, padded) =
+        progress::drawn(how.progress, how.name_of(input), length, work).map_err(|e| failed(input, e))?;
+    let modified = match &opened {
+        Opened::Image(image) => image.modified_during(),
+        Opened::Stream(_) => false,
+    };
+    Ok(digests.into_iter().map(|digest| Sum { digest, length, padded, modified }).collect())
 }
 
 /// Computes the block hash of an input that is open, and gives the digest of each block to `sink`.

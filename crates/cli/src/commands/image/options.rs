@@ -15,7 +15,7 @@ use crate::ui::{digests, kernel, sizes};
 /// What changes the value.
 #[derive(Args, Debug)]
 pub(crate) struct BlockHashOptions {
-    /// The digest; `verisum digests` lists them
+    /// The digest; `verisum digests` lists them. `sum` takes several, with commas between them, and reads once
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
@@ -27,14 +27,19 @@ pub(crate) struct BlockHashOptions {
 impl BlockHashOptions {
     /// The digest and the block size in bytes.
     pub(crate) fn parse(&self) -> Result<(Digest, u32), Failure> {
-        if self.algorithm.contains(',') {
-            return Err(Failure::value(
-                "--algorithm",
-                &self.algorithm,
-                "must be one digest: images have one at a time",
-            ));
+        match self.algorithm.contains(',') {
+            true => Err(Failure::value("--algorithm", &self.algorithm, "must be one digest here")),
+            false => self.parse_one(&self.algorithm),
         }
-        let digest = digests::find(&self.algorithm, &kernel::policy()?)?;
+    }
+
+    /// The same of several digests.
+    pub(super) fn parse_all(&self) -> Result<Vec<(Digest, u32)>, Failure> {
+        self.algorithm.split(',').map(|algorithm| self.parse_one(algorithm)).collect()
+    }
+
+    fn parse_one(&self, algorithm: &str) -> Result<(Digest, u32), Failure> {
+        let digest = digests::find(algorithm, &kernel::policy()?)?;
         let typed = sizes::block_size(&self.block_size)?;
         let own = digest.blocks().and_then(|blocks| u32::try_from(blocks.length).ok());
         Ok((digest, own.filter(|own| own.is_multiple_of(2)).unwrap_or(typed)))

@@ -59,11 +59,15 @@ pub(crate) struct ImageSumArgs {
 /// Hashes every file. A file that cannot be hashed does not keep the others from it.
 pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Exit, Failure> {
     arguments.read.open.buckets = Some(arguments.buckets.clone());
-    let (digest, block_size) = arguments.hash.parse()?;
-    let how = arguments.read.how(digest, block_size, arguments.files.len())?;
     if arguments.check {
+        let (digest, block_size) = arguments.hash.parse()?;
+        let how = arguments.read.how(digest, block_size, arguments.files.len())?;
         return check(arguments, how, output);
     }
+    let digests = arguments.hash.parse_all()?.into_iter();
+    let hows: Vec<How> = digests
+        .map(|(digest, block_size)| arguments.read.how(digest, block_size, arguments.files.len()))
+        .collect::<Result<_, _>>()?;
     arguments.results.refuse()?;
     let form = Form { json: arguments.json, untagged: arguments.untagged, zero: arguments.zero };
     let mut inputs: Vec<Input> = arguments.files.into_iter().map(Input::new).collect();
@@ -72,12 +76,14 @@ pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Ex
     }
     let mut worst = Exit::Clean;
     for input in &inputs {
-        match input::sum(input, &how) {
-            Ok(sum) => {
-                print(input, &how, &sum, form, output)?;
+        match input::sums(input, &hows) {
+            Ok(sums) => {
+                for (how, sum) in hows.iter().zip(&sums) {
+                    print(input, how, sum, form, output)?;
+                }
                 // Each value is there as soon as it is known, and before what is to be said of it.
                 output.flush()?;
-                remark(input, &sum);
+                sums.iter().take(1).for_each(|sum| remark(input, sum));
             }
             Err(failure) => {
                 ui::say(PROGRAM, &failure.message());
@@ -85,7 +91,7 @@ pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Ex
             }
         }
     }
-    how.tell_costs(form.json, output)?;
+    hows.iter().take(1).try_for_each(|how| how.tell_costs(form.json, output))?;
     Ok(worst)
 }
 
