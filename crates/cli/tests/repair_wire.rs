@@ -123,7 +123,6 @@ fn a_repair_from_a_host_moves_what_is_damaged() {
     let ended = run(&[&words[..], &["tree/disk.raw"]].concat());
     assert!(ended.code == Some(0) && is_good(), "{}", ended.stderr);
     let moved = wire.take();
-    println!("an image: {moved} bytes of at most {most}");
     assert!((BAD * BLOCK..most).contains(&moved), "an image: {moved} of {most}");
 
     damage(&disk, length);
@@ -133,7 +132,6 @@ fn a_repair_from_a_host_moves_what_is_damaged() {
             run(&[words, &["--keep-bad", "bad", "--ssh-config", config, "--from", &from, "tree"]].concat());
         let moved = wire.take();
         assert_eq!(ended.code, Some(0), "{words:?} {}{}", ended.out(), ended.stderr);
-        println!("{words:?}: {moved} bytes of at most {most}");
         assert!((BAD * BLOCK..most).contains(&moved), "{words:?}: {moved} of {most}");
         if words.len() == 1 {
             assert!(is_good());

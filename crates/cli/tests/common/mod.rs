@@ -176,7 +176,7 @@ pub fn stdin_of(path: &Path) -> Stdio {
 }
 
 /// Changes bytes without a trace in the file's time of modification.
-pub fn change_and_restore_time(path: &Path, content: impl AsRef<[u8]>) {
+pub fn change_and_restore_time(path: &Path, content: &(impl AsRef<[u8]> + ?Sized)) {
     let time = fs::metadata(path).unwrap().modified().unwrap();
     fs::write(path, content).unwrap();
     File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
