@@ -75,7 +75,7 @@ pub struct Receiving<'a> {
 impl Catalog {
     /// Begins to take records in, at this time.
     pub fn receive(&self, now: Timestamp) -> Result<Receiving<'_>> {
-        self.begin()?;
+        self.begin_import()?;
         Ok(Receiving {
             catalog: self,
             importing: CatalogImport::default(),
@@ -107,7 +107,7 @@ impl Receiving<'_> {
 
     /// Keeps what was recorded.
     pub fn finish(mut self) -> Result<Imported> {
-        self.catalog.commit()?;
+        self.catalog.commit_import()?;
         self.is_done = true;
         Ok(std::mem::take(&mut self.imported))
     }

@@ -178,6 +178,19 @@ impl Catalog {
         Ok(self.remember_repair(target.root.id, &place, &repair)?)
     }
 
+    /// Begins to take in what may have repairs, as [`Catalog::begin`].
+    pub(super) fn begin_import(&self) -> Result<()> {
+        self.begin()?;
+        let made = self.connection.execute_batch(BY_FILE).map_err(self.failed("write"));
+        made.inspect_err(|_| self.roll_back())
+    }
+
+    /// Keeps what was taken in.
+    pub(super) fn commit_import(&self) -> Result<()> {
+        self.connection.execute_batch("DROP INDEX repair_by_file").map_err(self.failed("write"))?;
+        self.commit()
+    }
+
     /// Remembers a repair, unless it is remembered.
     pub(super) fn remember_repair(&self, root: i64, place: &Place, repair: &Repair) -> Result<()> {
         match self.has_repair(place, repair)? {
@@ -187,9 +200,6 @@ impl Catalog {
     }
 
     fn has_repair(&self, place: &Place, repair: &Repair) -> Result<bool> {
-        // Several sources may have had a part in one.
-        let sql = "SELECT count(*) FROM repair WHERE directory = ?1 AND name = ?2 AND repaired = ?3
-                   AND source = ?4 AND bytes = ?5 AND ranges IS ?6";
         let values = params![
             place.0,
             place.1,
@@ -198,10 +208,17 @@ impl Catalog {
             repair.bytes as i64,
             repair.ranges.as_deref().map(written),
         ];
-        let count = self.connection.query_row(sql, values, |row| row.get::<_, i64>(0));
+        let count = self.connection.query_row(KNOWN, values, |row| row.get::<_, i64>(0));
         Ok(count.map_err(self.failed("read"))? > 0)
     }
 }
+
+/// Repairs are looked for by their file while others are taken in, and never else.
+const BY_FILE: &str = "CREATE INDEX repair_by_file ON repair(directory, name, repaired)";
+
+/// Finds a repair: several sources may have had a part in one.
+const KNOWN: &str = "SELECT count(*) FROM repair WHERE directory = ?1 AND name = ?2 AND repaired = ?3
+    AND source = ?4 AND bytes = ?5 AND ranges IS ?6";
 
 /// The outcome of each line of a repair.
 const REPAIRED: &str = "repaired";
@@ -277,6 +294,19 @@ mod tests {
             again.reverse();
             assert_eq!(again, all);
         }
+        // Those that are known are not searched one by one, and what finds them goes.
+        let count = |sql: &str| imported.connection.query_row(sql, [], |row| row.get::<_, i64>(0)).unwrap();
+        let indexes = "SELECT count(*) FROM sqlite_schema WHERE name = 'repair_by_file'";
+        assert_eq!(count(indexes), 0);
+        imported.begin_import().unwrap();
+        let plan = imported.connection.query_row(
+            &format!("EXPLAIN QUERY PLAN {KNOWN}"),
+            params![1, "f", 5, "/copy", 7, None::<String>],
+            |row| row.get::<_, String>(3),
+        );
+        assert!(plan.as_ref().unwrap().contains("USING INDEX repair_by_file"), "{plan:?}");
+        imported.roll_back();
+        assert_eq!(count(indexes), 0);
         catalog.forget_root(&root).unwrap();
         catalog.each_repair(&root, &mut |_, _| Err(Error::Gone { path: PathBuf::new() })).unwrap();
     }

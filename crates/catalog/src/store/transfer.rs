@@ -130,10 +130,10 @@ impl Catalog {
     /// Records what is in lines of JSON, of a file of this name. Files that have a record keep it. All or
     /// nothing.
     pub fn import(&self, from: &mut dyn BufRead, name: &Path, now: Timestamp) -> Result<Imported> {
-        self.begin()?;
+        self.begin_import()?;
         let imported = self.import_lines(from, name, moment(now));
         match imported {
-            Ok(_) => self.commit()?,
+            Ok(_) => self.commit_import()?,
             Err(_) => self.roll_back(),
         }
         imported
