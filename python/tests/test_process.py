@@ -21,7 +21,6 @@ LONG = {
 
 @pytest.mark.parametrize("work", LONG)
 def test_ctrl_c_ends_it_soon(work: str) -> None:
-    # Other work on the machine can only make it later, so one of several has to be in time.
     # The memory is never written, so it is one page of zeros; it takes seconds to hash.
     ctrl_c("import mmap; data = mmap.mmap(-1, 12 << 30); view = memoryview(data)", LONG[work])
 
