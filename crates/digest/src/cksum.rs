@@ -101,10 +101,13 @@ mod tests {
     /// What the coreutils print of these.
     #[test]
     fn checksums_are_those_of_the_coreutils() {
-        for (name, empty, hello) in
-            [("crc", 4_294_967_295, 3_015_617_425), ("bsd", 0, 36_979), ("sysv", 0, 542)]
-        {
-            assert_eq!((of(name, b""), of(name, b"hello\n")), (empty, hello), "{name}");
+        for (name, empty, hello, digits) in [
+            ("crc", 4_294_967_295, 3_015_617_425, 930_766_865),
+            ("bsd", 0, 36_979, 53_615),
+            ("sysv", 0, 542, 477),
+        ] {
+            let found = [of(name, b""), of(name, b"hello\n"), of(name, b"123456789")];
+            assert_eq!(found, [empty, hello, digits], "{name}");
         }
         assert_eq!(Checksum::find("md5"), None);
     }

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use verisum_digest::cksum::{Checksum, Summing};
 use verisum_digest::{Algorithm, Digest, Output};
 
-use super::sums;
 use crate::measure::Error;
 
 /// The name of the posix checksum that `cksum` prints.
@@ -19,9 +19,9 @@ pub const SUM: &str = "sum";
 /// `sum`, in decimal.
 pub fn expected(digest: &str, path: &Path) -> Result<String, Error> {
     match digest {
-        CKSUM => read(path, sums::Posix::default(), sums::Posix::update).map(|sum| sum.finish().to_string()),
+        CKSUM => read(path, Checksum::Crc.start(), Summing::update).map(|sum| sum.finish().0.to_string()),
         // With zeros in front, as GNU prints it.
-        SUM => read(path, sums::Bsd::default(), sums::Bsd::update).map(|sum| format!("{:05}", sum.finish())),
+        SUM => read(path, Checksum::Bsd.start(), Summing::update).map(|sum| format!("{:05}", sum.finish().0)),
         _ => {
             let algorithm = Algorithm::find(digest)
                 .ok_or_else(|| Error::Unavailable(format!("unknown digest: {digest}")))?;

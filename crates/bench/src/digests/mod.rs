@@ -9,11 +9,9 @@ mod overview;
 mod programs;
 #[cfg(feature = "rivals")]
 mod rivals;
-mod sums;
 
 pub use expected::{CKSUM, SUM, expected};
 pub(crate) use in_process::read_bytes;
 pub use in_process::{Message, inside};
 pub use overview::{FILE, INSIDE, SMALL, overview, start_up};
 pub use programs::{PROGRAMS, Program, Way, ways};
-pub use sums::{bsd_sum, posix_cksum};
