@@ -89,7 +89,7 @@ pub fn ways(algorithm: &str) -> Vec<Way> {
         tool("coreutils", sum, sum.to_string(), sum.to_string(), false, "");
         tool("busybox", "busybox", format!("busybox {sum}"), format!("busybox {sum}"), false, "");
     }
-    for (_, program) in BSD.iter().filter(|(id, _)| *id == algorithm) {
+    for program in all(BSD, algorithm) {
         tool("bsd", program, program.to_string(), program.to_string(), false, "");
     }
     if let Some(bits) = find(SHASUM, algorithm) {
@@ -101,7 +101,7 @@ pub fn ways(algorithm: &str) -> Vec<Way> {
     if let Some(name) = find(CSUM, algorithm) {
         tool("csum", "csum", format!("csum -h {name}"), format!("csum -h {name} -"), false, "");
     }
-    for (_, name) in OPENSSL.iter().filter(|(id, _)| *id == algorithm) {
+    for name in all(OPENSSL, algorithm) {
         let words = format!("openssl dgst -r -{name}");
         tool("openssl", "openssl", words.clone(), words, false, "");
         let words = format!("openssl dgst -{name}");
@@ -123,106 +123,54 @@ pub fn ways(algorithm: &str) -> Vec<Way> {
     ways
 }
 
-fn find(table: &[(&str, &'static str)], algorithm: &str) -> Option<&'static str> {
-    table.iter().find(|(id, _)| *id == algorithm).map(|(_, name)| *name)
+/// What the programs of a table call a digest.
+fn all(table: &'static str, algorithm: &str) -> impl Iterator<Item = &'static str> {
+    pairs(table).filter(move |(id, _)| *id == algorithm).map(|(_, name)| name)
+}
+
+fn find(table: &'static str, algorithm: &str) -> Option<&'static str> {
+    all(table, algorithm).next()
+}
+
+/// The rows of a table: digests with what a program calls them, where that is another name: `digest=name`.
+fn pairs(table: &'static str) -> impl Iterator<Item = (&'static str, &'static str)> {
+    table.split(' ').map(|row| row.split_once('=').unwrap_or((row, row)))
 }
 
 /// GNU's and BusyBox's programs, and those that write as they do.
-const SUMS: &[(&str, &str)] = &[
-    ("sha256", "sha256sum"),
-    ("sha224", "sha224sum"),
-    ("sha384", "sha384sum"),
-    ("sha512", "sha512sum"),
-    ("sha1", "sha1sum"),
-    ("md5", "md5sum"),
-    ("blake2b512", "b2sum"),
-    ("blake3", "b3sum"),
-    ("xxh64", "xxh64sum"),
-    ("xxh32", "xxh32sum"),
-    ("xxh3-128", "xxh128sum"),
-];
+const SUMS: &str = "\
+    sha256=sha256sum sha224=sha224sum sha384=sha384sum sha512=sha512sum sha1=sha1sum md5=md5sum \
+    blake2b512=b2sum blake3=b3sum xxh64=xxh64sum xxh32=xxh32sum xxh3-128=xxh128sum";
 
 /// Those of the BSDs and macOS, which write `SHA256 (NAME) = HEX`.
-const BSD: &[(&str, &str)] = &[
-    ("sha256", "sha256"),
-    ("sha256", "/sbin/sha256"),
-    ("sha224", "sha224"),
-    ("sha384", "sha384"),
-    ("sha512", "sha512"),
-    ("sha512", "/sbin/sha512"),
-    ("sha1", "sha1"),
-    ("sha1", "/sbin/sha1"),
-    ("md5", "md5"),
-    ("md5", "/sbin/md5"),
-    ("ripemd160", "rmd160"),
-];
+const BSD: &str = "\
+    sha256 sha256=/sbin/sha256 sha224 sha384 sha512 sha512=/sbin/sha512 sha1 sha1=/sbin/sha1 md5 \
+    md5=/sbin/md5 ripemd160=rmd160";
 
 /// The numbers of `shasum -a`.
-const SHASUM: &[(&str, &str)] =
-    &[("sha256", "256"), ("sha224", "224"), ("sha384", "384"), ("sha512", "512"), ("sha1", "1")];
+const SHASUM: &str = "sha256=256 sha224=224 sha384=384 sha512=512 sha1=1";
 
 /// The names of `digest -a` of Solaris and its successors.
-const DIGEST: &[(&str, &str)] = &[
-    ("sha256", "sha256"),
-    ("sha224", "sha224"),
-    ("sha384", "sha384"),
-    ("sha512", "sha512"),
-    ("sha1", "sha1"),
-    ("md5", "md5"),
-];
+const DIGEST: &str = "sha256 sha224 sha384 sha512 sha1 md5";
 
 /// The names of `csum -h` of AIX.
-const CSUM: &[(&str, &str)] = &[("sha256", "SHA256"), ("sha512", "SHA512"), ("sha1", "SHA1"), ("md5", "MD5")];
+const CSUM: &str = "sha256=SHA256 sha512=SHA512 sha1=SHA1 md5=MD5";
 
 /// The options of `openssl dgst`.
-const OPENSSL: &[(&str, &str)] = &[
-    ("sha256", "sha256"),
-    ("sha224", "sha224"),
-    ("sha384", "sha384"),
-    ("sha512", "sha512"),
-    ("sha512-256", "sha512-256"),
-    ("sha512-224", "sha512-224"),
-    ("sha3-224", "sha3-224"),
-    ("sha3-256", "sha3-256"),
-    ("sha3-384", "sha3-384"),
-    ("sha3-512", "sha3-512"),
-    ("blake2b512", "blake2b512"),
-    ("blake2s256", "blake2s256"),
-    ("sm3", "sm3"),
-    ("ripemd160", "ripemd160"),
-    ("sha1", "sha1"),
-    ("md5", "md5"),
-];
+const OPENSSL: &str = "\
+    sha256 sha224 sha384 sha512 sha512-256 sha512-224 sha3-224 sha3-256 sha3-384 sha3-512 blake2b512 \
+    blake2s256 sm3 ripemd160 sha1 md5";
 
 /// What the modules of Perl compute.
-const PERL: &[(&str, &str)] = &[
-    ("sha256", "sha256"),
-    ("sha224", "sha224"),
-    ("sha384", "sha384"),
-    ("sha512", "sha512"),
-    ("sha1", "sha1"),
-    ("md5", "md5"),
-];
+const PERL: &str = "sha256 sha224 sha384 sha512 sha1 md5";
 
 /// The names of `hashlib`.
-const PYTHON: &[(&str, &str)] = &[
-    ("sha256", "sha256"),
-    ("sha224", "sha224"),
-    ("sha384", "sha384"),
-    ("sha512", "sha512"),
-    ("sha3-224", "sha3_224"),
-    ("sha3-256", "sha3_256"),
-    ("sha3-384", "sha3_384"),
-    ("sha3-512", "sha3_512"),
-    ("blake2b512", "blake2b"),
-    ("blake2s256", "blake2s"),
-    ("sha1", "sha1"),
-    ("md5", "md5"),
-];
+const PYTHON: &str = "\
+    sha256 sha224 sha384 sha512 sha3-224=sha3_224 sha3-256=sha3_256 sha3-384=sha3_384 \
+    sha3-512=sha3_512 blake2b512=blake2b blake2s256=blake2s sha1 md5";
 
 /// The names of PowerShell and certutil.
-const POWERSHELL: &[(&str, &str)] =
-    &[("sha256", "SHA256"), ("sha384", "SHA384"), ("sha512", "SHA512"), ("sha1", "SHA1"), ("md5", "MD5")];
+const POWERSHELL: &str = "sha256=SHA256 sha384=SHA384 sha512=SHA512 sha1=SHA1 md5=MD5";
 
 #[cfg(test)]
 mod tests {
@@ -232,8 +180,8 @@ mod tests {
     #[test]
     fn the_tables_name_digests_that_there_are() {
         for table in [SUMS, BSD, SHASUM, DIGEST, CSUM, OPENSSL, PERL, PYTHON, POWERSHELL] {
-            for (id, _) in table {
-                assert!(ALGORITHMS.iter().any(|row| row.id == *id), "{id}");
+            for (id, _) in pairs(table) {
+                assert!(ALGORITHMS.iter().any(|row| row.id == id), "{id}");
             }
         }
     }
