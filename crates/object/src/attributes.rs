@@ -6,13 +6,12 @@
 use data_encoding::{BASE64, HEXLOWER};
 use http::header::{CONTENT_LENGTH, ETAG, IF_MATCH, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, Method};
-use object_store::client::HttpRequestBody;
 use quick_xml::de::from_reader;
 use serde::Deserialize;
 use verisum_digest::{Digest, Output, combine_crcs};
 use verisum_files::place::{FileRecord, FileState, RecordedDigest};
 
-use crate::client::{Client, MOST_TEXT, Request, text};
+use crate::client::{Client, Request, text};
 use crate::error::RequestError;
 use crate::listing::time_of_header;
 use crate::store::Store;
@@ -162,8 +161,7 @@ impl Client {
 
     /// What Google and Azure recorded, which the headers tell: CRC32C and MD5 of the whole object.
     pub(crate) async fn plain_record(&self, key: &[u8]) -> Result<FileRecord, RequestError> {
-        let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
-        let answer = self.ask(&Request { method, key, query, headers: Vec::new(), body, most: 0 }).await?;
+        let answer = self.ask(&Request { most: 0, ..Request::new(Method::HEAD, key, "") }).await?;
         let found = of_google(&answer.headers);
         // Azure keeps the MD5 that a client gave, also one that it did not check: it proves as little as an ETag.
         let md5 = text(&answer.headers, &CONTENT_MD5).filter(|_| matches!(self.store, Store::Azure { .. }));
@@ -179,9 +177,8 @@ impl Client {
         loop {
             let mut headers = vec![(WANTED, "ETag,Checksum,ObjectParts,ObjectSize".to_string())];
             headers.extend(after.map(|after: u32| (AFTER, after.to_string())));
-            let (method, query) = (Method::GET, "attributes=".to_string());
-            let body = HttpRequestBody::empty();
-            let answer = self.ask(&Request { method, key, query, headers, body, most: MOST_TEXT }).await?;
+            let request = Request { headers, ..Request::new(Method::GET, key, "attributes=") };
+            let answer = self.ask(&request).await?;
             let page: AttributesAnswer = from_reader(&answer.body[..])
                 .map_err(|_| RequestError::Answer("no attributes of an object"))?;
             of.modified = text(&answer.headers, &LAST_MODIFIED).and_then(time_of_header);
@@ -210,8 +207,8 @@ impl Client {
     /// The same as headers tell it.
     pub(crate) async fn headers(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
         let headers = vec![(MODE, "ENABLED".to_string())];
-        let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
-        let answer = self.ask(&Request { method, key, query, headers, body, most: 0 }).await?;
+        let request = Request { headers, most: 0, ..Request::new(Method::HEAD, key, "") };
+        let answer = self.ask(&request).await?;
         let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
         Ok((self.of_headers(&answer.headers, size), self.seen(key, None, &answer.headers)))
     }
@@ -248,9 +245,8 @@ impl Client {
 
     /// The length of the first part of an object; with an ETag only of that content.
     async fn first_part(&self, key: &[u8], etag: Option<&str>) -> Result<Option<u64>, RequestError> {
-        let (method, query, body) = (Method::HEAD, "partNumber=1".to_string(), HttpRequestBody::empty());
         let headers = etag.map(|etag| (IF_MATCH, etag.to_string())).into_iter().collect();
-        let asked = Request { method, key, query, headers, body, most: 0 };
+        let asked = Request { headers, most: 0, ..Request::new(Method::HEAD, key, "partNumber=1") };
         match self.ask(&asked).await {
             Ok(answer) => Ok(text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok())),
             Err(RequestError::Refused { .. } | RequestError::Range | RequestError::Replaced) => Ok(None),

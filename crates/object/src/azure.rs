@@ -8,7 +8,7 @@ use verisum_digest::Output;
 use verisum_files::Timestamp;
 use verisum_files::place::FileState;
 
-use crate::client::{Client, MOST_TEXT, Request};
+use crate::client::{Client, Request};
 use crate::error::RequestError;
 use crate::google::{md5_of, recorded};
 use crate::listing::{Listed, Page, decoded_name, encoded, identity, is_answer, time_of_header};
@@ -107,14 +107,7 @@ impl Client {
         if let Some(next) = next {
             query.push_str(&format!("&marker={}", encoded(next.as_bytes(), false)));
         }
-        let request = Request {
-            method: Method::GET,
-            key: b"",
-            query,
-            headers: Vec::new(),
-            body: Vec::new().into(),
-            most: MOST_TEXT,
-        };
+        let request = Request::new(Method::GET, b"", query);
         page(&self.ask(&request).await?.body)
     }
 
@@ -128,10 +121,8 @@ impl Client {
         let md5 = BASE64.encode(md5_of(&body)?.as_bytes());
         let mut headers = vec![(KIND, "BlockBlob".to_string()), (MD5, md5)];
         headers.extend(self.original_header(original));
-        let query = String::new();
-        self.ask(&Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT })
-            .await
-            .map(drop)
+        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, key, "") };
+        self.ask(&request).await.map(drop)
     }
 
     /// Writes a part, which the store keeps until an object is made of it.
@@ -145,8 +136,7 @@ impl Client {
         let name = BASE64.encode(format!("{number:020}").as_bytes());
         let query = format!("comp=block&blockid={}", encoded(name.as_bytes(), false));
         let headers = vec![(MD5, checksum.clone())];
-        let request =
-            Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT };
+        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, key, query) };
         self.ask(&request).await?;
         Ok(WrittenPart { number, etag: name, checksum })
     }
@@ -163,15 +153,8 @@ impl Client {
         let body = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>{names}</BlockList>");
         let mut headers: Vec<_> = self.original_header(original).into_iter().collect();
         headers.extend(md5.map(|md5| (WHOLE_MD5, BASE64.encode(md5.as_bytes()))));
-        let query = "comp=blocklist".to_string();
-        let request = Request {
-            method: Method::PUT,
-            key,
-            query,
-            headers,
-            body: body.into_bytes().into(),
-            most: MOST_TEXT,
-        };
+        let body = body.into_bytes().into();
+        let request = Request { headers, body, ..Request::new(Method::PUT, key, "comp=blocklist") };
         self.ask(&request).await.map(drop)
     }
 }

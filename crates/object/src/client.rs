@@ -29,7 +29,7 @@ const ATTEMPTS: u32 = 5;
 /// How long to wait after the first failure; twice as long after each other.
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest answer that is no object: a page of keys, or an error.
-pub(crate) const MOST_TEXT: u64 = 16 << 20;
+const MOST_TEXT: u64 = 16 << 20;
 /// An answer that brings fewer bytes a second, measured over the time in which a store must answer, is given up.
 const SLOWEST: u64 = 1 << 10;
 /// Where S3 says which region a bucket is in.
@@ -98,6 +98,14 @@ pub(crate) struct Request<'a> {
     pub(crate) most: u64,
 }
 
+impl<'a> Request<'a> {
+    /// One without headers and body, whose answer is a text.
+    pub(crate) fn new(method: Method, key: &'a [u8], query: impl Into<String>) -> Request<'a> {
+        let body = HttpRequestBody::empty();
+        Request { method, key, query: query.into(), headers: Vec::new(), body, most: MOST_TEXT }
+    }
+}
+
 /// An answer with success.
 pub(crate) struct StoreAnswer {
     status: u16,
@@ -142,14 +150,7 @@ impl Client {
         }
         let prefix = listing::encoded(prefix, false);
         query.push_str(&format!("encoding-type=url&list-type=2&max-keys={most}&prefix={prefix}"));
-        let request = Request {
-            method: Method::GET,
-            key: b"",
-            query,
-            headers: Vec::new(),
-            body: HttpRequestBody::empty(),
-            most: MOST_TEXT,
-        };
+        let request = Request::new(Method::GET, b"", query);
         Page::read(&self.ask(&request).await?.body)
     }
 
@@ -168,8 +169,7 @@ impl Client {
         &self,
         key: &[u8],
     ) -> Result<(KnownState, Option<String>), RequestError> {
-        let (method, query, body) = (Method::HEAD, String::new(), HttpRequestBody::empty());
-        let answer = self.ask(&Request { method, key, query, headers: Vec::new(), body, most: 0 }).await?;
+        let answer = self.ask(&Request { most: 0, ..Request::new(Method::HEAD, key, "") }).await?;
         let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
         let now = self.seen(key, size, &answer.headers);
         let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
@@ -203,8 +203,7 @@ impl Client {
             headers.push((CHECKSUM_MODE, "ENABLED".to_string()));
         }
         let most = range.end - range.start;
-        let (query, body) = (String::new(), HttpRequestBody::empty());
-        let asked = Request { method: Method::GET, key, query, headers, body, most };
+        let asked = Request { headers, most, ..Request::new(Method::GET, key, "") };
         let answer = match self.ask(&asked).await {
             // An empty object has no ranges.
             Err(RequestError::Range) if range.start == 0 => {

@@ -11,7 +11,7 @@ use verisum_files::place::{FileState, Recorded};
 
 use std::io::Read;
 
-use crate::client::{Client, MOST_TEXT, Request, text};
+use crate::client::{Client, Request, text};
 use crate::error::RequestError;
 use crate::listing::{Listed, Page, encoded, identity, time_of_listing};
 use crate::upload::{PART, UploadError, piece};
@@ -89,14 +89,7 @@ impl Client {
         if let Some(next) = next {
             query.push_str(&format!("&pageToken={}", encoded(next.as_bytes(), false)));
         }
-        let request = Request {
-            method: Method::GET,
-            key: b"",
-            query,
-            headers: Vec::new(),
-            body: Vec::new().into(),
-            most: MOST_TEXT,
-        };
+        let request = Request::new(Method::GET, b"", query);
         match self.ask_at(list, &request).await {
             Ok(answer) => page(&answer.body),
             Err(RequestError::Missing) => Err(RequestError::NoBucket),
@@ -122,12 +115,9 @@ impl Client {
         whole.extend_from_slice(&body);
         whole.extend_from_slice(format!("\r\n--{boundary}--\r\n").as_bytes());
         let request = Request {
-            method: Method::POST,
-            key: b"",
-            query: "uploadType=multipart".to_string(),
             headers: vec![(CONTENT_TYPE, format!("multipart/related; boundary={boundary}"))],
             body: whole.into(),
-            most: MOST_TEXT,
+            ..Request::new(Method::POST, b"", "uploadType=multipart")
         };
         let answer = self.ask_at(upload, &request).await?;
         require_written(&answer.body, &md5)
@@ -140,13 +130,11 @@ impl Client {
         key: &[u8],
         original: Option<Timestamp>,
     ) -> Result<String, RequestError> {
+        let query = format!("uploadType=resumable&name={}", encoded(key, false));
         let request = Request {
-            method: Method::POST,
-            key: b"",
-            query: format!("uploadType=resumable&name={}", encoded(key, false)),
             headers: vec![(CONTENT_TYPE, "application/json; charset=UTF-8".to_string())],
             body: about(key, original, None)?.into_bytes().into(),
-            most: MOST_TEXT,
+            ..Request::new(Method::POST, b"", query)
         };
         let answer = self.ask_at(upload, &request).await?;
         let session = text(&answer.headers, &LOCATION);
@@ -162,8 +150,7 @@ impl Client {
         headers: Vec<(HeaderName, String)>,
         body: Vec<u8>,
     ) -> Result<Vec<u8>, RequestError> {
-        let (method, query) = (Method::PUT, String::new());
-        let request = Request { method, key: b"", query, headers, body: body.into(), most: MOST_TEXT };
+        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, b"", "") };
         self.ask_at(session, &request).await.map(|answer| answer.body)
     }
 }

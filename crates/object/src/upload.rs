@@ -16,7 +16,7 @@ use verisum_digest::{Digest, Output, Stream};
 use verisum_files::Timestamp;
 use verisum_files::place::FileState;
 
-use crate::client::{Client, MOST_TEXT, Request, SharedClient, text};
+use crate::client::{Client, Request, SharedClient, text};
 use crate::error::RequestError;
 use crate::google::{self, no_md5};
 use crate::listing::encoded;
@@ -180,10 +180,8 @@ impl Client {
         }
         let mut headers = vec![(CHECKSUM, checksum(&body)?)];
         headers.extend(self.original_header(original));
-        let query = String::new();
-        self.ask(&Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT })
-            .await
-            .map(drop)
+        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, key, "") };
+        self.ask(&request).await.map(drop)
     }
 
     async fn begin(&self, key: &[u8], original: Option<Timestamp>) -> Result<String, RequestError> {
@@ -193,9 +191,7 @@ impl Client {
         }
         let mut headers = vec![(CHECKSUM_ALGORITHM, "SHA256".to_string())];
         headers.extend(self.original_header(original));
-        let query = "uploads=".to_string();
-        let request =
-            Request { method: Method::POST, key, query, headers, body: Vec::new().into(), most: MOST_TEXT };
+        let request = Request { headers, ..Request::new(Method::POST, key, "uploads=") };
         let answer = self.ask(&request).await?;
         let begun: Begun =
             from_reader(&answer.body[..]).map_err(|_| RequestError::Answer("no number of an upload"))?;
@@ -215,8 +211,7 @@ impl Client {
         let checksum = checksum(&body)?;
         let headers = vec![(CHECKSUM, checksum.clone())];
         let query = format!("partNumber={number}&uploadId={}", encoded(upload.as_bytes(), false));
-        let request =
-            Request { method: Method::PUT, key, query, headers, body: body.into(), most: MOST_TEXT };
+        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, key, query) };
         let answer = self.ask(&request).await?;
         let etag = text(&answer.headers, &ETAG).ok_or(RequestError::Answer("a part has no ETag"))?;
         Ok(WrittenPart { number, etag: etag.to_string(), checksum })
@@ -241,14 +236,7 @@ impl Client {
         }
         body += "</CompleteMultipartUpload>";
         let query = format!("uploadId={}", encoded(upload.as_bytes(), false));
-        let request = Request {
-            method: Method::POST,
-            key,
-            query,
-            headers: Vec::new(),
-            body: body.into_bytes().into(),
-            most: MOST_TEXT,
-        };
+        let request = Request { body: body.into_bytes().into(), ..Request::new(Method::POST, key, query) };
         let answer = self.ask(&request).await?;
         // It says that it succeeds before it has.
         match String::from_utf8_lossy(&answer.body).contains("<CompleteMultipartUploadResult") {
@@ -262,9 +250,6 @@ impl Client {
             return Ok(());
         }
         let query = format!("uploadId={}", encoded(upload.as_bytes(), false));
-        let (headers, body) = (Vec::new(), Vec::new().into());
-        self.ask(&Request { method: Method::DELETE, key, query, headers, body, most: MOST_TEXT })
-            .await
-            .map(drop)
+        self.ask(&Request::new(Method::DELETE, key, query)).await.map(drop)
     }
 }
