@@ -7,6 +7,7 @@ use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use verisum_digest::{Algorithm, Output};
 
+use crate::store::uri;
 use verisum_files::store::manifest::{IndexError, Recorded};
 use verisum_files::{Record, RecordedTime, Timestamp};
 
@@ -45,14 +46,7 @@ impl Bitrot {
     pub fn open(path: &Path) -> Result<Bitrot, IndexError> {
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
         let folder = folder.unwrap_or(Path::new(".")).canonicalize()?;
-        let mut address = "file:".to_string();
-        for byte in folder.join(path.file_name().unwrap_or_default()).as_os_str().as_bytes() {
-            match byte {
-                b'/' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => address.push(char::from(*byte)),
-                _ => address.push_str(&format!("%{byte:02x}")),
-            }
-        }
-        address.push_str("?immutable=1");
+        let address = uri(&folder.join(path.file_name().unwrap_or_default()), "immutable=1");
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
             | OpenFlags::SQLITE_OPEN_NO_MUTEX
             | OpenFlags::SQLITE_OPEN_NOFOLLOW

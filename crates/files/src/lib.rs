@@ -29,6 +29,7 @@ mod exclude;
 mod hash_files;
 mod hash_reader;
 mod in_order;
+pub mod percent;
 pub mod place;
 mod record;
 pub mod replace;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use arrow_array::temporal_conversions::timestamp_ms_to_datetime;
 
+use verisum_files::percent;
 use verisum_files::replace::require_trusted;
 
 use crate::{Error, Result};
@@ -89,7 +90,7 @@ impl Lake {
 
     /// The place of this name, which need not be there.
     pub fn place(&self, name: &Path) -> Place {
-        let encoded = encoded(name.as_os_str().as_bytes());
+        let encoded = percent::encoded(name.as_os_str().as_bytes(), b"");
         Place {
             lake: self.clone(),
             name: name.to_path_buf(),
@@ -213,38 +214,9 @@ fn day(milliseconds: i64) -> String {
     timestamp_ms_to_datetime(milliseconds).unwrap_or_default().date().to_string()
 }
 
-fn encoded(name: &[u8]) -> String {
-    let mut text = String::new();
-    for byte in name {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
-                text.push(char::from(*byte))
-            }
-            byte => text.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    text
-}
-
 /// What a name stands for, in bytes; none if it stands for nothing.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
-    let mut bytes = Vec::new();
-    let mut rest = text;
-    while let Some((first, after)) = rest.split_first() {
-        rest = after;
-        if *first != b'%' {
-            bytes.push(*first);
-            continue;
-        }
-        let (digits, after) = rest.split_at_checked(2)?;
-        if !digits.iter().all(u8::is_ascii_hexdigit) {
-            return None;
-        }
-        bytes.push(u8::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()?);
-        rest = after;
-    }
-    let is_name = !bytes.is_empty() && !bytes.contains(&0);
-    is_name.then_some(bytes)
+    percent::decoded(text).filter(|bytes| !bytes.is_empty() && !bytes.contains(&0))
 }
 
 #[cfg(test)]
@@ -263,11 +235,11 @@ mod tests {
     #[test]
     fn places_have_names_that_lead_back() {
         for name in [&b"/srv/a b"[..], b"ssh://web2/srv", b"/\xff%", b"~"] {
-            let text = encoded(name);
+            let text = percent::encoded(name, b"");
             assert_eq!(decoded(text.as_bytes()).as_deref(), Some(name), "{text}");
             assert!(!text.contains('/'));
         }
-        assert_eq!(encoded(b"/srv/photos"), "%2Fsrv%2Fphotos");
+        assert_eq!(percent::encoded(b"/srv/photos", b""), "%2Fsrv%2Fphotos");
         for bad in ["", "%", "%2", "%+1", "a%00"] {
             assert_eq!(decoded(bad.as_bytes()), None, "{bad}");
         }

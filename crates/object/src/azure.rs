@@ -6,12 +6,13 @@ use quick_xml::de::from_reader;
 use serde::Deserialize;
 use verisum_digest::Output;
 use verisum_files::Timestamp;
+use verisum_files::percent;
 use verisum_files::place::FileState;
 
 use crate::client::{Client, Request};
 use crate::error::RequestError;
 use crate::google::{md5_of, recorded};
-use crate::listing::{Listed, Page, decoded_name, encoded, identity, is_answer, time_of_header};
+use crate::listing::{Listed, Page, encoded, identity, is_answer, time_of_header};
 use crate::upload::WrittenPart;
 
 const KIND: HeaderName = HeaderName::from_static("x-ms-blob-type");
@@ -79,7 +80,7 @@ fn page(xml: &[u8]) -> Result<Page, RequestError> {
             continue;
         }
         let key = match name.encoded {
-            true => decoded_name(name.text.as_bytes()),
+            true => percent::decoded(name.text.as_bytes()),
             false => Some(name.text.into_bytes()),
         };
         let key = key.ok_or(RequestError::Answer("a key is badly encoded"))?;

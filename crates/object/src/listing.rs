@@ -5,6 +5,7 @@ use quick_xml::events::Event;
 use quick_xml::reader::Reader;
 use serde::Deserialize;
 use verisum_digest::{Digest, Output};
+use verisum_files::percent;
 use verisum_files::place::{FileIdentity, FileState, Modified, Recorded};
 
 use crate::error::RequestError;
@@ -157,35 +158,13 @@ fn of_seconds(seconds: i64) -> Modified {
 
 /// What stands for these bytes in a URL.
 pub(crate) fn encoded(text: &[u8], keeps_slashes: bool) -> String {
-    let mut out = String::with_capacity(text.len());
-    for byte in text {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => out.push(*byte as char),
-            b'/' if keeps_slashes => out.push('/'),
-            _ => out.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    out
-}
-
-/// The bytes that stand for themselves or as %XX.
-pub(crate) fn decoded_name(text: &[u8]) -> Option<Vec<u8>> {
-    decoded(&String::from_utf8_lossy(text).replace('+', "%2B").into_bytes())
+    percent::encoded(text, if keeps_slashes { b"/" } else { b"" })
 }
 
 /// The bytes that stand for themselves or as %XX; + is a space.
 pub(crate) fn decoded(text: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.iter();
-    while let Some(byte) = bytes.next() {
-        let digit = |byte: Option<&u8>| (*byte? as char).to_digit(16);
-        out.push(match byte {
-            b'%' => (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8,
-            b'+' => b' ',
-            other => *other,
-        });
-    }
-    Some(out)
+    let spaced: Vec<u8> = text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    percent::decoded(&spaced)
 }
 
 #[cfg(test)]

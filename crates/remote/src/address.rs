@@ -5,6 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
+use verisum_files::percent;
 use verisum_files::place::{SCHEMES, below, scheme};
 
 /// A file or directory on some host.
@@ -441,22 +442,7 @@ fn from_home(path: &[u8]) -> &[u8] {
 }
 
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.iter();
-    while let Some(byte) = bytes.next() {
-        let value = match byte {
-            b'%' => {
-                let digit = |byte: Option<&u8>| (*byte? as char).to_digit(16);
-                (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8
-            }
-            other => *other,
-        };
-        if value == 0 {
-            return None;
-        }
-        out.push(value);
-    }
-    Some(out)
+    percent::decoded(text).filter(|bytes| !bytes.contains(&0))
 }
 
 #[cfg(test)]

@@ -42,6 +42,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use open::Still;
+pub(crate) use open::uri;
 use rusqlite::Connection;
 
 pub use absolute::{absolute, absolute_name, default_catalog};

@@ -12,6 +12,7 @@ use rusqlite::{Connection, OpenFlags};
 use super::lock::beside;
 use super::{Catalog, Error, Result, guard, mapping, schema};
 use verisum_files::Replacement;
+use verisum_files::percent;
 use verisum_files::replace::folder_of;
 
 /// KiB of pages that a connection keeps in memory.
@@ -175,17 +176,8 @@ fn give_logs(path: &Path) {
 }
 
 /// A path as SQLite's URI with one parameter.
-fn uri(path: &Path, parameter: &str) -> PathBuf {
-    let mut text = String::from("file:");
-    for byte in path.as_os_str().as_bytes() {
-        match byte {
-            b'/' | b'-' | b'_' | b'.' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => {
-                text.push(char::from(*byte));
-            }
-            other => text.push_str(&format!("%{other:02X}")),
-        }
-    }
-    format!("{text}?{parameter}").into()
+pub(crate) fn uri(path: &Path, parameter: &str) -> PathBuf {
+    format!("file:{}?{parameter}", percent::encoded(path.as_os_str().as_bytes(), b"/")).into()
 }
 
 fn is_on_read_only_file_system(path: &Path) -> bool {

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use super::digest_names;
 use super::listed::{Bad, Claim, Listed};
+use crate::percent;
 
 /// How the line above all rows begins. The names of digests follow.
 pub(super) const HEADER: &[u8] = b"Key,Size,";
@@ -26,7 +27,8 @@ impl S3 {
     /// A row.
     pub(super) fn parse(&self, line: &[u8]) -> Result<Listed, Bad> {
         let mut values = line.split(|byte| *byte == b',');
-        let name = values.next().and_then(decoded).filter(|name| !name.is_empty() && !name.contains(&0));
+        let name =
+            values.next().and_then(percent::decoded).filter(|name| !name.is_empty() && !name.contains(&0));
         let size = values.next().and_then(|size| std::str::from_utf8(size).ok()?.parse().ok());
         let (Some(name), Some(size)) = (name, size) else { return Err(Bad::Malformed) };
         let mut claims = Vec::new();
@@ -55,25 +57,7 @@ pub(super) fn is_etag(id: &str) -> bool {
 
 /// Appends a key: all but letters, digits and `-._~/` as `%XX`.
 pub(super) fn encode(out: &mut Vec<u8>, key: &[u8]) {
-    for byte in key {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => out.push(*byte),
-            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
-        }
-    }
-}
-
-fn decoded(text: &[u8]) -> Option<Vec<u8>> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.iter();
-    while let Some(byte) = bytes.next() {
-        let digit = |byte: Option<&u8>| char::from(*byte?).to_digit(16);
-        out.push(match byte {
-            b'%' => (digit(bytes.next())? * 16 + digit(bytes.next())?) as u8,
-            other => *other,
-        });
-    }
-    Some(out)
+    out.extend_from_slice(percent::encoded(key, b"/").as_bytes());
 }
 
 #[cfg(test)]
