@@ -1,6 +1,5 @@
 //! The database of bitrot: a `.bitrot.db` of SQLite at the root of a tree.
 
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use rusqlite::types::ValueRef;
