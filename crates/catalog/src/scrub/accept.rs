@@ -249,8 +249,8 @@ impl Accepting<'_> {
         let now = moment(self.what.now);
         if !self.what.dry {
             let root = self.root.id;
-            self.catalog.begin()?;
-            let written = self.catalog.apply(root, directory, &name, &Change::Forget(old)).and_then(|()| {
+            self.catalog.in_transaction(|| {
+                self.catalog.apply(root, directory, &name, &Change::Forget(old))?;
                 let Some(new) = &accepted.new else { return Ok(()) };
                 let changed = if new.digest == old.digest { old.changed } else { now };
                 let record = Record {
@@ -266,14 +266,7 @@ impl Accepting<'_> {
                 };
                 self.catalog.apply(root, directory, &name, &Change::Add(record))?;
                 self.catalog.absolve(root, &record)
-            });
-            match written {
-                Ok(()) => self.catalog.commit()?,
-                Err(error) => {
-                    self.catalog.roll_back();
-                    return Err(error.into());
-                }
-            }
+            })?;
         }
         Ok(accepted)
     }

@@ -132,15 +132,7 @@ impl<'a> Writer<'a> {
     /// Keeps a batch, then reports it.
     pub(super) fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), Error> {
         batch.sort_by(|a, b| place(a).cmp(&place(b)));
-        self.catalog.begin()?;
-        let written = batch.iter().try_for_each(|message| self.write(message));
-        match written {
-            Ok(()) => self.catalog.commit()?,
-            Err(error) => {
-                self.catalog.roll_back();
-                return Err(error.into());
-            }
-        }
+        self.catalog.in_transaction(|| batch.iter().try_for_each(|message| self.write(message)))?;
         if self.checkpoint.elapsed() >= CHECKPOINT {
             self.catalog.checkpoint()?;
             self.checkpoint = Instant::now();

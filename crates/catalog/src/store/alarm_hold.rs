@@ -111,7 +111,7 @@ impl Catalog {
     /// Makes the replacements final.
     pub fn keep_replacements(&self, root: i64) -> Result<()> {
         let sql = "DELETE FROM replaced WHERE root = ?1";
-        self.connection.execute(sql, [root]).map(drop).map_err(self.failed("write"))
+        self.write(sql, [root])
     }
 
     /// Puts the replaced records back. What took their place becomes the finding of a file that is held.
@@ -200,8 +200,7 @@ impl Catalog {
     pub fn hold_missing(&self, root: i64, since: i64) -> Result<()> {
         let sql =
             format!("UPDATE file SET state = ?3, guard = {} WHERE {}", guard_with("?3"), missing_since());
-        let held = self.connection.execute(&sql, [root, since, HELD]);
-        held.map(drop).map_err(self.failed("write"))
+        self.write(&sql, [root, since, HELD])
     }
 }
 

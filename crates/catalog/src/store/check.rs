@@ -83,11 +83,11 @@ impl Catalog {
     }
 
     fn check_all(&self) -> Result<Vec<Problem>> {
-        let mut problems = self.rows(&format!("PRAGMA integrity_check({MOST})"))?;
+        let mut problems = self.texts(&format!("PRAGMA integrity_check({MOST})"))?;
         problems.retain(|line| line != "ok");
         if problems.is_empty() {
             for (what, sql) in INVARIANTS {
-                let found = self.rows(&format!("{sql} LIMIT {MOST}"))?;
+                let found = self.texts(&format!("{sql} LIMIT {MOST}"))?;
                 problems.extend(found.into_iter().map(|row| format!("{what}: {row}")));
             }
             problems.extend(self.damaged_records()?);
@@ -100,7 +100,7 @@ impl Catalog {
     /// table: whoever trusted it would leave files out without a word. Reads all of it, but not the check
     /// values of records, which are looked at where a record is used.
     pub fn require_sound(&self) -> Result<()> {
-        let problems = self.rows("PRAGMA integrity_check(1)")?;
+        let problems = self.texts("PRAGMA integrity_check(1)")?;
         match problems.into_iter().find(|line| line != "ok") {
             Some(problem) => {
                 let problem = problem.replace('\n', ", ");
@@ -147,12 +147,10 @@ impl Catalog {
 
     /// The paths of rows that have a root, a directory and a name.
     fn paths(&self, sql: &str) -> Result<Vec<PathBuf>> {
-        let rows: rusqlite::Result<Vec<(i64, i64, Vec<u8>)>> =
-            self.connection.prepare(sql).and_then(|mut statement| {
-                statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?.collect()
-            });
+        let rows: Vec<(i64, i64, Vec<u8>)> =
+            self.rows(sql, [], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)))?;
         let roots = self.roots()?;
-        let paths = rows.map_err(self.failed("read"))?.into_iter().map(|(root, directory, name)| {
+        let paths = rows.into_iter().map(|(root, directory, name)| {
             // What is known of where it is may be damaged too.
             let root = roots.iter().find(|known| known.id == root).map(|root| root.path.clone());
             let folder = self.path_in_root(directory).unwrap_or_default();
@@ -182,12 +180,8 @@ impl Catalog {
         Ok(problems)
     }
 
-    fn rows(&self, sql: &str) -> Result<Vec<String>> {
-        let rows = self
-            .connection
-            .prepare(sql)
-            .and_then(|mut statement| statement.query_map([], |row| row.get(0))?.collect());
-        rows.map_err(self.failed("read"))
+    fn texts(&self, sql: &str) -> Result<Vec<String>> {
+        self.rows(sql, [], |row| row.get(0))
     }
 }
 

@@ -22,10 +22,7 @@ impl Catalog {
     /// All algorithms that have a number.
     pub fn algorithms(&self) -> Result<HashMap<i64, String>> {
         let sql = "SELECT id, name FROM algorithm";
-        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-        });
-        rows.map_err(self.failed("read"))
+        self.rows(sql, [], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// The algorithm that all records are to have by and by, if somebody wants that.
@@ -39,28 +36,20 @@ impl Catalog {
     pub fn set_rehash_target(&self, name: Option<&str>) -> Result<()> {
         let number = name.map(|name| self.algorithm(name)).transpose()?;
         let sql = "UPDATE algorithm SET target = id IS ?1 WHERE target <> (id IS ?1)";
-        self.connection.execute(sql, [number]).map(drop).map_err(self.failed("write"))
+        self.write(sql, [number])
     }
 
     /// How many records have each algorithm; of one tree, if a root is given.
     pub fn files_by_algorithm(&self, root: Option<i64>) -> Result<Vec<(String, u64)>> {
         let sql = "SELECT algorithm.name, count(*) FROM file JOIN algorithm ON algorithm.id = file.algorithm
                    WHERE ?1 IS NULL OR root = ?1 GROUP BY file.algorithm ORDER BY count(*) DESC, algorithm.name";
-        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            statement.query_map([root], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
-        });
-        rows.map_err(self.failed("read"))
+        self.rows(sql, [root], |row| Ok((row.get(0)?, unsigned(row, 1)?)))
     }
 
     /// The directories in a directory: names and numbers.
     pub fn directories_in(&self, parent: i64) -> Result<Vec<(Vec<u8>, i64, u64)>> {
         let sql = "SELECT name, id, device FROM directory WHERE parent = ?1";
-        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            let rows =
-                statement.query_map([parent], |row| Ok((row.get(0)?, row.get(1)?, unsigned(row, 2)?)))?;
-            rows.collect()
-        });
-        rows.map_err(self.failed("read"))
+        self.rows(sql, [parent], |row| Ok((row.get(0)?, row.get(1)?, unsigned(row, 2)?)))
     }
 
     /// The highest number of a directory, 0 if there is none.

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use rusqlite::{OptionalExtension, Row, ToSql, params, params_from_iter};
+use rusqlite::{Row, ToSql, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
 use super::record::{DAMAGED, MISSING, check_value, columns, finding, known, record, recorded};
@@ -64,29 +64,20 @@ impl Catalog {
     pub fn known(&self, directory: i64, name: &OsStr) -> Result<Option<Known>> {
         let sql =
             "SELECT name, size, mtime, ctime, verified, state FROM file WHERE directory = ?1 AND name = ?2";
-        let row = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            statement.query_row(params![directory, name.as_bytes()], known).optional()
-        });
-        row.map_err(self.failed("read"))
+        self.row(sql, params![directory, name.as_bytes()], known)
     }
 
     /// The record of one file.
     pub fn record(&self, directory: i64, name: &OsStr) -> Result<Option<Record>> {
         let sql = format!("SELECT {} FROM file WHERE directory = ?1 AND name = ?2", columns());
-        let row = self.connection.prepare_cached(&sql).and_then(|mut statement| {
-            statement.query_row(params![directory, name.as_bytes()], |row| record(row, 0)).optional()
-        });
-        row.map_err(self.failed("read"))
+        self.row(&sql, params![directory, name.as_bytes()], |row| record(row, 0))
     }
 
     /// What was last seen of a file that is not as recorded.
     pub fn finding(&self, directory: i64, name: &OsStr) -> Result<Option<Finding>> {
         let sql = "SELECT since, seen, size, mtime, ctime, inode, digest, detail FROM finding
                    WHERE directory = ?1 AND name = ?2";
-        let row = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            statement.query_row(params![directory, name.as_bytes()], finding).optional()
-        });
-        row.map_err(self.failed("read"))
+        self.row(sql, params![directory, name.as_bytes()], finding)
     }
 
     /// Lists the files of a root that were last verified before `before` or after `future`, stalest first, for
@@ -143,30 +134,23 @@ impl Catalog {
     }
 
     fn page(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<(Position, Record)>> {
-        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            let rows = statement.query_map(values, |row| {
-                let position = Position { value: row.get(0)?, directory: row.get(1)?, name: row.get(2)? };
-                Ok((position, record(row, 3)?))
-            })?;
-            rows.collect()
-        });
-        rows.map_err(self.failed("read"))
+        self.rows(sql, values, |row| {
+            let position = Position { value: row.get(0)?, directory: row.get(1)?, name: row.get(2)? };
+            Ok((position, record(row, 3)?))
+        })
     }
 
     /// New files of a root whose storage failed when they were to be read, as far as that is known.
     pub fn unread(&self, root: i64) -> Result<HashSet<Place>> {
         let sql = "SELECT directory, name FROM unread WHERE root = ?1";
-        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            statement.query_map([root], |row| Ok((row.get(0)?, row.get(1)?)))?.collect()
-        });
-        rows.map_err(self.failed("read"))
+        self.rows(sql, [root], |row| Ok((row.get(0)?, row.get(1)?)))
     }
 
     /// Forgets of [`Catalog::unread`] what is recorded by now, and what was not come across since.
     pub fn settle_unread(&self, root: i64, since: i64) -> Result<()> {
         let sql = "DELETE FROM unread WHERE root = ?1 AND (seen < ?2 OR EXISTS (SELECT 1 FROM file
                    WHERE file.directory = unread.directory AND file.name = unread.name))";
-        self.connection.execute(sql, [root, since]).map(drop).map_err(self.failed("write"))
+        self.write(sql, [root, since])
     }
 
     /// Makes a change. The sums of the root follow.

@@ -132,11 +132,7 @@ impl Catalog {
             last.inode as i64,
             last.mtime,
         ];
-        let rows = self
-            .connection
-            .prepare_cached(&sql)
-            .and_then(|mut statement| statement.query_map(values, heir)?.collect());
-        rows.map_err(self.failed("read"))
+        self.rows(&sql, values, heir)
     }
 
     /// Gives the history of a lost file to one that has its content, and forgets the lost one.

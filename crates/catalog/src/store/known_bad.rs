@@ -114,7 +114,7 @@ impl Catalog {
              ORDER BY heir_directory, heir_name, likeness, source"
         );
         self.drop_known_bad()?;
-        self.connection.execute(&sql, [root]).map(drop).map_err(self.failed("write"))
+        self.write(&sql, [root])
     }
 
     /// Up to `most` of those found, after so many: all that speaks against one file follows each other, the
@@ -126,12 +126,7 @@ impl Catalog {
                 directory, name, since, seen, likeness,
                 size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state, 1
              FROM temp.bad WHERE rowid > ?1 ORDER BY rowid LIMIT ?2";
-        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            statement
-                .query_map(params![after, most as i64], |row| Ok((row.get(0)?, known_bad(row)?)))?
-                .collect()
-        });
-        rows.map_err(self.failed("read"))
+        self.rows(sql, params![after, most as i64], |row| Ok((row.get(0)?, known_bad(row)?)))
     }
 
     /// Files that this run took for modified although their time of modification is the recorded one, because they

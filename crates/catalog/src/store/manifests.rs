@@ -244,7 +244,6 @@ impl Catalog {
         not_there: &mut dyn FnMut(&Path),
         import: impl FnOnce(&mut ListImport) -> Result<()>,
     ) -> Result<Imported> {
-        self.begin()?;
         let mut importing = ListImport {
             imported: Imported::default(),
             folder: None,
@@ -254,13 +253,7 @@ impl Catalog {
             absent: 0,
             assumed: None,
         };
-        match import(&mut importing).and_then(|()| importing.doubt(list, base)) {
-            Ok(()) => self.commit()?,
-            Err(error) => {
-                self.roll_back();
-                return Err(error);
-            }
-        }
+        self.in_transaction(|| import(&mut importing).and_then(|()| importing.doubt(list, base)))?;
         Ok(importing.imported)
     }
 

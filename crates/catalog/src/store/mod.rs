@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 
 use open::Still;
 pub(crate) use open::uri;
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 pub use absolute::{absolute, absolute_name, default_catalog};
 pub use alarm_hold::Changed;
@@ -143,6 +143,22 @@ impl Catalog {
         let _ = self.connection.execute_batch("ROLLBACK");
     }
 
+    /// Does what writes, all of it or nothing.
+    ///
+    /// # Errors
+    /// Those of what is done, of [`Catalog::begin`] and of [`Catalog::commit`].
+    pub fn in_transaction<T, E: From<Error>>(&self, write: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+        self.begin()?;
+        let done = write().and_then(|written| {
+            self.commit()?;
+            Ok(written)
+        });
+        if done.is_err() {
+            self.roll_back();
+        }
+        done
+    }
+
     /// Brings what was committed to the disk, as far as readers let it.
     pub fn checkpoint(&self) -> Result<()> {
         let done = self.connection.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
@@ -152,6 +168,35 @@ impl Catalog {
     /// The files that the catalogue consists of, which no scrub should look at.
     pub fn own_files(&self) -> Vec<PathBuf> {
         own_files(&self.path)
+    }
+
+    /// All rows that a query has.
+    fn rows<T, C: FromIterator<T>>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnMut(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<C> {
+        let rows = self.connection.prepare_cached(sql);
+        let rows = rows.and_then(|mut statement| statement.query_map(values, read)?.collect());
+        rows.map_err(self.failed("read"))
+    }
+
+    /// The first row that a query has, if it has any.
+    fn row<T>(
+        &self,
+        sql: &str,
+        values: impl Params,
+        read: impl FnOnce(&Row<'_>) -> rusqlite::Result<T>,
+    ) -> Result<Option<T>> {
+        let row = self.connection.prepare_cached(sql);
+        let row = row.and_then(|mut statement| statement.query_row(values, read).optional());
+        row.map_err(self.failed("read"))
+    }
+
+    /// Does what changes rows.
+    fn write(&self, sql: &str, values: impl Params) -> Result<()> {
+        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
     }
 
     fn failed(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {

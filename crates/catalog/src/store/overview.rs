@@ -1,6 +1,6 @@
 //! What an overview reads: all records, and all content in order.
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
 use super::record::{columns, record, unsigned};
 use super::{Catalog, Error, Record, Result};
@@ -95,10 +95,7 @@ impl Catalog {
     /// The name of a sound file in a directory that has a digest.
     pub(crate) fn name_of_content(&self, directory: i64, digest: &[u8]) -> Result<Option<Vec<u8>>> {
         let sql = "SELECT name FROM file WHERE directory = ?1 AND digest = ?2 AND state = 0 LIMIT 1";
-        let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            statement.query_row(params![directory, digest], |row| row.get(0)).optional()
-        });
-        found.map_err(self.failed("read"))
+        self.row(sql, params![directory, digest], |row| row.get(0))
     }
 }
 

@@ -114,7 +114,7 @@ impl Catalog {
                 old.digest, old.first_seen, old.changed, old.verified, old.size, old.mtime, old.inode
              FROM replaced AS old JOIN file USING(directory, name)
              WHERE old.root = ?1 AND file.inode <> old.inode AND old.inode <> 0";
-        self.connection.execute(sql, [root, now]).map(drop).map_err(self.failed("write"))
+        self.write(sql, [root, now])
     }
 
     /// Forgets at the end of a run what is of no more use: what was not found to be bad, if the run has read all of
@@ -130,7 +130,7 @@ impl Catalog {
                 WHERE file.root = ?1 AND file.state <> 0 AND file.state IN {CORRUPT} AND {IS_INTACT}))"
         );
         let values = params![root, has_read_all, now - YEAR];
-        self.connection.execute(&sql, values).map(drop).map_err(self.failed("write"))
+        self.write(&sql, values)
     }
 
     /// Forgets that a file was bad which somebody has accepted: the very file, and its content.
@@ -138,7 +138,7 @@ impl Catalog {
         let sql = "DELETE FROM former WHERE root = ?1
                    AND (algorithm = ?2 AND seen_digest = ?3 OR seen_inode = ?4 AND ?4 <> 0)";
         let values = params![root, accepted.algorithm, accepted.digest.as_bytes(), accepted.inode as i64];
-        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+        self.write(sql, values)
     }
 
     /// Forgets what was bad under a path, or only counts it.
@@ -165,11 +165,7 @@ impl Catalog {
                 {RECORDED}, state, 1
              FROM former WHERE root = ?1 AND state <> 0 ORDER BY directory, name, seen_inode"
         );
-        let rows = self
-            .connection
-            .prepare(&sql)
-            .and_then(|mut statement| statement.query_map([root], previous)?.collect());
-        rows.map_err(self.failed("read"))
+        self.rows(&sql, [root], previous)
     }
 
     /// Remembers one that another catalogue remembers.
@@ -191,8 +187,7 @@ impl Catalog {
         .map(ToSqlOutput::Owned);
         let name = OsStr::from_bytes(&former.place.1);
         let values = recorded(former.place.0, name, root, &former.record).into_iter().chain(values);
-        let added = self.connection.execute(&sql, params_from_iter(values));
-        added.map(drop).map_err(self.failed("write"))
+        self.write(&sql, params_from_iter(values))
     }
 }
 

@@ -64,7 +64,7 @@ impl Catalog {
             repair.digest.as_bytes(),
             repair.ranges.as_deref().map(written),
         ];
-        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+        self.write(sql, values)
     }
 
     /// Whether repairs of a tree are remembered, or bad data of files that are gone.

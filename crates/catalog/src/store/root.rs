@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use rusqlite::{OptionalExtension, Row, params};
+use rusqlite::{Row, params};
 
 use super::record::{MISSING, unsigned};
 use super::{Catalog, Result, State};
@@ -71,21 +71,13 @@ impl Catalog {
     /// All roots, by path.
     pub fn roots(&self) -> Result<Vec<Root>> {
         let sql = format!("SELECT {ROOT} FROM root ORDER BY path");
-        let rows = self
-            .connection
-            .prepare_cached(&sql)
-            .and_then(|mut statement| statement.query_map([], root)?.collect());
-        rows.map_err(self.failed("read"))
+        self.rows(&sql, [], root)
     }
 
     /// The root of this path.
     pub fn root(&self, path: &Path) -> Result<Option<Root>> {
         let sql = format!("SELECT {ROOT} FROM root WHERE path = ?1");
-        let row = self
-            .connection
-            .prepare_cached(&sql)
-            .and_then(|mut statement| statement.query_row([path.as_os_str().as_bytes()], root).optional());
-        row.map_err(self.failed("read"))
+        self.row(&sql, [path.as_os_str().as_bytes()], root)
     }
 
     /// The innermost root that holds a path, which may be the root's own.
@@ -128,19 +120,14 @@ impl Catalog {
             let sql = "UPDATE root SET device = ?2, inode = ?3, born = ?4 WHERE id = ?1";
             self.connection.execute(sql, params![root.id, new, identity.inode as i64, born])
         };
-        self.begin()?;
-        let done = set().map_err(self.failed("write")).and_then(|_| self.commit());
-        if done.is_err() {
-            self.roll_back();
-        }
-        done
+        self.in_transaction(|| set().map(drop).map_err(self.failed("write")))
     }
 
     /// Says that a root is now at another path.
     pub fn relocate(&self, root: i64, path: &Path) -> Result<()> {
         let sql = "UPDATE root SET path = ?2 WHERE id = ?1";
         let values = params![root, path.as_os_str().as_bytes()];
-        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+        self.write(sql, values)
     }
 
     /// Removes a root with all that is recorded of it, and says how many records that were. All or nothing.
@@ -160,15 +147,7 @@ impl Catalog {
             self.connection.execute("DELETE FROM root WHERE id = ?1", [root.id])?;
             Ok(forgotten)
         };
-        self.begin()?;
-        let forgotten = forget().map_err(self.failed("write")).and_then(|count| {
-            self.commit()?;
-            Ok(count)
-        });
-        if forgotten.is_err() {
-            self.roll_back();
-        }
-        forgotten
+        self.in_transaction(|| forget().map_err(self.failed("write")))
     }
 
     /// The number of a directory by its path below a root's top, if it is recorded.
@@ -186,20 +165,13 @@ impl Catalog {
     /// The number of a directory in another one, if it is recorded.
     pub fn directory_in(&self, parent: i64, name: &OsStr) -> Result<Option<i64>> {
         let sql = "SELECT id FROM directory WHERE parent = ?1 AND name = ?2";
-        let found = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            statement.query_row(params![parent, name.as_bytes()], |row| row.get(0)).optional()
-        });
-        found.map_err(self.failed("read"))
+        self.row(sql, params![parent, name.as_bytes()], |row| row.get(0))
     }
 
     /// The numbers of the algorithms that records of a root have.
     pub fn algorithms_of(&self, root: i64) -> Result<Vec<i64>> {
         let sql = "SELECT DISTINCT algorithm FROM file WHERE root = ?1";
-        let rows = self
-            .connection
-            .prepare(sql)
-            .and_then(|mut statement| statement.query_map([root], |row| row.get(0))?.collect());
-        rows.map_err(self.failed("read"))
+        self.rows(sql, [root], |row| row.get(0))
     }
 
     /// How many files of a root are in each trouble.
@@ -224,7 +196,7 @@ impl Catalog {
     pub fn recount(&self, root: i64) -> Result<()> {
         let sql = "UPDATE root SET files = (SELECT count(*) FROM file WHERE root = ?1),
                    bytes = (SELECT coalesce(sum(size), 0) FROM file WHERE root = ?1) WHERE id = ?1";
-        self.connection.execute(sql, [root]).map(drop).map_err(self.failed("write"))
+        self.write(sql, [root])
     }
 
     /// The length of all files of a root that were last verified before `before`.
@@ -237,11 +209,7 @@ impl Catalog {
     /// The device that a directory was on.
     pub fn device(&self, directory: i64) -> Result<Option<u64>> {
         let sql = "SELECT device FROM directory WHERE id = ?1";
-        let found = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_row([directory], |row| unsigned(row, 0)).optional());
-        found.map_err(self.failed("read"))
+        self.row(sql, [directory], |row| unsigned(row, 0))
     }
 
     /// Says which device a directory is on now, with all that is recorded on the same one in it.
@@ -250,17 +218,13 @@ impl Catalog {
             "{INSIDE} UPDATE directory SET device = ?2 WHERE id IN (SELECT id FROM inside)
              AND device = (SELECT device FROM directory WHERE id = ?1)"
         );
-        self.connection.execute(&sql, [directory, device as i64]).map(drop).map_err(self.failed("write"))
+        self.write(&sql, [directory, device as i64])
     }
 
     /// The parent of a directory, negative for that of a root's top.
     pub fn parent(&self, directory: i64) -> Result<Option<i64>> {
         let sql = "SELECT parent FROM directory WHERE id = ?1";
-        let found = self
-            .connection
-            .prepare_cached(sql)
-            .and_then(|mut statement| statement.query_row([directory], |row| row.get(0)).optional());
-        found.map_err(self.failed("read"))
+        self.row(sql, [directory], |row| row.get(0))
     }
 }
 

@@ -84,25 +84,21 @@ impl Catalog {
     pub fn runs(&self, root: i64, most: usize) -> Result<Vec<Run>> {
         let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts, interrupted, error
                    FROM run WHERE root = ?1 ORDER BY id DESC LIMIT ?2";
-        let rows = self.connection.prepare_cached(sql).and_then(|mut statement| {
-            let rows = statement.query_map(params![root, most as i64], |row| {
-                Ok(Run {
-                    id: row.get(0)?,
-                    started: row.get(1)?,
-                    cycle: row.get(2)?,
-                    finished: row.get(3)?,
-                    complete: row.get(4)?,
-                    seconds: row.get(5)?,
-                    read_files: unsigned(row, 6)?,
-                    read_bytes: unsigned(row, 7)?,
-                    counts: row.get(8)?,
-                    interrupted: row.get(9)?,
-                    error: row.get(10)?,
-                })
-            })?;
-            rows.collect()
-        });
-        rows.map_err(self.failed("read"))
+        self.rows(sql, params![root, most as i64], |row| {
+            Ok(Run {
+                id: row.get(0)?,
+                started: row.get(1)?,
+                cycle: row.get(2)?,
+                finished: row.get(3)?,
+                complete: row.get(4)?,
+                seconds: row.get(5)?,
+                read_files: unsigned(row, 6)?,
+                read_bytes: unsigned(row, 7)?,
+                counts: row.get(8)?,
+                interrupted: row.get(9)?,
+                error: row.get(10)?,
+            })
+        })
     }
 
     /// Records that a run begins, and returns its number. Very old runs are forgotten.
@@ -139,6 +135,6 @@ impl Catalog {
             run.interrupted,
             run.error
         ];
-        self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
+        self.write(sql, values)
     }
 }
