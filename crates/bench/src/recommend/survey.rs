@@ -60,7 +60,8 @@ pub struct Survey {
     pub error: Option<Error>,
 }
 
-/// Walks a tree until its end, a moment, or somebody's wish. Other file systems below it are left out.
+/// Walks a tree until its end, a moment, or somebody's wish. Other file systems below it are left out. The moment waits for
+/// one file: without any there is nothing to measure.
 pub fn survey(root: &Path, until: Instant, stopped: &dyn Fn() -> bool) -> Survey {
     let mut found = Survey::default();
     match Entry::followed(root).and_then(|entry| entry.stat()) {
@@ -76,7 +77,8 @@ pub fn survey(root: &Path, until: Instant, stopped: &dyn Fn() -> bool) -> Survey
     // The same tree gives the same files.
     let mut chance = Rng::with_seed(1);
     for entry in Walk::new(vec![root.to_path_buf()], options) {
-        if stopped() || Instant::now() >= until {
+        let has_one = found.load.small_files + found.load.large_files > 0;
+        if stopped() || has_one && Instant::now() >= until {
             return found;
         }
         match entry.and_then(readable) {
@@ -173,6 +175,8 @@ mod tests {
         assert_eq!((load.empty_files, load.unreadable), (1, 0));
         assert_eq!((found.sizes[0], found.sizes[1], found.sizes[13], found.sizes[14]), (1, 1, 1, 1));
         assert_eq!((found.small.len(), found.large.len()), (3, 1));
+        let late = survey(tree.path(), Instant::now(), &|| false).load;
+        assert_eq!((late.small_files + late.large_files, late.complete), (1, false));
         let stopped = survey(tree.path(), soon(), &|| true);
         assert!(!stopped.load.complete && stopped.load.files == 0);
     }
