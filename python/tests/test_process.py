@@ -157,12 +157,15 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     paths = {name: top / name for name in (*folders, "catalog", "known", "sums", "image", "other_image", "map")}
     for name in folders[:7]:
         paths[name].mkdir()
-    for name in ("tree", "other", "good"):
+    for name in ("tree", "other"):
         hole(paths[name] / "large", 24 << 30)
     (paths["small"] / "file").write_bytes(b"x" * 1_000_000)
     paths["sums"].write_text(f"{'0' * 128}  large\n")
-    # A file that was recorded, and is gone; the copy is read to find that it is not the same.
-    (paths["broken"] / "large").write_bytes(b"short")
+    # A file that was recorded, and is gone; the copy, as long, is read to find that it is not the same.
+    for name in ("broken", "good"):
+        hole(paths[name] / "large", 2 << 30)
+    with open(paths["good"] / "large", "r+b") as file:
+        file.write(b"another")
     verisum.scrub(paths["broken"], catalog=paths["known"], algorithm="sha512").finish()
     os.remove(paths["broken"] / "large")
     (paths["broken"] / "more").write_bytes(b"more")
