@@ -242,6 +242,13 @@ impl InPlace {
         Ok(is_read && hasher.part(room)? == head.parts[part.index])
     }
 
+    /// Takes note of what was written to the same file under another name.
+    pub(crate) fn follow(&mut self, other: &InPlace) {
+        if (self.state.device, self.state.inode) == (other.state.device, other.state.inode) {
+            self.state = other.state;
+        }
+    }
+
     /// Fails if somebody else wrote to the file meanwhile: then its time must not come back.
     fn require_unchanged(&self, tree: &Tree) -> Result<(), Error> {
         match Stat::of(&self.file).is_ok_and(|now| now.is_same_state(&self.state)) {
@@ -250,12 +257,10 @@ impl InPlace {
         }
     }
 
-    /// Gives the file its time again. Returns which bytes were written, ascending.
+    /// Ends what was written, whose time each write has set. Returns which bytes that were, ascending.
     pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Vec<Range<u64>>, Error> {
         self.require_unchanged(tree)?;
-        let InPlace { file, note, mut written, .. } = self;
-        let set = set_time(&file, note.modified).and_then(|()| file.sync_all());
-        set.map_err(failed(tree, &note.path, "set its time"))?;
+        let InPlace { note, mut written, .. } = self;
         store.remove_note(&note.path)?;
         written.sort_unstable_by_key(|range| range.start);
         Ok(written)

@@ -76,6 +76,12 @@ pub(crate) struct Draft {
     is_ours: bool,
 }
 
+/// The name beside a file that its repair has until it takes its place.
+pub(crate) fn unplaced_name(path: &[u8]) -> String {
+    let seal: String = digest::whole(path)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{UNPLACED}{seal}")
+}
+
 impl Draft {
     /// Begins with a copy of what is there. What an earlier run left behind is replaced.
     pub(crate) fn begin(tree: &Tree, record: &Piece) -> Result<Draft, Error> {
@@ -89,9 +95,7 @@ impl Draft {
             Err(error) => return Err(error.into()),
         };
         let folder = folder_of(tree, record)?;
-        let seal: String =
-            digest::whole(&record.path)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-        let name = format!("{UNPLACED}{seal}");
+        let name = unplaced_name(&record.path);
         let _ = rustix::fs::unlinkat(&folder, name.as_str(), AtFlags::empty());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, name.as_str(), flags, Mode::from_raw_mode(0o600));

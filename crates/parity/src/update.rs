@@ -13,6 +13,7 @@ use crate::digest::Hasher;
 use crate::head::Piece;
 use crate::index::Index;
 use crate::options::{self, threads};
+use crate::place::unplaced_name;
 use crate::scan::scan;
 use crate::store::Store;
 use crate::tree::Tree;
@@ -210,6 +211,10 @@ impl UpdateJob<'_> {
         // What cannot be seen is not gone.
         if is_complete {
             let paths: BTreeSet<&[u8]> = gone.iter().map(|one| &*one.path).collect();
+            if let Some(path) = paths.iter().find(|path| self.is_half_repaired(path)) {
+                let what = "its repair was interrupted (`verisum parity repair` finishes it)";
+                return Err(Error::damaged(&self.tree.path_of(path), what));
+            }
             plan.made.gone = paths.len() as u64;
             plan.touched.extend(gone.iter().map(|one| one.set));
         }
@@ -218,6 +223,13 @@ impl UpdateJob<'_> {
             true => Err(Error::TooMuch { path: self.tree.path().to_path_buf(), changed, gone, of }),
             false => Ok((plan, total)),
         }
+    }
+
+    /// Whether a repair of a missing file was killed before the file had its name.
+    fn is_half_repaired(&self, path: &[u8]) -> bool {
+        let folder = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
+        let name = unplaced_name(path);
+        !self.options.accept_damage && self.tree.file(&[&path[..folder], name.as_bytes()].concat()).is_ok()
     }
 
     /// Where something is added, a set that is less than half full is made anew with it: else every update would

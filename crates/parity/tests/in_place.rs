@@ -156,3 +156,51 @@ fn where_all_that_was_bad_is_good_a_write_since_is_any_other() {
     assert_eq!(repair(&tree, |_| {}), Vec::<String>::new());
     assert_eq!(&fs::read(path(&tree)).unwrap()[GOOD as usize..][..6], b"theirs");
 }
+
+#[test]
+fn other_names_of_a_file_are_repaired_beside_it() {
+    let mut random = fastrand::Rng::with_seed(12);
+    let long = common::bytes(&mut random, 150_000);
+    let mut tree =
+        Tree::new([("a".into(), common::bytes(&mut random, 30_000)), ("long".into(), long)].into());
+    tree.create(500_000, Some(64 << 10));
+    // The parity of the other name is in later sets, and that of the begin of the file in a still later one.
+    fs::hard_link(path(&tree), tree.path().join("other")).unwrap();
+    tree.content.insert("other".into(), tree.content[Path::new("long")].clone());
+    update(&tree, false).unwrap();
+    tree.content.insert("a".into(), common::bytes(&mut random, 31_000));
+    tree.write(Path::new("a"), &tree.content[Path::new("a")]);
+    update(&tree, false).unwrap();
+    for at in BAD {
+        flip(&path(&tree), at);
+    }
+    assert_eq!(repair(&tree, |options| options.in_place = true), ["repaired", "repaired"]);
+    tree.assert_whole();
+    assert!(!has_note(&tree));
+}
+
+#[test]
+fn a_missing_file_whose_repair_was_killed_is_not_given_up() {
+    let mut random = fastrand::Rng::with_seed(13);
+    let file = |name: &str, random: &mut fastrand::Rng| (PathBuf::from(name), common::bytes(random, 20_000));
+    let tree = Tree::new([file("below/gone", &mut random), file("kept", &mut random)].into());
+    tree.create(1_000_000, None);
+    // What a killed repair leaves, by the name that a repair which ended gives no more.
+    fs::remove_file(tree.path().join("below/gone")).unwrap();
+    let left = tree.path().join("below").join(left_by_a_kill(b"below/gone"));
+    fs::write(&left, "half").unwrap();
+    assert!(update(&tree, false).unwrap_err().to_string().contains("its repair was interrupted"));
+    assert_eq!(repair(&tree, |_| {}), ["repaired"]);
+    tree.assert_whole();
+    update(&tree, false).unwrap();
+    fs::remove_file(tree.path().join("below/gone")).unwrap();
+    fs::write(&left, "half").unwrap();
+    update(&tree, true).unwrap();
+}
+
+/// The name of a file that is repaired and has not taken its place yet.
+fn left_by_a_kill(path: &[u8]) -> String {
+    let digest = verisum_digest::Digest::find("blake3").unwrap().hash(path).unwrap();
+    let seal: String = digest.as_bytes()[..8].iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(".verisum-repair-{seal}")
+}
