@@ -172,8 +172,9 @@ fn state_of(error: verisum_files::Error) -> ScannedFile {
     match error {
         verisum_files::Error::NotAFile { .. } | verisum_files::Error::IsLink { .. } => ScannedFile::Replaced,
         verisum_files::Error::Io { ref source, .. } if is_absent(source) => ScannedFile::Missing,
+        // A link has the name of a directory: what is behind it is no file of the tree, as for scrubs.
         verisum_files::Error::Io { ref source, .. } if source.to_string() == verisum_files::LEADS_OUT => {
-            ScannedFile::Replaced
+            ScannedFile::Missing
         }
         error => ScannedFile::Unreadable(error),
     }
