@@ -656,4 +656,12 @@ fn a_place_that_is_trusted_is_the_record() {
     assert_eq!(fs::read(bad.join("a")).unwrap(), b"evil");
     let both = run(&["--tags"]);
     assert_eq!(both.code, Some(2), "{}", both.stderr);
+    // What could not be read is not said to need no repair, neither of a place nor of a list.
+    fs::remove_dir_all(trees.path("copy")).unwrap();
+    let nowhere = run(&[]);
+    assert_eq!((nowhere.code, nowhere.out()), (Some(3), "1 not compared\n"), "{}", nowhere.stderr);
+    let [list, tree] = ["SUMS", "tree"].map(|name| trees.path(name).to_str().unwrap().to_string());
+    fs::write(&list, format!("SHA256 (../a) = {}\n", "0".repeat(64))).unwrap();
+    let refused = repair_by(Path::new(&tree), Path::new(&tree), &["--sums", &list]);
+    assert_eq!((refused.code, refused.out()), (Some(3), "1 not compared\n"), "{}", refused.stderr);
 }

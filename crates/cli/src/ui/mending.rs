@@ -155,6 +155,8 @@ pub(crate) struct MendingReport<'o> {
     /// Whether what is there now is kept, which some files need.
     keeps_bad: bool,
     output: &'o mut Output,
+    /// How many records could not be read, and so nothing was compared with them.
+    not_compared: u64,
     worst: Exit,
     printed: Result<(), Failure>,
 }
@@ -166,12 +168,21 @@ impl<'o> MendingReport<'o> {
         quiet: bool,
         output: &'o mut Output,
     ) -> MendingReport<'o> {
-        MendingReport { types, json, quiet, keeps_bad: false, output, worst: Exit::Clean, printed: Ok(()) }
+        let (worst, printed) = (Exit::Clean, Ok(()));
+        MendingReport { types, json, quiet, keeps_bad: false, output, not_compared: 0, worst, printed }
     }
 
     /// Says of no file that what it is now has to be kept.
     pub(crate) fn keeping_bad(self, keeps_bad: bool) -> MendingReport<'o> {
         MendingReport { keeps_bad, ..self }
+    }
+
+    /// Takes note of records that could not be read, which were told.
+    pub(crate) fn not_compared(&mut self, count: u64) {
+        self.not_compared += count;
+        if count > 0 {
+            self.worst = self.worst.max(Exit::Unchecked);
+        }
     }
 
     pub(crate) fn file(&mut self, file: &Repaired) {
@@ -196,7 +207,7 @@ impl<'o> MendingReport<'o> {
         if self.json {
             self.output.json(self.types[1], &summary_line(summary))?;
         } else if !self.quiet {
-            self.output.line(&summary_text(summary, dry))?;
+            self.output.line(&summary_text(summary, self.not_compared, dry))?;
         }
         Ok(self.worst)
     }
@@ -284,7 +295,7 @@ fn line(file: &Repaired) -> Value {
     with_name(line, &file.path)
 }
 
-fn summary_text(summary: &Summary, dry: bool) -> String {
+fn summary_text(summary: &Summary, not_compared: u64, dry: bool) -> String {
     let mut facts = Vec::new();
     if summary.repaired + summary.mendable > 0 {
         let done = if dry { "could be repaired" } else { "repaired" };
@@ -295,6 +306,7 @@ fn summary_text(summary: &Summary, dry: bool) -> String {
     facts.extend(count(summary.sound, "as recorded now"));
     facts.extend(count(summary.without_source, "without a good copy"));
     facts.extend(count(summary.left, "left alone"));
+    facts.extend(count(not_compared, "not compared"));
     if facts.is_empty() {
         facts.push("nothing to repair".to_string());
     }
