@@ -255,6 +255,16 @@ fn a_bare_list_of_both_kinds_calls_nothing_bad() {
     let ended = folder.verisum("image sum -c SUMS");
     assert_eq!((ended.code, ended.out()), (Some(3), "b: OK\n"), "{ended:?}");
     assert!(ended.stderr.contains("the list holds digests of files"), "{ended:?}");
+    // Rot behind such a line is told all the same.
+    fs::write(folder.path("rotten"), "good").unwrap();
+    let more = folder.verisum("sum rotten").clean();
+    fs::write(folder.path("rotten"), "rot!").unwrap();
+    let image = folder.verisum("image sum --untagged b").out().to_string();
+    fs::write(folder.path("SUMS"), file + &image + &more).unwrap();
+    let ended = folder.verisum("check SUMS");
+    assert_eq!((ended.code, ended.out()), (Some(1), "a: OK\nrotten: FAILED\n"), "{ended:?}");
+    assert!(ended.stderr.contains("SUMS: 2: the list holds block hashes"), "{ended:?}");
+    assert!(ended.stderr.contains("rotten: "), "{ended:?}");
 }
 
 #[test]

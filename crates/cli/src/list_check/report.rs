@@ -82,6 +82,9 @@ struct CheckCounts {
     /// Whether its numbers are block hashes, and nothing more is said of its lines.
     #[serde(skip)]
     refused: bool,
+    /// Whether it was said that some of its numbers are other values than those that were verified.
+    #[serde(skip)]
+    is_mixed: bool,
 }
 
 impl<'a> CheckReport<'a> {
@@ -120,7 +123,7 @@ impl<'a> CheckReport<'a> {
             Event::File { manifest, number, listed, outcome } => {
                 let looks = matches!(outcome, Outcome::Mismatch(_)) && self.may_be_of_other_values();
                 match looks.then(|| (self.instead)(manifest, &listed)).flatten() {
-                    Some(what) => self.refuse(manifest, &what)?,
+                    Some(what) => self.refuse(manifest, number, &what)?,
                     None => self.file(manifest, number, &listed, &outcome)?,
                 }
             }
@@ -209,14 +212,21 @@ impl<'a> CheckReport<'a> {
     }
 
     /// Says that a list is of other values than are computed for it. No file is bad for that, and nothing more is said
-    /// of its lines.
-    fn refuse(&mut self, manifest: usize, what: &Misjudged) -> Result<(), Failure> {
+    /// of its lines. Of a list in which something was verified it is this line alone: the others may tell of rot.
+    fn refuse(&mut self, manifest: usize, number: u64, what: &Misjudged) -> Result<(), Failure> {
+        self.worse(Exit::Unchecked);
+        let list = self.shown(manifest);
+        if self.list.verified > 0 {
+            return match std::mem::replace(&mut self.list.is_mixed, true) {
+                true => Ok(()),
+                false => self.say(&format!("{list}: {number}: {what}")),
+            };
+        }
         self.list.refused = true;
         self.bad.forget_list();
-        self.worse(Exit::Unchecked);
         // What is below --strict-tree is compared with the names of the whole list.
         self.is_over = manifest + 1 == self.names.len() && self.options.strict_tree.is_none();
-        self.say(&format!("{}: {}", self.shown(manifest), what))
+        self.say(&format!("{list}: {what}"))
     }
 
     fn file(
