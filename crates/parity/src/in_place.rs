@@ -242,10 +242,17 @@ impl InPlace {
         Ok(is_read && hasher.part(room)? == head.parts[part.index])
     }
 
-    /// Takes note of what was written to the same file under another name.
-    pub(crate) fn follow(&mut self, other: &InPlace) {
-        if (self.state.device, self.state.inode) == (other.state.device, other.state.inode) {
-            self.state = other.state;
+    /// What the system said of the file when it was written to last.
+    pub(crate) fn state(&self) -> Stat {
+        self.state
+    }
+
+    /// Takes note of what was written to the same file under another name, unless somebody else wrote to it before.
+    pub(crate) fn follow(&mut self, (before, after): (&Stat, Stat)) {
+        if (self.state.device, self.state.inode) == (after.device, after.inode)
+            && before.is_same_state(&self.state)
+        {
+            self.state = after;
         }
     }
 

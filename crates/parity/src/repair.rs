@@ -483,9 +483,10 @@ impl RepairJob<'_> {
                 }
             }
         };
+        let before = open.state();
         open.write((self.tree, self.store), head, solved)?;
         // Its other names may be among them, as sets are in no order of files.
-        self.open.values_mut().for_each(|other| other.follow(&open));
+        self.open.values_mut().for_each(|other| other.follow((&before, open.state())));
         let Some(wanted) = self.wanted.get_mut(&piece.path) else { return Ok(Some(None)) };
         wanted.sets.remove(&head.number);
         if !wanted.sets.is_empty() {

@@ -205,16 +205,17 @@ impl UpdateJob<'_> {
             while let Some(one) = known.next_if(|one| one.path == file.path) {
                 pieces.push(one);
             }
+            // The last step of a repair without links begins with an empty file.
+            if file.size == 0 && pieces.first().is_some_and(|one| one.size > 0) {
+                self.require_not_half_repaired(&file.path)?;
+            }
             plan.add(file, pieces);
         }
         gone.extend(known);
         // What cannot be seen is not gone.
         if is_complete {
             let paths: BTreeSet<&[u8]> = gone.iter().map(|one| &*one.path).collect();
-            if let Some(path) = paths.iter().find(|path| self.is_half_repaired(path)) {
-                let what = "its repair was interrupted (`verisum parity repair` finishes it)";
-                return Err(Error::damaged(&self.tree.path_of(path), what));
-            }
+            paths.iter().try_for_each(|path| self.require_not_half_repaired(path))?;
             plan.made.gone = paths.len() as u64;
             plan.touched.extend(gone.iter().map(|one| one.set));
         }
@@ -225,11 +226,17 @@ impl UpdateJob<'_> {
         }
     }
 
-    /// Whether a repair of a missing file was killed before the file had its name.
-    fn is_half_repaired(&self, path: &[u8]) -> bool {
+    /// Fails for a missing file whose repair was killed before it had its name.
+    fn require_not_half_repaired(&self, path: &[u8]) -> Result<(), Error> {
         let folder = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
-        let name = unplaced_name(path);
-        !self.options.accept_damage && self.tree.file(&[&path[..folder], name.as_bytes()].concat()).is_ok()
+        let left = [&path[..folder], unplaced_name(path).as_bytes()].concat();
+        match !self.options.accept_damage && self.tree.file(&left).is_ok() {
+            true => {
+                let what = "its repair was interrupted (`verisum parity repair` finishes it)";
+                Err(Error::damaged(&self.tree.path_of(path), what))
+            }
+            false => Ok(()),
+        }
     }
 
     /// Where something is added, a set that is less than half full is made anew with it: else every update would

@@ -190,6 +190,10 @@ fn a_missing_file_whose_repair_was_killed_is_not_given_up() {
     let left = tree.path().join("below").join(left_by_a_kill(b"below/gone"));
     fs::write(&left, "half").unwrap();
     assert!(update(&tree, false).unwrap_err().to_string().contains("its repair was interrupted"));
+    // Where there are no links, an empty file takes the place first.
+    fs::write(tree.path().join("below/gone"), "").unwrap();
+    assert!(update(&tree, false).unwrap_err().to_string().contains("its repair was interrupted"));
+    fs::remove_file(tree.path().join("below/gone")).unwrap();
     assert_eq!(repair(&tree, |_| {}), ["repaired"]);
     tree.assert_whole();
     update(&tree, false).unwrap();
