@@ -185,10 +185,11 @@ impl Catalog {
         made.inspect_err(|_| self.roll_back())
     }
 
-    /// Keeps what was taken in.
+    /// Keeps what was taken in, or nothing of it.
     pub(super) fn commit_import(&self) -> Result<()> {
-        self.connection.execute_batch("DROP INDEX repair_by_file").map_err(self.failed("write"))?;
-        self.commit()
+        let dropped =
+            self.connection.execute_batch("DROP INDEX repair_by_file").map_err(self.failed("write"));
+        dropped.and_then(|()| self.commit()).inspect_err(|_| self.roll_back())
     }
 
     /// Remembers a repair, unless it is remembered.
