@@ -469,7 +469,7 @@ fn scrubbed(
     let finished = finish_in_place(&catalog, Timestamp::now());
     let finished = finished.map_err(|error| crate::repair::failure(&error))?;
     if let Some(Finished::Waits { path, why, .. }) = finished {
-        options.withheld.push((path, format!("its repair in place is not finished: {why}")));
+        options.withheld.push((path, why));
     }
     options.stop = steps.stop();
     if named.is_here()

@@ -1,17 +1,14 @@
-//! Tells a block hash that nobody named as one, and so whose block size is not known either.
+//! Recognizes the block hash of an image that stands where a digest of a file was expected, by the usual block sizes.
 
 use std::path::Path;
 
 use verisum_digest::{Digest, Output};
 use verisum_image::{Image, OpenOptions, Opened};
 
-use crate::{Error, MAX_THREADS, Params, Progress, digest_image, hash_image};
+use crate::{Error, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, hash_image};
 
 /// Up to this length all usual block sizes are tried, in bytes; each is another run over the image.
 const SMALL: u64 = 64 << 20;
-
-/// The most that one thread hashes faster alone than with the help of others that must be started.
-const ONE_THREAD: u64 = 1 << 20;
 
 /// The usual block sizes but that of 64 KiB, which is the first to be tried: powers of two up to 16 MiB.
 const OTHER_SIZES: [u32; 15] = [
@@ -51,7 +48,7 @@ pub fn is_block_hash(path: &Path, digest: &Digest, value: Output) -> bool {
 }
 
 fn has(image: &dyn Image, digest: &Digest, value: Output) -> Result<bool, Error> {
-    let threads = match image.length() <= ONE_THREAD {
+    let threads = match image.length() <= ONE_THREAD_BYTES {
         true => 1,
         false => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS)),
     };

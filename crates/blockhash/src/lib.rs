@@ -62,7 +62,7 @@ pub use hasher::Hasher;
 pub use made_of_blocks::{digest_image, digest_stream};
 #[cfg(feature = "image")]
 pub use map::{BlockMap, MAP_MAGIC, MapComparison, MapError, MapWriter, compare_maps, update_map};
-pub use params::{DEFAULT_BLOCK_SIZE, MAX_THREADS, Params};
+pub use params::{DEFAULT_BLOCK_SIZE, MAX_THREADS, ONE_THREAD_BYTES, Params};
 #[cfg(feature = "image")]
 pub use pump::{Progress, hash_image, hash_image_to, hash_stream, hash_stream_to};
 #[cfg(feature = "image")]

@@ -10,6 +10,9 @@ pub const DEFAULT_BLOCK_SIZE: u32 = 64 * 1024;
 /// The most threads that can be asked for.
 pub const MAX_THREADS: usize = 128;
 
+/// The most bytes that one thread hashes faster alone than with the help of others that must be started.
+pub const ONE_THREAD_BYTES: u64 = 1 << 20;
+
 /// A run is at least this long: 16 blocks of the default size, which is one batch of the widest kernel,
 /// and about what a level-2 cache holds.
 const RUN_BYTES: usize = 1024 * 1024;

@@ -1,14 +1,16 @@
-//! `--inventory` with Parquet, and `--checksum-report`: lists of objects that a store wrote.
+//! `--inventory` in CSV and Parquet, and `--checksum-report`: lists of objects that a store wrote.
 
 mod common;
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use common::bucket::Store;
 use common::repository;
 use serde_json::Value;
 use verisum::digest::Digest;
+use verisum_testkit::require_tool;
 
 fn md5(bytes: &[u8]) -> String {
     Digest::find("md5").unwrap().hash(bytes).unwrap().to_string()
@@ -28,6 +30,90 @@ fn manifest(folder: &Path, format: &str, file: &str) -> PathBuf {
     );
     fs::write(&path, text).unwrap();
     path
+}
+
+#[test]
+fn an_inventory_stands_for_listing_the_bucket() {
+    let (Some(store), Some(gzip)) = (Store::start(), require_tool("gzip")) else { return };
+    store.bucket("box");
+    let here = store.path("here");
+    fs::create_dir_all(&here).unwrap();
+    let (mut rows, mut names) =
+        (String::new(), (0..20).map(|number| format!("f {number}")).collect::<Vec<_>>());
+    // In no order.
+    names.sort_by_key(|name| name.bytes().rev().collect::<Vec<_>>());
+    for name in &names {
+        fs::write(here.join(name), name).unwrap();
+        let md5 = md5(name.as_bytes());
+        rows += &format!("\"box\",\"{}\",\"{}\",\"{md5}\"\n", name.replace(' ', "+"), name.len());
+    }
+    let inventories = store.bucket("inventories");
+    for folder in ["box/all/2026-11-24T01-00Z", "box/all/data"] {
+        fs::create_dir_all(inventories.join(folder)).unwrap();
+    }
+    let data = inventories.join("box/all/data/x.csv");
+    fs::write(&data, rows).unwrap();
+    assert!(Command::new(gzip).arg(&data).status().unwrap().success());
+    let packed = fs::read(inventories.join("box/all/data/x.csv.gz")).unwrap();
+    let md5 = md5(&packed);
+    let manifest = inventories.join("box/all/2026-11-24T01-00Z/manifest.json");
+    let text = format!(
+        "{{\"sourceBucket\":\"box\",\"fileFormat\":\"CSV\",\"fileSchema\":\"Bucket, Key, Size, ETag\",
+        \"files\":[{{\"key\":\"box/all/data/x.csv.gz\",\"size\":5,\"MD5checksum\":\"{md5}\"}}]}}"
+    );
+    fs::write(&manifest, &text).unwrap();
+    let (here, manifest) = (here.to_str().unwrap(), manifest.to_str().unwrap());
+    assert_eq!(store.run(&["copy", "--quiet", here, "s3://box"]).code, Some(0));
+
+    let compare = |inventory: &str| {
+        let ended = store.run(&["compare", "--json", "--inventory", inventory, here, "s3://box"]);
+        let summary = summary(ended.out());
+        (ended.code, summary["same"].as_u64(), summary["costs"]["requests"].clone())
+    };
+    assert_eq!(compare(manifest), (Some(0), Some(20), Value::Null));
+    let (code, same, requests) = compare("s3://inventories/box/all/2026-11-24T01-00Z/manifest.json");
+    assert_eq!((code, same, &requests["list"]), (Some(0), Some(20), &Value::Null), "{requests}");
+    fs::write(Path::new(here).join("f 7"), "F 7").unwrap();
+    let (code, same, requests) = compare(manifest);
+    assert_eq!((code, same, &requests["head"]), (Some(1), Some(19), &1.into()), "{requests}");
+    let catalog = store.path("catalog");
+    let scrub = |more: &[&str]| {
+        store.run(&[&["scrub", "--catalog", catalog.to_str().unwrap()], more, &["s3://box"]].concat())
+    };
+    let first = scrub(&["--inventory", manifest]);
+    let told = format!("{}{}", first.out(), first.stderr);
+    assert!(first.code == Some(0) && told.contains("new 20"), "{told}");
+    // What is newer than the inventory is not missing, because it is not in it.
+    fs::write(store.bucket("box").join("newer"), "newer").unwrap();
+    assert_eq!(scrub(&[]).code, Some(0));
+    for (time, missing) in [("1000000000000", false), ("4000000000000", true)] {
+        let dated = text.replace("\"files\"", &format!("\"creationTimestamp\":\"{time}\",\"files\""));
+        fs::write(manifest, dated).unwrap();
+        let again = scrub(&["--inventory", manifest]);
+        let told = format!("{}{}", again.out(), again.stderr);
+        assert_eq!((again.code, told.contains("missing 1")), (Some(0), missing), "{told}");
+    }
+    fs::write(manifest, &text).unwrap();
+    let sum = store.run(&["sum", "--relative", "--inventory", manifest, "s3://box"]);
+    assert_eq!((sum.code, sum.out().lines().count()), (Some(0), 20), "{}", sum.stderr);
+    assert!(sum.stderr.contains("cost: 20 requests (20 get)"), "{}", sum.stderr);
+
+    for (bad, why) in [
+        (text.replace("Size", "Length"), "has no columns Key and Size"),
+        (text.replace(&md5, &"0".repeat(32)), "not the one that the manifest names"),
+        (text.replace("\"box\"", "\"other\""), "of another bucket"),
+        (text.replace("x.csv.gz", "none.csv"), "No such file"),
+    ] {
+        fs::write(manifest, bad).unwrap();
+        let ended = store.run(&["compare", "--quiet", "--inventory", manifest, here, "s3://box"]);
+        assert!(
+            ended.code.unwrap() >= 2 && ended.stderr.contains(why),
+            "{why}: {:?} {}",
+            ended.code,
+            ended.stderr
+        );
+        assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Which files `verisum repair` reads to find a content, and how it ends while it does.
+//! Which copies `verisum repair` reads to find the recorded content, and how it is interrupted meanwhile.
 
 mod common;
 

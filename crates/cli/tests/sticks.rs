@@ -1,4 +1,4 @@
-//! Copies, repair and parity on what USB sticks have: no links, no owners, coarse times, and fewer names.
+//! Copy, repair and parity on FAT and exFAT, as on USB sticks: no links, no owners, coarse times, fewer names.
 
 mod common;
 

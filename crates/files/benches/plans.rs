@@ -21,9 +21,6 @@ const COUNTS: [usize; 8] = [1, 2, 3, 4, 8, 16, 17, 64];
 /// How often each plan is tried.
 const ROUNDS: usize = 5;
 
-/// More side by side no kernel takes.
-const MOST: usize = 16;
-
 fn main() {
     let threads = std::env::var("VERISUM_BENCH_THREADS").map_or(2, |text| text.parse().expect("a number"));
     let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
@@ -80,7 +77,8 @@ fn make(folder: &Path, lengths: &[u64]) {
 
 /// The time of the engine's choice, the least of all plans, and how many side by side those were.
 fn compare(folder: &Path, threads: usize, digest: &Digest, count: usize) -> (Duration, Duration, String) {
-    let plans: Vec<Option<usize>> = std::iter::once(None).chain((1..=count.min(MOST)).map(Some)).collect();
+    let plans: Vec<Option<usize>> =
+        std::iter::once(None).chain((1..=count.min(digest.lanes())).map(Some)).collect();
     let mut least = vec![Duration::MAX; plans.len()];
     for _ in 0..ROUNDS {
         for (plan, least) in plans.iter().zip(&mut least) {

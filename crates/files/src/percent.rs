@@ -1,4 +1,4 @@
-//! Bytes as `%XX`, as URLs have them.
+//! Percent-encoding: bytes as `%XX`, as URLs have them.
 
 use std::fmt::Write;
 

@@ -20,8 +20,10 @@ impl Timestamp {
     /// Makes this the time at which an open file was last modified. That of its last access stays.
     pub fn set(self, file: impl AsFd) -> Result<(), Errno> {
         let found = fstat(&file)?;
-        // Said as it is: what is behind FUSE may set no time where one of the two is omitted, and call that done.
-        let last_access = Timespec { tv_sec: found.st_atime, tv_nsec: found.st_atime_nsec as _ };
+        // Said as it is: what is behind FUSE may set no time where one of the two is omitted, and call that done. Some
+        // file systems tell more nanoseconds than a second has.
+        let last_access =
+            Timespec { tv_sec: found.st_atime, tv_nsec: found.st_atime_nsec.min(999_999_999) as _ };
         let last_modification = Timespec { tv_sec: self.seconds, tv_nsec: self.nanoseconds as _ };
         futimens(file, &Timestamps { last_access, last_modification })
     }

@@ -9,11 +9,11 @@ use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{FileExt, MetadataExt};
+use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use rustix::fs::{Advice, Mode, OFlags, Timespec, Timestamps};
+use rustix::fs::{Advice, Mode, OFlags};
 use verisum_files::{Directory, Kind, Stat, Timestamp, write_over};
 
 use crate::Error;
@@ -68,7 +68,7 @@ impl Note {
     /// Gives the file its time again, and removes the note.
     pub(crate) fn finish(&self, tree: &Tree, store: &Store) -> Result<(), Error> {
         let (_, file) = tree.file(&self.path)?;
-        let set = set_time(&file, self.modified).and_then(|()| file.sync_all());
+        let set = self.modified.set(&file).map_err(Into::into).and_then(|()| file.sync_all());
         set.map_err(|error| failed(tree, &self.path, "set its time")(error))?;
         store.remove_note(&self.path)
     }
@@ -210,7 +210,7 @@ impl InPlace {
         }
         // At once: with another time a scrub would take what is still bad in the file for somebody's change. And before
         // it is brought to the disk, which takes long: what somebody writes meanwhile is to be seen.
-        set_time(&file, self.note.modified).map_err(&written)?;
+        self.note.modified.set(&file).map_err(|errno| written(errno.into()))?;
         self.state = Stat::of(&file).map_err(|errno| written(errno.into()))?;
         file.sync_all().map_err(&written)?;
         drop(file);
@@ -272,14 +272,6 @@ impl InPlace {
         written.sort_unstable_by_key(|range| range.start);
         Ok(written)
     }
-}
-
-/// Sets the time of modification.
-fn set_time(file: &File, modified: Timestamp) -> std::io::Result<()> {
-    let about = file.metadata()?;
-    let accessed = Timespec { tv_sec: about.atime(), tv_nsec: about.atime_nsec() as _ };
-    let modified = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds as _ };
-    Ok(rustix::fs::futimens(file, &Timestamps { last_access: accessed, last_modification: modified })?)
 }
 
 fn failed(tree: &Tree, path: &[u8], operation: &'static str) -> impl Fn(std::io::Error) -> Error {

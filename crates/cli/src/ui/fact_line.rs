@@ -1,4 +1,4 @@
-//! What is told of a file: one line, or a paragraph where the terminal is too narrow for that.
+//! A line about a file and the facts of its state, wrapped where the terminal is too narrow.
 
 use verisum_bench::export::columns;
 

@@ -7,8 +7,8 @@ use std::thread;
 use rustix::io::Errno;
 use verisum::PlaceImageError;
 use verisum::blockhash::{
-    DigestSink, Error, MAX_THREADS, Params, Progress, digest_image, digest_stream, digests_of_image,
-    digests_of_stream, hash_image, hash_image_to, hash_stream, hash_stream_to,
+    DigestSink, Error, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, digest_stream,
+    digests_of_image, digests_of_stream, hash_image, hash_image_to, hash_stream, hash_stream_to,
 };
 use verisum::digest::Output;
 use verisum::files::place::PlaceError;
@@ -20,9 +20,6 @@ use crate::ui::closed_streams;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{BucketArgs, Costs};
 use crate::ui::{self, names, progress};
-
-/// The most that one thread hashes faster alone than with the help of others that must be started.
-const ONE_THREAD_BYTES: u64 = 1 << 20;
 
 /// A store must begin to answer within so many seconds.
 const BUCKET_TIMEOUT: u32 = 30;

@@ -91,7 +91,6 @@ pub(crate) fn finish_in_place(
         Some(Finished::Waits { path, journal, why }) => {
             let command = repair_command(named, None, &path).unwrap_or_default();
             let given_up = names::quoted(journal.as_os_str());
-            let why = format!("its repair in place is not finished: {why}");
             say(&path, &format!("{why} (`{command}` finishes it then; to give it up, remove {given_up})"));
             return Ok(Some((path, why)));
         }

@@ -1,4 +1,4 @@
-//! A place whose work ends when it is time to stop.
+//! A wrapper that lets the listings and digests of any place be stopped.
 
 use std::io::Read;
 use std::ops::Range;

@@ -169,7 +169,7 @@ impl Work<'_> {
         let algorithm = self.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
         let digest = Digest::find(&algorithm);
         if let Some((_, why)) = self.waits.as_ref().filter(|(waits, _)| *waits == path) {
-            let outcome = Outcome::Failed(format!("its repair in place is not finished: {why}"));
+            let outcome = Outcome::Failed(why.clone());
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         }
         let refused = match (record.state, &digest) {

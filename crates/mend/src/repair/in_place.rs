@@ -99,7 +99,10 @@ pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finis
     }
     let applied = match apply(&mut journal, None) {
         Ok(applied) => applied,
-        Err(why) => return Ok(Some(Finished::Waits { path: subject, journal: path, why })),
+        Err(why) => {
+            let why = format!("its repair in place is not finished: {why}");
+            return Ok(Some(Finished::Waits { path: subject, journal: path, why }));
+        }
     };
     let finished = match applied {
         Applied::Left(why) => Finished::Left { path: subject.clone(), why },
