@@ -303,6 +303,11 @@ enum StreamProgress {
 }
 
 impl Message {
+    /// Whether others beside it make it no faster.
+    pub fn is_alone(&self) -> bool {
+        matches!(self.0, StreamProgress::Stream(_))
+    }
+
     /// Says how long the message will be, before its first byte. A few digests need to know.
     pub fn expect(&mut self, length: u64) -> Result<(), Error> {
         match &mut self.0 {

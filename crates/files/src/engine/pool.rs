@@ -11,6 +11,8 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use verisum_digest::Message;
+
 use super::share::Shares;
 use super::source::lock;
 use super::split::Split;
@@ -29,6 +31,8 @@ const LATE: Duration = Duration::from_micros(200);
 /// A file in progress.
 pub(super) struct FileSlot<T> {
     set: usize,
+    /// Whether it gains nothing by others beside it.
+    is_alone: bool,
     /// Not here while a thread reads.
     reader: Option<StreamReader<T>>,
     /// Not here while a thread hashes.
@@ -138,8 +142,9 @@ impl<T> Pool<T> {
         let mut may_begin = self.streams.saturating_sub(begun);
         let may_read = |slot: &FileSlot<T>| slot.is_readable() && (slot.taken > 0 || may_begin > 0);
         let set = state.slots.iter().flatten().find(|slot| may_read(slot))?.set;
-        let live = state.slots.iter().flatten().filter(|slot| slot.set == set).count();
-        let most = self.shares.of(set, live);
+        let live = state.slots.iter().flatten().filter(|slot| slot.set == set);
+        let (live, is_alone) = live.fold((0, true), |(live, all), slot| (live + 1, all && slot.is_alone));
+        let most = if is_alone { 1 } else { self.shares.of(set, live) };
         let ready = state.slots.iter().enumerate().filter_map(|(number, slot)| {
             let slot = slot.as_ref().filter(|slot| slot.set == set && may_read(slot))?;
             // Those that nobody is at need not be waited for. Others are read for those who hash them.
@@ -248,11 +253,11 @@ impl<T> PoolState<T> {
 
     /// Adds a file.
     pub(super) fn add(&mut self, set: usize, reader: StreamReader<T>, hasher: Hasher) {
-        let (reader, hasher) = (Some(reader), Some(hasher));
         let slot = FileSlot {
             set,
-            reader,
-            hasher,
+            is_alone: hasher.messages.iter().all(Message::is_alone),
+            reader: Some(reader),
+            hasher: Some(hasher),
             taken: 0,
             hashed: 0,
             began: Instant::now(),
@@ -314,5 +319,44 @@ impl<T> FileSlot<T> {
     /// Whether no thread holds a part of it, or a piece.
     fn is_whole(&self) -> bool {
         self.reader.is_some() && self.hasher.is_some() && self.taken == self.hashed
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use verisum_digest::Digest;
+
+    use super::*;
+    use crate::engine::source::NumberedJob;
+    use crate::engine::stream::OpenedStream;
+    use crate::{Entry, Job, Plan, Stat};
+
+    #[test]
+    fn files_that_are_no_faster_side_by_side_go_to_several_threads() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let digest = Digest::find("sha3-256").unwrap();
+        let mut plan = Plan::new(vec![vec![digest.clone()]], 2);
+        plan.side_by_side = Some(2);
+        let taken = |message: &dyn Fn(&Digest) -> Result<Message, verisum_digest::Error>| {
+            let pool = Pool::new(Shares::new(&plan, &[digest.lanes()], 2), 2, None);
+            let mut state = pool.lock();
+            for number in 0..2 {
+                let entry = Entry::named(file.path()).unwrap();
+                let opened = OpenedStream {
+                    job: NumberedJob { number, job: Job { entry, set: 0, token: () } },
+                    file: Arc::new(file.reopen().unwrap()),
+                    before: Stat::of(file.as_file()).unwrap(),
+                    after: None,
+                    again: false,
+                    awaited: false,
+                };
+                state.add(0, StreamReader::new(opened), Hasher::new(&plan.sets[0], message).unwrap());
+            }
+            pool.take(&mut state).unwrap().parts.len()
+        };
+        assert_eq!(taken(&Digest::lone_message), 1);
+        assert_eq!(taken(&Digest::message), 2);
     }
 }

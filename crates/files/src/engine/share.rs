@@ -64,25 +64,25 @@ impl Shares {
             return most;
         }
         let read = self.read_time();
-        // Not all need be looked at: these are the least for each number of groups.
-        let shares = (1..=files).map(|groups| files.div_ceil(groups)).filter(|share| *share <= most);
+        // Not all need be looked at: these are the most, and the least for each number of groups.
+        let shares = (1..=files).map(|groups| files.div_ceil(groups)).filter(|share| *share < most);
         let shares = shares.take_while(|share| *share > 1).chain([1]);
-        let estimate = |share: usize| self.estimate(files, share, set.time(share), read);
-        shares
-            .map(|share| (share, estimate(share)))
+        std::iter::once(most)
+            .chain(shares)
+            .map(|share| (share, self.estimate(files, share, set, read)))
             .min_by(|a, b| a.1.total_cmp(&b.1))
             .map_or(most, |best| best.0)
     }
 
-    /// How long one byte of each file takes, in seconds.
-    fn estimate(&self, files: usize, share: usize, hash: f64, read: f64) -> f64 {
-        let groups = files.div_ceil(share);
-        let (files, share, threads) = (files as f64, share as f64, self.threads as f64);
-        match self.threads.checked_sub(groups) {
-            // The others read meanwhile.
-            Some(readers @ 1..) => hash.max(files * read / readers as f64),
-            _ => (hash + share * read) * groups as f64 / threads,
-        }
+    /// How long one byte of each file takes, in seconds. Whoever does not hash reads for the others, so that all threads
+    /// have work until the end, but a group cannot be done sooner than it is hashed.
+    fn estimate(&self, files: usize, share: usize, set: &Set, read: f64) -> f64 {
+        let rest = match files % share {
+            0 => 0.0,
+            rest => set.time(rest),
+        };
+        let work = (files / share) as f64 * set.time(share) + rest + files as f64 * read;
+        set.time(share).max(work / self.threads as f64)
     }
 
     fn read_time(&self) -> f64 {
@@ -142,6 +142,9 @@ mod tests {
         // Eight take as long as one: all go to one thread, and the other reads.
         let vectors = shares(2, &[4.0; 8]);
         assert_eq!((vectors.of(0, 2), vectors.of(0, 8), vectors.of(0, 16)), (2, 8, 8));
+        // One too many goes from group to group: all lanes are better than three groups that are not full.
+        let eight = shares(2, &[0.9, 1.7, 1.7, 1.7, 1.7, 1.7, 1.7, 1.7]);
+        assert_eq!((eight.of(0, 16), eight.of(0, 17)), (8, 8));
         // Four threads, and one of them is enough to read.
         assert_eq!(shares(4, &[4.0, 4.0, 4.0]).of(0, 9), 3);
     }
