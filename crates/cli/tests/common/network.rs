@@ -11,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 use verisum_testkit::{require_root, require_tool, skip};
 
-use super::sshd::Sshd;
+use super::sshd::{BUSY, Sshd};
 use super::{VERISUM, command};
 
 /// Hosts, and the place from which they are seen.
@@ -143,6 +143,7 @@ impl Network {
         let mut command = command("nsenter");
         command.arg(format!("--net=/run/netns/{}", self.here)).arg(VERISUM);
         command.args([verb, "--ssh-config"]).arg(path).env("TMPDIR", temporary);
+        command.env("VERISUM_TIMEOUT", BUSY);
         command
     }
 

@@ -19,6 +19,9 @@ pub struct Sshd {
     child: Child,
 }
 
+/// How long a host may take to answer: on a busy machine ssh takes half a minute and more to connect.
+pub const BUSY: &str = "5m";
+
 /// The user that is let in: it owns nothing. It has a shell only where the server runs.
 const USER: &str = "nobody";
 
@@ -124,6 +127,7 @@ impl Sshd {
         fs::create_dir_all(&temporary).unwrap();
         let mut command = command(VERISUM);
         command.args(words).arg("--ssh-config").arg(self.path("config")).env("TMPDIR", temporary);
+        command.env("VERISUM_TIMEOUT", BUSY);
         command
     }
 
