@@ -17,6 +17,51 @@ use crate::buffer::interrupt_again;
 use crate::errors::Failure;
 use crate::interrupt::TICK;
 
+/// Makes a class that wraps a table, `Arc<impl Table>`, an iterator of its rows that Arrow and Parquet take whole too.
+macro_rules! python_table {
+    ($class:ty, $row:ty) => {
+        $crate::iterator::python_iterator!($class, $row);
+
+        #[pyo3::pymethods]
+        impl $class {
+            /// What rows are left, as Arrow record batches.
+            #[pyo3(signature = (*, batch_rows=16384))]
+            fn to_arrow(&self, batch_rows: usize) -> pyo3::PyResult<$crate::arrow::ArrowStream> {
+                $crate::arrow::ArrowStream::new(&self.0, batch_rows)
+            }
+
+            /// Writes what rows are left to a Parquet file, and says how many there were.
+            #[pyo3(signature = (path, *, progress=None))]
+            fn to_parquet(
+                &self,
+                py: pyo3::Python<'_>,
+                path: &pyo3::Bound<'_, pyo3::PyAny>,
+                progress: Option<&pyo3::Bound<'_, pyo3::PyAny>>,
+            ) -> pyo3::PyResult<u64> {
+                $crate::parquet::write(py, &*self.0, &$crate::place::fs_path(path)?, progress)
+            }
+
+            #[pyo3(signature = (requested_schema=None))]
+            fn __arrow_c_stream__<'py>(
+                &self,
+                py: pyo3::Python<'py>,
+                requested_schema: Option<&pyo3::Bound<'py, pyo3::PyAny>>,
+            ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
+                self.to_arrow(16384)?.__arrow_c_stream__(py, requested_schema)
+            }
+
+            fn __arrow_c_schema__<'py>(
+                &self,
+                py: pyo3::Python<'py>,
+            ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
+                self.to_arrow(1)?.__arrow_c_schema__(py)
+            }
+        }
+    };
+}
+
+pub(crate) use python_table;
+
 /// Rows that are made elsewhere while they are taken.
 pub(crate) trait Table: Send + Sync + 'static {
     type Row: Send;

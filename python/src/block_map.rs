@@ -5,7 +5,6 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use verisum::blockhash::{self, MapWriter, Params, Progress, compare_maps, merge_ranges, update_map};
 use verisum::digest::Policy;
 use verisum::files::{ReplaceError, Replacement, Stop};
@@ -14,6 +13,7 @@ use verisum::mend::image::require_replaceable;
 
 use crate::digests::Digests;
 use crate::errors::{self, Failure, Kind};
+use crate::getters::getters;
 use crate::image::{UntilStopped, cores, params, sum_to};
 use crate::interrupt::interruptible;
 use crate::place::fs_path;
@@ -24,6 +24,15 @@ const MOST_BYTES: u64 = 1 << 32;
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/BlockMap"))]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct BlockMap(blockhash::BlockMap);
+
+getters! { |map: BlockMap|
+    algorithm: &str = map.0.params().digest().name();
+    digest_size: usize = map.0.params().digest().len();
+    block_size: u32 = map.0.params().block_bytes();
+    length: u64 = map.0.length();
+    data_blocks: u64 = map.0.data_blocks();
+    root: &[u8] = map.0.root().as_bytes();
+}
 
 #[pymethods]
 impl BlockMap {
@@ -80,36 +89,6 @@ impl BlockMap {
         (options.sector_padding, options.stream_padding) = (!exact, !exact);
         let writing = Writing { path: fs_path(path)?, image: fs_path(image)?, params, options };
         written(py, &writing, progress, |_, done| writing.update(&self.0, ranges, done))
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        self.0.params().digest().name()
-    }
-
-    #[getter]
-    fn digest_size(&self) -> usize {
-        self.0.params().digest().len()
-    }
-
-    #[getter]
-    fn block_size(&self) -> u32 {
-        self.0.params().block_bytes()
-    }
-
-    #[getter]
-    fn length(&self) -> u64 {
-        self.0.length()
-    }
-
-    #[getter]
-    fn data_blocks(&self) -> u64 {
-        self.0.data_blocks()
-    }
-
-    #[getter]
-    fn root<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.root().as_bytes())
     }
 
     fn __len__(&self) -> usize {

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyString;
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{self, Lock, Root, Run, State, absolute, absolute_name, is_address};
 use verisum::files::Timestamp;
@@ -17,6 +17,7 @@ use verisum::lake::Exported;
 use verisum::remote::{Address, Host};
 
 use crate::errors::{Failure, Kind};
+use crate::getters::getters;
 use crate::hash::find;
 use crate::interrupt::interruptible;
 use crate::place::{self, Hosts, Reach, fs_path};
@@ -40,28 +41,15 @@ pub(crate) struct CatalogTree {
     stalest_verification_ms: Option<i64>,
 }
 
+getters! { |tree: CatalogTree|
+    path: &OsStr = tree.root.path.as_os_str();
+    path_bytes: &[u8] = tree.root.path.as_os_str().as_bytes();
+    files: u64 = tree.root.files;
+    bytes: u64 = tree.root.bytes;
+}
+
 #[pymethods]
 impl CatalogTree {
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.root.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.root.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn files(&self) -> u64 {
-        self.root.files
-    }
-
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.root.bytes
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.CatalogTree {:?}: {} files>", self.root.path.to_string_lossy(), self.root.files)
     }
@@ -314,43 +302,18 @@ impl Wanted {
 #[pyclass(frozen, module = "verisum", name = "Accepted")]
 pub(crate) struct AcceptedFile(Accepted);
 
+getters! { |file: AcceptedFile|
+    path: &OsStr = file.0.path.as_os_str();
+    path_bytes: &[u8] = file.0.path.as_os_str().as_bytes();
+    was: &'static str = file.0.state.name();
+    algorithm: &str = &file.0.algorithm;
+    recorded: FileState = FileState(file.0.old);
+    now: Option<FileState> = file.0.new.map(FileState);
+    error: Option<&str> = file.0.error.as_deref();
+}
+
 #[pymethods]
 impl AcceptedFile {
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.0.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn was(&self) -> &'static str {
-        self.0.state.name()
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        &self.0.algorithm
-    }
-
-    #[getter]
-    fn recorded(&self) -> FileState {
-        FileState(self.0.old)
-    }
-
-    #[getter]
-    fn now(&self) -> Option<FileState> {
-        self.0.new.map(FileState)
-    }
-
-    #[getter]
-    fn error(&self) -> Option<&str> {
-        self.0.error.as_deref()
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.Accepted {:?}: was {}>", self.0.path.to_string_lossy(), self.0.state.name())
     }

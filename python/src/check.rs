@@ -22,6 +22,7 @@ use verisum::remote::{Address, CheckedFile, HostList, HostListError, kept};
 
 use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
+use crate::getters::getters;
 use crate::hash::find;
 use crate::image::listed_sum;
 use crate::iterator::{Done, Running, Steps, python_iterator};
@@ -61,28 +62,15 @@ pub(crate) struct CheckRow {
     error: Option<Failure>,
 }
 
+getters! { |row: CheckRow|
+    list: Option<&OsStr> = row.list.as_deref();
+    name: &OsStr = OsStr::from_bytes(&row.name);
+    name_bytes: &[u8] = &row.name;
+    class_: &'static str = class_of(row.outcome);
+}
+
 #[pymethods]
 impl CheckRow {
-    #[getter]
-    fn list(&self) -> Option<&OsStr> {
-        self.list.as_deref()
-    }
-
-    #[getter]
-    fn name(&self) -> &OsStr {
-        OsStr::from_bytes(&self.name)
-    }
-
-    #[getter]
-    fn name_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.name)
-    }
-
-    #[getter]
-    fn class_(&self) -> &'static str {
-        class_of(self.outcome)
-    }
-
     /// The algorithm of each digest, what is listed, and what the file has.
     #[getter]
     fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
@@ -143,21 +131,12 @@ pub(crate) struct Check(Running<CheckRow, Ended>);
 #[pymethods]
 impl Check {
     #[getter]
-    fn summary(&self) -> Option<Counts> {
-        self.0.summary().map(|ended| ended.counts.clone())
-    }
-
-    #[getter]
     fn class_(&self) -> Option<&'static str> {
         self.0.summary().map(|ended| ended.class)
     }
-
-    fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
-        Ok(self.0.finish(py)?.counts.clone())
-    }
 }
 
-python_iterator!(Check, CheckRow);
+python_iterator!(Check, CheckRow, |ended| -> Counts { ended.counts.clone() });
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/check"))]
 #[pyfunction]

@@ -21,6 +21,7 @@ use verisum::mend::repair::{UselessLine, recorded_in};
 use verisum::remote::{Address, Host};
 
 use crate::errors::{Failure, Kind};
+use crate::getters::getters;
 use crate::hash::find;
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Hosts, Named, Reach};
@@ -102,39 +103,22 @@ impl Side {
     }
 }
 
+getters! { |difference: Difference|
+    name: &OsStr = OsStr::from_bytes(&difference.name);
+    name_bytes: &[u8] = &difference.name;
+    a: Option<Side> = difference.sides[0].clone();
+    b: Option<Side> = difference.sides[1].clone();
+    c: Option<Side> = difference.sides[2].clone();
+}
+
 #[pymethods]
 impl Difference {
-    #[getter]
-    fn name(&self) -> &OsStr {
-        OsStr::from_bytes(&self.name)
-    }
-
-    #[getter]
-    fn name_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, &self.name)
-    }
-
     #[getter]
     fn class_(&self) -> &'static str {
         match self.outcome {
             "differs" | "missing" | "extra" => "mismatch",
             _ => "unchecked",
         }
-    }
-
-    #[getter]
-    fn a(&self) -> Option<Side> {
-        self.sides[0].clone()
-    }
-
-    #[getter]
-    fn b(&self) -> Option<Side> {
-        self.sides[1].clone()
-    }
-
-    #[getter]
-    fn c(&self) -> Option<Side> {
-        self.sides[2].clone()
     }
 
     #[getter]
@@ -164,12 +148,6 @@ pub(crate) struct Comparison(Running<Difference, Summary>);
 
 #[pymethods]
 impl Comparison {
-    /// How many files there were of each outcome, once all were compared.
-    #[getter]
-    fn summary(&self) -> Option<Counts> {
-        self.0.summary().map(|summary| summary.counts.clone())
-    }
-
     /// How it was settled whether files are the same.
     #[getter]
     fn settled(&self) -> Option<Counts> {
@@ -197,13 +175,9 @@ impl Comparison {
             (false, false) => "clean",
         })
     }
-
-    fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
-        Ok(self.0.finish(py)?.counts.clone())
-    }
 }
 
-python_iterator!(Comparison, Difference);
+python_iterator!(Comparison, Difference, |summary| -> Counts { summary.counts.clone() });
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/compare"))]
 #[pyfunction]

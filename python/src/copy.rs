@@ -19,6 +19,7 @@ use verisum::remote::{Address, Host};
 use crate::digests::hex;
 use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
+use crate::getters::getters;
 use crate::hash::find;
 use crate::iterator::{Done, Running, python_iterator};
 use crate::place::{self, Hosts, Named, Reach};
@@ -67,28 +68,17 @@ impl CopiedFile {
     }
 }
 
+getters! { |file: CopiedFile|
+    path: &OsStr = file.path.as_os_str();
+    name: &OsStr = file.name.as_os_str();
+    hexdigests: std::collections::BTreeMap<&str, String> =
+        file.digests.iter().map(|(name, output)| (name.as_str(), hex(output.as_bytes()))).collect();
+    mismatch: Option<(String, String)> =
+        file.mismatch.map(|(expected, found)| (hex(expected.as_bytes()), hex(found.as_bytes())));
+}
+
 #[pymethods]
 impl CopiedFile {
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.path.as_os_str()
-    }
-
-    #[getter]
-    fn name(&self) -> &OsStr {
-        self.name.as_os_str()
-    }
-
-    #[getter]
-    fn hexdigests(&self) -> std::collections::BTreeMap<&str, String> {
-        self.digests.iter().map(|(name, output)| (name.as_str(), hex(output.as_bytes()))).collect()
-    }
-
-    #[getter]
-    fn mismatch(&self) -> Option<(String, String)> {
-        self.mismatch.map(|(expected, found)| (hex(expected.as_bytes()), hex(found.as_bytes())))
-    }
-
     #[getter]
     fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.error.as_ref().map(|failure| failure.object(py))
@@ -163,19 +153,7 @@ pub(crate) struct Ended {
     recorded: Option<u64>,
 }
 
-#[pymethods]
-impl Copy {
-    #[getter]
-    fn summary(&self) -> Option<CopySummary> {
-        self.0.summary().map(CopySummary::from)
-    }
-
-    fn finish(&self, py: Python<'_>) -> PyResult<CopySummary> {
-        self.0.finish(py).map(CopySummary::from)
-    }
-}
-
-python_iterator!(Copy, CopiedFile);
+python_iterator!(Copy, CopiedFile, |summary| -> CopySummary { summary.into() });
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/copy"))]
 #[pyfunction]

@@ -17,15 +17,13 @@ use verisum::files::{Excludes, Limits, StartError, Stop};
 use verisum::remote::{Address, Host};
 use verisum::{HashOptions, ResultOrder};
 
-use crate::arrow::{ArrowStream, Table};
+use crate::arrow::{Table, python_table};
 use crate::background::{Broken, Feed, Outlet};
 use crate::errors::{self, Failure, Kind};
 use crate::hash::find;
 use crate::interrupt::TICK;
-use crate::iterator::python_iterator;
 use crate::log::{Event, results};
-use crate::parquet;
-use crate::place::{self, AT_ONCE, Hosts, Named, Reach, fs_path, refuse};
+use crate::place::{self, AT_ONCE, Hosts, Named, Reach, refuse};
 use crate::row::{FileRow, Row};
 use crate::row_columns::RowColumns;
 use crate::stores::{Batches, is_store};
@@ -366,36 +364,6 @@ impl HashFiles {
     fn algorithms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.digests.iter().map(Digest::name))
     }
-
-    /// What rows are left, as Arrow record batches.
-    #[pyo3(signature = (*, batch_rows=16384))]
-    fn to_arrow(&self, batch_rows: usize) -> PyResult<ArrowStream> {
-        ArrowStream::new(&self.0, batch_rows)
-    }
-
-    /// Writes what rows are left to a Parquet file, and says how many there were.
-    #[pyo3(signature = (path, *, progress=None))]
-    fn to_parquet(
-        &self,
-        py: Python<'_>,
-        path: &Bound<'_, PyAny>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<u64> {
-        parquet::write(py, &*self.0, &fs_path(path)?, progress)
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.to_arrow(16384)?.__arrow_c_stream__(py, requested_schema)
-    }
-
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.to_arrow(1)?.__arrow_c_schema__(py)
-    }
 }
 
-python_iterator!(HashFiles, FileRow);
+python_table!(HashFiles, FileRow);

@@ -19,6 +19,7 @@ use verisum::remote::Hosts as Connections;
 use verisum::{image_reader, require_raw, stored_length};
 
 use crate::errors::{Failure, Kind, image_failure};
+use crate::getters::getters;
 use crate::image::{UntilStopped, cores, sum_to};
 use crate::interrupt::interruptible;
 use crate::place::{self, Hosts, Named, Reach, fs_path};
@@ -39,23 +40,15 @@ pub(crate) struct ImageRepair {
     noted: Option<&'static str>,
 }
 
+getters! { |repair: ImageRepair|
+    bytes_repaired: u64 = repair.repaired.iter().map(|(start, end, _)| end - start).sum();
+    bytes_left: u64 = repair.left.iter().map(|(start, end)| end - start).sum();
+    class_: &'static str =
+        if repair.left.is_empty() && repair.bytes_after_end == 0 { "clean" } else { "mismatch" };
+}
+
 #[pymethods]
 impl ImageRepair {
-    #[getter]
-    fn bytes_repaired(&self) -> u64 {
-        self.repaired.iter().map(|(start, end, _)| end - start).sum()
-    }
-
-    #[getter]
-    fn bytes_left(&self) -> u64 {
-        self.left.iter().map(|(start, end)| end - start).sum()
-    }
-
-    #[getter]
-    fn class_(&self) -> &'static str {
-        if self.left.is_empty() && self.bytes_after_end == 0 { "clean" } else { "mismatch" }
-    }
-
     fn __repr__(&self) -> String {
         let word = if self.dry_run { "mendable" } else { "repaired" };
         format!("<verisum.ImageRepair {} bytes {word}, {} left>", self.bytes_repaired(), self.bytes_left())

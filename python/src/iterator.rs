@@ -14,8 +14,23 @@ use crate::errors::Failure;
 use crate::log::{Event, results};
 
 /// Gives a class that wraps such work, or a table, what all of them have: it is an iterator of items, and `close` or the
-/// end of a `with` block ends the work.
+/// end of a `with` block ends the work. With a way from what the work came to in all to a `summary`, it has that too.
 macro_rules! python_iterator {
+    ($class:ty, $item:ty, |$all:ident| -> $summary:ty { $told:expr }) => {
+        $crate::iterator::python_iterator!($class, $item);
+
+        #[pyo3::pymethods]
+        impl $class {
+            #[getter]
+            fn summary(&self) -> Option<$summary> {
+                self.0.summary().map(|$all| $told)
+            }
+
+            fn finish(&self, py: pyo3::Python<'_>) -> pyo3::PyResult<$summary> {
+                self.0.finish(py).map(|$all| $told)
+            }
+        }
+    };
     ($class:ty, $item:ty) => {
         #[pyo3::pymethods]
         impl $class {

@@ -20,6 +20,7 @@ mod digests;
 mod errors;
 mod files;
 mod fleet;
+mod getters;
 mod hash;
 mod image;
 mod image_repair;

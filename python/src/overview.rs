@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyDict;
 use verisum::catalog::overview::{
     self as engine, AGES, DirectoryOverview, DirectoryPart, Duplicate, KnownCopy, OverviewOptions, Troubled,
 };
@@ -17,6 +17,7 @@ use crate::background::Feed;
 use crate::catalog::CatalogRun;
 use crate::digests::hex;
 use crate::errors::Failure;
+use crate::getters::getters;
 use crate::place;
 use crate::scrub::{FileState, Forecast, Moment, Span};
 
@@ -89,23 +90,25 @@ row!(Directory, DirectoryOverview, |told, number| match number.checked_sub(told.
 row!(TroubledFile, Troubled, |told, number| &told.troubled[number]);
 row!(SharedContent, Duplicate, |told, number| &told.content.largest[number]);
 
+getters! { |overview: Overview|
+    class_: &'static str = overview.0.overview.class().name();
+    now_ms: i64 = overview.0.now;
+    trees: Vec<TreeOverview> = TreeOverview::all(&overview.0, overview.0.overview.trees.len());
+    stale: Amount = overview.0.overview.stale.into();
+    stalest_verification_ms: Option<i64> = overview.0.overview.oldest();
+    damaged: u64 = overview.0.overview.damaged;
+    directories: Vec<Directory> = Directory::all(&overview.0, overview.0.overview.directories.len());
+    troubled: Vec<TroubledFile> = TroubledFile::all(&overview.0, overview.0.overview.troubled.len());
+    only: Amount = overview.0.overview.content.only.into();
+    one_tree: Amount = overview.0.overview.content.one_tree.into();
+    several_trees: Amount = overview.0.overview.content.several_trees.into();
+    extra: Amount = overview.0.overview.content.extra.into();
+    duplicates: Vec<SharedContent> =
+        SharedContent::all(&overview.0, overview.0.overview.content.largest.len());
+}
+
 #[pymethods]
 impl Overview {
-    #[getter]
-    fn class_(&self) -> &'static str {
-        self.0.overview.class().name()
-    }
-
-    #[getter]
-    fn now_ms(&self) -> i64 {
-        self.0.now
-    }
-
-    #[getter]
-    fn trees(&self) -> Vec<TreeOverview> {
-        TreeOverview::all(&self.0, self.0.overview.trees.len())
-    }
-
     #[getter]
     fn ages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ages = PyDict::new(py);
@@ -135,59 +138,9 @@ impl Overview {
     }
 
     #[getter]
-    fn stale(&self) -> Amount {
-        self.0.overview.stale.into()
-    }
-
-    #[getter]
-    fn stalest_verification_ms(&self) -> Option<i64> {
-        self.0.overview.oldest()
-    }
-
-    #[getter]
-    fn damaged(&self) -> u64 {
-        self.0.overview.damaged
-    }
-
-    #[getter]
-    fn directories(&self) -> Vec<Directory> {
-        Directory::all(&self.0, self.0.overview.directories.len())
-    }
-
-    #[getter]
     fn stalest(&self) -> Vec<Directory> {
         let engine::Overview { directories, stalest, .. } = &self.0.overview;
         Directory::all(&self.0, directories.len() + stalest.len()).split_off(directories.len())
-    }
-
-    #[getter]
-    fn troubled(&self) -> Vec<TroubledFile> {
-        TroubledFile::all(&self.0, self.0.overview.troubled.len())
-    }
-
-    #[getter]
-    fn only(&self) -> Amount {
-        self.0.overview.content.only.into()
-    }
-
-    #[getter]
-    fn one_tree(&self) -> Amount {
-        self.0.overview.content.one_tree.into()
-    }
-
-    #[getter]
-    fn several_trees(&self) -> Amount {
-        self.0.overview.content.several_trees.into()
-    }
-
-    #[getter]
-    fn extra(&self) -> Amount {
-        self.0.overview.content.extra.into()
-    }
-
-    #[getter]
-    fn duplicates(&self) -> Vec<SharedContent> {
-        SharedContent::all(&self.0, self.0.overview.content.largest.len())
     }
 
     fn __repr__(&self) -> String {
@@ -195,33 +148,23 @@ impl Overview {
     }
 }
 
+getters! { |tree: TreeOverview|
+    catalog: &OsStr = tree.told.catalog(tree.row().catalog);
+    path: &OsStr = tree.row().root.path.as_os_str();
+    path_bytes: &[u8] = tree.row().root.path.as_os_str().as_bytes();
+    files: u64 = tree.row().root.files;
+    bytes: u64 = tree.row().root.bytes;
+    wanted: u64 = tree.row().wanted;
+    mendable: u64 = tree.row().mendable;
+    stalest_verification_ms: Option<i64> = tree.row().oldest;
+    stale: Amount = tree.row().stale.into();
+    only: Amount = tree.row().only.into();
+    repairs: Vec<RecordedRepair> = tree.row().repairs.iter().cloned().map(RecordedRepair).collect();
+    forecast: Option<Forecast> = tree.row().forecast.as_ref().map(Forecast::from);
+}
+
 #[pymethods]
 impl TreeOverview {
-    #[getter]
-    fn catalog(&self) -> &OsStr {
-        self.told.catalog(self.row().catalog)
-    }
-
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.row().root.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.row().root.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn files(&self) -> u64 {
-        self.row().root.files
-    }
-
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.row().root.bytes
-    }
-
     #[getter]
     fn troubles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let troubles = PyDict::new(py);
@@ -232,44 +175,9 @@ impl TreeOverview {
     }
 
     #[getter]
-    fn wanted(&self) -> u64 {
-        self.row().wanted
-    }
-
-    #[getter]
-    fn mendable(&self) -> u64 {
-        self.row().mendable
-    }
-
-    #[getter]
-    fn stalest_verification_ms(&self) -> Option<i64> {
-        self.row().oldest
-    }
-
-    #[getter]
-    fn stale(&self) -> Amount {
-        self.row().stale.into()
-    }
-
-    #[getter]
-    fn only(&self) -> Amount {
-        self.row().only.into()
-    }
-
-    #[getter]
     fn runs(&self) -> Vec<CatalogRun> {
         // One that goes on has the lock; whoever asks for that has `Catalog.runs`.
         self.row().runs.iter().map(|run| CatalogRun::new(run.clone(), false)).collect()
-    }
-
-    #[getter]
-    fn repairs(&self) -> Vec<RecordedRepair> {
-        self.row().repairs.iter().cloned().map(RecordedRepair).collect()
-    }
-
-    #[getter]
-    fn forecast(&self) -> Option<Forecast> {
-        self.row().forecast.as_ref().map(Forecast::from)
     }
 
     fn __repr__(&self) -> String {
@@ -277,23 +185,17 @@ impl TreeOverview {
     }
 }
 
+getters! { |directory: Directory|
+    catalog: &OsStr = directory.told.catalog(directory.row().catalog);
+    path: &OsStr = directory.row().path.as_os_str();
+    path_bytes: &[u8] = directory.row().path.as_os_str().as_bytes();
+    files: u64 = directory.row().amount.files;
+    bytes: u64 = directory.row().amount.bytes;
+    stalest_verification_ms: Option<i64> = directory.row().oldest;
+}
+
 #[pymethods]
 impl Directory {
-    #[getter]
-    fn catalog(&self) -> &OsStr {
-        self.told.catalog(self.row().catalog)
-    }
-
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.row().path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.row().path.as_os_str().as_bytes())
-    }
-
     #[getter]
     fn part(&self) -> &'static str {
         match self.row().part {
@@ -311,87 +213,31 @@ impl Directory {
         }
     }
 
-    #[getter]
-    fn files(&self) -> u64 {
-        self.row().amount.files
-    }
-
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.row().amount.bytes
-    }
-
-    #[getter]
-    fn stalest_verification_ms(&self) -> Option<i64> {
-        self.row().oldest
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.Directory {:?}: {}>", self.row().path.to_string_lossy(), self.part())
     }
 }
 
+getters! { |file: TroubledFile|
+    catalog: &OsStr = file.told.catalog(file.row().catalog);
+    path: &OsStr = file.row().file.path.as_os_str();
+    path_bytes: &[u8] = file.row().file.path.as_os_str().as_bytes();
+    state: &'static str = file.row().file.record.state.name();
+    algorithm: &str = &file.row().file.algorithm;
+    last_verified_ms: i64 = file.row().file.record.verified;
+    found: Option<FileState> = file.row().finding.as_ref()?.read.map(FileState);
+    since_ms: Option<i64> = file.row().finding.as_ref().map(|finding| finding.since);
+    error: Option<&str> = file.row().finding.as_ref()?.detail.as_deref();
+    copy: Option<&OsStr> = file.row().copy.as_ref().map(|KnownCopy { path, .. }| path.as_os_str());
+    copy_catalog: Option<&OsStr> = file.row().copy.as_ref().map(|copy| file.told.catalog(copy.catalog));
+}
+
 #[pymethods]
 impl TroubledFile {
-    #[getter]
-    fn catalog(&self) -> &OsStr {
-        self.told.catalog(self.row().catalog)
-    }
-
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.row().file.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.row().file.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn state(&self) -> &'static str {
-        self.row().file.record.state.name()
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        &self.row().file.algorithm
-    }
-
     #[getter]
     fn recorded(&self) -> FileState {
         let Record { size, mtime, ctime, inode, digest, .. } = self.row().file.record;
         FileState(Seen { size, mtime, ctime, inode, digest })
-    }
-
-    #[getter]
-    fn last_verified_ms(&self) -> i64 {
-        self.row().file.record.verified
-    }
-
-    #[getter]
-    fn found(&self) -> Option<FileState> {
-        self.row().finding.as_ref()?.read.map(FileState)
-    }
-
-    #[getter]
-    fn since_ms(&self) -> Option<i64> {
-        self.row().finding.as_ref().map(|finding| finding.since)
-    }
-
-    #[getter]
-    fn error(&self) -> Option<&str> {
-        self.row().finding.as_ref()?.detail.as_deref()
-    }
-
-    #[getter]
-    fn copy(&self) -> Option<&OsStr> {
-        self.row().copy.as_ref().map(|KnownCopy { path, .. }| path.as_os_str())
-    }
-
-    #[getter]
-    fn copy_catalog(&self) -> Option<&OsStr> {
-        self.row().copy.as_ref().map(|copy| self.told.catalog(copy.catalog))
     }
 
     fn __repr__(&self) -> String {
@@ -399,33 +245,16 @@ impl TroubledFile {
     }
 }
 
+getters! { |content: SharedContent|
+    algorithm: &str = &content.row().algorithm;
+    hexdigest: &str = &content.row().digest;
+    size: u64 = content.row().size;
+    files: u64 = content.row().files;
+    path: &OsStr = content.row().path.as_os_str();
+}
+
 #[pymethods]
 impl SharedContent {
-    #[getter]
-    fn algorithm(&self) -> &str {
-        &self.row().algorithm
-    }
-
-    #[getter]
-    fn hexdigest(&self) -> &str {
-        &self.row().digest
-    }
-
-    #[getter]
-    fn size(&self) -> u64 {
-        self.row().size
-    }
-
-    #[getter]
-    fn files(&self) -> u64 {
-        self.row().files
-    }
-
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.row().path.as_os_str()
-    }
-
     fn __repr__(&self) -> String {
         let Duplicate { files, size, .. } = self.row();
         format!("<verisum.SharedContent of {files} files, {size} bytes each>")
@@ -436,53 +265,20 @@ impl SharedContent {
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct RecordedRepair(engine::RepairedFile);
 
+getters! { |repair: RecordedRepair|
+    path: &OsStr = repair.0.path.as_os_str();
+    path_bytes: &[u8] = repair.0.path.as_os_str().as_bytes();
+    repaired_ms: i64 = repair.0.repair.repaired;
+    was: &'static str = repair.0.repair.state.name();
+    source: &OsStr = repair.0.repair.source.as_os_str();
+    bytes: u64 = repair.0.repair.bytes;
+    algorithm: &str = &repair.0.algorithm;
+    before_hexdigest: Option<String> = repair.0.repair.before.as_ref().map(|before| hex(before.as_bytes()));
+    hexdigest: String = hex(repair.0.repair.digest.as_bytes());
+}
+
 #[pymethods]
 impl RecordedRepair {
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.0.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn repaired_ms(&self) -> i64 {
-        self.0.repair.repaired
-    }
-
-    #[getter]
-    fn was(&self) -> &'static str {
-        self.0.repair.state.name()
-    }
-
-    #[getter]
-    fn source(&self) -> &OsStr {
-        self.0.repair.source.as_os_str()
-    }
-
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.0.repair.bytes
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        &self.0.algorithm
-    }
-
-    #[getter]
-    fn before_hexdigest(&self) -> Option<String> {
-        self.0.repair.before.as_ref().map(|before| hex(before.as_bytes()))
-    }
-
-    #[getter]
-    fn hexdigest(&self) -> String {
-        hex(self.0.repair.digest.as_bytes())
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.RecordedRepair {:?}: was {}>", self.0.path.to_string_lossy(), self.was())
     }

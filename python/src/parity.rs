@@ -94,19 +94,7 @@ impl From<parity::Finding> for ParityFinding {
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct ParityRun(Running<ParityFinding, Counts>);
 
-#[pymethods]
-impl ParityRun {
-    #[getter]
-    fn summary(&self) -> Option<Counts> {
-        self.0.summary().map(|counts| (*counts).clone())
-    }
-
-    fn finish(&self, py: Python<'_>) -> PyResult<Counts> {
-        Ok((*self.0.finish(py)?).clone())
-    }
-}
-
-python_iterator!(ParityRun, ParityFinding);
+python_iterator!(ParityRun, ParityFinding, |counts| -> Counts { (*counts).clone() });
 
 /// How a run tells how far it is, and when it is to end.
 type Watched = (Arc<Progress>, Arc<Stop>);

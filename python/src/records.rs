@@ -9,16 +9,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use verisum::catalog::store::{Catalog, Error, Finding, Position, Record, Root, State};
 
-use crate::arrow::{ArrowStream, Table};
+use crate::arrow::{Table, python_table};
 use crate::background::Broken;
 use crate::digests::hex;
 use crate::errors::Failure;
+use crate::getters::getters;
 use crate::iterator::{Done, Running, Step, Steps, python_iterator};
-use crate::parquet;
-use crate::place::fs_path;
 use crate::record_columns::RecordColumns;
 use crate::scrub::{FileState, known};
 
@@ -54,78 +52,25 @@ impl From<Recorded> for CatalogRecord {
     }
 }
 
+getters! { |record: CatalogRecord|
+    tree: &OsStr = record.0.place.as_os_str();
+    path: &OsStr = record.0.path.as_os_str();
+    path_bytes: &[u8] = record.0.path.as_os_str().as_bytes();
+    size: u64 = record.0.record.size;
+    mtime_ns: i64 = record.0.record.mtime;
+    ctime_ns: Option<i64> = known(record.0.record.ctime);
+    inode: Option<u64> = Some(record.0.record.inode).filter(|inode| *inode != 0);
+    algorithm: &str = &record.0.algorithm;
+    digest: &[u8] = record.0.record.digest.as_bytes();
+    hexdigest: String = hex(record.0.record.digest.as_bytes());
+    first_seen_ms: i64 = record.0.record.first_seen;
+    last_changed_ms: i64 = record.0.record.changed;
+    last_verified_ms: i64 = record.0.record.verified;
+    state: &'static str = record.0.record.state.name();
+}
+
 #[pymethods]
 impl CatalogRecord {
-    #[getter]
-    fn tree(&self) -> &OsStr {
-        self.0.place.as_os_str()
-    }
-
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.0.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn size(&self) -> u64 {
-        self.0.record.size
-    }
-
-    #[getter]
-    fn mtime_ns(&self) -> i64 {
-        self.0.record.mtime
-    }
-
-    #[getter]
-    fn ctime_ns(&self) -> Option<i64> {
-        known(self.0.record.ctime)
-    }
-
-    #[getter]
-    fn inode(&self) -> Option<u64> {
-        Some(self.0.record.inode).filter(|inode| *inode != 0)
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        &self.0.algorithm
-    }
-
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.record.digest.as_bytes())
-    }
-
-    #[getter]
-    fn hexdigest(&self) -> String {
-        hex(self.0.record.digest.as_bytes())
-    }
-
-    #[getter]
-    fn first_seen_ms(&self) -> i64 {
-        self.0.record.first_seen
-    }
-
-    #[getter]
-    fn last_changed_ms(&self) -> i64 {
-        self.0.record.changed
-    }
-
-    #[getter]
-    fn last_verified_ms(&self) -> i64 {
-        self.0.record.verified
-    }
-
-    #[getter]
-    fn state(&self) -> &'static str {
-        self.0.record.state.name()
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.Record {:?}: {}>", self.0.path.to_string_lossy(), self.state())
     }
@@ -178,39 +123,7 @@ impl Records {
     }
 }
 
-#[pymethods]
-impl Records {
-    #[pyo3(signature = (*, batch_rows=16384))]
-    fn to_arrow(&self, batch_rows: usize) -> PyResult<ArrowStream> {
-        ArrowStream::new(&self.0, batch_rows)
-    }
-
-    /// Writes what rows are left to a Parquet file, and says how many there were.
-    #[pyo3(signature = (path, *, progress=None))]
-    fn to_parquet(
-        &self,
-        py: Python<'_>,
-        path: &Bound<'_, PyAny>,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<u64> {
-        parquet::write(py, &*self.0, &fs_path(path)?, progress)
-    }
-
-    #[pyo3(signature = (requested_schema=None))]
-    fn __arrow_c_stream__<'py>(
-        &self,
-        py: Python<'py>,
-        requested_schema: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyAny>> {
-        self.to_arrow(16384)?.__arrow_c_stream__(py, requested_schema)
-    }
-
-    fn __arrow_c_schema__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        self.to_arrow(1)?.__arrow_c_schema__(py)
-    }
-}
-
-python_iterator!(Records, CatalogRecord);
+python_table!(Records, CatalogRecord);
 
 /// Gives the records away, tree by tree, each directory's by name.
 fn read(catalog: &Path, filter: &Filter, steps: &Steps<Recorded, ()>) -> Result<(), Error> {
@@ -273,57 +186,24 @@ pub(crate) struct Problem {
     finding: Finding,
 }
 
+getters! { |problem: Problem|
+    tree: &OsStr = problem.recorded.place.as_os_str();
+    path: &OsStr = problem.recorded.path.as_os_str();
+    path_bytes: &[u8] = problem.recorded.path.as_os_str().as_bytes();
+    state: &'static str = problem.recorded.record.state.name();
+    algorithm: &str = &problem.recorded.algorithm;
+    found: Option<FileState> = problem.finding.read.map(FileState);
+    since_ms: i64 = problem.finding.since;
+    seen_ms: i64 = problem.finding.seen;
+    error: Option<&str> = problem.finding.detail.as_deref();
+}
+
 #[pymethods]
 impl Problem {
-    #[getter]
-    fn tree(&self) -> &OsStr {
-        self.recorded.place.as_os_str()
-    }
-
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.recorded.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.recorded.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn state(&self) -> &'static str {
-        self.recorded.record.state.name()
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        &self.recorded.algorithm
-    }
-
     #[getter]
     fn recorded(&self) -> FileState {
         let Record { size, mtime, ctime, inode, digest, .. } = self.recorded.record;
         FileState(verisum::catalog::store::Seen { size, mtime, ctime, inode, digest })
-    }
-
-    #[getter]
-    fn found(&self) -> Option<FileState> {
-        self.finding.read.map(FileState)
-    }
-
-    #[getter]
-    fn since_ms(&self) -> i64 {
-        self.finding.since
-    }
-
-    #[getter]
-    fn seen_ms(&self) -> i64 {
-        self.finding.seen
-    }
-
-    #[getter]
-    fn error(&self) -> Option<&str> {
-        self.finding.detail.as_deref()
     }
 
     fn __repr__(&self) -> String {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use verisum::catalog::store::{Catalog, Lock, absolute};
 use verisum::files::place::LocalPlace;
 use verisum::files::{Stop, Timestamp};
@@ -18,6 +17,7 @@ use verisum::remote::Address;
 
 use crate::digests::hex;
 use crate::errors::{Failure, Kind};
+use crate::getters::getters;
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Hosts, Named, Reach};
 
@@ -31,48 +31,19 @@ impl From<Repaired> for RepairedFile {
     }
 }
 
+getters! { |file: RepairedFile|
+    path: &OsStr = file.0.path.as_os_str();
+    path_bytes: &[u8] = file.0.path.as_os_str().as_bytes();
+    outcome: &'static str = file.0.outcome.name();
+    was: &'static str = file.0.state.name();
+    size: u64 = file.0.size;
+    algorithm: &str = &file.0.algorithm;
+    digest: &[u8] = file.0.recorded.as_bytes();
+    hexdigest: String = hex(file.0.recorded.as_bytes());
+}
+
 #[pymethods]
 impl RepairedFile {
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.0.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn outcome(&self) -> &'static str {
-        self.0.outcome.name()
-    }
-
-    #[getter]
-    fn was(&self) -> &'static str {
-        self.0.state.name()
-    }
-
-    #[getter]
-    fn size(&self) -> u64 {
-        self.0.size
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        &self.0.algorithm
-    }
-
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.recorded.as_bytes())
-    }
-
-    #[getter]
-    fn hexdigest(&self) -> String {
-        hex(self.0.recorded.as_bytes())
-    }
-
     #[getter]
     fn source(&self) -> Option<&OsStr> {
         match &self.0.outcome {
@@ -146,19 +117,7 @@ impl RepairSummary {
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Repair(Running<Repaired, Summary>);
 
-#[pymethods]
-impl Repair {
-    #[getter]
-    fn summary(&self) -> Option<RepairSummary> {
-        self.0.summary().map(RepairSummary::from)
-    }
-
-    fn finish(&self, py: Python<'_>) -> PyResult<RepairSummary> {
-        self.0.finish(py).map(RepairSummary::from)
-    }
-}
-
-python_iterator!(Repair, RepairedFile);
+python_iterator!(Repair, RepairedFile, |summary| -> RepairSummary { summary.into() });
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/repair"))]
 #[pyfunction]

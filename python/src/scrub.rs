@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use verisum::catalog::scrub::{Alarm, Options, PlaceTree, Report, Summary, scrub_tree};
 use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
 use verisum::files::place::PlaceEvent;
@@ -19,6 +18,7 @@ use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
 use crate::digests::hex;
 use crate::errors::Failure;
 use crate::files::{excludes, limits};
+use crate::getters::getters;
 use crate::hash::find;
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Hosts, Named, Reach, refuse};
@@ -29,38 +29,17 @@ use crate::repair::{RepairSummary, RepairedFile, known_sources};
 #[derive(Clone)]
 pub(crate) struct FileState(pub(crate) Seen);
 
+getters! { |state: FileState|
+    size: u64 = state.0.size;
+    mtime_ns: i64 = state.0.mtime;
+    ctime_ns: Option<i64> = known(state.0.ctime);
+    inode: Option<u64> = Some(state.0.inode).filter(|inode| *inode != 0);
+    digest: &[u8] = state.0.digest.as_bytes();
+    hexdigest: String = hex(state.0.digest.as_bytes());
+}
+
 #[pymethods]
 impl FileState {
-    #[getter]
-    fn size(&self) -> u64 {
-        self.0.size
-    }
-
-    #[getter]
-    fn mtime_ns(&self) -> i64 {
-        self.0.mtime
-    }
-
-    #[getter]
-    fn ctime_ns(&self) -> Option<i64> {
-        known(self.0.ctime)
-    }
-
-    #[getter]
-    fn inode(&self) -> Option<u64> {
-        Some(self.0.inode).filter(|inode| *inode != 0)
-    }
-
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.digest.as_bytes())
-    }
-
-    #[getter]
-    fn hexdigest(&self) -> String {
-        hex(self.0.digest.as_bytes())
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.FileState {} bytes, {}>", self.0.size, self.0.digest)
     }
@@ -81,73 +60,24 @@ impl From<Report> for Finding {
     }
 }
 
+getters! { |finding: Finding|
+    path: &OsStr = finding.0.path.as_os_str();
+    path_bytes: &[u8] = finding.0.path.as_os_str().as_bytes();
+    verdict: &'static str = finding.0.verdict.name();
+    class_: &'static str = finding.0.verdict.class().name();
+    held: bool = finding.0.held;
+    restored: bool = finding.0.restored;
+    algorithm: &str = &finding.0.algorithm;
+    recorded: Option<FileState> = finding.0.recorded.map(FileState);
+    found: Option<FileState> = finding.0.found.map(FileState);
+    second_read_same: Option<bool> = finding.0.second.map(|(same, _)| same);
+    since_ms: Option<i64> = finding.0.since;
+    moved_from: Option<&OsStr> = finding.0.from.as_deref().map(Path::as_os_str);
+    error: Option<&str> = finding.0.error.as_deref();
+}
+
 #[pymethods]
 impl Finding {
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.0.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn verdict(&self) -> &'static str {
-        self.0.verdict.name()
-    }
-
-    #[getter]
-    fn class_(&self) -> &'static str {
-        self.0.verdict.class().name()
-    }
-
-    #[getter]
-    fn held(&self) -> bool {
-        self.0.held
-    }
-
-    #[getter]
-    fn restored(&self) -> bool {
-        self.0.restored
-    }
-
-    #[getter]
-    fn algorithm(&self) -> &str {
-        &self.0.algorithm
-    }
-
-    #[getter]
-    fn recorded(&self) -> Option<FileState> {
-        self.0.recorded.map(FileState)
-    }
-
-    #[getter]
-    fn found(&self) -> Option<FileState> {
-        self.0.found.map(FileState)
-    }
-
-    #[getter]
-    fn second_read_same(&self) -> Option<bool> {
-        self.0.second.map(|(same, _)| same)
-    }
-
-    #[getter]
-    fn since_ms(&self) -> Option<i64> {
-        self.0.since
-    }
-
-    #[getter]
-    fn moved_from(&self) -> Option<&OsStr> {
-        self.0.from.as_deref().map(Path::as_os_str)
-    }
-
-    #[getter]
-    fn error(&self) -> Option<&str> {
-        self.0.error.as_deref()
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.Finding {:?}: {}>", self.0.path.to_string_lossy(), self.0.verdict)
     }
@@ -182,13 +112,31 @@ struct Ended {
     missing_fails: bool,
 }
 
+getters! { |run: ScrubSummary|
+    tree: &OsStr = run.summary.summary.root.as_os_str();
+    files: u64 = run.summary.summary.files;
+    bytes: u64 = run.summary.summary.bytes;
+    read_files: u64 = run.summary.summary.read_files;
+    read_bytes: u64 = run.summary.summary.read_bytes;
+    seconds: f64 = run.summary.summary.time.as_secs_f64();
+    complete: bool = run.summary.summary.complete;
+    interrupted: bool = run.summary.summary.interrupted;
+    waiting: u64 = run.summary.summary.waiting;
+    given_up: u64 = run.summary.summary.given_up;
+    not_tried: u64 = run.summary.summary.not_tried;
+    mount_points: u64 = run.summary.summary.mount_points;
+    stalest_verification_ms: Option<i64> = run.summary.summary.oldest;
+    unlisted: u64 = run.summary.summary.unlisted;
+    still_missing: u64 = run.summary.summary.still_missing;
+    held: u64 = run.summary.summary.held;
+    alarm: bool = run.summary.summary.alarm.is_some();
+    repaired: Vec<RepairedFile> = run.summary.mended.files.iter().cloned().map(RepairedFile::from).collect();
+    repair: Option<RepairSummary> = run.summary.mended.summary.clone().map(RepairSummary::from);
+    forecast: Option<Forecast> = run.summary.summary.forecast.as_ref().map(Forecast::from);
+}
+
 #[pymethods]
 impl ScrubSummary {
-    #[getter]
-    fn tree(&self) -> &OsStr {
-        self.summary.summary.root.as_os_str()
-    }
-
     #[getter]
     fn class_(&self) -> &'static str {
         let Ended { summary, archive, missing_fails, .. } = &*self.summary;
@@ -199,101 +147,6 @@ impl ScrubSummary {
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         let count = |verdict: &Verdict| (verdict.name(), self.summary.summary.count(*verdict));
         Verdict::ALL.iter().map(count).collect()
-    }
-
-    #[getter]
-    fn files(&self) -> u64 {
-        self.summary.summary.files
-    }
-
-    #[getter]
-    fn bytes(&self) -> u64 {
-        self.summary.summary.bytes
-    }
-
-    #[getter]
-    fn read_files(&self) -> u64 {
-        self.summary.summary.read_files
-    }
-
-    #[getter]
-    fn read_bytes(&self) -> u64 {
-        self.summary.summary.read_bytes
-    }
-
-    #[getter]
-    fn seconds(&self) -> f64 {
-        self.summary.summary.time.as_secs_f64()
-    }
-
-    #[getter]
-    fn complete(&self) -> bool {
-        self.summary.summary.complete
-    }
-
-    #[getter]
-    fn interrupted(&self) -> bool {
-        self.summary.summary.interrupted
-    }
-
-    #[getter]
-    fn waiting(&self) -> u64 {
-        self.summary.summary.waiting
-    }
-
-    #[getter]
-    fn given_up(&self) -> u64 {
-        self.summary.summary.given_up
-    }
-
-    #[getter]
-    fn not_tried(&self) -> u64 {
-        self.summary.summary.not_tried
-    }
-
-    #[getter]
-    fn mount_points(&self) -> u64 {
-        self.summary.summary.mount_points
-    }
-
-    #[getter]
-    fn stalest_verification_ms(&self) -> Option<i64> {
-        self.summary.summary.oldest
-    }
-
-    #[getter]
-    fn unlisted(&self) -> u64 {
-        self.summary.summary.unlisted
-    }
-
-    #[getter]
-    fn still_missing(&self) -> u64 {
-        self.summary.summary.still_missing
-    }
-
-    #[getter]
-    fn held(&self) -> u64 {
-        self.summary.summary.held
-    }
-
-    #[getter]
-    fn alarm(&self) -> bool {
-        self.summary.summary.alarm.is_some()
-    }
-
-    #[getter]
-    fn repaired(&self) -> Vec<RepairedFile> {
-        self.summary.mended.files.iter().cloned().map(RepairedFile::from).collect()
-    }
-
-    #[getter]
-    fn repair(&self) -> Option<RepairSummary> {
-        self.summary.mended.summary.clone().map(RepairSummary::from)
-    }
-
-    #[getter]
-    fn forecast(&self) -> Option<Forecast> {
-        self.summary.summary.forecast.as_ref().map(Forecast::from)
     }
 
     fn __repr__(&self) -> String {
@@ -310,19 +163,7 @@ impl ScrubSummary {
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Scrub(Running<Report, Ended>);
 
-#[pymethods]
-impl Scrub {
-    #[getter]
-    fn summary(&self) -> Option<ScrubSummary> {
-        self.0.summary().map(|summary| ScrubSummary { summary })
-    }
-
-    fn finish(&self, py: Python<'_>) -> PyResult<ScrubSummary> {
-        self.0.finish(py).map(|summary| ScrubSummary { summary })
-    }
-}
-
-python_iterator!(Scrub, Finding);
+python_iterator!(Scrub, Finding, |summary| -> ScrubSummary { ScrubSummary { summary } });
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/scrub"))]
 #[pyfunction]

@@ -18,6 +18,7 @@ use verisum::files::{Class, Order, Plan, Record, Roots, Standing, Walk, WalkOpti
 use crate::digests::hex;
 use crate::errors::Failure;
 use crate::files::{excludes, limits};
+use crate::getters::getters;
 use crate::hash::find;
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::paths;
@@ -71,41 +72,21 @@ impl TagFinding {
     }
 }
 
+getters! { |finding: TagFinding|
+    path: &OsStr = finding.path.as_os_str();
+    path_bytes: &[u8] = finding.path.as_os_str().as_bytes();
+    algorithm: Option<&'static str> = finding.record.map(|record| record.algorithm.id);
+    hexdigest: Option<String> = finding.record.map(|record| hex(record.digest.as_bytes()));
+    size: Option<u64> = finding.record.and_then(|record| record.size);
+    verified_ms: Option<i64> =
+        finding.record.and_then(|record| record.verified).map(|seconds| seconds.saturating_mul(1000));
+}
+
 #[pymethods]
 impl TagFinding {
     #[getter]
-    fn path(&self) -> &OsStr {
-        self.path.as_os_str()
-    }
-
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.path.as_os_str().as_bytes())
-    }
-
-    #[getter]
-    fn algorithm(&self) -> Option<&'static str> {
-        self.record.map(|record| record.algorithm.id)
-    }
-
-    #[getter]
     fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.record.map(|record| PyBytes::new(py, record.digest.as_bytes()))
-    }
-
-    #[getter]
-    fn hexdigest(&self) -> Option<String> {
-        self.record.map(|record| hex(record.digest.as_bytes()))
-    }
-
-    #[getter]
-    fn size(&self) -> Option<u64> {
-        self.record.and_then(|record| record.size)
-    }
-
-    #[getter]
-    fn verified_ms(&self) -> Option<i64> {
-        self.record.and_then(|record| record.verified).map(|seconds| seconds.saturating_mul(1000))
     }
 
     #[getter]
@@ -130,17 +111,8 @@ pub(crate) struct Tagging(Running<TagFinding, Counts>);
 #[pymethods]
 impl Tagging {
     #[getter]
-    fn summary(&self) -> Option<BTreeMap<&'static str, u64>> {
-        self.0.summary().map(|counts| words(&counts))
-    }
-
-    #[getter]
     fn class_(&self) -> Option<&'static str> {
         self.0.summary().map(|counts| counts.worst().name())
-    }
-
-    fn finish(&self, py: Python<'_>) -> PyResult<BTreeMap<&'static str, u64>> {
-        self.0.finish(py).map(|counts| words(&counts))
     }
 }
 
@@ -148,7 +120,7 @@ fn words(counts: &Counts) -> BTreeMap<&'static str, u64> {
     counts.occurred().map(|(outcome, count)| (outcome.name(), count)).collect()
 }
 
-python_iterator!(Tagging, TagFinding);
+python_iterator!(Tagging, TagFinding, |counts| -> BTreeMap<&'static str, u64> { words(&counts) });
 
 /// The files, and how to work on them.
 struct Work {
