@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use verisum::catalog::compare::{Judgement, Settled, Standing};
 use verisum::digest::Digest;
 use verisum::files::compare::{ComparedFile, Evidence, FileStatus, Pair};
@@ -67,7 +68,14 @@ impl<const N: usize> CompareReport<'_, '_, N> {
                 "summary",
                 &CompareSummary {
                     counts,
-                    settled: settled.into(),
+                    settled: json!({
+                        "sizes": settled.sizes,
+                        "records": settled.records,
+                        "times": settled.times,
+                        "one_read": settled.one_read,
+                        "store": settled.store,
+                        "read": settled.read,
+                    }),
                     sides,
                     costs: self.arguments.hosts.costs(),
                 },
@@ -243,29 +251,12 @@ impl CompareCounts {
 struct CompareSummary<'a> {
     #[serde(flatten)]
     counts: CompareCounts,
-    settled: SettledCounts,
+    /// How it was settled whether files that both sides have are the same.
+    settled: Value,
     #[serde(flatten)]
     sides: Sides<Compared<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     costs: Option<Costs>,
-}
-
-/// How it was settled whether files that both sides have are the same.
-#[derive(Serialize)]
-struct SettledCounts {
-    sizes: u64,
-    records: u64,
-    times: u64,
-    one_read: u64,
-    store: u64,
-    read: u64,
-}
-
-impl From<Settled> for SettledCounts {
-    fn from(settled: Settled) -> SettledCounts {
-        let Settled { sizes, records, times, one_read, store, read } = settled;
-        SettledCounts { sizes, records, times, one_read, store, read }
-    }
 }
 
 /// Something of each side.

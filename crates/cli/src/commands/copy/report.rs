@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use verisum::catalog::store::Lock;
 use verisum::files::Stop;
 use verisum::mend::copy::{
@@ -116,7 +117,7 @@ impl<'a> CopyReporter<'a> {
         let unlisted = unlisted.map_err(of_list)?.unwrap_or(0);
         let recorded = recorded?;
         if self.shown.json {
-            output.json("summary", &CopyTotals { recorded, ..CopyTotals::new(&summary, seconds) })?;
+            output.json("summary", &totals(&summary, recorded, seconds))?;
             costs.map_or(Ok(()), |costs| output.json("costs", costs))?;
         } else if !self.shown.quiet {
             ui::say(PROGRAM, &total(&summary, recorded, seconds));
@@ -286,47 +287,27 @@ impl<'a> CopyLine<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct CopyTotals {
-    copied: u64,
-    bytes: u64,
-    compared: u64,
-    linked: u64,
-    current: u64,
-    touched: u64,
-    made: u64,
-    directories: u64,
-    bad: u64,
-    differ: u64,
-    failed: u64,
-    reduced: u64,
-    left_out: u64,
-    stopped: bool,
-    /// Copies that the catalogue of TO has, if there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    recorded: Option<u64>,
-    seconds: f64,
-}
-
-impl CopyTotals {
-    fn new(summary: &CopySummary, seconds: f64) -> CopyTotals {
-        CopyTotals {
-            copied: summary.copied,
-            bytes: summary.bytes,
-            compared: summary.compared,
-            linked: summary.linked,
-            current: summary.current,
-            touched: summary.touched,
-            made: summary.made,
-            directories: summary.directories,
-            bad: summary.bad,
-            differ: summary.differ,
-            failed: summary.failed,
-            reduced: summary.reduced,
-            left_out: summary.left_out,
-            stopped: summary.stopped,
-            recorded: None,
-            seconds,
-        }
+/// The last line of JSON. `recorded` are the copies that the catalogue of TO has, if there is one.
+fn totals(summary: &CopySummary, recorded: Option<u64>, seconds: f64) -> Value {
+    let mut totals = json!({
+        "copied": summary.copied,
+        "bytes": summary.bytes,
+        "compared": summary.compared,
+        "linked": summary.linked,
+        "current": summary.current,
+        "touched": summary.touched,
+        "made": summary.made,
+        "directories": summary.directories,
+        "bad": summary.bad,
+        "differ": summary.differ,
+        "failed": summary.failed,
+        "reduced": summary.reduced,
+        "left_out": summary.left_out,
+        "stopped": summary.stopped,
+        "seconds": seconds,
+    });
+    if let Some(recorded) = recorded {
+        totals["recorded"] = recorded.into();
     }
+    totals
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use verisum::parity::CreateOptions;
 
 use super::ParityTreeArgs;
-use super::report::{MadeTotals, ParityReporter};
+use super::report::{ParityReporter, made_totals};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{Output, sizes};
@@ -37,7 +37,7 @@ pub(super) fn run(arguments: &ParityCreateArgs, output: &mut Output) -> Result<E
     let made = arguments.tree.watch((&progress, &ending), || {
         verisum::parity::create(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
     })?;
-    reporter.end(&MadeTotals::new(&made))
+    reporter.end(&made_totals(&made))
 }
 
 /// A share in per cent, as millionths.

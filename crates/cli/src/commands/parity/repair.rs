@@ -7,7 +7,7 @@ use verisum::mend::repair::Taken;
 use verisum::parity::{FileVerdict, Finding, RepairOptions, USUAL_PLACE};
 
 use super::ParityTreeArgs;
-use super::report::{ParityReporter, RepairedTotals};
+use super::report::{ParityReporter, repaired_totals};
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute, own_way};
 use crate::ui::exit::Exit;
@@ -96,5 +96,5 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
         }
     })?;
     recorder.end()?;
-    reporter.end(&RepairedTotals::new(&done, options.dry_run))
+    reporter.end(&repaired_totals(&done, options.dry_run))
 }

@@ -1,12 +1,14 @@
 //! What is said of findings and totals, as text and as JSON.
 
 use serde::Serialize;
+use serde_json::{Value, json};
 use verisum::parity::{FileVerdict, Finding, Made, ParityVerdict, Repaired, Verified};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, tree_message};
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
+use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM};
 
 /// Says findings as they come.
@@ -32,9 +34,9 @@ struct ParityLine {
 }
 
 /// The last line of a run.
-pub(super) trait ParityTotals: Serialize {
-    /// In words.
-    fn text(&self) -> String;
+pub(super) struct ParityTotals {
+    text: String,
+    json: Value,
 }
 
 impl ParityReporter<'_> {
@@ -72,13 +74,13 @@ impl ParityReporter<'_> {
     }
 
     /// Says the totals, and how the run ended.
-    pub(super) fn end(self, totals: &impl ParityTotals) -> Result<Exit, Failure> {
+    pub(super) fn end(self, totals: &ParityTotals) -> Result<Exit, Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         match self.json {
-            true => self.output.json("summary", totals)?,
-            false => self.output.line(&totals.text())?,
+            true => self.output.json("summary", &totals.json)?,
+            false => self.output.line(&totals.text)?,
         }
         Ok(self.exit)
     }
@@ -172,91 +174,31 @@ fn text(path: &std::path::Path, outcome: &str, rest: &str) -> String {
     format!("{}: {}{rest}", names::quoted(path.as_os_str()), outcome.replace('-', " "))
 }
 
-/// A number and what it counts.
-fn count(number: u64, what: &str) -> String {
-    let plural = if number == 1 { "" } else { "s" };
-    format!("{number} {what}{plural}")
-}
-
 /// The totals of `create` and `update`.
-#[derive(Serialize)]
-pub(super) struct MadeTotals {
-    files: u64,
-    bytes: u64,
-    new: u64,
-    changed: u64,
-    gone: u64,
-    sets_written: u64,
-    sets_kept: u64,
-    bytes_written: u64,
-}
-
-impl MadeTotals {
-    pub(super) fn new(made: &Made) -> MadeTotals {
-        MadeTotals {
-            files: made.files,
-            bytes: made.data,
-            new: made.new,
-            changed: made.changed,
-            gone: made.gone,
-            sets_written: made.sets_written,
-            sets_kept: made.sets_kept,
-            bytes_written: made.written,
-        }
-    }
-}
-
-impl ParityTotals for MadeTotals {
-    fn text(&self) -> String {
-        let of_files = match (self.new, self.changed, self.gone) {
-            (new, 0, 0) if new == self.files => String::new(),
-            (new, changed, gone) => format!(" ({new} new, {changed} changed, {gone} gone)"),
-        };
-        format!(
+pub(super) fn made_totals(made: &Made) -> ParityTotals {
+    let of_files = match (made.new, made.changed, made.gone) {
+        (new, 0, 0) if new == made.files => String::new(),
+        (new, changed, gone) => format!(" ({new} new, {changed} changed, {gone} gone)"),
+    };
+    ParityTotals {
+        text: format!(
             "{}, {}{of_files}: {} written, {}; {} kept",
-            count(self.files, "file"),
-            human(self.bytes),
-            count(self.sets_written, "set"),
-            human(self.bytes_written),
-            self.sets_kept
-        )
-    }
-}
-
-/// The totals of `verify`.
-#[derive(Serialize)]
-pub(super) struct VerifiedTotals {
-    files: u64,
-    bytes: u64,
-    damaged: u64,
-    missing: u64,
-    beyond_repair: u64,
-    changed: u64,
-    touched: u64,
-    unreadable: u64,
-    parity_damaged: u64,
-    parity_lost: u64,
-    bad_sets: Vec<u64>,
-    #[serde(skip)]
-    sets: usize,
-}
-
-impl VerifiedTotals {
-    pub(super) fn new(found: &Verified) -> VerifiedTotals {
-        VerifiedTotals {
-            files: found.files,
-            bytes: found.bytes,
-            damaged: found.damaged,
-            missing: found.missing,
-            beyond_repair: found.beyond_repair,
-            changed: found.changed,
-            touched: found.touched,
-            unreadable: found.unreadable,
-            parity_damaged: found.parity_damaged,
-            parity_lost: found.parity_lost,
-            bad_sets: found.bad_sets.clone(),
-            sets: found.sets as usize,
-        }
+            counted(made.files, "file"),
+            human(made.data),
+            counted(made.sets_written, "set"),
+            human(made.written),
+            made.sets_kept
+        ),
+        json: json!({
+            "files": made.files,
+            "bytes": made.data,
+            "new": made.new,
+            "changed": made.changed,
+            "gone": made.gone,
+            "sets_written": made.sets_written,
+            "sets_kept": made.sets_kept,
+            "bytes_written": made.written,
+        }),
     }
 }
 
@@ -276,71 +218,68 @@ fn notable(counts: &[(u64, &str)]) -> String {
     }
 }
 
-impl ParityTotals for VerifiedTotals {
-    fn text(&self) -> String {
-        let counts = notable(&[
-            (self.damaged, "damaged"),
-            (self.missing, "missing"),
-            (self.beyond_repair, "beyond repair"),
-            (self.changed, "changed"),
-            (self.touched, "touched"),
-            (self.unreadable, "unreadable"),
-            (self.parity_damaged, "damaged of the parity"),
-        ]);
-        let text = format!("{}, {}: {counts}", count(self.files, "file"), human(self.bytes));
-        // The shortest way to repair, unless much is bad.
-        match self.bad_sets.len() {
-            bad @ 1..=NAMED_SETS if bad * 2 <= self.sets => {
-                let sets: Vec<String> = self.bad_sets.iter().map(u64::to_string).collect();
-                format!("{text} (`repair --sets {}` reads only what is bad)", sets.join(","))
-            }
-            _ => text,
-        }
+/// The totals of `verify`.
+pub(super) fn verified_totals(found: &Verified) -> ParityTotals {
+    let counts = notable(&[
+        (found.damaged, "damaged"),
+        (found.missing, "missing"),
+        (found.beyond_repair, "beyond repair"),
+        (found.changed, "changed"),
+        (found.touched, "touched"),
+        (found.unreadable, "unreadable"),
+        (found.parity_damaged, "damaged of the parity"),
+    ]);
+    let mut text = format!("{}, {}: {counts}", counted(found.files, "file"), human(found.bytes));
+    // The shortest way to repair, unless much is bad.
+    if let bad @ 1..=NAMED_SETS = found.bad_sets.len()
+        && bad * 2 <= found.sets as usize
+    {
+        let sets: Vec<String> = found.bad_sets.iter().map(u64::to_string).collect();
+        text += &format!(" (`repair --sets {}` reads only what is bad)", sets.join(","));
+    }
+    ParityTotals {
+        text,
+        json: json!({
+            "files": found.files,
+            "bytes": found.bytes,
+            "damaged": found.damaged,
+            "missing": found.missing,
+            "beyond_repair": found.beyond_repair,
+            "changed": found.changed,
+            "touched": found.touched,
+            "unreadable": found.unreadable,
+            "parity_damaged": found.parity_damaged,
+            "parity_lost": found.parity_lost,
+            "bad_sets": found.bad_sets,
+        }),
     }
 }
 
 /// The totals of `repair`.
-#[derive(Serialize)]
-pub(super) struct RepairedTotals {
-    dry_run: bool,
-    sets: u64,
-    repaired: u64,
-    not_repaired: u64,
-    changed: u64,
-    unreadable: u64,
-    parity_repaired: u64,
-    parity_damaged: u64,
-}
-
-impl RepairedTotals {
-    pub(super) fn new(done: &Repaired, dry_run: bool) -> RepairedTotals {
-        RepairedTotals {
-            dry_run,
-            sets: done.sets,
-            repaired: done.repaired,
-            not_repaired: done.not_repaired,
-            changed: done.changed,
-            unreadable: done.unreadable,
-            parity_repaired: done.parity_repaired,
-            parity_damaged: done.parity_damaged,
-        }
-    }
-}
-
-impl ParityTotals for RepairedTotals {
-    fn text(&self) -> String {
-        let (file, parity) = match self.dry_run {
-            true => ("can be repaired", "of the parity can be repaired"),
-            false => ("repaired", "of the parity repaired"),
-        };
-        let counts = notable(&[
-            (self.repaired, file),
-            (self.not_repaired, "not repaired"),
-            (self.changed, "changed"),
-            (self.unreadable, "unreadable"),
-            (self.parity_repaired, parity),
-            (self.parity_damaged, "damaged of the parity"),
-        ]);
-        format!("{}: {counts}", count(self.sets, "set"))
+pub(super) fn repaired_totals(done: &Repaired, dry_run: bool) -> ParityTotals {
+    let (file, parity) = match dry_run {
+        true => ("can be repaired", "of the parity can be repaired"),
+        false => ("repaired", "of the parity repaired"),
+    };
+    let counts = notable(&[
+        (done.repaired, file),
+        (done.not_repaired, "not repaired"),
+        (done.changed, "changed"),
+        (done.unreadable, "unreadable"),
+        (done.parity_repaired, parity),
+        (done.parity_damaged, "damaged of the parity"),
+    ]);
+    ParityTotals {
+        text: format!("{}: {counts}", counted(done.sets, "set")),
+        json: json!({
+            "dry_run": dry_run,
+            "sets": done.sets,
+            "repaired": done.repaired,
+            "not_repaired": done.not_repaired,
+            "changed": done.changed,
+            "unreadable": done.unreadable,
+            "parity_repaired": done.parity_repaired,
+            "parity_damaged": done.parity_damaged,
+        }),
     }
 }

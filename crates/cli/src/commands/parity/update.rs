@@ -4,7 +4,7 @@ use clap::Args;
 use verisum::parity::UpdateOptions;
 
 use super::ParityTreeArgs;
-use super::report::{MadeTotals, ParityReporter};
+use super::report::{ParityReporter, made_totals};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -36,5 +36,5 @@ pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<E
     let made = arguments.tree.watch((&progress, &ending), || {
         verisum::parity::update(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
     })?;
-    reporter.end(&MadeTotals::new(&made))
+    reporter.end(&made_totals(&made))
 }

@@ -4,7 +4,7 @@ use clap::Args;
 use verisum::parity::VerifyOptions;
 
 use super::ParityTreeArgs;
-use super::report::{ParityReporter, VerifiedTotals};
+use super::report::{ParityReporter, verified_totals};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{Output, alarm, shell};
@@ -31,7 +31,7 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
             false => verisum::parity::verify(tree, to.as_deref(), &options, report),
         }
     })?;
-    let exit = reporter.end(&VerifiedTotals::new(&found))?;
+    let exit = reporter.end(&verified_totals(&found))?;
     if *json {
         return Ok(exit);
     }
