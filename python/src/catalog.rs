@@ -269,7 +269,7 @@ impl Wanted {
         ];
         for path in candidates.into_iter().flatten() {
             let Some(root) = store.root_of(&path)? else { continue };
-            let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+            let below = root.below(&path);
             if let Some(directory) = store.directory(&root, below)? {
                 return Ok(Some((root, directory)));
             }

@@ -1,11 +1,11 @@
 //! Digests from the catalogue, for files that are as they were when they were recorded.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use verisum_digest::{Digest, Output};
 use verisum_files::Timestamp;
@@ -14,19 +14,12 @@ use verisum_files::place::FileState;
 
 use super::judge::Content;
 use crate::scrub::is_same_time;
-use crate::store::{Catalog, Error, Record, Root, State, absolute, stamp};
+use crate::store::{Catalog, Error, Record, State, TreeRecords, absolute, stamp};
 
 /// The records of a tree.
 pub struct RecordedTree<'a> {
-    catalog: &'a Catalog,
-    /// The numbers of digests, and their names.
-    algorithms: HashMap<i64, String>,
-    root: Root,
-    /// Where the tree is below the root.
-    below: PathBuf,
+    records: TreeRecords<'a>,
     is_local: bool,
-    /// The directory that was asked for last, below the root, and its number.
-    last: Option<(PathBuf, Option<i64>)>,
 }
 
 /// What a catalogue says of a file.
@@ -47,29 +40,30 @@ impl<'a> RecordedTree<'a> {
     /// # Errors
     /// The catalogue cannot be read, or the path has no absolute form.
     pub fn of(catalog: &'a Catalog, path: &Path, is_local: bool) -> Result<Option<RecordedTree<'a>>, Error> {
-        let path = if is_local { absolute(path)? } else { path.to_path_buf() };
-        let Some(root) = catalog.root_of(&path)? else { return Ok(None) };
-        let algorithms = catalog.algorithms()?;
-        let below = path.strip_prefix(&root.path).unwrap_or(Path::new("")).to_path_buf();
-        Ok(Some(RecordedTree { catalog, algorithms, root, below, is_local, last: None }))
+        let tree = if is_local { absolute(path)? } else { path.to_path_buf() };
+        Ok(TreeRecords::of(catalog, &tree)?.map(|records| RecordedTree { records, is_local }))
     }
 
     /// What is recorded of a file with this digest, by its name below the tree.
     fn recorded(&mut self, name: &[u8], seen: &FileState, digest: &Digest) -> Result<Recorded, Error> {
-        let Some((path, record)) = self.record(name)? else { return Ok(Recorded::Nothing) };
+        let Some(record) = self.record(name)? else { return Ok(Recorded::Nothing) };
         if record.state != State::Sound {
             return Ok(Recorded::Doubt);
         }
         if !is_as_listed(&record, seen) {
             return Ok(Recorded::Nothing);
         }
-        if self.is_local && !is_as_it_was(&record, &self.root.path.join(&path)) {
+        if self.is_local && !is_as_it_was(&record, &self.records.path(path_of(name))) {
             return Ok(Recorded::Doubt);
         }
-        Ok(match record.verified != 0 && self.algorithm(&record) == Some(digest.name()) {
-            true => Recorded::Digest(record.digest),
-            false => Recorded::Nothing,
-        })
+        Ok(
+            match record.verified != 0
+                && self.records.algorithm(&record).map(|name| &**name) == Some(digest.name())
+            {
+                true => Recorded::Digest(record.digest),
+                false => Recorded::Nothing,
+            },
+        )
     }
 
     /// The content that a file should have by its record, and whether the file that is there was written to since.
@@ -78,10 +72,11 @@ impl<'a> RecordedTree<'a> {
         name: &[u8],
         seen: Option<&FileState>,
     ) -> Result<Option<Content>, Error> {
-        let record = self.record(name)?.map(|(_, record)| record);
-        let Some(record) = record.filter(|record| record.state != State::DAMAGED) else { return Ok(None) };
+        let Some(record) = self.record(name)?.filter(|record| record.state != State::DAMAGED) else {
+            return Ok(None);
+        };
         let modified = seen.and_then(|seen| seen.modified);
-        Ok(self.algorithm(&record).map(|algorithm| Content {
+        Ok(self.records.algorithm(&record).map(|algorithm| Content {
             algorithm: algorithm.to_string(),
             digest: record.digest,
             // A list of checksums knows neither length nor time.
@@ -92,32 +87,13 @@ impl<'a> RecordedTree<'a> {
         }))
     }
 
-    fn algorithm(&self, record: &Record) -> Option<&str> {
-        self.algorithms.get(&record.algorithm).map(String::as_str)
+    fn record(&mut self, name: &[u8]) -> Result<Option<Record>, Error> {
+        self.records.record(path_of(name))
     }
+}
 
-    /// The record of a file by its name below the tree, and its path below the root.
-    fn record(&mut self, name: &[u8]) -> Result<Option<(PathBuf, Record)>, Error> {
-        let path = match name.is_empty() {
-            true => self.below.clone(),
-            false => self.below.join(OsStr::from_bytes(name)),
-        };
-        let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return Ok(None) };
-        let Some(directory) = self.directory(folder)? else { return Ok(None) };
-        let record = self.catalog.record(directory, file)?;
-        Ok(record.map(|record| (path, record)))
-    }
-
-    fn directory(&mut self, folder: &Path) -> Result<Option<i64>, Error> {
-        if let Some((last, number)) = &self.last
-            && last == folder
-        {
-            return Ok(*number);
-        }
-        let number = self.catalog.directory(&self.root, folder)?;
-        self.last = Some((folder.to_path_buf(), number));
-        Ok(number)
-    }
+fn path_of(name: &[u8]) -> &Path {
+    Path::new(OsStr::from_bytes(name))
 }
 
 /// Whether a listing says of a file what its record says.
@@ -198,7 +174,7 @@ pub fn known_bad<const N: usize>(
     let mut bad = BTreeSet::new();
     for (number, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked) {
         for records in records.iter_mut().flatten() {
-            if records.record(&pair.name)?.is_some_and(|(_, record)| record.state != State::Sound) {
+            if records.record(&pair.name)?.is_some_and(|record| record.state != State::Sound) {
                 bad.insert(number);
             }
         }

@@ -69,7 +69,7 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
 /// # Errors
 /// Something is mounted over what is recorded.
 fn is_tree_of_its_own(catalog: &Catalog, root: &Root, path: &Path) -> Result<bool, Error> {
-    let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    let below = root.below(path);
     let (mut reached, mut known) = (root.path.clone(), Some(root.directory));
     let mut top = Top::open(&reached, true)?;
     for name in below.components() {
@@ -104,7 +104,7 @@ pub(super) struct Unmounted {
 
 /// The first of these on the way from a root to a path in it, and that itself.
 pub(super) fn unmounted(catalog: &Catalog, root: &Root, path: &Path) -> Result<Option<Unmounted>, Error> {
-    let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    let below = root.below(path);
     let (mut reached, mut parent) = (root.path.clone(), root.directory);
     let Some(mut parent_device) = device(&reached) else { return Ok(None) };
     for name in below.components() {
@@ -145,7 +145,7 @@ pub fn require_tree(catalog: &Catalog, root: &Root, path: &Path) -> Result<(), E
 
 /// The part of a root that a directory in it is. `last` is that directory's device.
 pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, last: u64) -> Result<Scope, Error> {
-    let below = path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    let below = root.below(path);
     let (mut directory, mut reached) = (root.directory, root.path.clone());
     for name in below.components() {
         let above = reached.clone();

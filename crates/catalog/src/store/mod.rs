@@ -36,6 +36,7 @@ mod root;
 mod run;
 mod schema;
 mod transfer;
+mod tree_records;
 mod written;
 
 use std::os::unix::fs::MetadataExt;
@@ -64,6 +65,7 @@ pub use restore::restore;
 pub use root::{Identity, Root, is_address};
 pub use run::{Run, UNLISTED};
 pub use transfer::{Imported, Unfit};
+pub use tree_records::TreeRecords;
 pub use written::Written;
 
 type Result<T, E = Error> = std::result::Result<T, E>;

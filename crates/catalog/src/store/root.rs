@@ -52,6 +52,11 @@ impl Root {
     pub fn is_remote(&self) -> bool {
         is_address(&self.path)
     }
+
+    /// Where something that lies in it is below its top.
+    pub fn below<'p>(&self, path: &'p Path) -> &'p Path {
+        path.strip_prefix(&self.path).unwrap_or(Path::new(""))
+    }
 }
 
 /// Whether a path is the address of something on another machine or in a store: `ssh://[USER@]HOST[:PORT]/PATH`,

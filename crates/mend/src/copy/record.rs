@@ -1,12 +1,11 @@
 //! What is recorded of files: by the catalogue, and by their tags.
 
-use std::collections::HashMap;
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use verisum_catalog::scrub::is_same_time;
-use verisum_catalog::store::{self, Catalog, Root, State, absolute, stamp};
+use verisum_catalog::store::{self, Catalog, State, TreeRecords, absolute, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{FileRecord, FileState};
 use verisum_files::store::xattr::Family;
@@ -16,15 +15,7 @@ use super::digests::Sums;
 use super::{Mismatch, RecordPlace};
 
 /// The records of a tree in a catalogue.
-pub(super) struct Records<'c> {
-    catalog: &'c Catalog,
-    names: HashMap<i64, Arc<str>>,
-    root: Root,
-    /// Where the tree is below the root.
-    below: PathBuf,
-    /// The directory that was asked for last, below the root, and its number.
-    last: Option<(PathBuf, Option<i64>)>,
-}
+pub(super) struct Records<'c>(TreeRecords<'c>);
 
 /// A record of the catalogue.
 #[derive(Clone, Debug)]
@@ -51,35 +42,16 @@ impl<'c> Records<'c> {
 
     /// Those of an absolute path or an address.
     pub(super) fn of_address(catalog: &'c Catalog, path: &Path) -> Result<Option<Records<'c>>, store::Error> {
-        let Some(root) = catalog.root_of(path)? else { return Ok(None) };
-        let below = path.strip_prefix(&root.path).unwrap_or(Path::new("")).to_path_buf();
-        let names = catalog.algorithms()?.into_iter().map(|(id, name)| (id, name.into())).collect();
-        Ok(Some(Records { catalog, names, root, below, last: None }))
+        Ok(TreeRecords::of(catalog, path)?.map(Records))
     }
 
     /// What is recorded of a file by its path below the tree, which is empty for the path itself.
     pub(super) fn recorded(&mut self, name: &Path) -> Result<Option<Known>, store::Error> {
-        let path = match name.as_os_str().is_empty() {
-            true => self.below.clone(),
-            false => self.below.join(name),
-        };
-        let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return Ok(None) };
-        let Some(directory) = self.directory(folder)? else { return Ok(None) };
-        let Some(record) = self.catalog.record(directory, file)? else { return Ok(None) };
-        let algorithm = self.names.get(&record.algorithm).cloned();
-        let algorithm = algorithm.filter(|_| record.state != State::DAMAGED);
-        Ok(algorithm.map(|algorithm| Known { algorithm, record }))
-    }
-
-    fn directory(&mut self, folder: &Path) -> Result<Option<i64>, store::Error> {
-        if let Some((last, number)) = &self.last
-            && last == folder
-        {
-            return Ok(*number);
-        }
-        let number = self.catalog.directory(&self.root, folder)?;
-        self.last = Some((folder.to_path_buf(), number));
-        Ok(number)
+        let record = self.0.record(name)?.filter(|record| record.state != State::DAMAGED);
+        Ok(record.and_then(|record| {
+            let algorithm = self.0.algorithm(&record)?.clone();
+            Some(Known { algorithm, record })
+        }))
     }
 }
 

@@ -54,7 +54,7 @@ pub fn note(catalog: &Catalog, mended: &MendedFile) -> Result<Noted, Error> {
     let Some(root) = catalog.root_of(&mended.path)?.filter(|root| !root.is_remote()) else {
         return Ok(Noted::Unknown);
     };
-    let below = mended.path.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    let below = root.below(&mended.path);
     let Some(name) = below.file_name() else { return Ok(Noted::Unknown) };
     let folder = below.parent().unwrap_or(Path::new(""));
     let Some(directory) = catalog.directory(&root, folder)? else { return Ok(Noted::Unknown) };
