@@ -105,6 +105,33 @@ fn copies_are_made_once_and_names_that_cannot_be_are_said() {
     }
 }
 
+/// A listing gives a directory's names with those of others between them, and names are not all of letters that are text.
+#[test]
+fn of_names_of_a_host_that_differ_in_capitals_one_is_taken() {
+    for stick in KINDS.into_iter().filter_map(Stick::new) {
+        for folder in ["from/sub", "from/SUB"] {
+            fs::create_dir(stick.path(folder)).unwrap();
+        }
+        for name in ["Name", "NAME", "sub/one", "SUB/two", "sub/\u{e4}", "sub/\u{c4}"] {
+            fs::write(stick.path("from").join(name), name).unwrap();
+        }
+        let copied = stick.on_tree(&["copy", &format!("local:{}", stick.path("from").display())]);
+        assert_eq!(copied.code, Some(3), "{}", copied.stderr);
+        let capitals = ": create: a name with other capitals is in the way\n";
+        // Of two directories each file is named.
+        let refused = copied.stderr.matches(capitals).count();
+        assert!((3..=4).contains(&refused), "{}", copied.stderr);
+        stick.is_whole();
+        for name in ["Name", "sub/one", "sub/two", "sub/\u{e4}"] {
+            let Ok(text) = fs::read_to_string(stick.tree().join(name)) else { continue };
+            assert_eq!(text.to_lowercase(), name.to_lowercase());
+        }
+        let again = stick.on_tree(&["copy", &format!("local:{}", stick.path("from").display())]);
+        assert!(again.stderr.contains("0 files copied"), "{}", again.stderr);
+        assert_eq!(again.stderr.matches(capitals).count(), refused, "{}", again.stderr);
+    }
+}
+
 #[test]
 fn what_is_rotten_or_missing_comes_back() {
     for stick in KINDS.into_iter().filter_map(Stick::new) {

@@ -82,7 +82,7 @@ impl<'a, 'c> WalkFeed<'a, 'c> {
                 feed.records[1] = records(&to.join(name))?;
             }
             let directory = Arc::new(TargetDirectory::top(shared, &*top, folder, true)?);
-            let target = TargetName { directory, name: name.to_os_string() };
+            let target = directory.name(name)?;
             feed.file = Some((root, target));
         } else {
             let stat = Stat::of(&*top).map_err(|errno| CopyError::target(to, "stat", errno))?;
@@ -159,20 +159,18 @@ impl<'a, 'c> WalkFeed<'a, 'c> {
                 }
             };
             let Some(above) = self.directory_of(&entry) else { continue };
-            if let Err(error) = above.note(entry.name()) {
-                let below = above.below.join(entry.name());
-                self.shared.tell_plain(&entry.path(), &below, CopyOutcome::Failed(error));
-                self.walk.pass_over(&entry);
-                continue;
-            }
-            if entry.kind() != Kind::Directory {
-                let target = TargetName { directory: above, name: entry.name().to_os_string() };
-                return Some(self.job(entry, target));
-            }
-            if let Err(error) = self.enter(&entry, &above) {
-                let below = above.below.join(entry.name());
-                self.shared.tell_plain(&entry.path(), &below, CopyOutcome::Failed(error));
-                self.walk.pass_over(&entry);
+            let taken = match entry.kind() {
+                Kind::Directory => self.enter(&entry, &above).map(|()| None),
+                _ => above.name(entry.name()).map(Some),
+            };
+            match taken {
+                Ok(None) => {}
+                Ok(Some(target)) => return Some(self.job(entry, target)),
+                Err(error) => {
+                    let below = above.below.join(entry.name());
+                    self.shared.tell_plain(&entry.path(), &below, CopyOutcome::Failed(error));
+                    self.walk.pass_over(&entry);
+                }
             }
         }
         None

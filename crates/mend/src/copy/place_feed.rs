@@ -137,7 +137,7 @@ impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
             }
         };
         let (_, directory) = &self.stack[self.stack.len() - 1];
-        Ok(TargetName { directory: directory.clone(), name })
+        directory.name(&name)
     }
 
     /// Makes a directory below TO, or opens the one that is there, and those on the way to it.

@@ -1,7 +1,9 @@
 //! Directories at TO: made or opened through no link, and given times and mode when all in them is done.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
 use std::ffi::{OsStr, OsString};
+use std::hash::BuildHasher;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -51,13 +53,36 @@ pub(super) struct TargetDirectory<'a> {
     pub(super) is_synced_whole: bool,
     parent: Option<Arc<TargetDirectory<'a>>>,
     time_step: TimeStep,
-    /// The names of this run in it, in small letters, where TO does not tell capital ones from them.
-    folded: Option<Mutex<HashSet<String>>>,
+    /// The names of this run, where TO does not tell capital letters from small ones.
+    folded: Option<Arc<FoldedNames>>,
     /// The path of TO, and below it.
     to: Arc<Path>,
     pub(super) below: PathBuf,
     finish: Option<Finish>,
     shared: &'a Shared<'a>,
+}
+
+/// The names of a run on a file system that does not tell capital letters from small ones. A place may list a directory
+/// in several goes and has a million of them, so hashes of all names are kept, not the names of a directory at hand.
+#[derive(Default)]
+struct FoldedNames {
+    hashes: RandomState,
+    /// Of each name in small letters the hash of the name itself.
+    seen: Mutex<HashMap<u64, u64>>,
+}
+
+impl FoldedNames {
+    /// Whether a name in this directory is the first, or the same again, of all that differ in capitals only.
+    fn takes(&self, below: &Path, name: &OsStr) -> bool {
+        let mut folded = Vec::new();
+        for chunk in name.as_bytes().utf8_chunks() {
+            folded.extend_from_slice(chunk.valid().to_lowercase().as_bytes());
+            folded.extend_from_slice(chunk.invalid());
+        }
+        let exact = self.hashes.hash_one(name);
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        *seen.entry(self.hashes.hash_one((below, folded))).or_insert(exact) == exact
+    }
 }
 
 /// What a directory gets in the end.
@@ -89,13 +114,14 @@ impl<'a> TargetDirectory<'a> {
         let failed = |errno| CopyError::target(&to.join(&below), "stat", errno);
         let device = Stat::of(&descriptor).map_err(failed)?.device;
         let same = parent.as_ref().filter(|parent| parent.device == device);
-        let (is_synced_whole, time_step, folds) = match same {
-            Some(parent) => (parent.is_synced_whole, parent.time_step, parent.folded.is_some()),
+        let (is_synced_whole, time_step, folded) = match same {
+            Some(parent) => (parent.is_synced_whole, parent.time_step, parent.folded.clone()),
             None => {
                 let magic = fstatfs(&descriptor).map_or(0, |found| found.f_type as u32);
                 let coarse = COARSE.iter().find(|(of, _)| *of == magic);
                 let folds = MAY_FOLD.contains(&magic) && folds(&descriptor);
-                (SYNCED_WHOLE.contains(&magic), coarse.map_or((0, 1), |(_, step)| *step), folds)
+                let folded = folds.then(Arc::default);
+                (SYNCED_WHOLE.contains(&magic), coarse.map_or((0, 1), |(_, step)| *step), folded)
             }
         };
         let mut value = [0; 1];
@@ -108,7 +134,7 @@ impl<'a> TargetDirectory<'a> {
             gives_lists,
             is_synced_whole,
             time_step,
-            folded: folds.then(Mutex::default),
+            folded,
             parent,
             to,
             below,
@@ -122,11 +148,15 @@ impl<'a> TargetDirectory<'a> {
     }
 
     /// Opens a directory in this one, or makes it with this mode.
+    ///
+    /// # Errors
+    /// It cannot be made, or see [`require_own`](TargetDirectory::require_own).
     pub(super) fn enter(
         self: &Arc<Self>,
         name: &OsStr,
         mode: Mode,
     ) -> Result<TargetDirectory<'a>, CopyError> {
+        self.require_own(name)?;
         let failed = |operation| move |errno| CopyError::target(&self.path_of(name), operation, errno);
         let was_there = match mkdirat(self, name, mode) {
             Ok(()) => false,
@@ -156,14 +186,18 @@ impl<'a> TargetDirectory<'a> {
                 && (original.seconds - there.seconds).abs() < seconds
     }
 
-    /// Takes note of a name.
+    /// A name in it, for what is no directory.
     ///
     /// # Errors
-    /// Another name of this run is the same to TO: one would take the other's place.
-    pub(super) fn note(&self, name: &OsStr) -> Result<(), CopyError> {
-        let Some(folded) = &self.folded else { return Ok(()) };
-        let mut folded = folded.lock().unwrap_or_else(PoisonError::into_inner);
-        match folded.insert(name.to_string_lossy().to_lowercase()) {
+    /// See [`require_own`](TargetDirectory::require_own).
+    pub(super) fn name(self: &Arc<Self>, name: &OsStr) -> Result<TargetName<'a>, CopyError> {
+        self.require_own(name)?;
+        Ok(TargetName { directory: self.clone(), name: name.to_os_string() })
+    }
+
+    /// Fails if another name of this run is the same to TO: one would take the other's place.
+    fn require_own(&self, name: &OsStr) -> Result<(), CopyError> {
+        match self.folded.as_ref().is_none_or(|folded| folded.takes(&self.below, name)) {
             true => Ok(()),
             false => {
                 Err(CopyError::InTheWay { path: self.path_of(name), what: "a name with other capitals" })
@@ -249,7 +283,7 @@ impl Drop for TargetDirectory<'_> {
     }
 }
 
-/// A name in a directory at TO.
+/// A name in a directory at TO, from [`TargetDirectory::name`].
 #[derive(Clone)]
 pub(super) struct TargetName<'a> {
     pub(super) directory: Arc<TargetDirectory<'a>>,
@@ -289,13 +323,23 @@ impl TargetName<'_> {
     }
 }
 
-/// Whether capital letters in names are the same as small ones.
+/// Whether capital letters in names are the same as small ones, or nobody can tell.
 fn folds(directory: &OwnedFd) -> bool {
     let name = format!("{LEFTOVER}case-{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-    let Ok(file) = openat(directory, &*name, flags, Mode::RUSR | Mode::WUSR) else { return false };
-    let folds = statat(directory, name.to_uppercase(), AtFlags::SYMLINK_NOFOLLOW).is_ok();
-    drop(file);
-    let _ = unlinkat(directory, &*name, AtFlags::empty());
-    folds
+    let is_there = |name: &str| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
+    for _ in 0..8 {
+        // One that was left there says the same.
+        let made = openat(directory, &*name, flags, Mode::RUSR | Mode::WUSR).map(drop);
+        if !matches!(made, Ok(()) | Err(Errno::EXIST)) {
+            break;
+        }
+        let (folds, stays) = (is_there(&name.to_uppercase()), is_there(&name));
+        let _ = unlinkat(directory, &*name, AtFlags::empty());
+        // Another copy may take it for what a killed one left, and remove it.
+        if folds || stays {
+            return folds;
+        }
+    }
+    true
 }
