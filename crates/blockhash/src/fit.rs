@@ -1,9 +1,10 @@
 //! Recognizes the block hash of an image that stands where a digest of a file was expected, by the usual block sizes.
 
+use std::ops::Range;
 use std::path::Path;
 
 use verisum_digest::{Digest, Output};
-use verisum_image::{Image, OpenOptions, Opened};
+use verisum_image::{Extent, Image, OpenOptions, Opened};
 
 use crate::{Error, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, hash_image};
 
@@ -32,6 +33,16 @@ const OTHER_SIZES: [u32; 15] = [
 /// Whether `value`, which is not the digest of a file, is the block hash of it with one of the usual block sizes, as a
 /// guest sees it or of exactly its bytes. What cannot be read has none.
 pub fn is_block_hash(path: &Path, digest: &Digest, value: Output) -> bool {
+    is_block_hash_unless(path, digest, value, &|| false)
+}
+
+/// The same, and no as soon as `is_over` says yes: a large image takes long.
+pub fn is_block_hash_unless(
+    path: &Path,
+    digest: &Digest,
+    value: Output,
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> bool {
     // What comes out of a pipe comes once.
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
     let open = |pads: bool| {
@@ -42,9 +53,53 @@ pub fn is_block_hash(path: &Path, digest: &Digest, value: Output) -> bool {
             _ => None,
         }
     };
-    let has = |image: &dyn Image| has(image, digest, value).unwrap_or(false);
+    let has = |image: &dyn Image| has(&Ending { image, is_over }, digest, value).unwrap_or(false);
     let Some(guest) = is_file.then(|| open(true)).flatten() else { return false };
     has(&*guest) || guest.padded_by() > 0 && open(false).is_some_and(|exact| has(&*exact))
+}
+
+/// An image that cannot be read any more as soon as somebody says so.
+struct Ending<'a> {
+    image: &'a dyn Image,
+    is_over: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl Ending<'_> {
+    fn go_on(&self) -> Result<&dyn Image, verisum_image::Error> {
+        match (self.is_over)() {
+            false => Ok(self.image),
+            true => {
+                let (path, what) = (Path::new(""), std::io::Error::other("interrupted"));
+                Err(verisum_image::Error::io(path, verisum_image::Operation::Read, what))
+            }
+        }
+    }
+}
+
+impl Image for Ending<'_> {
+    fn length(&self) -> u64 {
+        self.image.length()
+    }
+
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+        self.go_on()?.extents(range, out)
+    }
+
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+        self.go_on()?.read_at(buf, offset)
+    }
+
+    fn alignment(&self) -> usize {
+        self.image.alignment()
+    }
+
+    fn unit(&self) -> u64 {
+        self.image.unit()
+    }
+
+    fn check_unchanged(&self) -> Result<(), verisum_image::Error> {
+        self.image.check_unchanged()
+    }
 }
 
 fn has(image: &dyn Image, digest: &Digest, value: Output) -> Result<bool, Error> {

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use verisum_blockhash::is_block_hash;
+use verisum_blockhash::is_block_hash_unless;
 use verisum_catalog::store::{State, Trouble, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::LocalPlace;
@@ -95,12 +95,12 @@ pub fn repair_recorded(
         }
         let (mut damaged, mut states) = (Vec::new(), Vec::new());
         let compared = compare(&mut own, page, &options.stop);
+        require_digests(tree, &compared, &mut looked_at, &options.stop)?;
         // What was not read any more is not bad.
         if options.stop.is_due() {
             summary.interrupted = true;
             break;
         }
-        require_digests(tree, &compared, &mut looked_at)?;
         for (recorded, found) in compared {
             let path = tree.join(&recorded.below);
             let state = match (found, std::fs::symlink_metadata(&path)) {
@@ -137,6 +137,7 @@ fn require_digests(
     tree: &Path,
     compared: &[(Recorded, Result<Output, String>)],
     looked_at: &mut usize,
+    stop: &Stop,
 ) -> Result<(), Error> {
     for (recorded, found) in compared {
         let (Some(list), Ok(found)) = (&recorded.list, found) else { continue };
@@ -144,7 +145,8 @@ fn require_digests(
             continue;
         }
         *looked_at += 1;
-        if is_block_hash(&tree.join(&recorded.below), &recorded.digest, recorded.value) {
+        let (path, is_over) = (tree.join(&recorded.below), || stop.is_due());
+        if is_block_hash_unless(&path, &recorded.digest, recorded.value, &is_over) {
             let source = std::io::Error::other(Misjudged::BlockHashes);
             return Err(Error::List { path: list.to_path_buf(), operation: "read", source });
         }
@@ -203,4 +205,29 @@ fn compare(own: &mut Source, page: Vec<Recorded>, stop: &Stop) -> Vec<(Recorded,
     }
     compared.sort_by(|(one, _), (other, _)| one.below.cmp(&other.below));
     compared
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stop_ends_the_search_for_block_hashes() {
+        let tree = tempfile::tempdir().unwrap();
+        let content: Vec<u8> = (0..300_000_u32).map(|at| (at % 251) as u8).collect();
+        std::fs::write(tree.path().join("image"), &content).unwrap();
+        let digest = Digest::find("sha256").unwrap();
+        let params = verisum_blockhash::Params::new(digest.clone()).block_size(1 << 12).unwrap();
+        let mut hasher = verisum_blockhash::Hasher::new(&params).unwrap();
+        hasher.update(&content).unwrap();
+        let value = hasher.finish().unwrap();
+        let found = digest.hash(&content).unwrap();
+        let list = Some(Path::new("SUMS").into());
+        let recorded = Recorded { below: "image".into(), digest, value, is_unwritten: false, list };
+        let compared = [(recorded, Ok(found))];
+        let stop = Stop::default();
+        assert!(require_digests(tree.path(), &compared, &mut 0, &stop).is_err());
+        stop.request();
+        assert!(require_digests(tree.path(), &compared, &mut 0, &stop).is_ok());
+    }
 }
