@@ -202,6 +202,26 @@ fn no_index_costs_more_than_its_length() {
     }
 }
 
+/// Their paths are a hundred times longer than the list.
+#[test]
+fn bad_files_cost_no_more_than_their_lines() {
+    let Some(python) = require_tool("python3") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let base = vec!["d".repeat(250); 14].join("/");
+    let deep = folder.path().join(&base);
+    fs::create_dir_all(&deep).unwrap();
+    fs::write(deep.join("0"), "bad").unwrap();
+    let names = 0..60_000;
+    names
+        .clone()
+        .skip(1)
+        .for_each(|name| fs::hard_link(deep.join("0"), deep.join(name.to_string())).unwrap());
+    let list: String = names.map(|name| line(Format::Gnu, &name.to_string())).collect();
+    fs::write(folder.path().join("list"), list).unwrap();
+    let arguments = ["check", "--quiet", "-C", &base, "list"].map(String::from);
+    assert_cost(&python, (folder.path(), "list"), &arguments, "bad files");
+}
+
 /// Runs the program over a list, and compares what it took with the list's length.
 #[track_caller]
 fn assert_cost(python: &Path, (folder, list): (&Path, &str), arguments: &[String], about: &str) {

@@ -1,7 +1,9 @@
 //! The bad files that `verisum check` found: good copies of them, and the commands that mend them.
 
-use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
+use std::hash::BuildHasher;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -44,8 +46,9 @@ struct Claimed {
 pub(super) struct BadFiles {
     /// The first of them, and what each list says that they should be.
     files: Vec<Vec<Claimed>>,
-    /// Those beyond them, and the list that named each first.
-    beyond: HashMap<PathBuf, usize>,
+    /// Those beyond them, of each list those that it named first, by hashes of their paths: there may be millions.
+    beyond: Vec<HashSet<u64>>,
+    hashes: RandomState,
     /// The number of the list at hand.
     list: usize,
     good: HashMap<Content, PathBuf>,
@@ -63,7 +66,11 @@ impl BadFiles {
                 self.files.len() - 1
             }
             None => {
-                self.beyond.entry(path).or_insert(self.list);
+                let hash = self.hashes.hash_one(path);
+                self.beyond.resize_with(self.beyond.len().max(self.list + 1), HashSet::new);
+                if !self.beyond.iter().any(|of_list| of_list.contains(&hash)) {
+                    self.beyond[self.list].insert(hash);
+                }
                 return;
             }
         };
@@ -89,7 +96,7 @@ impl BadFiles {
     pub(super) fn forget_list(&mut self) {
         self.files.iter_mut().for_each(|claims| claims.retain(|one| one.list != self.list));
         self.files.retain(|claims| !claims.is_empty());
-        self.beyond.retain(|_, list| *list != self.list);
+        self.beyond.truncate(self.list);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -109,7 +116,8 @@ impl BadFiles {
         let mut claims = claims.into_iter();
         // The list that helps most speaks for all.
         let of_file = |count| claims.by_ref().take(count).max_by_key(Alarm::helpfulness);
-        (counts.into_iter().filter_map(of_file).collect(), beyond.len() as u64)
+        let more = beyond.iter().map(|of_list| of_list.len() as u64).sum();
+        (counts.into_iter().filter_map(of_file).collect(), more)
     }
 }
 
