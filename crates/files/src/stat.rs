@@ -19,13 +19,15 @@ pub struct Timestamp {
 impl Timestamp {
     /// Makes this the time at which an open file was last modified. That of its last access stays.
     pub fn set(self, file: impl AsFd) -> Result<(), Errno> {
-        let found = fstat(&file)?;
-        // Said as it is: what is behind FUSE may set no time where one of the two is omitted, and call that done. Some
-        // file systems tell more nanoseconds than a second has.
-        let last_access =
-            Timespec { tv_sec: found.st_atime, tv_nsec: found.st_atime_nsec.min(999_999_999) as _ };
-        let last_modification = Timespec { tv_sec: self.seconds, tv_nsec: self.nanoseconds as _ };
-        futimens(file, &Timestamps { last_access, last_modification })
+        // Said as it is: what is behind FUSE may set no time where one of the two is omitted, and call that done.
+        let times = times_of(&fstat(&file)?);
+        futimens(file, &Timestamps { last_modification: self.to_timespec(), ..times })
+    }
+
+    /// As the system takes it. Some file systems tell more nanoseconds than a second has; it refuses them, or takes
+    /// them for the wish that a time stays, or is the present.
+    pub fn to_timespec(self) -> Timespec {
+        Timespec { tv_sec: self.seconds, tv_nsec: self.nanoseconds.min(999_999_999) as _ }
     }
 
     /// The time by the system's clock.
@@ -90,6 +92,16 @@ impl std::fmt::Display for Timestamp {
             // The nanoseconds count from the whole second before, which the sign does not.
             (seconds, nanoseconds) => write!(f, "-{}.{:09}", -(seconds + 1), 1_000_000_000 - nanoseconds),
         }
+    }
+}
+
+/// The times of a file, as the system takes them back.
+#[allow(clippy::unnecessary_cast)] // The types differ between systems.
+pub fn times_of(stat: &rustix::fs::Stat) -> Timestamps {
+    let time = |seconds: i64, nanoseconds| Timestamp { seconds, nanoseconds }.to_timespec();
+    Timestamps {
+        last_access: time(stat.st_atime as i64, stat.st_atime_nsec as u32),
+        last_modification: time(stat.st_mtime as i64, stat.st_mtime_nsec as u32),
     }
 }
 
@@ -165,5 +177,26 @@ impl From<rustix::fs::Stat> for Stat {
             modified: time(stat.st_mtime as i64, stat.st_mtime_nsec as u32),
             changed: time(stat.st_ctime as i64, stat.st_ctime_nsec as u32),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_that_no_second_has_are_set_as_far_as_they_can_be() {
+        let file = tempfile::tempfile().unwrap();
+        let mut stat = fstat(&file).unwrap();
+        (stat.st_atime, stat.st_mtime) = (7, 8);
+        // What asks the system to leave a time, or for the present.
+        (stat.st_atime_nsec, stat.st_mtime_nsec) = ((1 << 30) - 2, (1 << 30) - 1);
+        futimens(&file, &times_of(&stat)).unwrap();
+        let stat = fstat(&file).unwrap();
+        assert_eq!((stat.st_atime, stat.st_atime_nsec), (7, 999_999_999));
+        assert_eq!((stat.st_mtime, stat.st_mtime_nsec), (8, 999_999_999));
+        Timestamp { seconds: 9, nanoseconds: 1 << 30 }.set(&file).unwrap();
+        let stat = fstat(&file).unwrap();
+        assert_eq!((stat.st_atime, stat.st_mtime), (7, 9));
     }
 }

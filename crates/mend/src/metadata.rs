@@ -4,11 +4,12 @@ use std::ffi::{CStr, CString};
 
 use rustix::fd::AsFd;
 use rustix::fs::{
-    Gid, Mode, Timespec, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr,
-    fsetxattr, fstat, futimens,
+    Gid, Mode, Timestamps, Uid, XattrFlags, fchmod, fchown, fgetxattr, flistxattr, fremovexattr, fsetxattr,
+    fstat, futimens,
 };
 use rustix::io::Errno;
 use verisum_files::store::xattr;
+use verisum_files::times_of;
 
 /// The access control lists of POSIX, which new files may get from their directory.
 const LISTS: [&CStr; 2] = [c"system.posix_acl_access", c"system.posix_acl_default"];
@@ -35,15 +36,11 @@ pub(crate) struct Metadata {
 impl Metadata {
     #[allow(clippy::unnecessary_cast, clippy::useless_conversion)] // The types differ between systems.
     pub(crate) fn new(stat: &rustix::fs::Stat) -> Metadata {
-        let time = |seconds: i64, nanoseconds: u64| Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
         Metadata {
             mode: stat.st_mode as u32 & MODE_BITS,
             user: stat.st_uid,
             group: stat.st_gid,
-            times: Timestamps {
-                last_access: time(stat.st_atime as i64, stat.st_atime_nsec as u64),
-                last_modification: time(stat.st_mtime as i64, stat.st_mtime_nsec as u64),
-            },
+            times: times_of(stat),
             attributes: Vec::new(),
         }
     }

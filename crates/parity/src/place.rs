@@ -10,10 +10,10 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fd::AsFd;
-use rustix::fs::{Advice, AtFlags, Gid, Mode, OFlags, RenameFlags, Timespec, Timestamps, Uid, XattrFlags};
+use rustix::fs::{Advice, AtFlags, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 use verisum_files::replace::swap_back;
-use verisum_files::{Directory, Stat};
+use verisum_files::{Directory, Stat, times_of};
 
 use crate::digest::Hasher;
 use crate::head::{Piece, SetHead};
@@ -321,7 +321,7 @@ impl Draft {
         let (mode, owner, accessed) = match &self.old {
             Some((old, _)) => {
                 let metadata = old.metadata()?;
-                let accessed = Timespec { tv_sec: metadata.atime(), tv_nsec: metadata.atime_nsec() as _ };
+                let accessed = times_of(&rustix::fs::fstat(old)?).last_access;
                 (metadata.mode() & 0o7777, (metadata.uid(), metadata.gid()), Some(accessed))
             }
             // Nobody vouches for more than the usual permissions.
@@ -345,7 +345,7 @@ impl Draft {
             Some((_, stat)) if time(stat.modified) == record.modified => stat.modified,
             _ => record.modified,
         };
-        let modified = Timespec { tv_sec: modified.seconds, tv_nsec: modified.nanoseconds as _ };
+        let modified = modified.to_timespec();
         let times = Timestamps { last_access: accessed.unwrap_or(modified), last_modification: modified };
         Ok(rustix::fs::futimens(&self.file, &times)?)
     }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 
-use rustix::fs::Timespec;
 use rustix::io::Errno;
 use verisum_files::place::KnownState;
 use verisum_files::{Entry, Timestamp};
@@ -62,14 +61,11 @@ fn dress(new: &File, model: &Model, is_of_old: bool, modified: Option<i64>) -> R
             (metadata.mode, metadata.user, metadata.group) = (mode & 0o777, user, group);
         }
         if let Some(modified) = known.original.or(known.now.modified) {
-            let Timestamp { seconds, nanoseconds } = modified.time;
-            metadata.times.last_modification = Timespec { tv_sec: seconds, tv_nsec: nanoseconds as _ };
+            metadata.times.last_modification = modified.time.to_timespec();
         }
     }
-    const SECOND: i64 = 1_000_000_000;
     if let Some(modified) = modified {
-        metadata.times.last_modification =
-            Timespec { tv_sec: modified.div_euclid(SECOND), tv_nsec: modified.rem_euclid(SECOND) };
+        metadata.times.last_modification = Timestamp::of_nanoseconds(modified).to_timespec();
     }
     let is_whole = metadata.apply(new, true, false)?;
     // A file that is made again may get another owner, as any copy does.
