@@ -359,6 +359,20 @@ impl Drop for Draft {
     }
 }
 
+/// Fails as [`folder_of`] does where a file cannot have its folder, and makes none.
+pub(crate) fn require_folder(tree: &Tree, path: &[u8]) -> Result<(), Error> {
+    let mut folder = tree.root().clone();
+    for step in Path::new(OsStr::from_bytes(path)).parent().unwrap_or(Path::new("")) {
+        folder = match folder.beneath(Path::new(step), None) {
+            Err(verisum_files::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+                return Ok(());
+            }
+            found => found?,
+        };
+    }
+    Ok(())
+}
+
 /// The folder of a file, made anew where it is missing.
 pub(crate) fn folder_of(tree: &Tree, record: &Piece) -> Result<Arc<Directory>, Error> {
     let way = Path::new(OsStr::from_bytes(&record.path)).parent().unwrap_or(Path::new(""));

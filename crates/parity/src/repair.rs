@@ -15,7 +15,7 @@ use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
-use crate::place::Draft;
+use crate::place::{Draft, require_folder};
 use crate::scan::merge;
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -310,11 +310,15 @@ impl RepairJob<'_> {
             }
         }
         for (path, wanted) in std::mem::take(&mut self.wanted) {
-            match can_be_repaired(&wanted.verdict) {
+            let verdict = match (can_be_repaired(&wanted.verdict), require_folder(self.tree, &path)) {
+                (true, Err(error)) => FileVerdict::NotRepaired(error),
+                _ => wanted.verdict,
+            };
+            match can_be_repaired(&verdict) {
                 true => self.totals.repaired += 1,
                 false => self.totals.not_repaired += 1,
             }
-            report(Finding::of(&path, wanted.verdict));
+            report(Finding::of(&path, verdict));
         }
     }
 
