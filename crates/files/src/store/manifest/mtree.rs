@@ -11,7 +11,7 @@ use crate::{Kind, Timestamp};
 
 /// The longest name, in bytes, be it that of one line or what directories and a name in them make together.
 /// Each line of a short specification could otherwise stand for a longer name than the line before.
-const MAX_NAME: usize = 4095;
+pub(super) const MAX_NAME: usize = 4095;
 
 /// Names may make this together, and so much for each byte of the specification: in a deep directory a line of two
 /// bytes stands for a name of four thousand.

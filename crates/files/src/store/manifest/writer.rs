@@ -6,6 +6,7 @@ use std::fmt::Write;
 use data_encoding::{BASE64, HEXLOWER};
 use verisum_digest::{Digest, Output, cid_text, part_count};
 
+use super::mtree::MAX_NAME;
 use super::{Format, JSON_VERSION, digest_names, escape, s3};
 use crate::Timestamp;
 
@@ -187,7 +188,7 @@ impl Writer {
             Format::Gnu | Format::Bsd | Format::S3 | Format::Json => Ok(()),
             Format::Sfv => fits_sfv(item.name),
             Format::Hashdeep => fits_line(item.name),
-            Format::Mtree => fits_below_a_directory(item.name),
+            Format::Mtree => fits_mtree(item.name),
             Format::Bagit => fits_bag(item.name),
         };
         fits.map_err(|why| Unwritable::Name { format: self.format, why })?;
@@ -396,6 +397,13 @@ fn fits_bag(name: &[u8]) -> Result<(), &'static str> {
     }
 }
 
+fn fits_mtree(name: &[u8]) -> Result<(), &'static str> {
+    match name.len() + b"./".len() > MAX_NAME {
+        true => Err("a name of so many bytes"),
+        false => fits_below_a_directory(name),
+    }
+}
+
 fn fits_below_a_directory(name: &[u8]) -> Result<(), &'static str> {
     if name.starts_with(b"/") {
         return Err("a name that begins at the root");
@@ -408,6 +416,7 @@ fn fits_below_a_directory(name: &[u8]) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::{Line, Options, Reader};
     use super::*;
 
     fn digests(names: &[&str]) -> Vec<Digest> {
@@ -503,6 +512,13 @@ mod tests {
         for name in [&b"/etc/passwd"[..], b"../x", b"a/.."] {
             assert!(matches!(text(Format::Mtree, &["md5"], name), Err(Unwritable::Name { .. })));
         }
+        // The longest name that is read begins with `./`.
+        let long = [b'n'; MAX_NAME - 1];
+        assert!(matches!(text(Format::Mtree, &["md5"], &long), Err(Unwritable::Name { .. })));
+        let list = written(&Writer::new(Format::Mtree, &digests(&["md5"])).unwrap(), &["md5"], &long[1..]);
+        let mut reader = Reader::new(&list.as_ref().unwrap()[..], &Options::default()).unwrap();
+        let lines: Vec<Line> = std::iter::from_fn(|| reader.line().unwrap()).collect();
+        assert!(matches!(&lines[1], Line::File(listed) if listed.name.len() == MAX_NAME), "{lines:?}");
     }
 
     #[test]
