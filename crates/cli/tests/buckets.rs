@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::bucket::{KEY, SECRET, Store, run_at};
-use common::{Ended, change_and_restore_time};
+use common::{Ended, change_and_restore_time, wait_until};
 use serde_json::Value;
 use verisum::digest::{Digest, Output};
 
@@ -350,9 +350,50 @@ fn an_object_that_is_another_in_each_answer_has_no_digest() {
         let headers = format!("ETag: \"v{version}\"\r\nContent-Range: bytes {start}-{}/{size}\r\n", end - 1);
         whole("206 Partial Content", &headers, &"x".repeat(end - start))
     });
-    let ended = run_at(&url, &["sum", "--quiet", "--relative", "s3://bucket"]);
-    assert_one_line(&ended, 3, "a: it was replaced while it was read");
-    assert!(ended.out().lines().count() == 1 && ended.out().ends_with("  b\n"), "{}", ended.out());
+    // Read in order, and in parts that do not wait for each other.
+    for digest in ["sha256", "blake3", "s3-etag:1M"] {
+        let ended = run_at(&url, &["sum", "--quiet", "--relative", "-a", digest, "s3://bucket"]);
+        assert_one_line(&ended, 3, "a: it was replaced while it was read");
+        assert!(
+            ended.out().lines().count() == 1
+                && ["  b\n", "(b) = "].iter().any(|name| ended.out().contains(name)),
+            "{}",
+            ended.out()
+        );
+    }
+}
+
+#[test]
+fn parts_of_one_object_do_not_wait_for_each_other() {
+    const SIZE: usize = 64 << 20;
+    let content: String = (0..SIZE).map(|at| char::from(b'a' + (at % 23) as u8)).collect();
+    let digests = ["s3-etag:8M", "s3-crc32c:8M"];
+    let expected = digests.map(|name| Digest::find(name).unwrap().hash(content.as_bytes()).unwrap());
+    let behind = AtomicUsize::new(0);
+    let (url, _) = raw_server(move |asked| {
+        if asked.contains("list-type=2") {
+            return whole("200 OK", "", &listing(&[("a", SIZE as u64)], None));
+        }
+        let range = asked.to_lowercase().split("range: bytes=").nth(1).unwrap().to_string();
+        let (start, end) = range.lines().next().unwrap().split_once('-').unwrap();
+        let (start, end): (usize, usize) = (start.parse().unwrap(), end.parse().unwrap());
+        let end = (end + 1).min(SIZE);
+        if start >= SIZE / 2 {
+            behind.fetch_add(end - start, Ordering::Relaxed);
+        }
+        // The second range of the first part comes last: all of the other half is read before.
+        if start == 2 << 20 {
+            wait_until("the other half is asked for", || behind.load(Ordering::Relaxed) == SIZE / 2);
+        }
+        let headers = format!("ETag: \"v\"\r\nContent-Range: bytes {start}-{}/{SIZE}\r\n", end - 1);
+        whole("206 Partial Content", &headers, &content[start..end])
+    });
+    let ended =
+        run_at(&url, &["sum", "--relative", "--timeout", "10m", "-a", &digests.join(","), "s3://bucket"]);
+    for digest in expected {
+        assert!(ended.out().contains(&digest.to_string()), "{} {}", ended.out(), ended.stderr);
+    }
+    assert!(ended.code == Some(0) && ended.stderr.contains("(32 get, 1 list)"), "{}", ended.stderr);
 }
 
 #[test]

@@ -37,8 +37,8 @@ pub struct BlockParts {
 #[derive(Clone)]
 enum Kind {
     Blake3,
-    /// With the length of its digest in bytes.
-    Crc(CrcAlgorithm, usize),
+    /// With the length of its digest and that of a part, in bytes.
+    Crc(CrcAlgorithm, usize, u64),
     /// A part is one block.
     LongBlocks(Made),
     /// A part has many blocks.
@@ -51,7 +51,7 @@ impl Parts {
     }
 
     pub(crate) fn of_crc(algorithm: CrcAlgorithm, len: usize) -> Parts {
-        Parts(Kind::Crc(algorithm, len))
+        Parts(Kind::Crc(algorithm, len, USUAL as u64))
     }
 
     pub(crate) fn of_blocks(made: Made) -> Parts {
@@ -61,11 +61,20 @@ impl Parts {
     /// The length of a part in bytes.
     pub fn length(&self) -> u64 {
         let length = match &self.0 {
-            Kind::Blake3 | Kind::Crc(..) => USUAL,
+            Kind::Blake3 => USUAL,
+            Kind::Crc(.., length) => return *length,
             Kind::LongBlocks(made) => made.block(),
             Kind::ShortBlocks(made) => USUAL / made.block() * made.block(),
         };
         length as u64
+    }
+
+    /// The same digest in parts of this length. A CRC has parts of any length, another digest of its own only.
+    pub fn with_length(&self, length: u64) -> Option<Parts> {
+        match &self.0 {
+            Kind::Crc(algorithm, len, _) if length > 0 => Some(Parts(Kind::Crc(*algorithm, *len, length))),
+            _ => (self.length() == length).then(|| self.clone()),
+        }
     }
 
     /// The blocks that the digest is made of; none where it is not made of blocks.
@@ -99,7 +108,7 @@ impl Parts {
                 hasher.set_input_offset(number * self.length());
                 PartsProgress::Blake3 { hasher, is_first: number == 0 }
             }
-            Kind::Crc(algorithm, _) => PartsProgress::Crc(Box::new(crc_fast::Digest::new(*algorithm))),
+            Kind::Crc(algorithm, ..) => PartsProgress::Crc(Box::new(crc_fast::Digest::new(*algorithm))),
             Kind::LongBlocks(made) => PartsProgress::LongBlock(made.inner().message()?, made.len()),
             Kind::ShortBlocks(made) => PartsProgress::ShortBlocks(Box::new(Cut::new(made)?), Vec::new()),
         }))
@@ -137,7 +146,7 @@ impl Parts {
     pub fn join(&self) -> Result<JoinedParts, Error> {
         Ok(JoinedParts(match &self.0 {
             Kind::Blake3 => Joined::Blake3 { subtrees: Vec::new(), alone: None },
-            Kind::Crc(algorithm, len) => {
+            Kind::Crc(algorithm, len, _) => {
                 Joined::Crc(*algorithm, crc_fast::Digest::new(*algorithm).finalize(), *len)
             }
             Kind::LongBlocks(made) | Kind::ShortBlocks(made) => {

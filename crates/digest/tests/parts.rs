@@ -61,3 +61,25 @@ fn what_waits_for_the_bytes_before_it_has_no_parts() {
         assert!(Digest::find(name).unwrap().parts().is_none(), "{name}");
     }
 }
+
+#[test]
+fn a_crc_has_parts_of_any_length() {
+    let message: Vec<u8> = (0..(3 << 20) + 5).map(|at: usize| (at % 251) as u8).collect();
+    let digest = Digest::find("crc64-nvme").unwrap();
+    let parts = digest.parts().unwrap().with_length(700_001).unwrap();
+    assert_eq!(parts.length(), 700_001);
+    let mut joined = parts.join().unwrap();
+    for (number, bytes) in message.chunks(700_001).enumerate() {
+        let mut part = parts.start(number as u64).unwrap();
+        parts.advance(&mut [(&mut part, bytes)]).unwrap();
+        joined.push(&part.finish().unwrap()).unwrap();
+    }
+    assert_eq!(joined.finish(message.len() as u64).unwrap(), digest.hash(&message).unwrap());
+    for name in ["blake3", "glacier", "s3-etag:8M"] {
+        let parts = Digest::find(name).unwrap().parts().unwrap();
+        assert!(
+            parts.with_length(700_001).is_none() && parts.with_length(parts.length()).is_some(),
+            "{name}"
+        );
+    }
+}

@@ -49,6 +49,7 @@ mod profile;
 mod queue;
 mod ranged;
 mod recorded;
+mod split;
 mod store;
 mod upload;
 

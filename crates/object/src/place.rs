@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tokio::runtime::{Builder, Runtime};
-use tokio::task::JoinHandle;
 use verisum_digest::Digest;
 use verisum_files::place::{
     Capabilities, FileAnswer, FileRead, FileRecord, FileRequest, FileState, Files, KnownState, MOST_WHOLE,
@@ -25,7 +24,7 @@ use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
 use crate::keys::{self, Keys, is_file, key, machine};
 use crate::listing::Listed;
 use crate::options::StoreOptions;
-use crate::queue::{AT_ONCE, PIECE, Queue};
+use crate::queue::{AT_ONCE, Fetch, PIECE, Queue};
 use crate::ranged::RangedObject;
 use crate::store::Store;
 use crate::upload::{self, UploadError};
@@ -202,14 +201,14 @@ impl BucketPlace {
         for at in 0..files.len() + AT_ONCE {
             if let Some(file) = files.get(at).filter(|_| is_told) {
                 let (client, key) = (self.client.clone(), key(&file.path).to_vec());
-                asked.push_back(Abort(self.runtime.spawn(async move { client.record(&key).await })));
+                asked.push_back(Fetch(self.runtime.spawn(async move { client.record(&key).await })));
             }
             if at + 1 < AT_ONCE || asked.is_empty() {
                 continue;
             }
-            let Some(mut next) = asked.pop_front() else { continue };
+            let Some(next) = asked.pop_front() else { continue };
             // Who reads the object in earnest hears why not.
-            found.push(match self.runtime.block_on(&mut next.0) {
+            found.push(match next.wait(&self.runtime) {
                 Ok(Ok(record)) => Some(record),
                 Ok(Err(error)) => {
                     is_told &= error.is_of_object();
@@ -360,15 +359,6 @@ impl Place for BucketPlace {
             UploadError::Content(source) => Error::io(&path_of(path), Operation::Read, source).into(),
             UploadError::Request(error) => machine(&error),
         })
-    }
-}
-
-/// A request that is under way; it ends when nobody waits for it any more.
-struct Abort<T>(JoinHandle<T>);
-
-impl<T> Drop for Abort<T> {
-    fn drop(&mut self) {
-        self.0.abort();
     }
 }
 

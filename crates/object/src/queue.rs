@@ -1,10 +1,11 @@
 //! Objects that are read side by side, and hashed in the order of the requests, many small ones as one batch.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use verisum_digest::{Batch, Digest, Output};
+use verisum_digest::{Batch, Digest, Output, Stream};
 use verisum_files::place::{
     Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, RecordedDigest, Sink,
 };
@@ -15,6 +16,7 @@ use crate::client::{Part, SharedClient};
 use crate::error::RequestError;
 use crate::keys::{key, reason};
 use crate::recorded::{KnownRecord, Wanted};
+use crate::split::{LargeError, LargeObject, SplitObject};
 
 /// How many requests are under way.
 pub(crate) const AT_ONCE: usize = 16;
@@ -28,7 +30,14 @@ const MOST_BYTES: usize = 4 << 20;
 const MOST_WRONG: u32 = 8;
 
 /// A request that is under way; it ends when nobody waits for it any more.
-struct Fetch<T>(JoinHandle<Result<T, RequestError>>);
+pub(crate) struct Fetch<T>(pub(crate) JoinHandle<T>);
+
+impl<T> Fetch<T> {
+    /// What came of it.
+    pub(crate) fn wait(mut self, runtime: &Runtime) -> Result<T, RequestError> {
+        runtime.block_on(&mut self.0).map_err(|error| RequestError::Network(error.to_string()))
+    }
+}
 
 impl<T> Drop for Fetch<T> {
     fn drop(&mut self) {
@@ -62,7 +71,7 @@ pub(crate) struct Queue<'a> {
     /// Whether objects are not read whose digests the store recorded.
     takes_records: bool,
     /// The first parts of objects, in order.
-    fetched: VecDeque<(FileRequest, Fetch<First>)>,
+    fetched: VecDeque<(FileRequest, Fetch<Result<First, RequestError>>)>,
     /// Small objects that wait to be hashed.
     small: Vec<Small>,
     small_bytes: usize,
@@ -120,7 +129,7 @@ impl<'a> Queue<'a> {
         self.flush().map(drop)
     }
 
-    fn first(&self, request: &FileRequest) -> Fetch<First> {
+    fn first(&self, request: &FileRequest) -> Fetch<Result<First, RequestError>> {
         let (client, key) = (self.client.clone(), key(&request.path).to_vec());
         let digests = self.digests.iter().map(|digest| digest.name().to_string()).collect();
         let listed = request.seen;
@@ -136,22 +145,10 @@ impl<'a> Queue<'a> {
         }))
     }
 
-    fn fetch(&self, key: &[u8], start: u64, etag: Option<String>) -> Fetch<Part> {
-        let (client, key) = (self.client.clone(), key.to_vec());
-        Fetch(
-            self.runtime.spawn(async move { client.part(&key, start..start + PIECE, etag.as_deref()).await }),
-        )
-    }
-
-    fn wait<T>(&self, mut fetch: Fetch<T>) -> Result<T, RequestError> {
-        let ended = self.runtime.block_on(&mut fetch.0);
-        ended.unwrap_or_else(|error| Err(RequestError::Network(error.to_string())))
-    }
-
     /// Takes the object that was asked for first.
     fn take(&mut self) -> Result<bool, PlaceError> {
         let Some((mut request, fetch)) = self.fetched.pop_front() else { return Ok(true) };
-        match self.wait(fetch) {
+        match fetch.wait(self.runtime).and_then(|first| first) {
             Ok(First::Known(KnownRecord { digests, seen })) => {
                 self.wrong = 0;
                 request.seen = seen;
@@ -230,50 +227,57 @@ impl<'a> Queue<'a> {
         digests.get(at).copied()
     }
 
-    /// Hashes a large object part by part; the next ones are under way meanwhile.
+    /// Hashes a large object.
     fn large(&mut self, request: FileRequest, first: Part) -> Result<bool, PlaceError> {
-        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.into());
-        let mut streams =
-            self.digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?;
-        let (size, seen, etag) = (first.size, first.seen, first.etag.clone());
         // What the store recorded is computed beside, unless it is asked for.
         let claim = first.claim.clone();
         let is_asked =
             |claim: &&RecordedDigest| !self.digests.iter().any(|one| one.name() == claim.algorithm);
         let own = claim.as_ref().filter(is_asked).and_then(|claim| Digest::find(&claim.algorithm).ok());
-        streams.extend(own.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(wrong)?);
-        streams.iter_mut().try_for_each(|stream| stream.expect(size)).map_err(wrong)?;
-        let mut starts = (PIECE..size).step_by(PIECE as usize);
-        let mut under_way = VecDeque::new();
-        let mut part = first;
-        loop {
-            while under_way.len() < AT_ONCE
-                && let Some(start) = starts.next()
-            {
-                under_way.push_back(self.fetch(key(&request.path), start, etag.clone()));
-            }
-            for stream in &mut streams {
-                stream.update(&part.bytes).map_err(wrong)?;
-            }
-            let Some(next) = under_way.pop_front() else { break };
-            part = match self.wait(next) {
-                Ok(part) if part.size == size && (etag.is_some() || part.seen == seen) => part,
-                Ok(_) => return self.failed(request, &RequestError::Replaced),
-                Err(error) => return self.failed(request, &error),
-            };
-        }
-        let mut digests = Vec::with_capacity(streams.len());
-        for (stream, digest) in streams.iter_mut().zip(self.digests.iter().chain(&own)) {
-            let mut sum = Output::zeroed(digest.len());
-            stream.finish(sum.as_mut_bytes()).map_err(wrong)?;
-            digests.push(sum);
-        }
+        let all: Vec<Digest> = self.digests.iter().chain(&own).cloned().collect();
+        let object = LargeObject::new(&self.client, key(&request.path), first);
+        let hashed = match SplitObject::new(object, &all) {
+            Ok(split) => split.hash(self.runtime),
+            Err(object) => self.hash_in_order(object, &all),
+        };
+        let mut digests = match hashed {
+            Ok(digests) => digests,
+            Err(LargeError::Request(error)) => return self.failed(request, &error),
+            Err(LargeError::Digest(error)) => return Err(PlaceError::Digest(error.into())),
+        };
         let beside = own.and_then(|_| digests.pop());
         let contradicted = claim.and_then(|claim| {
             let found = beside.or_else(|| self.found(&claim, &digests))?;
             (found != claim.digest).then_some((claim, found))
         });
         Ok(self.tell(request, FileRead { digests, contradicted, ..FileRead::default() }))
+    }
+
+    /// Hashes an object piece by piece; the next ones are under way meanwhile.
+    fn hash_in_order(&self, mut object: LargeObject, digests: &[Digest]) -> Result<Vec<Output>, LargeError> {
+        let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>()?;
+        streams.iter_mut().try_for_each(|stream| stream.expect(object.size))?;
+        let mut starts = (PIECE..object.size).step_by(PIECE as usize);
+        let mut under_way = VecDeque::new();
+        let mut bytes = std::mem::take(&mut object.head);
+        let object = Arc::new(object);
+        loop {
+            while under_way.len() < AT_ONCE
+                && let Some(start) = starts.next()
+            {
+                let object = object.clone();
+                let fetch = async move { object.fetch(start..start + PIECE).await };
+                under_way.push_back(Fetch(self.runtime.spawn(fetch)));
+            }
+            streams.iter_mut().try_for_each(|stream| stream.update(&bytes))?;
+            let Some(next) = under_way.pop_front() else { break };
+            bytes = next.wait(self.runtime)??;
+        }
+        let finish = |(stream, digest): (&mut Box<dyn Stream>, &Digest)| {
+            let mut sum = Output::zeroed(digest.len());
+            stream.finish(sum.as_mut_bytes()).map(|()| sum)
+        };
+        Ok(streams.iter_mut().zip(digests).map(finish).collect::<Result<_, _>>()?)
     }
 
     fn tell(&self, request: FileRequest, read: FileRead) -> bool {

@@ -1,0 +1,176 @@
+//! Large objects whose digests can be hashed in parts: stretches of parts are read and hashed side by side, and none waits
+//! for another one.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::sync::Arc;
+use std::thread;
+
+use futures_util::future::try_join_all;
+use tokio::runtime::Runtime;
+use tokio::sync::Semaphore;
+use tokio::task::spawn_blocking;
+use verisum_digest::{
+    Digest, Error as DigestError, JoinedParts, Output, Part as DigestPart, PartHashes, Parts,
+};
+use verisum_files::place::FileState;
+
+use crate::client::{Part, SharedClient};
+use crate::error::RequestError;
+use crate::queue::{AT_ONCE, Fetch, PIECE};
+
+/// Why an object has no digests.
+pub(crate) enum LargeError {
+    Request(RequestError),
+    Digest(DigestError),
+}
+
+impl From<RequestError> for LargeError {
+    fn from(error: RequestError) -> LargeError {
+        LargeError::Request(error)
+    }
+}
+
+impl From<DigestError> for LargeError {
+    fn from(error: DigestError) -> LargeError {
+        LargeError::Digest(error)
+    }
+}
+
+/// An object that is hashed in parts.
+pub(crate) struct SplitObject {
+    source: LargeObject,
+    /// The parts of each digest. All have one length, in bytes.
+    parts: Vec<Parts>,
+    length: u64,
+    /// How many parts one request asks for; 1 where a part takes several.
+    in_request: u64,
+    /// How many parts are hashed side by side.
+    in_stretch: u64,
+    /// Those who may ask the store.
+    turns: Semaphore,
+}
+
+/// What is read: one content of an object, whose beginning is known.
+pub(crate) struct LargeObject {
+    client: SharedClient,
+    key: Vec<u8>,
+    etag: Option<String>,
+    seen: FileState,
+    pub(crate) size: u64,
+    pub(crate) head: Vec<u8>,
+}
+
+impl LargeObject {
+    pub(crate) fn new(client: &SharedClient, key: &[u8], first: Part) -> LargeObject {
+        let Part { bytes: head, seen, size, etag, .. } = first;
+        LargeObject { client: client.clone(), key: key.to_vec(), etag, seen, size, head }
+    }
+
+    /// A range of the content that the object had at first.
+    pub(crate) async fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, RequestError> {
+        let part = self.client.part(&self.key, range, self.etag.as_deref()).await?;
+        match part.size == self.size && (self.etag.is_some() || part.seen == self.seen) {
+            true => Ok(part.bytes),
+            false => Err(RequestError::Replaced),
+        }
+    }
+}
+
+impl SplitObject {
+    /// Cuts an object into parts, or gives it back where a digest has none, or parts of another length.
+    pub(crate) fn new(source: LargeObject, digests: &[Digest]) -> Result<SplitObject, LargeObject> {
+        let own: Option<Vec<Parts>> = digests.iter().map(Digest::parts).collect();
+        // Who takes any length follows the others.
+        let of_one_length = |own: &Vec<Parts>| {
+            own.iter().find_map(|parts| own.iter().map(|other| other.with_length(parts.length())).collect())
+        };
+        let Some(parts) = own.as_ref().and_then(of_one_length) else { return Err(source) };
+        Ok(SplitObject::of_parts(source, parts))
+    }
+
+    fn of_parts(source: LargeObject, parts: Vec<Parts>) -> SplitObject {
+        let length = parts.first().map_or(PIECE, Parts::length);
+        let in_request = (PIECE / length).max(1);
+        let lanes = parts.iter().map(Parts::lanes).max().unwrap_or_default() as u64;
+        // While one stretch is hashed another one is read, and all processors are to have some.
+        let threads = thread::available_parallelism().map_or(2, |threads| threads.get().max(2)) as u64;
+        let share = source.size.div_ceil(length).div_ceil(threads);
+        let in_stretch = lanes.min(share).clamp(in_request, AT_ONCE as u64 * in_request);
+        let turns = Semaphore::new(AT_ONCE);
+        SplitObject { source, parts, length, in_request, in_stretch, turns }
+    }
+
+    /// The digests. Of a failure in several stretches the first counts, as if the object had been read in order.
+    pub(crate) fn hash(self, runtime: &Runtime) -> Result<Vec<Output>, LargeError> {
+        let size = self.source.size;
+        let mut joined = self.parts.iter().map(Parts::join).collect::<Result<Vec<JoinedParts>, _>>()?;
+        let requests = self.in_stretch.div_ceil(self.in_request);
+        let at_once = (2 * AT_ONCE as u64 / requests) as usize;
+        let mut starts = (0..size).step_by((self.in_stretch * self.length) as usize);
+        let object = Arc::new(self);
+        let mut under_way = VecDeque::new();
+        loop {
+            while under_way.len() < at_once
+                && let Some(start) = starts.next()
+            {
+                under_way.push_back(Fetch(runtime.spawn(object.clone().stretch(start))));
+            }
+            let Some(next) = under_way.pop_front() else { break };
+            let hashes = next.wait(runtime)??;
+            for (joined, hashes) in joined.iter_mut().zip(&hashes) {
+                hashes.iter().try_for_each(|part| joined.push(part))?;
+            }
+        }
+        Ok(joined.into_iter().map(|joined| joined.finish(size)).collect::<Result<_, _>>()?)
+    }
+
+    /// Reads and hashes the parts from an offset on, a piece of each at a time.
+    async fn stretch(self: Arc<Self>, start: u64) -> Result<Vec<Vec<PartHashes>>, LargeError> {
+        let end = self.source.size.min(start + self.in_stretch * self.length);
+        let starts = (start..end).step_by(self.length as usize);
+        let begin = |parts: &Parts| {
+            starts.clone().map(|start| parts.start(start / self.length)).collect::<Result<Vec<_>, _>>()
+        };
+        let mut running = self.parts.iter().map(begin).collect::<Result<Vec<Vec<DigestPart>>, _>>()?;
+        let piece = self.length.min(PIECE);
+        let request = self.in_request * self.length;
+        for within in (0..self.length).step_by(piece as usize) {
+            let ranges = (start..end).step_by(request as usize).map(|at| {
+                let from = at + within;
+                from..end.min(at + request).min(from + self.in_request * piece)
+            });
+            let ranges = ranges.filter(|range| !range.is_empty());
+            let fetched = try_join_all(ranges.map(|range| self.fetch(range))).await?;
+            let object = self.clone();
+            let advanced = spawn_blocking(move || object.advance(running, &fetched, piece as usize));
+            running = advanced.await.map_err(|error| RequestError::Network(error.to_string()))??;
+        }
+        let end = |parts: Vec<DigestPart>| parts.into_iter().map(DigestPart::finish).collect();
+        Ok(running.into_iter().map(end).collect::<Result<_, _>>()?)
+    }
+
+    async fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, RequestError> {
+        let known = self.source.head.get(range.start as usize..range.end as usize);
+        if let Some(known) = known {
+            return Ok(known.to_vec());
+        }
+        let _turn = self.turns.acquire().await;
+        self.source.fetch(range).await
+    }
+
+    /// Adds the next piece to each part.
+    fn advance(
+        &self,
+        mut running: Vec<Vec<DigestPart>>,
+        fetched: &[Vec<u8>],
+        piece: usize,
+    ) -> Result<Vec<Vec<DigestPart>>, DigestError> {
+        for (digest, parts) in self.parts.iter().zip(&mut running) {
+            // Only the last part of the object is shorter, so only the last pieces may be none.
+            let pieces = fetched.iter().flat_map(|bytes| bytes.chunks(piece));
+            digest.advance(&mut parts.iter_mut().zip(pieces).collect::<Vec<_>>())?;
+        }
+        Ok(running)
+    }
+}
