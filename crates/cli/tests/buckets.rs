@@ -455,6 +455,23 @@ fn what_is_left_out_is_not_read_and_the_rest_at_a_rate() {
     assert_eq!((slow.code, slow.out().lines().count()), (Some(0), 152), "{}", slow.stderr);
     // A second's worth is let through at once.
     assert!(before.elapsed() > std::time::Duration::from_secs(5), "{:?}", before.elapsed());
+    // Also within one object, and where no listing told its length.
+    let list = store.path("list");
+    let sum = store.run(&["sum", "--quiet", "--relative", "--exclude", "/sub/", "s3://box"]).clean();
+    fs::write(&list, sum.lines().filter(|line| line.ends_with("large")).collect::<String>()).unwrap();
+    let list = list.to_str().unwrap();
+    for words in [&["sum", "--exclude", "/sub/"][..], &["check", list], &["sum", "--threads", "2"]] {
+        let before = std::time::Instant::now();
+        let limited = store.run(&[words, &["--quiet", "--limit", "1MB/s", "s3://box"]].concat());
+        assert_eq!(limited.code, Some(0), "{words:?}: {}", limited.stderr);
+        // What two requests bring may be let through at the begin.
+        let least = (LARGE - 2 * (2 << 20)) as u64 / 1000;
+        assert!(
+            before.elapsed() > std::time::Duration::from_millis(least),
+            "{words:?}: {:?}",
+            before.elapsed()
+        );
+    }
     let host = store.run(&[
         "sum",
         "--exclude",

@@ -173,12 +173,17 @@ impl Limits {
 
     /// Waits until so much may be read. More than a bucket holds is let through and owed.
     pub fn wait(&self, bytes: u64, operations: u64, stop: &Stop) {
-        let mut left = self.take(bytes, operations, Instant::now());
+        let mut left = self.reserve(bytes, operations);
         while !left.is_zero() && !stop.is_due() {
             let nap = left.min(NAP);
             thread::sleep(nap);
             left -= nap;
         }
+    }
+
+    /// Counts what is about to be read, and says how long to wait before: for those who do not let a thread wait.
+    pub fn reserve(&self, bytes: u64, operations: u64) -> Duration {
+        self.take(bytes, operations, Instant::now())
     }
 
     /// Takes tokens, also those that are not there yet, and says in how long they will be.

@@ -11,8 +11,8 @@ use object_store::ClientOptions;
 use object_store::client::{HttpClient, HttpRequest, HttpRequestBody, HttpResponse};
 use reqwest::Url;
 use tokio::time::Instant;
-use verisum_files::Timestamp;
 use verisum_files::place::{FileState, KnownState, Modified, RecordedDigest};
+use verisum_files::{Limits, Timestamp};
 
 use crate::connect::{Connector, WHOLE};
 use crate::error::{OpenError, RequestError};
@@ -45,6 +45,9 @@ pub(crate) struct Client {
     pub(crate) url: String,
     meter: Arc<Meter>,
     pace: Option<Pace>,
+    limits: Option<Arc<Limits>>,
+    /// How many requests are under way at most.
+    pub(crate) at_once: usize,
     /// How long a request may take with all its attempts.
     whole: Duration,
 }
@@ -127,7 +130,8 @@ impl Client {
         let http = connector.client(url.starts_with("http://"), timeout);
         let http = HttpClient::new(http.map_err(|error| OpenError::System(error.into()))?);
         let (pace, meter) = (options.requests_per_second.map(Pace::new), options.meter.clone());
-        Ok(Client { http, store, url, meter, pace, whole: timeout * WHOLE })
+        let (limits, at_once) = (options.limits.clone(), options.at_once.max(1));
+        Ok(Client { http, store, url, meter, pace, limits, at_once, whole: timeout * WHOLE })
     }
 
     /// A page of the keys that begin with `prefix`, in the order of their bytes.
@@ -263,6 +267,13 @@ impl Client {
         match (now.size, now.identity) == (part.seen.size, part.seen.identity) {
             true => Ok(part),
             false => Err(RequestError::Answer("it is another object than was listed")),
+        }
+    }
+
+    /// Waits until so many bytes may be read by so many requests.
+    pub(crate) async fn admit(&self, bytes: u64, requests: u64) {
+        if let Some(limits) = &self.limits {
+            tokio::time::sleep(limits.reserve(bytes, requests)).await;
         }
     }
 

@@ -3,10 +3,15 @@
 use std::fmt;
 use std::sync::Arc;
 
+use verisum_files::Limits;
+
 use crate::meter::Meter;
 
 /// How long a store may take to answer, in seconds.
 const TIMEOUT: u32 = 30;
+
+/// How many requests are under way.
+const AT_ONCE: usize = 16;
 
 /// How a store is reached.
 #[derive(Clone)]
@@ -24,6 +29,10 @@ pub struct StoreOptions {
     pub unsigned: bool,
     /// How many requests are sent in a second at most.
     pub requests_per_second: Option<f64>,
+    /// The limit of read bandwidth; each request for a range of an object is an operation.
+    pub limits: Option<Arc<Limits>>,
+    /// How many requests are under way at most. Twice as many ranges of 2 MiB may be in memory.
+    pub at_once: usize,
     /// Counts requests and bytes.
     pub meter: Arc<Meter>,
     /// The store must begin to answer, and go on, within so many seconds.
@@ -64,6 +73,8 @@ impl Default for StoreOptions {
             region: None,
             unsigned: false,
             requests_per_second: None,
+            limits: None,
+            at_once: AT_ONCE,
             meter: Arc::default(),
             timeout: TIMEOUT,
         }

@@ -24,7 +24,7 @@ use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
 use crate::keys::{self, Keys, is_file, key, machine};
 use crate::listing::Listed;
 use crate::options::StoreOptions;
-use crate::queue::{AT_ONCE, Fetch, PIECE, Queue};
+use crate::queue::{Fetch, PIECE, Queue};
 use crate::ranged::RangedObject;
 use crate::store::Store;
 use crate::upload::{self, UploadError};
@@ -198,12 +198,13 @@ impl BucketPlace {
         let mut found = Vec::with_capacity(files.len());
         let mut asked = VecDeque::new();
         let mut is_told = true;
-        for at in 0..files.len() + AT_ONCE {
+        let at_once = self.client.at_once;
+        for at in 0..files.len() + at_once {
             if let Some(file) = files.get(at).filter(|_| is_told) {
                 let (client, key) = (self.client.clone(), key(&file.path).to_vec());
                 asked.push_back(Fetch(self.runtime.spawn(async move { client.record(&key).await })));
             }
-            if at + 1 < AT_ONCE || asked.is_empty() {
+            if at + 1 < at_once || asked.is_empty() {
                 continue;
             }
             let Some(next) = asked.pop_front() else { continue };
@@ -335,7 +336,7 @@ impl Place for BucketPlace {
             self.runtime.spawn(async move { client.part(&key, 0..MOST_WHOLE + 1, None).await })
         };
         let mut found = Vec::with_capacity(files.len());
-        for group in files.chunks(AT_ONCE) {
+        for group in files.chunks(self.client.at_once) {
             let asked: Vec<_> = group.iter().map(ask).collect();
             found.extend(asked.into_iter().map(|asked| match self.runtime.block_on(asked) {
                 Ok(Ok(Part { bytes, seen, size, original, .. })) if bytes.len() as u64 == size => {

@@ -18,9 +18,8 @@ use crate::keys::{key, reason};
 use crate::recorded::{KnownRecord, Wanted};
 use crate::split::{LargeError, LargeObject, SplitObject};
 
-/// How many requests are under way.
-pub(crate) const AT_ONCE: usize = 16;
-/// How much of an object is asked for at once. No more than twice `AT_ONCE` of these are in memory.
+/// How much of an object is asked for at once. No more than twice as many of these are in memory as requests may be under
+/// way.
 pub(crate) const PIECE: u64 = 2 << 20;
 /// A batch is hashed when it has so many objects, or so many bytes.
 const MOST_OBJECTS: usize = 64;
@@ -111,7 +110,7 @@ impl<'a> Queue<'a> {
 
     /// Reads one more object. False when nothing more is wanted.
     pub(crate) fn add(&mut self, request: FileRequest) -> Result<bool, PlaceError> {
-        if self.fetched.len() >= AT_ONCE && !self.take()? {
+        if self.fetched.len() >= self.client.at_once && !self.take()? {
             return Ok(false);
         }
         let fetch = self.first(&request);
@@ -141,7 +140,13 @@ impl<'a> Queue<'a> {
             {
                 return Ok(First::Known(known));
             }
-            client.listed_part(&key, PIECE, &listed).await.map(First::Part)
+            client.admit(listed.size.unwrap_or_default().min(PIECE), 1).await;
+            let part = client.listed_part(&key, PIECE, &listed).await?;
+            if listed.size.is_none() {
+                // Only now is it known how much there was.
+                client.admit(part.bytes.len() as u64, 0).await;
+            }
+            Ok(First::Part(part))
         }))
     }
 
@@ -262,7 +267,7 @@ impl<'a> Queue<'a> {
         let mut bytes = std::mem::take(&mut object.head);
         let object = Arc::new(object);
         loop {
-            while under_way.len() < AT_ONCE
+            while under_way.len() < self.client.at_once
                 && let Some(start) = starts.next()
             {
                 let object = object.clone();

@@ -17,7 +17,7 @@ use verisum_files::place::FileState;
 
 use crate::client::{Part, SharedClient};
 use crate::error::RequestError;
-use crate::queue::{AT_ONCE, Fetch, PIECE};
+use crate::queue::{Fetch, PIECE};
 
 /// Why an object has no digests.
 pub(crate) enum LargeError {
@@ -69,6 +69,7 @@ impl LargeObject {
 
     /// A range of the content that the object had at first.
     pub(crate) async fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, RequestError> {
+        self.client.admit(range.end.min(self.size) - range.start, 1).await;
         let part = self.client.part(&self.key, range, self.etag.as_deref()).await?;
         match part.size == self.size && (self.etag.is_some() || part.seen == self.seen) {
             true => Ok(part.bytes),
@@ -96,8 +97,9 @@ impl SplitObject {
         // While one stretch is hashed another one is read, and all processors are to have some.
         let threads = thread::available_parallelism().map_or(2, |threads| threads.get().max(2)) as u64;
         let share = source.size.div_ceil(length).div_ceil(threads);
-        let in_stretch = lanes.min(share).clamp(in_request, AT_ONCE as u64 * in_request);
-        let turns = Semaphore::new(AT_ONCE);
+        let at_once = source.client.at_once;
+        let in_stretch = lanes.min(share).clamp(in_request, at_once as u64 * in_request);
+        let turns = Semaphore::new(at_once);
         SplitObject { source, parts, length, in_request, in_stretch, turns }
     }
 
@@ -106,7 +108,7 @@ impl SplitObject {
         let size = self.source.size;
         let mut joined = self.parts.iter().map(Parts::join).collect::<Result<Vec<JoinedParts>, _>>()?;
         let requests = self.in_stretch.div_ceil(self.in_request);
-        let at_once = (2 * AT_ONCE as u64 / requests) as usize;
+        let at_once = (2 * self.source.client.at_once as u64 / requests) as usize;
         let mut starts = (0..size).step_by((self.in_stretch * self.length) as usize);
         let object = Arc::new(self);
         let mut under_way = VecDeque::new();

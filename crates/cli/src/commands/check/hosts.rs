@@ -17,9 +17,9 @@ use verisum::remote::{Address, CheckedLine, Claims, Host, HostList, HostListErro
 use super::CheckArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
-use crate::ui::hosts::{self, Evidences, OnHost, PlaceRecord, PlaceReport, tally};
+use crate::ui::hosts::{self, Evidences, ObjectReading, OnHost, PlaceRecord, PlaceReport, tally};
 use crate::ui::json::ListState;
-use crate::ui::{Output, names};
+use crate::ui::{Output, names, sizes};
 
 /// What was found on a place.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -61,7 +61,9 @@ pub(super) fn run(
     let path = if list == "-" { PathBuf::from("standard input") } else { PathBuf::from(list) };
     let list = HostList::open(opened(list, &path)?, reading, asked);
     let list = list.map_err(|error| unreadable(&path, &error))?;
-    let hosts = arguments.hosts.hosts(places.len())?;
+    let limits = arguments.reading.limits()?;
+    let at_once = arguments.threads.as_deref().map(sizes::threads).transpose()?;
+    let hosts = arguments.hosts.hosts_reading(places.len(), ObjectReading { limits, at_once })?;
     let prefixed = arguments.many.names_hosts(places);
     let report = PlaceReport::new(output).quiet(arguments.results.quiet || arguments.results.status);
     let task = PlaceCheck { arguments, list, path, hosts, prefixed, report, evidences: Evidences::default() };

@@ -11,7 +11,7 @@ use verisum::files::store::manifest::{BlockHashes, Dialect};
 use crate::list_check::{CheckResultArgs, ListCheckOptions, lists_of};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, RecordedArgs, refuse};
+use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, refuse};
 use crate::ui::reading::ReadingArgs;
 use crate::ui::{Output, PROGRAM, digests, kernel, sizes};
 
@@ -45,7 +45,7 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     reading: ReadingArgs,
 
-    /// Number of threads; without it, one for each core that this process may use
+    /// Number of threads; without it, one for each core that this process may use. In buckets: requests at a time, 16 without it
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         let [list] = &lists[..] else {
             return Err(Failure::Usage("one LIST is checked on other machines at a time".to_string()));
         };
-        arguments.refuse_for_hosts()?;
+        arguments.refuse_for_hosts(&places)?;
         return hosts::run(&arguments, list, &places, output);
     }
     let policy = kernel::policy()?;
@@ -100,14 +100,15 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
 
 impl CheckArgs {
     /// Fails for options that files on other machines do not have.
-    fn refuse_for_hosts(&self) -> Result<(), Failure> {
+    fn refuse_for_hosts(&self, places: &[OnHost]) -> Result<(), Failure> {
+        let all_buckets = places.iter().all(OnHost::is_bucket);
         refuse(&[
             ("--warn", self.results.warn),
             ("--base", self.base.is_some()),
             ("--strict-tree", self.strict_tree.is_some()),
-            ("--threads", self.threads.is_some()),
+            ("--threads", self.threads.is_some() && !all_buckets),
             ("--exclude", self.reading.is_excluding()),
-            ("--limit", self.reading.is_limiting()),
+            ("--limit", self.reading.is_limiting() && !all_buckets),
         ])
     }
 }

@@ -37,9 +37,10 @@ pub(crate) struct ScrubArgs {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// Number of threads, 1 to 128; without it, one for each core that this process may use
+    /// Number of threads, 1 to 128; without it, one for each core that this process may use. In buckets: requests at a
+    /// time, 16 without it
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
-    threads: Option<String>,
+    pub(super) threads: Option<String>,
 
     /// Let no verification get older than this: 90d
     #[arg(long, value_name = "DURATION")]

@@ -17,7 +17,7 @@ use super::run::{ScrubArgs, exit};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, OnHost};
+use crate::ui::hosts::{self, ObjectReading, OnHost};
 use crate::ui::progress::Total;
 use crate::ui::remedy::{Remedies, Remedy};
 use crate::ui::{self, Output, names, progress};
@@ -81,7 +81,9 @@ impl<'a, 'o> Trees<'a, 'o> {
         catalog: &Catalog,
         options: &Options,
     ) -> Result<(), Failure> {
-        let hosts = self.arguments.hosts.hosts(places.len())?;
+        let at_once = self.arguments.threads.is_some().then_some(options.threads);
+        let reading = ObjectReading { limits: options.limits.clone(), at_once };
+        let hosts = self.arguments.hosts.hosts_reading(places.len(), reading)?;
         let before = lock(&self.done).len();
         let shared = Mutex::new(catalog.again()?);
         hosts::each(places, self.arguments.many.at_once(), &|on| self.host(on, &hosts, &shared, options));
@@ -108,6 +110,11 @@ impl<'a, 'o> Trees<'a, 'o> {
     }
 
     fn host(&self, on: &OnHost, hosts: &Hosts, catalog: &Mutex<Catalog>, options: &Options) {
+        let mut options = options.clone();
+        if on.is_bucket() {
+            // It keeps to the limits itself.
+            options.limits = None;
+        }
         let is_quiet = matches!(self.arguments.results.style(), ScrubStyle::Quiet | ScrubStyle::Nothing);
         let notes = |event: PlaceEvent| {
             if let (PlaceEvent::Note(text) | PlaceEvent::Way(text), false) = (event, is_quiet) {
@@ -133,7 +140,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             let reporter = reporter.by_catalog(self.arguments.catalog.catalog.as_deref());
             let reporter = Mutex::new(reporter.of_host(&on.host.name()));
             let mut tree = PlaceTree { place: &mut **opened, root: &address.path, notes: &notes };
-            self.tree(&path, &mut catalog, options, &mut tree, &reporter);
+            self.tree(&path, &mut catalog, &options, &mut tree, &reporter);
             self.printed(reporter);
         }
     }

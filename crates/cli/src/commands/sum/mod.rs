@@ -13,7 +13,6 @@ use verisum::digest::Digest;
 use verisum::files::Plan;
 use verisum::files::place::{FileRequest, Files, LocalPlace, Place};
 use verisum::files::store::manifest::{Format, Writer};
-use verisum::remote::Host;
 
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -88,7 +87,7 @@ pub(crate) struct SumArgs {
     #[arg(long, value_enum, default_value = "name")]
     pub(crate) order: Order,
 
-    /// Number of threads; without it, one for each core that this process may use
+    /// Number of threads; without it, one for each core that this process may use. In buckets: requests at a time, 16 without it
     #[arg(short = 'j', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
@@ -162,8 +161,8 @@ impl SumArgs {
 
     /// Fails for options that files on other machines do not have.
     fn refuse_for_hosts(&self, there: &[OnHost]) -> Result<(), Failure> {
-        let is_bucket = |on: &OnHost| matches!(on.host, Host::Bucket(_));
-        if self.algorithm.len() != 1 && !there.iter().all(is_bucket) {
+        let all_buckets = there.iter().all(OnHost::is_bucket);
+        if self.algorithm.len() != 1 && !all_buckets {
             let why =
                 "--algorithm: takes one digest for files on hosts, whose programs compute one in a read";
             return Err(Failure::Usage(why.to_string()));
@@ -177,9 +176,10 @@ impl SumArgs {
             ("--one-file-system", self.one_file_system),
             ("--follow-links", self.follow_links),
             ("--order", self.order != Order::Name),
-            ("--threads", self.threads.is_some()),
+            ("--threads", self.threads.is_some() && !all_buckets),
         ])?;
-        match self.files0_from.is_some() && (self.reading.is_excluding() || self.reading.is_limiting()) {
+        let is_limiting = self.reading.is_limiting() && !all_buckets;
+        match self.files0_from.is_some() && (self.reading.is_excluding() || is_limiting) {
             true => Err(Failure::Usage("--files0-from: without --exclude and --limit on hosts".to_string())),
             false => Ok(()),
         }

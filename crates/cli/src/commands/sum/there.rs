@@ -16,7 +16,8 @@ use super::SumArgs;
 use super::inputs::NameSource;
 use super::report::{Source, SumLines};
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, Evidences, OnHost};
+use crate::ui::hosts::{self, Evidences, ObjectReading, OnHost};
+use crate::ui::sizes;
 
 /// So many files are listed before they are read.
 const MOST_WAITING: usize = 256;
@@ -54,12 +55,18 @@ impl SumArgs {
         digests: &[Digest],
         lines: &SumLines,
     ) -> Result<(), Failure> {
-        let reached = self.hosts.hosts(hosts.len())?;
+        let limits = self.reading.limits()?;
+        let at_once = self.threads.as_deref().map(sizes::threads).transpose()?;
+        let reading = ObjectReading { limits: limits.clone(), at_once };
+        let reached = self.hosts.hosts_reading(hosts.len(), reading)?;
         let prefixed = self.many.names_hosts(hosts);
         let json = (self.format() == Format::Json).then_some(digests);
-        let choice = Choice { excludes: self.reading.excludes()?, limits: self.reading.limits()? };
+        let excludes = self.reading.excludes()?;
         let counts = Evidences::default();
         hosts::each(hosts, self.many.at_once(), &|on: &OnHost| {
+            // Buckets keep to the limits themselves.
+            let limits = limits.clone().filter(|_| !on.is_bucket());
+            let choice = Choice { excludes: excludes.clone(), limits };
             let Some((mut place, way)) = hosts::open(&reached, &on.host, digests, &lines.report) else {
                 return;
             };

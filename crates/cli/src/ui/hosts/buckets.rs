@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
+use verisum::files::Limits;
 use verisum::files::place::Place;
 use verisum::object::{BucketPlace, Location, Meter, OpenError, StoreOptions};
 use verisum::remote::{Address, Host, Hosts, without_secrets};
@@ -66,6 +67,14 @@ pub(super) struct Lists {
     pub(super) report: Option<Location>,
 }
 
+/// How objects are read.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ObjectReading {
+    pub(crate) limits: Option<Arc<Limits>>,
+    /// How many requests are under way, if that was chosen.
+    pub(crate) at_once: Option<usize>,
+}
+
 /// Where a manifest is.
 pub(super) fn location(option: &'static str, typed: &OsString) -> Result<Location, Failure> {
     match Address::typed(typed) {
@@ -85,12 +94,19 @@ impl BucketArgs {
     ///
     /// # Errors
     /// There is no list of prices as it is named.
-    pub(super) fn opened_by(&self, hosts: Hosts, timeout: u32, lists: Lists) -> Result<Hosts, Failure> {
+    pub(super) fn opened_by(
+        &self,
+        hosts: Hosts,
+        timeout: u32,
+        (lists, reading): (Lists, ObjectReading),
+    ) -> Result<Hosts, Failure> {
         self.check()?;
         let arguments = self.clone();
         Ok(hosts.with_buckets(Box::new(move |bucket| {
-            let place = arguments.open(bucket, timeout)?;
-            let options = arguments.options(bucket, timeout)?;
+            let mut options = arguments.options(bucket, timeout)?;
+            options.limits = reading.limits.clone();
+            options.at_once = reading.at_once.unwrap_or(options.at_once);
+            let place = BucketPlace::open(bucket, &options)?;
             let place = match lists.inventory.clone() {
                 Some(location) => {
                     let folder = std::env::temp_dir();

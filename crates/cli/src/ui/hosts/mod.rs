@@ -18,7 +18,7 @@ use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::place::Place;
 
-pub(crate) use self::buckets::BucketArgs;
+pub(crate) use self::buckets::{BucketArgs, ObjectReading};
 use self::buckets::{Lists, location};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
@@ -114,6 +114,12 @@ fn at_once(text: &str) -> Result<usize, String> {
 pub(crate) struct OnHost {
     pub(crate) host: Host,
     pub(crate) places: Vec<Address>,
+}
+
+impl OnHost {
+    pub(crate) fn is_bucket(&self) -> bool {
+        matches!(self.host, Host::Bucket(_))
+    }
 }
 
 impl ManyArgs {
@@ -276,14 +282,23 @@ impl HostArgs {
     /// # Errors
     /// A program that is to be pushed cannot be read; a report is given, of which the verb has no use.
     pub(crate) fn hosts(&self, hosts: usize) -> Result<Hosts, Failure> {
+        self.hosts_reading(hosts, ObjectReading::default())
+    }
+
+    /// The same, where objects are read in this way.
+    pub(crate) fn hosts_reading(&self, hosts: usize, reading: ObjectReading) -> Result<Hosts, Failure> {
         match self.checksum_report {
             Some(_) => Err(Failure::Usage("--checksum-report: only for compare and copy".to_string())),
-            None => self.hosts_with_report(hosts),
+            None => self.opened(hosts, reading),
         }
     }
 
     /// The same for verbs that ask stores for their records.
     pub(crate) fn hosts_with_report(&self, hosts: usize) -> Result<Hosts, Failure> {
+        self.opened(hosts, ObjectReading::default())
+    }
+
+    fn opened(&self, hosts: usize, reading: ObjectReading) -> Result<Hosts, Failure> {
         let config = |host: &Host| places::of(host, "ssh-config").map(PathBuf::from);
         let hosts =
             Hosts::new(self.options(hosts)?, &std::env::temp_dir()).with_ssh_configs(Box::new(config));
@@ -295,7 +310,7 @@ impl HostArgs {
                 .map(|typed| location("--checksum-report", typed))
                 .transpose()?,
         };
-        self.buckets.opened_by(hosts, timeout(&self.timeout)?, lists)
+        self.buckets.opened_by(hosts, timeout(&self.timeout)?, (lists, reading))
     }
 
     /// What stores were asked for so far; none where none was.
