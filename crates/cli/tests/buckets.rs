@@ -278,6 +278,17 @@ fn a_store_that_lies_is_never_taken_for_good() {
     let (url, _) = server(|_| (200, listing(&[("a", 1)], Some("again"))));
     let endless = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
     assert_one_line(&endless, 3, "does not list keys in the order of their bytes");
+    // New keys for ever, and always the same page.
+    let pages = AtomicUsize::new(0);
+    let (url, _) = server(move |asked| match asked.contains("list-type=2") {
+        true => {
+            let key = format!("k{:06}", pages.fetch_add(1, Ordering::Relaxed));
+            (200, listing(&[(&key, 1)], Some("again")))
+        }
+        false => (200, "x".to_string()),
+    });
+    let endless = run_at(&url, &["sum", "--quiet", "s3://bucket"]);
+    assert_one_line(&endless, 3, "a page of its list is followed by itself");
     let (url, _) = server(|asked| match asked.contains("list-type=2") {
         true => (200, listing(&[("a", 5 << 20)], None)),
         false => (206, "short".to_string()),

@@ -106,6 +106,9 @@ impl<'a> Keys<'a> {
             }
             self.last = Some(listed.key.clone());
         }
+        if token.is_some() && page.next.as_deref() == token {
+            return Err(machine(&RequestError::Answer("a page of its list is followed by itself")));
+        }
         self.page.extend(page.objects);
         Ok(page.next)
     }
