@@ -198,9 +198,13 @@ fn a_report_of_checksums_stands_for_asking() {
         compared.stderr
     );
     assert_eq!((&told["settled"]["store"], &told["costs"]), (&10.into(), &Value::Null), "{told}");
-    let refused = store.run(&["scrub", "--checksum-report", path, "s3://box"]);
+    let refused = store.run(&["sum", "--checksum-report", path, "s3://box"]);
     assert_eq!(refused.code, Some(2), "{}", refused.stderr);
-    assert!(refused.stderr.contains("--checksum-report: only for compare and copy"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("--checksum-report: only for compare, copy and scrub"),
+        "{}",
+        refused.stderr
+    );
     // A checksum proves another content too, and only of the version that it is of.
     fs::write(Path::new(here).join("f 3"), "F 3").unwrap();
     let compared = store.run(&words);
@@ -221,4 +225,65 @@ fn a_report_of_checksums_stands_for_asking() {
         "{}",
         wrong.stderr
     );
+}
+
+#[test]
+fn a_report_of_checksums_stands_for_reading_and_is_no_verification() {
+    let Some(store) = Store::start() else { return };
+    store.bucket("box");
+    let (here, folder) = (store.path("here"), store.path("report"));
+    for folder in [&here, &folder.join("results")] {
+        fs::create_dir_all(folder).unwrap();
+    }
+    let names = ["a", "b", "c", "d"];
+    names.iter().for_each(|name| fs::write(here.join(name), format!("content of {name}")).unwrap());
+    assert_eq!(store.run(&["copy", "--quiet", here.to_str().unwrap(), "s3://box"]).code, Some(0));
+    // Of `b` the report has another checksum, of `c` that of another version, and of `d` none.
+    let rows = names[..3].iter().map(|name| {
+        let content = format!("content of {name}");
+        let crc = if *name == "b" { "AAAAAAAAAAA=".to_string() } else { crc64(content.as_bytes()) };
+        let etag = md5(if *name == "c" { b"other" } else { content.as_bytes() });
+        format!(
+            "box,{name},,succeeded,200,,\"{{\"\"checksum_base64\"\":\"\"{crc}\"\",\"\"etag\"\":\"\"{etag}\"\",\
+             \"\"checksumAlgorithm\"\":\"\"CRC64NVME\"\",\"\"checksumType\"\":\"\"FULL_OBJECT\"\"}}\"\n"
+        )
+    });
+    let rows: String = rows.collect();
+    fs::write(folder.join("results/y.csv"), &rows).unwrap();
+    let text = format!(
+        "{{\"Format\":\"Report_CSV_20180820\",\"ReportCreationDate\":\"2026-11-24T17:48:39.725Z\",\"Results\":\
+         [{{\"TaskExecutionStatus\":\"succeeded\",\"Bucket\":\"r\",\"MD5Checksum\":\"{}\",\"Key\":\"job/results/y.csv\"}}],\
+         \"ReportSchema\":\"Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage\"}}",
+        md5(rows.as_bytes())
+    );
+    let report = folder.join("report.json");
+    fs::write(&report, text).unwrap();
+    let catalog = store.path("c.db");
+    let (catalog, report) = (catalog.to_str().unwrap(), report.to_str().unwrap());
+    let scrub = |words: &[&str]| {
+        let ended = store.run(&[&["scrub", "--json", "--catalog", catalog], words, &["s3://box"]].concat());
+        assert_eq!(ended.code, Some(0), "{words:?}: {} {}", ended.out(), ended.stderr);
+        let line = ended.out().lines().find(|line| line.contains("\"type\":\"summary\""));
+        let line: Value = serde_json::from_str(line.unwrap()).unwrap();
+        (line["read_files"].clone(), line["reported_files"].clone(), line)
+    };
+    // What is new is read, whatever a report says.
+    let (read, reported, first) = scrub(&["-a", "crc64-nvme", "--checksum-report", report]);
+    assert_eq!((read, reported), (4.into(), 0.into()), "{first}");
+    let (read, reported, line) = scrub(&["--checksum-report", report]);
+    assert_eq!((read, reported), (3.into(), 1.into()), "{line}");
+    assert_eq!(line["reported_at"], "2026-11-24T17:48:39.000000000Z", "{line}");
+    // It was not verified by that.
+    assert_eq!(line["stalest_verification"], first["stalest_verification"], "{line}");
+    let text = store.run(&["scrub", "--catalog", catalog, "--checksum-report", report, "s3://box"]);
+    let told = "1 file not read: recorded by the store at 2026-11-24T17:48:39";
+    assert!(text.out().contains(told), "{} {}", text.out(), text.stderr);
+    // A report that is older than verifications may be counts for nothing.
+    let (read, reported, line) = scrub(&["--since", "2100-01-01", "--checksum-report", report]);
+    assert_eq!((read, reported), (4.into(), 0.into()), "{line}");
+}
+
+/// A CRC of S3 in Base64.
+fn crc64(bytes: &[u8]) -> String {
+    data_encoding::BASE64.encode(Digest::find("crc64-nvme").unwrap().hash(bytes).unwrap().as_bytes())
 }

@@ -11,6 +11,7 @@ use std::io::{self, Read};
 use data_encoding::BASE64;
 use serde::Deserialize;
 use verisum_digest::{Digest, Output};
+use verisum_files::Timestamp;
 use verisum_files::place::{FileIdentity, FileRecord, FileRequest, FileState, RecordedDigest};
 
 use crate::attributes::CHECKSUMS;
@@ -28,6 +29,7 @@ const SCHEMA: [&str; 7] =
 pub(crate) struct Report {
     pub(crate) location: Location,
     pub(crate) files: Vec<DataFile>,
+    pub(crate) created: Option<Timestamp>,
     bucket: String,
 }
 
@@ -35,6 +37,7 @@ pub(crate) struct Report {
 #[serde(rename_all = "PascalCase")]
 struct ReportManifest {
     report_schema: String,
+    report_creation_date: Option<String>,
     results: Vec<Results>,
 }
 
@@ -71,6 +74,8 @@ struct Computed {
 /// The checksums of a report, by keys. They take about 150 bytes each.
 #[derive(Debug, Default)]
 pub(crate) struct ReportChecksums {
+    /// When the report was made.
+    pub(crate) created: Option<Timestamp>,
     hasher: RandomState,
     found: HashMap<u64, Computed>,
 }
@@ -85,7 +90,9 @@ impl Report {
         }
         let succeeded = read.results.into_iter().filter(|one| one.task_execution_status == "succeeded");
         let files = succeeded.map(|one| DataFile { key: one.key, md5: one.md5 }).collect();
-        Ok(Report { location, files, bucket: bucket.to_string() })
+        let created = read.report_creation_date.and_then(|text| listing::time_of_listing(&text));
+        let created = created.map(|modified| modified.time);
+        Ok(Report { location, files, created, bucket: bucket.to_string() })
     }
 
     /// Adds what a file of the report says of the objects of the bucket.
@@ -133,13 +140,18 @@ impl Computed {
 impl ReportChecksums {
     /// What the report says of a file, if that is the version that it is of.
     pub(crate) fn of(&self, file: &FileRequest) -> Option<FileRecord> {
+        let of = FileState { modified: None, ..file.seen };
+        Some(FileRecord { digests: vec![self.digest(file)?], of })
+    }
+
+    /// The digest alone.
+    pub(crate) fn digest(&self, file: &FileRequest) -> Option<RecordedDigest> {
         let computed = self.found.get(&self.hasher.hash_one(key(&file.path)))?;
         if file.seen.identity? != computed.version {
             return None;
         }
         let algorithm = CHECKSUMS[computed.algorithm].1.to_string();
-        let digest = RecordedDigest { algorithm, digest: computed.digest, is_certain: true };
-        Some(FileRecord { digests: vec![digest], of: FileState { modified: None, ..file.seen } })
+        Some(RecordedDigest { algorithm, digest: computed.digest, is_certain: true })
     }
 }
 

@@ -140,6 +140,7 @@ impl BucketPlace {
         let name = bucket.strip_prefix("s3://").ok_or(OpenError::Address("reports are of buckets of S3"))?;
         let report = Report::new(&manifest, name, location)?;
         let mut checksums = ReportChecksums::default();
+        checksums.created = report.created;
         for file in &report.files {
             let content = data(&report.location, &mut source, file).map_err(unread)?;
             let read = report.read(&mut checksums, file, content);
@@ -259,16 +260,21 @@ impl Place for BucketPlace {
         capabilities.reads_ranges = true;
         capabilities.writes = self.client.store.takes_files();
         capabilities.listed_at = self.inventory.as_ref().and_then(|listed| listed.inventory.created);
+        capabilities.reported_at = self.checksums.as_ref().and_then(|checksums| checksums.created);
         Ok(capabilities)
     }
 
     fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
-        self.each_listed(root, sink, &mut |listed| {
+        let checksums = self.checksums.take();
+        let ended = self.each_listed(root, sink, &mut |listed| {
             let path = keys::path(&listed.key);
             let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
-            let result = Ok(FileRead { recorded: listed.recorded, ..FileRead::default() });
+            let reported = checksums.as_ref().and_then(|checksums| checksums.digest(&request));
+            let result = Ok(FileRead { recorded: listed.recorded, reported, ..FileRead::default() });
             Ok(sink(PlaceEvent::Answer(FileAnswer { request, result })))
-        })
+        });
+        self.checksums = checksums;
+        ended
     }
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {

@@ -122,7 +122,7 @@ fn read_remote(
     let ended = tree.ask(digest, Ask::Settled(requests.clone()), &mut |response| {
         match response {
             // What the user takes over may be other than what was uploaded.
-            Response::File(Request { name, condition }, Some(digest))
+            Response::File(Request { name, condition }, digest)
             | Response::Contradicted(Request { name, condition }, digest, _) => {
                 let Condition { size, mtime, identity, .. } = condition;
                 let inode = identity.map_or(0, |identity| identity.number);
@@ -134,7 +134,7 @@ fn read_remote(
             Response::Unread { name, error, .. } => {
                 found.insert(name, if is_no_file(&error) { Ok(None) } else { Err(error) });
             }
-            Response::File(..) | Response::Unlisted(_) => {}
+            Response::Listed(..) | Response::Unlisted(_) => {}
         }
         true
     });

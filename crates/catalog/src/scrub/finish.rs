@@ -38,6 +38,8 @@ impl Writer<'_> {
         }
         self.summary.held = self.catalog.held(self.scope.root.id)?;
         self.summary.waiting = outcome.waiting;
+        self.summary.reported = outcome.reported;
+        self.summary.reported_at = outcome.reported_at;
         self.summary.given_up = outcome.given_up;
         self.summary.not_tried = outcome.not_tried;
         self.summary.mount_points = outcome.mount_points;

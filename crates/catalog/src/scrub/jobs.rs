@@ -92,6 +92,9 @@ pub(super) struct Outcome {
     pub not_tried: u64,
     /// Mount points that were not entered.
     pub mount_points: u64,
+    /// Files that were not read because a report of their place has the recorded digest, and when it was made.
+    pub reported: u64,
+    pub reported_at: Option<i64>,
     /// Directories and files that could not be looked at.
     pub unlisted: u64,
     /// The paths of these, of mount points that were not entered, and of roots of their own: what is below was

@@ -241,6 +241,11 @@ pub struct Summary {
     pub hashed_bytes: u64,
     /// New and changed files for which there was no time.
     pub waiting: u64,
+    /// Files that were not read because a report of their place's keeper has the recorded digest of what was listed. They
+    /// are not verified.
+    pub reported: u64,
+    /// When that report was made, in milliseconds since 1970.
+    pub reported_at: Option<i64>,
     /// Files that were not read because their device fails.
     pub given_up: u64,
     /// Files that are known to be bad and were not tried again, because enough others of their device had

@@ -28,10 +28,10 @@ use super::judge::{Look, Token};
 use super::run::{Passage, Work};
 use super::writer::{Message, Writer};
 use super::{Error, Options, Scope, guard};
-use crate::store::{Catalog, Heap, Identity, Record, Seen, State, stamp};
+use crate::store::{Catalog, Heap, Identity, Record, Seen, State, moment, stamp};
 use choice::{Choice, HeapFiles};
 use listing::Listing;
-use verisum_files::place::{FileIdentity, PlaceError};
+use verisum_files::place::{FileIdentity, PlaceError, RecordedDigest};
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
 
 use reader::Sink;
@@ -72,6 +72,7 @@ impl Passage for PlaceTree<'_> {
             is_stopped: false,
             is_in_store: self.place.tells_records(),
             listed_at: None,
+            reported_at: None,
             failed: None,
         };
         // With one digest for all files, and all of them due, they are listed and read in one go.
@@ -79,9 +80,16 @@ impl Passage for PlaceTree<'_> {
         let mut others = used.iter().filter_map(|algorithm| digests.set_of.get(algorithm));
         let has_one_digest = others.all(|set| *set == digests.new);
         let reads_all = plan.is_in_one_pass && plan.before >= options.started() && options.limits.is_none();
-        let hashed = has_one_digest && reads_all && !scrub.listing.leaves_out_any();
         let capabilities = self.place.capabilities(std::slice::from_ref(&options.digest), self.notes);
-        scrub.listed_at = capabilities.ok().and_then(|able| able.listed_at).map(stamp);
+        let (listed_at, reported_at) =
+            capabilities.map_or((None, None), |able| (able.listed_at, able.reported_at));
+        scrub.listed_at = listed_at.map(stamp);
+        // One that is older than verifications may be stands for none.
+        let has_no_age = options.since.is_none() && options.max_age.is_none();
+        let is_recent = |at: &i64| has_no_age || *at >= plan.before;
+        scrub.reported_at = reported_at.map(moment).filter(is_recent);
+        let is_listed_first = scrub.listing.leaves_out_any() || scrub.reported_at.is_some();
+        let hashed = has_one_digest && reads_all && !is_listed_first;
         match scrub.receive(&mut |sink| self.ask(&options.digest, Ask::Tree { hashed }, sink)) {
             Err(ReceiveError::Digest(why)) => return Err(scrub.error(why)),
             Err(ReceiveError::Failed(error)) => return Err(error),
@@ -129,6 +137,8 @@ struct RemoteScrub<'a, 'w> {
     is_in_store: bool,
     /// When the place made its listing, if not in this run.
     listed_at: Option<i64>,
+    /// When the report was made whose digests stand for reading.
+    reported_at: Option<i64>,
     failed: Option<Error>,
 }
 
@@ -167,6 +177,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         let mut messages = Vec::new();
         for response in std::mem::take(&mut self.responses) {
             match response {
+                Response::Listed(request, reported) => self.listed(request, reported)?,
                 Response::File(request, digest) => self.file(request, digest, &mut messages)?,
                 Response::Contradicted(request, digest, why) => {
                     let known = self.listing.known(self.writer.catalog, &request.name)?;
@@ -176,7 +187,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                             if has_its_time(&record, request.condition.mtime)
                                 && has_its_size(&record, request.condition.size) =>
                         {
-                            self.file(request, Some(digest), &mut messages)?;
+                            self.file(request, digest, &mut messages)?;
                         }
                         _ => self.unread(&request.name, Look::unreadable(why, false), &mut messages)?,
                     }
@@ -204,20 +215,19 @@ impl<'w> RemoteScrub<'_, 'w> {
         self.writer.keep(&mut messages)
     }
 
-    fn file(
-        &mut self,
-        request: Request,
-        digest: Option<Output>,
-        messages: &mut Vec<Message>,
-    ) -> Result<(), Error> {
+    /// Whether a file is left out.
+    fn is_passed_over(&self, request: &Request) -> Result<bool, Error> {
         if request.name.is_empty() {
             let path = self.work.scope.path.clone();
             return Err(Error::Root { path, why: "it is no directory, and trees are what is recorded" });
         }
-        if self.listing.leaves_out(&request.name) {
+        Ok(self.listing.leaves_out(&request.name))
+    }
+
+    fn file(&mut self, request: Request, digest: Output, messages: &mut Vec<Message>) -> Result<(), Error> {
+        if self.is_passed_over(&request)? {
             return Ok(());
         }
-        let Some(digest) = digest else { return self.listed(request) };
         let token = self.token(&request.name, messages)?;
         self.work.judge.tally.read(request.condition.size, request.condition.size);
         let read = ReadFile { request, digest };
@@ -232,8 +242,12 @@ impl<'w> RemoteScrub<'_, 'w> {
         Ok(())
     }
 
-    /// Takes note of a file that was listed, and chooses it if it is due.
-    fn listed(&mut self, request: Request) -> Result<(), Error> {
+    /// Takes note of a file that was listed, and chooses it if it is due. One is not read whose recorded digest its place
+    /// reports; one is read first of which it reports another.
+    fn listed(&mut self, request: Request, reported: Option<RecordedDigest>) -> Result<(), Error> {
+        if self.is_passed_over(&request)? {
+            return Ok(());
+        }
         self.listing.meet_any();
         let known = self.listing.known(self.writer.catalog, &request.name)?;
         let known = known.and_then(|(directory, record)| Some((directory, record?)));
@@ -242,10 +256,19 @@ impl<'w> RemoteScrub<'_, 'w> {
         }
         let record = known.map(|(_, record)| record);
         let set = self.work.judge.digests.of(record.as_ref());
-        match &mut self.choice {
-            Some(choice) => Ok(choice.add(record.as_ref(), request, set)?),
-            None => Ok(()),
-        }
+        let Some(choice) = &mut self.choice else { return Ok(()) };
+        let same = record.as_ref().zip(reported).and_then(|(record, reported)| {
+            let is_comparable = self.reported_at.is_some()
+                && reported.algorithm == self.work.judge.digests.sets[set].name()
+                && record.state == State::Sound
+                && !choice::is_written_to(record, &request);
+            is_comparable.then_some(record.digest == reported.digest)
+        });
+        Ok(match same {
+            Some(true) => self.listing.outcome.reported += 1,
+            Some(false) => choice.add_at(Turn::Bad, record.as_ref(), request, set)?,
+            None => choice.add(record.as_ref(), request, set)?,
+        })
     }
 
     /// Reads files of one digest, as long as there is time.
@@ -380,7 +403,7 @@ impl<'w> RemoteScrub<'_, 'w> {
             let requests = Ask::Settled(files.iter().map(|(_, read)| read.request.clone()).collect());
             let ended = tree.ask(&self.work.judge.digests.sets[set], requests, &mut |response| {
                 let response = match response {
-                    Response::Contradicted(request, digest, _) => Response::File(request, Some(digest)),
+                    Response::Contradicted(request, digest, _) => Response::File(request, digest),
                     other => other,
                 };
                 if let Response::File(Request { name, .. }, _)
@@ -417,7 +440,7 @@ impl<'w> RemoteScrub<'_, 'w> {
     fn second_look(&self, token: &Token, first: ReadFile, again: Option<Response>) -> (Vec<u8>, Look) {
         let name = first.request.name.clone();
         let look = match again {
-            Some(Response::File(request, Some(digest))) if request.condition == first.request.condition => {
+            Some(Response::File(request, digest)) if request.condition == first.request.condition => {
                 let is_same = digest == first.digest;
                 let second = if is_same { SecondRead::Same } else { SecondRead::Different };
                 let compared = self.compare(token, &first);
@@ -425,7 +448,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 Look { second: Some((is_same, super::Bypass::No)), ..look(token, &first, compared) }
             }
             // Somebody wrote to it since it was listed.
-            Some(Response::File(request, Some(digest))) => {
+            Some(Response::File(request, digest)) => {
                 let read = ReadFile { request, digest };
                 look(token, &read, self.compare(token, &read))
             }
@@ -444,7 +467,9 @@ impl<'w> RemoteScrub<'_, 'w> {
             self.find_missing()?;
         }
         let passed_over = self.listing.passed_over();
-        let outcome = Outcome { passed_over, is_through: !self.is_stopped, ..self.listing.outcome };
+        let reported_at = self.reported_at;
+        let outcome =
+            Outcome { passed_over, reported_at, is_through: !self.is_stopped, ..self.listing.outcome };
         Ok((self.writer, outcome))
     }
 

@@ -253,6 +253,8 @@ pub struct Capabilities {
     pub writes: bool,
     /// When its listings were made, if not when they are asked for.
     pub listed_at: Option<Timestamp>,
+    /// When the report was made that its listings take [reported](FileRead::reported) digests from, if there is one.
+    pub reported_at: Option<Timestamp>,
 }
 
 impl Capabilities {
@@ -265,6 +267,7 @@ impl Capabilities {
             reads_ranges: false,
             writes: false,
             listed_at: None,
+            reported_at: None,
         }
     }
 }

@@ -28,7 +28,20 @@ impl<'a> Choice<'a> {
 
     /// Takes a file beside its record, if it is due.
     pub(super) fn add(&mut self, record: Option<&Record>, request: Request, set: usize) -> Result<(), Error> {
-        let Some(turn) = self.turn(record, &request) else { return Ok(()) };
+        match self.turn(record, &request) {
+            Some(turn) => self.add_at(turn, record, request, set),
+            None => Ok(()),
+        }
+    }
+
+    /// Takes a file when its turn is this.
+    pub(super) fn add_at(
+        &mut self,
+        turn: Turn,
+        record: Option<&Record>,
+        request: Request,
+        set: usize,
+    ) -> Result<(), Error> {
         let Condition { size, mtime, is_exact, identity } = request.condition;
         // In the order of the listing where they are equally urgent.
         let verified = record.filter(|_| turn == Turn::Stale).map_or(0, |record| record.verified);
@@ -125,7 +138,7 @@ impl Iterator for HeapFiles<'_> {
 }
 
 /// Whether somebody wrote to a file since it was recorded, or put another in its place, as far as the listing tells.
-fn is_written_to(record: &Record, request: &Request) -> bool {
+pub(super) fn is_written_to(record: &Record, request: &Request) -> bool {
     let condition = &request.condition;
     !has_its_size(record, condition.size)
         || !has_its_time(record, condition.mtime)

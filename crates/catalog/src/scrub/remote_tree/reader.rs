@@ -39,8 +39,10 @@ pub(in crate::scrub) struct Request {
 /// What is told of the tree. Names are below the directory that is scrubbed; it has none itself.
 #[derive(Clone, Debug)]
 pub(in crate::scrub) enum Response {
-    /// A regular file. The digest is missing where it was only listed.
-    File(Request, Option<Output>),
+    /// A regular file that was listed, and the digest of it that a report of its place has.
+    Listed(Request, Option<RecordedDigest>),
+    /// A regular file that was read.
+    File(Request, Output),
     /// A file that is not what its place recorded when it was written there, its digest, and how that is known.
     Contradicted(Request, Output, String),
     /// A file that changed while it was read.
@@ -149,13 +151,14 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
                         let why = format!("{algorithm} is {found}, recorded by the store {told}");
                         Response::Contradicted(request, digest, why)
                     }
-                    (digest, _) => Response::File(request, digest),
+                    (Some(digest), None) => Response::File(request, digest),
+                    (None, _) => Response::Listed(request, read.reported),
                 });
             }
             // A list without times, as an inventory may be: reading tells them.
             (Some(size), None) if read.digests.is_empty() => {
                 let condition = Condition { size, identity: request.seen.identity, ..Condition::default() };
-                return Some(Response::File(Request { name, condition }, None));
+                return Some(Response::Listed(Request { name, condition }, read.reported));
             }
             _ => (Reason::Failed("the host told no size and time of it".to_string()), false),
         },

@@ -16,7 +16,7 @@ use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, HOSTS, HostArgs, PlaceReport};
+use crate::ui::hosts::{self, HOSTS, HostArgs, ObjectReading, PlaceReport};
 use crate::ui::{names, sums};
 
 /// The digest, unless somebody says otherwise.
@@ -89,7 +89,7 @@ fn compared<const N: usize>(
 ) -> Result<Exit, Failure> {
     let digest = hosts::digest(arguments.algorithm.as_deref().unwrap_or(DIGEST))?;
     let remote = typed.iter().filter(|text| hosts::is_remote(text)).count();
-    let reached = arguments.hosts.hosts_with_report(remote)?;
+    let reached = arguments.hosts.hosts_with_report(remote, ObjectReading::default())?;
     let side = |text| {
         let (address, place) = hosts::tree(text, &reached)?;
         let tree = Tree::new(place, &address.path);

@@ -21,7 +21,7 @@ use verisum::remote::{Address, Host, Hosts};
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs};
+use crate::ui::hosts::{HOSTS, HostArgs, ObjectReading};
 use crate::ui::progress::{self, Total};
 use crate::ui::reading::{ExcludeArgs, RateArgs};
 use crate::ui::signals::Ending;
@@ -229,7 +229,7 @@ impl CopyArgs {
                 Failure::Value { option: "PLACE", value, must: must.to_string() }
             })?,
         };
-        Ok(Remote { hosts: self.hosts.hosts_with_report(1)?, tree, address })
+        Ok(Remote { hosts: self.hosts.hosts_with_report(1, ObjectReading::default())?, tree, address })
     }
 
     fn options(&self) -> Result<CopyOptions, Failure> {

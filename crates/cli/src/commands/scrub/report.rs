@@ -384,6 +384,8 @@ fn summary_line(summary: &Summary, remedy: Option<&Remedy>) -> Value {
         "bytes": summary.bytes,
         "read_files": summary.read_files,
         "read_bytes": summary.read_bytes,
+        "reported_files": summary.reported,
+        "reported_at": summary.reported_at.and_then(known_moment),
         "seconds": summary.time.as_secs_f64(),
         "complete": summary.complete,
         "interrupted": summary.interrupted,
@@ -427,6 +429,11 @@ fn summary_text(summary: &Summary) -> String {
         .collect();
     if !counts.is_empty() {
         let _ = writeln!(text, "  {}", counts.join(", "));
+    }
+    if let (1.., Some(at)) = (summary.reported, summary.reported_at) {
+        let files = counted(summary.reported, "file");
+        let at = values::moment_of_milliseconds(at);
+        let _ = writeln!(text, "  {files} not read: recorded by the store at {at} as in the catalogue");
     }
     let mut rest = Vec::new();
     if summary.held > 0 {

@@ -83,7 +83,7 @@ impl<'a, 'o> Trees<'a, 'o> {
     ) -> Result<(), Failure> {
         let at_once = self.arguments.threads.is_some().then_some(options.threads);
         let reading = ObjectReading { limits: options.limits.clone(), at_once };
-        let hosts = self.arguments.hosts.hosts_reading(places.len(), reading)?;
+        let hosts = self.arguments.hosts.hosts_with_report(places.len(), reading)?;
         let before = lock(&self.done).len();
         let shared = Mutex::new(catalog.again()?);
         hosts::each(places, self.arguments.many.at_once(), &|on| self.host(on, &hosts, &shared, options));

@@ -75,8 +75,8 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     inventory: Option<OsString>,
 
-    /// Of compare and copy: take checksums from this manifest of a completion report of a Compute checksum job, in a
-    /// file or at s3://BUCKET/KEY
+    /// Of compare, copy and scrub: take checksums from this manifest of a completion report of a Compute checksum job, in
+    /// a file or at s3://BUCKET/KEY
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     checksum_report: Option<OsString>,
 
@@ -288,17 +288,13 @@ impl HostArgs {
     /// The same, where objects are read in this way.
     pub(crate) fn hosts_reading(&self, hosts: usize, reading: ObjectReading) -> Result<Hosts, Failure> {
         match self.checksum_report {
-            Some(_) => Err(Failure::Usage("--checksum-report: only for compare and copy".to_string())),
-            None => self.opened(hosts, reading),
+            Some(_) => Err(Failure::Usage("--checksum-report: only for compare, copy and scrub".to_string())),
+            None => self.hosts_with_report(hosts, reading),
         }
     }
 
     /// The same for verbs that ask stores for their records.
-    pub(crate) fn hosts_with_report(&self, hosts: usize) -> Result<Hosts, Failure> {
-        self.opened(hosts, ObjectReading::default())
-    }
-
-    fn opened(&self, hosts: usize, reading: ObjectReading) -> Result<Hosts, Failure> {
+    pub(crate) fn hosts_with_report(&self, hosts: usize, reading: ObjectReading) -> Result<Hosts, Failure> {
         let config = |host: &Host| places::of(host, "ssh-config").map(PathBuf::from);
         let hosts =
             Hosts::new(self.options(hosts)?, &std::env::temp_dir()).with_ssh_configs(Box::new(config));
