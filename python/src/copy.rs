@@ -108,6 +108,7 @@ pub(crate) struct CopySummary {
     unlisted: u64,
     recorded: Option<u64>,
     stopped: bool,
+    gave_up: bool,
 }
 
 impl From<Arc<Ended>> for CopySummary {
@@ -130,6 +131,7 @@ impl From<Arc<Ended>> for CopySummary {
             failed: summary.failed,
             reduced: summary.reduced,
             stopped: summary.stopped,
+            gave_up: summary.gave_up,
         }
     }
 }

@@ -25,6 +25,8 @@ pub(crate) struct ParityFinding {
     #[pyo3(get)]
     bytes: Option<u64>,
     #[pyo3(get)]
+    ranges: Option<Vec<(u64, u64)>>,
+    #[pyo3(get)]
     mendable: Option<bool>,
     #[pyo3(get)]
     of_parity: bool,
@@ -54,6 +56,7 @@ impl From<parity::Finding> for ParityFinding {
             path,
             outcome,
             bytes: None,
+            ranges: None,
             mendable: None,
             of_parity: false,
             error: None,
@@ -68,7 +71,10 @@ impl From<parity::Finding> for ParityFinding {
                     FileVerdict::Missing { can_be_repaired } => {
                         ParityFinding { mendable: Some(can_be_repaired), ..found }
                     }
-                    FileVerdict::Repaired { bytes, .. } => ParityFinding { bytes: Some(bytes), ..found },
+                    FileVerdict::Repaired { bytes, ranges } => {
+                        let ranges = ranges.into_iter().map(|range| (range.start, range.end)).collect();
+                        ParityFinding { bytes: Some(bytes), ranges: Some(ranges), ..found }
+                    }
                     FileVerdict::Unreadable(error) => {
                         ParityFinding { error: Some(Failure::from(&error)), ..found }
                     }
@@ -213,22 +219,29 @@ impl Parity {
         })
     }
 
-    #[pyo3(signature = (*, dry_run=false, changed=false, keep_bad=None, only=None, threads=0, progress=None))]
+    #[pyo3(signature = (
+        *, dry_run=false, changed=false, keep_bad=None, only=None, in_place=false, threads=0, progress=None
+    ))]
+    #[allow(clippy::too_many_arguments)] // Python names them.
     fn repair(
         &self,
         dry_run: bool,
         changed: bool,
         keep_bad: Option<&Bound<'_, PyAny>>,
         only: Option<&Bound<'_, PyAny>>,
+        in_place: bool,
         threads: usize,
         progress: Option<Py<PyAny>>,
     ) -> PyResult<ParityRun> {
         if changed {
             self.require_own("changed files, as they record no times")?;
         }
+        if in_place {
+            self.require_own("repair in place")?;
+        }
         let is_par2 = self.is_par2;
         let mut options = RepairOptions::default();
-        (options.dry_run, options.changed) = (dry_run, changed);
+        (options.dry_run, options.changed, options.in_place) = (dry_run, changed, in_place);
         options.keep_bad = keep_bad.map(place::fs_path).transpose()?;
         options.only = only.map(place::paths).transpose()?.unwrap_or_default();
         self.run(!dry_run, progress, move |tree, place, (progress, stop), report| {

@@ -53,6 +53,37 @@ impl RepairedFile {
     }
 
     #[getter]
+    fn also_from(&self) -> Vec<&OsStr> {
+        match &self.0.outcome {
+            Outcome::Repaired { also_from, .. } => also_from.iter().map(|path| path.as_os_str()).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    #[getter]
+    fn bytes(&self) -> u64 {
+        match self.0.outcome {
+            Outcome::Repaired { bytes, .. } | Outcome::Mendable { bytes, .. } => bytes,
+            _ => 0,
+        }
+    }
+
+    #[getter]
+    fn ranges(&self) -> Option<Vec<(u64, u64)>> {
+        self.0.ranges.as_ref().map(|ranges| ranges.iter().map(|range| (range.start, range.end)).collect())
+    }
+
+    #[getter]
+    fn before_hexdigest(&self) -> Option<String> {
+        self.0.before.map(|before| hex(before.as_bytes()))
+    }
+
+    #[getter]
+    fn has_usual_permissions(&self) -> bool {
+        matches!(self.0.outcome, Outcome::Repaired { has_usual_permissions: true, .. })
+    }
+
+    #[getter]
     fn other_names(&self) -> u64 {
         match self.0.outcome {
             Outcome::Repaired { other_names, .. } => other_names,

@@ -52,9 +52,16 @@ def test_rot_is_found_and_mended(tree: Path) -> None:
     assert parity.repair(dry_run=True).finish()["repaired"] == 0, "what was written to takes parity away"
     assert parity.repair(changed=True, keep_bad=tree.parent / "bad").finish()["not_repaired"] == 2
     (tree / "bb").write_bytes(CONTENT["bb"])
-    outcomes = {found.path: found.outcome for found in parity.repair()}
-    assert outcomes["aa"] == "repaired"
+    outcomes = {found.path: found for found in parity.repair()}
+    assert outcomes["aa"].outcome == "repaired"
+    [(begin, end)] = outcomes["aa"].ranges or []
+    assert begin <= 100 < end and outcomes["aa"].bytes == end - begin
     assert_whole(tree)
+    rot(tree / "aa")
+    inode = (tree / "aa").stat().st_ino
+    assert parity.repair(in_place=True).finish()["repaired"] == 1
+    assert_whole(tree)
+    assert (tree / "aa").stat().st_ino == inode
     (tree / "cc").unlink()
     assert parity.update().finish()["gone"] == 1
 
@@ -109,5 +116,7 @@ def test_par2_files(tree: Path) -> None:
     for refused in (parity.create, parity.update):
         with pytest.raises(ValueError, match="PAR2"):
             refused()
+    with pytest.raises(ValueError, match="PAR2 files have no repair in place"):
+        parity.repair(in_place=True)
     with pytest.raises(ValueError, match="place"):
         verisum.Parity(tree / "set.par2", tree)

@@ -2,13 +2,14 @@
 
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
 import verisum
-from conftest import COMMAND
+from conftest import COMMAND, loud_skip
 from test_scrub import rot
 
 
@@ -46,6 +47,11 @@ def test_what_is_bad_or_missing_comes_back(tree: Path, tmp_path: Path) -> None:
     assert {name: file.outcome for name, file in files.items()} == {"3": "repaired", "4": "repaired", "5": "repaired"}
     assert (files["5"].was, files["5"].source, files["5"].size) == ("missing", str(tmp_path / "copy" / "5"), 5000)
     assert files["3"].digest == verisum.new("sha256", bytes([3]) * 5000).digest()
+    bad_digest = verisum.new("sha256", (bad / "3").read_bytes()).hexdigest()
+    assert (files["3"].before_hexdigest, files["5"].before_hexdigest) == (bad_digest, None)
+    assert (files["3"].bytes, files["3"].ranges, files["3"].also_from) == (5000, [(0, 4096)], [])
+    assert not files["5"].has_usual_permissions and told[files["5"].path].bytes == 5000
+    assert told[files["5"].path].ranges is None
     assert run.summary is not None and (run.summary.repaired, run.summary.bytes) == (3, 15000)
     for number in range(10):
         assert (tree / str(number)).read_bytes() == bytes([number]) * 5000
@@ -152,6 +158,37 @@ def test_only_bad_blocks_are_written_in_place(tree: Path, tmp_path: Path) -> Non
     assert not os.path.exists(f"{catalog}.in-place")
     with pytest.raises(ValueError, match="in_place: only a catalogue"):
         verisum.repair(tree, tags=True, sources=copy, in_place=True)
+
+
+def test_a_file_whose_repair_waits_keeps_no_scrub_from_the_others(tree: Path, tmp_path: Path) -> None:
+    chattr = shutil.which("chattr")
+    if chattr is None or os.geteuid() != 0:
+        loud_skip("needs chattr and root")
+    catalog, copy, bad, large = tmp_path / "c.db", tmp_path / "copy", tmp_path / "bad", tree / "large"
+    bad.mkdir()
+    content = os.urandom(4 << 20)
+    (copy / "large").write_bytes(content)
+    large.write_bytes(content)
+    verisum.BlockMap.create(tree / "large.map", large)
+    verisum.repair(tree, catalog=catalog, sources=copy, keep_bad=bad).finish()
+    verisum.scrub(tree, catalog=catalog).finish()
+    rot(large)
+    verisum.scrub(tree, catalog=catalog).finish()
+    if subprocess.run([chattr, "+i", large]).returncode:
+        loud_skip("files of this file system cannot be made immutable")
+    try:
+        repairing = verisum.repair(tree, catalog=catalog, sources=copy, keep_bad=tmp_path / "more", in_place=True)
+        [failed] = repairing
+    finally:
+        subprocess.run([chattr, "-i", large], check=True)
+    assert failed.outcome == "failed" and "the next repair goes on" in str(failed.error)
+    (tree / "other").write_bytes(b"other")
+    with large.open("r+b"):
+        found = {Path(finding.path).name: finding for finding in verisum.scrub(tree, catalog=catalog)}
+    assert {name: finding.verdict for name, finding in found.items()} == {"large": "unverifiable", "other": "new"}
+    assert "has it open to write to it" in str(found["large"].error)
+    assert verisum.scrub(tree, catalog=catalog).finish().class_ == "clean"
+    assert large.read_bytes() == content and not os.path.exists(f"{catalog}.in-place")
 
 
 def test_the_catalogue_of_a_source_finds_what_was_renamed(tree: Path, tmp_path: Path) -> None:

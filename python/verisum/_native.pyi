@@ -995,6 +995,10 @@ class CopySummary:
     def stopped(self) -> bool:
         """Whether it was ended early."""
 
+    @property
+    def gave_up(self) -> bool:
+        """Whether that was because many files in a row failed because of the place that they are in or go to."""
+
 @final
 class Copy(_Iterator[CopiedFile]):
     """A copy that goes on: an iterator of what came of each file, in no order.
@@ -1075,6 +1079,10 @@ class ParityFinding:
     @property
     def bytes(self) -> int | None:
         """How many bytes lie in parts that are damaged, or were computed from parity."""
+
+    @property
+    def ranges(self) -> list[tuple[int, int]] | None:
+        """Which bytes were computed from parity, begin and end of each run; None where it was not repaired."""
 
     @property
     def mendable(self) -> bool | None:
@@ -1171,6 +1179,7 @@ class Parity:
         changed: bool = False,
         keep_bad: _Path | None = None,
         only: _Path | Iterable[_Path] | None = None,
+        in_place: bool = False,
         threads: int = 0,
         progress: _Progress | None = None,
     ) -> ParityRun:
@@ -1181,6 +1190,7 @@ class Parity:
             changed: Also bring back what files were that somebody wrote to since.
             keep_bad: Keep a copy of each bad file in this directory.
             only: Look only at what these files need, by their paths below the tree.
+            in_place: Write what is lost into the bad files themselves, where they are as long as they were.
             threads: How many; 0 for one for each core.
             progress: Called with files and bytes that were read.
 
@@ -1228,6 +1238,27 @@ class RepairedFile:
     @property
     def source(self) -> str | None:
         """The path or address of the copy whose content it has, or could have."""
+
+    @property
+    def also_from(self) -> list[str]:
+        """What else it took blocks from."""
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes it took, or would take."""
+
+    @property
+    def ranges(self) -> list[tuple[int, int]] | None:
+        """Which of its bytes are others now, in blocks of 4 KiB, begin and end of each run; None if it was not repaired, or
+        that is not known."""
+
+    @property
+    def before_hexdigest(self) -> str | None:
+        """The digest that it had before, in hexadecimal digits; None if it was not repaired, or could not be read."""
+
+    @property
+    def has_usual_permissions(self) -> bool:
+        """Whether it was missing and no source told its permissions and owner, which are those of any new file."""
 
     @property
     def other_names(self) -> int:
