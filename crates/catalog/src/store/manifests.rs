@@ -317,7 +317,7 @@ impl Catalog {
                     )));
                 }
             };
-            let inside = root.below(&folder).to_path_buf();
+            let inside = root.below(folder).to_path_buf();
             let directory = self.make_directories(&root, &inside)?;
             importing.folder = Some((folder.to_path_buf(), root.id, directory));
         }
