@@ -126,6 +126,65 @@ fn a_bad_file_of_a_bag_is_told_once_and_mended_from_where_the_catalogue_knows_it
     assert!(found.stderr.contains("... and 5 more\n"), "{}", found.stderr);
 }
 
+/// Missing files are mended as bad ones are, and stand behind them where there are many.
+#[test]
+fn a_missing_file_of_a_list_or_a_bag_is_mended_from_where_the_catalogue_knows_it() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    let list = "cd 'my tree' && find . -type f -print0 | xargs -0 sha256sum > ../SUMS";
+    assert_eq!(place.sh(list).code, Some(0));
+    let missing_is_mended = |look: &str, file: &Path| {
+        fs::remove_file(file).unwrap();
+        let found = place.sh(look);
+        assert_eq!(found.code, Some(3), "{}", found.stderr);
+        assert!(found.stderr.contains(": missing\n"), "{}", found.stderr);
+        let json = place.sh(&look.replace("check", "check --json"));
+        let alarm = json.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap().to_string();
+        let alarm: serde_json::Value = serde_json::from_str(&alarm).unwrap();
+        assert_eq!((&alarm["outcome"], alarm["mend"].is_string()), (&"missing".into(), true), "{alarm}");
+        place.run_remedy(&command_in(&found.stderr));
+        assert_eq!(fs::read(file).unwrap(), b"good content");
+        assert_eq!(place.sh(look).code, Some(0));
+    };
+    missing_is_mended("verisum check -C 'my tree' SUMS", &place.bad());
+    fs::remove_file(place.path.join("my tree/other")).unwrap();
+    let unknown = place.sh("verisum check -C 'my tree' SUMS");
+    assert!(unknown.stderr.contains("  no copy is known\n"), "{}", unknown.stderr);
+    let bag = "verisum bag create -a sha256 'my tree'";
+    assert_eq!(place.sh(bag).code, Some(0));
+    missing_is_mended("verisum check 'my tree'", &place.path.join("my tree/data/a b").join(NAME));
+}
+
+#[test]
+fn many_missing_files_of_a_list_do_not_hide_a_bad_one() {
+    let place = Place::new();
+    let lines: String = (0..15).map(|number| format!("{:032x}  gone {number}\n", number)).collect();
+    fs::write(place.path.join("SUMS"), format!("{lines}{:032x}  my tree/other\n", 0)).unwrap();
+    let found = place.sh("verisum check SUMS");
+    assert!(found.stderr.contains("my tree/other: failed\n"), "{}", found.stderr);
+    assert_eq!(found.stderr.matches(": missing\n").count(), 9, "{}", found.stderr);
+    assert!(found.stderr.contains("... and 6 more\n"), "{}", found.stderr);
+}
+
+#[test]
+fn a_bad_image_of_a_list_is_mended_by_the_map_beside_it() {
+    let place = Place::new();
+    let image = place.path.join("vm.raw");
+    let good: Vec<u8> = (0..1_u32 << 17).flat_map(u32::to_le_bytes).collect();
+    fs::write(&image, &good).unwrap();
+    fs::copy(&image, place.path.join("copy.raw")).unwrap();
+    let made = "verisum image map -o vm.raw.map vm.raw && verisum image sum vm.raw copy.raw > SUMS";
+    assert_eq!(place.sh(made).code, Some(0));
+    change_and_restore_time(&image, &[&[8; 1000], &good[1000..]].concat());
+    let json = place.sh("verisum check --json SUMS");
+    let alarm = json.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap().to_string();
+    let alarm: serde_json::Value = serde_json::from_str(&alarm).unwrap();
+    assert_eq!(alarm["algorithm"], "BLKHASH-SHA256-64K", "{alarm}");
+    assert!(alarm["digest"].is_string() && alarm["mend"].is_string(), "{alarm}");
+    place.run_remedy(&command_in(&place.sh("verisum check SUMS").stderr));
+    assert_eq!(fs::read(&image).unwrap(), good);
+}
+
 #[test]
 fn what_monitoring_names_mends() {
     let place = Place::new();

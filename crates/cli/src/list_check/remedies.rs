@@ -16,6 +16,9 @@ use crate::ui::remedy;
 /// The most good files whose content is remembered, as a copy of what may be found to be bad.
 const MOST: usize = 1 << 16;
 
+/// What is said of a file that is not there.
+pub(super) const MISSING: &str = "missing";
+
 /// What a line says of a content, and so the same in each line of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Content {
@@ -65,17 +68,30 @@ impl BadFiles {
                 self.files.push(Vec::new());
                 self.files.len() - 1
             }
-            None => {
-                let hash = self.hashes.hash_one(path);
-                self.beyond.resize_with(self.beyond.len().max(self.list + 1), HashSet::new);
-                if !self.beyond.iter().any(|of_list| of_list.contains(&hash)) {
-                    self.beyond[self.list].insert(hash);
+            None => match self.files.iter().rposition(|claims| is_missing(claims)) {
+                // A list of another directory has nothing but missing files: what is there and bad says more.
+                Some(at) if outcome != MISSING => {
+                    let missing = std::mem::take(&mut self.files[at]);
+                    missing.iter().for_each(|one| self.count(&one.alarm.path, one.list));
+                    at
                 }
-                return;
-            }
+                _ => {
+                    self.count(&path, self.list);
+                    return;
+                }
+            },
         };
         let (alarm, content) = (alarm(list, base, listed, outcome), Content::of(listed));
         self.files[at].push(Claimed { alarm, content, list: self.list });
+    }
+
+    /// Counts one beyond the first.
+    fn count(&mut self, path: &Path, list: usize) {
+        let hash = self.hashes.hash_one(path);
+        self.beyond.resize_with(self.beyond.len().max(list + 1), HashSet::new);
+        if !self.beyond.iter().any(|of_list| of_list.contains(&hash)) {
+            self.beyond[list].insert(hash);
+        }
     }
 
     /// Takes note of a good one.
@@ -121,6 +137,10 @@ impl BadFiles {
     }
 }
 
+fn is_missing(claims: &[Claimed]) -> bool {
+    claims.iter().all(|one| one.alarm.outcome == MISSING)
+}
+
 fn name(listed: &Listed) -> &Path {
     Path::new(OsStr::from_bytes(&listed.name))
 }
@@ -132,25 +152,29 @@ fn absolute(path: &Path) -> PathBuf {
 /// Of a file that a list names from `base` on.
 fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) -> Alarm {
     let name = name(listed);
-    let claim = listed.claims.first().filter(|_| listed.block_hash.is_none());
+    let claim = listed.claims.first();
     let below: PathBuf = name.components().filter(|step| *step != Component::CurDir).collect();
     let is_below = below.components().all(|step| matches!(step, Component::Normal(_)));
     let directory = if base.as_os_str().is_empty() { Path::new(".") } else { base };
+    let path = absolute(&base.join(name));
     let mend = match (list.filter(|list| list.is_file()), claim) {
+        (_, Some(claim)) if listed.block_hash.is_some() => {
+            remedy::repair_image(&path, &claim.digest).map_or(Mend::Nothing, Mend::FromCopy)
+        }
         (Some(list), Some(_)) if is_below => {
             let command = remedy::repair_by(Some(&absolute(list)), &absolute(directory));
             Mend::Directory { command, below }
         }
-        // Bags have several lists, and block hashes are of images.
         _ => Mend::Nothing,
     };
+    let algorithm = record::tag(listed).or_else(|| claim.map(|claim| claim.algorithm.to_string()));
     Alarm {
-        path: absolute(&base.join(name)),
+        path,
         outcome,
         since: None,
         last_good: None,
         size: None,
-        algorithm: claim.map_or(String::new(), |claim| claim.algorithm.to_string()),
+        algorithm: algorithm.unwrap_or_default(),
         digest: claim.map(|claim| claim.digest),
         copy: None,
         parity: None,

@@ -49,6 +49,8 @@ pub(crate) enum Mend {
     Nothing,
     /// It finds the copies that the catalogue knows.
     File(String),
+    /// It takes the good content from any copy.
+    FromCopy(String),
     /// It mends what is bad in a directory from a copy of that, where the file is at the same path.
     Directory { command: String, below: PathBuf },
 }
@@ -70,7 +72,8 @@ impl Alarm {
             (Mend::Nothing, _) => None,
             (Mend::File(command), Some(_)) => Some(command.clone()),
             (Mend::File(command), None) if self.parity.is_some() => Some(command.clone()),
-            (Mend::File(command) | Mend::Directory { command, .. }, None) => {
+            (Mend::FromCopy(command), Some(copy)) => Some(remedy::with_source(command, copy)),
+            (Mend::File(command) | Mend::FromCopy(command) | Mend::Directory { command, .. }, None) => {
                 Some(format!("{command} --from PLACE"))
             }
             (Mend::Directory { command, below }, Some(copy)) => {

@@ -6,12 +6,16 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
+use verisum::blockhash::BlockMap;
 use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble, is_address};
+use verisum::digest::Output as DigestValue;
 use verisum::files::{Class, Verdict};
 
 use crate::ui::catalog::absolute;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::input::SECTOR;
+use crate::ui::kernel;
 use crate::ui::parity::Beside;
 use crate::ui::shell;
 use crate::ui::values::counted;
@@ -63,6 +67,18 @@ pub(crate) fn repair_by(list: Option<&Path>, directory: &Path) -> String {
         None => "--tags".to_string(),
     };
     format!("verisum repair {by} {}", shell::word(directory.as_os_str().as_bytes()))
+}
+
+/// What repairs a raw image by the block map beside it, if that is of the image with this block hash.
+pub(crate) fn repair_image(image: &Path, hash: &DigestValue) -> Option<String> {
+    let mut map = image.as_os_str().to_os_string();
+    map.push(".map");
+    let of_image = BlockMap::open(Path::new(&map), &kernel::policy().ok()?).ok()?;
+    // Only a raw one has the length that its guest sees; the guest sees whole sectors.
+    let [length, stored] =
+        [of_image.length(), image.metadata().ok()?.len()].map(|length| length.next_multiple_of(SECTOR));
+    let [map, image] = [&map, image.as_os_str()].map(|path| shell::word(path.as_bytes()));
+    (of_image.root() == hash && length == stored).then(|| format!("verisum image repair --map {map} {image}"))
 }
 
 /// The option that keeps what a file is now: in a directory beside its tree, where that is on the same file system.
