@@ -1350,7 +1350,7 @@ def repair(
         source_catalog: A catalogue that knows the sources, by their path or address or by their path on their host:
             what was renamed there is found by its content.
         dry_run: Tell what could be repaired and from where, and change nothing.
-        keep_bad: Move bad files to this directory instead of removing them. It must be on the same file system.
+        keep_bad: Move bad files to this directory instead of removing them. To another file system they are copied.
             Suspicious and held files are repaired only with it.
         leave_missing: Leave missing files missing.
         cross_file_systems: Also repair files on file systems that are mounted below.

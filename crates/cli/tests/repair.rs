@@ -378,6 +378,58 @@ fn what_is_elsewhere_is_never_touched() {
     let inside = trees.path("tree/bad");
     let ended = repair(&trees.catalog(), &trees.path("tree"), &["--keep-bad", inside.to_str().unwrap()]);
     refused(&ended, 3, "it is in the tree itself");
+    assert!(!inside.exists());
+    let [behind, file] = ["behind", "seen"].map(|name| trees.path(name));
+    symlink(trees.path("tree"), &behind).unwrap();
+    fs::write(&file, "").unwrap();
+    for (keep, why) in
+        [(behind.join("bad"), "it is in the tree itself"), (file.join("bad"), "Not a directory")]
+    {
+        let ended = repair(&trees.catalog(), &trees.path("tree"), &["--keep-bad", keep.to_str().unwrap()]);
+        refused(&ended, 3, why);
+    }
+}
+
+/// A file system of its own has nothing beside it that a file could move to.
+#[test]
+fn bad_files_of_a_mounted_tree_are_kept_on_another_file_system() {
+    let trees = Trees::new(&[(b"in/a", "one"), (b"in/b", "two")]);
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let tree = mount.path().to_path_buf();
+    let marker = b"verisum: these bytes rot on the disk itself";
+    fs::create_dir(tree.join("in")).unwrap();
+    for (name, content) in [("a", &b"one"[..]), ("b", b"two"), ("rotten", &marker.repeat(2000))] {
+        fs::write(tree.join("in").join(name), content).unwrap();
+        fs::write(trees.path("copy/in").join(name), content).unwrap();
+    }
+    scrub(&trees.catalog(), &tree, &[]).clean();
+    mount.edit_image(|image| flip(image, marker));
+    let bad = tree.join("in/a");
+    change_and_restore_time(&bad, "bad");
+    fs::set_permissions(&bad, fs::Permissions::from_mode(0o640)).unwrap();
+    let before = bad.metadata().unwrap();
+    assert_eq!(scrub(&trees.catalog(), &tree, &[]).code, Some(1));
+    let keep = trees.path("bad");
+    let copy = trees.path("copy");
+    let options = ["--keep-bad", keep.to_str().unwrap(), "--from", copy.to_str().unwrap()];
+    let ended = repair(&trees.catalog(), &tree, &options);
+    let said = "a file that cannot be read is not copied there)\nrepaired ";
+    assert!(ended.code == Some(3) && ended.out().contains(said), "{}", ended.out());
+    assert_eq!(
+        (fs::read(&bad).unwrap(), fs::read(keep.join("in/a")).unwrap()),
+        (b"one".into(), b"bad".into())
+    );
+    let kept = keep.join("in/a").metadata().unwrap();
+    let told = |file: &fs::Metadata| (file.mode(), file.uid(), file.gid(), file.mtime(), file.mtime_nsec());
+    assert_eq!(told(&kept), told(&before));
+    assert!(!keep.join("in/rotten").exists(), "no part of it");
+    // A file that is repaired alone has its own name there.
+    change_and_restore_time(&bad, "BAD");
+    assert_eq!(scrub(&trees.catalog(), &tree, &[]).code, Some(1));
+    repair(&trees.catalog(), &bad, &options).clean();
+    assert_eq!(fs::read(keep.join("a")).unwrap(), b"BAD");
+    repair(&trees.catalog(), &tree, &["--from", copy.to_str().unwrap()]).clean();
+    assert_eq!(fs::read(tree.join("in/rotten")).unwrap(), marker.repeat(2000));
 }
 
 #[test]

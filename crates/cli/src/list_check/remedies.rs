@@ -19,6 +19,9 @@ const MOST: usize = 1 << 16;
 /// What is said of a file that is not there.
 pub(super) const MISSING: &str = "missing";
 
+/// What is said of a file that cannot be read.
+pub(super) const UNREADABLE: &str = "unreadable";
+
 /// What a line says of a content, and so the same in each line of it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 struct Content {
@@ -162,7 +165,8 @@ fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static st
             remedy::repair_image(&path, &claim.digest).map_or(Mend::Nothing, Mend::FromCopy)
         }
         (Some(list), Some(_)) if is_below => {
-            let command = remedy::repair_by(Some(&absolute(list)), &absolute(directory));
+            let command =
+                remedy::repair_by_list(&absolute(list), &absolute(directory), outcome != UNREADABLE);
             Mend::Directory { command, below }
         }
         _ => Mend::Nothing,

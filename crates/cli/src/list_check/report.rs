@@ -13,7 +13,7 @@ use verisum::files::{Error, Kind, Misjudged};
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
-use super::remedies::{BadFiles, MISSING};
+use super::remedies::{BadFiles, MISSING, UNREADABLE};
 use crate::ui::PROGRAM;
 use crate::ui::alarm;
 use crate::ui::color::Paint;
@@ -280,14 +280,14 @@ impl<'a> CheckReport<'a> {
                 self.list.unreadable += 1;
                 self.worse(Exit::Unchecked);
                 self.say_of_file(&listed.name, error)?;
-                "unreadable"
+                UNREADABLE
             }
         };
         if self.is_own() {
             let list = self.names.get(manifest).map(Path::new);
             let base = self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""));
             match status {
-                "failed" | "unreadable" | MISSING => self.bad.add(list, base, listed, status),
+                "failed" | UNREADABLE | MISSING => self.bad.add(list, base, listed, status),
                 "ok" if !self.options.status => self.bad.good(base, listed),
                 _ => (),
             }

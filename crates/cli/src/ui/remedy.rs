@@ -2,7 +2,6 @@
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
@@ -56,17 +55,17 @@ pub(crate) fn with_source(command: &str, from: &Path) -> String {
     format!("{command} --from {}", shell::word(from.as_os_str().as_bytes()))
 }
 
-/// What repairs the files of a directory by their tags, or by a list. A list does not say whether somebody wrote to a
-/// file since, so that what is there is kept.
-pub(crate) fn repair_by(list: Option<&Path>, directory: &Path) -> String {
-    let by = match list {
-        Some(list) => {
-            let keep = keep_bad(Some(directory));
-            format!("--sums {}{keep}", shell::word(list.as_os_str().as_bytes()))
-        }
-        None => "--tags".to_string(),
-    };
-    format!("verisum repair {by} {}", shell::word(directory.as_os_str().as_bytes()))
+/// What repairs the files of a directory by their tags.
+pub(crate) fn repair_by_tags(directory: &Path) -> String {
+    format!("verisum repair --tags {}", shell::word(directory.as_os_str().as_bytes()))
+}
+
+/// What repairs the files of a directory by a list. That does not say whether somebody wrote to a file since, so that
+/// what can be read is kept.
+pub(crate) fn repair_by_list(list: &Path, directory: &Path, is_readable: bool) -> String {
+    let keep = if is_readable { keep_bad(Some(directory)) } else { String::new() };
+    let [list, directory] = [list, directory].map(|path| shell::word(path.as_os_str().as_bytes()));
+    format!("verisum repair --sums {list}{keep} {directory}")
 }
 
 /// What repairs a raw image by the block map beside it, if that is of the image with this block hash.
@@ -81,14 +80,13 @@ pub(crate) fn repair_image(image: &Path, hash: &DigestValue) -> Option<String> {
     (of_image.root() == hash && length == stored).then(|| format!("verisum image repair --map {map} {image}"))
 }
 
-/// The option that keeps what a file is now: in a directory beside its tree, where that is on the same file system.
-/// Elsewhere the reader has to name one.
+/// The option that keeps what a file is now: in a directory beside its tree. What has nothing beside it is the top of all
+/// file systems; there the reader has to name one.
 pub(crate) fn keep_bad(root: Option<&Path>) -> String {
     let beside = |root: &Path| -> Option<PathBuf> {
         let (parent, mut name) = (root.parent()?, root.file_name()?.to_os_string());
-        let [here, there] = [root, parent].map(|path| path.metadata().map(|found| found.dev()));
         name.push(".bad");
-        (here.ok()? == there.ok()?).then(|| parent.join(name))
+        Some(parent.join(name))
     };
     let place = root.and_then(beside);
     let place = place.map_or("DIR".to_string(), |path| shell::word(path.as_os_str().as_bytes()));

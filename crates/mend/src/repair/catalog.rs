@@ -3,7 +3,6 @@
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::require_tree;
@@ -14,7 +13,8 @@ use verisum_digest::Digest;
 use verisum_files::Verdict;
 
 use super::in_place::{Finished, finish_in_place, journal_of};
-use super::mend::{Damaged, Done, Tree, make_private};
+use super::keep::require_room;
+use super::mend::{Damaged, Done, Tree};
 use super::{Error, Options, Outcome, Repaired, Source, Summary, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
@@ -106,26 +106,6 @@ pub fn repair(
         work.mend(waiting, &mut tree, sources, &mut summary, report)?;
     }
     Ok(summary)
-}
-
-/// Fails if bad files could not be moved to a directory.
-pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), Error> {
-    let failed = |operation| move |source| Error::KeepBad { path: keep.to_path_buf(), operation, source };
-    if keep.starts_with(tree) {
-        return Err(failed("move bad files there")(std::io::Error::other("it is in the tree itself")));
-    }
-    make_private(keep).map_err(failed("create"))?;
-    let devices = (
-        std::fs::metadata(keep).map_err(failed("open"))?.dev(),
-        std::fs::metadata(tree).ok().map(|found| found.dev()),
-    );
-    match devices {
-        (keep, Some(tree)) if keep != tree => {
-            let why = "it is not on the file system of the tree";
-            Err(failed("move bad files there")(std::io::Error::other(why)))
-        }
-        _ => Ok(()),
-    }
 }
 
 /// Where the catalogue has the content of what is in trouble.

@@ -11,7 +11,8 @@ use verisum_files::place::LocalPlace;
 use verisum_files::store::xattr::Family;
 use verisum_files::{Entry, Kind, Misjudged, Standing, Stat, Stop, Verdict, Walk, WalkOptions};
 
-use super::catalog::{MAY_BE_MEANT, require_room};
+use super::catalog::MAY_BE_MEANT;
+use super::keep::require_room;
 use super::mend::{Damaged, Done, Tree};
 use super::{Error, Options, Outcome, Repaired, Source, Summary};
 

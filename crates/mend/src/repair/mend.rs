@@ -4,10 +4,9 @@ mod long_file;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{DirBuilder, File};
+use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -25,6 +24,7 @@ use super::attributes::dressed;
 use super::blocks::{Combination, CombineError, Giver, of_map};
 use super::differences::Differences;
 use super::fill::{Limits, fill};
+use super::keep::KeptFile;
 use super::listed::ANY_LENGTH;
 use super::record::Taken;
 use super::source::{Candidate, CopyDigest, Source};
@@ -60,6 +60,14 @@ pub(super) struct Damaged {
     pub(super) found: Vec<(u64, i64)>,
     /// Where the catalogue has its content.
     pub(super) copies: Vec<PathBuf>,
+}
+
+impl Damaged {
+    /// Its path in the directory for bad files. Nothing is below a file that is repaired alone.
+    fn kept_name(&self) -> &Path {
+        let own = self.path.file_name().filter(|_| self.below.as_os_str().is_empty());
+        own.map_or(&*self.below, Path::new)
+    }
 }
 
 /// What was done with one of them.
@@ -380,15 +388,19 @@ impl<'a> Tree<'a> {
         if old.as_ref().is_some_and(has_writer) {
             return Ok(Outcome::Refused(IN_USE.to_string()).into());
         }
-        let keep =
-            match bad.stat.and(self.options.keep_bad.as_ref()).map(|keep| room_for(keep, &damaged.below)) {
-                Some(Err(error)) => return failed(format!("--keep-bad: {error}")),
-                Some(Ok(keep)) => Some(keep),
-                None => None,
-            };
+        let kept = match (&old, &self.options.keep_bad) {
+            (Some(old), Some(keep)) => {
+                let digest = (&damaged.digest, bad.before);
+                match KeptFile::new((keep, damaged.kept_name()), old, digest) {
+                    Ok(kept) => Some(kept),
+                    Err(why) => return failed(format!("--keep-bad: {why}")),
+                }
+            }
+            _ => None,
+        };
         let made = Stat::of(new.file()).map(|stat| inode(&stat));
-        match new.swap(bad.stat.as_ref(), keep.as_deref()) {
-            Ok(true) => {}
+        match new.swap(bad.stat.as_ref(), kept.as_ref().and_then(KeptFile::to_move_to)) {
+            Ok(true) => kept.into_iter().for_each(KeptFile::stay),
             Ok(false) => return Ok(Outcome::Refused(CHANGED.to_string()).into()),
             Err(error) => return failed(of_new(&error)),
         }
@@ -582,33 +594,6 @@ fn block_digests(damaged: &Damaged, sources: &mut [Source]) -> Option<BlockDiges
     of_parity.or_else(|| of_map(&damaged.path))
 }
 
-/// Copies a bad file to where it is kept, as far as it can be read. Nobody else may read the copy.
-fn keep_copy(old: &File, to: &Path) -> std::io::Result<()> {
-    const PIECE: usize = 4 << 10;
-    let new = File::options().write(true).create_new(true).mode(0o600).open(to)?;
-    let length = old.metadata()?.len();
-    new.set_len(length)?;
-    let mut room = vec![0; 256 * PIECE];
-    let mut at = 0;
-    while at < length {
-        let wanted = room.len().min((length - at) as usize);
-        let mut read = old.read_at(&mut room[..wanted], at);
-        if read.is_err() {
-            read = old.read_at(&mut room[..wanted.min(PIECE)], at);
-        }
-        at += match read {
-            Ok(0) => break,
-            Ok(count) => {
-                new.write_all_at(&room[..count], at)?;
-                count as u64
-            }
-            // What the disk does not give is zeros in the copy.
-            Err(_) => wanted.min(PIECE) as u64,
-        };
-    }
-    new.sync_all()
-}
-
 /// What a source says of the files that wait: each candidate with its digest, or why it has none.
 fn ask(
     source: &mut Source,
@@ -640,29 +625,6 @@ fn ask(
 /// A name in an open directory, as a path.
 fn by_way_of(folder: &Arc<Directory>, name: &OsStr) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", folder.as_fd().as_raw_fd())).join(name)
-}
-
-/// Makes a directory with all above it, unless it is there. Nobody else may look into those that it makes: what is kept
-/// there may come from where they may not.
-pub(super) fn make_private(folder: &Path) -> std::io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(folder)
-}
-
-/// A path below a directory that nothing has, with the directories on the way made.
-fn room_for(keep: &Path, below: &Path) -> std::io::Result<PathBuf> {
-    let path = keep.join(below);
-    if let Some(folder) = path.parent() {
-        make_private(folder)?;
-    }
-    let mut numbered = path.clone();
-    let mut number = 0;
-    while numbered.symlink_metadata().is_ok() {
-        number += 1;
-        let mut name = path.clone().into_os_string();
-        name.push(format!(".{number}"));
-        numbered = name.into();
-    }
-    Ok(numbered)
 }
 
 /// What is wrong with an old file, without its path.

@@ -14,6 +14,7 @@ mod changes;
 mod differences;
 mod fill;
 mod in_place;
+mod keep;
 mod known;
 mod listed;
 mod mend;
@@ -43,8 +44,8 @@ pub use sums::{UselessLine, recorded_in};
 pub struct Options {
     /// Say what could be done, and change nothing.
     pub dry: bool,
-    /// A directory on the same file system to which bad files are moved. Without it they are removed, once the
-    /// repaired ones were verified; suspicious and held ones, which somebody may have written, are left alone then.
+    /// A directory to which bad files are moved; on another file system they are copied, and only if all of them can be
+    /// read. Without it they are removed, once the repaired ones were verified; suspicious and held ones, which somebody may have written, are left alone then.
     pub keep_bad: Option<PathBuf>,
     /// Leave missing files missing.
     pub leaves_missing: bool,

@@ -59,7 +59,7 @@ pub(crate) struct RepairArgs {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Move bad files to this directory instead of removing them; it must be on the same file system
+    /// Move bad files to this directory instead of removing them; to another file system they are copied
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     keep_bad: Option<PathBuf>,
 

@@ -7,7 +7,7 @@ use verisum_bench::export::{Cell, Table};
 
 use super::{Subject, bytes, moment, path};
 use crate::ui::names;
-use crate::ui::remedy::{keep_bad, mend_command, of_catalog, repair_by, with_source};
+use crate::ui::remedy::{keep_bad, mend_command, of_catalog, repair_by_tags, with_source};
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -93,8 +93,8 @@ fn by_tags(one: &Troubled, root: &Path) -> Option<String> {
         .as_ref()
         .filter(|copy| file.path.strip_prefix(root).is_ok_and(|below| copy.path == copy.tree.join(below)));
     let command = match beside {
-        Some(copy) => with_source(&repair_by(None, root), &copy.tree),
-        None => format!("{} --from PLACE", repair_by(None, root)),
+        Some(copy) => with_source(&repair_by_tags(root), &copy.tree),
+        None => format!("{} --from PLACE", repair_by_tags(root)),
     };
     // Somebody may have written to it.
     Some(command + &keep_bad(Some(root)))

@@ -31,7 +31,7 @@ pub(super) fn trees(subject: &Subject) -> Table {
             tree.troubles.iter().filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
         };
         let command = match subject.is_of_tags(tree.catalog) {
-            true => Some(format!("{} --from PLACE", remedy::repair_by(None, &tree.root.path))),
+            true => Some(format!("{} --from PLACE", remedy::repair_by_tags(&tree.root.path))),
             false => repair_command(subject.catalog(tree.catalog), None, &tree.root.path),
         };
         let keeps = tree.troubles.iter().any(|(state, _)| state.is_repairable() && remedy::keeps_bad(*state));

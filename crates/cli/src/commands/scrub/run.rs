@@ -100,7 +100,7 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::DirPath, help_heading = "Repair")]
     parity: Option<PathBuf>,
 
-    /// Move bad files to this directory instead of removing them
+    /// Move bad files to this directory instead of removing them; to another file system they are copied
     #[arg(long, value_name = "DIR", requires = "repair", value_hint = ValueHint::DirPath, help_heading = "Repair")]
     keep_bad: Option<PathBuf>,
 

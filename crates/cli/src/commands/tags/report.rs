@@ -194,7 +194,7 @@ fn alarm(finding: &Finding, record: &Record) -> Alarm {
         parity: None,
         mend: match (path.parent(), path.file_name()) {
             (Some(directory), Some(name)) => {
-                Mend::Directory { command: remedy::repair_by(None, directory), below: name.into() }
+                Mend::Directory { command: remedy::repair_by_tags(directory), below: name.into() }
             }
             _ => Mend::Nothing,
         },

@@ -9,10 +9,9 @@ use super::super::blocks::{Combination, CombineError};
 use super::super::changes::{Draft, Journal, Subject};
 use super::super::fill::FillError;
 use super::super::in_place::{Applied, apply};
+use super::super::keep::{keep_copy, room_for};
 use super::super::source::Candidate;
-use super::{
-    BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, Outcome, Tree, inode, keep_copy, room_for, stamp,
-};
+use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, Outcome, Tree, inode, stamp};
 
 impl Tree<'_> {
     /// Whether a file is to be written in place: it is long, and no longer or shorter than it was.
@@ -77,7 +76,7 @@ impl Tree<'_> {
             return Ok(Outcome::Refused(CHANGED.to_string()).into());
         }
         if let Some(keep) = &self.options.keep_bad {
-            let kept = room_for(keep, &damaged.below).and_then(|to| keep_copy(old, &to));
+            let kept = room_for(keep, damaged.kept_name()).and_then(|to| keep_copy(old, &to));
             if let Err(error) = kept {
                 return failed(format!("--keep-bad: {error}"));
             }
