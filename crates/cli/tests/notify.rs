@@ -147,6 +147,16 @@ fn what_is_well_is_not_told() {
     assert_eq!(fs::read_to_string(archive.path("to")).unwrap(), "-i\n--\nroot\n");
     let mail = fs::read_to_string(archive.path("mail")).unwrap();
     assert!(mail.contains("state of the archive") && !mail.contains('\r'), "{mail}");
+    // What is bad then stands in the mail itself, as the report says it.
+    change_and_restore_time(&archive.path("photos/a"), "Content of a");
+    let photos = archive.text("photos");
+    let scrub = common::verisum(["scrub", "--quiet", "--catalog", &archive.text("c.db"), &photos]);
+    assert_eq!(scrub.code, Some(1), "{}", scrub.stderr);
+    archive.run(&["--catalog", &archive.text("c.db"), "--mail", "root", "--sendmail", &sendmail]);
+    let mail = fs::read_to_string(archive.path("mail")).unwrap().replace("=\n", "").replace("=3D", "=");
+    for told in ["What is bad:\n", "photos/a: suspicious\n", "mend it from a copy: verisum repair "] {
+        assert!(mail.contains(told), "{told}: {mail}");
+    }
 }
 
 #[test]

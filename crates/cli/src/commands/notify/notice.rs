@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 
 use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
+use crate::ui::alarm::{NAMED, storage_advice};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::help::EXIT_CODES;
@@ -29,6 +30,8 @@ pub(super) struct ArchiveState {
     pub(super) lines: Vec<String>,
     /// The first file in trouble, in a few words.
     worst: Option<String>,
+    /// The first files in trouble, and what mends them.
+    bad: Vec<String>,
     /// The page.
     pub(super) page: Option<Vec<u8>>,
     /// Why there is no page.
@@ -49,7 +52,7 @@ impl ArchiveState {
             let value: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
             let lines = value["lines"].as_array().into_iter().flatten();
             let lines = lines.filter_map(|line| line.as_str().map(str::to_string)).collect::<Vec<_>>();
-            Ok((lines, worst(&value)))
+            Ok((lines, worst(&value), bad(&value)))
         });
         let page = told.as_ref().ok().map(|_| ask(&[]));
         let (page, trouble) = match (page, &told) {
@@ -58,8 +61,8 @@ impl ArchiveState {
             (None, Err(why)) => (None, Some(why.clone())),
             (None, Ok(_)) => (None, None),
         };
-        let (lines, worst) = told.unwrap_or_default();
-        ArchiveState { lines, worst, page, trouble }
+        let (lines, worst, bad) = told.unwrap_or_default();
+        ArchiveState { lines, worst, bad, page, trouble }
     }
 }
 
@@ -78,6 +81,25 @@ fn worst(report: &Value) -> Option<String> {
         ""
     };
     Some(names::plain(&format!("{outcome}: {file}{copy}{more}")))
+}
+
+/// The first rows of the first table of a report, each as an alarm tells it.
+fn bad(report: &Value) -> Vec<String> {
+    let rows = report["tables"][0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
+    let mut lines = Vec::new();
+    for row in rows.iter().take(NAMED) {
+        let cell = |name: &str| row[name].as_str().filter(|text| !text.is_empty()).map(names::plain);
+        let (Some(file), Some(outcome)) = (cell("file"), cell("outcome")) else { continue };
+        lines.push(format!("{file}: {outcome}"));
+        lines.extend(storage_advice(&outcome).map(|advice| format!("  {advice}")));
+        lines.extend(cell("good copy").map(|copy| format!("  good copy: {copy}")));
+        lines.extend(cell("mend with").map(|command| match command.contains(" --from PLACE") {
+            true => format!("  mend it from a copy: {command}"),
+            false => format!("  mend it: {command}"),
+        }));
+    }
+    lines.extend((rows.len() > NAMED).then(|| format!("... and {} more", rows.len() - NAMED)));
+    lines
 }
 
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
@@ -160,6 +182,7 @@ impl Notice {
                 &format!("{} on {}.\n\n{}\n{from} to {to}\n", self.ending(), self.host, self.command_line());
         }
         section(&mut text, "What it said:", &self.said.lines());
+        section(&mut text, "What is bad:", self.bad());
         section(&mut text, "State of the archive:", &self.state.lines);
         if let Some(why) = &self.state.trouble {
             section(&mut text, "There is no report:", std::slice::from_ref(why));
@@ -167,11 +190,16 @@ impl Notice {
         text
     }
 
+    /// What is bad, unless the command says it.
+    fn bad(&self) -> &[String] {
+        if self.watched.is_some() { &[] } else { &self.state.bad }
+    }
+
     /// What chats show: where, what, the worst, and what the archive comes to.
     fn told(&self) -> String {
         let lines = self.state.lines.iter().map(|line| format!("\n{line}"));
         let said = self.said.lines();
-        let remedies = said.iter().filter(|line| line.contains("mend it: ")).take(SHOWN);
+        let remedies = said.iter().chain(self.bad()).filter(|line| line.contains("mend it: ")).take(SHOWN);
         let remedies = remedies.map(|line| format!("\n{}", line.trim()));
         self.summary() + &lines.chain(remedies).collect::<String>()
     }
