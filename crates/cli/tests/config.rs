@@ -267,6 +267,8 @@ fn each_value_of_a_command_says_where_it_comes_from() {
     let status = run(&home, &[], &["config", "show", "catalog", "status"]);
     let status = status.out();
     assert!(status.contains("max-age = 40d") && !status.contains("limit"), "{status}");
+    let table = run(&home, &[], &["config", "show", "catalog status"]);
+    assert_eq!((table.code, table.out()), (Some(0), status));
     let wrong = run(&home, &[], &["config", "show", "catalog", "nothing"]);
     assert!(wrong.code == Some(2) && wrong.stderr.contains("catalog nothing"), "{}", wrong.stderr);
 }

@@ -63,6 +63,38 @@ fn systemd_takes_the_units() {
     }
 }
 
+/// The system runs it as root, who has another configuration.
+#[test]
+fn a_schedule_has_what_the_configuration_gives_to_scrubs() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "limit = \"20MB/s\"\nfrom = [\"mirror\"]\n[scrub]\nmax-age = \"35d\"\nforeground = true\n\
+                exclude = [\"*.tmp\", \"a b\"]\n[schedule]\nfor = \"2h\"\n[check]\nthreads = 3\n";
+    fs::write(folder.path().join("config.toml"), text).unwrap();
+    let planned = |options: &[&str]| {
+        let mut schedule = command(VERISUM);
+        schedule.args(["schedule", "--catalog", "c.db"]).current_dir(folder.path());
+        schedule.env("VERISUM_CONFIG", folder.path().join("config.toml"));
+        schedule.arg(folder.path()).args(options);
+        let planned = common::Ended::of(schedule.output().unwrap()).clean();
+        planned.lines().find(|line| line.starts_with("ExecStart=")).unwrap().to_string()
+    };
+    let line = planned(&[]);
+    for option in [
+        " --for 2h ",
+        " --max-age=35d ",
+        " --limit=20MB/s ",
+        " --foreground ",
+        " \"--exclude=*.tmp\" \"--exclude=a b\" ",
+    ] {
+        assert!(line.contains(option), "{option}: {line}");
+    }
+    assert!(!line.contains("threads") && !line.contains("mirror"), "{line}");
+    // What is typed goes before.
+    let line = planned(&["--max-age", "9d", "--", "--limit", "5MB/s", "--exclude=*.bak"]);
+    assert!(line.contains(" --max-age 9d ") && line.contains(" --limit 5MB/s "), "{line}");
+    assert!(!line.contains("35d") && !line.contains("20MB") && !line.contains("*.tmp"), "{line}");
+}
+
 #[test]
 fn a_shell_takes_the_cron_line() {
     let folder = tempfile::tempdir().unwrap();

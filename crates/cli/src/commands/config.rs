@@ -44,6 +44,8 @@ pub(crate) fn run(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let ConfigCommand::Show { json, command: words } = command;
+    // As a table of a file has them, too: in one word.
+    let words: Vec<String> = words.iter().flat_map(|word| word.split(' ').map(String::from)).collect();
     let settings = match &words[..] {
         [] => config.settings(definition),
         words => {

@@ -130,6 +130,23 @@ impl Config {
         Some(self.of(command, option)?.values.first()?)
     }
 
+    /// The options of a command that others on this machine do not have from its file: each, and all of it as typed.
+    pub(crate) fn own_options(&self, definition: &Command, words: &[String]) -> Vec<(String, Vec<String>)> {
+        let typed = |arg: &Arg| {
+            let option = format!("--{}", arg.get_long()?);
+            let setting = self.of(words, arg.get_long()?).filter(|setting| setting.source != SYSTEM)?;
+            let values = setting.values.iter();
+            let typed = match arg.get_action() {
+                ArgAction::SetTrue => {
+                    values.filter(|value| *value == "true").map(|_| option.clone()).collect()
+                }
+                _ => values.map(|value| format!("{option}={value}")).collect(),
+            };
+            Some((option, typed))
+        };
+        definition.get_arguments().filter_map(typed).collect()
+    }
+
     /// Gives these values to the options of a definition.
     pub(crate) fn apply(&self, command: Command) -> Command {
         self.applied(command, &mut Vec::new())

@@ -18,6 +18,7 @@ mod trees;
 use clap::Subcommand;
 
 use crate::ui::Output;
+use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::progress::during;
@@ -61,13 +62,13 @@ pub(crate) enum ScrubCommand {
 }
 
 /// Runs one of the verbs.
-pub(crate) fn run(command: ScrubCommand, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(command: ScrubCommand, config: &Config, output: &mut Output) -> Result<Exit, Failure> {
     match command {
         ScrubCommand::Scrub(arguments) => run::run(&arguments, output),
         ScrubCommand::Accept(arguments) => during("accepting", || accept::run(&arguments, output)),
         ScrubCommand::Catalog { command } => {
             during("at work on the catalogue", || catalog::run(&command, output))
         }
-        ScrubCommand::Schedule(arguments) => schedule::run(&arguments, output),
+        ScrubCommand::Schedule(arguments) => schedule::run(&arguments, config, output),
     }
 }

@@ -18,6 +18,7 @@ use verisum::files::Replacement;
 use super::run::ScrubArgs;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute};
+use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::messages::MessageArgs;
@@ -95,14 +96,14 @@ pub(crate) struct ScheduleArgs {
 }
 
 /// Prints or installs.
-pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit, Failure> {
+pub(crate) fn run(arguments: &ScheduleArgs, config: &Config, output: &mut Output) -> Result<Exit, Failure> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if arguments.name.is_empty() || arguments.name.starts_with('.') || !arguments.name.chars().all(is_part) {
         let must = "must be letters, digits, -, _ and .".to_string();
         return Err(Failure::Value { option: "--name", value: arguments.name.clone(), must });
     }
     notification::check(arguments)?;
-    let command = notification::wrapped(arguments, command(arguments)?)?;
+    let command = notification::wrapped(arguments, command(arguments, config)?)?;
     if let Some(fields) = &arguments.cron {
         calendar::check_cron(fields)?;
         let mut line = fields.trim().as_bytes().to_vec();
@@ -147,7 +148,7 @@ pub(crate) fn run(arguments: &ScheduleArgs, output: &mut Output) -> Result<Exit,
 }
 
 /// The command that is scheduled. All that depends on who runs it is spelled out.
-fn command(arguments: &ScheduleArgs) -> Result<Vec<OsString>, Failure> {
+fn command(arguments: &ScheduleArgs, config: &Config) -> Result<Vec<OsString>, Failure> {
     let program = env::current_exe().map_err(failed(Path::new("verisum"), "find"))?;
     // It may have been replaced or removed since it was started.
     fs::metadata(&program).map_err(failed(&program, "find"))?;
@@ -182,14 +183,40 @@ fn command(arguments: &ScheduleArgs) -> Result<Vec<OsString>, Failure> {
         }
         command.push(path.into());
     }
-    understood(&command[2..], arguments.directories.len())?;
-    Ok(command)
+    let directories = arguments.directories.len();
+    understood(&command[2..], directories)?;
+    Ok(with_configured(command, directories, config))
+}
+
+/// With the options that a scrub gets from the configuration of the one who asks, which may not be that of the one who
+/// runs the schedule. As in a scrub, what does not fit is passed over.
+fn with_configured(mut command: Vec<OsString>, directories: usize, config: &Config) -> Vec<OsString> {
+    for (option, words) in config.own_options(&scrub_command(), &["scrub".to_string()]) {
+        let is_it = |word: &OsString| {
+            let rest = word.as_encoded_bytes().strip_prefix(option.as_bytes());
+            rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'=')))
+        };
+        if command.iter().any(is_it) {
+            continue;
+        }
+        let mut longer = command.clone();
+        let at = longer.len() - directories - 1;
+        longer.splice(at..at, words.into_iter().map(OsString::from));
+        if understood(&longer[2..], directories).is_ok() {
+            command = longer;
+        }
+    }
+    command
+}
+
+/// The definition of `verisum scrub`.
+fn scrub_command() -> clap::Command {
+    MessageArgs::augment_args(ScrubArgs::augment_args(clap::Command::new("scrub")))
 }
 
 /// Fails unless `verisum scrub` takes these arguments, wherever it is started.
 fn understood(arguments: &[OsString], directories: usize) -> Result<(), Failure> {
-    let command = MessageArgs::augment_args(ScrubArgs::augment_args(clap::Command::new("scrub")));
-    let parsed = command
+    let parsed = scrub_command()
         .no_binary_name(true)
         .try_get_matches_from(arguments)
         .and_then(|found| Ok((ScrubArgs::from_arg_matches(&found)?, MessageArgs::from_arg_matches(&found)?)));
