@@ -112,7 +112,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Sum(SumVerbs::Links(arguments)) => commands::sum::links::run(&arguments, output),
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
-        Command::Scrub(command) => commands::scrub::run(command, output),
+        Command::Scrub(command) => commands::scrub::run(command, config, output),
         Command::Repair(arguments) => {
             progress::during("repairing", || commands::repair::run(&arguments, output))
         }
@@ -167,7 +167,7 @@ fn no_arguments(line: &[OsString], error: &clap::Error, output: &mut Output) -> 
         ErrorKind::DisplayHelp => {
             let whole = help::whole(Verisum::<AnyCommand>::command());
             let said = whole.try_get_matches_from(line).map_or_else(|error| error.render(), |_| text);
-            output.text(&said.to_string())?;
+            output.text(&help::fitted(&said.to_string()))?;
             Ok(Exit::Clean)
         }
         ErrorKind::DisplayVersion => {

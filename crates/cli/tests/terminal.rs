@@ -101,15 +101,33 @@ fn no_table_is_wider_than_the_terminal() {
     assert!(ended.out().lines().filter(is_row).all(|line| line.len() <= 80), "{}", ended.out());
 }
 
-/// Of the tables of help: those of options are clap's.
+/// But for the commands of examples, which are to be copied.
 #[test]
-fn tables_of_help_fit_the_terminal() {
+fn help_fits_the_terminal() {
     let trial = Trial::new();
-    for width in [50, 80] {
-        let help = trial.run("sum --help", &[("COLUMNS", &width.to_string())]).clean();
-        let (_, tables) = help.split_once("Exit codes:").unwrap();
-        let wide = tables.lines().find(|line| line.chars().count() > width);
-        assert!(wide.is_none() && tables.contains("VERISUM_OPTION"), "{wide:?}");
+    let page = fs::read_to_string(common::repository().join("docs/commands.md")).unwrap();
+    let commands: Vec<&str> = page
+        .lines()
+        .filter_map(|line| {
+            line.trim_start_matches('#').strip_prefix(" verisum ").filter(|_| line.starts_with("##"))
+        })
+        .collect();
+    assert!(commands.len() > 40, "{commands:?}");
+    let words_of = |text: &str| text.split_whitespace().map(str::to_string).collect::<Vec<_>>();
+    for command in std::iter::once("").chain(commands) {
+        for (option, widths) in [("--help", &[60, 80, 120][..]), ("-h", &[80])] {
+            let words = format!("{command} {option}");
+            let words = words.trim_start();
+            let piped = words_of(&trial.run(words, &[]).clean());
+            for width in widths {
+                let help = trial.run(words, &[("COLUMNS", &width.to_string())]).clean();
+                let (before, examples) = help.split_once("Examples:").unwrap_or((&help, ""));
+                let examples = examples.lines().filter(|line| !line.starts_with("      "));
+                let wide = before.lines().chain(examples).find(|line| line.chars().count() > *width);
+                assert_eq!(wide, None, "{words} at {width}");
+                assert_eq!(words_of(&help), piped, "{words} at {width}: it says the same");
+            }
+        }
     }
     let piped = trial.run("sum --help", &[]).clean();
     assert!(piped.contains("avx512; on ARM portable, neon, sha2 or sha3; changes no value\n"), "{piped}");

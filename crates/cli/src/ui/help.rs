@@ -5,6 +5,8 @@
 
 use clap::Command;
 
+use verisum_bench::export::{Layout, columns};
+
 use super::fact_line::filled;
 use super::{config, examples, kernel, terminal};
 
@@ -29,6 +31,13 @@ const MEASURING: [&str; 6] = [
     "verisum bench image",
     "verisum recommend",
 ];
+
+/// What the commands of examples begin with.
+const COMMAND: &str = "      ";
+
+/// What help begins with that has no room beside its option, and the least room for that.
+const BELOW: &str = "          ";
+const NARROW: usize = 20;
 
 /// The environment variables, for help and manual.
 pub(crate) const ENVIRONMENT: [(&str, &str); 3] = [
@@ -116,7 +125,7 @@ fn examples_of(name: &str) -> String {
     let mut text = "Examples:\n".to_string();
     for example in examples {
         text += &format!("  {}\n", example.purpose);
-        text.extend(example.lines.iter().map(|line| format!("      {line}\n")));
+        text.extend(example.lines.iter().map(|line| format!("{COMMAND}{line}\n")));
     }
     text + "\n"
 }
@@ -124,6 +133,42 @@ fn examples_of(name: &str) -> String {
 fn table(heading: &str, rows: &[(&str, &str)]) -> String {
     let rows = rows.iter().map(|(name, meaning)| row(&format!("  {name}  "), meaning));
     rows.fold(format!("{heading}:"), |text, row| format!("{text}\n{row}"))
+}
+
+/// Help as clap makes it, as wide as the terminal. The commands of examples are to be copied: nothing breaks them.
+pub(crate) fn fitted(help: &str) -> String {
+    let Layout { width, breaks_sentences: true, .. } = terminal::layout(false) else {
+        return help.to_string();
+    };
+    let mut is_example = false;
+    let mut lines = Vec::new();
+    for line in help.lines() {
+        is_example = line == "Examples:" || is_example && !line.is_empty();
+        match is_example && line.starts_with(COMMAND) || columns(line) <= width {
+            true => lines.push(line.to_string()),
+            false => lines.extend(folded(line, width)),
+        }
+    }
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// A line in several: what follows an option stays beside it, where there is room.
+fn folded(line: &str, width: usize) -> Vec<String> {
+    let start = line.len() - line.trim_start().len();
+    let is_name = (1..BELOW.len()).contains(&start);
+    let gap = line[start..].find("  ").map(|at| start + at).filter(|_| is_name);
+    let text = gap.map_or(start, |gap| line.len() - line[gap..].trim_start().len());
+    let (name, words) = line.split_at(text);
+    let words = |name: &str| {
+        std::iter::once(name.to_string())
+            .chain(words.split_inclusive(' ').map(String::from))
+            .collect::<Vec<_>>()
+    };
+    if columns(name) + NARROW <= width {
+        return filled(words(name).into_iter(), width, &" ".repeat(columns(name)));
+    }
+    let below = filled(words(BELOW).into_iter(), width, BELOW);
+    std::iter::once(name.trim_end().to_string()).chain(below).collect()
 }
 
 /// A row of a table, as wide as the terminal.
