@@ -191,59 +191,14 @@ impl Served {
         let timeout = self.running.timeout();
         timeout.allow(Some(timeout.answer()));
         let (stdin, stdout, killer) = self.running.split();
-        let Some(mut stdin) = stdin else {
+        let Some(stdin) = stdin else {
             return Ended::Broken(self.lost(), VecDeque::new());
         };
         let pending = PendingQuestion::default();
         let (stdin, ended) = thread::scope(|scope| {
             let (pending, timeout) = (&pending, &timeout);
-            let writer = scope.spawn(move || {
-                let mut message = format!("names\0{algorithm}\0").into_bytes();
-                let mut sent = true;
-                while let Some(request) = timeout.paused(|| names.next()) {
-                    message.push(b'+');
-                    message.extend_from_slice(&request.path);
-                    message.push(0);
-                    if !pending.push(request) {
-                        break;
-                    }
-                    timeout.set(pending.limit(timeout));
-                    if message.len() > 16 << 10 {
-                        sent = stdin.write_all(&codec.encoded(std::mem::take(&mut message))).is_ok();
-                        if !sent {
-                            break;
-                        }
-                    }
-                }
-                message.extend_from_slice(b".\0");
-                let sent = sent && stdin.write_all(&codec.encoded(message)).is_ok() && stdin.flush().is_ok();
-                sent.then_some(stdin)
-            });
-            let ended = loop {
-                let answer = match codec.record(stdout) {
-                    Ok(Some(record)) => match Record::parse(&record, Some(length)) {
-                        Some(Record::End) => break Ok(true),
-                        Some(Record::Hashed { number, seen, digest, changed }) => {
-                            pending.take(number).map(|request| {
-                                FileAnswer::read(FileRequest { seen, ..request }, digest, changed)
-                            })
-                        }
-                        Some(Record::Unread { number, reason }) => {
-                            pending.take(number).map(|request| FileAnswer::failed(request, reason))
-                        }
-                        _ => break Err(Some(odd(&record))),
-                    },
-                    Ok(None) => break Err(None),
-                    Err(error) => break Err(Some(SessionError::Odd(error.to_string()))),
-                };
-                let Some(answer) = answer else {
-                    break Err(Some(SessionError::Odd("an answer to nothing that was asked".to_string())));
-                };
-                timeout.set(pending.limit(timeout));
-                if !timeout.paused(|| sink(PlaceEvent::Answer(answer))) {
-                    break Ok(false);
-                }
-            };
+            let writer = scope.spawn(move || ask(stdin, (codec, algorithm), names, (pending, timeout)));
+            let ended = take_answers(stdout, (codec, length), (pending, timeout), sink);
             pending.end();
             if !matches!(ended, Ok(true)) {
                 // Whoever writes waits for it to read, and it for us.
@@ -281,6 +236,64 @@ impl Drop for Served {
         // A server that waits ends with its input, and clears up; it is the connection, which ends then too.
         if !self.is_busy {
             self.running.wait();
+        }
+    }
+}
+
+/// Asks for files until there are no more names. Returns what it wrote to, unless that failed.
+fn ask<W: Write>(
+    mut stdin: W,
+    (codec, algorithm): (Codec, &str),
+    names: &mut (dyn Iterator<Item = FileRequest> + Send),
+    (pending, timeout): (&PendingQuestion, &Timeout),
+) -> Option<W> {
+    let mut message = format!("names\0{algorithm}\0").into_bytes();
+    while let Some(request) = timeout.paused(|| names.next()) {
+        message.push(b'+');
+        message.extend_from_slice(&request.path);
+        message.push(0);
+        if !pending.push(request) {
+            break;
+        }
+        timeout.set(pending.limit(timeout));
+        if message.len() > 16 << 10 {
+            stdin.write_all(&codec.encoded(std::mem::take(&mut message))).ok()?;
+        }
+    }
+    message.extend_from_slice(b".\0");
+    stdin.write_all(&codec.encoded(message)).and_then(|()| stdin.flush()).ok()?;
+    Some(stdin)
+}
+
+/// Takes answers until the server says that these are all. False where nobody wants more.
+///
+/// # Errors
+/// What is wrong with an answer; none where the connection ended.
+fn take_answers(
+    stdout: &mut impl BufRead,
+    (codec, length): (Codec, usize),
+    (pending, timeout): (&PendingQuestion, &Timeout),
+    sink: Sink,
+) -> Result<bool, Option<SessionError>> {
+    loop {
+        let record = codec.record(stdout).map_err(|error| Some(SessionError::Odd(error.to_string())))?;
+        let record = record.ok_or(None)?;
+        let answer = match Record::parse(&record, Some(length)) {
+            Some(Record::End) => return Ok(true),
+            Some(Record::Hashed { number, seen, digest, changed }) => {
+                let read = |request| FileAnswer::read(FileRequest { seen, ..request }, digest, changed);
+                pending.take(number).map(read)
+            }
+            Some(Record::Unread { number, reason }) => {
+                pending.take(number).map(|request| FileAnswer::failed(request, reason))
+            }
+            _ => return Err(Some(odd(&record))),
+        };
+        let nothing = || SessionError::Odd("an answer to nothing that was asked".to_string());
+        let answer = answer.ok_or_else(|| Some(nothing()))?;
+        timeout.set(pending.limit(timeout));
+        if !timeout.paused(|| sink(PlaceEvent::Answer(answer))) {
+            return Ok(false);
         }
     }
 }
