@@ -6,7 +6,7 @@
 //! go to the standard input of the program one by one.
 
 use std::collections::VecDeque;
-use std::io::Write;
+use std::io::{BufRead, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
@@ -15,7 +15,7 @@ use verisum_digest::{Digest, Output};
 
 use crate::error::SessionError;
 use crate::helper_session::Ended;
-use crate::link::{Link, Script, record};
+use crate::link::{Link, Running, Script, record};
 use crate::probe::Lister;
 use crate::protocol::number;
 use crate::timeout::{Load, Timeout};
@@ -461,53 +461,81 @@ fn one_by_one(
     each: &mut dyn FnMut(FileRequest, &[u8]) -> bool,
 ) -> Result<bool, SessionError> {
     while !requests.is_empty() {
-        let count = requests.len().min(ASIDE);
         let mut running = link.start(false, &Script::new(script))?;
-        let mut names = Vec::new();
-        let mut load = Load::default();
-        for request in requests.iter().take(count) {
-            names.extend_from_slice(&request.path);
-            names.push(0);
-            load.add(&request.seen);
-        }
-        let timeout = running.timeout();
-        timeout.allow(load.limit(timeout.answer()));
-        let (stdin, stdout, killer) = running.split();
-        let mut left = count;
-        let ended = thread::scope(|scope| {
-            scope.spawn(move || {
-                if let Some(mut stdin) = stdin {
-                    let _ = stdin.write_all(&names);
-                }
-            });
-            let ended = loop {
-                match record(stdout, b'\n') {
-                    Ok(Some(line)) if line.starts_with(b"end ") => break Some(left == 0),
-                    Ok(Some(line)) => {
-                        if let Some(answer) = line.strip_prefix(prefix)
-                            && let Some(request) = requests.pop_front().filter(|_| left > 0)
-                        {
-                            left -= 1;
-                            if !timeout.paused(|| each(request, answer)) {
-                                break None;
-                            }
-                        }
-                    }
-                    _ => break Some(false),
-                }
-            };
-            if ended != Some(true) {
-                killer.kill();
-            }
-            ended
-        });
-        match ended {
-            None => return Ok(false),
-            Some(true) => {}
-            Some(false) => return Err(running.broken()),
+        match one_script(&mut running, prefix, requests, each) {
+            ScriptEnd::Whole => {}
+            ScriptEnd::Stopped => return Ok(false),
+            ScriptEnd::Broken => return Err(running.broken()),
         }
     }
     Ok(true)
+}
+
+/// How a script ended.
+#[derive(Debug, PartialEq, Eq)]
+enum ScriptEnd {
+    /// It wrote a line for each name.
+    Whole,
+    /// Nobody wants more.
+    Stopped,
+    Broken,
+}
+
+/// Gives a script as many names as it may have, and takes its lines.
+fn one_script(
+    running: &mut Running,
+    prefix: &[u8],
+    requests: &mut VecDeque<FileRequest>,
+    each: &mut dyn FnMut(FileRequest, &[u8]) -> bool,
+) -> ScriptEnd {
+    let count = requests.len().min(ASIDE);
+    let mut names = Vec::new();
+    let mut load = Load::default();
+    for request in requests.iter().take(count) {
+        names.extend_from_slice(&request.path);
+        names.push(0);
+        load.add(&request.seen);
+    }
+    let timeout = running.timeout();
+    timeout.allow(load.limit(timeout.answer()));
+    let (stdin, stdout, killer) = running.split();
+    thread::scope(|scope| {
+        scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(&names)));
+        let ended = take_lines(stdout, prefix, (requests, count), &mut |request, answer| {
+            timeout.paused(|| each(request, answer))
+        });
+        if ended != ScriptEnd::Whole {
+            killer.kill();
+        }
+        ended
+    })
+}
+
+/// Takes the lines of a script that was given so many of the names. What it writes beyond that is passed over.
+fn take_lines(
+    stdout: &mut impl BufRead,
+    prefix: &[u8],
+    (requests, mut left): (&mut VecDeque<FileRequest>, usize),
+    each: &mut dyn FnMut(FileRequest, &[u8]) -> bool,
+) -> ScriptEnd {
+    while let Ok(Some(line)) = record(stdout, b'\n') {
+        if line.starts_with(b"end ") && left == 0 {
+            return ScriptEnd::Whole;
+        }
+        if line.starts_with(b"end ") {
+            break;
+        }
+        if left > 0
+            && let Some(answer) = line.strip_prefix(prefix)
+            && let Some(request) = requests.pop_front()
+        {
+            left -= 1;
+            if !each(request, answer) {
+                return ScriptEnd::Stopped;
+            }
+        }
+    }
+    ScriptEnd::Broken
 }
 
 /// How it ended, unless it goes on.
@@ -546,5 +574,20 @@ mod tests {
         for line in ["", "00ff", "sha256sum: no", "00fg  ./a", "SHA256 ./a = 00ff"] {
             assert_eq!(tools.line(line.as_bytes()), None, "{line}");
         }
+    }
+
+    #[test]
+    fn lines_that_nobody_asked_for_take_no_name() {
+        let request = |path: &[u8]| FileRequest { path: path.to_vec(), ..FileRequest::default() };
+        let mut requests = VecDeque::from([request(b"a"), request(b"b")]);
+        let mut taken = Vec::new();
+        let mut lines: &[u8] = b"why one\nwhy two\nend \n";
+        let ended = take_lines(&mut lines, b"why ", (&mut requests, 1), &mut |request, answer| {
+            taken.push((request.path, answer.to_vec()));
+            true
+        });
+        assert_eq!(ended, ScriptEnd::Whole);
+        assert_eq!(taken, [(b"a".to_vec(), b"one".to_vec())]);
+        assert_eq!(requests.front().map(|request| &request.path[..]), Some(&b"b"[..]));
     }
 }
