@@ -12,10 +12,11 @@ use verisum_digest::{Batch, Digest, Output};
 
 use super::budget::Budget;
 use super::links::{FirstRead, Links, NameTurn};
-use super::pool::Pool;
+use super::pool::{Ended, PieceGroup, Pool};
 use super::share::Shares;
 use super::small::{LATELY, before};
 use super::source::{JobSource, NumberedJob, Pulled};
+use super::split::Stretch;
 use super::stream::OpenedStream;
 use super::{Content, Hashed, Job, Plan};
 use crate::{Error, Kind, Operation, Stat, system};
@@ -54,6 +55,22 @@ pub(super) struct Engine<'a, T> {
     broken: AtomicBool,
     /// Reading leaves the time of the last access as it is; only a file's owner may ask for that.
     no_access_time: AtomicBool,
+}
+
+/// What a thread is to do.
+enum NextWork<T> {
+    /// To give up a file that is not wanted any more.
+    GiveUp(Ended<T>),
+    /// To hash parts of a file.
+    Stretch(Stretch),
+    /// To hash pieces of files.
+    Pieces(PieceGroup<T>),
+    /// To open files; without any in progress it may wait for them.
+    Open { is_idle: bool },
+    /// To wait for what other threads do.
+    Wait,
+    /// Nothing any more.
+    Over,
 }
 
 /// What a thread keeps from batch to batch.
@@ -196,64 +213,86 @@ impl<'a, T: Send> Engine<'a, T> {
                 break;
             }
             let mark = self.pool.mark();
-            let mut state = self.pool.lock();
-            // Where there are limits a file waits for its turn for so long that it may not be wanted any more.
-            if self.plan.limits.is_some()
-                && let Some(left) = state.remove_unwanted(|token| self.is_wanted(token))
-            {
-                drop(state);
-                self.fail(left.reader.opened, |path| Error::Stopped { path }, &mut worker);
-                self.tell(&mut worker);
-                continue;
-            }
-            let live = state.live();
-            let may_open =
-                live < self.most_streams && (!self.source.is_exhausted() || self.source.has_returned());
-            let hashes = !opens || !may_open || live >= self.lanes();
-            if hashes && let Some(stretch) = state.take_stretch(self.threads) {
-                drop(state);
-                call_for_help();
-                self.hash_stretch(stretch, &mut worker);
-                self.tell(&mut worker);
-                (opens, wakeful) = (true, true);
-                continue;
-            }
-            if hashes && let Some(group) = self.pool.take(&mut state) {
-                drop(state);
-                call_for_help();
-                self.advance(group, &mut worker);
-                self.tell(&mut worker);
-                (opens, wakeful) = (true, true);
-                continue;
-            }
-            if may_open {
-                state.brings();
-                drop(state);
-                let pulled = self.source.pull(self.most_taken, live == 0);
-                // Else pieces are hashed, if there are any, before it is asked again.
-                let none = !matches!(pulled, Pulled::Jobs(_));
-                if let Pulled::Jobs(jobs) = pulled {
-                    if jobs.len() > 1 || !self.source.is_exhausted() {
-                        call_for_help();
-                    }
-                    self.open_all(jobs, &mut worker);
-                }
-                self.tell(&mut worker);
-                self.pool.lock().brought();
-                if !none || opens {
-                    (opens, wakeful) = (false, wakeful || !none);
+            match self.next_work(opens) {
+                NextWork::GiveUp(left) => {
+                    self.fail(left.reader.opened, |path| Error::Stopped { path }, &mut worker);
+                    self.tell(&mut worker);
                     continue;
                 }
-            } else {
-                if state.is_idle() && self.source.is_exhausted() && !self.source.has_returned() {
-                    break;
+                NextWork::Stretch(stretch) => {
+                    call_for_help();
+                    self.hash_stretch(stretch, &mut worker);
+                    self.tell(&mut worker);
+                    (opens, wakeful) = (true, true);
+                    continue;
                 }
-                drop(state);
+                NextWork::Pieces(group) => {
+                    call_for_help();
+                    self.advance(group, &mut worker);
+                    self.tell(&mut worker);
+                    (opens, wakeful) = (true, true);
+                    continue;
+                }
+                NextWork::Open { is_idle } => {
+                    let found = self.open_more(is_idle, call_for_help, &mut worker);
+                    // Else pieces are hashed, if there are any, before it is asked again.
+                    if found || opens {
+                        (opens, wakeful) = (false, wakeful || found);
+                        continue;
+                    }
+                }
+                NextWork::Wait => {}
+                NextWork::Over => break,
             }
             wakeful = self.pool.wait(mark, wakeful);
             opens = true;
         }
         self.pool.wake();
+    }
+
+    /// Finds what a thread is to do now. The pool knows of one that is to open files.
+    fn next_work(&self, opens: bool) -> NextWork<T> {
+        let mut state = self.pool.lock();
+        // Where there are limits a file waits for its turn for so long that it may not be wanted any more.
+        if self.plan.limits.is_some()
+            && let Some(left) = state.remove_unwanted(|token| self.is_wanted(token))
+        {
+            return NextWork::GiveUp(left);
+        }
+        let live = state.live();
+        let has_more = || !self.source.is_exhausted() || self.source.has_returned();
+        let may_open = live < self.most_streams && has_more();
+        if !opens || !may_open || live >= self.lanes() {
+            if let Some(stretch) = state.take_stretch(self.threads) {
+                return NextWork::Stretch(stretch);
+            }
+            if let Some(group) = self.pool.take(&mut state) {
+                return NextWork::Pieces(group);
+            }
+        }
+        if may_open {
+            state.brings();
+            return NextWork::Open { is_idle: live == 0 };
+        }
+        match state.is_idle() && !has_more() {
+            true => NextWork::Over,
+            false => NextWork::Wait,
+        }
+    }
+
+    /// Opens files, and says whether there were any.
+    fn open_more(&self, is_idle: bool, call_for_help: &dyn Fn(), worker: &mut Worker) -> bool {
+        let pulled = self.source.pull(self.most_taken, is_idle);
+        let found = matches!(pulled, Pulled::Jobs(_));
+        if let Pulled::Jobs(jobs) = pulled {
+            if jobs.len() > 1 || !self.source.is_exhausted() {
+                call_for_help();
+            }
+            self.open_all(jobs, worker);
+        }
+        self.tell(worker);
+        self.pool.lock().brought();
+        found
     }
 
     /// The most files that are worth hashing side by side.
