@@ -265,33 +265,13 @@ impl Catalog {
         now: i64,
         importing: &mut ListImport,
     ) -> Result<std::result::Result<(), String>> {
-        let mut path = joined(base, &found.name);
-        let mut stat = importing.look(self, base, &path)?;
-        if let (Looked::Nothing, Some(otherwise)) = (&stat, &found.otherwise) {
-            let other = joined(base, otherwise);
-            if let there @ Looked::Found(_) = importing.look(self, base, &other)? {
-                (path, stat) = (other, there);
-            }
-        }
-        // A later write in the same second would leave the file with the time that is recorded.
-        if let Looked::Found(found) = &stat
-            && outlast(found.changed)
-        {
-            stat = importing.look(self, base, &path)?;
-        }
+        let (path, stat) = importing.find(self, base, found)?;
         if stat == Looked::Outside || path.components().any(|part| part == Component::ParentDir) {
             return Ok(Err(format!("{}: {LEADS_OUT}", path.display())));
         }
         importing.assume(found, &path, &stat);
         let path = plain(&path);
-        match stat {
-            Looked::Nothing if !is_address(&path) => {
-                importing.absent += 1;
-                (importing.not_there)(&path);
-            }
-            Looked::Nothing => {}
-            _ => importing.there += 1,
-        }
+        importing.count(&path, &stat);
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Ok(Err("a path without a name".to_string()));
         };
@@ -299,29 +279,10 @@ impl Catalog {
             Looked::Found(stat) if stat.kind == Kind::File => Some(stat),
             _ => None,
         };
-        if importing.folder.as_ref().is_none_or(|(known, ..)| known != folder) {
-            let root = match self.root_of(folder)? {
-                Some(root) => root,
-                None if folder.starts_with(base) && is_address(base) => {
-                    self.add_root(base, Identity { device: 0, inode: 0 })?
-                }
-                None if folder.starts_with(base) => {
-                    let identity = Entry::named(base).and_then(|entry| entry.stat());
-                    let identity = identity.map_err(|e| Error::io(base, "open", std::io::Error::other(e)))?;
-                    self.add_root(base, Identity::of(&identity))?
-                }
-                None => {
-                    let path = path.display();
-                    return Ok(Err(format!(
-                        "{path}: it is in no tree of the catalogue, and not below --tree"
-                    )));
-                }
-            };
-            let inside = root.below(folder).to_path_buf();
-            let directory = self.make_directories(&root, &inside)?;
-            importing.folder = Some((folder.to_path_buf(), root.id, directory));
-        }
-        let Some((_, root, directory)) = importing.folder else { return Ok(Ok(())) };
+        let Some((root, directory)) = self.folder_of_listed(folder, base, importing)? else {
+            let path = path.display();
+            return Ok(Err(format!("{path}: it is in no tree of the catalogue, and not below --tree")));
+        };
         let algorithm = self.algorithm(&found.algorithm)?;
         if let Some(known) = self.record(directory, name)? {
             // What this import has recorded is of this moment, and was never verified.
@@ -334,29 +295,61 @@ impl Catalog {
             importing.imported.differing += u64::from(!is_same);
             return Ok(Ok(()));
         }
-        let there = stat.map(|stat| stamp(stat.modified));
-        let listed = found.modified.map(|(time, tolerance)| (stamp(time), tolerance as i64));
-        let mtime = match (there, listed) {
-            // A time that is cut off is the file's own.
-            (Some(there), Some((listed, tolerance))) if (0..tolerance).contains(&(there - listed)) => there,
-            (_, Some((listed, _))) => listed,
-            (there, None) => there.unwrap_or_default(),
-        };
-        let record = Record {
-            size: found.size.or(stat.map(|stat| stat.size)).unwrap_or_default(),
-            mtime,
-            ctime: stat.map(|stat| stamp(stat.changed)).unwrap_or_default(),
-            inode: stat.map(|stat| stat.inode).unwrap_or_default(),
-            algorithm,
-            digest: found.digest,
-            first_seen: now,
-            changed: now,
-            verified: 0,
-            state: State::Sound,
-        };
-        self.apply(root, directory, name, &Change::Add(record))?;
+        self.apply(root, directory, name, &Change::Add(listed_record(found, stat, algorithm, now)))?;
         importing.imported.added += 1;
         Ok(Ok(()))
+    }
+
+    /// The numbers of the root and of the directory of a listed file, recorded if they were not. None of a file that is
+    /// in no tree.
+    fn folder_of_listed(
+        &self,
+        folder: &Path,
+        base: &Path,
+        importing: &mut ListImport,
+    ) -> Result<Option<(i64, i64)>> {
+        if let Some((last, root, directory)) = &importing.folder
+            && last == folder
+        {
+            return Ok(Some((*root, *directory)));
+        }
+        let root = match self.root_of(folder)? {
+            Some(root) => root,
+            None if !folder.starts_with(base) => return Ok(None),
+            None if is_address(base) => self.add_root(base, Identity { device: 0, inode: 0 })?,
+            None => {
+                let stat = Entry::named(base).and_then(|entry| entry.stat());
+                let stat = stat.map_err(|e| Error::io(base, "open", std::io::Error::other(e)))?;
+                self.add_root(base, Identity::of(&stat))?
+            }
+        };
+        let directory = self.make_directories(&root, root.below(folder))?;
+        importing.folder = Some((folder.to_path_buf(), root.id, directory));
+        Ok(Some((root.id, directory)))
+    }
+}
+
+/// The record of a file that a list has, and what it is if it is there.
+fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: i64) -> Record {
+    let there = stat.map(|stat| stamp(stat.modified));
+    let listed = found.modified.map(|(time, tolerance)| (stamp(time), tolerance as i64));
+    let mtime = match (there, listed) {
+        // A time that is cut off is the file's own.
+        (Some(there), Some((listed, tolerance))) if (0..tolerance).contains(&(there - listed)) => there,
+        (_, Some((listed, _))) => listed,
+        (there, None) => there.unwrap_or_default(),
+    };
+    Record {
+        size: found.size.or(stat.map(|stat| stat.size)).unwrap_or_default(),
+        mtime,
+        ctime: stat.map(|stat| stamp(stat.changed)).unwrap_or_default(),
+        inode: stat.map(|stat| stat.inode).unwrap_or_default(),
+        algorithm,
+        digest: found.digest,
+        first_seen: now,
+        changed: now,
+        verified: 0,
+        state: State::Sound,
     }
 }
 
@@ -394,6 +387,37 @@ enum Looked {
 }
 
 impl ListImport<'_> {
+    /// Looks for a listed file by its names. Returns its path, and what is there.
+    fn find(&mut self, catalog: &Catalog, base: &Path, found: &ListedFile) -> Result<(PathBuf, Looked)> {
+        let mut path = joined(base, &found.name);
+        let mut looked = self.look(catalog, base, &path)?;
+        if let (Looked::Nothing, Some(otherwise)) = (&looked, &found.otherwise) {
+            let other = joined(base, otherwise);
+            if let there @ Looked::Found(_) = self.look(catalog, base, &other)? {
+                (path, looked) = (other, there);
+            }
+        }
+        // A later write in the same second would leave the file with the time that is recorded.
+        if let Looked::Found(stat) = &looked
+            && outlast(stat.changed)
+        {
+            looked = self.look(catalog, base, &path)?;
+        }
+        Ok((path, looked))
+    }
+
+    /// Counts whether a listed file is there.
+    fn count(&mut self, path: &Path, looked: &Looked) {
+        match looked {
+            Looked::Nothing if is_address(path) => {}
+            Looked::Nothing => {
+                self.absent += 1;
+                (self.not_there)(path);
+            }
+            _ => self.there += 1,
+        }
+    }
+
     /// Notes a digest of a list, with the file that was looked up last.
     fn assume(&mut self, found: &ListedFile, path: &Path, stat: &Looked) {
         let Some(assumed) = &mut self.assumed else { return };
