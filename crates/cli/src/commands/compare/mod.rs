@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use verisum::catalog::compare::{Judge, Lists, RecordedTree, Settled, known_bad, settle_by_records};
+use verisum::catalog::store::Catalog;
+use verisum::digest::Digest;
 use verisum::files::compare::{self, CompareError, FileStatus, Tree};
 use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
 use verisum::remote::{Address, Host};
@@ -134,15 +136,7 @@ fn compared<const N: usize>(
         }
         other => other?,
     };
-    let records = |address: &Address| match &catalog {
-        Some(catalog) => {
-            let path = address.address();
-            let path = Path::new(OsStr::from_bytes(&path));
-            Ok(RecordedTree::of(catalog, path, address.host == Host::Local)?)
-        }
-        None => Ok(None),
-    };
-    let mut records = all(addresses.each_ref().map(records))?;
+    let mut records = records_of(catalog.as_ref(), &addresses)?;
     if arguments.quick {
         settle_by_records(&mut records, &mut pairs, &digest, &mut settled)?;
     }
@@ -170,14 +164,30 @@ fn compared<const N: usize>(
     let mut failed_one =
         |side: usize, error| report.failed(&addresses[side].host, PlaceError::to_string(&error));
     let judged = judge.judge(&pairs, trees, &sink, &mut failed_one)?;
-    let ways = sides.each_mut().map(|side| {
-        let capabilities = side.tree.place.capabilities(std::slice::from_ref(&digest), &|_| true);
-        capabilities.map_or("", |capabilities| capabilities.way)
-    });
+    let ways = sides.each_mut().map(|side| way(side, &digest));
     report::CompareReport { arguments, digest: &digest, addresses: &addresses, ways, report: &report }
         .tell(&pairs, &judged, settled)?;
     drop(sides);
     report.end()
+}
+
+/// What the catalogue knows of the trees.
+fn records_of<'c, const N: usize>(
+    catalog: Option<&'c Catalog>,
+    addresses: &[Address; N],
+) -> Result<[Option<RecordedTree<'c>>; N], Failure> {
+    let Some(catalog) = catalog else { return Ok([const { None }; N]) };
+    all(addresses.each_ref().map(|address| {
+        let path = address.address();
+        let path = Path::new(OsStr::from_bytes(&path));
+        Ok(RecordedTree::of(catalog, path, address.host == Host::Local)?)
+    }))
+}
+
+/// What computes the digests of a tree.
+fn way(side: &mut TreeSide, digest: &Digest) -> &'static str {
+    let capabilities = side.tree.place.capabilities(std::slice::from_ref(digest), &|_| true);
+    capabilities.map_or("", |capabilities| capabilities.way)
 }
 
 /// Reads lists of checksums.
