@@ -7,7 +7,7 @@ use crate::{Directory, Hashing};
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub struct BakeoffQuestion<'a> {
     /// The names, the first `count` of them.
     pub names: &'a Names,
     /// How many.
@@ -35,7 +35,7 @@ pub struct Point {
 
 /// What came out.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct BakeoffAnswer {
     /// The directory at the end.
     pub directory_blocks: u64,
     /// Its index levels.
@@ -56,7 +56,7 @@ pub struct Answer {
     pub spent: Spent,
 }
 
-impl Answer {
+impl BakeoffAnswer {
     /// The line that the thread's own program printed.
     pub fn thread_line(&self, geometry: Geometry) -> String {
         let unit = match geometry.block_size() {
@@ -83,7 +83,7 @@ impl Answer {
 ///
 /// # Panics
 /// If there are fewer given names than asked for.
-pub fn run(question: &Question<'_>, hashing: Hashing) -> Answer {
+pub fn run(question: &BakeoffQuestion<'_>, hashing: Hashing) -> BakeoffAnswer {
     let clock = Clock::start();
     let mut directory = Directory::with(hashing, question.geometry, question.policy, question.split_rule);
     let mut curve = Vec::new();
@@ -111,7 +111,7 @@ pub fn run(question: &Question<'_>, hashing: Hashing) -> Answer {
     }
     let fill = directory.tree.fill();
     let record = bytes as f64 / directory.tree.len().max(1) as f64;
-    Answer {
+    BakeoffAnswer {
         directory_blocks: directory.tree.blocks(),
         levels: directory.tree.levels(),
         names: directory.tree.len(),
@@ -125,7 +125,10 @@ pub fn run(question: &Question<'_>, hashing: Hashing) -> Answer {
 }
 
 /// The key and the length of each name, hashed many at once.
-fn hashed<'a>(question: &'a Question<'_>, hashing: Hashing) -> impl Iterator<Item = (u32, usize)> + 'a {
+fn hashed<'a>(
+    question: &'a BakeoffQuestion<'_>,
+    hashing: Hashing,
+) -> impl Iterator<Item = (u32, usize)> + 'a {
     const AT_ONCE: usize = 512;
     let mut name = Vec::new();
     (0..question.count).step_by(AT_ONCE).flat_map(move |first| {

@@ -60,7 +60,7 @@ impl Subject {
 
 /// One test's result.
 #[derive(Clone, Debug)]
-pub struct Finding {
+pub struct QualityFinding {
     /// Which test.
     pub test: String,
     /// What was counted.
@@ -83,7 +83,7 @@ pub fn examine_all(
     seed: &Seed,
     count: usize,
     watch: &(dyn Fn(usize) + Sync),
-) -> Vec<Vec<Finding>> {
+) -> Vec<Vec<QualityFinding>> {
     let threads = thread::available_parallelism().map_or(1, |number| number.get()).min(subjects.len());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let worker = || {
@@ -113,7 +113,7 @@ pub fn examine_all(
 }
 
 /// All tests of one hash. `names` is how many names each set has, at most.
-pub fn examine(subject: Subject, seed: &Seed, names: usize) -> Vec<Finding> {
+pub fn examine(subject: Subject, seed: &Seed, names: usize) -> Vec<QualityFinding> {
     let mut findings = Vec::new();
     for length in [4, 8, 12, 16, 32] {
         findings.push(avalanche(subject, seed, length));
@@ -193,7 +193,7 @@ fn sorted(set: HashSet<Vec<u8>>) -> Vec<Vec<u8>> {
 }
 
 /// Each bit of a name should change each bit of the key half of the time.
-fn avalanche(subject: Subject, seed: &Seed, length: usize) -> Finding {
+fn avalanche(subject: Subject, seed: &Seed, length: usize) -> QualityFinding {
     const NAMES: u64 = 400;
     let mut flips = vec![[0u32; BITS as usize]; length * 8];
     for number in 0..NAMES {
@@ -212,7 +212,7 @@ fn avalanche(subject: Subject, seed: &Seed, length: usize) -> Finding {
 }
 
 /// Each bit of the seed too.
-fn seed_avalanche(subject: Subject, names: usize) -> Finding {
+fn seed_avalanche(subject: Subject, names: usize) -> QualityFinding {
     let Subject::Hash(hash) = subject else { unreachable!("the control has no seed") };
     let bits = if hash.id.starts_with("tea") { 64 } else { hash.seed_bits as usize };
     let mut flips = vec![[0u32; BITS as usize]; bits];
@@ -233,28 +233,33 @@ fn seed_avalanche(subject: Subject, names: usize) -> Finding {
 }
 
 /// The sum over all pairs of input and output bit, which for a hash of chance is a chi-square.
-fn chi_of_halves<'a>(test: String, flips: impl Iterator<Item = &'a u32>, trials: u64) -> Finding {
+fn chi_of_halves<'a>(test: String, flips: impl Iterator<Item = &'a u32>, trials: u64) -> QualityFinding {
     let half = trials as f64 / 2.0;
     let (mut chi, mut cells) = (0.0, 0.0);
     for &count in flips {
         chi += (f64::from(count) - half).powi(2) / (half / 2.0);
         cells += 1.0;
     }
-    Finding { test, measured: chi, expected: cells, p: chi_square_upper(chi, cells) }
+    QualityFinding { test, measured: chi, expected: cells, p: chi_square_upper(chi, cells) }
 }
 
 /// Pairs of names with one key, against N²/2³².
-fn collisions(test: &str, keys: &[u32]) -> Finding {
+fn collisions(test: &str, keys: &[u32]) -> QualityFinding {
     let mut sorted = keys.to_vec();
     sorted.sort_unstable();
     let pairs: u64 = sorted.chunk_by(|a, b| a == b).map(|run| (run.len() * (run.len() - 1) / 2) as u64).sum();
     let count = keys.len() as f64;
     let expected = count * (count - 1.0) / 2.0 / f64::from(1u32 << BITS);
-    Finding { test: test.to_string(), measured: pairs as f64, expected, p: poisson_upper(pairs, expected) }
+    QualityFinding {
+        test: test.to_string(),
+        measured: pairs as f64,
+        expected,
+        p: poisson_upper(pairs, expected),
+    }
 }
 
 /// The top bits, which decide the leaf, should be spread evenly.
-fn top_bits(test: &str, keys: &[u32]) -> Finding {
+fn top_bits(test: &str, keys: &[u32]) -> QualityFinding {
     // At least some names for each of the values.
     let bits = (keys.len() / 5).max(2).ilog2().min(12);
     let mut counts = vec![0u32; 1 << bits];
@@ -264,18 +269,23 @@ fn top_bits(test: &str, keys: &[u32]) -> Finding {
     let each = keys.len() as f64 / counts.len() as f64;
     let chi: f64 = counts.iter().map(|&count| (f64::from(count) - each).powi(2) / each).sum();
     let freedom = (counts.len() - 1) as f64;
-    Finding { test: test.to_string(), measured: chi, expected: freedom, p: chi_square_upper(chi, freedom) }
+    QualityFinding {
+        test: test.to_string(),
+        measured: chi,
+        expected: freedom,
+        p: chi_square_upper(chi, freedom),
+    }
 }
 
 /// How often a counter's next name lands near the last one's: within 2^24 of 2^32.
-fn adjacency(subject: Subject, seed: &Seed, count: usize) -> Finding {
+fn adjacency(subject: Subject, seed: &Seed, count: usize) -> QualityFinding {
     let counters = Names::parse("file_name_%05d").expect("a pattern");
     let keys = subject.keys(&counted(&counters, count), seed);
     let near = keys.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < 1 << 23).count() as u64;
     // Two points of a line, not of a circle: both sides of each but for the ends.
     let p = 2.0 / 256.0 - 1.0 / 65536.0;
     let trials = (keys.len() - 1) as u64;
-    Finding {
+    QualityFinding {
         test: "neighbouring counters (share)".to_string(),
         measured: near as f64 / trials as f64,
         expected: p,
@@ -284,7 +294,7 @@ fn adjacency(subject: Subject, seed: &Seed, count: usize) -> Finding {
 }
 
 /// Names that collide whatever the seed make the seed useless against an attacker.
-fn seed_independence(subject: Subject, count: usize) -> Finding {
+fn seed_independence(subject: Subject, count: usize) -> QualityFinding {
     let (one, other) = (Seed([0x5a; 16]), Seed(std::array::from_fn(|i| mix(i as u64) as u8)));
     let counters = Names::parse("foo%d").expect("a pattern");
     let names = counted(&counters, count);
@@ -295,7 +305,7 @@ fn seed_independence(subject: Subject, count: usize) -> Finding {
     both.sort_unstable();
     let pairs: u64 = both.chunk_by(|a, b| a == b).map(|run| (run.len() * (run.len() - 1) / 2) as u64).sum();
     let expected = count as f64 * (count as f64 - 1.0) / 2.0 / 2f64.powi(32);
-    Finding {
+    QualityFinding {
         test: "collisions under any seed".to_string(),
         measured: pairs as f64,
         expected,

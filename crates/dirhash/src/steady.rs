@@ -36,7 +36,7 @@ impl Traffic {
 
 /// What is asked.
 #[derive(Clone, Debug)]
-pub struct Question<'a> {
+pub struct SteadyQuestion<'a> {
     /// The names.
     pub names: &'a Names,
     /// How many at a time.
@@ -64,7 +64,7 @@ pub struct Growth {
 
 /// What came out.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct SteadyAnswer {
     /// Blocks when the directory was first full.
     pub start: u64,
     /// Blocks at the end.
@@ -173,11 +173,11 @@ impl Iterator for Program {
 
 /// Runs the steps in the model. `checkpoint` is told of the directory every so many cycles, 0 for never.
 pub fn run(
-    question: &Question<'_>,
+    question: &SteadyQuestion<'_>,
     hashing: Hashing,
     every: u64,
     checkpoint: &mut dyn FnMut(u64, &Directory),
-) -> Answer {
+) -> SteadyAnswer {
     let mut directory = Directory::with(hashing, question.geometry, question.policy, question.split_rule);
     let mut name = Vec::new();
     let mut cycle = 0;
@@ -220,7 +220,7 @@ pub fn run(
     if every > 0 && cycle > 0 && cycle % every == 0 {
         checkpoint(cycle, &directory);
     }
-    Answer {
+    SteadyAnswer {
         start,
         end,
         most,

@@ -1,6 +1,6 @@
 //! The htree model against directory sizes that the kernel gave.
 
-use verisum_dirhash::bakeoff::{self, Question};
+use verisum_dirhash::bakeoff::{self, BakeoffQuestion};
 use verisum_dirhash::htree::{Geometry, Policy, SplitRule};
 use verisum_dirhash::namehash::{NameHash, Seed};
 use verisum_dirhash::names::Names;
@@ -13,9 +13,9 @@ fn hashing(id: &str) -> Hashing {
     Hashing { hash: NameHash::find(id).unwrap(), seed: Seed::parse(SEED).unwrap() }
 }
 
-fn creates(id: &str, names: &str, count: u32, geometry: Geometry) -> bakeoff::Answer {
+fn creates(id: &str, names: &str, count: u32, geometry: Geometry) -> bakeoff::BakeoffAnswer {
     let names = Names::parse(names).unwrap();
-    let question = Question {
+    let question = BakeoffQuestion {
         names: &names,
         count,
         geometry,
@@ -50,7 +50,7 @@ fn the_threads_line_is_reproduced_with_names_of_one_width() {
 fn a_million_cycles_end_as_in_the_kernel() {
     let names = Names::parse("foo%d").unwrap();
     for (id, start, end) in [("half_md4", 65, 90), ("legacy", 59, 475), ("tea", 62, 85)] {
-        let question = steady::Question {
+        let question = steady::SteadyQuestion {
             names: &names,
             count: 10_000,
             cycles: 1_000_000,

@@ -4,7 +4,7 @@ use clap::Args;
 use verisum_bench::export::{Cell, Chart, Line, Report, Table};
 use verisum_bench::stats::Interval;
 use verisum_dirhash::Hashing;
-use verisum_dirhash::bakeoff::{self, Answer, Question};
+use verisum_dirhash::bakeoff::{self, BakeoffAnswer, BakeoffQuestion};
 use verisum_dirhash::htree::Geometry;
 
 use super::bakeoff_real;
@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, 
         return Ok(Exit::Clean);
     }
     let hashings = arguments.hashes.hashings(&THREAD)?;
-    let question = Question {
+    let question = BakeoffQuestion {
         names: &names,
         count: options::names_in_memory("--count", arguments.count)?,
         geometry,
@@ -80,7 +80,7 @@ pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, 
         split_rule: arguments.tree.split_rule(),
         points: arguments.points.clamp(200, 2000),
     };
-    let answers: Vec<(&str, Answer)> =
+    let answers: Vec<(&str, BakeoffAnswer)> =
         hashings.iter().map(|hashing| (hashing.hash.id, bakeoff::run(&question, *hashing))).collect();
     let mut report = Report::new(format!("Bakeoff: {} creates of {}", arguments.count, arguments.names));
     report.parameters = parameters(arguments, &hashings)?;
@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &BakeoffArgs, output: &mut Output) -> Result<Exit, 
 }
 
 /// One line a hash.
-pub(super) fn directories(answers: &[(&str, Answer)], geometry: Geometry) -> Table {
+pub(super) fn directories(answers: &[(&str, BakeoffAnswer)], geometry: Geometry) -> Table {
     let mut table = Table::new(
         "Directories (the model gives the kernel's block count; \
          the time is the model's, not a file system's)",
@@ -139,7 +139,7 @@ pub(super) fn directories(answers: &[(&str, Answer)], geometry: Geometry) -> Tab
 }
 
 /// Fill over names: uniform hashes split in step, so one number misleads.
-fn curve(answers: &[(&str, Answer)], points: u32) -> (Table, Chart) {
+fn curve(answers: &[(&str, BakeoffAnswer)], points: u32) -> (Table, Chart) {
     const TITLE: &str = "Fill over names";
     let mut lines = Vec::new();
     let mut table = Table::new(TITLE, "hash; names; blocks; fill (%);");

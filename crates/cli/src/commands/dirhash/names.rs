@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use verisum_bench::export::{Cell, Report, Table};
-use verisum_dirhash::bakeoff::{self, Question};
+use verisum_dirhash::bakeoff::{self, BakeoffQuestion};
 use verisum_dirhash::names::Names;
 
 use super::options::{self, NameHashOptions, THREAD, TreeOptions};
@@ -65,7 +65,7 @@ pub(crate) fn run(arguments: &NamesArgs, output: &mut Output) -> Result<Exit, Fa
     for (shown, names) in &corpora {
         for hashing in &hashings {
             let count = names.count().map_or(count, |most| most.min(u64::from(u32::MAX - 1)) as u32);
-            let question = Question {
+            let question = BakeoffQuestion {
                 names,
                 count,
                 geometry,

@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use verisum_bench::export::{Cell, Report, Table};
-use verisum_dirhash::steady::{self, Question, Traffic};
+use verisum_dirhash::steady::{self, SteadyQuestion, Traffic};
 
 use super::options::{self, NameHashOptions, THREAD, TreeOptions};
 use crate::ui::Output;
@@ -94,7 +94,7 @@ pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, F
         TrafficName::Program => Traffic::Program { range, as_written: false },
         TrafficName::ProgramAsWritten => Traffic::Program { range, as_written: true },
     };
-    let question = Question {
+    let question = SteadyQuestion {
         names: &names,
         count,
         cycles: arguments.cycles,
