@@ -11,11 +11,9 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rusqlite::params;
 use verisum_digest::{Digest, Output};
 
-use super::record::{columns, listed, moment, stamp};
-use super::transfer::Passed;
+use super::record::{moment, stamp};
 use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State, is_address};
 use verisum_files::LEADS_OUT;
 use verisum_files::outlast;
@@ -125,30 +123,17 @@ impl Catalog {
         below: Option<&Path>,
         list: &mut List,
     ) -> Result<()> {
-        let sql = format!(
-            "SELECT directory, name, {} FROM file WHERE root = ?1 ORDER BY directory, name",
-            columns()
-        );
-        let mut statement = self.connection.prepare(&sql).map_err(self.failed("read"))?;
-        let mut rows = statement.query(params![root.id]).map_err(self.failed("read"))?;
-        let mut folder = (0, PathBuf::new());
-        let mut passed = Passed::default();
-        while let Some(row) = rows.next().map_err(self.failed("read"))? {
-            let (directory, name, record) = listed(row).map_err(self.failed("read"))?;
-            passed.pass(self, directory, &name)?;
-            if folder.0 != directory {
-                folder = (directory, root.path.join(self.path_in_root(directory)?));
-            }
-            let path = folder.1.join(OsStr::from_bytes(&name));
+        self.each_of_root(root, &mut |path, record| {
+            let path = root.path.join(path);
             let named = match below {
                 None => Some(path.as_path()),
                 Some(below) => path.strip_prefix(below).ok(),
             };
-            let Some(named) = named else { continue };
+            let Some(named) = named else { return Ok(()) };
             let writer = writers.get(&record.algorithm).filter(|_| record.state != State::DAMAGED);
             let Some(writer) = writer else {
                 list.exported.damaged += 1;
-                continue;
+                return Ok(());
             };
             let item = Item {
                 name: named.as_os_str().as_bytes(),
@@ -160,14 +145,14 @@ impl Catalog {
             if let Err(error) = writer.item(list.text, &item) {
                 list.exported.unlistable += 1;
                 (list.left_out)(Error::Unlistable { path: path.clone(), why: error.to_string() });
-                continue;
+                return Ok(());
             }
             list.exported.files += 1;
             if list.text.len() >= CHUNK {
                 write(list.to, list.text)?;
             }
-        }
-        self.require_all(root, passed.count)
+            Ok(())
+        })
     }
 
     /// Records what a list says of files that have no record. Names begin at `base`; what is in no tree of

@@ -82,6 +82,19 @@ impl Catalog {
     }
 
     fn export_files(&self, root: &Root, algorithms: &HashMap<i64, String>, to: &mut dyn Write) -> Result<()> {
+        self.each_of_root(root, &mut |path, record| {
+            let line = Line::File(self.file_line(path, record, algorithms)?);
+            self.write_line(to, &line)
+        })
+    }
+
+    /// Gives all records of a root with their paths below its top, directory by directory. None is left out without a
+    /// word.
+    pub(super) fn each_of_root(
+        &self,
+        root: &Root,
+        each: &mut dyn FnMut(&Path, &Record) -> Result<()>,
+    ) -> Result<()> {
         let sql = format!(
             "SELECT directory, name, {} FROM file WHERE root = ?1 ORDER BY directory, name",
             columns()
@@ -96,9 +109,7 @@ impl Catalog {
             if folder.0 != directory {
                 folder = (directory, self.path_in_root(directory)?);
             }
-            let path = folder.1.join(OsStr::from_bytes(&name));
-            let line = Line::File(self.file_line(&path, &record, algorithms)?);
-            self.write_line(to, &line)?;
+            each(&folder.1.join(OsStr::from_bytes(&name)), &record)?;
         }
         self.require_all(root, passed.count)
     }
