@@ -43,9 +43,7 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
         // What is said at the top is not said again.
         let tables = report.tables.iter_mut();
         tables.filter(|table| table.verdict.as_ref() == Some(&line)).for_each(|table| table.verdict = None);
-        let is_warning = |line: &String| line.starts_with("stopped early") || line.starts_with("WRONG");
-        let place = report.lines.iter().rposition(is_warning).map_or(0, |last| last + 1);
-        report.lines.insert(place, line);
+        put_verdict(&mut report.lines, line);
     }
     // Of a machine on which nothing was measured nothing is to be said.
     if results.complete || !report.tables.is_empty() {
@@ -54,6 +52,13 @@ pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
     report.tables.extend(programs(results));
     report.data = serde_json::to_value(results).ok();
     report
+}
+
+/// Puts a verdict above the lines of a report, below those without which it would be misread.
+pub fn put_verdict(lines: &mut Vec<String>, verdict: String) {
+    let is_warning = |line: &String| line.starts_with("stopped early") || line.starts_with("WRONG");
+    let place = lines.iter().rposition(is_warning).map_or(0, |last| last + 1);
+    lines.insert(place, verdict);
 }
 
 /// Whether it had its turn before the user wanted no more.

@@ -1,6 +1,7 @@
 //! All digests side by side, from the groups that were measured.
 
 use crate::export::{Bar, Cell, Chart, Table};
+use crate::recommend::Purpose;
 use crate::record::{Results, Series, rate_between};
 use crate::stats::{Interval, SMALLEST_EFFECT_INSIDE};
 
@@ -54,7 +55,7 @@ pub fn overview(results: &Results) -> Option<(Table, Chart)> {
         let mut row = vec![Cell::text(digest)];
         row.extend(cells(&stream));
         row.extend(cells(&batch));
-        rows.push((best, row));
+        rows.push((best, digest, row));
         for (names, rate) in [stream, batch].into_iter().flatten() {
             let scaled = |value: f64| value / 1e9;
             let value =
@@ -66,7 +67,8 @@ pub fn overview(results: &Results) -> Option<(Table, Chart)> {
     // One copy for all digests, as in the chart: it differs from group to group more than they do.
     let copies = limits.iter().find(|(name, _)| *name == "copy in memory").map(|(_, rates)| rates);
     let copy = copies.map(|rates| crate::stats::median(rates));
-    for (best, mut row) in rows {
+    table.verdict = verdict(rows.iter().map(|(best, digest, _)| (*digest, *best)));
+    for (best, _, mut row) in rows {
         row.push(copy.map_or(Cell::Missing, |copy| Cell::Number(best / copy * 100.0, 0)));
         table.row(row);
     }
@@ -82,6 +84,22 @@ pub fn overview(results: &Results) -> Option<(Table, Chart)> {
         chart = chart.marker(name, crate::stats::median(&rates) / 1e9);
     }
     Some((table, chart))
+}
+
+/// Which digest is the fastest, and which of those that resist an attacker; the fastest come first.
+fn verdict<'a>(digests: impl Iterator<Item = (&'a String, f64)> + Clone) -> Option<String> {
+    let resists = |id: &str| Purpose::Tamper.candidates().iter().any(|candidate| candidate.id == id);
+    let words = |(digest, rate): (&String, f64)| format!("{digest} with {:.2} GB/s", rate / 1e9);
+    let first = digests.clone().next()?;
+    let strong = digests.clone().find(|(digest, _)| resists(digest));
+    Some(match strong.filter(|strong| strong.0 != first.0) {
+        Some(strong) => format!(
+            "{} is the fastest here; of those that resist an attacker, {}",
+            words(first),
+            words(strong)
+        ),
+        None => format!("{} is the fastest here", words(first)),
+    })
 }
 
 /// The fastest, and all that cannot be told from it: those whose intervals meet, and those within what is
@@ -180,6 +198,10 @@ mod tests {
         );
         assert_eq!(table.rows[0][5], Cell::Number(10.0, 0));
         assert_eq!(chart.markers.len(), 1);
+        assert_eq!(table.verdict.as_deref(), Some("md5 with 1.00 GB/s is the fastest here"));
+        let names = ["xxh3-64", "md5", "blake3"].map(String::from);
+        let all = verdict(names.iter().zip([9e9, 8e9, 7e9])).unwrap();
+        assert!(all.ends_with("; of those that resist an attacker, blake3 with 7.00 GB/s"), "{all}");
         assert!(overview(&Results { series: Vec::new(), ..results }).is_none());
     }
 

@@ -65,11 +65,14 @@ pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, F
     // One row for each digest says what most people want to know; files of results have all.
     report.tables.retain(|table| !table.title.contains(INSIDE));
     report.charts.retain(|chart| !chart.title.contains(INSIDE));
-    if let Some((table, chart)) = digests::overview(&session.results) {
+    report.lines = summary::lines(&session.results);
+    if let Some((mut table, chart)) = digests::overview(&session.results) {
+        if let Some(verdict) = table.verdict.take() {
+            summary::put_verdict(&mut report.lines, verdict);
+        }
         report.tables.insert(0, table);
         report.charts.insert(0, chart);
     }
-    report.lines = summary::lines(&session.results);
     session.finish(&report, output)
 }
 
