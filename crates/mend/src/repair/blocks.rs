@@ -81,6 +81,27 @@ pub(super) struct Giver {
     pub(super) failures: u32,
 }
 
+impl<'a> Combination<'a> {
+    /// Blocks of copies alone, to find out whether they can be put together.
+    pub(super) fn of(
+        blocks: &'a BlockDigests,
+        digest: &'a Digest,
+        recorded: &'a Output,
+        stop: &'a Stop,
+    ) -> Combination<'a> {
+        Combination {
+            blocks,
+            old: None,
+            new: None,
+            digest,
+            recorded,
+            is_sparse: false,
+            keeps_old: false,
+            stop,
+        }
+    }
+}
+
 impl Combination<'_> {
     /// Fills the new file, and proves that it is as recorded. Returns what was taken from each copy that gave something,
     /// with its number. Each block that the bad file lacks is given to `changed`, in their order.

@@ -12,9 +12,10 @@ use verisum_catalog::store::{
 use verisum_digest::Digest;
 use verisum_files::Verdict;
 
+use super::damaged::Damaged;
 use super::in_place::{Finished, finish_in_place, journal_of};
 use super::keep::require_room;
-use super::mend::{Damaged, Done, Tree};
+use super::mend::{Done, Tree};
 use super::{Error, Options, Outcome, Repaired, Source, Summary, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.

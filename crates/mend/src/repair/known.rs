@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use verisum_catalog::store::{Catalog, Error};
 
 use super::Source;
-use super::mend::Damaged;
+use super::damaged::Damaged;
 
 /// How many files of one content are looked at.
 const COPIES: usize = 8;

@@ -12,8 +12,9 @@ use verisum_files::store::xattr::Family;
 use verisum_files::{Entry, Kind, Misjudged, Standing, Stat, Stop, Verdict, Walk, WalkOptions};
 
 use super::catalog::MAY_BE_MEANT;
+use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
-use super::mend::{Damaged, Done, Tree};
+use super::mend::{Done, Tree};
 use super::{Error, Options, Outcome, Repaired, Source, Summary};
 
 /// How many files are compared and repaired together.
@@ -21,9 +22,6 @@ const PAGE: usize = 1024;
 
 /// So many files that have another digest than a list says are hashed as images, too.
 const LOOKED_AT: usize = 16;
-
-/// The most bytes that a file of unknown length may have.
-pub(super) const ANY_LENGTH: u64 = 1 << 62;
 
 /// What the content of a file should be.
 #[derive(Clone, Debug)]

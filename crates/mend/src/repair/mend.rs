@@ -1,6 +1,7 @@
 //! Repairs files of one tree of this machine, whoever says what their content should be.
 
 mod long_file;
+mod new_file;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -14,23 +15,19 @@ use rustix::fd::AsFd;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use verisum_catalog::store::stamp;
-use verisum_digest::{Digest, Output};
+use verisum_digest::Output;
 use verisum_files::place::BlockDigests;
-use verisum_files::{
-    Directory, Entry, Error, Kind, Replacement, Stat, Stop, has_writer, reread, says_storage_failed,
-};
+use verisum_files::{Directory, Entry, Error, Kind, Stat, Stop, has_writer, reread, says_storage_failed};
 
-use super::attributes::dressed;
-use super::blocks::{Combination, CombineError, Giver, of_map};
-use super::differences::Differences;
-use super::fill::{Limits, fill};
+use super::blocks::{Combination, Giver, of_map};
+use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::KeptFile;
-use super::listed::ANY_LENGTH;
 use super::record::Taken;
 use super::source::{Candidate, CopyDigest, Source};
 use super::{Options, Outcome};
 
 use long_file::not_in_place;
+use new_file::{Filled, givers_of};
 
 /// From this length on only bad blocks are asked of a copy that is not here.
 const LONG: u64 = 1 << 20;
@@ -41,36 +38,7 @@ const OTHER_LENGTH: &str = "other content: it has another length";
 const OTHER_NAME: &str = "its other name has different content";
 const ELSEWHERE: &str = "another file system is mounted there (--cross-file-systems enters it)";
 
-/// A file that is to be given its content again.
-#[derive(Debug)]
-pub(super) struct Damaged {
-    /// Its path.
-    pub(super) path: PathBuf,
-    /// Its path below what is repaired.
-    pub(super) below: PathBuf,
-    /// The recorded digest.
-    pub(super) digest: Digest,
-    /// Its value.
-    pub(super) recorded: Output,
-    /// The recorded length in bytes.
-    pub(super) size: u64,
-    /// The recorded time of modification, as [`stamp`] has it; none for that of the bad file, or of the copy.
-    pub(super) modified: Option<i64>,
-    /// What the file may be, by length and time of modification, to be the one that was found bad.
-    pub(super) found: Vec<(u64, i64)>,
-    /// Where the catalogue has its content.
-    pub(super) copies: Vec<PathBuf>,
-}
-
-impl Damaged {
-    /// Its path in the directory for bad files. Nothing is below a file that is repaired alone.
-    fn kept_name(&self) -> &Path {
-        let own = self.path.file_name().filter(|_| self.below.as_os_str().is_empty());
-        own.map_or(&*self.below, Path::new)
-    }
-}
-
-/// What was done with one of them.
+/// What was done with a damaged file.
 pub(super) struct Done {
     pub(super) outcome: Outcome,
     /// What the repaired file is.
@@ -83,15 +51,6 @@ pub(super) struct Done {
     pub(super) taken: Vec<Taken>,
 }
 
-/// A new file that waits to take its place.
-struct Filled {
-    new: Replacement,
-    bytes: u64,
-    ranges: Option<Vec<Range<u64>>>,
-    has_usual_permissions: bool,
-    taken: Vec<Taken>,
-}
-
 impl From<Outcome> for Done {
     fn from(outcome: Outcome) -> Done {
         Done { outcome, now: None, before: None, ranges: None, taken: Vec::new() }
@@ -102,6 +61,51 @@ impl From<Outcome> for Done {
 struct BadFile {
     stat: Option<Stat>,
     before: Option<Output>,
+}
+
+/// The files that are to be repaired, while sources are asked for them.
+struct WaitingFiles<'w> {
+    damaged: &'w [Damaged],
+    /// What each was found to be; none of those that were told of.
+    bad: Vec<Option<BadFile>>,
+    /// How many of them are names of an inode.
+    names: HashMap<Inode, u64>,
+    /// The copies of each that would not do, and why.
+    tried: Vec<Vec<(PathBuf, String)>>,
+    tell: &'w mut dyn FnMut(usize, Done),
+}
+
+impl WaitingFiles<'_> {
+    /// Tells what became of one, which waits no more.
+    fn end(&mut self, at: usize, done: Done) {
+        self.bad[at] = None;
+        (self.tell)(at, done);
+    }
+}
+
+/// Why a copy does not repair a file.
+enum NotMended {
+    /// The copy is not what it was a moment ago: another may do.
+    ByThisCopy(String),
+    /// No copy can, for this is what becomes of the file.
+    ByAny(Outcome),
+}
+
+impl NotMended {
+    fn failed(why: String) -> NotMended {
+        NotMended::ByAny(Outcome::Failed(why))
+    }
+
+    fn refused(why: &str) -> NotMended {
+        NotMended::ByAny(Outcome::Refused(why.to_string()))
+    }
+}
+
+/// What is said of a copy.
+impl From<String> for NotMended {
+    fn from(why: String) -> NotMended {
+        NotMended::ByThisCopy(why)
+    }
 }
 
 /// A device and an inode on it.
@@ -151,87 +155,97 @@ impl<'a> Tree<'a> {
         for source in sources.iter_mut() {
             source.place.end_by(&self.options.stop);
         }
-        let mut waiting: Vec<Option<BadFile>> = Vec::new();
+        let mut waiting = self.examined(damaged, tell);
+        for which in 0..sources.len() {
+            self.take_blocks(which, sources, &mut waiting);
+            self.take_copies(&mut sources[which], &mut waiting);
+        }
+        for at in 0..damaged.len() {
+            self.end_waiting(at, sources, &mut waiting);
+        }
+    }
+
+    /// Looks at all files. Those wait that still are what was found bad.
+    fn examined<'w>(&self, damaged: &'w [Damaged], tell: &'w mut dyn FnMut(usize, Done)) -> WaitingFiles<'w> {
+        let mut bad = Vec::new();
         for (at, file) in damaged.iter().enumerate() {
             let found = match self.options.stop.is_due() {
                 true => Err(interrupted()),
                 false => self.examine(file),
             };
-            waiting.push(found.map_err(|outcome| tell(at, outcome.into())).ok());
+            bad.push(found.map_err(|outcome| tell(at, outcome.into())).ok());
         }
         let mut names: HashMap<Inode, u64> = HashMap::new();
-        for stat in waiting.iter().flatten().filter_map(|bad| bad.stat.as_ref()) {
+        for stat in bad.iter().flatten().filter_map(|bad| bad.stat.as_ref()) {
             *names.entry(inode(stat)).or_default() += 1;
         }
-        let mut tried: Vec<Vec<(PathBuf, String)>> = damaged.iter().map(|_| Vec::new()).collect();
-        for which in 0..sources.len() {
-            for at in 0..damaged.len() {
-                let Some(bad) = &waiting[at] else { continue };
-                if !moves_less(bad, &sources[which]) && !self.is_in_place(&damaged[at], bad) {
-                    continue;
-                }
-                if let Some(done) = self.combined(&damaged[at], bad, sources, Some(which), &names) {
-                    waiting[at] = None;
-                    tell(at, done);
-                }
-            }
-            let source = &mut sources[which];
-            let is_whole = |bad: &BadFile, at: usize| !self.is_in_place(&damaged[at], bad);
-            let those: Vec<usize> = (0..damaged.len())
-                .filter(|at| waiting[*at].as_ref().is_some_and(|bad| is_whole(bad, *at)))
-                .collect();
-            for (at, candidate, answer) in ask(source, (damaged, &those), &self.options.stop) {
-                let Some(bad) = &waiting[at] else { continue };
-                let is_over = self.options.stop.is_due();
-                let ended = match answer {
-                    _ if is_over => Ok(interrupted().into()),
-                    Ok(copy) if copy.digest != damaged[at].recorded => Err("other content".to_string()),
-                    Err(why) => Err(why),
-                    Ok(copy) => self.replace(
-                        &damaged[at],
-                        bad,
-                        ContentOrigin::Source(&mut *source, copy.size),
-                        &candidate,
-                        &names,
-                    ),
-                };
-                match ended {
-                    Ok(done) => {
-                        waiting[at] = None;
-                        tell(at, done);
-                    }
-                    Err(why) => tried[at].push((candidate.shown, why)),
-                }
+        WaitingFiles { damaged, bad, names, tried: damaged.iter().map(|_| Vec::new()).collect(), tell }
+    }
+
+    /// Takes bad blocks alone from a source, for files that are written in place, and where that moves less.
+    fn take_blocks(&mut self, which: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
+        for (at, damaged) in waiting.damaged.iter().enumerate() {
+            let Some(bad) = &waiting.bad[at] else { continue };
+            if (moves_less(bad, &sources[which]) || self.is_in_place(damaged, bad))
+                && let Some(done) = self.combined(damaged, bad, sources, Some(which), &waiting.names)
+            {
+                waiting.end(at, done);
             }
         }
-        let stop = &self.options.stop;
-        // A source that was not read to its end may have the content.
-        let left = |done: Done| if stop.is_due() { interrupted().into() } else { done };
-        for (at, (bad, tried)) in waiting.iter().zip(tried).enumerate() {
-            let Some(bad) = bad else { continue };
-            if self.options.stop.is_due() {
-                tell(at, interrupted().into());
-                continue;
+    }
+
+    /// Takes whole files from a source, unless they are written in place.
+    fn take_copies(&mut self, source: &mut Source, waiting: &mut WaitingFiles) {
+        let damaged = waiting.damaged;
+        let is_whole =
+            |at: &usize| waiting.bad[*at].as_ref().is_some_and(|bad| !self.is_in_place(&damaged[*at], bad));
+        let those: Vec<usize> = (0..damaged.len()).filter(is_whole).collect();
+        for (at, candidate, answer) in ask(source, (damaged, &those), &self.options.stop) {
+            let Some(bad) = &waiting.bad[at] else { continue };
+            let is_over = self.options.stop.is_due();
+            let ended = match answer {
+                _ if is_over => Ok(interrupted().into()),
+                Ok(copy) if copy.digest != damaged[at].recorded => Err("other content".to_string()),
+                Err(why) => Err(why),
+                Ok(copy) => {
+                    let from = ContentOrigin::Source(&mut *source, copy.size);
+                    self.replace(&damaged[at], bad, from, &candidate, &waiting.names)
+                }
+            };
+            match ended {
+                Ok(done) => waiting.end(at, done),
+                Err(why) => waiting.tried[at].push((candidate.shown, why)),
             }
-            if self.is_in_place(&damaged[at], bad) {
-                let done = self.mended_by_name(&damaged[at], bad);
-                let done = done.or_else(|| self.combined(&damaged[at], bad, sources, None, &names));
-                let none = || left(not_in_place(block_digests(&damaged[at], sources).is_some()));
-                tell(at, done.unwrap_or_else(none));
-                continue;
-            }
+        }
+    }
+
+    /// Ends a file that still waits: by another name of it, by blocks of all sources together, or not at all.
+    fn end_waiting(&mut self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
+        let (damaged, names) = (&waiting.damaged[at], &waiting.names);
+        let Some(bad) = &waiting.bad[at] else { return };
+        let tried = std::mem::take(&mut waiting.tried[at]);
+        let done = if self.options.stop.is_due() {
+            Some(interrupted().into())
+        } else if self.is_in_place(damaged, bad) {
+            let named = self.mended_by_name(damaged, bad);
+            named.or_else(|| self.combined(damaged, bad, sources, None, names))
+        } else {
             // Another name of it may have found a source.
-            let other =
+            let linked =
                 bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
-            let linked = other.and_then(|path| {
+            let linked = linked.and_then(|path| {
                 let candidate = Candidate { path: Vec::new(), shown: path };
-                self.replace(&damaged[at], bad, ContentOrigin::Name, &candidate, &names).ok()
+                self.replace(damaged, bad, ContentOrigin::Name, &candidate, names).ok()
             });
-            let combined =
-                || self.combined(&damaged[at], bad, sources, None, &names).filter(|_| !tried.is_empty());
-            let done = linked.or_else(combined);
-            tell(at, done.unwrap_or_else(|| left(Outcome::NoSource { tried }.into())));
-        }
+            linked.or_else(|| self.combined(damaged, bad, sources, None, names).filter(|_| !tried.is_empty()))
+        };
+        let done = done.unwrap_or_else(|| match self.is_in_place(damaged, bad) {
+            // A source that was not read to its end may have the content.
+            _ if self.options.stop.is_due() => interrupted().into(),
+            true => not_in_place(block_digests(damaged, sources).is_some()),
+            false => Outcome::NoSource { tried }.into(),
+        });
+        waiting.end(at, done);
     }
 
     /// Looks whether a file still is what was found bad.
@@ -338,7 +352,21 @@ impl<'a> Tree<'a> {
         candidate: &Candidate,
         names: &HashMap<Inode, u64>,
     ) -> Result<Done, String> {
-        let failed = |why: String| Ok(Outcome::Failed(why).into());
+        match self.replaced(damaged, bad, from, candidate, names) {
+            Ok(done) => Ok(done),
+            Err(NotMended::ByAny(outcome)) => Ok(outcome.into()),
+            Err(NotMended::ByThisCopy(why)) => Err(why),
+        }
+    }
+
+    fn replaced(
+        &mut self,
+        damaged: &Damaged,
+        bad: &BadFile,
+        from: ContentOrigin,
+        candidate: &Candidate,
+        names: &HashMap<Inode, u64>,
+    ) -> Result<Done, NotMended> {
         if self.options.dry {
             let done = self.could_be(damaged, bad, from, candidate)?;
             if let Some(stat) = bad.stat {
@@ -347,63 +375,35 @@ impl<'a> Tree<'a> {
             }
             return Ok(done);
         }
-        let (folder, name) = match self.made_folder(&damaged.path) {
-            Ok(found) => found,
-            Err(error) => return failed(text(&error)),
-        };
-        let target = by_way_of(&folder, &name);
-        let old = match bad.stat.map(|_| Entry::within(&folder, &name).and_then(|(entry, _)| entry.open())) {
-            Some(Err(error)) => return failed(text(&error)),
-            Some(Ok(file)) => Some(file),
-            None => None,
-        };
+        let of_old = |error: Error| NotMended::failed(text(&error));
+        let (folder, name) = self.made_folder(&damaged.path).map_err(of_old)?;
+        let open = || Entry::within(&folder, &name)?.0.open();
+        let old = bad.stat.map(|_| open()).transpose().map_err(of_old)?;
         let from = match (from, &old) {
             (ContentOrigin::Blocks(blocks), Some(old)) if self.is_in_place(damaged, bad) => {
                 return self.write_in_place(damaged, (bad, old), blocks, candidate);
             }
             (from, _) => from,
         };
-        let other = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded));
-        let Filled { new, bytes, ranges, has_usual_permissions, taken } = match (other, from) {
-            (None, ContentOrigin::Name) => return Err(OTHER_NAME.to_string()),
-            (Some(file), _) => match Replacement::of_file(&target, file) {
-                Ok(new) => {
-                    Filled { new, bytes: 0, ranges: None, has_usual_permissions: false, taken: Vec::new() }
-                }
-                Err(error) => return failed(of_new(&error)),
-            },
-            (None, ContentOrigin::Source(source, _)) => {
-                match self.filled(damaged, (bad, old.as_ref()), source, candidate, &target)? {
-                    Ok(filled) => filled,
-                    Err(why) => return failed(why),
-                }
-            }
-            (None, ContentOrigin::Blocks(blocks)) => {
-                match put_together(damaged, (bad, old.as_ref()), blocks, &target, &self.options.stop)? {
-                    Ok(filled) => filled,
-                    Err(why) => return failed(why),
-                }
-            }
-        };
+        let target = by_way_of(&folder, &name);
+        let Filled { new, bytes, ranges, has_usual_permissions, taken } =
+            self.new_file(damaged, (bad, old.as_ref()), from, candidate, &target)?;
         if old.as_ref().is_some_and(has_writer) {
-            return Ok(Outcome::Refused(IN_USE.to_string()).into());
+            return Err(NotMended::refused(IN_USE));
         }
         let kept = match (&old, &self.options.keep_bad) {
             (Some(old), Some(keep)) => {
-                let digest = (&damaged.digest, bad.before);
-                match KeptFile::new((keep, damaged.kept_name()), old, digest) {
-                    Ok(kept) => Some(kept),
-                    Err(why) => return failed(format!("--keep-bad: {why}")),
-                }
+                let kept = KeptFile::new((keep, damaged.kept_name()), old, (&damaged.digest, bad.before));
+                Some(kept.map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?)
             }
             _ => None,
         };
         let made = Stat::of(new.file()).map(|stat| inode(&stat));
-        match new.swap(bad.stat.as_ref(), kept.as_ref().and_then(KeptFile::to_move_to)) {
-            Ok(true) => kept.into_iter().for_each(KeptFile::stay),
-            Ok(false) => return Ok(Outcome::Refused(CHANGED.to_string()).into()),
-            Err(error) => return failed(of_new(&error)),
+        let is_as_found = new.swap(bad.stat.as_ref(), kept.as_ref().and_then(KeptFile::to_move_to));
+        if !is_as_found.map_err(|error| NotMended::failed(of_new(&error)))? {
+            return Err(NotMended::refused(CHANGED));
         }
+        kept.into_iter().for_each(KeptFile::stay);
         let now = Entry::within(&folder, &name).ok().map(|(_, stat)| stat);
         let now = now.filter(|stat| made.is_ok_and(|made| made == inode(stat)));
         let mut other_names = 0;
@@ -411,8 +411,7 @@ impl<'a> Tree<'a> {
             self.linked.entry(inode(&old)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
             other_names = old.links.saturating_sub(names.get(&inode(&old)).copied().unwrap_or(1));
         }
-        let from = taken.first().map_or_else(|| candidate.shown.clone(), |taken| taken.from.clone());
-        let also_from = taken.iter().skip(1).map(|taken| taken.from.clone()).collect();
+        let (from, also_from) = givers_of(&taken, candidate);
         let outcome = Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
         Ok(Done { outcome, now, before: bad.before, ranges, taken })
     }
@@ -446,16 +445,8 @@ impl<'a> Tree<'a> {
                 let found =
                     self.folder(&damaged.path).and_then(|(folder, name)| Entry::within(&folder, &name));
                 let old = found.ok().and_then(|(entry, _)| entry.open().ok());
-                let combination = Combination {
-                    blocks,
-                    old: old.as_ref(),
-                    new: None,
-                    digest: &damaged.digest,
-                    recorded: &damaged.recorded,
-                    is_sparse: false,
-                    keeps_old: false,
-                    stop: &self.options.stop,
-                };
+                let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
+                let combination = Combination { old: old.as_ref(), ..of_file };
                 let taken = combination.fill(sources, givers, &mut |_| Ok(()));
                 let taken = taken.map_err(|error| error.to_string())?;
                 let from = taken.first().map_or(&candidate.shown, |(_, taken)| &taken.from).clone();
@@ -463,39 +454,6 @@ impl<'a> Tree<'a> {
             }
         };
         Ok(Outcome::Mendable { from, bytes }.into())
-    }
-
-    /// A new file with the content of a copy, and with what else the old one has, or else the copy; and its length.
-    ///
-    /// # Errors
-    /// The outer one is the copy's, the inner one the new file's.
-    fn filled(
-        &self,
-        damaged: &Damaged,
-        (bad, old): (&BadFile, Option<&File>),
-        source: &mut Source,
-        candidate: &Candidate,
-        target: &Path,
-    ) -> Result<Result<Filled, String>, String> {
-        let new = match Replacement::new(target) {
-            Ok(new) => new,
-            Err(error) => return Ok(Err(of_new(&error))),
-        };
-        let range = 0..damaged.size.saturating_add(1);
-        let mut content = source.place.read(&candidate.path, range).map_err(|error| error.to_string())?;
-        let is_sparse = bad.stat.is_none_or(|stat| stat.stored < stat.size);
-        let expected = (&damaged.digest, &damaged.recorded);
-        let mut differences = Differences::from(old);
-        let limits = Limits { most: damaged.size, is_sparse, stop: &self.options.stop };
-        let filled = fill(new.file(), &mut *content, expected, &limits, &mut differences);
-        let bytes = match filled {
-            Ok(length) => length,
-            Err(error) if error.is_of_source() => return Err(error.to_string()),
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        let dressed = dressed(new.file(), old, (source, candidate), damaged.modified)?;
-        let (ranges, taken) = (Some(differences.ranges()), Vec::new());
-        Ok(dressed.map(|has_usual_permissions| Filled { new, bytes, ranges, has_usual_permissions, taken }))
     }
 
     /// The repaired file of another name of the same bad inode, open, if it still is what was put there.
@@ -535,53 +493,6 @@ struct Blocks<'a, 's> {
 fn moves_less(bad: &BadFile, source: &Source) -> bool {
     let is_long = bad.stat.is_some_and(|stat| stat.size >= LONG);
     is_long && (source.is_parity || !source.place.is_here())
-}
-
-/// A new file of blocks of the old one and of copies.
-///
-/// # Errors
-/// The outer one: the blocks do not suffice. The inner one is the new file's.
-fn put_together(
-    damaged: &Damaged,
-    (bad, old): (&BadFile, Option<&File>),
-    Blocks { blocks, sources, givers }: Blocks,
-    target: &Path,
-    stop: &Stop,
-) -> Result<Result<Filled, String>, String> {
-    let new = match Replacement::new(target) {
-        Ok(new) => new,
-        Err(error) => return Ok(Err(of_new(&error))),
-    };
-    let combination = Combination {
-        blocks,
-        old,
-        new: Some(new.file()),
-        digest: &damaged.digest,
-        recorded: &damaged.recorded,
-        is_sparse: bad.stat.is_none_or(|stat| stat.stored < stat.size),
-        keeps_old: false,
-        stop,
-    };
-    let taken = match combination.fill(sources, givers, &mut |_| Ok(())) {
-        Ok(taken) => taken,
-        Err(CombineError::Fill(error)) if !error.is_of_source() => return Ok(Err(error.to_string())),
-        Err(error) => return Err(error.to_string()),
-    };
-    // What gave nothing says nothing of owners and modes either.
-    let first = taken.first().map_or(0, |(number, _)| *number);
-    let Some(giver) = givers.get(first) else { return Err("no copy of it is known".to_string()) };
-    let taken: Vec<Taken> = taken.into_iter().map(|(_, taken)| taken).collect();
-    let dressed = dressed(new.file(), old, (&mut sources[giver.source], &giver.candidate), damaged.modified)?;
-    let mut ranges: Vec<Range<u64>> = taken.iter().flat_map(|taken| taken.ranges.clone()).flatten().collect();
-    ranges.sort_unstable_by_key(|range| range.start);
-    let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-    Ok(dressed.map(|has_usual_permissions| Filled {
-        new,
-        bytes,
-        ranges: Some(ranges),
-        has_usual_permissions,
-        taken,
-    }))
 }
 
 /// The digests of a file's blocks that parity or a map has.

@@ -11,6 +11,7 @@ mod attributes;
 mod blocks;
 mod catalog;
 mod changes;
+mod damaged;
 mod differences;
 mod fill;
 mod in_place;

@@ -11,9 +11,8 @@ use verisum_digest::{Digest, Output};
 use verisum_files::Stop;
 use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
 
+use super::damaged::{ANY_LENGTH, Damaged};
 use super::known::SourceCatalog;
-use super::listed::ANY_LENGTH;
-use super::mend::Damaged;
 
 /// A tree that may have good copies.
 pub struct Source<'a> {

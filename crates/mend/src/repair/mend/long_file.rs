@@ -1,7 +1,7 @@
 //! Writes bad blocks of long files into the files themselves: their part of a tree's repair.
 
 use std::fs::File;
-use std::ops::Range;
+use std::path::Path;
 
 use verisum_files::{Entry, Stat, has_writer};
 
@@ -10,8 +10,10 @@ use super::super::changes::{Draft, Journal, Subject};
 use super::super::fill::FillError;
 use super::super::in_place::{Applied, apply};
 use super::super::keep::{keep_copy, room_for};
+use super::super::record::Taken;
 use super::super::source::Candidate;
-use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, Outcome, Tree, inode, stamp};
+use super::new_file::{bytes_of, givers_of, ranges_of};
+use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, NotMended, Outcome, Tree, inode, stamp};
 
 impl Tree<'_> {
     /// Whether a file is to be written in place: it is long, and no longer or shorter than it was.
@@ -20,22 +22,56 @@ impl Tree<'_> {
         self.journal.is_some() && bad.stat.is_some_and(is_long)
     }
 
-    /// Writes the bad blocks of a file into the file, once the whole is proved to be as recorded with them.
-    ///
-    /// # Errors
-    /// The blocks do not suffice: nothing was written.
+    /// Writes the bad blocks of a file into the file, once the whole is proved to be as recorded with them. What it was is
+    /// in the journal until all is written.
     pub(super) fn write_in_place(
         &mut self,
         damaged: &Damaged,
         (bad, old): (&BadFile, &File),
-        Blocks { blocks, sources, givers }: Blocks,
+        blocks: Blocks,
         candidate: &Candidate,
-    ) -> Result<Done, String> {
+    ) -> Result<Done, NotMended> {
         if let Some(done) = self.mended_by_name(damaged, bad) {
             return Ok(done);
         }
-        let failed = |why: String| Ok(Outcome::Failed(why).into());
-        let (Some(path), Some(stat)) = (&self.journal, &bad.stat) else { return failed(CHANGED.to_string()) };
+        let (Some(journal), Some(stat)) = (&self.journal, &bad.stat) else {
+            return Err(NotMended::failed(CHANGED.to_string()));
+        };
+        let draft = self.drafted(journal, damaged, (stat, old), blocks)?;
+        if has_writer(old) {
+            return Err(NotMended::refused(IN_USE));
+        }
+        if !Stat::of(old).is_ok_and(|now| now.is_same_state(stat)) {
+            return Err(NotMended::refused(CHANGED));
+        }
+        if let Some(keep) = &self.options.keep_bad {
+            let kept = room_for(keep, damaged.kept_name()).and_then(|to| keep_copy(old, &to));
+            kept.map_err(|error| NotMended::failed(format!("--keep-bad: {error}")))?;
+        }
+        draft.place().map_err(|error| of_journal(journal, &error))?;
+        let (now, taken) = applied(journal, stat)?;
+        self.linked.entry(inode(stat)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
+        let (from, also_from) = givers_of(&taken, candidate);
+        let bytes = bytes_of(&taken);
+        let outcome =
+            Outcome::Repaired { from, bytes, other_names: 0, has_usual_permissions: false, also_from };
+        let ranges = Some(ranges_of(&taken));
+        Ok(Done { outcome, now: Some(now), before: bad.before, ranges, taken })
+    }
+
+    /// The journal of a file that is to be written in place, before it has its name.
+    fn drafted(
+        &self,
+        journal: &Path,
+        damaged: &Damaged,
+        (stat, old): (&Stat, &File),
+        Blocks { blocks, sources, givers }: Blocks,
+    ) -> Result<Draft, NotMended> {
+        // Its file is half written, and only it says what with.
+        if journal.symlink_metadata().is_ok() {
+            let why = format!("{}: an earlier repair in place is to be finished first", journal.display());
+            return Err(NotMended::failed(why));
+        }
         let subject = Subject {
             path: damaged.path.clone(),
             algorithm: damaged.digest.name().to_string(),
@@ -45,74 +81,14 @@ impl Tree<'_> {
             size: stat.size,
             modified: damaged.modified.unwrap_or_else(|| stamp(stat.modified)),
         };
-        let of_journal = |error: std::io::Error| format!("{}: write: {error}", path.display());
-        // Its file is half written, and only it says what with.
-        if path.symlink_metadata().is_ok() {
-            return failed(format!("{}: an earlier repair in place is to be finished first", path.display()));
-        }
-        let mut draft = match Draft::begin(path, &subject) {
-            Ok(draft) => draft,
-            Err(error) => return failed(of_journal(error)),
-        };
-        let combination = Combination {
-            blocks,
-            old: Some(old),
-            new: None,
-            digest: &damaged.digest,
-            recorded: &damaged.recorded,
-            is_sparse: false,
-            keeps_old: true,
-            stop: &self.options.stop,
-        };
+        let mut draft = Draft::begin(journal, &subject).map_err(|error| of_journal(journal, &error))?;
+        let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
+        let combination = Combination { old: Some(old), keeps_old: true, ..of_file };
         match combination.fill(sources, givers, &mut |block| draft.add(&block)) {
-            Ok(_) => {}
-            Err(CombineError::Fill(FillError::Write(error))) => return failed(of_journal(error)),
-            Err(error) => return Err(error.to_string()),
+            Ok(_) => Ok(draft),
+            Err(CombineError::Fill(FillError::Write(error))) => Err(of_journal(journal, &error)),
+            Err(error) => Err(error.to_string().into()),
         }
-        if has_writer(old) {
-            return Ok(Outcome::Refused(IN_USE.to_string()).into());
-        }
-        if !Stat::of(old).is_ok_and(|now| now.is_same_state(stat)) {
-            return Ok(Outcome::Refused(CHANGED.to_string()).into());
-        }
-        if let Some(keep) = &self.options.keep_bad {
-            let kept = room_for(keep, damaged.kept_name()).and_then(|to| keep_copy(old, &to));
-            if let Err(error) = kept {
-                return failed(format!("--keep-bad: {error}"));
-            }
-        }
-        if let Err(error) = draft.place() {
-            return failed(of_journal(error));
-        }
-        let opened = Journal::open(path).map_err(|error| error.to_string());
-        let applied = opened.and_then(|journal| match journal {
-            Some(mut journal) => apply(&mut journal, Some(stat)),
-            None => Err("its journal is gone".to_string()),
-        });
-        let (now, taken) = match applied {
-            Ok(Applied::Done(now, taken)) => (now, taken),
-            Ok(Applied::Left(why)) => {
-                let _ = std::fs::remove_file(path);
-                return Ok(Outcome::Refused(why.to_string()).into());
-            }
-            Err(why) => return failed(format!("{why} (the next repair goes on by {})", path.display())),
-        };
-        if let Err(error) = std::fs::remove_file(path) {
-            return failed(of_journal(error));
-        }
-        self.linked.entry(inode(stat)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
-        let mut ranges: Vec<Range<u64>> =
-            taken.iter().flat_map(|taken| taken.ranges.clone()).flatten().collect();
-        ranges.sort_unstable_by_key(|range| range.start);
-        let from = taken.first().map_or_else(|| candidate.shown.clone(), |taken| taken.from.clone());
-        let outcome = Outcome::Repaired {
-            from,
-            bytes: taken.iter().map(|taken| taken.bytes).sum(),
-            other_names: 0,
-            has_usual_permissions: false,
-            also_from: taken.iter().skip(1).map(|taken| taken.from.clone()).collect(),
-        };
-        Ok(Done { outcome, now: Some(now), before: bad.before, ranges: Some(ranges), taken })
     }
 
     /// What became of a file by another name of it that was written in place.
@@ -134,6 +110,30 @@ impl Tree<'_> {
         let is_it = inode(&now) == *made && *content == damaged.recorded;
         is_it.then(|| Done { now: Some(now), before: bad.before, ..Done::from(outcome) })
     }
+}
+
+/// Writes the blocks of a journal to its file, and removes it. Returns what the file is then, and what it took.
+fn applied(path: &Path, stat: &Stat) -> Result<(Stat, Vec<Taken>), NotMended> {
+    let opened = Journal::open(path).map_err(|error| error.to_string());
+    let applied = opened.and_then(|journal| match journal {
+        Some(mut journal) => apply(&mut journal, Some(stat)),
+        None => Err("its journal is gone".to_string()),
+    });
+    match applied {
+        Ok(Applied::Done(now, taken)) => {
+            std::fs::remove_file(path).map_err(|error| of_journal(path, &error))?;
+            Ok((now, taken))
+        }
+        Ok(Applied::Left(why)) => {
+            let _ = std::fs::remove_file(path);
+            Err(NotMended::refused(why))
+        }
+        Err(why) => Err(NotMended::failed(format!("{why} (the next repair goes on by {})", path.display()))),
+    }
+}
+
+fn of_journal(path: &Path, error: &std::io::Error) -> NotMended {
+    NotMended::failed(format!("{}: write: {error}", path.display()))
 }
 
 /// Why a long file is not written in place.

@@ -1,0 +1,37 @@
+//! What a repair knows of a file that it is to give its content again.
+
+use std::path::{Path, PathBuf};
+
+use verisum_digest::{Digest, Output};
+
+/// The most bytes that a file of unknown length may have.
+pub(super) const ANY_LENGTH: u64 = 1 << 62;
+
+/// A file that is to be given its content again.
+#[derive(Debug)]
+pub(super) struct Damaged {
+    /// Its path.
+    pub(super) path: PathBuf,
+    /// Its path below what is repaired.
+    pub(super) below: PathBuf,
+    /// The recorded digest.
+    pub(super) digest: Digest,
+    /// Its value.
+    pub(super) recorded: Output,
+    /// The recorded length in bytes.
+    pub(super) size: u64,
+    /// The recorded time of modification, as [`stamp`] has it; none for that of the bad file, or of the copy.
+    pub(super) modified: Option<i64>,
+    /// What the file may be, by length and time of modification, to be the one that was found bad.
+    pub(super) found: Vec<(u64, i64)>,
+    /// Where the catalogue has its content.
+    pub(super) copies: Vec<PathBuf>,
+}
+
+impl Damaged {
+    /// Its path in the directory for bad files. Nothing is below a file that is repaired alone.
+    pub(super) fn kept_name(&self) -> &Path {
+        let own = self.path.file_name().filter(|_| self.below.as_os_str().is_empty());
+        own.map_or(&*self.below, Path::new)
+    }
+}
