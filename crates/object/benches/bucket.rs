@@ -38,13 +38,14 @@ fn main() {
     let mut number = |usual: u64| arguments.next().map_or(usual, |text| text.parse().expect("a number"));
     let (bytes, rounds) = (number(1024) << 20, number(5));
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    let options = StoreOptions::of_variables(std::env::vars());
+    // It also chooses who encrypts, which both need.
+    let mut place = BucketPlace::open(&format!("s3://{bucket}"), &options).expect("a bucket");
     let store = AmazonS3Builder::from_env()
         .with_bucket_name(&bucket)
         .with_allow_http(true)
         .build()
         .expect("variables of S3");
-    let options = StoreOptions::of_variables(std::env::vars());
-    let mut place = BucketPlace::open(&format!("s3://{bucket}"), &options).expect("a bucket");
     let one = vec![("one".to_string(), bytes)];
     let many: Vec<Length> = (0..bytes / SMALL).map(|at| (format!("many/{at:06}"), SMALL)).collect();
     write(&runtime, &store, one.iter().chain(&many));

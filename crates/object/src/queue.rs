@@ -241,9 +241,9 @@ impl<'a> Queue<'a> {
         let own = claim.as_ref().filter(is_asked).and_then(|claim| Digest::find(&claim.algorithm).ok());
         let all: Vec<Digest> = self.digests.iter().chain(&own).cloned().collect();
         let object = LargeObject::new(&self.client, key(&request.path), first);
-        let hashed = match SplitObject::new(object, &all) {
-            Ok(split) => split.hash(self.runtime),
-            Err(object) => self.hash_in_order(object, &all),
+        let hashed = match SplitObject::parts_of(&all) {
+            Some(parts) => SplitObject::new(object, parts).hash(self.runtime),
+            None => self.hash_in_order(object, &all),
         };
         let mut digests = match hashed {
             Ok(digests) => digests,

@@ -9,7 +9,7 @@ use std::thread;
 use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 use verisum_digest::{
     Digest, Error as DigestError, JoinedParts, Output, Part as DigestPart, PartHashes, Parts,
 };
@@ -47,6 +47,10 @@ pub(crate) struct SplitObject {
     in_request: u64,
     /// How many parts are hashed side by side.
     in_stretch: u64,
+    /// How many stretches are read at a time, and how many pieces of each part: so many that the requests that may be under
+    /// way are, however long the parts are.
+    stretches: usize,
+    pieces: usize,
     /// Those who may ask the store.
     turns: Semaphore,
 }
@@ -79,18 +83,15 @@ impl LargeObject {
 }
 
 impl SplitObject {
-    /// Cuts an object into parts, or gives it back where a digest has none, or parts of another length.
-    pub(crate) fn new(source: LargeObject, digests: &[Digest]) -> Result<SplitObject, LargeObject> {
-        let own: Option<Vec<Parts>> = digests.iter().map(Digest::parts).collect();
+    /// The parts that digests are computed in; none where a digest has none, or parts of another length.
+    pub(crate) fn parts_of(digests: &[Digest]) -> Option<Vec<Parts>> {
+        let own: Vec<Parts> = digests.iter().map(Digest::parts).collect::<Option<_>>()?;
         // Who takes any length follows the others.
-        let of_one_length = |own: &Vec<Parts>| {
-            own.iter().find_map(|parts| own.iter().map(|other| other.with_length(parts.length())).collect())
-        };
-        let Some(parts) = own.as_ref().and_then(of_one_length) else { return Err(source) };
-        Ok(SplitObject::of_parts(source, parts))
+        own.iter().find_map(|parts| own.iter().map(|other| other.with_length(parts.length())).collect())
     }
 
-    fn of_parts(source: LargeObject, parts: Vec<Parts>) -> SplitObject {
+    /// An object that is cut into such parts.
+    pub(crate) fn new(source: LargeObject, parts: Vec<Parts>) -> SplitObject {
         let length = parts.first().map_or(PIECE, Parts::length);
         let in_request = (PIECE / length).max(1);
         let lanes = parts.iter().map(Parts::lanes).max().unwrap_or_default() as u64;
@@ -99,21 +100,23 @@ impl SplitObject {
         let share = source.size.div_ceil(length).div_ceil(threads);
         let at_once = source.client.at_once;
         let in_stretch = lanes.min(share).clamp(in_request, at_once as u64 * in_request);
-        let turns = Semaphore::new(at_once);
-        SplitObject { source, parts, length, in_request, in_stretch, turns }
+        let requests = in_stretch.div_ceil(in_request);
+        let all = source.size.div_ceil(in_stretch * length);
+        let stretches = all.clamp(1, (2 * at_once as u64 / requests).max(1));
+        let pieces = (2 * at_once as u64).div_ceil(requests * stretches);
+        let (stretches, pieces, turns) = (stretches as usize, pieces as usize, Semaphore::new(at_once));
+        SplitObject { source, parts, length, in_request, in_stretch, stretches, pieces, turns }
     }
 
     /// The digests. Of a failure in several stretches the first counts, as if the object had been read in order.
     pub(crate) fn hash(self, runtime: &Runtime) -> Result<Vec<Output>, LargeError> {
         let size = self.source.size;
         let mut joined = self.parts.iter().map(Parts::join).collect::<Result<Vec<JoinedParts>, _>>()?;
-        let requests = self.in_stretch.div_ceil(self.in_request);
-        let at_once = (2 * self.source.client.at_once as u64 / requests) as usize;
         let mut starts = (0..size).step_by((self.in_stretch * self.length) as usize);
         let object = Arc::new(self);
         let mut under_way = VecDeque::new();
         loop {
-            while under_way.len() < at_once
+            while under_way.len() < object.stretches
                 && let Some(start) = starts.next()
             {
                 under_way.push_back(Fetch(runtime.spawn(object.clone().stretch(start))));
@@ -135,21 +138,43 @@ impl SplitObject {
             starts.clone().map(|start| parts.start(start / self.length)).collect::<Result<Vec<_>, _>>()
         };
         let mut running = self.parts.iter().map(begin).collect::<Result<Vec<Vec<DigestPart>>, _>>()?;
-        let piece = self.length.min(PIECE);
-        let request = self.in_request * self.length;
-        for within in (0..self.length).step_by(piece as usize) {
-            let ranges = (start..end).step_by(request as usize).map(|at| {
-                let from = at + within;
-                from..end.min(at + request).min(from + self.in_request * piece)
-            });
-            let ranges = ranges.filter(|range| !range.is_empty());
-            let fetched = try_join_all(ranges.map(|range| self.fetch(range))).await?;
+        let stopped = |error: JoinError| RequestError::Network(error.to_string());
+        // The first part is the longest.
+        let mut pieces = (0..self.length.min(end - start)).step_by(self.piece() as usize);
+        let mut under_way = VecDeque::new();
+        loop {
+            while under_way.len() < self.pieces
+                && let Some(within) = pieces.next()
+            {
+                under_way.push_back(Fetch(tokio::spawn(self.clone().fetch_pieces(start..end, within))));
+            }
+            let Some(mut next) = under_way.pop_front() else { break };
+            let fetched = (&mut next.0).await.map_err(stopped)??;
             let object = self.clone();
-            let advanced = spawn_blocking(move || object.advance(running, &fetched, piece as usize));
-            running = advanced.await.map_err(|error| RequestError::Network(error.to_string()))??;
+            running = spawn_blocking(move || object.advance(running, &fetched)).await.map_err(stopped)??;
         }
         let end = |parts: Vec<DigestPart>| parts.into_iter().map(DigestPart::finish).collect();
         Ok(running.into_iter().map(end).collect::<Result<_, _>>()?)
+    }
+
+    /// How much of a part is read at once, in bytes.
+    fn piece(&self) -> u64 {
+        self.length.min(PIECE)
+    }
+
+    /// Reads the next piece of each part of a stretch.
+    async fn fetch_pieces(
+        self: Arc<Self>,
+        stretch: Range<u64>,
+        within: u64,
+    ) -> Result<Vec<Vec<u8>>, RequestError> {
+        let request = self.in_request * self.length;
+        let ranges = stretch.clone().step_by(request as usize).map(|at| {
+            let from = at + within;
+            from..stretch.end.min(at + request).min(from + self.in_request * self.piece())
+        });
+        let ranges = ranges.filter(|range| !range.is_empty());
+        try_join_all(ranges.map(|range| self.fetch(range))).await
     }
 
     async fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, RequestError> {
@@ -166,11 +191,10 @@ impl SplitObject {
         &self,
         mut running: Vec<Vec<DigestPart>>,
         fetched: &[Vec<u8>],
-        piece: usize,
     ) -> Result<Vec<Vec<DigestPart>>, DigestError> {
         for (digest, parts) in self.parts.iter().zip(&mut running) {
             // Only the last part of the object is shorter, so only the last pieces may be none.
-            let pieces = fetched.iter().flat_map(|bytes| bytes.chunks(piece));
+            let pieces = fetched.iter().flat_map(|bytes| bytes.chunks(self.piece() as usize));
             digest.advance(&mut parts.iter_mut().zip(pieces).collect::<Vec<_>>())?;
         }
         Ok(running)

@@ -264,11 +264,12 @@ impl<'w> RemoteScrub<'_, 'w> {
                 && !choice::is_written_to(record, &request);
             is_comparable.then_some(record.digest == reported.digest)
         });
-        Ok(match same {
+        match same {
             Some(true) => self.listing.outcome.reported += 1,
             Some(false) => choice.add_at(Turn::Bad, record.as_ref(), request, set)?,
             None => choice.add(record.as_ref(), request, set)?,
-        })
+        }
+        Ok(())
     }
 
     /// Reads files of one digest, as long as there is time.
