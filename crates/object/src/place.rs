@@ -269,7 +269,7 @@ impl Place for BucketPlace {
         let ended = self.each_listed(root, sink, &mut |listed| {
             let path = keys::path(&listed.key);
             let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
-            let reported = checksums.as_ref().and_then(|checksums| checksums.digest(&request));
+            let reported = checksums.as_ref().and_then(|checksums| checksums.digest(&request)).map(Box::new);
             let result = Ok(FileRead { recorded: listed.recorded, reported, ..FileRead::default() });
             Ok(sink(PlaceEvent::Answer(FileAnswer { request, result })))
         });

@@ -244,7 +244,7 @@ impl<'w> RemoteScrub<'_, 'w> {
 
     /// Takes note of a file that was listed, and chooses it if it is due. One is not read whose recorded digest its place
     /// reports; one is read first of which it reports another.
-    fn listed(&mut self, request: Request, reported: Option<RecordedDigest>) -> Result<(), Error> {
+    fn listed(&mut self, request: Request, reported: Option<Box<RecordedDigest>>) -> Result<(), Error> {
         if self.is_passed_over(&request)? {
             return Ok(());
         }

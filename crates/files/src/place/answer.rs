@@ -129,7 +129,7 @@ pub struct FileRead {
     /// What is recorded of it where it is, as far as a listing tells.
     pub recorded: Option<Recorded>,
     /// A digest of the file as it was listed, which a report of the keeper of its place has.
-    pub reported: Option<RecordedDigest>,
+    pub reported: Option<Box<RecordedDigest>>,
     /// What its digests are known by.
     pub evidence: Evidence,
     /// What the keeper of its place recorded of it and what was read is not, and the digest of what was read.

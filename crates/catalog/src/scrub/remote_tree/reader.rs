@@ -40,7 +40,7 @@ pub(in crate::scrub) struct Request {
 #[derive(Clone, Debug)]
 pub(in crate::scrub) enum Response {
     /// A regular file that was listed, and the digest of it that a report of its place has.
-    Listed(Request, Option<RecordedDigest>),
+    Listed(Request, Option<Box<RecordedDigest>>),
     /// A regular file that was read.
     File(Request, Output),
     /// A file that is not what its place recorded when it was written there, its digest, and how that is known.
