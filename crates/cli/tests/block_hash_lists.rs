@@ -94,7 +94,8 @@ fn what_image_sum_writes_is_verified_by_check() {
         for check in ["check SUMS", "image sum -c SUMS"] {
             let ended = folder.verisum(check);
             assert_eq!((ended.code, ended.out()), (Some(1), "a: OK\nb: FAILED\n"), "{options} {check}");
-            let help = format!("{}: failed\n  no copy is known\n", folder.path("b").display());
+            let (path, value) = (folder.path("b"), values(&list)[1]);
+            let help = format!("{}: failed\n  {tag} {value}\n  no copy is known\n", path.display());
             assert_eq!(ended.stderr, format!("{FAILED}{help}verisum: 1 verified, 1 failed\n"));
         }
         folder.spoil("b");
