@@ -146,7 +146,10 @@ pub(super) fn lines(images: &[MappedImage], options: &OverviewOptions) -> Vec<St
     if lines.is_empty() && !images.is_empty() {
         let bytes = images.iter().map(|image| image.length).sum();
         let all = image(images.len() as u64);
-        lines.push(format!("Nobody wrote to {all}, {}, since the block map was made.", human(bytes)));
+        lines.push(format!(
+            "By the time of modification, nobody wrote to {all}, {}, since the block map was made.",
+            human(bytes)
+        ));
     }
     lines
 }
