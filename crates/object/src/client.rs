@@ -45,7 +45,7 @@ pub(crate) struct Client {
     pub(crate) url: String,
     meter: Arc<Meter>,
     pace: Option<Pace>,
-    limits: Option<Arc<Limits>>,
+    pub(crate) limits: Option<Arc<Limits>>,
     /// How many requests are under way at most.
     pub(crate) at_once: usize,
     /// How long a request may take with all its attempts.

@@ -110,7 +110,9 @@ impl<'a> Queue<'a> {
 
     /// Reads one more object. False when nothing more is wanted.
     pub(crate) fn add(&mut self, request: FileRequest) -> Result<bool, PlaceError> {
-        if self.fetched.len() >= self.client.at_once && !self.take()? {
+        // With a limit the store is no faster by more, and whoever has a time budget waits for all that was begun.
+        let most = if self.client.limits.is_some() { 1 } else { self.client.at_once };
+        if self.fetched.len() >= most && !self.take()? {
             return Ok(false);
         }
         let fetch = self.first(&request);

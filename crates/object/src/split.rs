@@ -103,7 +103,7 @@ impl SplitObject {
         let requests = in_stretch.div_ceil(in_request);
         let all = source.size.div_ceil(in_stretch * length);
         let stretches = all.clamp(1, (2 * at_once as u64 / requests).max(1));
-        let pieces = (2 * at_once as u64).div_ceil(requests * stretches);
+        let pieces = (2 * at_once as u64 / (requests * stretches)).max(1);
         let (stretches, pieces, turns) = (stretches as usize, pieces as usize, Semaphore::new(at_once));
         SplitObject { source, parts, length, in_request, in_stretch, stretches, pieces, turns }
     }

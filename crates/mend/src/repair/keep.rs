@@ -19,7 +19,8 @@ use crate::metadata::Metadata;
 pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), Error> {
     let failed =
         |operation, source: io::Error| Err(Error::KeepBad { path: keep.to_path_buf(), operation, source });
-    let there = keep.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(keep);
+    let there = keep.ancestors().find(|path| path.symlink_metadata().is_ok());
+    let there = there.unwrap_or(Path::new("."));
     let is_inside = |(keep, tree): (PathBuf, PathBuf)| keep.starts_with(tree);
     if keep.starts_with(tree)
         || there.canonicalize().ok().zip(tree.canonicalize().ok()).is_some_and(is_inside)
@@ -54,19 +55,24 @@ impl KeptFile {
         old: &File,
         (digest, value): (&Digest, Option<Output>),
     ) -> Result<KeptFile, String> {
-        let path = room_for(keep, name).map_err(|error| error.to_string())?;
         let open = format!("/proc/self/fd/{}", old.as_raw_fd());
-        match rustix::fs::linkat(CWD, open, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => return Ok(KeptFile { path, is_there: true }),
-            Err(Errno::XDEV) => {}
-            // Where there are no second names it moves.
-            Err(_) => return Ok(KeptFile { path, is_there: false }),
-        }
+        let path = loop {
+            let path = room_for(keep, name).map_err(|error| error.to_string())?;
+            match rustix::fs::linkat(CWD, &open, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
+                Ok(()) => return Ok(KeptFile { path, is_there: true }),
+                Err(Errno::XDEV) => break path,
+                // Another repair has kept a file there meanwhile.
+                Err(Errno::EXIST) => {}
+                // Where there are no second names it moves.
+                Err(_) => return Ok(KeptFile { path, is_there: false }),
+            }
+        };
         let Some(value) = value else {
             return Err("on another file system: a file that cannot be read is not copied there".to_string());
         };
+        // What another repair has kept there meanwhile stays, so the copy is ours only once it is made.
+        let copy = keep_copy(old, &path).map_err(|error| error.to_string())?;
         let kept = KeptFile { path, is_there: true };
-        let copy = keep_copy(old, &kept.path).map_err(|error| error.to_string())?;
         dress_as(&copy, old).map_err(|errno| errno.to_string())?;
         match reread::past_the_cache(&copy, digest) {
             Ok(read) if read.digest == value => {}
@@ -130,8 +136,18 @@ fn dress_as(copy: &File, file: &File) -> Result<(), Errno> {
 
 /// Copies a bad file to where it is kept, as far as it can be read. Nobody else may read the copy.
 pub(super) fn keep_copy(old: &File, to: &Path) -> io::Result<File> {
-    const PIECE: usize = 4 << 10;
     let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(to)?;
+    match copy_what_can_be_read(old, &new) {
+        Ok(()) => Ok(new),
+        Err(error) => {
+            let _ = std::fs::remove_file(to);
+            Err(error)
+        }
+    }
+}
+
+fn copy_what_can_be_read(old: &File, new: &File) -> io::Result<()> {
+    const PIECE: usize = 4 << 10;
     let length = old.metadata()?.len();
     new.set_len(length)?;
     let mut room = vec![0; 256 * PIECE];
@@ -154,6 +170,5 @@ pub(super) fn keep_copy(old: &File, to: &Path) -> io::Result<File> {
             Err(_) => wanted.min(PIECE) as u64,
         };
     }
-    new.sync_all()?;
-    Ok(new)
+    new.sync_all()
 }
