@@ -15,7 +15,7 @@ use verisum_files::place::{
     Capabilities, FileAnswer, FileRead, FileRecord, FileRequest, FileState, Files, KnownState, MOST_WHOLE,
     Place, PlaceError, PlaceEvent, RangedFile, Reason, Sink, WholeFile,
 };
-use verisum_files::{Error, Operation, text};
+use verisum_files::{Error, Operation, Stop, text};
 
 use crate::checksum_report::{Report, ReportChecksums};
 use crate::client::{Client, Part, SharedClient};
@@ -36,6 +36,7 @@ const THREADS: usize = 2;
 pub struct BucketPlace {
     client: SharedClient,
     runtime: Arc<Runtime>,
+    stop: Arc<Stop>,
     inventory: Option<Box<Inventoried>>,
     /// Checksums that nobody needs to be asked for.
     checksums: Option<ReportChecksums>,
@@ -102,6 +103,7 @@ impl BucketPlace {
         Ok(BucketPlace {
             client: Arc::new(client),
             runtime: Arc::new(runtime),
+            stop: Arc::default(),
             inventory: None,
             checksums: None,
         })
@@ -253,6 +255,10 @@ impl BucketPlace {
 }
 
 impl Place for BucketPlace {
+    fn end_by(&mut self, stop: &Arc<Stop>) {
+        self.stop = stop.clone();
+    }
+
     fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
         let mut capabilities = Capabilities::new("verisum");
         capabilities.tells_states = true;
@@ -279,13 +285,13 @@ impl Place for BucketPlace {
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
         let runtime = self.runtime.clone();
-        let queue = Queue::new(&self.client, &runtime, digests, sink)?;
+        let queue = Queue::new(&self.client, &runtime, &self.stop, digests, sink)?;
         self.queued(queue, files, sink)
     }
 
     fn hash_recorded(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
         let runtime = self.runtime.clone();
-        let queue = Queue::new(&self.client, &runtime, digests, sink)?;
+        let queue = Queue::new(&self.client, &runtime, &self.stop, digests, sink)?;
         let takes_records = self.tells_records();
         self.queued(queue.taking_records(takes_records), files, sink)
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
@@ -10,7 +11,7 @@ use verisum_files::place::{
     Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, RecordedDigest, Sink,
 };
 
-use verisum_files::text;
+use verisum_files::{Stop, text};
 
 use crate::client::{Part, SharedClient};
 use crate::error::RequestError;
@@ -25,6 +26,9 @@ pub(crate) const PIECE: u64 = 2 << 20;
 const MOST_OBJECTS: usize = 64;
 const MOST_BYTES: usize = 4 << 20;
 
+/// How often who waits for a large object looks whether all is to end.
+const LOOK: Duration = Duration::from_millis(50);
+
 /// The store is given up when it answers wrongly for more objects in a row.
 const MOST_WRONG: u32 = 8;
 
@@ -35,6 +39,17 @@ impl<T> Fetch<T> {
     /// What came of it.
     pub(crate) fn wait(mut self, runtime: &Runtime) -> Result<T, RequestError> {
         runtime.block_on(&mut self.0).map_err(|error| RequestError::Network(error.to_string()))
+    }
+
+    /// The same for a part of a large object, whose limit may let it wait for minutes.
+    pub(crate) fn wait_until(mut self, runtime: &Runtime, stop: &Stop) -> Result<T, LargeError> {
+        loop {
+            match runtime.block_on(async { tokio::time::timeout(LOOK, &mut self.0).await }) {
+                Ok(ended) => return Ok(ended.map_err(|error| RequestError::Network(error.to_string()))?),
+                Err(_) if stop.is_due() => return Err(LargeError::Stopped),
+                Err(_) => {}
+            }
+        }
     }
 }
 
@@ -64,6 +79,7 @@ struct Small {
 pub(crate) struct Queue<'a> {
     client: SharedClient,
     runtime: &'a Runtime,
+    stop: Arc<Stop>,
     digests: &'a [Digest],
     batches: Vec<Batch>,
     sink: Sink<'a>,
@@ -82,6 +98,7 @@ impl<'a> Queue<'a> {
     pub(crate) fn new(
         client: &SharedClient,
         runtime: &'a Runtime,
+        stop: &Arc<Stop>,
         digests: &'a [Digest],
         sink: Sink<'a>,
     ) -> Result<Queue<'a>, PlaceError> {
@@ -92,6 +109,7 @@ impl<'a> Queue<'a> {
         Ok(Queue {
             client,
             runtime,
+            stop: stop.clone(),
             digests,
             batches,
             sink,
@@ -244,11 +262,12 @@ impl<'a> Queue<'a> {
         let all: Vec<Digest> = self.digests.iter().chain(&own).cloned().collect();
         let object = LargeObject::new(&self.client, key(&request.path), first);
         let hashed = match SplitObject::parts_of(&all) {
-            Some(parts) => SplitObject::new(object, parts).hash(self.runtime),
+            Some(parts) => SplitObject::new(object, parts).hash(self.runtime, &self.stop),
             None => self.hash_in_order(object, &all),
         };
         let mut digests = match hashed {
             Ok(digests) => digests,
+            Err(LargeError::Stopped) => return Ok(false),
             Err(LargeError::Request(error)) => return self.failed(request, &error),
             Err(LargeError::Digest(error)) => return Err(PlaceError::Digest(error.into())),
         };
@@ -278,7 +297,7 @@ impl<'a> Queue<'a> {
             }
             streams.iter_mut().try_for_each(|stream| stream.update(&bytes))?;
             let Some(next) = under_way.pop_front() else { break };
-            bytes = next.wait(self.runtime)??;
+            bytes = next.wait_until(self.runtime, &self.stop)??;
         }
         let finish = |(stream, digest): (&mut Box<dyn Stream>, &Digest)| {
             let mut sum = Output::zeroed(digest.len());

@@ -13,6 +13,7 @@ use tokio::task::{JoinError, spawn_blocking};
 use verisum_digest::{
     Digest, Error as DigestError, JoinedParts, Output, Part as DigestPart, PartHashes, Parts,
 };
+use verisum_files::Stop;
 use verisum_files::place::FileState;
 
 use crate::client::{Part, SharedClient};
@@ -23,6 +24,8 @@ use crate::queue::{Fetch, PIECE};
 pub(crate) enum LargeError {
     Request(RequestError),
     Digest(DigestError),
+    /// All is to end.
+    Stopped,
 }
 
 impl From<RequestError> for LargeError {
@@ -109,7 +112,7 @@ impl SplitObject {
     }
 
     /// The digests. Of a failure in several stretches the first counts, as if the object had been read in order.
-    pub(crate) fn hash(self, runtime: &Runtime) -> Result<Vec<Output>, LargeError> {
+    pub(crate) fn hash(self, runtime: &Runtime, stop: &Stop) -> Result<Vec<Output>, LargeError> {
         let size = self.source.size;
         let mut joined = self.parts.iter().map(Parts::join).collect::<Result<Vec<JoinedParts>, _>>()?;
         let mut starts = (0..size).step_by((self.in_stretch * self.length) as usize);
@@ -122,7 +125,7 @@ impl SplitObject {
                 under_way.push_back(Fetch(runtime.spawn(object.clone().stretch(start))));
             }
             let Some(next) = under_way.pop_front() else { break };
-            let hashes = next.wait(runtime)??;
+            let hashes = next.wait_until(runtime, stop)??;
             for (joined, hashes) in joined.iter_mut().zip(&hashes) {
                 hashes.iter().try_for_each(|part| joined.push(part))?;
             }

@@ -80,6 +80,7 @@ impl Passage for PlaceTree<'_> {
         let mut others = used.iter().filter_map(|algorithm| digests.set_of.get(algorithm));
         let has_one_digest = others.all(|set| *set == digests.new);
         let reads_all = plan.is_in_one_pass && plan.before >= options.started() && options.limits.is_none();
+        self.place.end_by(&options.stop);
         let capabilities = self.place.capabilities(std::slice::from_ref(&options.digest), self.notes);
         let (listed_at, reported_at) =
             capabilities.map_or((None, None), |able| (able.listed_at, able.reported_at));
