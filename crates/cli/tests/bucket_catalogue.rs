@@ -3,10 +3,12 @@
 mod common;
 
 use std::fs;
-use std::time::Duration;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
 
 use common::bucket::Store;
-use common::change_and_restore_time;
+use common::{Ended, change_and_restore_time, signal};
+use rustix::process::Signal;
 use serde_json::Value;
 
 #[test]
@@ -114,4 +116,23 @@ fn a_rotten_upload_takes_no_records_place() {
     let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
     assert_eq!(scrub.code, Some(0), "{} {}", scrub.out(), scrub.stderr);
     assert_ne!(recorded(), first);
+}
+
+#[test]
+fn a_scrub_ends_within_a_large_object_when_it_is_asked_to() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));
+    fs::write(bucket.join("large"), vec![7; 8 << 20]).unwrap();
+    let words =
+        ["scrub", "--catalog", catalog.to_str().unwrap(), "--limit", "50kB/s", "--foreground", "s3://box"];
+    let began = Instant::now();
+    let scrub =
+        store.verisum(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a program");
+    std::thread::sleep(Duration::from_secs(1));
+    signal(&scrub, Signal::TERM);
+    let ended = Ended::of(scrub.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(130), "{} {}", ended.out(), ended.stderr);
+    assert!(ended.out().contains("interrupted"), "{}", ended.out());
+    // All of it would take nearly three minutes.
+    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
 }

@@ -26,7 +26,7 @@ pub(crate) const PIECE: u64 = 2 << 20;
 const MOST_OBJECTS: usize = 64;
 const MOST_BYTES: usize = 4 << 20;
 
-/// How often who waits for a large object looks whether all is to end.
+/// How often who waits looks whether all is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The store is given up when it answers wrongly for more objects in a row.
@@ -41,12 +41,14 @@ impl<T> Fetch<T> {
         runtime.block_on(&mut self.0).map_err(|error| RequestError::Network(error.to_string()))
     }
 
-    /// The same for a part of a large object, whose limit may let it wait for minutes.
-    pub(crate) fn wait_until(mut self, runtime: &Runtime, stop: &Stop) -> Result<T, LargeError> {
+    /// The same, unless all is to end before: a limit may let a request wait for minutes.
+    pub(crate) fn wait_unless(mut self, runtime: &Runtime, stop: &Stop) -> Result<Option<T>, RequestError> {
         loop {
             match runtime.block_on(async { tokio::time::timeout(LOOK, &mut self.0).await }) {
-                Ok(ended) => return Ok(ended.map_err(|error| RequestError::Network(error.to_string()))?),
-                Err(_) if stop.is_due() => return Err(LargeError::Stopped),
+                Ok(ended) => {
+                    return ended.map(Some).map_err(|error| RequestError::Network(error.to_string()));
+                }
+                Err(_) if stop.is_due() => return Ok(None),
                 Err(_) => {}
             }
         }
@@ -173,7 +175,12 @@ impl<'a> Queue<'a> {
     /// Takes the object that was asked for first.
     fn take(&mut self) -> Result<bool, PlaceError> {
         let Some((mut request, fetch)) = self.fetched.pop_front() else { return Ok(true) };
-        match fetch.wait(self.runtime).and_then(|first| first) {
+        let first = match fetch.wait_unless(self.runtime, &self.stop) {
+            Ok(None) => return Ok(false),
+            Ok(Some(first)) => first,
+            Err(error) => Err(error),
+        };
+        match first {
             Ok(First::Known(KnownRecord { digests, seen })) => {
                 self.wrong = 0;
                 request.seen = seen;
@@ -297,7 +304,7 @@ impl<'a> Queue<'a> {
             }
             streams.iter_mut().try_for_each(|stream| stream.update(&bytes))?;
             let Some(next) = under_way.pop_front() else { break };
-            bytes = next.wait_until(self.runtime, &self.stop)??;
+            bytes = next.wait_unless(self.runtime, &self.stop)?.ok_or(LargeError::Stopped)??;
         }
         let finish = |(stream, digest): (&mut Box<dyn Stream>, &Digest)| {
             let mut sum = Output::zeroed(digest.len());

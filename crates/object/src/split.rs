@@ -125,7 +125,7 @@ impl SplitObject {
                 under_way.push_back(Fetch(runtime.spawn(object.clone().stretch(start))));
             }
             let Some(next) = under_way.pop_front() else { break };
-            let hashes = next.wait_until(runtime, stop)??;
+            let hashes = next.wait_unless(runtime, stop)?.ok_or(LargeError::Stopped)??;
             for (joined, hashes) in joined.iter_mut().zip(&hashes) {
                 hashes.iter().try_for_each(|part| joined.push(part))?;
             }

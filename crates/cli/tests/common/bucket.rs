@@ -75,16 +75,25 @@ impl Store {
 
     /// Runs `verisum` with these words.
     pub fn run(&self, words: &[&str]) -> Ended {
-        run_at(&format!("http://127.0.0.1:{}", self.port.number()), words)
+        Ended::of(self.verisum(words).output().unwrap())
+    }
+
+    /// The program with these words.
+    pub fn verisum(&self, words: &[&str]) -> Command {
+        verisum_at(&format!("http://127.0.0.1:{}", self.port.number()), words)
     }
 }
 
 /// Runs `verisum` with a store at this URL.
 pub fn run_at(url: &str, words: &[&str]) -> Ended {
+    Ended::of(verisum_at(url, words).output().unwrap())
+}
+
+fn verisum_at(url: &str, words: &[&str]) -> Command {
     let mut command = command(VERISUM);
     command.args(words);
     command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET).env("AWS_ENDPOINT_URL", url);
-    Ended::of(command.output().unwrap())
+    command
 }
 
 impl Drop for Store {
