@@ -232,10 +232,12 @@ impl Stage<'_> {
     }
 
     fn write(&self, name: &str, content: &[u8]) -> Result<(), BagError> {
-        let path = self.path.join(name);
-        let mut file = File::create(&path).map_err(failed(&path, "create"))?;
+        let (new, path) = (self.path.join("new"), self.path.join(name));
+        let mut file = File::create(&new).map_err(failed(&path, "create"))?;
         file.write_all(content).map_err(failed(&path, "write"))?;
-        file.sync_all().map_err(failed(&path, "sync"))
+        file.sync_all().map_err(failed(&path, "sync"))?;
+        // Whoever goes on after a kill takes a file that is there for a whole one.
+        fs::rename(&new, &path).map_err(failed(&path, "move"))
     }
 
     /// What the bag holds, by its own word: of one that an earlier run made, too.
