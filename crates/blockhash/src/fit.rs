@@ -31,13 +31,9 @@ const OTHER_SIZES: [u32; 15] = [
 ];
 
 /// Whether `value`, which is not the digest of a file, is the block hash of it with one of the usual block sizes, as a
-/// guest sees it or of exactly its bytes. What cannot be read has none.
-pub fn is_block_hash(path: &Path, digest: &Digest, value: Output) -> bool {
-    is_block_hash_unless(path, digest, value, &|| false)
-}
-
-/// The same, and no as soon as `is_over` says yes: a large image takes long.
-pub fn is_block_hash_unless(
+/// guest sees it or of exactly its bytes. What cannot be read has none, and a large image, which takes long, has none as
+/// soon as `is_over` says yes.
+pub fn is_block_hash(
     path: &Path,
     digest: &Digest,
     value: Output,

@@ -56,7 +56,7 @@ pub use compare::compare_images;
 pub use completions::Completion;
 pub use error::Error;
 #[cfg(feature = "image")]
-pub use fit::{is_block_hash, is_block_hash_unless};
+pub use fit::is_block_hash;
 pub use hasher::Hasher;
 #[cfg(feature = "image")]
 pub use made_of_blocks::{digest_image, digest_stream};

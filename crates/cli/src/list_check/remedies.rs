@@ -1,7 +1,7 @@
 //! The bad files that `verisum check` found: good copies of them, and the commands that mend them.
 
+use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
-use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::hash::BuildHasher;
 use std::os::unix::ffi::OsStrExt;
@@ -52,8 +52,8 @@ struct Claimed {
 pub(super) struct BadFiles {
     /// The first of them, and what each list says that they should be.
     files: Vec<Vec<Claimed>>,
-    /// Those beyond them, of each list those that it named first, by hashes of their paths: there may be millions.
-    beyond: Vec<HashSet<u64>>,
+    /// Those beyond them, by hashes of their paths, as there may be millions, and the list that named each first.
+    beyond: HashMap<u64, usize>,
     hashes: RandomState,
     /// The number of the list at hand.
     list: usize,
@@ -91,10 +91,7 @@ impl BadFiles {
     /// Counts one beyond the first.
     fn count(&mut self, path: &Path, list: usize) {
         let hash = self.hashes.hash_one(path);
-        self.beyond.resize_with(self.beyond.len().max(list + 1), HashSet::new);
-        if !self.beyond.iter().any(|of_list| of_list.contains(&hash)) {
-            self.beyond[list].insert(hash);
-        }
+        self.beyond.entry(hash).or_insert(list);
     }
 
     /// Takes note of a good one.
@@ -115,7 +112,7 @@ impl BadFiles {
     pub(super) fn forget_list(&mut self) {
         self.files.iter_mut().for_each(|claims| claims.retain(|one| one.list != self.list));
         self.files.retain(|claims| !claims.is_empty());
-        self.beyond.truncate(self.list);
+        self.beyond.retain(|_, list| *list != self.list);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -135,8 +132,7 @@ impl BadFiles {
         let mut claims = claims.into_iter();
         // The list that helps most speaks for all.
         let of_file = |count| claims.by_ref().take(count).max_by_key(Alarm::helpfulness);
-        let more = beyond.iter().map(|of_list| of_list.len() as u64).sum();
-        (counts.into_iter().filter_map(of_file).collect(), more)
+        (counts.into_iter().filter_map(of_file).collect(), beyond.len() as u64)
     }
 }
 

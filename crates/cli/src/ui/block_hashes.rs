@@ -69,7 +69,7 @@ pub(crate) fn compute(usual: &How, find: Find, directory: &Path, listed: &Listed
 /// Whether `digest`, which is not the digest of the file, is the block hash of it with one of the usual block
 /// sizes.
 pub(crate) fn fits(find: Find, path: &Path, algorithm: &str, digest: Output) -> bool {
-    find(algorithm).is_ok_and(|found| is_block_hash(path, &found, digest))
+    find(algorithm).is_ok_and(|found| is_block_hash(path, &found, digest, &|| false))
 }
 
 /// Whether `digest`, which is not the block hash of the file, is its plain digest.

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use verisum_blockhash::is_block_hash_unless;
+use verisum_blockhash::is_block_hash;
 use verisum_catalog::store::{State, Trouble, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::LocalPlace;
@@ -145,7 +145,7 @@ fn require_digests(
         }
         *looked_at += 1;
         let (path, is_over) = (tree.join(&recorded.below), || stop.is_due());
-        if is_block_hash_unless(&path, &recorded.digest, recorded.value, &is_over) {
+        if is_block_hash(&path, &recorded.digest, recorded.value, &is_over) {
             let source = std::io::Error::other(Misjudged::BlockHashes);
             return Err(Error::List { path: list.to_path_buf(), operation: "read", source });
         }

@@ -99,6 +99,14 @@ impl NotMended {
     fn refused(why: &str) -> NotMended {
         NotMended::ByAny(Outcome::Refused(why.to_string()))
     }
+
+    /// What becomes of the file, unless another copy may do: then why this one does not.
+    fn ended(self) -> Result<Done, String> {
+        match self {
+            NotMended::ByAny(outcome) => Ok(outcome.into()),
+            NotMended::ByThisCopy(why) => Err(why),
+        }
+    }
 }
 
 /// What is said of a copy.
@@ -210,6 +218,7 @@ impl<'a> Tree<'a> {
                 Ok(copy) => {
                     let from = ContentOrigin::Source(&mut *source, copy.size);
                     self.replace(&damaged[at], bad, from, &candidate, &waiting.names)
+                        .or_else(NotMended::ended)
                 }
             };
             match ended {
@@ -235,7 +244,9 @@ impl<'a> Tree<'a> {
                 bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
             let linked = linked.and_then(|path| {
                 let candidate = Candidate { path: Vec::new(), shown: path };
-                self.replace(damaged, bad, ContentOrigin::Name, &candidate, names).ok()
+                self.replace(damaged, bad, ContentOrigin::Name, &candidate, names)
+                    .or_else(NotMended::ended)
+                    .ok()
             });
             linked.or_else(|| self.combined(damaged, bad, sources, None, names).filter(|_| !tried.is_empty()))
         };
@@ -336,30 +347,14 @@ impl<'a> Tree<'a> {
         }
         let candidate = givers.first()?.candidate.clone();
         let blocks = Blocks { blocks: &blocks, sources, givers: &mut givers };
-        self.replace(damaged, bad, ContentOrigin::Blocks(blocks), &candidate, names).ok()
+        self.replace(damaged, bad, ContentOrigin::Blocks(blocks), &candidate, names)
+            .or_else(NotMended::ended)
+            .ok()
     }
 
     /// Puts the content of a copy in a file's place, or the repaired file of another name of it; by its name only
     /// that.
-    ///
-    /// # Errors
-    /// The copy is not what it was a moment ago: another may do.
     fn replace(
-        &mut self,
-        damaged: &Damaged,
-        bad: &BadFile,
-        from: ContentOrigin,
-        candidate: &Candidate,
-        names: &HashMap<Inode, u64>,
-    ) -> Result<Done, String> {
-        match self.replaced(damaged, bad, from, candidate, names) {
-            Ok(done) => Ok(done),
-            Err(NotMended::ByAny(outcome)) => Ok(outcome.into()),
-            Err(NotMended::ByThisCopy(why)) => Err(why),
-        }
-    }
-
-    fn replaced(
         &mut self,
         damaged: &Damaged,
         bad: &BadFile,
