@@ -80,6 +80,9 @@ fn a_bucket_is_summed_checked_and_compared_as_any_tree() {
     fs::remove_file(bucket.join("data/sub/8")).unwrap();
     let checked = store.run(&["check", "--quiet", list, "s3://backup/data"]);
     assert_eq!(checked.out(), "sub/7: FAILED\nsub/8: FAILED open or read\n", "{}", checked.stderr);
+    // Names are those below the address, so it is named as it was given.
+    assert_one_line(&checked, 1, "verisum: s3://backup/data: sub/8: No such file or directory");
+    assert_one_line(&checked, 1, "verisum: s3://backup/data: 151 verified, 1 failed, 1 missing");
     let compared = store.run(&["compare", "--quiet", here, "s3://backup/data"]);
     assert_eq!((compared.code, compared.out()), (Some(1), "sub/7: DIFFERS\nsub/8: MISSING\n"));
     let one = store.run(&["sum", "--quiet", "--relative", "s3://backup/data/empty"]).clean();

@@ -52,7 +52,7 @@ fn each_host_is_checked_against_its_own_lines() {
             (Some(1), &*format!("{is_of}:{folder}/sub/b: FAILED\n")),
             "{form:?}"
         );
-        assert_eq!(ended.stderr, format!("verisum: {is_of}: 2 verified, 1 failed\n"));
+        assert_eq!(ended.stderr, format!("verisum: {is_of}:/: 2 verified, 1 failed\n"));
     }
 }
 

@@ -196,6 +196,17 @@ impl Address {
         }
     }
 
+    /// The address as its user would type it.
+    pub fn typed_form(&self) -> Vec<u8> {
+        let path = self.shown(&self.path);
+        let mut typed = self.host.prefix(path);
+        typed.extend_from_slice(path);
+        if path.is_empty() {
+            typed.pop_if(|last| *last == b'/');
+        }
+        typed
+    }
+
     /// What of a path is below this one, without a slash at its start; its last part if this is the file.
     pub fn below<'a>(&self, path: &'a [u8]) -> &'a [u8] {
         match below(&self.path, path) {
@@ -493,6 +504,15 @@ mod tests {
                 (host.to_string(), path.as_bytes().to_vec()),
                 "{text}"
             );
+        }
+    }
+
+    #[test]
+    fn an_address_is_said_as_it_was_typed() {
+        for text in
+            ["web:/srv", "web:data", "web:.", "ssh://web:22/srv", "ssh://web:22/~/a", "s3://b", "s3://b/x/y"]
+        {
+            assert_eq!(place(text).typed_form(), text.as_bytes());
         }
     }
 

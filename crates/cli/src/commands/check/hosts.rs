@@ -245,7 +245,7 @@ impl PlaceCheck<'_> {
         }
         if let Some(reason) = reason {
             let name = names::quoted(OsStr::from_bytes(name));
-            self.report.note(&place.host, &format!("{name}: {}", reason.message()));
+            self.report.note_of_tree(place, &format!("{name}: {}", reason.message()));
         }
         if self.arguments.results.status || (outcome == "ok" && self.arguments.results.quiet) {
             return true;
@@ -276,7 +276,7 @@ impl PlaceCheck<'_> {
             return;
         }
         if counts.verified == 0 && self.arguments.results.ignore_missing && complete {
-            self.report.note(&place.host, "no file was verified");
+            self.report.note_of_tree(place, "no file was verified");
             self.report.worse(Exit::Mismatch);
         }
         let wrong = counts.failed + counts.missing + counts.unreadable;
@@ -289,7 +289,7 @@ impl PlaceCheck<'_> {
         if !complete {
             line.push_str(", and not all were asked for");
         }
-        self.report.note(&place.host, &line);
+        self.report.note_of_tree(place, &line);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::ui::failure::Failure;
 use crate::ui::json::Object;
 use crate::ui::{self, Output, names};
 use verisum::files::place::PlaceEvent;
-use verisum::remote::Host;
+use verisum::remote::{Address, Host};
 
 /// How long a result may wait to be seen.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -95,9 +95,18 @@ impl<'a> PlaceReport<'a> {
 
     /// Says something about a host, after all results that were before it.
     pub(crate) fn note(&self, host: &Host, message: &str) -> bool {
+        self.named(&host.name(), message)
+    }
+
+    /// The same about a tree of it, by its address.
+    pub(crate) fn note_of_tree(&self, tree: &Address, message: &str) -> bool {
+        self.named(&names::plain(&String::from_utf8_lossy(&tree.typed_form())), message)
+    }
+
+    fn named(&self, name: &str, message: &str) -> bool {
         let mut state = self.lock();
         let flushed = state.output.flush();
-        ui::say(PROGRAM, &format!("{}: {message}", host.name()));
+        ui::say(PROGRAM, &format!("{name}: {message}"));
         state.keep(flushed)
     }
 
