@@ -40,6 +40,9 @@ pub use reader::{Notes, PlaceTree, is_same_time};
 
 /// How many files are judged and written at once.
 const BATCH: usize = 1000;
+/// How far the clocks of a store and of this machine are apart at most, in milliseconds: stores refuse what was signed
+/// longer ago.
+const MOST_APART: i64 = 15 * 60 * 1000;
 
 impl Passage for PlaceTree<'_> {
     fn scope(&self, catalog: &Catalog, address: &Path, _: &Options) -> Result<Scope, Error> {
@@ -388,8 +391,8 @@ impl<'w> RemoteScrub<'_, 'w> {
             same_ctime: (!has_its_size(record, size)).then_some(false),
             same_file,
             // Of another file that is found out at the end of the run, by the times of all. Objects have the time of
-            // their upload: another version without another time was not uploaded.
-            time_tells: same_file != Some(false) || self.is_in_store,
+            // their upload: another version without another time was not uploaded, unless in the same second.
+            time_tells: same_file != Some(false) || self.is_in_store && !may_be_known_since(record, mtime),
             second: SecondRead::NotMade,
         })
     }
@@ -528,6 +531,11 @@ fn is_same_file(record: &Record, identity: Option<FileIdentity>) -> Option<bool>
     let identity = identity.filter(|_| record.inode != 0)?;
     let was_made_before = identity.born.is_none_or(|born| stamp(born) / 1_000_000 <= last_known(record));
     Some(identity.number == record.inode && was_made_before)
+}
+
+/// Whether a record may be as old as this time of an upload, by the clocks of the store and of this machine.
+fn may_be_known_since(record: &Record, uploaded: i64) -> bool {
+    last_known(record) <= (uploaded / 1_000_000).saturating_add(MOST_APART)
 }
 
 /// What was read, as far as it is known. A time in whole seconds says no more than what is recorded.
