@@ -1189,7 +1189,7 @@ class Parity:
             dry_run: Tell what could be mended, and change nothing.
             changed: Also bring back what files were that somebody wrote to since.
             keep_bad: Keep a copy of each bad file in this directory.
-            only: Look only at what these files need, by their paths below the tree.
+            only: Mend only these files, by their paths below the tree, and read only what they need.
             in_place: Write what is lost into the bad files themselves, where they are as long as they were.
             threads: How many; 0 for one for each core.
             progress: Called with files and bytes that were read.

@@ -367,10 +367,18 @@ pub(crate) fn require_folder(tree: &Tree, path: &[u8]) -> Result<(), Error> {
             Err(verisum_files::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 return Ok(());
             }
+            Err(verisum_files::Error::Io { path, source, .. }) if is_other(&source) => {
+                return Err(Error::damaged(&path, "something else is in the place of the directory"));
+            }
             found => found?,
         };
     }
     Ok(())
+}
+
+/// Whether a directory cannot be opened because a link or a file has its name.
+fn is_other(source: &io::Error) -> bool {
+    source.kind() == ErrorKind::NotADirectory || Errno::from_io_error(source) == Some(Errno::LOOP)
 }
 
 /// The folder of a file, made anew where it is missing.

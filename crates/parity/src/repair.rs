@@ -15,12 +15,12 @@ use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
-use crate::place::{Draft, require_folder};
+use crate::place::Draft;
 use crate::scan::merge;
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, ParityVerdict};
-use crate::verify::{Files, SetState, look_at_all};
+use crate::verify::{Files, SetState, look_at_all, within_reach};
 
 /// What is said of a file that a repair in place was killed at and that somebody wrote to before it went on.
 const WRITTEN_SINCE: &str = "it was written to after a repair in place was interrupted, and may still have bad parts: \
@@ -38,8 +38,8 @@ pub struct RepairOptions {
     pub changed: bool,
     /// Keep a copy of each bad file in this directory.
     pub keep_bad: Option<PathBuf>,
-    /// Look only at the sets that these files are in, by their paths from the root of the tree; at all if there
-    /// are none.
+    /// Mend only these files, by their paths from the root of the tree, and look only at the sets that they are in;
+    /// all if there are none.
     pub only: Vec<PathBuf>,
     /// Look only at these sets, as [`Verified::bad_sets`](crate::Verified::bad_sets) names them; at all if there are
     /// none.
@@ -67,6 +67,13 @@ impl Default for RepairOptions {
             progress: Arc::default(),
             stop: Arc::default(),
         }
+    }
+}
+
+impl RepairOptions {
+    /// Whether a file is to be mended if it is bad.
+    pub(crate) fn is_asked_for(&self, path: &[u8]) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only.as_os_str().as_bytes() == path)
     }
 }
 
@@ -198,9 +205,8 @@ impl RepairJob<'_> {
         if self.options.only.is_empty() {
             return sets;
         }
-        let only: BTreeSet<&[u8]> =
-            self.options.only.iter().map(|path| path.as_os_str().as_bytes()).collect();
-        let has_any = |set: &SetFile| set.head.pieces.iter().any(|piece| only.contains(&*piece.path));
+        let is_asked_for = |piece: &Piece| self.options.is_asked_for(&piece.path);
+        let has_any = |set: &SetFile| set.head.pieces.iter().any(is_asked_for);
         let sets = sets.into_iter();
         // A set that cannot be opened is told when it is looked at.
         sets.filter(|number| self.store.set(*number).map_or(true, |set| has_any(&set))).collect()
@@ -227,6 +233,13 @@ impl RepairJob<'_> {
         // What somebody else wrote to in one set is not overwritten in another.
         let is_kept = |path: &[u8]| self.interrupted.get(path).is_some_and(|note| note.end == NoteEnd::Keep);
         self.wanted.retain(|path, _| !is_kept(path));
+        let (wanted, tree) = (std::mem::take(&mut self.wanted).into_iter(), self.tree);
+        self.wanted = wanted
+            .map(|(path, one)| {
+                let verdict = within_reach(tree, &path, one.verdict);
+                (path, Wanted { verdict, ..one })
+            })
+            .collect();
         self.work.sort_by_key(|work| work.number);
         Ok(())
     }
@@ -235,6 +248,9 @@ impl RepairJob<'_> {
         let can_be_repaired = set.can_be_repaired();
         let mut is_wanted = set.finding.is_some();
         for (piece, mut state) in set.pieces {
+            if !self.options.is_asked_for(&piece.path) {
+                continue;
+            }
             let is_changed_file = state.is_changed_file();
             let bytes = state.bad;
             let bad = std::mem::take(&mut state.ranges);
@@ -310,15 +326,11 @@ impl RepairJob<'_> {
             }
         }
         for (path, wanted) in std::mem::take(&mut self.wanted) {
-            let verdict = match (can_be_repaired(&wanted.verdict), require_folder(self.tree, &path)) {
-                (true, Err(error)) => FileVerdict::NotRepaired(error),
-                _ => wanted.verdict,
-            };
-            match can_be_repaired(&verdict) {
+            match can_be_repaired(&wanted.verdict) {
                 true => self.totals.repaired += 1,
                 false => self.totals.not_repaired += 1,
             }
-            report(Finding::of(&path, verdict));
+            report(Finding::of(&path, wanted.verdict));
         }
     }
 

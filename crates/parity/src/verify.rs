@@ -12,6 +12,7 @@ use crate::digest::Hasher;
 use crate::head::Piece;
 use crate::options::threads;
 use crate::parallel;
+use crate::place::require_folder;
 use crate::scan::{PieceState, merge, scan};
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -145,6 +146,16 @@ pub(crate) fn look_at_all(
     Ok(lost)
 }
 
+/// The verdict on a file that parity could give, unless it can have no place: then why not.
+pub(crate) fn within_reach(tree: &Tree, path: &[u8], verdict: FileVerdict) -> FileVerdict {
+    match verdict {
+        FileVerdict::Missing { can_be_repaired: true } => {
+            require_folder(tree, path).map_or_else(FileVerdict::NotRepaired, |()| verdict)
+        }
+        verdict => verdict,
+    }
+}
+
 /// The finding that a set cannot be used; fails if that is not known.
 pub(crate) fn lost_set(error: Error) -> Result<Finding, Error> {
     match error {
@@ -218,6 +229,7 @@ pub fn verify(
                 matches!(verdict, FileVerdict::Damaged { .. } | FileVerdict::Missing { .. })
             };
             is_bad |= verdict.as_ref().is_some_and(is_lost);
+            let verdict = verdict.map(|verdict| within_reach(&tree, &piece.path, verdict));
             let verdict = verdict.and_then(|verdict| files.add(&piece, verdict));
             if let Some(verdict) = verdict {
                 totals.count(&verdict);
@@ -254,6 +266,11 @@ impl Verified {
             FileVerdict::Missing { can_be_repaired } => {
                 self.missing += 1;
                 self.beyond_repair += u64::from(!can_be_repaired);
+            }
+            // What has the name of its directory is in the way.
+            FileVerdict::NotRepaired(_) => {
+                self.missing += 1;
+                self.beyond_repair += 1;
             }
             FileVerdict::Changed => self.changed += 1,
             FileVerdict::Touched => self.touched += 1,

@@ -296,11 +296,9 @@ fn links_lead_nowhere() {
     fs::remove_file(tree.path().join("a")).unwrap();
     symlink(outside.path().join("c"), tree.path().join("a")).unwrap();
     // A link in the place of a file is a change; behind one in the place of a directory there is no file.
-    let missing = ["b/c", "b/d"].map(|path| format!("{path}: Missing {{ can_be_repaired: true }}"));
-    assert_eq!(verify(&tree), ["a: Changed", &missing[0], &missing[1]]);
-    // Nothing is written through them, and a dry run knows it.
-    for dry_run in [true, false] {
-        let said = repair(&tree, &options(|o| (o.changed, o.dry_run) = (true, dry_run)));
+    // Nothing is written through them, and a verification and a dry run know it.
+    let repair = |dry_run| repair(&tree, &options(|o| (o.changed, o.dry_run) = (true, dry_run)));
+    for said in [verify(&tree), repair(true), repair(false)] {
         for (said, path) in said.iter().zip(["a: Changed", "b/c: NotRepaired", "b/d: NotRepaired"]) {
             assert!(said.starts_with(path), "{said}");
         }
@@ -316,6 +314,37 @@ fn links_lead_nowhere() {
     symlink(outside.path().join("set"), set).unwrap();
     let result = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut |_| {});
     assert!(result.is_err());
+}
+
+#[test]
+fn a_file_in_the_place_of_a_directory_is_in_the_way() {
+    let tree = tree();
+    tree.create(1_000_000, None);
+    fs::remove_dir_all(tree.path().join("b")).unwrap();
+    fs::write(tree.path().join("b"), "theirs").unwrap();
+    let repair = |dry_run| repair(&tree, &options(|o| o.dry_run = dry_run));
+    for said in [verify(&tree), repair(true), repair(false)] {
+        assert!(said.iter().all(|said| said.contains("is in the place of the directory")), "{said:?}");
+        assert_eq!(said.len(), 2);
+    }
+    let found = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut |_| {}).unwrap();
+    assert_eq!((found.missing, found.beyond_repair, found.unreadable), (2, 2, 0));
+    assert_eq!(fs::read_to_string(tree.path().join("b")).unwrap(), "theirs");
+}
+
+#[test]
+fn of_a_set_only_the_named_file_is_mended() {
+    let tree = tree();
+    tree.create(1_000_000, None);
+    for name in ["a", "b/c"] {
+        flip(&tree.path().join(name), 100);
+    }
+    let only = |dry_run| repair(&tree, &options(|o| (o.only, o.dry_run) = (vec!["b/c".into()], dry_run)));
+    for said in [only(true), only(false)] {
+        assert!(said.len() == 1 && said[0].starts_with("b/c: "), "{said:?}");
+    }
+    let left = verify(&tree);
+    assert!(left.len() == 1 && left[0].starts_with("a: Damaged"), "{left:?}");
 }
 
 #[test]

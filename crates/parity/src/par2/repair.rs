@@ -39,9 +39,6 @@ pub(super) fn repair(
         totals.parity_damaged += 1;
         report(finding);
     }
-    let is_named = |path: &[u8]| {
-        options.only.is_empty() || options.only.iter().any(|only| only.as_os_str().as_encoded_bytes() == path)
-    };
     let mut job =
         Par2Job { opened, options, good: scan.good, lost: BTreeMap::new(), linked: BTreeMap::new(), totals };
     let mut wanted = Vec::new();
@@ -49,7 +46,7 @@ pub(super) fn repair(
         if !state.lost().is_empty() {
             job.lost.insert(number, state.lost().to_vec());
         }
-        if !state.is_bad(member) || !is_named(&member.path) {
+        if !state.is_bad(member) || !options.is_asked_for(&member.path) {
             continue;
         }
         let is_able = state.is_wanted() && (can_be_repaired || state.lost().is_empty());

@@ -29,7 +29,7 @@ pub(crate) struct ParityRepairArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     keep_bad: Option<PathBuf>,
 
-    /// Read only the sets that have this file, by its path from DIR; may be repeated
+    /// Mend only this file, by its path from DIR, and read only the sets that have it; may be repeated
     #[arg(long, value_name = "PATH")]
     only: Vec<PathBuf>,
 
