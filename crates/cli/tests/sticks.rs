@@ -99,6 +99,7 @@ fn copies_are_made_once_and_names_that_cannot_be_are_said() {
         let capitals = ".txt: create: a name with other capitals is in the way\n";
         assert_eq!(third.stderr.matches(capitals).count(), 1, "{}", third.stderr);
         assert_eq!(third.stderr.matches("/a:b: ").count(), 1, "{}", third.stderr);
+        assert!(third.stderr.contains("the file system takes no such name"), "{}", third.stderr);
         let text = fs::read_to_string(stick.tree().join("small.txt")).unwrap();
         assert!(text.eq_ignore_ascii_case("small.txt"), "{text}");
         stick.is_whole();

@@ -76,9 +76,23 @@ pub enum CopyError {
     Catalog(#[from] verisum_catalog::store::Error),
 }
 
+/// Why FAT, exFAT, NTFS and what else speaks like Windows refuse a file: the system calls that an invalid argument.
+const NO_NAME: &str = "the file system takes no such name";
+
+/// Whether such a file system takes the last name of a path.
+fn is_for_sticks(path: &Path) -> bool {
+    let Some(name) = path.file_name() else { return true };
+    let is_taken = |c: char| !c.is_control() && !"\"*:<>?|\\".contains(c);
+    name.to_str().is_some_and(|name| name.chars().all(is_taken) && !name.ends_with([' ', '.']))
+}
+
 impl CopyError {
     pub(super) fn target(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> CopyError {
-        CopyError::Target { path: path.to_path_buf(), operation, source: source.into() }
+        let mut source = source.into();
+        if Errno::from_io_error(&source) == Some(Errno::INVAL) && !is_for_sticks(path) {
+            source = io::Error::new(source.kind(), NO_NAME);
+        }
+        CopyError::Target { path: path.to_path_buf(), operation, source }
     }
 
     pub(super) fn place(address: &Path, error: PlaceError) -> CopyError {
@@ -103,5 +117,25 @@ impl CopyError {
     pub fn ends_all(&self) -> bool {
         let CopyError::Target { source, .. } = self else { return false };
         matches!(Errno::from_io_error(source), Some(Errno::NOSPC | Errno::DQUOT | Errno::ROFS))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn names_that_a_file_system_does_not_take_are_said_to_be_that() {
+        for name in [&b"a:b"[..], b"a?", b"a\\b", b"a\n", b"a.", b"a ", b"a\xff"] {
+            let path = Path::new("/stick").join(OsStr::from_bytes(name));
+            let error = CopyError::target(&path, "create", Errno::INVAL);
+            assert!(error.to_string().ends_with(": create: the file system takes no such name"), "{error}");
+            assert!(CopyError::target(&path, "create", Errno::NOSPC).ends_all());
+        }
+        let error = CopyError::target(Path::new("/a:b/c.d"), "create", Errno::INVAL);
+        assert!(error.to_string().contains("Invalid argument"), "{error}");
     }
 }
