@@ -249,6 +249,40 @@ fn a_store_that_is_busy_for_ever_is_given_up() {
     assert_eq!(count.load(Ordering::Relaxed), 5);
 }
 
+/// One rule for all stores, and for versions of objects.
+#[test]
+fn what_may_pass_is_asked_for_five_times_in_all_stores() {
+    let google = r#"{"kind": "storage#objects", "items": [{"name": "a", "size": "1"}]}"#;
+    let azure = "<EnumerationResults><Blobs><Blob><Name>a</Name><Properties><Content-Length>1</Content-Length>\
+                 </Properties></Blob></Blobs></EnumerationResults>";
+    let (one, none) = (listing(&[("a", 1)], None), listing(&[], None));
+    for (address, list) in
+        [("s3://box", &*one), ("s3://box/a?versionId=x", &none), ("gs://box", google), ("az://box", azure)]
+    {
+        for status in [503, 408, 429] {
+            let list = list.to_string();
+            let (url, count) = server(move |asked| match asked.contains("prefix=") {
+                true => (200, list.clone()),
+                false => (status, String::new()),
+            });
+            let mut command = common::command(common::VERISUM);
+            command.args(["sum", "--quiet", "--no-sign-request", "--endpoint", &url, address]);
+            let ended = Ended::of(command.env("AZURE_STORAGE_ACCOUNT_NAME", "box").output().unwrap());
+            assert_one_line(&ended, 3, &format!("the store answers {status}"));
+            assert_eq!(count.load(Ordering::Relaxed), 1 + 5, "{address} {status}");
+        }
+    }
+}
+
+#[test]
+fn what_check_does_not_do_in_a_bucket_is_said_with_the_reason() {
+    for (option, why) in [("--strict-tree", "list none themselves"), ("--exclude", "leave lines out of it")] {
+        let refused = run_at("http://127.0.0.1:9", &["check", option, "x", "/dev/null", "s3://box"]);
+        assert_one_line(&refused, 2, &format!("verisum: {option}: "));
+        assert_one_line(&refused, 2, why);
+    }
+}
+
 #[test]
 fn credentials_that_expire_in_the_middle_end_the_run() {
     let secret = format!("<Error><Code>ExpiredToken</Code><Token>{SECRET}</Token></Error>");

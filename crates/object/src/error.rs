@@ -134,7 +134,10 @@ impl RequestError {
     /// Whether the same request may succeed a moment later.
     pub(crate) fn may_pass(&self) -> bool {
         match self {
-            RequestError::Refused { status, .. } => *status >= 500 || *status == 429,
+            // S3 says of a request that took too long that it was bad, others say it by the status.
+            RequestError::Refused { status, code } => {
+                *status >= 500 || matches!(status, 408 | 429) || code == "RequestTimeout"
+            }
             RequestError::Network(_) => true,
             RequestError::Answer(_) => true,
             _ => false,
@@ -216,5 +219,9 @@ mod tests {
         let error = RequestError::of_answer(503, b"<Code>\x1b[2J</Code>");
         assert_eq!(error.to_string(), "the store answers 503");
         assert!(error.may_pass() && !error.is_of_object());
+        let slow = b"<Error><Code>RequestTimeout</Code></Error>";
+        assert!(
+            RequestError::of_answer(400, slow).may_pass() && !RequestError::of_answer(400, b"").may_pass()
+        );
     }
 }
