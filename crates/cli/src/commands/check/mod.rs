@@ -11,9 +11,15 @@ use verisum::files::store::manifest::{BlockHashes, Dialect};
 use crate::list_check::{CheckResultArgs, ListCheckOptions, lists_of};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, refuse};
+use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, refuse, refuse_because};
 use crate::ui::reading::ReadingArgs;
 use crate::ui::{Output, PROGRAM, digests, kernel, sizes};
+
+/// Why nothing is said of files that no list has.
+const UNLISTED: &str = "hosts and buckets are asked for the files of the list and list none themselves; \
+                        `verisum compare` names what is there besides";
+/// Why nothing is left out.
+const ALL_LINES: &str = "hosts and buckets are asked for every line of the list: leave lines out of it";
 
 /// What `verisum check` takes.
 #[derive(Args, Debug)]
@@ -105,10 +111,10 @@ impl CheckArgs {
         refuse(&[
             ("--warn", self.results.warn),
             ("--base", self.base.is_some()),
-            ("--strict-tree", self.strict_tree.is_some()),
             ("--threads", self.threads.is_some() && !all_buckets),
-            ("--exclude", self.reading.is_excluding()),
             ("--limit", self.reading.is_limiting() && !all_buckets),
-        ])
+        ])?;
+        refuse_because(UNLISTED, &[("--strict-tree", self.strict_tree.is_some())])?;
+        refuse_because(ALL_LINES, &[("--exclude", self.reading.is_excluding())])
     }
 }

@@ -42,8 +42,13 @@ pub(crate) const HOSTS: &str = "Files on other machines";
 
 /// Fails for the first option that was given and that files on other machines do not have.
 pub(crate) fn refuse(options: &[(&str, bool)]) -> Result<(), Failure> {
+    refuse_because("not for files on other machines", options)
+}
+
+/// The same with another reason.
+pub(crate) fn refuse_because(why: &str, options: &[(&str, bool)]) -> Result<(), Failure> {
     match options.iter().find(|(option, is_given)| *is_given && !config::is_untyped(option)) {
-        Some((option, _)) => Err(Failure::Usage(format!("{option}: not for files on other machines"))),
+        Some((option, _)) => Err(Failure::Usage(format!("{option}: {why}"))),
         None => Ok(()),
     }
 }
