@@ -152,7 +152,12 @@ impl Alarm {
             true => format!("mend it: {command}"),
             false => format!("mend it from a copy: {command}"),
         });
-        storage_advice(self.outcome).map(String::from).into_iter().chain([copy]).chain(command).collect()
+        remedy::storage_advice(self.outcome)
+            .map(String::from)
+            .into_iter()
+            .chain([copy])
+            .chain(command)
+            .collect()
     }
 
     /// The fields of JSON.
@@ -171,11 +176,6 @@ impl Alarm {
         });
         with_name(line, &self.path)
     }
-}
-
-/// What comes before any repair of a file in this state.
-pub(crate) fn storage_advice(outcome: &str) -> Option<&'static str> {
-    (outcome == Verdict::IoError.name()).then_some("the storage failed: see to the disk first")
 }
 
 /// Tells of bad files, and how many there are beyond them, which `list` lists: in words on standard error, as findings

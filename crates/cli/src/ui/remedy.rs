@@ -111,6 +111,11 @@ pub(crate) fn keeps_bad(state: State) -> bool {
     matches!(state, State::Trouble(Trouble::Verdict(Verdict::Suspicious) | Trouble::Held))
 }
 
+/// What comes before any repair of a file in this state.
+pub(crate) fn storage_advice(outcome: &str) -> Option<&'static str> {
+    (outcome == Verdict::IoError.name()).then_some("the storage failed: see to the disk first")
+}
+
 /// What mends a tree of this machine.
 pub(crate) struct Remedy {
     /// Files whose recorded content is wanted again.
@@ -119,6 +124,8 @@ pub(crate) struct Remedy {
     mendable: u64,
     /// Those of the others that have parity beside them.
     with_parity: u64,
+    /// What comes before any repair, where storage failed.
+    first: Option<&'static str>,
     /// The command that repairs these.
     command: String,
 }
@@ -152,7 +159,8 @@ impl<'a> Remedies<'a> {
             self.copies = Some(self.catalog.copies_of_troubled()?);
         }
         let (copies, beside) = (self.copies.as_ref(), &mut self.beside);
-        let mut remedy = Remedy { wanted: 0, mendable: 0, with_parity: 0, command };
+        let first = troubles.iter().find_map(|(state, _)| storage_advice(state.name()));
+        let mut remedy = Remedy { wanted: 0, mendable: 0, with_parity: 0, first, command };
         self.catalog.each_in_trouble(root, true, true, &mut |file| {
             if file.record.state.is_repairable() {
                 let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
@@ -169,22 +177,22 @@ impl<'a> Remedies<'a> {
 
 impl Remedy {
     pub(crate) fn text(&self) -> String {
-        let Remedy { wanted, mendable, with_parity, command } = self;
+        let Remedy { wanted, mendable, with_parity, first, command } = self;
         let are = if *wanted == 1 { "is" } else { "are" };
         let files = counted(*wanted, "file");
         let known = match (mendable, with_parity) {
             (0, 0) => {
-                return format!(
-                    "{files} {are} bad or missing, and no copy is known (`{command} --from PLACE` takes one)"
-                );
+                let and = if first.is_some() { "; " } else { ", and " };
+                format!("{and}no copy is known (`{command} --from PLACE` takes one)")
             }
-            (mendable, 0) => format!("copies of {mendable} are known: `{command}` puts them in place"),
-            (0, parity) => format!("parity may mend {parity}: `{command}`"),
+            (mendable, 0) => format!("; copies of {mendable} are known: `{command}` puts them in place"),
+            (0, parity) => format!("; parity may mend {parity}: `{command}`"),
             (mendable, parity) => {
-                format!("copies of {mendable} are known, and parity may mend {parity}: `{command}`")
+                format!("; copies of {mendable} are known, and parity may mend {parity}: `{command}`")
             }
         };
-        format!("{files} {are} bad or missing; {known}")
+        let first = first.map_or(String::new(), |first| format!("; {first}"));
+        format!("{files} {are} bad or missing{first}{known}")
     }
 
     pub(crate) fn json(&self) -> Value {

@@ -182,6 +182,7 @@ impl Work<'_> {
         let content = (record.algorithm, record.digest.as_bytes().to_vec());
         Ok(Ok(Damaged {
             below: path.strip_prefix(self.path).unwrap_or(Path::new("")).to_path_buf(),
+            kept: path.strip_prefix(&self.root.path).unwrap_or(&path).to_path_buf(),
             path,
             digest,
             recorded: record.digest,

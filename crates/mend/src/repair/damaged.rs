@@ -1,6 +1,6 @@
 //! What a repair knows of a file that it is to give its content again.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use verisum_digest::{Digest, Output};
 
@@ -14,6 +14,8 @@ pub(super) struct Damaged {
     pub(super) path: PathBuf,
     /// Its path below what is repaired.
     pub(super) below: PathBuf,
+    /// Its path in the directory for bad files: that in its tree, so that it can be told from others of its name.
+    pub(super) kept: PathBuf,
     /// The recorded digest.
     pub(super) digest: Digest,
     /// Its value.
@@ -26,12 +28,4 @@ pub(super) struct Damaged {
     pub(super) found: Vec<(u64, i64)>,
     /// Where the catalogue has its content.
     pub(super) copies: Vec<PathBuf>,
-}
-
-impl Damaged {
-    /// Its path in the directory for bad files. Nothing is below a file that is repaired alone.
-    pub(super) fn kept_name(&self) -> &Path {
-        let own = self.path.file_name().filter(|_| self.below.as_os_str().is_empty());
-        own.map_or(&*self.below, Path::new)
-    }
 }

@@ -3,13 +3,13 @@
 use std::fs::{DirBuilder, File};
 use std::io;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{DirBuilderExt, FileExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
-use verisum_files::reread;
+use verisum_files::{Replacement, Stop, reread};
 
 use super::Error;
 use crate::metadata::Metadata;
@@ -36,6 +36,16 @@ pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), Error> {
     }
 }
 
+/// What a bad file was read as.
+#[derive(Clone, Copy)]
+pub(super) struct AsRead<'r> {
+    pub(super) digest: &'r Digest,
+    /// None if it could not be read as a whole.
+    pub(super) value: Option<Output>,
+    /// When to end early.
+    pub(super) stop: &'r Stop,
+}
+
 /// A bad file, kept before another takes its place: whatever ends the repair, it has one of its names.
 #[derive(Debug)]
 pub(super) struct KeptFile {
@@ -45,43 +55,54 @@ pub(super) struct KeptFile {
 }
 
 impl KeptFile {
-    /// Gives a bad file a second name below a directory, or a copy that was read again where that is on another file
-    /// system.
+    /// Gives a bad file a second name below a directory, or has a copy of it there where that is on another file system.
     ///
     /// # Errors
-    /// In words. A file that cannot be read as a whole has no copy.
-    pub(super) fn new(
-        (keep, name): (&Path, &Path),
-        old: &File,
-        (digest, value): (&Digest, Option<Output>),
-    ) -> Result<KeptFile, String> {
+    /// In words.
+    pub(super) fn new(kept: (&Path, &Path), old: &File, as_read: AsRead) -> Result<KeptFile, String> {
         let open = format!("/proc/self/fd/{}", old.as_raw_fd());
-        let path = loop {
-            let path = room_for(keep, name).map_err(|error| error.to_string())?;
+        loop {
+            let path = room_for(kept).map_err(|error| error.to_string())?;
             match rustix::fs::linkat(CWD, &open, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
                 Ok(()) => return Ok(KeptFile { path, is_there: true }),
-                Err(Errno::XDEV) => break path,
+                Err(Errno::XDEV) => return KeptFile::copy(kept, old, as_read),
                 // Another repair has kept a file there meanwhile.
                 Err(Errno::EXIST) => {}
                 // Where there are no second names it moves.
                 Err(_) => return Ok(KeptFile { path, is_there: false }),
             }
-        };
-        let Some(value) = value else {
-            return Err("on another file system: a file that cannot be read is not copied there".to_string());
-        };
-        // What another repair has kept there meanwhile stays, so the copy is ours only once it is made.
-        let copy = keep_copy(old, &path).map_err(|error| error.to_string())?;
-        let kept = KeptFile { path, is_there: true };
-        dress_as(&copy, old).map_err(|errno| errno.to_string())?;
-        match reread::past_the_cache(&copy, digest) {
-            Ok(read) if read.digest == value => {}
-            Ok(_) => return Err("the copy there has different content".to_string()),
-            Err(error) => return Err(error.to_string()),
         }
-        // Directories may have been made for it.
-        rustix::fs::syncfs(&copy).map_err(|errno| errno.to_string())?;
-        Ok(kept)
+    }
+
+    /// Has a copy of a bad file below a directory, with what it has besides its content, as far as it can have that
+    /// there. What storage does not give is zeros in it. It has its name once it was read again: under that is no part
+    /// of a file, whatever ends the repair.
+    ///
+    /// # Errors
+    /// In words.
+    pub(super) fn copy(
+        kept: (&Path, &Path),
+        old: &File,
+        AsRead { digest, value, stop }: AsRead,
+    ) -> Result<KeptFile, String> {
+        loop {
+            let path = room_for(kept).map_err(|error| error.to_string())?;
+            // Nobody else may read it before it has the mode of the bad file.
+            let new = Replacement::private(&path).map_err(|error| error.to_string())?;
+            let copy = new.file();
+            copy_what_can_be_read(old, copy, stop).map_err(|error| error.to_string())?;
+            let read = reread::past_the_cache_until(copy, digest, stop).map_err(|error| error.to_string())?;
+            if value.is_some_and(|value| value != read.digest) {
+                return Err("the copy there has different content".to_string());
+            }
+            dress_as(copy, old).map_err(|errno| errno.to_string())?;
+            // Directories may have been made for it.
+            rustix::fs::syncfs(copy).map_err(|errno| errno.to_string())?;
+            // What another repair has kept there meanwhile stays.
+            if new.swap(None, None).map_err(|error| error.to_string())? {
+                return Ok(KeptFile { path, is_there: true });
+            }
+        }
     }
 
     /// Where the bad file is to move, if it is not there already.
@@ -105,7 +126,7 @@ impl Drop for KeptFile {
 }
 
 /// A path below a directory that nothing has, with the directories on the way made.
-pub(super) fn room_for(keep: &Path, name: &Path) -> io::Result<PathBuf> {
+fn room_for((keep, name): (&Path, &Path)) -> io::Result<PathBuf> {
     let path = keep.join(name);
     if let Some(folder) = path.parent() {
         make_private(folder)?;
@@ -134,25 +155,18 @@ fn dress_as(copy: &File, file: &File) -> Result<(), Errno> {
     metadata.apply(copy, true, false).map(drop)
 }
 
-/// Copies a bad file to where it is kept, as far as it can be read. Nobody else may read the copy.
-pub(super) fn keep_copy(old: &File, to: &Path) -> io::Result<File> {
-    let new = File::options().read(true).write(true).create_new(true).mode(0o600).open(to)?;
-    match copy_what_can_be_read(old, &new) {
-        Ok(()) => Ok(new),
-        Err(error) => {
-            let _ = std::fs::remove_file(to);
-            Err(error)
-        }
-    }
-}
-
-fn copy_what_can_be_read(old: &File, new: &File) -> io::Result<()> {
+/// Copies a file as far as it can be read.
+fn copy_what_can_be_read(old: &File, new: &File, stop: &Stop) -> io::Result<()> {
     const PIECE: usize = 4 << 10;
     let length = old.metadata()?.len();
     new.set_len(length)?;
     let mut room = vec![0; 256 * PIECE];
     let mut at = 0;
+    let mut skipped = PIECE;
     while at < length {
+        if stop.is_due() {
+            return Err(io::ErrorKind::Interrupted.into());
+        }
         let wanted = room.len().min((length - at) as usize);
         let mut read = old.read_at(&mut room[..wanted], at);
         if read.is_err() {
@@ -161,14 +175,19 @@ fn copy_what_can_be_read(old: &File, new: &File) -> io::Result<()> {
         at += match read {
             Ok(0) => break,
             Ok(count) => {
+                skipped = PIECE;
                 if room[..count].iter().any(|byte| *byte != 0) {
                     new.write_all_at(&room[..count], at)?;
                 }
                 count as u64
             }
-            // What the disk does not give is zeros in the copy.
-            Err(_) => wanted.min(PIECE) as u64,
+            // What the disk does not give is zeros in the copy. A disk that gives nothing for long is asked less often.
+            Err(_) => {
+                let passed = skipped;
+                skipped = (2 * skipped).min(room.len());
+                passed as u64
+            }
         };
     }
-    new.sync_all()
+    Ok(())
 }

@@ -155,7 +155,10 @@ fn require_digests(
 
 fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {
     let stat = Entry::named(&path).and_then(|entry| entry.stat()).ok();
+    // Nothing is below a file that is repaired alone.
+    let own = path.file_name().filter(|_| recorded.below.as_os_str().is_empty());
     Damaged {
+        kept: own.map_or_else(|| recorded.below.clone(), PathBuf::from),
         path,
         below: recorded.below,
         digest: recorded.digest,

@@ -21,7 +21,7 @@ use verisum_files::{Directory, Entry, Error, Kind, Stat, Stop, has_writer, rerea
 
 use super::blocks::{Combination, Giver, of_map};
 use super::damaged::{ANY_LENGTH, Damaged};
-use super::keep::KeptFile;
+use super::keep::{AsRead, KeptFile};
 use super::record::Taken;
 use super::source::{Candidate, CopyDigest, Source};
 use super::{Options, Outcome};
@@ -388,7 +388,7 @@ impl<'a> Tree<'a> {
         }
         let kept = match (&old, &self.options.keep_bad) {
             (Some(old), Some(keep)) => {
-                let kept = KeptFile::new((keep, damaged.kept_name()), old, (&damaged.digest, bad.before));
+                let kept = KeptFile::new((keep, &damaged.kept), old, self.as_read(damaged, bad));
                 Some(kept.map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?)
             }
             _ => None,
@@ -409,6 +409,11 @@ impl<'a> Tree<'a> {
         let (from, also_from) = givers_of(&taken, candidate);
         let outcome = Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
         Ok(Done { outcome, now, before: bad.before, ranges, taken })
+    }
+
+    /// What a bad file was read as just now.
+    fn as_read<'r>(&'r self, damaged: &'r Damaged, bad: &BadFile) -> AsRead<'r> {
+        AsRead { digest: &damaged.digest, value: bad.before, stop: &self.options.stop }
     }
 
     /// What a repair would take, and from where.

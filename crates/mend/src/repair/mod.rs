@@ -45,8 +45,9 @@ pub use sums::{UselessLine, recorded_in};
 pub struct Options {
     /// Say what could be done, and change nothing.
     pub dry: bool,
-    /// A directory to which bad files are moved; on another file system they are copied, and only if all of them can be
-    /// read. Without it they are removed, once the repaired ones were verified; suspicious and held ones, which somebody may have written, are left alone then.
+    /// A directory to which bad files are moved, at their paths in their tree; on another file system they are copied,
+    /// with zeros for what cannot be read. Without it they are removed, once the repaired ones were verified;
+    /// suspicious and held ones, which somebody may have written, are left alone then.
     pub keep_bad: Option<PathBuf>,
     /// Leave missing files missing.
     pub leaves_missing: bool,

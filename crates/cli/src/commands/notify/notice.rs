@@ -10,11 +10,12 @@ use serde_json::{Value, json};
 
 use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
-use crate::ui::alarm::{NAMED, storage_advice};
+use crate::ui::alarm::NAMED;
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::help::EXIT_CODES;
 use crate::ui::json::Object;
+use crate::ui::remedy::storage_advice;
 use crate::ui::values::written;
 use crate::ui::{names, shell, values};
 

@@ -18,7 +18,7 @@ use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
-use crate::ui::{Output, alarm, remedy};
+use crate::ui::{Output, remedy};
 
 /// What `verisum catalog list` takes.
 #[derive(Args, Debug)]
@@ -343,7 +343,7 @@ fn told(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: O
         None => facts.push(format!("{} {}", file.algorithm, record.digest)),
     }
     facts.extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
-    facts.extend(alarm::storage_advice(record.state.name()).map(String::from));
+    facts.extend(remedy::storage_advice(record.state.name()).map(String::from));
     facts.extend(copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str()))));
     facts.extend(remedy);
     let what = format!("{:<12}  {}", record.state.name(), names::quoted(file.path.as_os_str()));

@@ -9,7 +9,7 @@ use super::super::blocks::{Combination, CombineError};
 use super::super::changes::{Draft, Journal, Subject};
 use super::super::fill::FillError;
 use super::super::in_place::{Applied, apply};
-use super::super::keep::{keep_copy, room_for};
+use super::super::keep::KeptFile;
 use super::super::record::Taken;
 use super::super::source::Candidate;
 use super::new_file::{bytes_of, givers_of, ranges_of};
@@ -44,11 +44,12 @@ impl Tree<'_> {
         if !Stat::of(old).is_ok_and(|now| now.is_same_state(stat)) {
             return Err(NotMended::refused(CHANGED));
         }
-        if let Some(keep) = &self.options.keep_bad {
-            let kept = room_for(keep, damaged.kept_name()).and_then(|to| keep_copy(old, &to));
-            kept.map_err(|error| NotMended::failed(format!("--keep-bad: {error}")))?;
-        }
+        // A second name would be one of what is written to.
+        let keep = self.options.keep_bad.as_deref();
+        let kept = keep.map(|keep| KeptFile::copy((keep, &damaged.kept), old, self.as_read(damaged, bad)));
+        let kept = kept.transpose().map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?;
         draft.place().map_err(|error| of_journal(journal, &error))?;
+        kept.into_iter().for_each(KeptFile::stay);
         let (now, taken) = applied(journal, stat)?;
         self.linked.entry(inode(stat)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
         let (from, also_from) = givers_of(&taken, candidate);
