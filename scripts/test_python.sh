@@ -17,15 +17,15 @@ python3 -m venv "$env"
     warn "ray and pyspark cannot be installed: their examples are NOT TESTED"
 # The profile of the other tests: most of it is built already, and it checks arithmetic.
 VERISUM_WHEEL_PROFILE=dev "$python" -m pip install --quiet --disable-pip-version-check --no-deps ./python
-# A Python without the GIL has no stable interface yet, so it takes a wheel of its own.
-free=$(command -v python3.15t || command -v python3.14t || command -v python3.13t || true)
+# A Python without the GIL has no stable interface yet, so it takes a wheel of its own. PyO3 refuses those before 3.14.
+free=$(command -v python3.15t || command -v python3.14t || true)
 if [ -n "$free" ]; then
     rm -rf "$env-free"
     "$free" -m venv "$env-free"
     VERISUM_WHEEL_PROFILE=dev "$env-free/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps ./python
     "$env-free/bin/python" python/tests/free_threaded.py
 else
-    warn "there is no Python without the GIL here (python3.13t or newer): the package is NOT TESTED with one"
+    warn "there is no Python without the GIL here (python3.14t or newer): the package is NOT TESTED with one"
 fi
 # A cache would land beside the sources.
 exec "$python" -m pytest -q -p no:cacheprovider python/tests "$@"
