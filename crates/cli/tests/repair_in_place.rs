@@ -3,17 +3,19 @@
 mod common;
 
 use std::fs::{self, File};
+use std::io::Write;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
 use common::{Ended, VERISUM, command, start};
+use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 use verisum::catalog::store::Catalog;
 use verisum::files::place::LocalPlace;
 use verisum::mend::repair::{Options, Outcome, Source, repair};
-use verisum_testkit::{require_root, require_tool, skip};
+use verisum_testkit::{FsKind, Mount, require_root, require_tool, skip};
 
 /// Bytes of a block of the map.
 const BLOCK: usize = 64 << 10;
@@ -37,9 +39,17 @@ fn good() -> Vec<u8> {
 
 impl Trees {
     fn new() -> Trees {
+        Trees::of(None)
+    }
+
+    /// The tree is in this directory, if that is given.
+    fn of(tree: Option<&Path>) -> Trees {
         let trees = Trees { folder: tempfile::tempdir().unwrap() };
+        if let Some(tree) = tree {
+            std::os::unix::fs::symlink(tree, trees.folder.path().join("tree")).unwrap();
+        }
         for name in ["tree", "one", "two"] {
-            fs::create_dir(trees.path(name)).unwrap();
+            fs::create_dir_all(trees.path(name)).unwrap();
             fs::write(trees.path(name).join("long"), good()).unwrap();
         }
         fs::hard_link(trees.path("tree/long"), trees.path("tree/name")).unwrap();
@@ -235,6 +245,40 @@ impl Trees {
         self.run(&["image", "map", "--exact", "--output", &format!("{path}.map"), &path]).clean();
         self.run(&["scrub", "tree"]).clean();
     }
+}
+
+#[test]
+fn where_the_disk_is_full_the_next_repair_goes_on() {
+    let Some(mount) = Mount::new(FsKind::Tmpfs, 6 << 20) else { return };
+    let trees = Trees::of(Some(&mount.path()));
+    // A lost block that is a hole takes room again.
+    let file = File::options().write(true).open(trees.long()).unwrap();
+    let modified = file.metadata().unwrap().modified().unwrap();
+    let hole = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
+    fallocate(&file, hole, (7 * BLOCK) as u64, BLOCK as u64).unwrap();
+    file.set_modified(modified).unwrap();
+    drop(file);
+    trees.damage("tree/long", &[5, 9]);
+    assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1));
+    let filling = mount.path().join("filling");
+    let mut fill = File::create(&filling).unwrap();
+    while fill.write_all(&[1; 4096]).is_ok() {}
+    drop(fill);
+
+    let ended = trees.repair(&["--from", "one"]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    assert!(ended.out().contains("No space left on device"), "{}", ended.out());
+    // What was good stays so.
+    let (now, good) = (fs::read(trees.long()).unwrap(), good());
+    let blocks = now.chunks(BLOCK).zip(good.chunks(BLOCK)).enumerate();
+    let bad: Vec<usize> = blocks.filter(|(_, (now, good))| now != good).map(|(number, _)| number).collect();
+    assert!(bad.contains(&7) && bad.iter().all(|block| [5, 7, 9].contains(block)), "{bad:?}");
+
+    fs::remove_file(filling).unwrap();
+    let ended = trees.repair(&["--from", "one"]);
+    assert!(ended.code == Some(0) && trees.is_good(), "{}{}", ended.out(), ended.stderr);
+    assert!(!trees.journal().exists());
+    trees.run(&["scrub", "tree"]).clean();
 }
 
 #[test]

@@ -132,7 +132,12 @@ fn the_command_of_a_tree_mends_what_cannot_be_read_too() {
         line.split_once("--keep-bad ").unwrap_or_else(|| panic!("{line}")).1.split(' ').next().unwrap();
     let words: Vec<&str> = line.strip_prefix("verisum ").unwrap().split(' ').collect();
     let ended = trees.run(&[&words[..], &["--dry-run"]].concat());
-    assert!(ended.code == Some(0) && ended.out().contains("2 files could be repaired"), "{line}: {}{}", ended.out(), ended.stderr);
+    assert!(
+        ended.code == Some(0) && ended.out().contains("2 files could be repaired"),
+        "{line}: {}{}",
+        ended.out(),
+        ended.stderr
+    );
     let ended = trees.run(&words);
     assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.out(), ended.stderr);
     trees.run(&["scrub", tree.to_str().unwrap()]).clean();
