@@ -11,11 +11,11 @@ use std::path::Path;
 
 use verisum_blockhash::BlockMap;
 use verisum_digest::{Digest, Output, Policy};
+use verisum_files::Stop;
 use verisum_files::place::BlockDigests;
-use verisum_files::{Stop, reread};
 
 use super::changes::Block;
-use super::fill::{FillError, write};
+use super::fill::{FillError, prove, write};
 use super::record::Taken;
 use super::source::{Candidate, Source};
 
@@ -161,10 +161,8 @@ impl Combination<'_> {
             return Err(CombineError::Other);
         }
         if let Some(new) = self.new {
-            new.set_len(self.blocks.length()).and_then(|()| new.sync_all()).map_err(FillError::Write)?;
-            if reread::past_the_cache(new, self.digest).map_err(FillError::Reread)?.digest != *self.recorded {
-                return Err(FillError::Different.into());
-            }
+            new.set_len(self.blocks.length()).map_err(FillError::Write)?;
+            prove(new, (self.digest, self.recorded), self.stop)?;
         }
         let all = givers.iter().zip(taken).enumerate().filter(|(_, (_, ranges))| !ranges.is_empty());
         Ok(all.map(|(number, (giver, ranges))| (number, of_giver(giver, ranges))).collect())

@@ -92,9 +92,19 @@ pub(super) fn fill(
     if output != *expected {
         return Err(FillError::Changed);
     }
+    prove(file, (digest, expected), stop)?;
+    Ok(length)
+}
+
+/// Brings a file to the storage, and fails unless it reads back from there as it should be.
+pub(super) fn prove(
+    file: &File,
+    (digest, expected): (&Digest, &Output),
+    stop: &Stop,
+) -> Result<(), FillError> {
     file.sync_all().map_err(FillError::Write)?;
     match reread::past_the_cache_until(file, digest, stop) {
-        Ok(read) if read.digest == *expected => Ok(length),
+        Ok(read) if read.digest == *expected => Ok(()),
         Ok(_) => Err(FillError::Different),
         Err(reread::Failed::Stopped) => Err(FillError::Stopped),
         Err(error) => Err(error.into()),
@@ -125,4 +135,22 @@ fn read_full(content: &mut dyn Read, room: &mut [u8]) -> io::Result<usize> {
         }
     }
     Ok(filled)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_proved_by_what_the_storage_gives_until_it_is_time_to_stop() {
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"content", 0).unwrap();
+        let digest = Digest::find("sha256").unwrap();
+        let [good, other] = [&b"content"[..], b"CONTENT"].map(|bytes| digest.hash(bytes).unwrap());
+        let stop = Stop::default();
+        prove(&file, (&digest, &good), &stop).unwrap();
+        assert!(matches!(prove(&file, (&digest, &other), &stop), Err(FillError::Different)));
+        stop.request();
+        assert!(matches!(prove(&file, (&digest, &good), &stop), Err(FillError::Stopped)));
+    }
 }
