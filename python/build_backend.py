@@ -4,11 +4,13 @@ The command is the program itself, not a Python entry point: it starts in a mill
 of signals is not between it and the terminal. Maturin builds a module or a program, never both; so the program is
 built here, and maturin packs it as a data file.
 
-VERISUM_WHEEL_PROFILE names the cargo profile; without it, it is `release`.
+VERISUM_WHEEL_PROFILE names the cargo profile; without it, it is `release`. VERISUM_WHEEL_SBOMS names a folder with
+lists of what is in the wheel, for it to carry; without it, it carries none.
 """
 
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -43,7 +45,11 @@ def build_editable(wheel_directory, config_settings=None, metadata_directory=Non
 
 def prepare():
     profile = os.environ.get("VERISUM_WHEEL_PROFILE", "release")
-    os.environ["MATURIN_PEP517_ARGS"] = f"--profile {profile} --locked"
+    arguments = ["--profile", profile, "--locked"]
+    if folder := os.environ.get("VERISUM_WHEEL_SBOMS"):
+        for file in sorted(Path(folder).iterdir()):
+            arguments += ["--sbom-include", str(file)]
+    os.environ["MATURIN_PEP517_ARGS"] = shlex.join(arguments)
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(command(profile), SCRIPTS / "verisum")
     DOCUMENTS.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Makes what a release consists of, in build/package/out: Debian packages, tarballs for x86-64 and 64-bit ARM, a
-# wheel, the list of what is in them (SBOM), and SHA256SUMS, signed where SIGNING_KEY names a key of ssh's, with the
+# wheel, the lists of what is in them (SBOM), and SHA256SUMS, signed where SIGNING_KEY names a key of ssh's, with the
 # key's public half in allowed_signers.
 # WITHOUT="arm64 wheel" leaves those out. The same commit gives the same bytes in any folder: scripts/package_again.sh.
 set -euo pipefail
@@ -149,22 +149,35 @@ arm64_tarball() {
     pack "$name"
 }
 
-# CycloneDX, of the command and of the library; every feature of their dependencies is that of the release.
+# CycloneDX, of the command and of the library of each tarball, and of the Python module for the wheel; every feature
+# of their dependencies is that of the release.
 bill_of_materials() {
-    local crate name
+    local file target crate
     say "the lists of what is in them"
-    cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$triple" --override-filename bom
-    for crate in cli:verisum capi:libblkhash; do
-        name=${crate#*:}
-        sed "s|path+file://$ROOT|path+file:///usr/src/verisum|g" "crates/${crate%:*}/bom.json" \
-            >"$out/$name-$version.cdx.json"
+    for file in "$out"/*.tar.gz; do
+        target=${file##*/"verisum-$version-"}
+        target=${target%.tar.gz}
+        cargo cyclonedx --quiet --format json --spec-version 1.5 --target "$target" --override-filename bom
+        for crate in crates/cli:verisum crates/capi:libblkhash; do
+            bill "${crate%:*}" >"$out/${crate#*:}-$version-$target.cdx.json"
+        done
+        [ "$target" != "$triple" ] || bill python >"$work/verisum-python.cdx.json"
+        rm -f crates/*/bom.json python/bom.json fuzz/bom.json
     done
-    rm -f crates/*/bom.json python/bom.json fuzz/bom.json
 }
 
+bill() { sed "s|path+file://$ROOT|path+file:///usr/src/verisum|g" "$1/bom.json"; }
+
+# Maturin's own list would name this folder. Cargo is called by the tools that build a wheel, so it is found first.
 wheel() {
     say "the wheel"
-    python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" ./python
+    mkdir -p "$work/bin" "$work/sboms"
+    printf '#!/bin/sh\nPATH=%q exec cargo auditable "$@"\n' "$PATH" >"$work/bin/cargo"
+    chmod +x "$work/bin/cargo"
+    cp "$out/verisum-$version-$triple.cdx.json" "$work/sboms/verisum.cdx.json"
+    mv "$work/verisum-python.cdx.json" "$work/sboms/"
+    PATH=$work/bin:$PATH VERISUM_WHEEL_SBOMS=$work/sboms \
+        python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" ./python
 }
 
 sums() {

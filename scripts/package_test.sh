@@ -107,6 +107,28 @@ tarball() {
     rm -rf "$folder"
 }
 
+# What scanners read: a list for each of its parts, and in the programs themselves.
+wheel() {
+    local folder=$work/wheel file
+    mkdir "$folder"
+    python3 -m zipfile -e "$1" "$folder"
+    for file in "$folder"/verisum/_native.*so "$folder"/*.data/scripts/verisum; do
+        ok "the wheel: $(basename "$file") holds the list of its dependencies" \
+            grep -q '\.dep-v0' <(objdump -h "$file")
+    done
+    for file in verisum verisum-python; do
+        bill "$folder"/*.dist-info/sboms/"$file.cdx.json"
+    done
+    rm -rf "$folder"
+}
+
+bill() {
+    ok "$(basename "$1") is a list of CycloneDX" python3 -c 'import json, sys
+bom = json.load(open(sys.argv[1]))
+assert bom["bomFormat"] == "CycloneDX" and len(bom["components"]) > 10 and "serialNumber" not in bom' "$1"
+    ok "$(basename "$1") names no folder of this machine" lacks "$1" "$ROOT"
+}
+
 lacks() {
     local file=$1 text
     shift
@@ -116,13 +138,12 @@ lacks() {
 }
 
 debian
-for file in "$out"/*.tar.gz; do tarball "$file"; done
-for file in "$out"/*.cdx.json; do
-    ok "$(basename "$file") is a list of CycloneDX" python3 -c 'import json, sys
-bom = json.load(open(sys.argv[1]))
-assert bom["bomFormat"] == "CycloneDX" and len(bom["components"]) > 10 and "serialNumber" not in bom' "$file"
-    ok "$(basename "$file") names no folder of this machine" lacks "$file" "$ROOT"
+for file in "$out"/*.tar.gz; do
+    tarball "$file"
+    target=${file#"$out"/verisum-}
+    for name in verisum libblkhash; do bill "$out/$name-${target%.tar.gz}.cdx.json"; done
 done
+for file in "$out"/*.whl; do [ ! -e "$file" ] || wheel "$file"; done
 ok "the sums are right" sh -c 'cd "$1" && sha256sum --quiet -c SHA256SUMS' sh "$out"
 if [ -e "$out/SHA256SUMS.sig" ]; then
     ok "the signature fits" ssh-keygen -q -Y verify -f "$out/allowed_signers" -I verisum -n file \
