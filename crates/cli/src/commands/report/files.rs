@@ -41,7 +41,8 @@ pub(super) fn troubled(subject: &Subject) -> Table {
         true => {
             table.note(format!("{} more: {command} lists all, --csv and --json for programs.", all - listed))
         }
-        false if all == 0 => table.note("There are none."),
+        false if all == 0 && subject.tagged.is_empty() => table.note("There are none."),
+        false if all == 0 => table.note("None is known. Tags do not say what the last verisum verify found."),
         false => table,
     }
 }

@@ -231,6 +231,6 @@ pub(super) fn table(trees: &[TaggedTree]) -> Table {
         table.row(cells.collect::<Vec<_>>());
     }
     table.note(
-        "Tags do not remember runs, nor files that are gone. Growth is by the files' times of modification.",
+        "Tags do not remember runs, what these found, nor files that are gone. Growth is by the files' times of modification.",
     )
 }

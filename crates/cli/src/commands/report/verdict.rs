@@ -76,7 +76,7 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         ));
     }
     if lines.is_empty() {
-        lines.push(format!("All of {all} {} as recorded when last looked at.", are(files)));
+        lines.extend(all_well(subject));
     }
     lines.extend(of_images);
     if wanted > 0 {
@@ -96,6 +96,28 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
             format!("The stalest verification is of {}, {}.", values::written(oldest), subject.age(oldest))
         }
     }));
+    lines
+}
+
+/// What is said where nothing is wrong. Tags hold no verdict, so that of their files less is known.
+fn all_well(subject: &Subject) -> Vec<String> {
+    let all = |is_of_tags: bool| {
+        let trees = subject.overview.trees.iter();
+        let roots =
+            trees.filter(|tree| subject.is_of_tags(tree.catalog) == is_of_tags).map(|tree| &tree.root);
+        let (files, bytes) =
+            roots.fold((0, 0), |(files, bytes), root| (files + root.files, bytes + root.bytes));
+        (files, format!("{} ({})", counted(files, "file"), human(bytes)))
+    };
+    let ((recorded, of_catalogs), (tagged, of_tags)) = (all(false), all(true));
+    let mut lines = Vec::new();
+    if recorded > 0 || tagged == 0 {
+        lines.push(format!("All of {of_catalogs} {} as recorded when last looked at.", are(recorded)));
+    }
+    if tagged > 0 {
+        lines.push(format!("Tags of {of_tags}: by their times, nobody wrote to any of them since."));
+        lines.push("Tags do not say what the last `verisum verify` found.".to_string());
+    }
     lines
 }
 
