@@ -421,3 +421,20 @@ fn a_journal_goes_on_without_the_copy_and_gives_up_another_file() {
     assert_eq!(refused.code, Some(3));
     assert!(refused.stderr.contains("it is no journal of a repair in place"), "{}", refused.stderr);
 }
+
+#[test]
+fn parity_of_other_content_is_no_lack_of_copies() {
+    let trees = Trees::new();
+    fs::remove_file(trees.path("tree/long.map")).unwrap();
+    trees.damage("tree/long", &[7]);
+    assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1));
+    trees.run(&["parity", "create", "tree"]).clean();
+    for dry in [&["--dry-run"][..], &[]] {
+        let refused = trees.repair(&[&["--from", "one"], dry].concat());
+        assert_eq!(refused.code, Some(1), "{}", refused.out());
+        let why = "those of its parity or block map are of other content";
+        assert!(refused.out().contains(why), "{dry:?}: {}", refused.out());
+        assert!(!refused.out().contains("no copy of it is known"), "{dry:?}: {}", refused.out());
+    }
+    assert!(!trees.is_good() && !trees.journal().exists());
+}

@@ -19,14 +19,14 @@ use verisum_digest::Output;
 use verisum_files::place::BlockDigests;
 use verisum_files::{Directory, Entry, Error, Kind, Stat, Stop, has_writer, reread, says_storage_failed};
 
-use super::blocks::{Combination, Giver, of_map};
+use super::blocks::{Combination, CombineError, Giver, of_map};
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::{AsRead, KeptFile};
 use super::record::Taken;
 use super::source::{Candidate, CopyDigest, Source};
 use super::{Options, Outcome};
 
-use long_file::not_in_place;
+use long_file::{OTHER_BLOCKS, not_in_place};
 use new_file::{Filled, givers_of};
 
 /// From this length on only bad blocks are asked of a copy that is not here.
@@ -195,7 +195,7 @@ impl<'a> Tree<'a> {
         for (at, damaged) in waiting.damaged.iter().enumerate() {
             let Some(bad) = &waiting.bad[at] else { continue };
             if (moves_less(bad, &sources[which]) || self.is_in_place(damaged, bad))
-                && let Some(done) = self.combined(damaged, bad, sources, Some(which), &waiting.names)
+                && let Some(Ok(done)) = self.combined(damaged, bad, sources, Some(which), &waiting.names)
             {
                 waiting.end(at, done);
             }
@@ -232,12 +232,13 @@ impl<'a> Tree<'a> {
     fn end_waiting(&mut self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
         let (damaged, names) = (&waiting.damaged[at], &waiting.names);
         let Some(bad) = &waiting.bad[at] else { return };
-        let tried = std::mem::take(&mut waiting.tried[at]);
+        let mut tried = std::mem::take(&mut waiting.tried[at]);
         let done = if self.options.stop.is_due() {
             Some(interrupted().into())
         } else if self.is_in_place(damaged, bad) {
-            let named = self.mended_by_name(damaged, bad);
-            named.or_else(|| self.combined(damaged, bad, sources, None, names))
+            let named = self.mended_by_name(damaged, bad).map(Ok);
+            let combined = named.or_else(|| self.combined(damaged, bad, sources, None, names));
+            combined.and_then(|done| done.map_err(|why| tried.push((damaged.path.clone(), why))).ok())
         } else {
             // Another name of it may have found a source.
             let linked =
@@ -248,12 +249,16 @@ impl<'a> Tree<'a> {
                     .or_else(NotMended::ended)
                     .ok()
             });
-            linked.or_else(|| self.combined(damaged, bad, sources, None, names).filter(|_| !tried.is_empty()))
+            let mut combined = || self.combined(damaged, bad, sources, None, names)?.ok();
+            linked.or_else(|| combined().filter(|_| !tried.is_empty()))
         };
         let done = done.unwrap_or_else(|| match self.is_in_place(damaged, bad) {
             // A source that was not read to its end may have the content.
             _ if self.options.stop.is_due() => interrupted().into(),
-            true => not_in_place(block_digests(damaged, sources).is_some()),
+            true => {
+                let blocks = block_digests(damaged, sources);
+                not_in_place(blocks.is_some_and(|blocks| blocks.length() == damaged.size), tried)
+            }
             false => Outcome::NoSource { tried }.into(),
         });
         waiting.end(at, done);
@@ -324,7 +329,10 @@ impl<'a> Tree<'a> {
     }
 
     /// Puts a file together from its own good blocks and those of one source, or of all; none where nobody recorded
-    /// digests of its blocks, or they do not suffice.
+    /// digests of its blocks, or there is no source.
+    ///
+    /// # Errors
+    /// In words, why they do not suffice.
     fn combined(
         &mut self,
         damaged: &Damaged,
@@ -332,7 +340,7 @@ impl<'a> Tree<'a> {
         sources: &mut [Source],
         only: Option<usize>,
         names: &HashMap<Inode, u64>,
-    ) -> Option<Done> {
+    ) -> Option<Result<Done, String>> {
         let blocks = block_digests(damaged, sources)?;
         if damaged.size < ANY_LENGTH && damaged.size != blocks.length() {
             return None;
@@ -347,9 +355,8 @@ impl<'a> Tree<'a> {
         }
         let candidate = givers.first()?.candidate.clone();
         let blocks = Blocks { blocks: &blocks, sources, givers: &mut givers };
-        self.replace(damaged, bad, ContentOrigin::Blocks(blocks), &candidate, names)
-            .or_else(NotMended::ended)
-            .ok()
+        let done = self.replace(damaged, bad, ContentOrigin::Blocks(blocks), &candidate, names);
+        Some(done.or_else(NotMended::ended))
     }
 
     /// Puts the content of a copy in a file's place, or the repaired file of another name of it; by its name only
@@ -447,8 +454,12 @@ impl<'a> Tree<'a> {
                 let old = found.ok().and_then(|(entry, _)| entry.open().ok());
                 let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
                 let combination = Combination { old: old.as_ref(), ..of_file };
-                let taken = combination.fill(sources, givers, &mut |_| Ok(()));
-                let taken = taken.map_err(|error| error.to_string())?;
+                let taken = match combination.fill(sources, givers, &mut |_| Ok(())) {
+                    Err(CombineError::Other) if self.is_in_place(damaged, bad) => {
+                        return Ok(Outcome::Refused(OTHER_BLOCKS.to_string()).into());
+                    }
+                    taken => taken.map_err(|error| error.to_string())?,
+                };
                 let from = taken.first().map_or(&candidate.shown, |(_, taken)| &taken.from).clone();
                 (from, taken.iter().map(|(_, taken)| taken.bytes).sum())
             }

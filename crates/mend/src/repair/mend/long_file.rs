@@ -1,7 +1,7 @@
 //! Writes bad blocks of long files into the files themselves: their part of a tree's repair.
 
 use std::fs::File;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use verisum_files::{Entry, Stat, has_writer};
 
@@ -87,6 +87,8 @@ impl Tree<'_> {
         let combination = Combination { old: Some(old), keeps_old: true, ..of_file };
         match combination.fill(sources, givers, &mut |block| draft.add(&block)) {
             Ok(_) => Ok(draft),
+            // No other copy helps.
+            Err(CombineError::Other) => Err(NotMended::refused(OTHER_BLOCKS)),
             Err(CombineError::Fill(FillError::Write(error))) => Err(of_journal(journal, &error)),
             Err(error) => Err(error.to_string().into()),
         }
@@ -137,10 +139,13 @@ fn of_journal(path: &Path, error: &std::io::Error) -> NotMended {
     NotMended::failed(format!("{}: write: {error}", path.display()))
 }
 
+pub(super) const OTHER_BLOCKS: &str =
+    "--in-place needs digests of its blocks, and those of its parity or block map are of other content";
+
 /// Why a long file is not written in place.
-pub(super) fn not_in_place(has_blocks: bool) -> Done {
+pub(super) fn not_in_place(has_blocks: bool, tried: Vec<(PathBuf, String)>) -> Done {
     match has_blocks {
-        true => Outcome::NoSource { tried: Vec::new() }.into(),
+        true => Outcome::NoSource { tried }.into(),
         false => {
             let why = "--in-place needs digests of its blocks: parity, or a block map (`verisum image map --exact`)";
             Outcome::Refused(why.to_string()).into()
