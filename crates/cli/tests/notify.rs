@@ -287,3 +287,22 @@ fn a_schedule_tells_whom_it_is_to_tell() {
     fs::set_permissions(&open, fs::Permissions::from_mode(0o600)).unwrap();
     assert!(schedule(&["--webhook-file", &open]).clean().contains(&format!(" --webhook-file {open} ")));
 }
+
+#[test]
+fn what_an_earlier_run_found_missing_is_named_too() {
+    let archive = Archive::new();
+    let (catalog, photos) = (archive.text("c.db"), archive.text("photos"));
+    fs::remove_file(archive.path("photos/b")).unwrap();
+    fs::write(archive.path("photos/a"), "content of a, and more").unwrap();
+    common::verisum(["scrub", "--quiet", "--catalog", &catalog, &photos]);
+    change_and_restore_time(&archive.path("photos/a"), "Content of a, and more");
+    let ended = archive.notify(&["--mail", "root", "--sendmail", &archive.sendmail(KEEP)]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    let mail = fs::read_to_string(archive.path("mail")).unwrap().replace("=\n", "").replace("=3D", "=");
+    assert!(mail.contains("What is bad:\n") && mail.contains("photos/b: missing\n"), "{mail}");
+    // What the scrub says is not said twice.
+    assert!(
+        mail.contains("photos/a: suspicious since") && !mail.contains("photos/a: suspicious\n"),
+        "{mail}"
+    );
+}

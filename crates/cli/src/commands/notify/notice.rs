@@ -32,7 +32,7 @@ pub(super) struct ArchiveState {
     /// The first file in trouble, in a few words.
     worst: Option<String>,
     /// The first files in trouble, and what mends them.
-    bad: Vec<String>,
+    bad: Vec<BadFile>,
     /// The page.
     pub(super) page: Option<Vec<u8>>,
     /// Why there is no page.
@@ -84,23 +84,33 @@ fn worst(report: &Value) -> Option<String> {
     Some(names::plain(&format!("{outcome}: {file}{copy}{more}")))
 }
 
-/// The first rows of the first table of a report, each as an alarm tells it.
-fn bad(report: &Value) -> Vec<String> {
+/// A file in trouble.
+struct BadFile {
+    /// Its name as it is shown; none for the count of those beyond the first.
+    name: Option<String>,
+    /// What an alarm tells of it.
+    lines: Vec<String>,
+}
+
+/// The first rows of the first table of a report.
+fn bad(report: &Value) -> Vec<BadFile> {
     let rows = report["tables"][0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut lines = Vec::new();
+    let mut files = Vec::new();
     for row in rows.iter().take(NAMED) {
         let cell = |name: &str| row[name].as_str().filter(|text| !text.is_empty()).map(names::plain);
         let (Some(file), Some(outcome)) = (cell("file"), cell("outcome")) else { continue };
-        lines.push(format!("{file}: {outcome}"));
+        let mut lines = vec![format!("{file}: {outcome}")];
         lines.extend(storage_advice(&outcome).map(|advice| format!("  {advice}")));
         lines.extend(cell("good copy").map(|copy| format!("  good copy: {copy}")));
         lines.extend(cell("mend with").map(|command| match command.contains(" --from PLACE") {
             true => format!("  mend it from a copy: {command}"),
             false => format!("  mend it: {command}"),
         }));
+        files.push(BadFile { name: Some(file), lines });
     }
-    lines.extend((rows.len() > NAMED).then(|| format!("... and {} more", rows.len() - NAMED)));
-    lines
+    let more = || BadFile { name: None, lines: vec![format!("... and {} more", rows.len() - NAMED)] };
+    files.extend((rows.len() > NAMED).then(more));
+    files
 }
 
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
@@ -183,7 +193,7 @@ impl Notice {
                 &format!("{} on {}.\n\n{}\n{from} to {to}\n", self.ending(), self.host, self.command_line());
         }
         section(&mut text, "What it said:", &self.said.lines());
-        section(&mut text, "What is bad:", self.bad());
+        section(&mut text, "What is bad:", &self.bad());
         section(&mut text, "State of the archive:", &self.state.lines);
         if let Some(why) = &self.state.trouble {
             section(&mut text, "There is no report:", std::slice::from_ref(why));
@@ -191,16 +201,28 @@ impl Notice {
         text
     }
 
-    /// What is bad, unless the command says it.
-    fn bad(&self) -> &[String] {
-        if self.watched.is_some() { &[] } else { &self.state.bad }
+    /// What is bad, but what the command says: it does not name what an earlier one found missing.
+    fn bad(&self) -> Vec<String> {
+        let said = if self.watched.is_some() { self.said.lines() } else { Vec::new() };
+        let ends =
+            |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || "./-_".contains(next));
+        let names_it = |line: &String, name: &str| {
+            line.match_indices(name).any(|(at, name)| ends(&line[at + name.len()..]))
+        };
+        let is_said = |file: &&BadFile| match &file.name {
+            Some(name) => said.iter().any(|line| names_it(line, name)),
+            None => !said.is_empty(),
+        };
+        let bad = self.state.bad.iter().filter(|file| !is_said(file));
+        bad.flat_map(|file| file.lines.clone()).collect()
     }
 
     /// What chats show: where, what, the worst, and what the archive comes to.
     fn told(&self) -> String {
         let lines = self.state.lines.iter().map(|line| format!("\n{line}"));
         let said = self.said.lines();
-        let remedies = said.iter().chain(self.bad()).filter(|line| line.contains("mend it: ")).take(SHOWN);
+        let bad = self.bad();
+        let remedies = said.iter().chain(&bad).filter(|line| line.contains("mend it: ")).take(SHOWN);
         let remedies = remedies.map(|line| format!("\n{}", line.trim()));
         self.summary() + &lines.chain(remedies).collect::<String>()
     }
