@@ -272,3 +272,15 @@ fn each_value_of_a_command_says_where_it_comes_from() {
     let wrong = run(&home, &[], &["config", "show", "catalog", "nothing"]);
     assert!(wrong.code == Some(2) && wrong.stderr.contains("catalog nothing"), "{}", wrong.stderr);
 }
+
+#[test]
+fn a_catalogue_that_is_not_there_yet_is_no_reason_not_to_copy() {
+    let home = home("");
+    let variable = [("VERISUM_CATALOG", "new.db")];
+    let ended = run(&home, &variable, &["copy", "--quiet", "data", "copied"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.out());
+    assert!(home.path().join("copied").exists() && !home.path().join("new.db").exists());
+    // Who types it means it.
+    let ended = run(&home, &[], &["copy", "--catalog", "new.db", "data", "again"]);
+    assert_eq!(ended.code, Some(3), "{}", ended.out());
+}

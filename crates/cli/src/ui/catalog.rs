@@ -15,7 +15,7 @@ use verisum::catalog::store::{Catalog, Lock, Root, default_catalog, is_address, 
 use crate::ui::failure::Failure;
 use crate::ui::hosts::bad_place;
 use crate::ui::names::{self, Name};
-use crate::ui::{self, PROGRAM, verbosity};
+use crate::ui::{self, PROGRAM, config, verbosity};
 use verisum::files::replace::require_trusted;
 use verisum::files::{trusted_name, trusted_path};
 use verisum::remote::{Address, Host};
@@ -100,7 +100,9 @@ impl CatalogArgs {
 
     /// Opens it to read; none where nobody named one and none is in its usual place.
     pub(crate) fn open_if_there(&self) -> Result<Option<Catalog>, Failure> {
-        if self.catalog.is_none() && !default_path().is_ok_and(|path| path.exists()) {
+        // What the configuration names need not be there yet, as the usual one.
+        let is_named = self.catalog.is_some() && !config::is_untyped("--catalog");
+        if !is_named && !self.path().is_ok_and(|path| path.exists()) {
             return Ok(None);
         }
         self.open_shared().map(Some)
