@@ -209,3 +209,12 @@ fn a_signal_keeps_what_was_measured() {
         assert!(ended.out().contains(said), "{}", ended.out());
     }
 }
+
+#[test]
+fn a_purpose_in_place_of_a_time_budget_is_told_where_it_belongs() {
+    let ended = verisum(["recommend", "--for", "bitrot"]);
+    ended.failed(
+        2,
+        "verisum: --for is a time budget, as 60s; what the digest is wanted for is --purpose bitrot",
+    );
+}

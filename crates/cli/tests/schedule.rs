@@ -185,3 +185,12 @@ fn what_a_scrub_would_not_take_is_refused() {
     }
     schedule(folder.path(), &["--wrong"]).failed(2, "verisum: after --: unexpected argument '--wrong' found");
 }
+
+#[test]
+fn what_is_not_on_this_machine_is_not_scheduled() {
+    for place in ["s3://backup/data", "web1:/srv"] {
+        let ended = verisum(["schedule", "--cron", "@daily", "--catalog", "/c.db", place]);
+        let why = "is not on this machine: a schedule takes directories of this machine";
+        ended.failed(2, &format!("verisum: DIR: {place} {why}"));
+    }
+}

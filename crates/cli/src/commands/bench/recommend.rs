@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use verisum_bench::export::{Bar, Cell, Chart, Report, Table};
 use verisum_bench::measure::{About, Amount, Cache, Measured};
@@ -54,6 +54,11 @@ const END: f64 = 0.97;
 /// Measures and answers.
 pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit, Failure> {
     let started = Instant::now();
+    if Purpose::from_str(&arguments.budget, true).is_ok() {
+        let purpose = &arguments.budget;
+        let why = "is a time budget, as 60s; what the digest is wanted for";
+        return Err(Failure::Usage(format!("--for {why} is --purpose {purpose}")));
+    }
     let budget = values::duration("--for", &arguments.budget)?;
     let threads = match &arguments.threads {
         Some(text) => sizes::threads(text)?,

@@ -21,6 +21,7 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts;
 use crate::ui::messages::MessageArgs;
 use crate::ui::{self, Output, names};
 
@@ -173,6 +174,11 @@ fn command(arguments: &ScheduleArgs, config: &Config) -> Result<Vec<OsString>, F
     command.extend(arguments.options.iter().cloned());
     command.push("--".into());
     for directory in &arguments.directories {
+        if hosts::is_remote(&directory.clone().into_os_string()) {
+            let place = directory.display();
+            let why = "is not on this machine: a schedule takes directories of this machine";
+            return Err(Failure::Usage(format!("DIR: {place} {why}")));
+        }
         let path = absolute(directory)?;
         // An image's directories are not here.
         if arguments.root.is_none() {
