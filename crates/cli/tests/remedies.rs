@@ -343,3 +343,54 @@ fn what_is_named_mends_what_storage_cannot_read() {
         assert_eq!(fs::read(mount.path().join("file")).unwrap(), content);
     }
 }
+
+/// Its lines of directories have no content that could be compared.
+#[test]
+fn a_missing_file_of_a_list_of_mtree_is_mended() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd 'my tree' && verisum sum -r --format mtree . > ../list").code, Some(0));
+    fs::remove_file(place.bad()).unwrap();
+    let found = place.sh("verisum check -C 'my tree' list");
+    assert_eq!(found.code, Some(3), "{}", found.stderr);
+    let line = command_in(&found.stderr).replace("PLACE", "mirror");
+    place.run_remedy(&line);
+    let again = place.sh(&line);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""), "{}", again.out());
+    assert_eq!(place.sh("verisum check -C 'my tree' list").code, Some(0));
+}
+
+#[test]
+fn a_directory_that_is_gone_is_made_again() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd mirror && verisum sum -r . > ../list").code, Some(0));
+    fs::rename(place.path.join("mirror"), place.path.join("copy")).unwrap();
+    let look = "verisum check -C mirror list";
+    let json = place.sh(&look.replace("check", "check --json"));
+    let alarm = json.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap().to_string();
+    let alarm: serde_json::Value = serde_json::from_str(&alarm).unwrap();
+    let line = alarm["mend"].as_str().unwrap_or_else(|| panic!("{alarm}"));
+    assert!(place.sh(look).stderr.contains(line), "{line}");
+    place.run_remedy(&line.replace("PLACE", "copy"));
+    assert_eq!(place.sh(look).code, Some(0));
+}
+
+/// One command mends the directory, whatever is wrong with its files.
+#[test]
+fn a_list_with_files_that_storage_cannot_read_says_so_and_is_mended() {
+    let place = Place::new();
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let marker = b"verisum: these bytes rot below a list";
+    for folder in [mount.path(), place.path.join("mirror")] {
+        fs::write(folder.join("unreadable"), marker.repeat(3000)).unwrap();
+        fs::write(folder.join("other"), "good content").unwrap();
+    }
+    let tree = mount.path().display().to_string();
+    assert_eq!(place.sh(&format!("cd {tree} && sha256sum unreadable other > \"$HOME/list\"")).code, Some(0));
+    mount.edit_image(|image| flip(image, marker));
+    change_and_restore_time(&mount.path().join("other"), "baad content");
+    let look = format!("verisum check -C {tree} list");
+    let found = place.sh(&look);
+    assert!(found.stderr.contains("the storage failed: see to the disk first"), "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror"));
+    assert_eq!(place.sh(&look).code, Some(0));
+}

@@ -161,8 +161,7 @@ fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static st
             remedy::repair_image(&path, &claim.digest).map_or(Mend::Nothing, Mend::FromCopy)
         }
         (Some(list), Some(_)) if is_below => {
-            let command =
-                remedy::repair_by_list(&absolute(list), &absolute(directory), outcome != UNREADABLE);
+            let command = remedy::repair_by_list(&absolute(list), &absolute(directory));
             Mend::Directory { command, below }
         }
         _ => Mend::Nothing,

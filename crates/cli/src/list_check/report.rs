@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use verisum::files::check::{Difference, Event, Outcome};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
-use verisum::files::{Error, Kind, Misjudged};
+use verisum::files::{Error, Kind, Misjudged, Verdict, says_storage_failed};
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
@@ -287,6 +287,9 @@ impl<'a> CheckReport<'a> {
             let list = self.names.get(manifest).map(Path::new);
             let base = self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""));
             match status {
+                UNREADABLE if is_of_storage(outcome) => {
+                    self.bad.add(list, base, listed, Verdict::IoError.name());
+                }
                 "failed" | UNREADABLE | MISSING => self.bad.add(list, base, listed, status),
                 "ok" if !self.options.status => self.bad.good(base, listed),
                 _ => (),
@@ -537,4 +540,9 @@ fn why(error: &Error) -> String {
             names::plain(text.strip_prefix(&name).unwrap_or(&text))
         }
     }
+}
+
+/// Whether a file could not be read because storage failed.
+fn is_of_storage(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Failed(error) if error.errno().is_some_and(says_storage_failed))
 }

@@ -172,7 +172,7 @@ impl Alarm {
             "size": self.size,
             "copy": self.copy.as_deref().map(Name::new),
             "parity": self.parity.as_deref().map(Name::new),
-            "mend": self.command().filter(|_| self.is_mendable()),
+            "mend": self.command(),
         });
         with_name(line, &self.path)
     }

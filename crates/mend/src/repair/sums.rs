@@ -8,6 +8,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use verisum_digest::Digest;
+use verisum_files::Kind;
 use verisum_files::store::manifest::{BlockHashes, Line, Listed, Options, Reader};
 
 use super::{Error, Recorded};
@@ -45,6 +46,8 @@ pub fn recorded_in(
     while let Some(line) = reader.line().map_err(|error| unreadable(&error))? {
         let number = reader.number();
         let recorded = match line {
+            // What is no file has no content.
+            Line::File(listed) if listed.kind.is_some_and(|kind| kind != Kind::File) => continue,
             Line::File(listed) => recorded(&listed, &named, trees),
             Line::Bad(bad) => Err(bad.to_string()),
         };

@@ -292,7 +292,8 @@ impl PrintedList<'_> {
             line["copy"] = json!(self.copy(file).map(Name::new));
             let parity = self.parity(file);
             let is_known = parity.is_some() || self.copy(file).is_some();
-            line["mend"] = self.command(file).filter(|_| is_known).into();
+            let from = if is_known { "" } else { " --from PLACE" };
+            line["mend"] = self.command(file).map(|command| command + from).into();
             line["parity"] = json!(parity.as_deref().map(Name::new));
         }
         self.output.json("file", &with_name(line, &file.path))
