@@ -144,12 +144,12 @@ struct Writing {
 
 /// Why a map is not written.
 enum WriteError {
-    Image(blockhash::Error),
+    Image(blockhash::BlockHashError),
     Failure(Failure),
 }
 
-impl From<blockhash::Error> for WriteError {
-    fn from(error: blockhash::Error) -> WriteError {
+impl From<blockhash::BlockHashError> for WriteError {
+    fn from(error: blockhash::BlockHashError) -> WriteError {
         WriteError::Image(error)
     }
 }
@@ -171,7 +171,8 @@ impl Writing {
     }
 
     fn create(&self, stop: &Stop, done: &Progress) -> Result<(), WriteError> {
-        let mut opened = open_named(self.image.as_os_str(), &self.options).map_err(blockhash::Error::from)?;
+        let mut opened =
+            open_named(self.image.as_os_str(), &self.options).map_err(blockhash::BlockHashError::from)?;
         let file = self.replacement(&opened)?;
         let mut writer = MapWriter::new(file.file(), &self.path, &self.params)?;
         let sink = &mut UntilStopped::giving(stop, &mut writer);
@@ -186,7 +187,8 @@ impl Writing {
         ranges: Vec<Range<u64>>,
         done: &Progress,
     ) -> Result<(), WriteError> {
-        let opened = open_named(self.image.as_os_str(), &self.options).map_err(blockhash::Error::from)?;
+        let opened =
+            open_named(self.image.as_os_str(), &self.options).map_err(blockhash::BlockHashError::from)?;
         let file = self.replacement(&opened)?;
         let Opened::Image(image) = &opened else {
             let message = format!("{}: update: a pipe cannot be read in places", self.image.display());

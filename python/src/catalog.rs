@@ -217,7 +217,7 @@ impl Catalog {
     fn read<T: Send>(
         &self,
         py: Python<'_>,
-        read: impl FnOnce(&store::Catalog) -> Result<T, store::Error> + Send,
+        read: impl FnOnce(&store::Catalog) -> Result<T, store::CatalogError> + Send,
     ) -> PyResult<T> {
         let found = py.detach(|| {
             let store: MutexGuard<store::Catalog> = self.store.lock().unwrap_or_else(PoisonError::into_inner);
@@ -235,7 +235,7 @@ impl Catalog {
     }
 }
 
-fn raise(py: Python<'_>, error: &store::Error) -> PyErr {
+fn raise(py: Python<'_>, error: &store::CatalogError) -> PyErr {
     Failure::from(error).raise(py)
 }
 
@@ -260,7 +260,7 @@ impl Wanted {
     }
 
     /// The root that holds it, and the number of its directory.
-    fn find(&self, store: &store::Catalog) -> Result<Option<(Root, i64)>, store::Error> {
+    fn find(&self, store: &store::Catalog) -> Result<Option<(Root, i64)>, store::CatalogError> {
         let candidates = [
             Some(self.path.clone()).filter(|path| is_address(path)),
             self.address.clone(),
@@ -278,7 +278,7 @@ impl Wanted {
     }
 
     /// The path by which the catalogue knows a file, whether it is there or not.
-    fn file(&self, store: &store::Catalog) -> Result<PathBuf, store::Error> {
+    fn file(&self, store: &store::Catalog) -> Result<PathBuf, store::CatalogError> {
         if is_address(&self.path) && store.root_of(&self.path)?.is_some() {
             return Ok(self.path.clone());
         }

@@ -334,7 +334,7 @@ fn recorder(
     verification: Verification,
 ) -> Result<Option<(Lock, CopyRecorder)>, Failure> {
     let (Some(path), Ends::Here { to, .. } | Ends::From { to, .. }) = (record, ends) else { return Ok(None) };
-    let failed = |error: verisum::catalog::store::Error| Failure::from(&error);
+    let failed = |error: verisum::catalog::store::CatalogError| Failure::from(&error);
     let path = absolute(path).map_err(failed)?;
     let lock = Lock::take(&path).map_err(failed)?;
     let catalog = Catalog::open(&path).map_err(failed)?;

@@ -105,38 +105,38 @@ impl Failure {
     }
 }
 
-impl From<&digest::Error> for Failure {
-    fn from(error: &digest::Error) -> Failure {
+impl From<&digest::DigestError> for Failure {
+    fn from(error: &digest::DigestError) -> Failure {
         let operation = match error {
-            digest::Error::Unknown { .. } | digest::Error::Unavailable { .. } => "find",
-            digest::Error::Failed { operation, .. } => operation,
-            digest::Error::Length { .. } => "hash",
+            digest::DigestError::Unknown { .. } | digest::DigestError::Unavailable { .. } => "find",
+            digest::DigestError::Failed { operation, .. } => operation,
+            digest::DigestError::Length { .. } => "hash",
         };
         Failure::new(Kind::Digest, &error.to_string()).operation(operation)
     }
 }
 
-impl From<&files::Error> for Failure {
-    fn from(error: &files::Error) -> Failure {
+impl From<&files::FileError> for Failure {
+    fn from(error: &files::FileError) -> Failure {
         let (operation, system) = match error {
-            files::Error::Io { operation, source, .. } => (operation.name(), Some(source)),
-            files::Error::NotAFile { .. } | files::Error::IsLink { .. } | files::Error::Loop { .. } => {
-                ("open", None)
-            }
-            files::Error::Stopped { .. } | files::Error::NotRead { .. } => ("read", None),
-            files::Error::Digest { .. } => ("hash", None),
-            files::Error::Record { .. } => ("read attribute", None),
-            files::Error::Conflict { operation, .. } => (operation.name(), None),
+            files::FileError::Io { operation, source, .. } => (operation.name(), Some(source)),
+            files::FileError::NotAFile { .. }
+            | files::FileError::IsLink { .. }
+            | files::FileError::Loop { .. } => ("open", None),
+            files::FileError::Stopped { .. } | files::FileError::NotRead { .. } => ("read", None),
+            files::FileError::Digest { .. } => ("hash", None),
+            files::FileError::Record { .. } => ("read attribute", None),
+            files::FileError::Conflict { operation, .. } => (operation.name(), None),
         };
         let failure = Failure::new(Kind::File, &error.to_string()).path(error.path());
         failure.operation(operation).system(system)
     }
 }
 
-impl From<&store::Error> for Failure {
-    fn from(error: &store::Error) -> Failure {
+impl From<&store::CatalogError> for Failure {
+    fn from(error: &store::CatalogError) -> Failure {
         let system = match error {
-            store::Error::Io { source, .. } => Some(source),
+            store::CatalogError::Io { source, .. } => Some(source),
             _ => None,
         };
         let failure = Failure::new(Kind::Catalog, &error.to_string()).path(error.path());
@@ -144,28 +144,30 @@ impl From<&store::Error> for Failure {
     }
 }
 
-impl From<&scrub::Error> for Failure {
-    fn from(error: &scrub::Error) -> Failure {
+impl From<&scrub::ScrubError> for Failure {
+    fn from(error: &scrub::ScrubError) -> Failure {
         let of = |kind, path: &Path| Failure::new(kind, &error.to_string()).path(path);
         match error {
-            scrub::Error::Catalog(error) => Failure::from(error),
-            scrub::Error::Tree(error) => Failure::from(error),
-            scrub::Error::Digest { source, .. } => Failure::from(source),
-            scrub::Error::Root { path, .. } => of(Kind::File, path).operation("open"),
-            scrub::Error::Remote { path, .. } => of(Kind::Host, path).operation("connect"),
+            scrub::ScrubError::Catalog(error) => Failure::from(error),
+            scrub::ScrubError::Tree(error) => Failure::from(error),
+            scrub::ScrubError::Digest { source, .. } => Failure::from(source),
+            scrub::ScrubError::Root { path, .. } => of(Kind::File, path).operation("open"),
+            scrub::ScrubError::Remote { path, .. } => of(Kind::Host, path).operation("connect"),
         }
     }
 }
 
-impl From<&lake::Error> for Failure {
-    fn from(error: &lake::Error) -> Failure {
+impl From<&lake::LakeError> for Failure {
+    fn from(error: &lake::LakeError) -> Failure {
         let of = |path: &Path| Failure::new(Kind::File, &error.to_string()).path(path);
         match error {
-            lake::Error::Catalog(error) => Failure::from(error),
-            lake::Error::Io { path, operation, source } => of(path).operation(operation).system(Some(source)),
-            lake::Error::InUse { path } => of(path).operation("lock"),
-            lake::Error::Part { path, .. } => of(path).operation("read"),
-            lake::Error::Row { path, .. } => of(path).operation("write"),
+            lake::LakeError::Catalog(error) => Failure::from(error),
+            lake::LakeError::Io { path, operation, source } => {
+                of(path).operation(operation).system(Some(source))
+            }
+            lake::LakeError::InUse { path } => of(path).operation("lock"),
+            lake::LakeError::Part { path, .. } => of(path).operation("read"),
+            lake::LakeError::Row { path, .. } => of(path).operation("write"),
         }
     }
 }
@@ -177,30 +179,32 @@ impl From<&Broken> for Failure {
 }
 
 /// The exception for a digest's error.
-pub(crate) fn of_digest(py: Python<'_>, error: &digest::Error) -> PyErr {
+pub(crate) fn of_digest(py: Python<'_>, error: &digest::DigestError) -> PyErr {
     Failure::from(error).raise(py)
 }
 
 /// The exception for an error of an image or a block map. `path` is its name where the error has none.
-pub(crate) fn of_image(py: Python<'_>, path: &Path, error: &blockhash::Error) -> PyErr {
+pub(crate) fn of_image(py: Python<'_>, path: &Path, error: &blockhash::BlockHashError) -> PyErr {
     image_failure(path, error).raise(py)
 }
 
 /// The same, for threads that are not Python's.
-pub(crate) fn image_failure(path: &Path, error: &blockhash::Error) -> Failure {
+pub(crate) fn image_failure(path: &Path, error: &blockhash::BlockHashError) -> Failure {
     let (path, operation, system) = match error {
-        blockhash::Error::Digest(error) => return Failure::from(error),
-        blockhash::Error::Image(error) => match &**error {
-            image::Error::Io { path, operation, source, .. } => (&**path, operation.name(), Some(source)),
-            image::Error::Invalid { path, operation, .. } => (&**path, operation.name(), None),
-            image::Error::Changed { path, .. } => (&**path, "read", None),
+        blockhash::BlockHashError::Digest(error) => return Failure::from(error),
+        blockhash::BlockHashError::Image(error) => match &**error {
+            image::ImageError::Io { path, operation, source, .. } => {
+                (&**path, operation.name(), Some(source))
+            }
+            image::ImageError::Invalid { path, operation, .. } => (&**path, operation.name(), None),
+            image::ImageError::Changed { path, .. } => (&**path, "read", None),
             error => (error.path(), "open", None),
         },
-        blockhash::Error::Map(MapError::Io { path, operation, source }) => {
+        blockhash::BlockHashError::Map(MapError::Io { path, operation, source }) => {
             (&**path, *operation, Some(&**source))
         }
-        blockhash::Error::Map(MapError::NotAMap { path, .. }) => (&**path, "open", None),
-        blockhash::Error::Map(MapError::Corrupt { path, .. }) => (&**path, "read", None),
+        blockhash::BlockHashError::Map(MapError::NotAMap { path, .. }) => (&**path, "open", None),
+        blockhash::BlockHashError::Map(MapError::Corrupt { path, .. }) => (&**path, "read", None),
         _ => (path, "hash", None),
     };
     let failure = Failure::new(Kind::Image, &error.to_string()).path(path);

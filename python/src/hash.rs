@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use verisum::digest::{ALGORITHMS, Class, Digest, Error, MAX_DIGEST_LEN, Stream};
+use verisum::digest::{ALGORITHMS, Class, Digest, DigestError, MAX_DIGEST_LEN, Stream};
 
 use crate::buffer::Bytes;
 use crate::digests::hex;
@@ -50,7 +50,7 @@ impl Found {
     }
 
     /// Hashes a short message.
-    fn hash(&self, message: &[u8], digest: &mut [u8]) -> Result<(), Error> {
+    fn hash(&self, message: &[u8], digest: &mut [u8]) -> Result<(), DigestError> {
         // Nobody waits for it, for a child process may find it locked for ever.
         let left = self.idle.try_lock().ok().and_then(|mut idle| idle.take());
         let mut stream = left.map_or_else(|| self.digest.stream(), Ok)?;
@@ -82,7 +82,7 @@ enum Message {
 }
 
 impl Message {
-    fn update(&mut self, digest: &Digest, bytes: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, digest: &Digest, bytes: &[u8]) -> Result<(), DigestError> {
         if let Message::Kept(kept) = self {
             if kept.len() + bytes.len() <= KEPT_BYTES {
                 kept.extend_from_slice(bytes);
@@ -97,7 +97,7 @@ impl Message {
     }
 
     /// A stream of the bytes so far.
-    fn stream(&self, digest: &Digest) -> Result<Box<dyn Stream>, Error> {
+    fn stream(&self, digest: &Digest) -> Result<Box<dyn Stream>, DigestError> {
         match self {
             Message::Begun(stream) => stream.copy(),
             Message::Kept(kept) => {
@@ -108,7 +108,7 @@ impl Message {
         }
     }
 
-    fn copy(&self) -> Result<Message, Error> {
+    fn copy(&self) -> Result<Message, DigestError> {
         Ok(match self {
             Message::Kept(kept) => Message::Kept(kept.clone()),
             Message::Begun(stream) => Message::Begun(stream.copy()?),
@@ -247,7 +247,7 @@ impl Hash {
     fn look<T: Send>(
         &self,
         py: Python<'_>,
-        look: impl FnOnce(&Message) -> Result<T, Error> + Send,
+        look: impl FnOnce(&Message) -> Result<T, DigestError> + Send,
     ) -> PyResult<T> {
         let seen = match self.message.try_lock() {
             Ok(message) => look(&message),
@@ -272,7 +272,7 @@ impl Hash {
 
 /// Why a long message was not added.
 enum Interrupted {
-    Failed(Error),
+    Failed(DigestError),
     Raised(PyErr),
 }
 

@@ -9,7 +9,9 @@ use std::thread;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use verisum::blockhash::{DigestSink, Error, MAX_THREADS, Params, Progress, hash_image_to, hash_stream_to};
+use verisum::blockhash::{
+    BlockHashError, DigestSink, MAX_THREADS, Params, Progress, hash_image_to, hash_stream_to,
+};
 use verisum::digest::{Digest, Output};
 use verisum::files::store::manifest::Listed;
 use verisum::files::{self, Operation, Stop};
@@ -102,7 +104,13 @@ pub(crate) fn cores() -> usize {
 /// Digest, length, zeros that were added, and whether somebody may have written meanwhile.
 pub(crate) type Summed = (Output, u64, u64, bool);
 
-fn sum(name: &Path, params: &Params, exact: bool, done: &Progress, stop: &Stop) -> Result<Summed, Error> {
+fn sum(
+    name: &Path,
+    params: &Params,
+    exact: bool,
+    done: &Progress,
+    stop: &Stop,
+) -> Result<Summed, BlockHashError> {
     let mut options = OpenOptions::default();
     (options.sector_padding, options.stream_padding) = (!exact, !exact);
     sum_opened(name, params, &options, done, stop)
@@ -114,7 +122,7 @@ fn sum_opened(
     options: &OpenOptions,
     done: &Progress,
     stop: &Stop,
-) -> Result<Summed, Error> {
+) -> Result<Summed, BlockHashError> {
     let mut opened = open_named(name.as_os_str(), options)?;
     sum_to(&mut opened, params, done, &mut UntilStopped::new(stop))
 }
@@ -125,7 +133,7 @@ pub(crate) fn sum_to(
     params: &Params,
     done: &Progress,
     sink: &mut dyn DigestSink,
-) -> Result<Summed, Error> {
+) -> Result<Summed, BlockHashError> {
     match opened {
         Opened::Image(image) => {
             let digest = hash_image_to(&**image, params, done, sink)?;
@@ -139,10 +147,10 @@ pub(crate) fn sum_to(
 }
 
 /// Computes the block hash that a line of a list names, in the way that the line says.
-pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<Output, files::Error> {
+pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<Output, files::FileError> {
     let name = OsStr::from_bytes(&listed.name);
     let path = if is_nbd_uri(name) { PathBuf::from(name) } else { folder.join(name) };
-    let failed = |operation, why: String| files::Error::io(&path, operation, io::Error::other(why));
+    let failed = |operation, why: String| files::FileError::io(&path, operation, io::Error::other(why));
     let (Some(line), [claim]) = (&listed.block_hash, &listed.claims[..]) else {
         return Err(failed(Operation::Open, "the line has no block hash".to_string()));
     };
@@ -161,16 +169,16 @@ pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<
         }
     }
     let digest = Digest::find(&claim.algorithm)
-        .map_err(|source| files::Error::Digest { path: path.clone(), source })?;
+        .map_err(|source| files::FileError::Digest { path: path.clone(), source })?;
     let params = Params::new(digest).block_size(line.block_size).and_then(|params| params.threads(cores()));
     let summed = params.and_then(|params| sum_opened(&path, &params, &options, &Progress::default(), stop));
     summed.map(|(digest, ..)| digest).map_err(|error| match &error {
-        Error::Image(image) => match &**image {
-            verisum::image::Error::Io { source, .. } if source.raw_os_error().is_some() => {
+        BlockHashError::Image(image) => match &**image {
+            verisum::image::ImageError::Io { source, .. } if source.raw_os_error().is_some() => {
                 let source = source
                     .raw_os_error()
                     .map_or_else(|| io::Error::other("failed"), io::Error::from_raw_os_error);
-                files::Error::io(&path, Operation::Open, source)
+                files::FileError::io(&path, Operation::Open, source)
             }
             _ => failed(Operation::Read, error.to_string()),
         },
@@ -194,18 +202,18 @@ impl<'a> UntilStopped<'a> {
         UntilStopped { stop, sink: Some(sink) }
     }
 
-    fn go_on(&self) -> Result<(), Error> {
-        if self.stop.is_due() { Err(Error::Finished) } else { Ok(()) }
+    fn go_on(&self) -> Result<(), BlockHashError> {
+        if self.stop.is_due() { Err(BlockHashError::Finished) } else { Ok(()) }
     }
 }
 
 impl DigestSink for UntilStopped<'_> {
-    fn digests(&mut self, digests: &[u8]) -> Result<(), Error> {
+    fn digests(&mut self, digests: &[u8]) -> Result<(), BlockHashError> {
         self.go_on()?;
         self.sink.as_mut().map_or(Ok(()), |sink| sink.digests(digests))
     }
 
-    fn zeros(&mut self, blocks: u64) -> Result<(), Error> {
+    fn zeros(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         self.go_on()?;
         self.sink.as_mut().map_or(Ok(()), |sink| sink.zeros(blocks))
     }

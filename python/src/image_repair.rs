@@ -145,7 +145,7 @@ struct Job {
 
 impl Job {
     fn repair(&self, hosts: &Connections, done: &Progress, stop: &Stop) -> Result<ImageRepair, Failure> {
-        let of_map = |error: blockhash::Error| image_failure(&self.map, &error);
+        let of_map = |error: blockhash::BlockHashError| image_failure(&self.map, &error);
         let map = BlockMap::open(&self.map, &Policy::default()).map_err(of_map)?;
         map.check_while(&|| !stop.is_due()).map_err(of_map)?;
         let params = map.params().clone().threads(self.threads).map_err(of_map)?;
@@ -221,7 +221,7 @@ impl Job {
         let ranges = match hashing.compare(map, &mut Opened::Image(image)) {
             Ok(ranges) => ranges,
             // What cannot be read as a whole is read block by block.
-            Err(blockhash::Error::Image(_)) => {
+            Err(blockhash::BlockHashError::Image(_)) => {
                 let image = self.raw(hashing)?;
                 target.scan(&mut image_reader(image), hashing.stop).map_err(|error| failure(&error))?
             }
@@ -300,7 +300,11 @@ struct Hashing<'a> {
 
 impl Hashing<'_> {
     /// Where an image differs from what a map is of.
-    fn compare(&self, map: &BlockMap, opened: &mut Opened) -> Result<Vec<Range<u64>>, blockhash::Error> {
+    fn compare(
+        &self,
+        map: &BlockMap,
+        opened: &mut Opened,
+    ) -> Result<Vec<Range<u64>>, blockhash::BlockHashError> {
         let mut comparison = MapComparison::new(map)?;
         let sink = &mut UntilStopped::giving(self.stop, &mut comparison);
         let (digest, length, ..) = sum_to(opened, &self.params, self.done, sink)?;
@@ -311,22 +315,24 @@ impl Hashing<'_> {
 fn opened_catalog(path: &Path) -> Result<(Lock, Catalog), Failure> {
     let open = || {
         let path = absolute(path)?;
-        Ok::<_, store::Error>((Lock::take(&path)?, Catalog::open_existing(&path)?))
+        Ok::<_, store::CatalogError>((Lock::take(&path)?, Catalog::open_existing(&path)?))
     };
     open().map_err(|error| Failure::from(&error))
 }
 
 /// Why an image is not repaired.
-fn failure(error: &engine::Error) -> Failure {
+fn failure(error: &engine::ImageRepairError) -> Failure {
     let of = |path: &Path| Failure::new(Kind::Image, &error.to_string()).path(path);
     match error {
-        engine::Error::Map(error) => image_failure(Path::new(""), error),
-        engine::Error::Journal(_) => Failure::new(Kind::Image, &error.to_string()).operation("write"),
-        engine::Error::JournalUnfit { path, .. } => of(path).operation("read"),
-        engine::Error::Image { path, operation, source, .. } => {
+        engine::ImageRepairError::Map(error) => image_failure(Path::new(""), error),
+        engine::ImageRepairError::Journal(_) => {
+            Failure::new(Kind::Image, &error.to_string()).operation("write")
+        }
+        engine::ImageRepairError::JournalUnfit { path, .. } => of(path).operation("read"),
+        engine::ImageRepairError::Image { path, operation, source, .. } => {
             of(path).operation(operation).system(Some(source))
         }
-        engine::Error::Another { path, .. } => of(path).operation("repair"),
-        engine::Error::Different { path, .. } => of(path).operation("read back"),
+        engine::ImageRepairError::Another { path, .. } => of(path).operation("repair"),
+        engine::ImageRepairError::Different { path, .. } => of(path).operation("read back"),
     }
 }

@@ -6,7 +6,7 @@ use std::thread;
 
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
-use verisum::digest::{Digest, Error};
+use verisum::digest::{Digest, DigestError};
 use verisum::files::Stop;
 
 use crate::buffer::Bytes;
@@ -73,12 +73,12 @@ pub(crate) fn hash_on(
     messages: &[&[u8]],
     digests: &mut [u8],
     stop: &Stop,
-) -> Result<(), Error> {
+) -> Result<(), DigestError> {
     let chunks = chunks(digest, messages, digests);
     let threads = threads.min(chunks.len()).max(1);
     let chunks: Vec<Mutex<Chunk>> = chunks.into_iter().map(Mutex::new).collect();
     let next = AtomicUsize::new(0);
-    let work = || -> Result<(), Error> {
+    let work = || -> Result<(), DigestError> {
         let mut batch = digest.batch()?;
         while let Some(chunk) = chunks.get(next.fetch_add(1, Ordering::Relaxed)) {
             if stop.is_due() {
@@ -105,7 +105,12 @@ pub(crate) fn hash_on(
 }
 
 /// Messages of any length side by side, given up when it is time to stop.
-fn hash_long(digest: &Digest, messages: &[&[u8]], digests: &mut [u8], stop: &Stop) -> Result<(), Error> {
+fn hash_long(
+    digest: &Digest,
+    messages: &[&[u8]],
+    digests: &mut [u8],
+    stop: &Stop,
+) -> Result<(), DigestError> {
     let start = |_| if messages.len() == 1 { digest.lone_message() } else { digest.message() };
     let mut hashed = messages.iter().map(start).collect::<Result<Vec<_>, _>>()?;
     let longest = messages.iter().map(|message| message.len()).max().unwrap_or(0);

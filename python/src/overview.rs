@@ -322,10 +322,10 @@ fn this_moment() -> i64 {
     Timestamp::now().milliseconds().unwrap_or(i64::MAX)
 }
 
-fn told(paths: &[PathBuf], options: &OverviewOptions) -> Result<Told, store::Error> {
+fn told(paths: &[PathBuf], options: &OverviewOptions) -> Result<Told, store::CatalogError> {
     let open = |path: &Path| {
         let path = absolute(path)?;
-        Ok::<_, store::Error>((store::Catalog::open_to_read(&path)?, path))
+        Ok::<_, store::CatalogError>((store::Catalog::open_to_read(&path)?, path))
     };
     let opened = paths.iter().map(|path| open(path)).collect::<Result<Vec<_>, _>>()?;
     let (stores, catalogs): (Vec<store::Catalog>, Vec<PathBuf>) = opened.into_iter().unzip();

@@ -123,7 +123,7 @@ impl Parity {
             Option<&Path>,
             Watched,
             &mut dyn FnMut(parity::Finding),
-        ) -> Result<Counts, parity::Error>
+        ) -> Result<Counts, parity::ParityError>
         + Send
         + 'static,
     ) -> PyResult<ParityRun> {
@@ -306,16 +306,20 @@ fn counts_of_repaired(repaired: &parity::Repaired) -> Counts {
     ])
 }
 
-fn failure(error: &parity::Error) -> Failure {
+fn failure(error: &parity::ParityError) -> Failure {
     let of = |path: &PathBuf| Failure::new(Kind::File, &error.to_string()).path(path);
     match error {
-        parity::Error::Tree(error) => Failure::from(error),
-        parity::Error::Digest(error) => Failure::from(error),
-        parity::Error::Io { path, operation, source } => of(path).operation(operation).system(Some(source)),
-        parity::Error::Damaged { path, .. } => of(path).operation("read"),
-        parity::Error::None { path } | parity::Error::Exists { path } => of(path).operation("open"),
-        parity::Error::TooMuch { path, .. } => of(path).operation("update"),
-        parity::Error::Busy { path } => of(path).operation("lock"),
+        parity::ParityError::Tree(error) => Failure::from(error),
+        parity::ParityError::Digest(error) => Failure::from(error),
+        parity::ParityError::Io { path, operation, source } => {
+            of(path).operation(operation).system(Some(source))
+        }
+        parity::ParityError::Damaged { path, .. } => of(path).operation("read"),
+        parity::ParityError::None { path } | parity::ParityError::Exists { path } => {
+            of(path).operation("open")
+        }
+        parity::ParityError::TooMuch { path, .. } => of(path).operation("update"),
+        parity::ParityError::Busy { path } => of(path).operation("lock"),
         _ => Failure::new(Kind::File, &error.to_string()),
     }
 }

@@ -9,7 +9,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use verisum::catalog::store::{Catalog, Error, Finding, Position, Record, Root, State};
+use verisum::catalog::store::{Catalog, CatalogError, Finding, Position, Record, Root, State};
 
 use crate::arrow::{Table, python_table};
 use crate::background::Broken;
@@ -126,7 +126,7 @@ impl Records {
 python_table!(Records, CatalogRecord);
 
 /// Gives the records away, tree by tree, each directory's by name.
-fn read(catalog: &Path, filter: &Filter, steps: &Steps<Recorded, ()>) -> Result<(), Error> {
+fn read(catalog: &Path, filter: &Filter, steps: &Steps<Recorded, ()>) -> Result<(), CatalogError> {
     let store = Catalog::open_to_read(catalog)?;
     store.at_one_moment(|| {
         store.require_complete()?;
@@ -170,7 +170,7 @@ fn read(catalog: &Path, filter: &Filter, steps: &Steps<Recorded, ()>) -> Result<
     })
 }
 
-fn algorithms(store: &Catalog) -> Result<HashMap<i64, Arc<str>>, Error> {
+fn algorithms(store: &Catalog) -> Result<HashMap<i64, Arc<str>>, CatalogError> {
     Ok(store.algorithms()?.into_iter().map(|(number, name)| (number, name.into())).collect())
 }
 
@@ -232,7 +232,7 @@ fn read_problems(
     catalog: &Path,
     below: Option<&(Root, i64)>,
     steps: &Steps<Problem, ()>,
-) -> Result<(), Error> {
+) -> Result<(), CatalogError> {
     let store = Catalog::open_to_read(catalog)?;
     store.at_one_moment(|| {
         store.require_complete()?;

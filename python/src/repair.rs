@@ -344,15 +344,15 @@ fn source(
 }
 
 /// Why nothing is repaired.
-pub(crate) fn failure(error: &engine::Error) -> Failure {
+pub(crate) fn failure(error: &engine::RepairError) -> Failure {
     let of = |path: &Path| Failure::new(Kind::File, &error.to_string()).path(path);
     match error {
-        engine::Error::Catalog(error) => Failure::from(error),
-        engine::Error::Tree(error) => Failure::from(error),
-        engine::Error::InPlace { path, .. } => of(path).operation("repair in place"),
-        engine::Error::Path { path, .. } => of(path).operation("repair"),
-        engine::Error::KeepBad { path, operation, source }
-        | engine::Error::List { path, operation, source } => {
+        engine::RepairError::Catalog(error) => Failure::from(error),
+        engine::RepairError::Tree(error) => Failure::from(error),
+        engine::RepairError::InPlace { path, .. } => of(path).operation("repair in place"),
+        engine::RepairError::Path { path, .. } => of(path).operation("repair"),
+        engine::RepairError::KeepBad { path, operation, source }
+        | engine::RepairError::List { path, operation, source } => {
             of(path).operation(operation).system(Some(source))
         }
     }

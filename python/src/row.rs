@@ -33,8 +33,8 @@ pub(crate) struct Hashed {
     pub(crate) changed: bool,
 }
 
-impl From<Result<FileDigests, verisum::files::Error>> for Row {
-    fn from(found: Result<FileDigests, verisum::files::Error>) -> Row {
+impl From<Result<FileDigests, verisum::files::FileError>> for Row {
+    fn from(found: Result<FileDigests, verisum::files::FileError>) -> Row {
         match found {
             Ok(FileDigests { path, digests, length, stat, changed, .. }) => {
                 let (size, modified, stat) = (Some(length), Some(stat.modified), Some(stat));

@@ -7,7 +7,7 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyList};
-use verisum::digest::{Digest, Error, Output};
+use verisum::digest::{Digest, DigestError, Output};
 use verisum::files::Timestamp;
 
 use crate::background::Outlet;
@@ -116,7 +116,7 @@ fn failure(name: &str, operation: &'static str, py: Python<'_>, raised: &PyErr) 
 }
 
 /// Hashes what was read, side by side.
-fn hashed(digests: &[Digest], read: Vec<Read>, outlet: &Outlet<Event<Row>>) -> Result<Vec<Row>, Error> {
+fn hashed(digests: &[Digest], read: Vec<Read>, outlet: &Outlet<Event<Row>>) -> Result<Vec<Row>, DigestError> {
     let messages: Vec<&[u8]> = read.iter().filter_map(Read::bytes).collect();
     let mut found: Vec<Vec<u8>> = Vec::new();
     for digest in digests {

@@ -304,8 +304,8 @@ impl Results {
     }
 
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Results, Error> {
-        let bytes = read_bounded(path).map_err(|source| Error::Io {
+    pub fn read(path: &Path) -> Result<Results, ResultsError> {
+        let bytes = read_bounded(path).map_err(|source| ResultsError::Io {
             path: path.to_path_buf(),
             operation: "read",
             source,
@@ -316,7 +316,7 @@ impl Results {
             version: u32,
             r#type: String,
         }
-        let wrong = |what: String| Error::Form { path: path.to_path_buf(), what };
+        let wrong = |what: String| ResultsError::Form { path: path.to_path_buf(), what };
         let form: Form = serde_json::from_slice(&bytes)
             .map_err(|error| wrong(format!("not a result of verisum bench: {error}")))?;
         if form.r#type != TYPE {
@@ -343,8 +343,8 @@ impl Results {
     }
 
     /// Writes a file, which takes the place of an older one at once or not at all.
-    pub fn write(&self, path: &Path) -> Result<(), Error> {
-        let failed = |source| Error::Io { path: path.to_path_buf(), operation: "write", source };
+    pub fn write(&self, path: &Path) -> Result<(), ResultsError> {
+        let failed = |source| ResultsError::Io { path: path.to_path_buf(), operation: "write", source };
         let mut bytes = serde_json::to_vec_pretty(self).map_err(|error| failed(error.into()))?;
         bytes.push(b'\n');
         replace(path, &bytes).map_err(failed)
@@ -374,7 +374,7 @@ pub fn ranking(series: &[&Series]) -> Ranking {
 
 /// Why a file of results cannot be read or written.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ResultsError {
     /// The file cannot be read or written.
     #[error("{}: {operation}: {source}", path.display())]
     Io {
@@ -472,7 +472,7 @@ mod tests {
         );
         for text in ["", "{}", "[]", r#"{"type":"x","version":1}"#, r#"{"type":"bench","version":1}"#] {
             std::fs::write(&path, text).unwrap();
-            assert!(matches!(Results::read(&path), Err(Error::Form { .. })), "{text}");
+            assert!(matches!(Results::read(&path), Err(ResultsError::Form { .. })), "{text}");
         }
         for special in ["/dev/zero", "/dev/null", "/"] {
             assert!(

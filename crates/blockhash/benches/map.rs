@@ -80,12 +80,12 @@ impl Image for InMemory {
         self.0.len() as u64
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
         out.push(Extent::new(range, ExtentKind::Data));
         Ok(())
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::ImageError> {
         buf.copy_from_slice(&self.0[offset as usize..][..buf.len()]);
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use verisum_digest::{Batch, Digest, Output, Stream};
 
-use crate::{Error, Params};
+use crate::{BlockHashError, Params};
 
 /// How many messages are handed to the kernels in one call: several times the widest kernel, so that
 /// its lanes stay full, and few enough to keep the list on the stack.
@@ -15,7 +15,7 @@ const CALL: usize = 64;
 pub(crate) struct ZeroBlock {
     digest: Digest,
     len: usize,
-    value: OnceLock<Result<Output, Error>>,
+    value: OnceLock<Result<Output, BlockHashError>>,
 }
 
 impl ZeroBlock {
@@ -27,11 +27,11 @@ impl ZeroBlock {
         })
     }
 
-    pub(crate) fn value(&self) -> Result<&Output, Error> {
+    pub(crate) fn value(&self) -> Result<&Output, BlockHashError> {
         self.value.get_or_init(|| self.compute()).as_ref().map_err(Clone::clone)
     }
 
-    fn compute(&self) -> Result<Output, Error> {
+    fn compute(&self) -> Result<Output, BlockHashError> {
         let mut stream = self.digest.stream()?;
         update_zeros(&mut *stream, self.len as u64)?;
         let mut output = Output::zeroed(self.digest.len());
@@ -41,7 +41,7 @@ impl ZeroBlock {
 }
 
 /// Adds `len` zeros to a message.
-pub(crate) fn update_zeros(stream: &mut dyn Stream, len: u64) -> Result<(), Error> {
+pub(crate) fn update_zeros(stream: &mut dyn Stream, len: u64) -> Result<(), BlockHashError> {
     let zeros = [0; 16 * 1024];
     let mut left = len;
     while left > 0 {
@@ -63,7 +63,7 @@ pub(crate) struct BlockHasher {
 }
 
 impl BlockHasher {
-    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<BlockHasher, Error> {
+    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<BlockHasher, BlockHashError> {
         let digest_len = params.digest().len();
         Ok(BlockHasher {
             batch: params.digest().batch()?,
@@ -80,7 +80,7 @@ impl BlockHasher {
         &mut self,
         parts: impl Iterator<Item = &'a [u8]> + Clone,
         digests: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BlockHashError> {
         let mut messages = [&[][..]; CALL];
         let mut places = [0; CALL];
         let mut filled = 0;
@@ -106,7 +106,12 @@ impl BlockHasher {
         self.call(&messages[..filled], &places[..filled], digests)
     }
 
-    fn call(&mut self, messages: &[&[u8]], places: &[usize], digests: &mut [u8]) -> Result<(), Error> {
+    fn call(
+        &mut self,
+        messages: &[&[u8]],
+        places: &[usize],
+        digests: &mut [u8],
+    ) -> Result<(), BlockHashError> {
         let call = &mut self.call[..messages.len() * self.digest_len];
         self.batch.hash(messages, call)?;
         for (i, &place) in places.iter().enumerate() {
@@ -129,7 +134,7 @@ pub(crate) struct LongBlock {
 }
 
 impl LongBlock {
-    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<LongBlock, Error> {
+    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<LongBlock, BlockHashError> {
         Ok(LongBlock {
             stream: params.digest().stream()?,
             zero,
@@ -146,7 +151,7 @@ impl LongBlock {
     }
 
     /// Adds at most [`room`](LongBlock::room) bytes.
-    pub(crate) fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    pub(crate) fn update(&mut self, data: &[u8]) -> Result<(), BlockHashError> {
         if self.leading_zeros == self.filled {
             if self.zero.digest.is_zero(data) {
                 return self.zeros(data.len() as u64);
@@ -158,7 +163,7 @@ impl LongBlock {
     }
 
     /// Adds at most [`room`](LongBlock::room) zeros.
-    pub(crate) fn zeros(&mut self, len: u64) -> Result<(), Error> {
+    pub(crate) fn zeros(&mut self, len: u64) -> Result<(), BlockHashError> {
         let leading = self.leading_zeros == self.filled;
         self.filled += len;
         if leading {
@@ -169,7 +174,7 @@ impl LongBlock {
     }
 
     /// Ends the block, appends its digest, and starts the next one.
-    pub(crate) fn finish(&mut self, digests: &mut Vec<u8>) -> Result<(), Error> {
+    pub(crate) fn finish(&mut self, digests: &mut Vec<u8>) -> Result<(), BlockHashError> {
         if self.leading_zeros == self.filled {
             if self.filled == self.block_len {
                 (self.filled, self.leading_zeros) = (0, 0);
@@ -215,10 +220,10 @@ pub(crate) fn push_span(layout: &mut Vec<Span>, span: Span) {
 /// Takes the digest of every block, in order, while a block hash is computed.
 pub trait DigestSink: Send {
     /// The digests of blocks that were hashed, one after the other. Blocks of zeros may be among them.
-    fn digests(&mut self, digests: &[u8]) -> Result<(), Error>;
+    fn digests(&mut self, digests: &[u8]) -> Result<(), BlockHashError>;
 
     /// A number of full blocks that are known to be zeros.
-    fn zeros(&mut self, blocks: u64) -> Result<(), Error>;
+    fn zeros(&mut self, blocks: u64) -> Result<(), BlockHashError>;
 }
 
 /// The hash over all block digests.
@@ -233,7 +238,7 @@ pub(crate) struct Outer<'a> {
 }
 
 impl<'a> Outer<'a> {
-    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<Outer<'a>, Error> {
+    pub(crate) fn new(params: &Params, zero: Arc<ZeroBlock>) -> Result<Outer<'a>, BlockHashError> {
         Ok(Outer {
             stream: params.digest().stream()?,
             sink: None,
@@ -249,7 +254,7 @@ impl<'a> Outer<'a> {
         Outer { sink: Some(sink), ..self }
     }
 
-    pub(crate) fn add(&mut self, piece: &Piece) -> Result<(), Error> {
+    pub(crate) fn add(&mut self, piece: &Piece) -> Result<(), BlockHashError> {
         let mut digests = &piece.digests[..];
         for span in &piece.layout {
             match *span {
@@ -265,7 +270,7 @@ impl<'a> Outer<'a> {
     }
 
     /// Adds the digests of blocks of data.
-    pub(crate) fn add_digests(&mut self, digests: &[u8]) -> Result<(), Error> {
+    pub(crate) fn add_digests(&mut self, digests: &[u8]) -> Result<(), BlockHashError> {
         if let Some(sink) = &mut self.sink {
             sink.digests(digests)?;
         }
@@ -273,7 +278,7 @@ impl<'a> Outer<'a> {
     }
 
     /// Adds a number of full blocks of zeros.
-    pub(crate) fn add_zeros(&mut self, blocks: u64) -> Result<(), Error> {
+    pub(crate) fn add_zeros(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         const AT_ONCE: u64 = 256;
         if let Some(sink) = &mut self.sink {
             sink.zeros(blocks)?;
@@ -293,7 +298,7 @@ impl<'a> Outer<'a> {
         Ok(())
     }
 
-    pub(crate) fn finish(mut self, length: u64) -> Result<Output, Error> {
+    pub(crate) fn finish(mut self, length: u64) -> Result<Output, BlockHashError> {
         let mut output = Output::zeroed(self.digest_len);
         self.stream.update(&length.to_le_bytes())?;
         self.stream.finish(output.as_mut_bytes())?;

@@ -11,7 +11,7 @@ use std::thread;
 use verisum_image::{AlignedBuffer, Extent, ExtentKind, Image};
 
 use crate::ranges::{push_range, whole_units};
-use crate::{Error, Progress};
+use crate::{BlockHashError, Progress};
 
 /// The most that is read of an image at a time, in bytes.
 const PIECE: u64 = 1 << 20;
@@ -32,13 +32,13 @@ pub fn compare_images(
     unit: u32,
     threads: usize,
     progress: &Progress,
-) -> Result<Vec<Range<u64>>, Error> {
+) -> Result<Vec<Range<u64>>, BlockHashError> {
     assert!(unit > 0, "a unit has bytes");
     let unit = u64::from(unit);
     // Pieces end where units do, so that no unit is found twice.
     let piece = if unit < PIECE { PIECE - PIECE % unit } else { PIECE };
     let planner = Mutex::new(PairPlanner::new(a, b, piece));
-    let work = || -> Result<Vec<Range<u64>>, Error> {
+    let work = || -> Result<Vec<Range<u64>>, BlockHashError> {
         let mut buffers: Option<[AlignedBuffer; 2]> = None;
         let mut found = Vec::new();
         loop {
@@ -62,7 +62,7 @@ pub fn compare_images(
         let helpers: Vec<_> = helpers.collect();
         let mut found = guarded(&planner, work);
         for helper in helpers {
-            let more = helper.join().unwrap_or(Err(Error::Panicked));
+            let more = helper.join().unwrap_or(Err(BlockHashError::Panicked));
             found = found.and_then(|mut all| {
                 all.append(&mut more?);
                 Ok(all)
@@ -78,7 +78,10 @@ pub fn compare_images(
 }
 
 /// Works; after a failure nobody begins anything more.
-fn guarded<T>(planner: &Mutex<PairPlanner<'_>>, work: impl Fn() -> Result<T, Error>) -> Result<T, Error> {
+fn guarded<T>(
+    planner: &Mutex<PairPlanner<'_>>,
+    work: impl Fn() -> Result<T, BlockHashError>,
+) -> Result<T, BlockHashError> {
     work().inspect_err(|_| planner.lock().unwrap_or_else(PoisonError::into_inner).stop())
 }
 
@@ -97,7 +100,7 @@ impl Part {
         buffers: &mut [AlignedBuffer; 2],
         unit: u64,
         found: &mut Vec<Range<u64>>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), BlockHashError> {
         let len = (self.range.end - self.range.start) as usize;
         for ((image, buffer), read) in images.iter().zip(buffers.iter_mut()).zip(self.read) {
             if read {
@@ -154,7 +157,7 @@ impl<'a> PairPlanner<'a> {
 
     /// The next part that must be read, `None` at the end, and how many bytes lie between the end of the
     /// last one and its end.
-    fn next(&mut self) -> Result<(Option<Part>, u64), Error> {
+    fn next(&mut self) -> Result<(Option<Part>, u64), BlockHashError> {
         let before = self.position;
         while self.position < self.end {
             let start = self.position;
@@ -178,7 +181,7 @@ impl<'a> PairPlanner<'a> {
     }
 
     /// Which images must be read at `position`, and up to where that holds.
-    fn look(&mut self, position: u64) -> Result<([bool; 2], u64), Error> {
+    fn look(&mut self, position: u64) -> Result<([bool; 2], u64), BlockHashError> {
         let [a, b] = &mut self.walkers;
         let (a, b) = (a.extent(position)?, b.extent(position)?);
         let end = a.range.end.min(b.range.end).min(self.end);
@@ -213,7 +216,7 @@ struct Walker<'a> {
 
 impl Walker<'_> {
     /// The extent at `position`, which never goes back.
-    fn extent(&mut self, position: u64) -> Result<&Extent, Error> {
+    fn extent(&mut self, position: u64) -> Result<&Extent, BlockHashError> {
         while self.extents.front().is_some_and(|extent| extent.range.end <= position) {
             self.extents.pop_front();
         }

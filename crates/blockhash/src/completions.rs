@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use crate::Error;
+use crate::BlockHashError;
 use crate::pool::Owner;
 
 /// The end of an asynchronous update.
@@ -40,10 +40,10 @@ impl Completions {
     }
 
     /// Takes a place for one update.
-    pub(crate) fn reserve(self: &Arc<Self>, token: usize) -> Result<Ticket, Error> {
+    pub(crate) fn reserve(self: &Arc<Self>, token: usize) -> Result<Ticket, BlockHashError> {
         let mut state = self.lock();
         if state.in_flight >= self.depth {
-            return Err(Error::QueueFull);
+            return Err(BlockHashError::QueueFull);
         }
         state.in_flight += 1;
         Ok(Ticket { queue: self.clone(), token, failed: AtomicBool::new(false), withdrawn: false })

@@ -2,7 +2,7 @@
 
 /// Why a block hash could not be computed.
 #[derive(Debug, Clone, thiserror::Error)]
-pub enum Error {
+pub enum BlockHashError {
     /// The block size is zero or odd.
     #[error("invalid block size: {0} (must be even and more than 0)")]
     BlockSize(u32),
@@ -11,11 +11,11 @@ pub enum Error {
     Threads(usize),
     /// A digest failed.
     #[error(transparent)]
-    Digest(#[from] verisum_digest::Error),
+    Digest(#[from] verisum_digest::DigestError),
     /// An image failed. Shared, because every later call reports the first failure.
     #[cfg(feature = "image")]
     #[error(transparent)]
-    Image(std::sync::Arc<verisum_image::Error>),
+    Image(std::sync::Arc<verisum_image::ImageError>),
     /// A block map failed.
     #[cfg(feature = "image")]
     #[error(transparent)]
@@ -41,8 +41,8 @@ pub enum Error {
 }
 
 #[cfg(feature = "image")]
-impl From<verisum_image::Error> for Error {
-    fn from(error: verisum_image::Error) -> Self {
-        Error::Image(std::sync::Arc::new(error))
+impl From<verisum_image::ImageError> for BlockHashError {
+    fn from(error: verisum_image::ImageError) -> Self {
+        BlockHashError::Image(std::sync::Arc::new(error))
     }
 }

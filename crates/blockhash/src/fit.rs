@@ -6,7 +6,7 @@ use std::path::Path;
 use verisum_digest::{Digest, Output};
 use verisum_image::{Extent, Image, OpenOptions, Opened};
 
-use crate::{Error, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, hash_image};
+use crate::{BlockHashError, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, hash_image};
 
 /// Up to this length all usual block sizes are tried, in bytes; each is another run over the image.
 const SMALL: u64 = 64 << 20;
@@ -61,12 +61,12 @@ struct Ending<'a> {
 }
 
 impl Ending<'_> {
-    fn go_on(&self) -> Result<&dyn Image, verisum_image::Error> {
+    fn go_on(&self) -> Result<&dyn Image, verisum_image::ImageError> {
         match (self.is_over)() {
             false => Ok(self.image),
             true => {
                 let (path, what) = (Path::new(""), std::io::Error::other("interrupted"));
-                Err(verisum_image::Error::io(path, verisum_image::Operation::Read, what))
+                Err(verisum_image::ImageError::io(path, verisum_image::Operation::Read, what))
             }
         }
     }
@@ -77,11 +77,11 @@ impl Image for Ending<'_> {
         self.image.length()
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
         self.go_on()?.extents(range, out)
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::ImageError> {
         self.go_on()?.read_at(buf, offset)
     }
 
@@ -93,12 +93,12 @@ impl Image for Ending<'_> {
         self.image.unit()
     }
 
-    fn check_unchanged(&self) -> Result<(), verisum_image::Error> {
+    fn check_unchanged(&self) -> Result<(), verisum_image::ImageError> {
         self.image.check_unchanged()
     }
 }
 
-fn has(image: &dyn Image, digest: &Digest, value: Output) -> Result<bool, Error> {
+fn has(image: &dyn Image, digest: &Digest, value: Output) -> Result<bool, BlockHashError> {
     let threads = match image.length() <= ONE_THREAD_BYTES {
         true => 1,
         false => std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS)),

@@ -9,7 +9,7 @@ use crate::blocks::{BlockHasher, LongBlock, Outer, Piece, Span, ZeroBlock, push_
 use crate::completions::{Completion, Completions};
 use crate::pool::{Borrowed, Bytes, Job, JobEngine, MORE_BUFFERS, Owner, Pool};
 use crate::sequencer::Sequencer;
-use crate::{Error, Params};
+use crate::{BlockHashError, Params};
 
 /// A staged job is sent off after this many changes between data and zeros.
 const MAX_SPANS: usize = 512;
@@ -64,7 +64,7 @@ impl Stage {
 
 impl Hasher {
     /// Starts a block hash.
-    pub fn new(params: &Params) -> Result<Hasher, Error> {
+    pub fn new(params: &Params) -> Result<Hasher, BlockHashError> {
         Hasher::start(params, None)
     }
 
@@ -74,11 +74,11 @@ impl Hasher {
         params: &Params,
         depth: usize,
         notify: impl Fn() + Send + Sync + 'static,
-    ) -> Result<Hasher, Error> {
+    ) -> Result<Hasher, BlockHashError> {
         Hasher::start(params, Some(Arc::new(Completions::new(depth, Box::new(notify)))))
     }
 
-    fn start(params: &Params, queue: Option<Arc<Completions>>) -> Result<Hasher, Error> {
+    fn start(params: &Params, queue: Option<Arc<Completions>>) -> Result<Hasher, BlockHashError> {
         let zero = ZeroBlock::new(params);
         let sequencer = Sequencer::new(Outer::new(params, zero.clone())?);
         let mode = match params.run_blocks(MORE_BUFFERS) {
@@ -96,7 +96,7 @@ impl Hasher {
     }
 
     /// Adds bytes. They are copied or hashed before this returns.
-    pub fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    pub fn update(&mut self, data: &[u8]) -> Result<(), BlockHashError> {
         self.begin(data.len() as u64)?;
         let (head, blocks, tail) = self.cut(data);
         let begun = self.append(head);
@@ -114,7 +114,7 @@ impl Hasher {
     }
 
     /// Adds `len` zeros, without any data.
-    pub fn zero(&mut self, len: u64) -> Result<(), Error> {
+    pub fn zero(&mut self, len: u64) -> Result<(), BlockHashError> {
         self.begin(len)?;
         let block_len = self.engine.params.block_len() as u64;
         let fill = len.min(self.room_in_block());
@@ -133,8 +133,8 @@ impl Hasher {
     /// `data` stays valid and unchanged until its completion was taken, or this hasher was finished
     /// without an error, or dropped.
     #[allow(unsafe_code)]
-    pub unsafe fn submit(&mut self, data: &[u8], token: usize) -> Result<(), Error> {
-        let queue = self.queue.clone().ok_or(Error::NoQueue)?;
+    pub unsafe fn submit(&mut self, data: &[u8], token: usize) -> Result<(), BlockHashError> {
+        let queue = self.queue.clone().ok_or(BlockHashError::NoQueue)?;
         self.check()?;
         let ticket = queue.reserve(token)?;
         let (head, blocks, tail) = match self.begin(data.len() as u64) {
@@ -169,18 +169,18 @@ impl Hasher {
 
     /// As [`submit`](Hasher::submit), of bytes that stay as they are for ever.
     #[allow(unsafe_code)]
-    pub fn submit_static(&mut self, data: &'static [u8], token: usize) -> Result<(), Error> {
+    pub fn submit_static(&mut self, data: &'static [u8], token: usize) -> Result<(), BlockHashError> {
         // SAFETY: the reference is valid, and forbids changes, as long as the process lives.
         unsafe { self.submit(data, token) }
     }
 
     /// Takes up to `out.len()` completions and gives their number.
-    pub fn completions(&self, out: &mut [Completion]) -> Result<usize, Error> {
-        Ok(self.queue.as_ref().ok_or(Error::NoQueue)?.take(out))
+    pub fn completions(&self, out: &mut [Completion]) -> Result<usize, BlockHashError> {
+        Ok(self.queue.as_ref().ok_or(BlockHashError::NoQueue)?.take(out))
     }
 
     /// Ends the message and gives its block hash. A second call fails.
-    pub fn finish(&mut self) -> Result<Output, Error> {
+    pub fn finish(&mut self) -> Result<Output, BlockHashError> {
         self.check()?;
         self.finished = true;
         let partial = self.room_in_block() > 0;
@@ -204,29 +204,29 @@ impl Hasher {
         self.threads() > 1 || self.queue.is_some()
     }
 
-    fn check(&self) -> Result<(), Error> {
+    fn check(&self) -> Result<(), BlockHashError> {
         match self.engine.sequencer.failure() {
             Some(failure) => Err(failure),
-            None if self.finished => Err(Error::Finished),
+            None if self.finished => Err(BlockHashError::Finished),
             None => Ok(()),
         }
     }
 
     /// Starts a call that adds `len` bytes.
-    fn begin(&mut self, len: u64) -> Result<(), Error> {
+    fn begin(&mut self, len: u64) -> Result<(), BlockHashError> {
         self.check()?;
         match self.length.checked_add(len) {
             Some(length) => self.length = length,
             None => {
-                self.engine.sequencer.fail(Error::TooLong);
-                return Err(Error::TooLong);
+                self.engine.sequencer.fail(BlockHashError::TooLong);
+                return Err(BlockHashError::TooLong);
             }
         }
         Ok(())
     }
 
     /// Makes a failure of the calling thread's own work the one that every later call reports.
-    fn keep(&self, result: Result<(), Error>) -> Result<(), Error> {
+    fn keep(&self, result: Result<(), BlockHashError>) -> Result<(), BlockHashError> {
         result.inspect_err(|error| self.engine.sequencer.fail(error.clone()))
     }
 
@@ -251,7 +251,7 @@ impl Hasher {
     }
 
     /// Copies bytes into the stage, sending off every full run; or hashes them at once in long blocks.
-    fn append(&mut self, mut data: &[u8]) -> Result<(), Error> {
+    fn append(&mut self, mut data: &[u8]) -> Result<(), BlockHashError> {
         while !data.is_empty() {
             match &mut self.mode {
                 Mode::Long(block) => {
@@ -277,7 +277,7 @@ impl Hasher {
     }
 
     /// As [`append`](Hasher::append), for less than a block of zeros.
-    fn append_zeros(&mut self, len: u64) -> Result<(), Error> {
+    fn append_zeros(&mut self, len: u64) -> Result<(), BlockHashError> {
         if let Mode::Long(block) = &mut self.mode {
             block.zeros(len)?;
             return self.end_long_block();
@@ -292,7 +292,7 @@ impl Hasher {
         Ok(())
     }
 
-    fn add_zero_blocks(&mut self, blocks: u64) -> Result<(), Error> {
+    fn add_zero_blocks(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         match &mut self.mode {
             _ if blocks == 0 => Ok(()),
             Mode::Long(_) => self.deliver(Piece { digests: Vec::new(), layout: vec![Span::Zeros(blocks)] }),
@@ -305,7 +305,7 @@ impl Hasher {
     }
 
     /// Delivers a long block that is complete.
-    fn end_long_block(&mut self) -> Result<(), Error> {
+    fn end_long_block(&mut self) -> Result<(), BlockHashError> {
         let Mode::Long(block) = &mut self.mode else { return Ok(()) };
         if block.room() > 0 {
             return Ok(());
@@ -314,13 +314,13 @@ impl Hasher {
         self.deliver(piece)
     }
 
-    fn deliver(&mut self, piece: Piece) -> Result<(), Error> {
+    fn deliver(&mut self, piece: Piece) -> Result<(), BlockHashError> {
         self.sequence += 1;
         self.engine.sequencer.deliver(self.sequence - 1, piece)
     }
 
     /// Sends off what is staged. Only the last call may leave an incomplete block in it.
-    fn send_stage(&mut self) -> Result<(), Error> {
+    fn send_stage(&mut self) -> Result<(), BlockHashError> {
         let Mode::Runs(stage) = &mut self.mode else { return Ok(()) };
         stage.settle(self.engine.params.block_len());
         let layout = std::mem::take(&mut stage.layout);
@@ -335,14 +335,19 @@ impl Hasher {
         self.send(bytes, layout, None)
     }
 
-    fn send_borrowed(&mut self, run: Borrowed, owner: Box<dyn Owner>) -> Result<(), Error> {
+    fn send_borrowed(&mut self, run: Borrowed, owner: Box<dyn Owner>) -> Result<(), BlockHashError> {
         let blocks = run.len().div_ceil(self.engine.params.block_len());
         self.send(Bytes::Borrowed(run), vec![Span::Data(blocks as u64)], Some(owner))
     }
 
     /// Gives a run to the workers. Without any, the calling thread hashes it: always when there is only
     /// one thread, and at the end of a message so short that none was started.
-    fn send(&mut self, bytes: Bytes, layout: Vec<Span>, owner: Option<Box<dyn Owner>>) -> Result<(), Error> {
+    fn send(
+        &mut self,
+        bytes: Bytes,
+        layout: Vec<Span>,
+        owner: Option<Box<dyn Owner>>,
+    ) -> Result<(), BlockHashError> {
         let job = Job { sequence: self.sequence, bytes, layout, owner };
         self.sequence += 1;
         if self.pool.is_none() && self.uses_pool() && !self.finished {
@@ -364,7 +369,7 @@ impl Hasher {
 
     /// Hashes whole blocks from where they lie, on all workers, and waits.
     #[allow(unsafe_code)]
-    fn hash_in_place(&mut self, blocks: &[u8]) -> Result<(), Error> {
+    fn hash_in_place(&mut self, blocks: &[u8]) -> Result<(), BlockHashError> {
         /// Waits, even when unwinding, until no job holds a sender any more.
         struct Wait {
             sender: Option<mpsc::Sender<()>>,

@@ -54,7 +54,7 @@ pub use blocks::DigestSink;
 #[cfg(feature = "image")]
 pub use compare::compare_images;
 pub use completions::Completion;
-pub use error::Error;
+pub use error::BlockHashError;
 #[cfg(feature = "image")]
 pub use fit::is_block_hash;
 pub use hasher::Hasher;

@@ -8,7 +8,7 @@ use verisum_image::{Extent, ExtentKind, Image, Stream};
 
 use crate::blocks::{DigestSink, update_zeros};
 use crate::pump::{Progress, hash_image_to};
-use crate::{Error, Params};
+use crate::{BlockHashError, Params};
 
 /// So much of an image or a stream is read at once where one thread hashes it.
 const PIECE: usize = 1 << 20;
@@ -20,7 +20,11 @@ const ZEROS: u64 = 256;
 ///
 /// # Errors
 /// The image cannot be read, or changes its length meanwhile.
-pub fn digest_image(image: &dyn Image, params: &Params, progress: &Progress) -> Result<Output, Error> {
+pub fn digest_image(
+    image: &dyn Image,
+    params: &Params,
+    progress: &Progress,
+) -> Result<Output, BlockHashError> {
     let parts = params.digest().parts();
     let Some((parts, blocks)) = parts.and_then(|parts| Some((parts.clone(), parts.blocks()?))) else {
         return in_order(image, params.digest(), progress);
@@ -49,7 +53,7 @@ pub fn digest_stream(
     stream: &mut Stream,
     digest: &Digest,
     progress: &Progress,
-) -> Result<(Output, u64), Error> {
+) -> Result<(Output, u64), BlockHashError> {
     let (mut hasher, mut buffer, mut length) = (digest.stream()?, vec![0; PIECE], 0);
     loop {
         let filled = stream.fill(&mut buffer)?;
@@ -66,7 +70,7 @@ pub fn digest_stream(
 }
 
 /// Hashes an image from its start to its end on this thread; holes are not read.
-fn in_order(image: &dyn Image, digest: &Digest, progress: &Progress) -> Result<Output, Error> {
+fn in_order(image: &dyn Image, digest: &Digest, progress: &Progress) -> Result<Output, BlockHashError> {
     let (mut hasher, mut buffer, mut extents) = (digest.stream()?, vec![0; PIECE], Vec::new());
     let (mut at, length) = (0, image.length());
     hasher.expect(length)?;
@@ -106,11 +110,11 @@ struct Leaves {
 }
 
 impl DigestSink for Leaves {
-    fn digests(&mut self, digests: &[u8]) -> Result<(), Error> {
+    fn digests(&mut self, digests: &[u8]) -> Result<(), BlockHashError> {
         Ok(self.joined.push_hashes(digests)?)
     }
 
-    fn zeros(&mut self, blocks: u64) -> Result<(), Error> {
+    fn zeros(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         if self.zeros.is_empty() {
             let (mut hasher, mut zero) = (self.digest.stream()?, Output::zeroed(self.digest.len()));
             update_zeros(&mut *hasher, self.block)?;
@@ -138,7 +142,7 @@ impl Image for Filled<'_> {
         self.length
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
         let end = self.image.length();
         match range.start < end {
             true => self.image.extents(range.start..range.end.min(end), out),
@@ -149,7 +153,7 @@ impl Image for Filled<'_> {
         }
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::ImageError> {
         let stored = self.image.length().saturating_sub(offset).min(buf.len() as u64) as usize;
         let (stored, filling) = buf.split_at_mut(stored);
         filling.fill(0);
@@ -164,7 +168,7 @@ impl Image for Filled<'_> {
         self.image.unit()
     }
 
-    fn check_unchanged(&self) -> Result<(), verisum_image::Error> {
+    fn check_unchanged(&self) -> Result<(), verisum_image::ImageError> {
         self.image.check_unchanged()
     }
 }

@@ -2,7 +2,7 @@
 
 use verisum_digest::Digest;
 
-use crate::Error;
+use crate::BlockHashError;
 
 /// The block size used when none is given, in bytes.
 pub const DEFAULT_BLOCK_SIZE: u32 = 64 * 1024;
@@ -48,18 +48,18 @@ impl Params {
     }
 
     /// Sets the block size in bytes: even and not zero.
-    pub fn block_size(mut self, bytes: u32) -> Result<Params, Error> {
+    pub fn block_size(mut self, bytes: u32) -> Result<Params, BlockHashError> {
         if bytes == 0 || bytes % 2 == 1 {
-            return Err(Error::BlockSize(bytes));
+            return Err(BlockHashError::BlockSize(bytes));
         }
         self.block_size = bytes;
         Ok(self)
     }
 
     /// Sets the number of threads that hash: 1 to [`MAX_THREADS`]. Never changes the value.
-    pub fn threads(mut self, threads: usize) -> Result<Params, Error> {
+    pub fn threads(mut self, threads: usize) -> Result<Params, BlockHashError> {
         if !(1..=MAX_THREADS).contains(&threads) {
-            return Err(Error::Threads(threads));
+            return Err(BlockHashError::Threads(threads));
         }
         self.threads = threads;
         Ok(self)

@@ -7,7 +7,7 @@ use std::thread::JoinHandle;
 
 use crate::blocks::{BlockHasher, LongBlock, Piece, Span, ZeroBlock};
 use crate::sequencer::Sequencer;
-use crate::{Error, Params};
+use crate::{BlockHashError, Params};
 
 /// Buffers that are filled or wait in the queue, besides the one that each worker hashes.
 pub(crate) const MORE_BUFFERS: usize = 2;
@@ -133,7 +133,7 @@ impl JobEngine {
     }
 
     /// Gives an empty buffer; waits for one when every worker has one and [`MORE_BUFFERS`] are queued.
-    pub(crate) fn buffer(&self, capacity: usize) -> Result<Vec<u8>, Error> {
+    pub(crate) fn buffer(&self, capacity: usize) -> Result<Vec<u8>, BlockHashError> {
         let most = self.params.thread_count(MORE_BUFFERS) + MORE_BUFFERS;
         let mut queue = self.lock();
         loop {
@@ -153,12 +153,12 @@ impl JobEngine {
     }
 
     /// Means of hashing blocks, for one thread.
-    pub(crate) fn block_hasher(&self) -> Result<BlockHasher, Error> {
+    pub(crate) fn block_hasher(&self) -> Result<BlockHasher, BlockHashError> {
         BlockHasher::new(&self.params, self.zero.clone())
     }
 
     /// Ends a long block.
-    pub(crate) fn long_piece(&self, block: &mut LongBlock) -> Result<Piece, Error> {
+    pub(crate) fn long_piece(&self, block: &mut LongBlock) -> Result<Piece, BlockHashError> {
         let mut piece = self.sequencer.spare();
         block.finish(&mut piece.digests)?;
         piece.layout.push(Span::Data(1));
@@ -213,7 +213,7 @@ impl JobEngine {
             };
             // The thread goes on after a panic, so that the jobs in the queue come to an end too.
             if catch_unwind(AssertUnwindSafe(work)).is_err() {
-                self.sequencer.fail(Error::Panicked);
+                self.sequencer.fail(BlockHashError::Panicked);
                 jobs.clear();
                 drop(self.lock());
                 self.returned.notify_all();
@@ -222,7 +222,7 @@ impl JobEngine {
     }
 
     /// Hashes the blocks of several jobs as one batch; gives one piece a job.
-    fn hash(&self, hasher: &mut BlockHasher, jobs: &[Job]) -> Result<Vec<Piece>, Error> {
+    fn hash(&self, hasher: &mut BlockHasher, jobs: &[Job]) -> Result<Vec<Piece>, BlockHashError> {
         let mut all = self.sequencer.spare();
         hasher.hash(jobs.iter().map(|job| job.bytes.bytes()), &mut all.digests)?;
         let digest_len = self.params.digest().len();
@@ -246,7 +246,7 @@ impl JobEngine {
     }
 
     /// Delivers the pieces, gives buffers back, and tells the jobs' owners.
-    fn conclude(&self, jobs: &mut Vec<Job>, result: Result<Vec<Piece>, Error>) {
+    fn conclude(&self, jobs: &mut Vec<Job>, result: Result<Vec<Piece>, BlockHashError>) {
         let mut pieces = Vec::new();
         let result = result.map(|hashed| pieces = hashed);
         if let Err(error) = &result {
@@ -267,13 +267,13 @@ impl JobEngine {
             }
             if let Some(piece) = pieces.next() {
                 // A failure is recorded in the sequencer, where the next call finds it.
-                let _: Result<(), Error> = self.sequencer.deliver(job.sequence, piece);
+                let _: Result<(), BlockHashError> = self.sequencer.deliver(job.sequence, piece);
             }
         }
     }
 
     /// Hashes one job on the calling thread.
-    pub(crate) fn run_here(&self, hasher: &mut BlockHasher, job: Job) -> Result<(), Error> {
+    pub(crate) fn run_here(&self, hasher: &mut BlockHasher, job: Job) -> Result<(), BlockHashError> {
         let mut jobs = vec![job];
         let result = self.hash(hasher, &jobs);
         let failure = result.as_ref().err().cloned();
@@ -290,7 +290,7 @@ pub(crate) struct Pool {
 
 impl Pool {
     /// Starts `count` threads, or as many as the system gives; fails when it gives none.
-    pub(crate) fn start(engine: &Arc<JobEngine>, count: usize) -> Result<Pool, Error> {
+    pub(crate) fn start(engine: &Arc<JobEngine>, count: usize) -> Result<Pool, BlockHashError> {
         let mut pool = Pool { engine: engine.clone(), threads: Vec::with_capacity(count) };
         let mut failure = None;
         engine.params.start(&mut || {
@@ -303,7 +303,7 @@ impl Pool {
             }
         });
         match failure {
-            Some(kind) if pool.threads.is_empty() => Err(Error::Thread(kind)),
+            Some(kind) if pool.threads.is_empty() => Err(BlockHashError::Thread(kind)),
             _ => Ok(pool),
         }
     }

@@ -13,7 +13,7 @@ use verisum_image::{AlignedBuffer, Image, Stream};
 use crate::blocks::{BlockHasher, DigestSink, LongBlock, Outer, Piece, Span, ZeroBlock};
 use crate::runs::{BlockRun, RunPlanner};
 use crate::sequencer::Sequencer;
-use crate::{Error, Params};
+use crate::{BlockHashError, Params};
 
 /// Stack of the threads besides the calling one, in bytes: several times what hashing takes, and small
 /// enough for many threads in a small address space.
@@ -38,7 +38,7 @@ impl Progress {
 /// The block hash of an image.
 ///
 /// Fails when the image cannot be read, or changes its length meanwhile.
-pub fn hash_image(image: &dyn Image, params: &Params, progress: &Progress) -> Result<Output, Error> {
+pub fn hash_image(image: &dyn Image, params: &Params, progress: &Progress) -> Result<Output, BlockHashError> {
     pump_image(image, params, progress, None)
 }
 
@@ -48,7 +48,7 @@ pub fn hash_image_to(
     params: &Params,
     progress: &Progress,
     sink: &mut dyn DigestSink,
-) -> Result<Output, Error> {
+) -> Result<Output, BlockHashError> {
     pump_image(image, params, progress, Some(sink))
 }
 
@@ -57,7 +57,7 @@ fn pump_image(
     params: &Params,
     progress: &Progress,
     sink: Option<&mut dyn DigestSink>,
-) -> Result<Output, Error> {
+) -> Result<Output, BlockHashError> {
     let params = &params.for_unit(image.unit());
     let planner = RunPlanner::new(image, params.block_len(), params.run_blocks(0).unwrap_or(1));
     let engine = PumpEngine::new(params, progress, sink.map(|sink| sink as &mut dyn DigestSink))?;
@@ -73,7 +73,7 @@ pub fn hash_stream(
     stream: &mut Stream,
     params: &Params,
     progress: &Progress,
-) -> Result<(Output, u64), Error> {
+) -> Result<(Output, u64), BlockHashError> {
     pump_stream(stream, params, progress, None)
 }
 
@@ -83,7 +83,7 @@ pub fn hash_stream_to(
     params: &Params,
     progress: &Progress,
     sink: &mut dyn DigestSink,
-) -> Result<(Output, u64), Error> {
+) -> Result<(Output, u64), BlockHashError> {
     pump_stream(stream, params, progress, Some(sink))
 }
 
@@ -92,7 +92,7 @@ fn pump_stream<'a>(
     params: &'a Params,
     progress: &'a Progress,
     sink: Option<&'a mut dyn DigestSink>,
-) -> Result<(Output, u64), Error> {
+) -> Result<(Output, u64), BlockHashError> {
     let engine = PumpEngine::new(params, progress, sink)?;
     let state = StreamState { stream, sequence: 0, length: 0, ended: false };
     let source = StreamSource { state: Mutex::new(state), block_len: params.block_len() };
@@ -105,7 +105,7 @@ fn pump_stream<'a>(
 trait Source: Sync {
     /// Takes the next run, reads it, and leaves its layout in `piece` and its data in `buffer`.
     /// `None` at the end.
-    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, Error>;
+    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, BlockHashError>;
 
     /// Takes the next block and hashes it piece by piece; for blocks too long for a buffer.
     fn take_long(
@@ -113,7 +113,7 @@ trait Source: Sync {
         buffer: &mut [u8],
         block: &mut LongBlock,
         piece: &mut Piece,
-    ) -> Result<Option<Taken>, Error>;
+    ) -> Result<Option<Taken>, BlockHashError>;
 
     /// Whether another worker would find nothing to do.
     fn is_finished(&self) -> bool;
@@ -140,7 +140,7 @@ impl<'a> PumpEngine<'a> {
         params: &'a Params,
         progress: &'a Progress,
         sink: Option<&'a mut dyn DigestSink>,
-    ) -> Result<PumpEngine<'a>, Error> {
+    ) -> Result<PumpEngine<'a>, BlockHashError> {
         let zero = ZeroBlock::new(params);
         let outer = Outer::new(params, zero.clone())?;
         let outer = match sink {
@@ -152,7 +152,7 @@ impl<'a> PumpEngine<'a> {
 
     /// Works until the source ends. The calling thread is one of the workers, and others are started
     /// only once there is data for them: an image of holes needs none.
-    fn run(&self, source: &dyn Source) -> Result<(), Error> {
+    fn run(&self, source: &dyn Source) -> Result<(), BlockHashError> {
         thread::scope(|scope| {
             let helpers = self.params.thread_count(0) - 1;
             let mut started = helpers == 0;
@@ -163,7 +163,7 @@ impl<'a> PumpEngine<'a> {
                         let spawned = helper.spawn_scoped(scope, || {
                             // A failure is in the sequencer. Without memory there is one helper less.
                             if let Some(buffer) = AlignedBuffer::try_new(self.buffer_len()) {
-                                let _: Result<(), Error> = self.guarded(source, buffer, &mut || {});
+                                let _: Result<(), BlockHashError> = self.guarded(source, buffer, &mut || {});
                             }
                         });
                         // Fewer threads are slower, not wrong.
@@ -185,13 +185,13 @@ impl<'a> PumpEngine<'a> {
         source: &dyn Source,
         buffer: AlignedBuffer,
         on_data: &mut dyn FnMut(),
-    ) -> Result<(), Error> {
+    ) -> Result<(), BlockHashError> {
         struct Alarm<'a, 'b>(&'a Sequencer<'b>);
 
         impl Drop for Alarm<'_, '_> {
             fn drop(&mut self) {
                 if thread::panicking() {
-                    self.0.fail(Error::Panicked);
+                    self.0.fail(BlockHashError::Panicked);
                 }
             }
         }
@@ -217,7 +217,7 @@ impl<'a> PumpEngine<'a> {
         source: &dyn Source,
         mut buffer: AlignedBuffer,
         on_data: &mut dyn FnMut(),
-    ) -> Result<(), Error> {
+    ) -> Result<(), BlockHashError> {
         if self.params.run_blocks(0).is_none() {
             return self.work_long(source, buffer, on_data);
         }
@@ -240,7 +240,7 @@ impl<'a> PumpEngine<'a> {
         source: &dyn Source,
         mut buffer: AlignedBuffer,
         on_data: &mut dyn FnMut(),
-    ) -> Result<(), Error> {
+    ) -> Result<(), BlockHashError> {
         let mut block = LongBlock::new(self.params, self.zero.clone())?;
         while self.sequencer.failure().is_none() {
             let mut piece = self.sequencer.spare();
@@ -263,7 +263,7 @@ struct ImageSource<'a> {
 }
 
 impl ImageSource<'_> {
-    fn next_run(&self) -> Result<Option<(BlockRun, u64)>, Error> {
+    fn next_run(&self) -> Result<Option<(BlockRun, u64)>, BlockHashError> {
         let mut planner = lock(&self.planner);
         let start = planner.position();
         Ok(planner.next_run()?.map(|run| {
@@ -274,7 +274,7 @@ impl ImageSource<'_> {
 }
 
 impl Source for ImageSource<'_> {
-    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, Error> {
+    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, BlockHashError> {
         let Some((run, covered)) = self.next_run()? else { return Ok(None) };
         let mut filled = 0;
         for range in &run.reads {
@@ -291,7 +291,7 @@ impl Source for ImageSource<'_> {
         buffer: &mut [u8],
         block: &mut LongBlock,
         piece: &mut Piece,
-    ) -> Result<Option<Taken>, Error> {
+    ) -> Result<Option<Taken>, BlockHashError> {
         let Some((run, covered)) = self.next_run()? else { return Ok(None) };
         for range in &run.reads {
             let mut at = range.start;
@@ -326,15 +326,15 @@ struct StreamState<'a> {
 
 impl StreamState<'_> {
     /// Counts one run of `len` bytes and names it.
-    fn take(&mut self, len: u64) -> Result<u64, Error> {
-        self.length = self.length.checked_add(len).ok_or(Error::TooLong)?;
+    fn take(&mut self, len: u64) -> Result<u64, BlockHashError> {
+        self.length = self.length.checked_add(len).ok_or(BlockHashError::TooLong)?;
         self.sequence += 1;
         Ok(self.sequence - 1)
     }
 }
 
 impl Source for StreamSource<'_> {
-    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, Error> {
+    fn take(&self, buffer: &mut [u8], piece: &mut Piece) -> Result<Option<Taken>, BlockHashError> {
         let mut state = lock(&self.state);
         if state.ended {
             return Ok(None);
@@ -355,7 +355,7 @@ impl Source for StreamSource<'_> {
         buffer: &mut [u8],
         block: &mut LongBlock,
         piece: &mut Piece,
-    ) -> Result<Option<Taken>, Error> {
+    ) -> Result<Option<Taken>, BlockHashError> {
         let mut state = lock(&self.state);
         while !state.ended && block.room() > 0 {
             let len = block.room().min(buffer.len() as u64) as usize;

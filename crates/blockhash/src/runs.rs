@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use verisum_image::{Extent, Image};
 
-use crate::Error;
+use crate::BlockHashError;
 use crate::blocks::{Span, push_span};
 
 /// A run ends early after this many changes between data and zeros, which bounds its description.
@@ -67,7 +67,7 @@ impl<'a> RunPlanner<'a> {
     }
 
     /// The next run: up to `run_blocks` blocks of data with all the zeros between them.
-    pub(crate) fn next_run(&mut self) -> Result<Option<BlockRun>, Error> {
+    pub(crate) fn next_run(&mut self) -> Result<Option<BlockRun>, BlockHashError> {
         let mut run = BlockRun { sequence: self.sequence, ..BlockRun::default() };
         let mut room = self.run_blocks;
         while room > 0 && self.position < self.length && run.layout.len() < MAX_SPANS {
@@ -99,7 +99,7 @@ impl<'a> RunPlanner<'a> {
     }
 
     /// How many whole blocks from `position` on are known to be zeros; there may be more.
-    fn zero_blocks(&mut self, position: u64) -> Result<u64, Error> {
+    fn zero_blocks(&mut self, position: u64) -> Result<u64, BlockHashError> {
         while self.extents.front().is_some_and(|extent| extent.range.end <= position) {
             self.extents.pop_front();
         }
@@ -122,7 +122,7 @@ impl<'a> RunPlanner<'a> {
         Ok((end - position) / self.block_len)
     }
 
-    fn fetch(&mut self, from: u64) -> Result<(), Error> {
+    fn fetch(&mut self, from: u64) -> Result<(), BlockHashError> {
         self.fetched.clear();
         self.image.extents(from..self.length, &mut self.fetched)?;
         debug_assert!(self.fetched.first().is_some_and(|extent| extent.range.start == from));
@@ -145,13 +145,13 @@ mod tests {
         }
 
         /// One extent a call, the least that is allowed.
-        fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+        fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
             let found = self.0.iter().find(|extent| extent.range.end > range.start).unwrap();
             out.push(Extent::new(range.start..found.range.end.min(range.end), found.kind));
             Ok(())
         }
 
-        fn read_at(&self, _: &mut [u8], _: u64) -> Result<(), verisum_image::Error> {
+        fn read_at(&self, _: &mut [u8], _: u64) -> Result<(), verisum_image::ImageError> {
             unreachable!("the planner reads nothing")
         }
     }

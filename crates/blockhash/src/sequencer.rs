@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 use verisum_digest::Output;
 
-use crate::Error;
+use crate::BlockHashError;
 use crate::blocks::{Outer, Piece};
 
 /// How far a worker may run ahead of the slowest one, in runs. Bounds the memory of waiting digests.
@@ -29,7 +29,7 @@ struct SequencerState<'a> {
     waiting: VecDeque<Option<Piece>>,
     /// Empty pieces whose memory can be used again.
     spare: Vec<Piece>,
-    failure: Option<Error>,
+    failure: Option<BlockHashError>,
 }
 
 impl<'a> Sequencer<'a> {
@@ -60,7 +60,7 @@ impl<'a> Sequencer<'a> {
 
     /// Hands over the piece of run `sequence`. Every number from 0 up must be delivered once. Waits
     /// while the run is too far ahead of the others; fails when any worker failed.
-    pub(crate) fn deliver(&self, sequence: u64, piece: Piece) -> Result<(), Error> {
+    pub(crate) fn deliver(&self, sequence: u64, piece: Piece) -> Result<(), BlockHashError> {
         let mut state = self.lock();
         while sequence >= state.next + WINDOW && state.failure.is_none() {
             state = self.wait(state);
@@ -76,7 +76,7 @@ impl<'a> Sequencer<'a> {
         self.fold(state)
     }
 
-    fn fold<'g>(&'g self, mut state: MutexGuard<'g, SequencerState<'a>>) -> Result<(), Error> {
+    fn fold<'g>(&'g self, mut state: MutexGuard<'g, SequencerState<'a>>) -> Result<(), BlockHashError> {
         let Some(mut outer) = state.outer.take() else { return Ok(()) };
         let mut result = Ok(());
         while let Some(Some(mut piece)) = state.waiting.front_mut().map(Option::take) {
@@ -103,18 +103,18 @@ impl<'a> Sequencer<'a> {
     }
 
     /// Records a failure, which every later call reports.
-    pub(crate) fn fail(&self, error: Error) {
+    pub(crate) fn fail(&self, error: BlockHashError) {
         self.lock().failure.get_or_insert(error);
         self.moved.notify_all();
     }
 
     /// The first failure, if there was one.
-    pub(crate) fn failure(&self) -> Option<Error> {
+    pub(crate) fn failure(&self) -> Option<BlockHashError> {
         self.lock().failure.clone()
     }
 
     /// Waits until runs 0 to `count` − 1 are folded and gives the block hash of `length` bytes.
-    pub(crate) fn finish(&self, count: u64, length: u64) -> Result<Output, Error> {
+    pub(crate) fn finish(&self, count: u64, length: u64) -> Result<Output, BlockHashError> {
         let mut state = self.lock();
         loop {
             if let Some(failure) = &state.failure {

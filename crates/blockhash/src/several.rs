@@ -9,7 +9,7 @@ use verisum_image::{AlignedBuffer, Extent, Image, Stream};
 
 use crate::blocks::update_zeros;
 use crate::pump::Progress;
-use crate::{Error, Hasher, Params};
+use crate::{BlockHashError, Hasher, Params};
 
 /// So much is read at once: runs for all workers of a [`Hasher`].
 const PIECE: usize = 8 << 20;
@@ -34,7 +34,7 @@ pub fn digests_of_image(
     image: &dyn Image,
     each: &[Params],
     progress: &Progress,
-) -> Result<Vec<Output>, Error> {
+) -> Result<Vec<Output>, BlockHashError> {
     let length = image.length();
     side_by_side(each, Some(length), |feed| {
         let (mut at, mut extents) = (0, Vec::new());
@@ -69,7 +69,7 @@ pub fn digests_of_stream(
     stream: &mut Stream,
     each: &[Params],
     progress: &Progress,
-) -> Result<(Vec<Output>, u64), Error> {
+) -> Result<(Vec<Output>, u64), BlockHashError> {
     let mut length = 0;
     let digests = side_by_side(each, None, |feed| {
         loop {
@@ -88,20 +88,20 @@ pub fn digests_of_stream(
 fn side_by_side(
     each: &[Params],
     length: Option<u64>,
-    read: impl FnOnce(&mut Feed) -> Result<(), Error>,
-) -> Result<Vec<Output>, Error> {
+    read: impl FnOnce(&mut Feed) -> Result<(), BlockHashError>,
+) -> Result<Vec<Output>, BlockHashError> {
     thread::scope(|scope| {
         let mut feed = Feed { takers: Vec::new(), buffers: Vec::new() };
         let mut hashing = Vec::new();
         for params in each {
             let (give, take) = sync_channel(WAITING);
             let thread = thread::Builder::new().spawn_scoped(scope, move || digest(params, length, &take));
-            hashing.push(thread.map_err(|error| Error::Thread(error.kind()))?);
+            hashing.push(thread.map_err(|error| BlockHashError::Thread(error.kind()))?);
             feed.takers.push(give);
         }
         let was_read = read(&mut feed);
         drop(feed);
-        let ended = hashing.into_iter().map(|thread| thread.join().unwrap_or(Err(Error::Panicked)));
+        let ended = hashing.into_iter().map(|thread| thread.join().unwrap_or(Err(BlockHashError::Panicked)));
         // A digest that failed ended the reading too, and says why.
         let digests = ended.collect::<Result<Vec<_>, _>>()?;
         was_read.map(|()| digests)
@@ -117,25 +117,28 @@ struct Feed {
 
 impl Feed {
     /// Reads into a buffer that nobody holds, and gives it to all. Returns how many bytes it has.
-    fn bytes(&mut self, read: impl FnOnce(&mut [u8]) -> Result<usize, Error>) -> Result<usize, Error> {
+    fn bytes(
+        &mut self,
+        read: impl FnOnce(&mut [u8]) -> Result<usize, BlockHashError>,
+    ) -> Result<usize, BlockHashError> {
         let free = self.buffers.iter_mut().position(|buffer| Arc::get_mut(buffer).is_some());
         let mut buffer = match free {
             Some(at) => self.buffers.swap_remove(at),
             None => Arc::new(AlignedBuffer::new(PIECE)),
         };
-        let Some(room) = Arc::get_mut(&mut buffer) else { return Err(Error::Panicked) };
+        let Some(room) = Arc::get_mut(&mut buffer) else { return Err(BlockHashError::Panicked) };
         let count = read(room)?;
         self.buffers.push(buffer.clone());
         self.give(&Fed::Bytes(buffer, count)).map(|()| count)
     }
 
-    fn zeros(&self, length: u64) -> Result<(), Error> {
+    fn zeros(&self, length: u64) -> Result<(), BlockHashError> {
         self.give(&Fed::Zeros(length))
     }
 
-    fn give(&self, fed: &Fed) -> Result<(), Error> {
+    fn give(&self, fed: &Fed) -> Result<(), BlockHashError> {
         // What takes no more has failed, and says why itself.
-        self.takers.iter().try_for_each(|taker| taker.send(fed.clone())).map_err(|_| Error::Panicked)
+        self.takers.iter().try_for_each(|taker| taker.send(fed.clone())).map_err(|_| BlockHashError::Panicked)
     }
 }
 
@@ -145,7 +148,7 @@ enum Hashing {
     Made(Box<dyn DigestStream>, usize),
 }
 
-fn digest(params: &Params, length: Option<u64>, take: &Receiver<Fed>) -> Result<Output, Error> {
+fn digest(params: &Params, length: Option<u64>, take: &Receiver<Fed>) -> Result<Output, BlockHashError> {
     let mut hashing = match params.digest().blocks() {
         None => Hashing::Blocks(Box::new(Hasher::new(params)?)),
         Some(_) => {

@@ -10,8 +10,8 @@ use common::fake::Fake;
 use proptest::prelude::*;
 use serde_json::Value;
 use verisum_blockhash::{
-    BlockMap, Error, MapComparison, MapWriter, Params, Progress, compare_images, compare_maps, hash_image_to,
-    merge_ranges, update_map,
+    BlockHashError, BlockMap, MapComparison, MapWriter, Params, Progress, compare_images, compare_maps,
+    hash_image_to, merge_ranges, update_map,
 };
 use verisum_digest::{Digest, Output, Policy};
 use verisum_image::{Extent, ExtentKind, Image, Place};
@@ -42,7 +42,7 @@ impl Stored {
         Stored { _folder: folder, path }
     }
 
-    fn open(&self) -> Result<BlockMap, Error> {
+    fn open(&self) -> Result<BlockMap, BlockHashError> {
         BlockMap::open(&self.path, &Policy::default())
     }
 }
@@ -187,13 +187,13 @@ impl Image for Runs {
         self.0.last().map_or(0, |extent| extent.range.end)
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
         let found = self.0.iter().find(|extent| extent.range.end > range.start).unwrap();
         out.push(Extent::new(range.start..found.range.end.min(range.end), found.kind));
         Ok(())
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::ImageError> {
         buf.fill(0);
         let end = offset + buf.len() as u64;
         for extent in self.0.iter().filter(|extent| extent.kind == ExtentKind::Data) {
@@ -235,11 +235,11 @@ fn maps_of_huge_empty_images_are_tiny() {
         fn length(&self) -> u64 {
             1 << 40
         }
-        fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+        fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
             out.push(Extent::new(range, ExtentKind::Zero));
             Ok(())
         }
-        fn read_at(&self, _: &mut [u8], _: u64) -> Result<(), verisum_image::Error> {
+        fn read_at(&self, _: &mut [u8], _: u64) -> Result<(), verisum_image::ImageError> {
             unreachable!("nothing needs reading")
         }
     }
@@ -264,12 +264,12 @@ fn what_lies_at_the_same_place_is_not_read() {
         fn length(&self) -> u64 {
             4 << 20
         }
-        fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+        fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
             let place = Place { device: 1, inode: self.inode, offset: range.start + self.shift };
             out.push(Extent { place: Some(place), ..Extent::new(range, ExtentKind::Data) });
             Ok(())
         }
-        fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+        fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::ImageError> {
             assert!(self.readable.contains(&offset));
             buf.fill(self.inode as u8);
             Ok(())

@@ -4,7 +4,7 @@ mod common;
 
 use common::definition::block_hash;
 use proptest::prelude::*;
-use verisum_blockhash::{Completion, Error, Hasher, Params};
+use verisum_blockhash::{BlockHashError, Completion, Hasher, Params};
 use verisum_digest::Digest;
 
 /// One call, as a test draws it.
@@ -75,7 +75,7 @@ fn run(calls: &[Call], params: &Params, message: &[u8]) -> String {
             Call::Submit(len) => {
                 // SAFETY: `message` outlives the hasher.
                 while let Err(error) = unsafe { hasher.submit(&message[at..at + len], submitted) } {
-                    assert!(matches!(error, Error::QueueFull), "{error}");
+                    assert!(matches!(error, BlockHashError::QueueFull), "{error}");
                     receiver.recv().unwrap();
                     take(&hasher);
                 }
@@ -156,9 +156,9 @@ fn blocks_too_long_to_be_held() {
 fn a_finished_hasher_takes_nothing_more() {
     let mut hasher = Hasher::new(&Params::new(Digest::find("sha256").unwrap())).unwrap();
     hasher.finish().unwrap();
-    assert!(matches!(hasher.finish(), Err(Error::Finished)));
-    assert!(matches!(hasher.update(b"x"), Err(Error::Finished)));
-    assert!(matches!(hasher.zero(1), Err(Error::Finished)));
+    assert!(matches!(hasher.finish(), Err(BlockHashError::Finished)));
+    assert!(matches!(hasher.update(b"x"), Err(BlockHashError::Finished)));
+    assert!(matches!(hasher.zero(1), Err(BlockHashError::Finished)));
 }
 
 #[test]
@@ -166,19 +166,19 @@ fn a_length_beyond_64_bits_fails_for_good() {
     let params = Params::new(Digest::find("null").unwrap()).block_size(1 << 30).unwrap();
     let mut hasher = Hasher::new(&params).unwrap();
     hasher.zero(u64::MAX).unwrap();
-    assert!(matches!(hasher.zero(1), Err(Error::TooLong)));
-    assert!(matches!(hasher.update(b""), Err(Error::TooLong)));
-    assert!(matches!(hasher.finish(), Err(Error::TooLong)));
+    assert!(matches!(hasher.zero(1), Err(BlockHashError::TooLong)));
+    assert!(matches!(hasher.update(b""), Err(BlockHashError::TooLong)));
+    assert!(matches!(hasher.finish(), Err(BlockHashError::TooLong)));
 }
 
 #[test]
 fn wrong_parameters_are_refused() {
     let params = || Params::new(Digest::find("sha256").unwrap());
     for size in [0, 1, 511, u32::MAX] {
-        assert!(matches!(params().block_size(size), Err(Error::BlockSize(_))), "{size}");
+        assert!(matches!(params().block_size(size), Err(BlockHashError::BlockSize(_))), "{size}");
     }
     for threads in [0, 129] {
-        assert!(matches!(params().threads(threads), Err(Error::Threads(_))), "{threads}");
+        assert!(matches!(params().threads(threads), Err(BlockHashError::Threads(_))), "{threads}");
     }
 }
 

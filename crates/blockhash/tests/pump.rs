@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use common::definition::block_hash;
 use common::fake::Fake;
 use proptest::prelude::*;
-use verisum_blockhash::{Error, Params, Progress, hash_image};
+use verisum_blockhash::{BlockHashError, Params, Progress, hash_image};
 use verisum_digest::Digest;
 use verisum_image::Image;
 
@@ -92,5 +92,5 @@ fn an_image_that_changed_has_no_value() {
     let image = Fake::new(&[(1 << 20, false, false)]);
     image.changed.store(true, Ordering::Relaxed);
     let result = hash_image(&image, &params("sha256", 65_536, 2), &Progress::default());
-    assert!(matches!(result, Err(Error::Image(_))));
+    assert!(matches!(result, Err(BlockHashError::Image(_))));
 }

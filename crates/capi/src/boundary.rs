@@ -4,20 +4,20 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr;
 
-use verisum_blockhash::Error;
+use verisum_blockhash::BlockHashError;
 
 /// The errno value that stands for an error. The table is in blkhash(3).
-pub(crate) fn errno_of(error: &Error) -> c_int {
-    use verisum_digest::Error as DigestError;
+pub(crate) fn errno_of(error: &BlockHashError) -> c_int {
+    use verisum_digest::DigestError;
     match error {
-        Error::BlockSize(_) | Error::Threads(_) | Error::Finished => libc::EINVAL,
-        Error::Digest(DigestError::Unknown { .. }) => libc::EINVAL,
-        Error::Digest(DigestError::Unavailable { .. }) => libc::ELIBACC,
-        Error::TooLong => libc::EOVERFLOW,
-        Error::QueueFull => libc::EAGAIN,
-        Error::NoQueue => libc::ENOTSUP,
+        BlockHashError::BlockSize(_) | BlockHashError::Threads(_) | BlockHashError::Finished => libc::EINVAL,
+        BlockHashError::Digest(DigestError::Unknown { .. }) => libc::EINVAL,
+        BlockHashError::Digest(DigestError::Unavailable { .. }) => libc::ELIBACC,
+        BlockHashError::TooLong => libc::EOVERFLOW,
+        BlockHashError::QueueFull => libc::EAGAIN,
+        BlockHashError::NoQueue => libc::ENOTSUP,
         // What the system says is EAGAIN, but here that means a full queue, which callers wait for.
-        Error::Thread(_) => libc::ENOMEM,
+        BlockHashError::Thread(_) => libc::ENOMEM,
         // A digest or a worker failed. (The variant for images exists only if another crate of the same
         // build wants it, and never occurs here.)
         _ => libc::EIO,
@@ -68,20 +68,20 @@ mod tests {
 
     #[test]
     fn every_error_has_its_errno() {
-        use verisum_digest::Error as DigestError;
+        use verisum_digest::DigestError;
         let name = || "x".to_string();
         let table = [
-            (Error::BlockSize(3), libc::EINVAL),
-            (Error::Threads(0), libc::EINVAL),
-            (Error::Finished, libc::EINVAL),
+            (BlockHashError::BlockSize(3), libc::EINVAL),
+            (BlockHashError::Threads(0), libc::EINVAL),
+            (BlockHashError::Finished, libc::EINVAL),
             (DigestError::Unknown { name: name() }.into(), libc::EINVAL),
             (DigestError::Unavailable { name: name(), reason: name() }.into(), libc::ELIBACC),
             (DigestError::Failed { name: name(), operation: "x" }.into(), libc::EIO),
-            (Error::TooLong, libc::EOVERFLOW),
-            (Error::QueueFull, libc::EAGAIN),
-            (Error::NoQueue, libc::ENOTSUP),
-            (Error::Thread(std::io::ErrorKind::WouldBlock), libc::ENOMEM),
-            (Error::Panicked, libc::EIO),
+            (BlockHashError::TooLong, libc::EOVERFLOW),
+            (BlockHashError::QueueFull, libc::EAGAIN),
+            (BlockHashError::NoQueue, libc::ENOTSUP),
+            (BlockHashError::Thread(std::io::ErrorKind::WouldBlock), libc::ENOMEM),
+            (BlockHashError::Panicked, libc::EIO),
         ];
         for (error, errno) in table {
             assert_eq!(errno_of(&error), errno, "{error}");

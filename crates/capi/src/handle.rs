@@ -43,7 +43,7 @@ impl Handle {
     pub(crate) fn new(options: &Options) -> Result<Handle, c_int> {
         let name = options.digest.to_str().map_err(|_| libc::EINVAL)?;
         let params = Digest::find(name)
-            .map_err(verisum_blockhash::Error::from)
+            .map_err(verisum_blockhash::BlockHashError::from)
             .and_then(|digest| Params::new(digest).block_size(options.block_size))
             .and_then(|params| params.threads(usize::from(options.threads)))
             .map_err(|error| errno_of(&error))?

@@ -33,7 +33,7 @@ struct Shared {
     algorithms: HashMap<i64, String>,
     /// Where the last file was: the next is mostly there too.
     folder: Option<TaggedFolder>,
-    failed: Option<store::Error>,
+    failed: Option<store::CatalogError>,
 }
 
 /// A directory as it was walked to, and where the catalogue has it.
@@ -50,7 +50,11 @@ impl TagStore {
     ///
     /// # Errors
     /// If the catalogue cannot be read.
-    pub fn new(catalog: Catalog, lock: Option<Lock>, tops: Vec<PathBuf>) -> Result<TagStore, store::Error> {
+    pub fn new(
+        catalog: Catalog,
+        lock: Option<Lock>,
+        tops: Vec<PathBuf>,
+    ) -> Result<TagStore, store::CatalogError> {
         let algorithms = catalog.algorithms()?;
         let own = catalog.own_files().into_iter().filter_map(|path| std::fs::metadata(path).ok());
         let own = own.map(|file| (file.dev(), file.ino())).collect();
@@ -116,11 +120,11 @@ fn is_for_the_catalogue(errno: Errno) -> bool {
 
 impl Shared {
     /// Remembers the first failure.
-    fn note<T>(&mut self, done: Result<T, store::Error>) -> Option<T> {
+    fn note<T>(&mut self, done: Result<T, store::CatalogError>) -> Option<T> {
         done.map_err(|error| self.failed.get_or_insert(error)).ok()
     }
 
-    fn find(&mut self, path: &Path) -> Result<Option<Record>, store::Error> {
+    fn find(&mut self, path: &Path) -> Result<Option<Record>, store::CatalogError> {
         let Some(name) = self.enter(path)? else { return Ok(None) };
         let Some((_, directory)) = self.folder.as_ref().and_then(|folder| folder.place.as_ref()) else {
             return Ok(None);
@@ -144,7 +148,7 @@ impl Shared {
         stat: &Stat,
         record: &Record,
         tops: &[PathBuf],
-    ) -> Result<bool, store::Error> {
+    ) -> Result<bool, store::CatalogError> {
         let (Some(size), Some(modified)) = (record.size, record.modified) else { return Ok(false) };
         let Some(name) = self.enter(path)? else { return Ok(false) };
         self.catalog.begin()?;
@@ -184,7 +188,7 @@ impl Shared {
     }
 
     /// Finds the directory of a file, and returns the file's name; `None` where there is no way to it.
-    fn enter<'p>(&mut self, path: &'p Path) -> Result<Option<&'p OsStr>, store::Error> {
+    fn enter<'p>(&mut self, path: &'p Path) -> Result<Option<&'p OsStr>, store::CatalogError> {
         let (Some(walked), Some(name), None) = (path.parent(), path.file_name(), &self.failed) else {
             return Ok(None);
         };
@@ -204,7 +208,7 @@ impl Shared {
     }
 
     /// The root and the number of the directory that was entered, recorded if they were not.
-    fn place(&mut self, tops: &[PathBuf]) -> Result<Option<(i64, i64)>, store::Error> {
+    fn place(&mut self, tops: &[PathBuf]) -> Result<Option<(i64, i64)>, store::CatalogError> {
         let Some(folder) = &mut self.folder else { return Ok(None) };
         if let Some((root, directory)) = &folder.place {
             return Ok(Some((root.id, *directory)));

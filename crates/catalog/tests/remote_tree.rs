@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use verisum_catalog::scrub::{
-    Accept, Alarm, Error as ScrubError, Options, PlaceTree, Report, Summary, TooMuch, accept_tree, scrub_tree,
+    Accept, Alarm, Options, PlaceTree, Report, ScrubError, Summary, TooMuch, accept_tree, scrub_tree,
 };
 use verisum_catalog::store::{Catalog, Identity, State};
 use verisum_digest::Digest;
@@ -18,7 +18,7 @@ use verisum_files::place::{
     Capabilities, FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError,
     PlaceEvent, Sink,
 };
-use verisum_files::{Class, Error, Excludes, Operation, Stop, Timestamp, Verdict};
+use verisum_files::{Class, Excludes, FileError, Operation, Stop, Timestamp, Verdict};
 
 const SECOND: i64 = 1_000_000_000;
 const SRV: &str = "ssh://web/srv";
@@ -91,7 +91,7 @@ impl Machine {
         let file = &self.files[name];
         if let Some(error) = file.error {
             let source = if error.contains("I/O") { Errno::IO.into() } else { std::io::Error::other(error) };
-            return unread(name, Error::io(&path_of(name), Operation::Read, source));
+            return unread(name, FileError::io(&path_of(name), Operation::Read, source));
         }
         let content = &file.content[turn];
         let mtime = if file.is_exact { file.mtime } else { file.mtime / SECOND * SECOND };
@@ -134,7 +134,7 @@ impl Machine {
                         PlaceEvent::Answer(FileAnswer::read(request, None, true))
                     }
                     Told::Denied(name) => {
-                        unread(name, Error::io(&path_of(name), Operation::Read, Errno::ACCESS))
+                        unread(name, FileError::io(&path_of(name), Operation::Read, Errno::ACCESS))
                     }
                     Told::Unlisted(what) => PlaceEvent::Unlisted(what.to_string()),
                 }
@@ -196,7 +196,7 @@ fn path_of(name: &str) -> PathBuf {
     if name.is_empty() { PathBuf::from("/srv") } else { Path::new("/srv").join(name) }
 }
 
-fn unread(name: &str, error: Error) -> PlaceEvent {
+fn unread(name: &str, error: FileError) -> PlaceEvent {
     let path = path_of(name).into_os_string().into_vec();
     let request = FileRequest { path, ..FileRequest::default() };
     PlaceEvent::Answer(FileAnswer { request, result: Err(error) })

@@ -14,7 +14,7 @@ use verisum::files::place::{
     FileAnswer, FileRead, FileRequest, FileState, Files, LocalPlace, Place, PlaceError, PlaceEvent, Reason,
     Sink,
 };
-use verisum::files::{Error, Plan};
+use verisum::files::{FileError, Plan};
 use verisum::remote::{GREETING, MOST_RECORD};
 
 use crate::ui::exit::Exit;
@@ -197,7 +197,7 @@ fn state(seen: &FileState, read: &FileRead) -> [String; 4] {
     [seen.size.unwrap_or(0).to_string(), format!("{modified}/{number}"), digest, changed.to_string()]
 }
 
-fn why(error: &Error) -> (&'static str, String) {
+fn why(error: &FileError) -> (&'static str, String) {
     match error.reason() {
         Reason::Missing => ("missing", String::new()),
         Reason::Denied => ("denied", String::new()),

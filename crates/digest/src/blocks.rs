@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::algorithm::Algorithm;
 use crate::digest::{Batch, Digest};
-use crate::error::Error;
+use crate::error::DigestError;
 use crate::ipfs::{self, Tree};
 use crate::output::Output;
 use crate::parts::Parts;
@@ -122,7 +122,7 @@ fn name_of_parts(inner: &str, length: u64) -> String {
 }
 
 /// What makes the digest of this name, and its length in bytes.
-pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<Made, Error>> {
+pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<Made, DigestError>> {
     if let Some((inner, length)) = of_parts(name) {
         // Stores have such digests of those in the table only.
         let inner = Algorithm::find(inner)?;
@@ -186,7 +186,7 @@ impl Made {
 }
 
 impl StreamFactory for Made {
-    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
         let alone = (self.recipe.block > MOST_AT_ONCE / 2).then(|| self.inner.stream()).transpose()?;
         Ok(Box::new(Blocks { cut: Cut::new(self)?, alone, length: 0, levels: Levels::new(self)? }))
     }
@@ -209,14 +209,14 @@ pub(crate) struct Cut {
 }
 
 /// What takes the hashes of blocks, in order.
-type Leaf<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), Error>;
+type Leaf<'a> = &'a mut dyn FnMut(&[u8]) -> Result<(), DigestError>;
 
 impl Cut {
-    pub(crate) fn new(made: &Made) -> Result<Cut, Error> {
+    pub(crate) fn new(made: &Made) -> Result<Cut, DigestError> {
         Ok(Cut { made: made.clone(), batch: made.inner.batch()?, buffer: Vec::new() })
     }
 
-    pub(crate) fn update(&mut self, mut data: &[u8], leaf: Leaf) -> Result<(), Error> {
+    pub(crate) fn update(&mut self, mut data: &[u8], leaf: Leaf) -> Result<(), DigestError> {
         let group = self.made.recipe.block * self.made.at_once();
         if !self.buffer.is_empty() {
             let (head, rest) = data.split_at(data.len().min(group - self.buffer.len()));
@@ -236,7 +236,7 @@ impl Cut {
     }
 
     /// Hashes what is left, and makes ready for the next message.
-    pub(crate) fn end(&mut self, leaf: Leaf) -> Result<(), Error> {
+    pub(crate) fn end(&mut self, leaf: Leaf) -> Result<(), DigestError> {
         let Recipe { block, fills, .. } = self.made.recipe;
         if fills {
             let length = self.buffer.len().next_multiple_of(block);
@@ -247,7 +247,7 @@ impl Cut {
         Ok(())
     }
 
-    fn hash(batch: &mut Batch, made: &Made, bytes: &[u8], leaf: Leaf) -> Result<(), Error> {
+    fn hash(batch: &mut Batch, made: &Made, bytes: &[u8], leaf: Leaf) -> Result<(), DigestError> {
         let blocks: Vec<&[u8]> = bytes.chunks(made.recipe.block).collect();
         let mut digests = vec![0; blocks.len() * made.len()];
         batch.hash(&blocks, &mut digests)?;
@@ -266,7 +266,7 @@ struct Blocks {
 
 impl Blocks {
     /// Hashes what comes of blocks that are too long to be kept.
-    fn add_alone(&mut self, mut data: &[u8]) -> Result<(), Error> {
+    fn add_alone(&mut self, mut data: &[u8]) -> Result<(), DigestError> {
         let Blocks { alone: Some(stream), cut, levels, length } = self else { return Ok(()) };
         while !data.is_empty() {
             let block = cut.made.recipe.block as u64;
@@ -284,14 +284,14 @@ impl Blocks {
 }
 
 /// Ends a block.
-fn end_alone(stream: &mut dyn Stream, levels: &mut Levels) -> Result<(), Error> {
+fn end_alone(stream: &mut dyn Stream, levels: &mut Levels) -> Result<(), DigestError> {
     let mut leaf = Output::zeroed(levels.inner.len());
     stream.finish(leaf.as_mut_bytes())?;
     levels.push(leaf.as_bytes())
 }
 
 impl Stream for Blocks {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         if self.alone.is_some() {
             return self.add_alone(data);
         }
@@ -300,7 +300,7 @@ impl Stream for Blocks {
         self.cut.update(data, &mut |leaf| levels.push(leaf))
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         let block = self.cut.made.recipe.block as u64;
         if let Some(stream) = self.alone.as_mut().filter(|_| !self.length.is_multiple_of(block)) {
             end_alone(&mut **stream, &mut self.levels)?;
@@ -312,7 +312,7 @@ impl Stream for Blocks {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         let cut = Cut { buffer: self.cut.buffer.clone(), ..Cut::new(&self.cut.made)? };
         let alone = self.alone.as_ref().map(|stream| stream.copy()).transpose()?;
         Ok(Box::new(Blocks { cut, alone, length: self.length, levels: self.levels.copy()? }))
@@ -336,7 +336,7 @@ pub(crate) struct Levels {
 }
 
 impl Levels {
-    pub(crate) fn new(made: &Made) -> Result<Levels, Error> {
+    pub(crate) fn new(made: &Made) -> Result<Levels, DigestError> {
         let Made { recipe: Recipe { join, block, .. }, inner, .. } = made;
         let (inner, flat, tree) = (inner.clone(), inner.stream()?, Tree::new(inner));
         Ok(Levels {
@@ -351,13 +351,13 @@ impl Levels {
         })
     }
 
-    fn copy(&self) -> Result<Levels, Error> {
+    fn copy(&self) -> Result<Levels, DigestError> {
         let Levels { join, block, ref inner, ref flat, first, count, ref waiting, ref tree } = *self;
         let (inner, flat, waiting, tree) = (inner.clone(), flat.copy()?, waiting.clone(), tree.clone());
         Ok(Levels { join, block, inner, flat, first, count, waiting, tree })
     }
 
-    pub(crate) fn push(&mut self, leaf: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, leaf: &[u8]) -> Result<(), DigestError> {
         match self.join {
             Join::Flat | Join::Parts => {
                 self.first.get_or_insert_with(|| hash_of(leaf));
@@ -371,7 +371,7 @@ impl Levels {
     }
 
     /// Adds a hash to a level. As soon as that level has so many bytes, they become a hash of the next one.
-    fn push_to(&mut self, level: usize, hash: &[u8], full: usize) -> Result<(), Error> {
+    fn push_to(&mut self, level: usize, hash: &[u8], full: usize) -> Result<(), DigestError> {
         if self.waiting.len() == level {
             self.waiting.push((Vec::with_capacity(full), 0));
         }
@@ -387,7 +387,7 @@ impl Levels {
     }
 
     /// The digest of a message of so many bytes, of which nothing is left behind.
-    pub(crate) fn finish(&mut self, length: u64) -> Result<Output, Error> {
+    pub(crate) fn finish(&mut self, length: u64) -> Result<Output, DigestError> {
         let mut digest = match self.join {
             Join::Flat | Join::Parts => {
                 let mut digest = Output::zeroed(self.inner.len());
@@ -412,7 +412,7 @@ impl Levels {
     }
 
     /// An odd hash goes up until it meets one that waits.
-    fn last_of_pairs(&self) -> Result<Output, Error> {
+    fn last_of_pairs(&self) -> Result<Output, DigestError> {
         let mut last: Option<Output> = None;
         for (waiting, _) in self.waiting.iter().filter(|(waiting, _)| !waiting.is_empty()) {
             last = Some(match last {
@@ -424,7 +424,7 @@ impl Levels {
     }
 
     /// Where nothing is, there is the hash of pairs of nothing but zeros.
-    fn last_of_full_pairs(&self) -> Result<Output, Error> {
+    fn last_of_full_pairs(&self) -> Result<Output, DigestError> {
         let mut zeros = Output::zeroed(self.inner.len());
         let mut last: Option<Output> = None;
         let top = self.waiting.len().saturating_sub(1);
@@ -444,7 +444,7 @@ impl Levels {
     }
 
     /// What waits is filled with zeros and goes up, until there is one hash. Without a block it is zeros.
-    fn last_of_tree(&mut self) -> Result<Output, Error> {
+    fn last_of_tree(&mut self) -> Result<Output, DigestError> {
         let mut level = 0;
         while level < self.waiting.len() {
             let is_top = level + 1 == self.waiting.len();

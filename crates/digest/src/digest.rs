@@ -6,7 +6,7 @@ use verisum_kernels::{Level, Single};
 
 use crate::algorithm::{Algorithm, Class};
 use crate::blocks;
-use crate::error::Error;
+use crate::error::DigestError;
 use crate::few;
 use crate::git;
 use crate::output::Output;
@@ -33,12 +33,12 @@ impl Digest {
     /// The digest of this name or alias, `blake2b-N` for BLAKE2b with a digest of `N` bits, one
     /// [made of blocks](crate::block_digests) or of [parts](crate::part_length), one of [git](crate::git_digests), or
     /// `openssl:NAME` for one that only OpenSSL knows.
-    pub fn find(name: &str) -> Result<Digest, Error> {
+    pub fn find(name: &str) -> Result<Digest, DigestError> {
         Digest::find_with(name, &Policy::default())
     }
 
     /// As [`Digest::find`], with a say in which implementations may be used.
-    pub fn find_with(name: &str, policy: &Policy) -> Result<Digest, Error> {
+    pub fn find_with(name: &str, policy: &Policy) -> Result<Digest, DigestError> {
         if let Some(openssl_name) = name.strip_prefix("openssl:") {
             let (len, factory) = provider::openssl_by_name(openssl_name)?;
             return Ok(Digest {
@@ -80,7 +80,7 @@ impl Digest {
         match (Algorithm::find(name), blake2b_len(name)) {
             (Some(algorithm), _) => Digest::of(algorithm, policy),
             (None, Some(len)) => Ok(Digest::blake2b(len, policy)),
-            (None, None) => Err(Error::Unknown { name: name.to_string() }),
+            (None, None) => Err(DigestError::Unknown { name: name.to_string() }),
         }
     }
 
@@ -99,7 +99,7 @@ impl Digest {
     }
 
     /// The best available implementations of `algorithm` that `policy` permits.
-    pub fn of(algorithm: &'static Algorithm, policy: &Policy) -> Result<Digest, Error> {
+    pub fn of(algorithm: &'static Algorithm, policy: &Policy) -> Result<Digest, DigestError> {
         let rows = || PROVIDERS.iter().filter(|row| row.algorithm == algorithm.id);
         let mut refusal = None;
         let stream = rows().find_map(|row| match (row.stream?)(algorithm, policy) {
@@ -110,7 +110,7 @@ impl Digest {
             }
         });
         let Some(stream) = stream else {
-            return Err(refusal.unwrap_or_else(|| Error::Unknown { name: algorithm.id.to_string() }));
+            return Err(refusal.unwrap_or_else(|| DigestError::Unknown { name: algorithm.id.to_string() }));
         };
         let batch = rows().find_map(|row| Some((row.name, (row.batch?)(algorithm, policy)?)));
         Ok(Digest {
@@ -170,7 +170,7 @@ impl Digest {
     }
 
     /// Starts a message.
-    pub fn stream(&self) -> Result<Box<dyn Stream>, Error> {
+    pub fn stream(&self) -> Result<Box<dyn Stream>, DigestError> {
         self.stream.1.start()
     }
 
@@ -186,7 +186,7 @@ impl Digest {
     }
 
     /// Makes a context that hashes batches of messages, for one thread.
-    pub fn batch(&self) -> Result<Batch, Error> {
+    pub fn batch(&self) -> Result<Batch, DigestError> {
         let engine = match self.batch {
             // What is not our own is preferred where it is the fastest.
             Some((_, kernel)) => {
@@ -202,7 +202,7 @@ impl Digest {
     }
 
     /// Starts a message that can be continued side by side with others, by [`Digest::advance`].
-    pub fn message(&self) -> Result<Message, Error> {
+    pub fn message(&self) -> Result<Message, DigestError> {
         Ok(Message(match self.batch.as_ref().filter(|_| self.header.is_none()) {
             Some((_, kernel)) => StreamProgress::Kernel(Box::new(kernel.single())),
             None => StreamProgress::Stream(self.stream()?),
@@ -211,7 +211,7 @@ impl Digest {
 
     /// As [`Digest::message`], for one that no other will be hashed beside: computed by whoever is fastest
     /// for a single message.
-    pub fn lone_message(&self) -> Result<Message, Error> {
+    pub fn lone_message(&self) -> Result<Message, DigestError> {
         Ok(Message(StreamProgress::Stream(self.stream()?)))
     }
 
@@ -238,7 +238,7 @@ impl Digest {
     ///
     /// # Panics
     /// If a message is of another digest.
-    pub fn advance(&self, messages: &mut [(&mut Message, &[u8])]) -> Result<(), Error> {
+    pub fn advance(&self, messages: &mut [(&mut Message, &[u8])]) -> Result<(), DigestError> {
         let mut side_by_side = Vec::with_capacity(messages.len());
         for (message, bytes) in messages {
             match &mut message.0 {
@@ -264,7 +264,7 @@ impl Digest {
     }
 
     /// The digest of one message.
-    pub fn hash(&self, message: &[u8]) -> Result<Output, Error> {
+    pub fn hash(&self, message: &[u8]) -> Result<Output, DigestError> {
         let mut stream = self.stream()?;
         let mut output = Output::zeroed(self.len);
         stream.expect(message.len() as u64)?;
@@ -309,7 +309,7 @@ impl Message {
     }
 
     /// Says how long the message will be, before its first byte. A few digests need to know.
-    pub fn expect(&mut self, length: u64) -> Result<(), Error> {
+    pub fn expect(&mut self, length: u64) -> Result<(), DigestError> {
         match &mut self.0 {
             StreamProgress::Kernel(_) => Ok(()),
             StreamProgress::Stream(stream) => stream.expect(length),
@@ -320,7 +320,7 @@ impl Message {
     ///
     /// # Panics
     /// If `digest` is not exactly as long as the digest.
-    pub fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    pub fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         match &mut self.0 {
             StreamProgress::Kernel(single) => single.finish_into_and_reset(digest),
             StreamProgress::Stream(stream) => stream.finish(digest)?,
@@ -364,14 +364,14 @@ struct Alone {
 const REPAID: usize = 256 << 10;
 
 /// Hashes one message as the next of a stream.
-fn one(stream: &mut dyn Stream, message: &[u8], out: &mut [u8]) -> Result<(), Error> {
+fn one(stream: &mut dyn Stream, message: &[u8], out: &mut [u8]) -> Result<(), DigestError> {
     stream.update(message)?;
     stream.finish(out)
 }
 
 impl Alone {
     /// Whether so many messages are hashed one after the other.
-    fn takes(&mut self, kernel: &MultiBuffer, messages: &[&[u8]], len: usize) -> Result<bool, Error> {
+    fn takes(&mut self, kernel: &MultiBuffer, messages: &[&[u8]], len: usize) -> Result<bool, DigestError> {
         if messages.len() >= kernel.lanes() {
             return Ok(false);
         }
@@ -393,7 +393,7 @@ impl Batch {
     ///
     /// # Panics
     /// If `digests` is not exactly as long as all digests together.
-    pub fn hash(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), Error> {
+    pub fn hash(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), DigestError> {
         assert_eq!(digests.len(), messages.len() * self.len, "room for one digest a message");
         let Some(header) = self.header else { return self.hash_plain(messages, digests) };
         let room = digests.chunks_mut(MOST_COPIED * self.len);
@@ -406,7 +406,7 @@ impl Batch {
         Ok(())
     }
 
-    fn hash_plain(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), Error> {
+    fn hash_plain(&mut self, messages: &[&[u8]], digests: &mut [u8]) -> Result<(), DigestError> {
         let stream = match &mut self.engine {
             Engine::SideBySide { kernel, alone } => {
                 let takes = match alone {

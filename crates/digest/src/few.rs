@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use verisum_kernels::{Kernel, Level};
 
-use crate::error::Error;
+use crate::error::DigestError;
 
 /// How much of each message is hashed: it fits the nearest cache with few messages.
 const LENGTH: usize = 4096;
@@ -22,7 +22,7 @@ const MOST: usize = 16;
 static KNOWN: Mutex<Vec<((&str, Level), usize)>> = Mutex::new(Vec::new());
 
 /// Hashes one message.
-pub(crate) type HashAlone<'a> = &'a mut dyn FnMut(&[u8], &mut [u8]) -> Result<(), Error>;
+pub(crate) type HashAlone<'a> = &'a mut dyn FnMut(&[u8], &mut [u8]) -> Result<(), DigestError>;
 
 /// The most messages that are hashed sooner one after the other, 1 at least.
 pub(crate) fn most_alone(
@@ -30,7 +30,7 @@ pub(crate) fn most_alone(
     kernel: &Kernel,
     alone: HashAlone,
     digest_len: usize,
-) -> Result<usize, Error> {
+) -> Result<usize, DigestError> {
     let key = (name, kernel.level());
     let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, most)) = known().iter().find(|(known, _)| *known == key) {
@@ -41,7 +41,7 @@ pub(crate) fn most_alone(
     Ok(most)
 }
 
-fn measure(kernel: &Kernel, alone: HashAlone, digest_len: usize) -> Result<usize, Error> {
+fn measure(kernel: &Kernel, alone: HashAlone, digest_len: usize) -> Result<usize, DigestError> {
     let bytes = [0x5a; LENGTH];
     let messages = [&bytes[..]; MOST];
     let mut digests = vec![0; MOST * digest_len];
@@ -59,7 +59,7 @@ fn measure(kernel: &Kernel, alone: HashAlone, digest_len: usize) -> Result<usize
 }
 
 /// The least seconds that something takes.
-fn best(work: &mut dyn FnMut() -> Result<(), Error>) -> Result<f64, Error> {
+fn best(work: &mut dyn FnMut() -> Result<(), DigestError>) -> Result<f64, DigestError> {
     let mut best = f64::INFINITY;
     for _ in 0..TRIES {
         let start = Instant::now();

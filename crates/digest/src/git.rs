@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use crate::digest::Digest;
-use crate::error::Error;
+use crate::error::DigestError;
 use crate::provider::{Policy, Stream, StreamFactory};
 
 /// Each name, and the digest that it is made with.
@@ -21,7 +21,7 @@ pub(crate) fn header(length: u64) -> Vec<u8> {
 }
 
 /// The digest of this name, and the one that it is made with.
-pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<(&'static str, Digest), Error>> {
+pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<(&'static str, Digest), DigestError>> {
     let (name, inner) = NAMES.iter().find(|(known, _)| known.eq_ignore_ascii_case(name))?;
     Some(Digest::find_with(inner, policy).map(|inner| (*name, inner)))
 }
@@ -37,7 +37,7 @@ pub(crate) fn factory(name: &'static str, inner: Digest) -> Arc<dyn StreamFactor
 }
 
 impl StreamFactory for GitFactory {
-    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
         let inner = self.inner.stream()?;
         Ok(Box::new(Blob { name: self.name, inner, expected: None, length: 0 }))
     }
@@ -57,8 +57,8 @@ struct Blob {
 }
 
 impl Blob {
-    fn expected(&mut self) -> Result<u64, Error> {
-        self.expected.ok_or_else(|| Error::Length {
+    fn expected(&mut self) -> Result<u64, DigestError> {
+        self.expected.ok_or_else(|| DigestError::Length {
             name: self.name.to_string(),
             reason: "needs the length beforehand, which nothing tells here",
         })
@@ -66,31 +66,31 @@ impl Blob {
 }
 
 impl Stream for Blob {
-    fn expect(&mut self, length: u64) -> Result<(), Error> {
+    fn expect(&mut self, length: u64) -> Result<(), DigestError> {
         self.expected = Some(length);
         self.inner.update(&header(length))
     }
 
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.expected()?;
         self.length += data.len() as u64;
         self.inner.update(data)
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         let expected = self.expected()?;
         self.inner.finish(digest)?;
         self.expected = None;
         match std::mem::take(&mut self.length) == expected {
             true => Ok(()),
-            false => Err(Error::Length {
+            false => Err(DigestError::Length {
                 name: self.name.to_string(),
                 reason: "there are more or fewer bytes than the length that was told beforehand",
             }),
         }
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         let Blob { name, ref inner, expected, length } = *self;
         Ok(Box::new(Blob { name, inner: inner.copy()?, expected, length }))
     }

@@ -6,7 +6,7 @@
 use data_encoding::BASE32_NOPAD;
 
 use crate::digest::Digest;
-use crate::error::Error;
+use crate::error::DigestError;
 use crate::output::Output;
 
 /// How many bytes of a file a leaf has.
@@ -77,12 +77,12 @@ impl Tree {
     }
 
     /// Adds the hash of the next leaf.
-    pub(crate) fn push(&mut self, hash: &[u8]) -> Result<(), Error> {
+    pub(crate) fn push(&mut self, hash: &[u8]) -> Result<(), DigestError> {
         self.count += 1;
         self.push_to(0, Node::new(RAW, hash, BLOCK as u64, BLOCK as u64))
     }
 
-    fn push_to(&mut self, level: usize, node: Node) -> Result<(), Error> {
+    fn push_to(&mut self, level: usize, node: Node) -> Result<(), DigestError> {
         if self.levels.len() == level {
             self.levels.push(Vec::new());
         }
@@ -94,7 +94,7 @@ impl Tree {
     }
 
     /// Makes one node of those of a level.
-    fn join(&mut self, level: usize) -> Result<(), Error> {
+    fn join(&mut self, level: usize) -> Result<(), DigestError> {
         let children = std::mem::take(&mut self.levels[level]);
         let mut text = Vec::new();
         for child in &children {
@@ -114,7 +114,7 @@ impl Tree {
     }
 
     /// The CID of a file of so many bytes, of which nothing is left behind.
-    pub(crate) fn finish(&mut self, length: u64) -> Result<Output, Error> {
+    pub(crate) fn finish(&mut self, length: u64) -> Result<Output, DigestError> {
         if self.count == 0 {
             // An empty file is an empty leaf.
             self.push(self.inner.hash(&[])?.as_bytes())?;

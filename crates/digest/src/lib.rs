@@ -42,7 +42,7 @@ mod provider;
 pub use algorithm::{ALGORITHMS, Algorithm, Class};
 pub use blocks::{block_digests, part_count, part_length};
 pub use digest::{Batch, Digest, Message};
-pub use error::Error;
+pub use error::DigestError;
 pub use git::git_digests;
 pub use ipfs::{cid_from_text, cid_text};
 pub use output::Output;

@@ -9,7 +9,7 @@ use crc_fast::CrcAlgorithm;
 
 use crate::blocks::{Cut, Levels, Made, hash_of};
 use crate::digest::{Digest, Message};
-use crate::error::Error;
+use crate::error::DigestError;
 use crate::output::Output;
 
 /// How long a part is that has many blocks, about: the time to hand it out is none beside that to hash it.
@@ -101,7 +101,7 @@ impl Parts {
     ///
     /// # Errors
     /// The digest is not available.
-    pub fn start(&self, number: u64) -> Result<Part, Error> {
+    pub fn start(&self, number: u64) -> Result<Part, DigestError> {
         Ok(Part(match &self.0 {
             Kind::Blake3 => {
                 let mut hasher = Box::new(blake3::Hasher::new());
@@ -118,7 +118,7 @@ impl Parts {
     ///
     /// # Errors
     /// An implementation failed.
-    pub fn advance(&self, parts: &mut [(&mut Part, &[u8])]) -> Result<(), Error> {
+    pub fn advance(&self, parts: &mut [(&mut Part, &[u8])]) -> Result<(), DigestError> {
         let mut side_by_side = Vec::with_capacity(parts.len());
         for (part, bytes) in parts {
             match &mut part.0 {
@@ -143,7 +143,7 @@ impl Parts {
     ///
     /// # Errors
     /// The digest is not available.
-    pub fn join(&self) -> Result<JoinedParts, Error> {
+    pub fn join(&self) -> Result<JoinedParts, DigestError> {
         Ok(JoinedParts(match &self.0 {
             Kind::Blake3 => Joined::Blake3 { subtrees: Vec::new(), alone: None },
             Kind::Crc(algorithm, len, _) => {
@@ -178,7 +178,7 @@ impl Part {
     ///
     /// # Panics
     /// If it is a part of BLAKE3, and empty.
-    pub fn finish(self) -> Result<PartHashes, Error> {
+    pub fn finish(self) -> Result<PartHashes, DigestError> {
         Ok(PartHashes(match self.0 {
             PartsProgress::Blake3 { hasher, is_first } => {
                 let mut hashes = hasher.finalize_non_root().to_vec();
@@ -231,7 +231,7 @@ impl JoinedParts {
     ///
     /// # Errors
     /// An implementation failed.
-    pub fn push(&mut self, part: &PartHashes) -> Result<(), Error> {
+    pub fn push(&mut self, part: &PartHashes) -> Result<(), DigestError> {
         match &mut self.0 {
             Joined::Blake3 { subtrees, alone } => {
                 // Only now is it known that these two are not the whole message.
@@ -265,10 +265,10 @@ impl JoinedParts {
     ///
     /// # Errors
     /// An implementation failed, or it is another digest.
-    pub fn push_hashes(&mut self, hashes: &[u8]) -> Result<(), Error> {
+    pub fn push_hashes(&mut self, hashes: &[u8]) -> Result<(), DigestError> {
         match &mut self.0 {
             Joined::Blake3 { .. } | Joined::Crc(..) => {
-                Err(Error::Unknown { name: "a digest that is not made of blocks".to_string() })
+                Err(DigestError::Unknown { name: "a digest that is not made of blocks".to_string() })
             }
             Joined::Blocks(levels, len) => hashes.chunks(*len).try_for_each(|leaf| levels.push(leaf)),
         }
@@ -278,7 +278,7 @@ impl JoinedParts {
     ///
     /// # Errors
     /// An implementation failed.
-    pub fn finish(self, length: u64) -> Result<Output, Error> {
+    pub fn finish(self, length: u64) -> Result<Output, DigestError> {
         match self.0 {
             Joined::Blake3 { mut subtrees, alone } => {
                 let Some((mut right, _)) = subtrees.pop() else {

@@ -13,7 +13,7 @@ use verisum_digest::Digest;
 
 use crate::hash_files::{HashOptions, ResultOrder, StartError, hash_files};
 use crate::store::manifest::{Format, Item, Unwritable, Writer};
-use crate::{Error, FileDigests, Kind, Progress, Stop, Walk, WalkOptions};
+use crate::{FileDigests, FileError, Kind, Progress, Stop, Walk, WalkOptions};
 
 /// The directory in which a bag is made.
 const STAGE: &str = ".verisum-bag";
@@ -55,7 +55,7 @@ pub struct Bagged {
 pub enum BagError {
     /// A file or a directory could not be read.
     #[error(transparent)]
-    Tree(#[from] Error),
+    Tree(#[from] FileError),
     /// Nothing was hashed.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -207,7 +207,7 @@ impl Stage<'_> {
         for file in hash_files(vec![payload.clone()], &how)? {
             let FileDigests { path, digests, length, changed, stat } = file?;
             if options.stop.is_due() {
-                return Err(Error::Stopped { path }.into());
+                return Err(FileError::Stopped { path }.into());
             }
             if changed {
                 return Err(BagError::Changed { path });

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use verisum_digest::{ALGORITHMS, Digest, Output};
 
-use crate::{Directory, Entry, Error, Operation};
+use crate::{Directory, Entry, FileError, Operation};
 
 /// How many files are read for each digest, until one has it.
 const SAMPLES: usize = 4;
@@ -153,11 +153,11 @@ impl Assumed {
 }
 
 impl Sample {
-    fn read(&self) -> Result<Vec<u8>, Error> {
+    fn read(&self) -> Result<Vec<u8>, FileError> {
         let entry = Entry::beneath(&self.directory, &self.name)?;
         let mut content = Vec::new();
         let read = entry.open_regular()?.take(LARGEST + 1).read_to_end(&mut content);
-        read.map_err(|error| Error::io(&entry.path(), Operation::Read, error))?;
+        read.map_err(|error| FileError::io(&entry.path(), Operation::Read, error))?;
         Ok(content)
     }
 

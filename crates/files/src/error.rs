@@ -53,7 +53,7 @@ impl std::fmt::Display for Operation {
 
 /// Why a file could not be found, read or hashed.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum FileError {
     /// A system call failed.
     #[error("{}: {operation}{}: {source}", path.display(), at(*offset))]
     Io {
@@ -96,7 +96,7 @@ pub enum Error {
         /// The file's path as it was walked to.
         path: PathBuf,
         /// Why it failed.
-        source: verisum_digest::Error,
+        source: verisum_digest::DigestError,
     },
     /// Another machine did not read it.
     #[error("{}: read: {}", path.display(), reason.message())]
@@ -126,10 +126,10 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl FileError {
     /// Wraps an operating system's error.
     pub fn io(path: &Path, operation: Operation, source: impl Into<io::Error>) -> Self {
-        Error::Io { path: path.to_path_buf(), operation, offset: None, source: source.into() }
+        FileError::Io { path: path.to_path_buf(), operation, offset: None, source: source.into() }
     }
 
     /// Whether the storage failed, or the file system found its own checksum wrong.
@@ -140,7 +140,7 @@ impl Error {
     /// The system's error, if it was one.
     pub fn errno(&self) -> Option<Errno> {
         match self {
-            Error::Io { source, .. } => Errno::from_io_error(source),
+            FileError::Io { source, .. } => Errno::from_io_error(source),
             _ => None,
         }
     }
@@ -148,15 +148,15 @@ impl Error {
     /// The file's path as it was walked to.
     pub fn path(&self) -> &Path {
         match self {
-            Error::Io { path, .. }
-            | Error::NotAFile { path }
-            | Error::IsLink { path }
-            | Error::Loop { path }
-            | Error::Stopped { path }
-            | Error::Digest { path, .. }
-            | Error::NotRead { path, .. }
-            | Error::Record { path, .. }
-            | Error::Conflict { path, .. } => path,
+            FileError::Io { path, .. }
+            | FileError::NotAFile { path }
+            | FileError::IsLink { path }
+            | FileError::Loop { path }
+            | FileError::Stopped { path }
+            | FileError::Digest { path, .. }
+            | FileError::NotRead { path, .. }
+            | FileError::Record { path, .. }
+            | FileError::Conflict { path, .. } => path,
         }
     }
 }

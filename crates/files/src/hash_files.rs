@@ -12,8 +12,8 @@ use verisum_digest::{Digest, Output};
 
 use crate::in_order::InOrder;
 use crate::{
-    Content, Entry, Error, Job, Kind, Limits, Order, Outlet, Plan, Results, Roots, Stat, Walk, WalkOptions,
-    hash,
+    Content, Entry, FileError, Job, Kind, Limits, Order, Outlet, Plan, Results, Roots, Stat, Walk,
+    WalkOptions, hash,
 };
 
 /// How many files may be begun while an earlier one is unfinished, if results are to be in order.
@@ -73,7 +73,7 @@ pub struct HashFiles {
     early: Option<InOrder<HashResult>>,
 }
 
-type HashResult = Result<FileDigests, Error>;
+type HashResult = Result<FileDigests, FileError>;
 type NumberedResult = (u64, HashResult);
 
 /// Hashes the regular files of trees, each root being a file or a directory.
@@ -114,7 +114,7 @@ pub fn hash_files(roots: Vec<PathBuf>, options: &HashOptions) -> Result<HashFile
 pub enum StartError {
     /// The digest is not available.
     #[error(transparent)]
-    Digest(#[from] verisum_digest::Error),
+    Digest(#[from] verisum_digest::DigestError),
     /// The system has no thread left.
     #[error("start a thread: {0}")]
     Thread(#[from] std::io::Error),
@@ -122,7 +122,7 @@ pub enum StartError {
 
 fn work(
     plan: &Plan,
-    walk: &mut (dyn Iterator<Item = Result<Entry, Error>> + Send),
+    walk: &mut (dyn Iterator<Item = Result<Entry, FileError>> + Send),
     outlet: &Outlet<NumberedResult>,
 ) {
     let number = AtomicU64::new(0);

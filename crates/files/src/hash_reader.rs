@@ -5,7 +5,7 @@ use std::path::Path;
 
 use verisum_digest::{Digest, Output, Stream};
 
-use crate::{Error, Operation};
+use crate::{FileError, Operation};
 
 /// How much is read at once, in bytes.
 const PIECE: usize = 256 << 10;
@@ -15,8 +15,8 @@ pub(crate) fn hash_reader(
     reader: &mut dyn Read,
     path: &Path,
     digests: &[Digest],
-) -> Result<(Vec<Output>, u64), Error> {
-    let failed = |source| Error::Digest { path: path.to_path_buf(), source };
+) -> Result<(Vec<Output>, u64), FileError> {
+    let failed = |source| FileError::Digest { path: path.to_path_buf(), source };
     let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>().map_err(failed)?;
     let mut buffer = vec![0; PIECE];
     let mut length = 0;
@@ -25,7 +25,7 @@ pub(crate) fn hash_reader(
             Ok(0) => break,
             Ok(count) => count,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-            Err(error) => return Err(Error::io(path, Operation::Read, error)),
+            Err(error) => return Err(FileError::io(path, Operation::Read, error)),
         };
         length += count as u64;
         streams.iter_mut().try_for_each(|stream| stream.update(&buffer[..count])).map_err(failed)?;

@@ -61,7 +61,7 @@ pub enum Failed {
     System(#[from] Errno),
     /// The digest could not be computed.
     #[error(transparent)]
-    Digest(#[from] verisum_digest::Error),
+    Digest(#[from] verisum_digest::DigestError),
     /// It was time to stop.
     #[error("interrupted")]
     Stopped,

@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use rustix::fs::{CWD, FileType, Mode, Timespec, Timestamps};
 use verisum_digest::{Digest, Level, Output, Policy};
 use verisum_files::{
-    Content, Entry, Error, Job, Kind, Limits, Operation, Plan, Stop, Walk, WalkOptions, hash,
+    Content, Entry, FileError, Job, Kind, Limits, Operation, Plan, Stop, Walk, WalkOptions, hash,
 };
 use verisum_testkit::{Run, paint};
 
@@ -127,13 +127,13 @@ fn files_that_are_none_or_gone_are_errors_of_their_own() {
     let mut jobs = entries.into_iter().map(|entry| Job { entry, set: 0, token: () });
     let results = results(&plan(&["sha256"], 2), &mut jobs);
     let failed_to_open = |name: &str| match &results[&folder.path().join(name)] {
-        Err(Error::Io { operation: Operation::Open, source, .. }) => source.raw_os_error(),
+        Err(FileError::Io { operation: Operation::Open, source, .. }) => source.raw_os_error(),
         _ => None,
     };
     assert_eq!(failed_to_open("gone"), Some(rustix::io::Errno::NOENT.raw_os_error()));
     assert_eq!(failed_to_open("link"), Some(rustix::io::Errno::LOOP.raw_os_error()));
-    assert!(matches!(results[&pipe_path], Err(Error::NotAFile { .. })));
-    assert!(matches!(results[folder.path()], Err(Error::NotAFile { .. })));
+    assert!(matches!(results[&pipe_path], Err(FileError::NotAFile { .. })));
+    assert!(matches!(results[folder.path()], Err(FileError::NotAFile { .. })));
     assert!(results[&folder.path().join("good")].is_ok());
 }
 
@@ -233,7 +233,7 @@ fn a_file_of_several_names_is_read_once() {
 #[test]
 fn a_stop_gives_up_what_is_left_and_reports_it() {
     let (folder, count) = edges();
-    let is_stopped = |result: &Result<Content, Error>| matches!(result, Err(Error::Stopped { .. }));
+    let is_stopped = |result: &Result<Content, FileError>| matches!(result, Err(FileError::Stopped { .. }));
     for threads in [1, 3] {
         let plan = plan(&["sha256"], threads);
         let mut seen = 0;
@@ -349,7 +349,7 @@ fn jobs(folder: &Path) -> impl Iterator<Item = Job<()>> + Send {
 fn results(
     plan: &Plan,
     jobs: &mut (dyn Iterator<Item = Job<()>> + Send),
-) -> HashMap<PathBuf, Result<Content, Error>> {
+) -> HashMap<PathBuf, Result<Content, FileError>> {
     let results = Mutex::new(HashMap::new());
     hash(plan, jobs, &|hashed| {
         let path = hashed.entry.path();

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use verisum_digest::{Digest, Output};
-use verisum_files::{Content, Error, Job, Kind, Operation, Plan, Walk, WalkOptions, hash};
+use verisum_files::{Content, FileError, Job, Kind, Operation, Plan, Walk, WalkOptions, hash};
 use verisum_testkit::{Run, fault, paint};
 
 /// Those with long and with short parts, and with one part after the other.
@@ -18,7 +18,7 @@ fn plan(name: &str, threads: usize) -> Plan {
     Plan::new(vec![vec![Digest::find(name).unwrap()]], threads)
 }
 
-fn results(plan: &Plan, folder: &Path) -> BTreeMap<PathBuf, Result<Content, Error>> {
+fn results(plan: &Plan, folder: &Path) -> BTreeMap<PathBuf, Result<Content, FileError>> {
     let results = Mutex::new(BTreeMap::new());
     let files = Walk::new(vec![folder.into()], WalkOptions::default()).map(Result::unwrap);
     let files = files.filter(|entry| entry.kind() == Kind::File);
@@ -111,7 +111,7 @@ fn a_stop_in_the_middle_is_reported() {
                 Ok(content) => {
                     assert_eq!(content.digests, digest_of(&plan, &fs::read(path).unwrap()));
                 }
-                Err(error) => assert!(matches!(error, Error::Stopped { .. }), "{error}"),
+                Err(error) => assert!(matches!(error, FileError::Stopped { .. }), "{error}"),
             }
         }
     }
@@ -124,7 +124,7 @@ fn an_error_of_the_storage_is_that_of_the_first_bad_block() {
         for threads in [1, 2, 4] {
             let mut found = results(&plan(name, threads), &bad.mount.path());
             match found.remove(&bad.path).unwrap() {
-                Err(Error::Io { operation: Operation::Read, offset, source, .. }) => {
+                Err(FileError::Io { operation: Operation::Read, offset, source, .. }) => {
                     assert_eq!(offset, Some(bad.bad_offset), "{name}");
                     assert_eq!(source.raw_os_error(), Some(rustix::io::Errno::IO.raw_os_error()));
                 }

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::sync::Arc;
 
 use rustix::fs::{CWD, Mode, OFlags};
-use verisum_files::{Entry, Error, Excludes, Kind, Order, Walk, WalkOptions};
+use verisum_files::{Entry, Excludes, FileError, Kind, Order, Walk, WalkOptions};
 use verisum_testkit::{FsKind, Mount, require_tool};
 
 const ORDERS: [Order; 4] = [Order::Directory, Order::Name, Order::Inode, Order::Extent];
@@ -80,7 +80,9 @@ fn links_are_followed_only_when_asked() {
     });
     assert!(paths.contains(&root.join("link/inner/file")), "{paths:?}");
     assert_eq!(errors.len(), 2, "{errors:?}");
-    assert!(errors.iter().all(|error| matches!(error, Error::Loop { path } if path.ends_with("inner/up"))));
+    assert!(
+        errors.iter().all(|error| matches!(error, FileError::Loop { path } if path.ends_with("inner/up")))
+    );
     // A root that is a link is what it leads to.
     let paths = clean(&root.join("link"), WalkOptions::default());
     assert!(paths.contains(&root.join("link/inner/file")));
@@ -91,7 +93,7 @@ fn links_are_followed_only_when_asked() {
         options.follow_links = true;
         options
     });
-    assert!(matches!(&errors[..], [Error::Io { path, .. }] if path.ends_with("dangling")), "{errors:?}");
+    assert!(matches!(&errors[..], [FileError::Io { path, .. }] if path.ends_with("dangling")), "{errors:?}");
 }
 
 #[test]
@@ -232,7 +234,7 @@ fn by_name() -> WalkOptions {
     options
 }
 
-fn walk(root: &Path, options: WalkOptions) -> (Vec<PathBuf>, Vec<Error>) {
+fn walk(root: &Path, options: WalkOptions) -> (Vec<PathBuf>, Vec<FileError>) {
     let (mut paths, mut errors) = (Vec::new(), Vec::new());
     for found in Walk::new(vec![root.into()], options) {
         match found {

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::{Error, OpenOptions, Operation, RawImage, Stream};
+use crate::{ImageError, OpenOptions, Operation, RawImage, Stream};
 
 /// What a file turned out to be.
 pub(crate) enum FileKind {
@@ -15,8 +15,8 @@ pub(crate) enum FileKind {
 }
 
 /// Opens a file by name, and tells images from streams.
-pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<FileKind, Error> {
-    let kind = std::fs::metadata(path).map_err(|e| Error::io(path, Operation::Open, e))?.file_type();
+pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<FileKind, ImageError> {
+    let kind = std::fs::metadata(path).map_err(|e| ImageError::io(path, Operation::Open, e))?.file_type();
     // A socket cannot be opened by name, only inherited.
     if kind.is_socket() && path == Path::new("/dev/stdin") {
         return Ok(FileKind::Stream(Stream::new(duplicate_stdin(path)?, path)));
@@ -29,7 +29,7 @@ pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<FileKind, Error
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file: File = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
-        .map_err(|e| Error::io(path, Operation::Open, e.into()))?
+        .map_err(|e| ImageError::io(path, Operation::Open, e.into()))?
         .into();
     // What was opened may be another file than what was looked at.
     let metadata = stat(&file, path)?;
@@ -48,14 +48,14 @@ fn is_readable(kind: FileType) -> bool {
 }
 
 /// The error for a kind of file that is no image.
-pub(crate) fn not_an_image(path: &Path, kind: FileType) -> Error {
+pub(crate) fn not_an_image(path: &Path, kind: FileType) -> ImageError {
     let what = match kind {
         _ if kind.is_dir() => "Is a directory",
         _ if kind.is_char_device() => "Is a character device",
         _ if kind.is_socket() => "Is a socket",
         _ => "Is not a file",
     };
-    Error::NotAnImage { path: path.to_path_buf(), what }
+    ImageError::NotAnImage { path: path.to_path_buf(), what }
 }
 
 /// Whether a path is one of the system's names for a descriptor of this process.
@@ -76,11 +76,11 @@ pub(crate) fn hides_length(file: &File, metadata: &Metadata) -> bool {
     }
 }
 
-pub(crate) fn stat(file: &File, path: &Path) -> Result<Metadata, Error> {
-    file.metadata().map_err(|e| Error::io(path, Operation::Stat, e))
+pub(crate) fn stat(file: &File, path: &Path) -> Result<Metadata, ImageError> {
+    file.metadata().map_err(|e| ImageError::io(path, Operation::Stat, e))
 }
 
-pub(crate) fn duplicate_stdin(path: &Path) -> Result<File, Error> {
+pub(crate) fn duplicate_stdin(path: &Path) -> Result<File, ImageError> {
     let duplicate = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0);
-    Ok(duplicate.map_err(|e| Error::io(path, Operation::Open, e.into()))?.into())
+    Ok(duplicate.map_err(|e| ImageError::io(path, Operation::Open, e.into()))?.into())
 }

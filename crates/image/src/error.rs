@@ -39,7 +39,7 @@ impl std::fmt::Display for Operation {
 
 /// Why an image could not be opened or read.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ImageError {
     /// A system call failed.
     #[error("{}: {operation}{}: {}", path.display(), At(*offset), Reason(source))]
     Io {
@@ -126,32 +126,32 @@ pub enum Error {
         /// What the other file is to it, or to another that it needs: `backing file`, `data file`.
         role: &'static str,
         /// Why, with the name of the other file.
-        source: Box<Error>,
+        source: Box<ImageError>,
     },
 }
 
-impl Error {
+impl ImageError {
     /// The name of the file that the error is of; of [`Error::Behind`] that of the image.
     pub fn path(&self) -> &Path {
         match self {
-            Error::Io { path, .. }
-            | Error::NotAnImage { path, .. }
-            | Error::Changed { path, .. }
-            | Error::Unsupported { path, .. }
-            | Error::Piped { path, .. }
-            | Error::Invalid { path, .. }
-            | Error::Refused { path, .. }
-            | Error::Reference { path, .. }
-            | Error::Behind { path, .. } => path,
+            ImageError::Io { path, .. }
+            | ImageError::NotAnImage { path, .. }
+            | ImageError::Changed { path, .. }
+            | ImageError::Unsupported { path, .. }
+            | ImageError::Piped { path, .. }
+            | ImageError::Invalid { path, .. }
+            | ImageError::Refused { path, .. }
+            | ImageError::Reference { path, .. }
+            | ImageError::Behind { path, .. } => path,
         }
     }
 
     /// The same, said of the image `path` too, where it is of another file: of its `role`.
-    pub(crate) fn behind(self, path: &Path, role: Role) -> Error {
-        if self.path() == path || matches!(self, Error::Behind { .. }) {
+    pub(crate) fn behind(self, path: &Path, role: Role) -> ImageError {
+        if self.path() == path || matches!(self, ImageError::Behind { .. }) {
             return self;
         }
-        Error::Behind { path: path.to_path_buf(), role: role.name(), source: Box::new(self) }
+        ImageError::Behind { path: path.to_path_buf(), role: role.name(), source: Box::new(self) }
     }
 
     /// A fault of what `path` says of itself.
@@ -161,17 +161,17 @@ impl Error {
         offset: Option<u64>,
         what: impl Into<String>,
     ) -> Self {
-        Error::Invalid { path: path.to_path_buf(), operation, offset, what: what.into() }
+        ImageError::Invalid { path: path.to_path_buf(), operation, offset, what: what.into() }
     }
 
     /// Wraps an operating system's error.
     pub fn io(path: &Path, operation: Operation, source: io::Error) -> Self {
-        Error::Io { path: path.to_path_buf(), operation, offset: None, source }
+        ImageError::Io { path: path.to_path_buf(), operation, offset: None, source }
     }
 
     /// Wraps an operating system's error at a byte offset of the image.
     pub fn io_at(path: &Path, operation: Operation, offset: u64, source: io::Error) -> Self {
-        Error::Io { path: path.to_path_buf(), operation, offset: Some(offset), source }
+        ImageError::Io { path: path.to_path_buf(), operation, offset: Some(offset), source }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The formats of disk images: one table of their names and of how each is told from its bytes.
 
 use crate::numbers::{be32, be64};
-use crate::{Error, Image};
+use crate::{Image, ImageError};
 
 /// What the bytes of a file mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -159,7 +159,7 @@ impl Format {
 
     /// The format of a file or device, given as a raw image, by its first and last bytes. A file whose
     /// format they do not tell is raw.
-    pub fn probe(bytes: &dyn Image) -> Result<Format, Error> {
+    pub fn probe(bytes: &dyn Image) -> Result<Format, ImageError> {
         let length = bytes.exact_length();
         let mut start = [0; START_LEN];
         let start = &mut start[..length.min(START_LEN as u64) as usize];

@@ -45,7 +45,7 @@ mod source;
 mod stream;
 
 pub use buffer::AlignedBuffer;
-pub use error::{Error, Operation};
+pub use error::{ImageError, Operation};
 pub use format::{Description, FORMATS, Format, START_LEN};
 pub use nbd::{NbdImage, is_nbd_uri};
 pub use opened::{Opened, describe, kept, open, open_named, open_ranged, open_stdin};

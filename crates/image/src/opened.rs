@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use crate::by_name::{FileKind, duplicate_stdin, find, hides_length, not_an_image, stat};
 use crate::ranged::RangedSource;
 use crate::{
-    Detect, Error, Follow, Format, Image, Kept, Layer, NbdImage, OpenOptions, Operation, RawImage, START_LEN,
-    Stream, direct, is_nbd_uri, qcow2, qemu,
+    Detect, Follow, Format, Image, ImageError, Kept, Layer, NbdImage, OpenOptions, Operation, RawImage,
+    START_LEN, Stream, direct, is_nbd_uri, qcow2, qemu,
 };
 
 /// The name that errors give standard input.
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Opened {
 ///
 /// # Errors
 /// Those of [`open`] and [`NbdImage::open`].
-pub fn open_named(name: &OsStr, options: &OpenOptions) -> Result<Opened, Error> {
+pub fn open_named(name: &OsStr, options: &OpenOptions) -> Result<Opened, ImageError> {
     match is_nbd_uri(name) {
         true => Ok(Opened::Image(Box::new(NbdImage::open(name, options)?))),
         false => open(Path::new(name), options),
@@ -54,7 +54,7 @@ pub fn open_named(name: &OsStr, options: &OpenOptions) -> Result<Opened, Error> 
 /// [`Error::NotAnImage`] for directories, sockets and character devices; [`Error::Unsupported`],
 /// [`Error::Piped`], [`Error::Invalid`], [`Error::Refused`] and [`Error::Reference`] for images of other formats than
 /// raw; [`Error::Io`] otherwise.
-pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, Error> {
+pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, ImageError> {
     Ok(match find(path, options)? {
         FileKind::Raw(image) => Opened::Image(decoded(image, path, true, options)?),
         FileKind::Stream(stream) => Opened::Stream(streamed(stream, options)?),
@@ -62,14 +62,14 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, Error> {
 }
 
 /// A stream as it is to be read. Its start tells its format, as that of a file would.
-fn streamed(mut stream: Stream, options: &OpenOptions) -> Result<Stream, Error> {
+fn streamed(mut stream: Stream, options: &OpenOptions) -> Result<Stream, ImageError> {
     let format = match (options.format, options.detect) {
         (Some(format), _) => format,
         (None, Detect::Raw) => Format::Raw,
         (None, detect) => detect.detected(Format::probe_start(stream.peek(START_LEN)?)),
     };
     if format != Format::Raw {
-        return Err(Error::Piped { path: stream.path().to_path_buf(), format });
+        return Err(ImageError::Piped { path: stream.path().to_path_buf(), format });
     }
     if options.stream_padding {
         stream.pad_to_sectors();
@@ -86,7 +86,7 @@ pub fn open_ranged(
     source: Box<dyn RangedSource>,
     path: &Path,
     options: &OpenOptions,
-) -> Result<Box<dyn Image>, Error> {
+) -> Result<Box<dyn Image>, ImageError> {
     let bytes = RawImage::ranged(source, path, options);
     // Names in it would be those of files of this machine.
     let options = OpenOptions { follow: Follow::None, ..options.clone() };
@@ -94,14 +94,14 @@ pub fn open_ranged(
         Format::Raw | Format::Qcow2 => decoded(bytes, path, false, &options),
         format => {
             let what = format!("{format} images are read from files only: copy it to this machine");
-            Err(Error::Refused { path: path.to_path_buf(), what })
+            Err(ImageError::Refused { path: path.to_path_buf(), what })
         }
     }
 }
 
 /// What is known of an image that cannot be opened: the files of it that were found before one failed, and
 /// why. Of formats that QEMU reads, their names only. Nothing is known of what comes from a pipe.
-pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Error>) {
+pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<ImageError>) {
     let described = || {
         let FileKind::Raw(bytes) = find(path, options)? else { return Ok((Vec::new(), None)) };
         Ok(match format_of(&bytes, options)? {
@@ -118,14 +118,14 @@ pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Error
 ///
 /// # Errors
 /// [`Error::Invalid`] for lists that cannot be, and those of [`open`].
-pub fn kept(path: &Path, options: &OpenOptions) -> Result<Kept, Error> {
+pub fn kept(path: &Path, options: &OpenOptions) -> Result<Kept, ImageError> {
     match find(path, options)? {
         FileKind::Raw(bytes) if format_of(&bytes, options)? == Format::Qcow2 => qcow2::kept(&bytes, path),
         _ => Ok(Kept::default()),
     }
 }
 
-fn format_of(bytes: &RawImage, options: &OpenOptions) -> Result<Format, Error> {
+fn format_of(bytes: &RawImage, options: &OpenOptions) -> Result<Format, ImageError> {
     match options.format {
         Some(format) => Ok(format),
         None => Ok(options.detect.detected(Format::probe(bytes)?)),
@@ -138,17 +138,17 @@ fn decoded(
     path: &Path,
     named: bool,
     options: &OpenOptions,
-) -> Result<Box<dyn Image>, Error> {
+) -> Result<Box<dyn Image>, ImageError> {
     match (format_of(&bytes, options)?, &options.snapshot) {
         (Format::Raw, None) => Ok(Box::new(bytes)),
         (Format::Raw, Some(_)) => {
-            Err(Error::Refused { path: path.to_path_buf(), what: "a raw image has no snapshots".into() })
+            Err(ImageError::Refused { path: path.to_path_buf(), what: "a raw image has no snapshots".into() })
         }
         (Format::Qcow2, _) => qcow2::open(bytes, path, named, options),
         (format, _) if named => qemu::open(path, format, options),
         (format, _) => {
             let what = format!("{format} images on standard input are not read: give the name of the file");
-            Err(Error::Refused { path: path.to_path_buf(), what })
+            Err(ImageError::Refused { path: path.to_path_buf(), what })
         }
     }
 }
@@ -160,13 +160,13 @@ fn decoded(
 /// [`Error::NotAnImage`] for a directory and for a descriptor that is open for writing only;
 /// [`Error::Io`] for a closed one. (Rust's runtime opens `/dev/null` in place of a closed standard
 /// input before `main`, so that a Rust program sees an empty stream instead.)
-pub fn open_stdin(options: &OpenOptions) -> Result<Opened, Error> {
+pub fn open_stdin(options: &OpenOptions) -> Result<Opened, ImageError> {
     let path = Path::new(STANDARD_INPUT);
-    let failed = |e: Errno| Error::io(path, Operation::Open, e.into());
+    let failed = |e: Errno| ImageError::io(path, Operation::Open, e.into());
     let stdin = duplicate_stdin(path)?;
     let flags = rustix::fs::fcntl_getfl(&stdin).map_err(failed)?;
     if flags & OFlags::ACCMODE == OFlags::WRONLY {
-        return Err(Error::NotAnImage { path: path.to_path_buf(), what: "Not open for reading" });
+        return Err(ImageError::NotAnImage { path: path.to_path_buf(), what: "Not open for reading" });
     }
     let metadata = stat(&stdin, path)?;
     let kind = metadata.file_type();

@@ -17,7 +17,7 @@ use crate::by_name::{self, FileKind};
 use crate::direct::{Direct, Refusal};
 use crate::extents::ExtentFinder;
 use crate::ranged::{self, RangedSource, RawBytes};
-use crate::{Error, Extent, ExtentKind, Format, Image, Layer, OpenOptions, Operation, Place};
+use crate::{Extent, ExtentKind, Format, Image, ImageError, Layer, OpenOptions, Operation, Place};
 
 /// The unit a guest sees: QEMU shows a raw file with zeros up to the next one.
 const SECTOR: u64 = 512;
@@ -54,10 +54,10 @@ impl RawImage {
     /// # Errors
     /// [`Error::NotAnImage`] for any other kind of file, also for a regular file that does not tell its
     /// length; [`crate::open`] reads those that can be read as a stream.
-    pub fn open(path: &Path, options: &OpenOptions) -> Result<RawImage, Error> {
-        let not_an_image = |what| Error::NotAnImage { path: path.to_path_buf(), what };
+    pub fn open(path: &Path, options: &OpenOptions) -> Result<RawImage, ImageError> {
+        let not_an_image = |what| ImageError::NotAnImage { path: path.to_path_buf(), what };
         // A named pipe would be waited for; look first.
-        let metadata = std::fs::metadata(path).map_err(|e| Error::io(path, Operation::Open, e))?;
+        let metadata = std::fs::metadata(path).map_err(|e| ImageError::io(path, Operation::Open, e))?;
         if metadata.file_type().is_fifo() {
             return Err(not_an_image("Is a pipe"));
         }
@@ -68,8 +68,13 @@ impl RawImage {
     }
 
     /// Makes an image of `file` from byte `start` on. `file` is a regular file or block device.
-    pub(crate) fn new(file: File, path: &Path, start: u64, options: &OpenOptions) -> Result<Self, Error> {
-        let stat = |e| Error::io(path, Operation::Stat, e);
+    pub(crate) fn new(
+        file: File,
+        path: &Path,
+        start: u64,
+        options: &OpenOptions,
+    ) -> Result<Self, ImageError> {
+        let stat = |e| ImageError::io(path, Operation::Stat, e);
         let metadata = file.metadata().map_err(stat)?;
         let exact_length = size(&file).map_err(stat)?.saturating_sub(start);
         let padding = match options.sector_padding {
@@ -139,7 +144,7 @@ impl RawImage {
     }
 
     /// Fills `buf` from the stored bytes at `offset` of the image.
-    fn read_stored(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read_stored(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
         let mut done = match &self.direct {
             Some(direct) => self.read_direct(direct, buf, offset)?,
             None => 0,
@@ -157,7 +162,7 @@ impl RawImage {
 
     /// Reads as much of the start of `buf` as direct I/O gives, and nothing if the page cache has it
     /// already; returns how much that is.
-    fn read_direct(&self, direct: &Direct, buf: &mut [u8], offset: u64) -> Result<usize, Error> {
+    fn read_direct(&self, direct: &Direct, buf: &mut [u8], offset: u64) -> Result<usize, ImageError> {
         let reach = direct.reach(buf, self.start + offset);
         // Another host may write to a block device that is shared, and this cache would not know.
         if reach > 0 && !self.is_device() && direct.is_cached(self.start + offset, reach) {
@@ -194,12 +199,12 @@ impl RawImage {
         FAILURE_PIECE.max(direct.alignment())
     }
 
-    fn failed(&self, offset: u64, error: io::Error) -> Error {
-        Error::io_at(&self.path, Operation::Read, offset, error)
+    fn failed(&self, offset: u64, error: io::Error) -> ImageError {
+        ImageError::io_at(&self.path, Operation::Read, offset, error)
     }
 
     /// The error for a file that gives no byte at `offset` though it should.
-    fn ended_early(&self, offset: u64) -> Error {
+    fn ended_early(&self, offset: u64) -> ImageError {
         match self.check_unchanged() {
             Err(error) => error,
             Ok(()) => self.failed(offset, io::ErrorKind::UnexpectedEof.into()),
@@ -212,7 +217,7 @@ impl Image for RawImage {
         self.exact_length + self.padding
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), ImageError> {
         if range.is_empty() {
             return Ok(());
         }
@@ -228,7 +233,7 @@ impl Image for RawImage {
                 let in_file = self.start + stored.start..self.start + stored.end;
                 finder
                     .find(file, self.file_length(), in_file, out)
-                    .map_err(|e| Error::io_at(&self.path, Operation::Map, range.start, e))?;
+                    .map_err(|e| ImageError::io_at(&self.path, Operation::Map, range.start, e))?;
                 for extent in &mut out[first..] {
                     extent.range = extent.range.start - self.start..extent.range.end - self.start;
                     if !extent.kind.is_zero() {
@@ -246,7 +251,7 @@ impl Image for RawImage {
         Ok(())
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
         let stored = self.exact_length.saturating_sub(offset).min(buf.len() as u64) as usize;
         let (stored, padding) = buf.split_at_mut(stored);
         padding.fill(0);
@@ -272,16 +277,16 @@ impl Image for RawImage {
         }]
     }
 
-    fn check_unchanged(&self) -> Result<(), Error> {
+    fn check_unchanged(&self) -> Result<(), ImageError> {
         // What gives ranges fails where it is no longer the same.
         let Some(file) = self.bytes.file() else { return Ok(()) };
-        let after = size(file).map_err(|e| Error::io(&self.path, Operation::Stat, e))?;
+        let after = size(file).map_err(|e| ImageError::io(&self.path, Operation::Stat, e))?;
         let before = self.file_length();
         // Standard input may have begun beyond the end of its file.
         if after == before || (self.exact_length == 0 && after < before) {
             return Ok(());
         }
-        Err(Error::Changed { path: self.path.clone(), before, after })
+        Err(ImageError::Changed { path: self.path.clone(), before, after })
     }
 
     fn padded_by(&self) -> u64 {

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::ops::Range;
 
-use crate::Error;
+use crate::ImageError;
 
 /// What a part of an image is known to hold before it is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,13 +142,13 @@ pub trait Image: Send + Sync {
     /// At least one extent is appended when `range` is not empty, and an implementation may stop early
     /// to bound its time and memory: the caller goes on from the end of the last one. No extent
     /// reaches beyond `range`. `range` lies within the image.
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error>;
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), ImageError>;
 
     /// Fills all of `buf` with the bytes at `offset`. `offset + buf.len()` lies within the image.
     ///
     /// Fast where `offset`, the length and the address of `buf` are multiples of [`Image::alignment`];
     /// correct everywhere.
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), Error>;
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError>;
 
     /// The alignment in bytes, a power of two, at which reads are fastest.
     fn alignment(&self) -> usize {
@@ -169,7 +169,7 @@ pub trait Image: Send + Sync {
 
     /// Fails if the image was seen to change its length since it was opened, so that what was read is
     /// no single state of it. Called once, after the last read.
-    fn check_unchanged(&self) -> Result<(), Error> {
+    fn check_unchanged(&self) -> Result<(), ImageError> {
         Ok(())
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags};
 
-use crate::{Error, Operation};
+use crate::{ImageError, Operation};
 
 /// The pipe buffer to ask for, in bytes: what one batch of blocks takes.
 const PIPE_SIZE: usize = 1 << 20;
@@ -50,7 +50,7 @@ impl Stream {
 
     /// Looks at the next `len` bytes without taking them; fewer are left if it returns fewer. Padding is
     /// not seen.
-    pub fn peek(&mut self, len: usize) -> Result<&[u8], Error> {
+    pub fn peek(&mut self, len: usize) -> Result<&[u8], ImageError> {
         let mut bytes = std::mem::take(&mut self.peeked);
         let mut done = bytes.len();
         bytes.resize(len.max(done), 0);
@@ -61,7 +61,7 @@ impl Stream {
                 Ok(count) => done += count,
                 Err(error) => {
                     let offset = self.position + done as u64;
-                    result = Err(Error::io_at(&self.path, Operation::Read, offset, error));
+                    result = Err(ImageError::io_at(&self.path, Operation::Read, offset, error));
                     break;
                 }
             }
@@ -82,14 +82,14 @@ impl Stream {
     }
 
     /// Fills all of `buf`, or what is left up to the end; returns how many bytes that is.
-    pub fn fill(&mut self, buf: &mut [u8]) -> Result<usize, Error> {
+    pub fn fill(&mut self, buf: &mut [u8]) -> Result<usize, ImageError> {
         let mut done = 0;
         while done < buf.len() {
             match self.read(&mut buf[done..]) {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) => {
-                    return Err(Error::io_at(&self.path, Operation::Read, self.position, error));
+                    return Err(ImageError::io_at(&self.path, Operation::Read, self.position, error));
                 }
             }
         }

@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 
 use common::{assert_holds, open, read, ways};
-use verisum_image::{Error, Image, Operation};
+use verisum_image::{Image, ImageError, Operation};
 use verisum_testkit::{Run, content, data_byte, fault, paint};
 
 const LENGTH: u64 = 1 << 20;
@@ -30,7 +30,7 @@ fn shrinking_is_an_error() {
             for range in [0..LENGTH, LENGTH - 4096..LENGTH, LENGTH - 1..LENGTH] {
                 let error = read(&image, range, 0).unwrap_err();
                 assert!(
-                    matches!(&error, Error::Changed { before: LENGTH, after: a, .. } if *a == after),
+                    matches!(&error, ImageError::Changed { before: LENGTH, after: a, .. } if *a == after),
                     "{error}"
                 );
             }
@@ -61,7 +61,7 @@ fn growing_is_an_error_after_the_last_read() {
             file.set_len(after).unwrap();
             assert!(read(&image, 0..LENGTH, 0).unwrap() == content(&[Run::data(LENGTH)]));
             let error = image.check_unchanged().unwrap_err();
-            assert!(matches!(error, Error::Changed { before: LENGTH, after: a, .. } if a == after));
+            assert!(matches!(error, ImageError::Changed { before: LENGTH, after: a, .. } if a == after));
         }
     }
 }
@@ -92,9 +92,9 @@ fn a_removed_or_replaced_file_is_still_the_one_opened() {
 }
 
 /// Asserts that an error is the kernel's `EIO` for a read at `offset`.
-fn assert_eio(error: &Error, offset: u64) {
+fn assert_eio(error: &ImageError, offset: u64) {
     assert!(error.to_string().ends_with(&format!("image: read at {offset}: Input/output error")), "{error}");
-    let Error::Io { operation: Operation::Read, offset: Some(place), source, .. } = error else {
+    let ImageError::Io { operation: Operation::Read, offset: Some(place), source, .. } = error else {
         panic!("{error:?}");
     };
     assert_eq!(*place, offset);

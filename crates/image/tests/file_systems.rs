@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 
 use common::{all_extents, assert_holds, open, read, ways};
-use verisum_image::{Error, ExtentKind, Image, OpenOptions};
+use verisum_image::{ExtentKind, Image, ImageError, OpenOptions};
 use verisum_testkit::{
     FsKind, LoopDevice, Mount, Run, cache, content, edge_lengths, fill, paint, paint_at, runs_of,
 };
@@ -304,5 +304,5 @@ fn what_is_no_image_is_refused_by_name() {
     }
     let loop_link = folder.path().join("link");
     std::os::unix::fs::symlink(&loop_link, &loop_link).unwrap();
-    assert!(matches!(verisum_image::open(&loop_link, &ways()[0]), Err(Error::Io { .. })));
+    assert!(matches!(verisum_image::open(&loop_link, &ways()[0]), Err(ImageError::Io { .. })));
 }

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::Duration;
 
 use common::{all_extents, assert_holds};
-use verisum_image::{Error, ExtentKind, Image, NbdImage, OpenOptions};
+use verisum_image::{ExtentKind, Image, ImageError, NbdImage, OpenOptions};
 use verisum_testkit::{Run, Server, content, paint, require_tool};
 
 const MIB: u64 = 1 << 20;
@@ -28,7 +28,7 @@ fn painted() -> (tempfile::TempDir, PathBuf) {
     (folder, path)
 }
 
-fn open(uri: &str) -> Result<NbdImage, Error> {
+fn open(uri: &str) -> Result<NbdImage, ImageError> {
     NbdImage::open(OsStr::new(uri), &OpenOptions::default())
 }
 
@@ -70,7 +70,7 @@ fn read_by_many(image: &NbdImage, expected: &[u8]) {
 
 /// The message of an error, which must name the server.
 #[track_caller]
-fn message<T>(result: Result<T, Error>, uri: &str) -> String {
+fn message<T>(result: Result<T, ImageError>, uri: &str) -> String {
     let message = match result {
         Ok(_) => panic!("no error"),
         Err(error) => error.to_string(),

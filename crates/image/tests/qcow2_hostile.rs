@@ -5,7 +5,7 @@ mod common;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 
-use verisum_image::{Error, Follow, Format, Image, OpenOptions, Opened};
+use verisum_image::{Follow, Format, Image, ImageError, OpenOptions, Opened};
 
 /// The clusters of the images made here.
 const CLUSTER: usize = 512;
@@ -66,7 +66,7 @@ fn backed_by(image: &mut [u8], name: &str, format: Option<&str>) {
     image[NAME..NAME + name.len()].copy_from_slice(name.as_bytes());
 }
 
-fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Image>, Error> {
+fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Image>, ImageError> {
     match verisum_image::open(path, options)? {
         Opened::Image(image) => Ok(image),
         Opened::Stream(_) => panic!("it is a file"),
@@ -74,7 +74,7 @@ fn open(path: &Path, options: &OpenOptions) -> Result<Box<dyn Image>, Error> {
 }
 
 /// All bytes of an image, read as its extents say.
-fn read_all(path: &Path, options: &OpenOptions) -> Result<Vec<u8>, Error> {
+fn read_all(path: &Path, options: &OpenOptions) -> Result<Vec<u8>, ImageError> {
     let image = open(path, options)?;
     let mut bytes = vec![0; image.length() as usize];
     let mut extents = Vec::new();
@@ -432,13 +432,13 @@ fn references_stay_inside_the_folder() {
         let path = image(name);
         assert_eq!(read_all(&path, &following(Follow::Any)).unwrap()[600], 5, "{name}");
         let error = read_all(&path, &OpenOptions::default()).unwrap_err();
-        assert!(matches!(error, Error::Reference { role: "backing file", .. }), "{name}: {error}");
+        assert!(matches!(error, ImageError::Reference { role: "backing file", .. }), "{name}: {error}");
     }
     for name in ["nbd://localhost/x", "nbd:localhost:1", "ssh://h/x", "fat:/etc", "a:b"] {
         // What no option opens comes with no advice to give one.
         for follow in [Follow::SameDir, Follow::Any] {
             let error = read_all(&image(name), &following(follow)).unwrap_err();
-            assert!(matches!(error, Error::Refused { .. }), "{name}: {error}");
+            assert!(matches!(error, ImageError::Refused { .. }), "{name}: {error}");
         }
     }
     for name in [".", "below", "/dev/null", "none"] {
@@ -457,7 +457,7 @@ fn data_files_stay_inside_the_folder() {
     put64(&mut image, L2, COPIED);
     let path = folder.put("image", &image);
     let error = read_all(&path, &OpenOptions::default()).unwrap_err();
-    assert!(matches!(error, Error::Reference { role: "data file", .. }), "{error}");
+    assert!(matches!(error, ImageError::Reference { role: "data file", .. }), "{error}");
     let any = with(|options| options.follow = Follow::Any);
     assert_eq!(read_all(&path, &any).unwrap()[..4], std::fs::read("/etc/passwd").unwrap()[..4]);
     // A compressed cluster has no place in another file.
@@ -486,8 +486,8 @@ fn a_guest_cannot_make_its_raw_disk_something_else() {
     backed_by(&mut image, "base", None);
     let path = folder.put("image", &image);
     let error = read_all(&path, &OpenOptions::default()).unwrap_err();
-    let Error::Behind { role: "backing file", source, .. } = &error else { panic!("{error}") };
-    assert!(matches!(**source, Error::Reference { .. }), "{error}");
+    let ImageError::Behind { role: "backing file", source, .. } = &error else { panic!("{error}") };
+    assert!(matches!(**source, ImageError::Reference { .. }), "{error}");
     folder.put("base", &sound());
     let layers = open(&path, &OpenOptions::default()).unwrap().layers();
     assert_eq!(layers.len(), 2);

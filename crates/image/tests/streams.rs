@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use verisum_image::{Detect, Error, ExtentKind, Format, OpenOptions, Opened, Stream, open, open_stdin};
+use verisum_image::{Detect, ExtentKind, Format, ImageError, OpenOptions, Opened, Stream, open, open_stdin};
 use verisum_testkit::{LoopDevice, Run, content, paint, require_tool};
 
 const MIB: u64 = 1 << 20;
@@ -94,7 +94,7 @@ fn a_pipe_is_raw_and_padded_where_that_is_wanted() {
     let mut options = OpenOptions::default();
     options.stream_padding = true;
     let error = open_pipe(qcow2, &options).unwrap_err();
-    assert!(matches!(error, Error::Piped { format: Format::Qcow2, .. }), "{error}");
+    assert!(matches!(error, ImageError::Piped { format: Format::Qcow2, .. }), "{error}");
     assert!(error.to_string().ends_with("open: qcow2 images cannot be read from a pipe"), "{error}");
     // Whoever says that it is raw means its bytes.
     options.format = Some(Format::Raw);

@@ -11,10 +11,10 @@ use verisum_files::text::of_system;
 
 /// What went wrong with a lake.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum LakeError {
     /// The catalogue failed.
     #[error(transparent)]
-    Catalog(#[from] store::Error),
+    Catalog(#[from] store::CatalogError),
     /// A file or a folder could not be made, read or written.
     #[error("{}: {operation}: {}", path.display(), of_system(source))]
     Io {
@@ -49,37 +49,39 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl LakeError {
     /// Wraps an error of the operating system.
-    pub(crate) fn io(path: &Path, operation: &'static str, source: io::Error) -> Error {
-        Error::Io { path: path.to_path_buf(), operation, source }
+    pub(crate) fn io(path: &Path, operation: &'static str, source: io::Error) -> LakeError {
+        LakeError::Io { path: path.to_path_buf(), operation, source }
     }
 
     /// Says what is wrong with a part.
-    pub(crate) fn part(path: &Path, why: impl Into<String>) -> Error {
-        Error::Part { path: path.to_path_buf(), why: why.into() }
+    pub(crate) fn part(path: &Path, why: impl Into<String>) -> LakeError {
+        LakeError::Part { path: path.to_path_buf(), why: why.into() }
     }
 
     /// What reading a part came to: a failure of the system, or a part that makes no sense.
-    pub(crate) fn reading(path: &Path, error: ParquetError) -> Error {
+    pub(crate) fn reading(path: &Path, error: ParquetError) -> LakeError {
         match io_of(error) {
-            Ok(source) if source.kind() != io::ErrorKind::UnexpectedEof => Error::io(path, "read", source),
-            Ok(source) => Error::part(path, source.to_string()),
-            Err(why) => Error::part(path, why),
+            Ok(source) if source.kind() != io::ErrorKind::UnexpectedEof => {
+                LakeError::io(path, "read", source)
+            }
+            Ok(source) => LakeError::part(path, source.to_string()),
+            Err(why) => LakeError::part(path, why),
         }
     }
 
     /// What writing a Parquet file came to.
-    pub(crate) fn writing(path: &Path, error: ParquetError) -> Error {
+    pub(crate) fn writing(path: &Path, error: ParquetError) -> LakeError {
         match io_of(error) {
-            Ok(source) => Error::io(path, "write", source),
-            Err(why) => Error::Row { path: path.to_path_buf(), why },
+            Ok(source) => LakeError::io(path, "write", source),
+            Err(why) => LakeError::Row { path: path.to_path_buf(), why },
         }
     }
 
     /// What a table came to that is being written.
-    pub(crate) fn table(path: &Path, error: &ArrowError) -> Error {
-        Error::Row { path: path.to_path_buf(), why: error.to_string() }
+    pub(crate) fn table(path: &Path, error: &ArrowError) -> LakeError {
+        LakeError::Row { path: path.to_path_buf(), why: error.to_string() }
     }
 }
 
@@ -94,8 +96,8 @@ fn io_of(error: ParquetError) -> Result<io::Error, String> {
     }
 }
 
-impl From<ReplaceError> for Error {
-    fn from(error: ReplaceError) -> Error {
-        Error::Io { path: error.path, operation: error.operation, source: error.source }
+impl From<ReplaceError> for LakeError {
+    fn from(error: ReplaceError) -> LakeError {
+        LakeError::Io { path: error.path, operation: error.operation, source: error.source }
     }
 }

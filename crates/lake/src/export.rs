@@ -10,7 +10,7 @@ use verisum_digest::Digest;
 use verisum_files::Timestamp;
 
 use crate::repairs;
-use crate::{Error, Lake, Newest, PartWriter, Result, Row};
+use crate::{Lake, LakeError, Newest, PartWriter, Result, Row};
 
 /// What an export wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -86,7 +86,7 @@ impl Tree<'_> {
     fn row(&self, path: &[u8], record: &Record, now: i64) -> Result<Row> {
         let Some(algorithm) = self.algorithms.get(&record.algorithm) else {
             let path = self.catalog.path().to_path_buf();
-            return Err(Error::Row { path, why: "a record has an unknown algorithm".to_string() });
+            return Err(LakeError::Row { path, why: "a record has an unknown algorithm".to_string() });
         };
         // What other machines do not tell is 0 in a catalogue.
         let is_here = !is_address(&self.root.path);

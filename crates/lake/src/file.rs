@@ -13,7 +13,7 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPrope
 use parquet::schema::types::ColumnPath;
 use verisum_files::Replacement;
 
-use crate::{Error, Result};
+use crate::{LakeError, Result};
 
 /// Rows of a group. What looks for few rows reads whole groups.
 const GROUP: usize = 120 << 10;
@@ -53,7 +53,7 @@ impl ParquetFile {
     ) -> Result<ParquetFile> {
         let replacement = Replacement::private(path)?;
         let permitted = replacement.file().set_permissions(Permissions::from_mode(mode));
-        permitted.map_err(|error| Error::io(path, "create", error))?;
+        permitted.map_err(|error| LakeError::io(path, "create", error))?;
         ParquetFile::over(path, replacement, schema, metadata)
     }
 
@@ -63,10 +63,10 @@ impl ParquetFile {
         schema: SchemaRef,
         metadata: &[(&str, &str)],
     ) -> Result<ParquetFile> {
-        let file = replacement.file().try_clone().map_err(|error| Error::io(path, "create", error))?;
+        let file = replacement.file().try_clone().map_err(|error| LakeError::io(path, "create", error))?;
         let properties = properties(&schema, metadata);
         let writer = ArrowWriter::try_new(file, schema, Some(properties));
-        let writer = writer.map_err(|error| Error::writing(path, error))?;
+        let writer = writer.map_err(|error| LakeError::writing(path, error))?;
         Ok(ParquetFile { path: path.to_path_buf(), replacement, writer })
     }
 
@@ -75,7 +75,7 @@ impl ParquetFile {
     /// # Errors
     /// The disk is full or fails, or the batch has other columns.
     pub fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        self.writer.write(batch).map_err(|error| Error::writing(&self.path, error))
+        self.writer.write(batch).map_err(|error| LakeError::writing(&self.path, error))
     }
 
     /// Puts the file in its place.
@@ -84,7 +84,7 @@ impl ParquetFile {
     /// The disk is full or fails; then nothing is left behind.
     pub fn finish(self) -> Result<()> {
         let closed = self.writer.close();
-        closed.map_err(|error| Error::writing(&self.path, error))?;
+        closed.map_err(|error| LakeError::writing(&self.path, error))?;
         Ok(self.replacement.place()?)
     }
 }

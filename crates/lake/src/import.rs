@@ -7,7 +7,7 @@ use std::path::Path;
 use verisum_catalog::store::{Arriving, Catalog, Imported, Unfit};
 use verisum_files::Timestamp;
 
-use crate::{Error, Lake, Newest, Result, Row, repairs};
+use crate::{Lake, LakeError, Newest, Result, Row, repairs};
 
 /// Records the present rows of all places of a lake. Files that have a record keep it, and so do those whose rows
 /// have no digest. Repairs that are not remembered are remembered too. All or nothing.
@@ -18,16 +18,16 @@ pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp) -> Result<Imported
     let lake = Lake::open(lake)?;
     let mut import = catalog.receive(now)?;
     for place in lake.places()? {
-        import.tree(place.name())?.map_err(|why| Error::part(place.path(), why.to_string()))?;
+        import.tree(place.name())?.map_err(|why| LakeError::part(place.path(), why.to_string()))?;
         let mut rows = Newest::open(&place)?;
         while let Some((row, part)) = rows.read()? {
             let Some(file) = arriving(&row) else { continue };
             let of_file = |why: Unfit| format!("{}: {why}", file.path.display());
-            import.file(&file)?.map_err(|why| Error::part(part, of_file(why)))?;
+            import.file(&file)?.map_err(|why| LakeError::part(part, of_file(why)))?;
         }
     }
     for place in lake.repaired_places()? {
-        import.tree(place.name())?.map_err(|why| Error::part(place.path(), why.to_string()))?;
+        import.tree(place.name())?.map_err(|why| LakeError::part(place.path(), why.to_string()))?;
         repairs::import(&mut import, &place)?;
     }
     Ok(import.finish()?)

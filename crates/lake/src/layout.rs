@@ -13,7 +13,7 @@ use arrow_array::temporal_conversions::timestamp_ms_to_datetime;
 use verisum_files::percent;
 use verisum_files::replace::require_trusted;
 
-use crate::{Error, Result};
+use crate::{LakeError, Result};
 
 /// What the names of places begin with.
 const PLACE: &str = "place=";
@@ -54,12 +54,12 @@ impl Lake {
     pub fn create(path: &Path) -> Result<Lake> {
         match require_trusted(path) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                return Err(Error::io(path, "create", error));
+                return Err(LakeError::io(path, "create", error));
             }
             _ => {}
         }
         let made = DirBuilder::new().mode(PRIVATE).recursive(true).create(path);
-        made.map_err(|error| Error::io(path, "create", error))?;
+        made.map_err(|error| LakeError::io(path, "create", error))?;
         Lake::open(path)
     }
 
@@ -68,20 +68,20 @@ impl Lake {
     /// # Errors
     /// It is no folder, or cannot be looked at.
     pub fn open(path: &Path) -> Result<Lake> {
-        let found = std::fs::metadata(path).map_err(|error| Error::io(path, "open", error))?;
+        let found = std::fs::metadata(path).map_err(|error| LakeError::io(path, "open", error))?;
         match found.is_dir() {
             true => Ok(Lake { path: path.to_path_buf(), mode: found.mode() & 0o777 }),
-            false => Err(Error::io(path, "open", io::ErrorKind::NotADirectory.into())),
+            false => Err(LakeError::io(path, "open", io::ErrorKind::NotADirectory.into())),
         }
     }
 
     /// Keeps other exports from the lake until it is dropped.
     pub(crate) fn lock(&self) -> Result<File> {
-        let failed = |error| Error::io(&self.path, "lock", error);
+        let failed = |error| LakeError::io(&self.path, "lock", error);
         let folder = File::open(&self.path).map_err(failed)?;
         match folder.try_lock() {
             Ok(()) => Ok(folder),
-            Err(TryLockError::WouldBlock) => Err(Error::InUse { path: self.path.clone() }),
+            Err(TryLockError::WouldBlock) => Err(LakeError::InUse { path: self.path.clone() }),
             // Without locks two exports may write the same rows, which harms nobody.
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => Ok(folder),
             Err(TryLockError::Error(error)) => Err(failed(error)),
@@ -166,7 +166,7 @@ impl Place {
 
     fn new_file(&self, folder: PathBuf, exported: i64) -> Result<PathBuf> {
         let made = DirBuilder::new().mode(self.lake.mode).recursive(true).create(&folder);
-        made.map_err(|error| Error::io(&folder, "create", error))?;
+        made.map_err(|error| LakeError::io(&folder, "create", error))?;
         let random = RandomState::new().hash_one(std::process::id());
         Ok(folder.join(format!("{exported}-{random:016x}.parquet")))
     }
@@ -183,7 +183,7 @@ fn named_in(folder: &Path, prefix: &str) -> Result<Vec<(PathBuf, PathBuf)>> {
             continue;
         }
         let Some(decoded) = decoded(encoded) else {
-            return Err(Error::part(&path, "its name is no place"));
+            return Err(LakeError::part(&path, "its name is no place"));
         };
         named.push((path, PathBuf::from(OsString::from_vec(decoded))));
     }
@@ -198,7 +198,7 @@ fn is_part(name: &OsString) -> bool {
 
 /// What is in a folder, by name; nothing if there is no such folder.
 fn names_in(folder: &Path) -> Result<Vec<OsString>> {
-    let failed = |error| Error::io(folder, "read", error);
+    let failed = |error| LakeError::io(folder, "read", error);
     let entries = match std::fs::read_dir(folder) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         entries => entries.map_err(failed)?,

@@ -50,7 +50,7 @@ mod repairs;
 mod row;
 mod writer;
 
-pub use error::Error;
+pub use error::LakeError;
 pub use export::{Exported, export};
 pub use file::ParquetFile;
 pub use import::import;
@@ -60,4 +60,4 @@ pub use part::Part;
 pub use row::Row;
 pub use writer::PartWriter;
 
-type Result<T, E = Error> = std::result::Result<T, E>;
+type Result<T, E = LakeError> = std::result::Result<T, E>;

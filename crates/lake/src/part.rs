@@ -13,7 +13,7 @@ use verisum_digest::Output;
 
 use crate::columns::{schema, state_of};
 use crate::reader::{Batches, array, path_of};
-use crate::{Error, Result, Row};
+use crate::{LakeError, Result, Row};
 
 /// A part that is being read: its rows, in the order of their paths.
 ///
@@ -64,10 +64,10 @@ impl Part {
             if let Some(batch) = &mut self.batch
                 && batch.next < batch.rows
             {
-                let row = batch.row(&mut self.algorithm).map_err(|why| Error::part(&self.path, why))?;
+                let row = batch.row(&mut self.algorithm).map_err(|why| LakeError::part(&self.path, why))?;
                 batch.next += 1;
                 if self.last.as_ref().is_some_and(|last| *last >= row.path) {
-                    return Err(Error::part(&self.path, "its rows are not in the order of their paths"));
+                    return Err(LakeError::part(&self.path, "its rows are not in the order of their paths"));
                 }
                 let last = self.last.get_or_insert_default();
                 last.clear();
@@ -75,7 +75,7 @@ impl Part {
                 return Ok(Some(row));
             }
             let Some(batch) = self.batches.read(&self.path)? else { return Ok(None) };
-            self.batch = Some(Batch::new(&batch).map_err(|why| Error::part(&self.path, why))?);
+            self.batch = Some(Batch::new(&batch).map_err(|why| LakeError::part(&self.path, why))?);
         }
     }
 }

@@ -13,7 +13,7 @@ use parquet::arrow::arrow_reader::{
 };
 use parquet::file::metadata::ParquetMetaData;
 
-use crate::{Error, Result};
+use crate::{LakeError, Result};
 
 /// The key of the version in a part's metadata.
 pub(crate) const VERSION_KEY: &str = "verisum.lake";
@@ -32,11 +32,11 @@ pub(crate) struct Batches {
 impl Batches {
     /// Opens a file, and checks that it has these columns. A length of fixed-length binaries does not matter.
     pub(crate) fn open(path: &Path, schema: &Schema) -> Result<(Batches, Arc<ParquetMetaData>)> {
-        let file = File::open(path).map_err(|error| Error::io(path, "open", error))?;
+        let file = File::open(path).map_err(|error| LakeError::io(path, "open", error))?;
         // What a writer says of types of its own does not matter.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
         let metadata = decode(path, || ArrowReaderMetadata::load(&file, options))?;
-        let metadata = metadata.map_err(|error| Error::reading(path, error))?;
+        let metadata = metadata.map_err(|error| LakeError::reading(path, error))?;
         require_version(path, metadata.metadata())?;
         require_columns(path, &metadata, schema)?;
         let parquet = metadata.metadata().clone();
@@ -45,20 +45,21 @@ impl Batches {
         let builder = ParquetRecordBatchReaderBuilder::new_with_metadata(file, metadata);
         let builder = builder.with_batch_size(BATCH).with_projection(mask);
         let reader = decode(path, || builder.build())?;
-        let reader = reader.map_err(|error| Error::reading(path, error))?;
+        let reader = reader.map_err(|error| LakeError::reading(path, error))?;
         Ok((Batches { reader }, parquet))
     }
 
     /// The next rows of the file, which has this path.
     pub(crate) fn read(&mut self, path: &Path) -> Result<Option<RecordBatch>> {
         let batch = decode(path, || self.reader.next())?;
-        batch.transpose().map_err(|error| Error::part(path, error.to_string()))
+        batch.transpose().map_err(|error| LakeError::part(path, error.to_string()))
     }
 }
 
 /// Calls the library, which panics at some damaged bytes. What it worked on is not used again then.
 fn decode<T>(path: &Path, call: impl FnOnce() -> T) -> Result<T> {
-    std::panic::catch_unwind(AssertUnwindSafe(call)).map_err(|_| Error::part(path, "its bytes make no sense"))
+    std::panic::catch_unwind(AssertUnwindSafe(call))
+        .map_err(|_| LakeError::part(path, "its bytes make no sense"))
 }
 
 fn require_version(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
@@ -67,9 +68,9 @@ fn require_version(path: &Path, metadata: &ParquetMetaData) -> Result<()> {
     match pair.and_then(|pair| pair.value.as_deref()) {
         Some(VERSION) => Ok(()),
         Some(other) => {
-            Err(Error::part(path, format!("its version is {other}, and this program knows {VERSION}")))
+            Err(LakeError::part(path, format!("its version is {other}, and this program knows {VERSION}")))
         }
-        None => Err(Error::part(path, format!("its metadata has no {VERSION_KEY}"))),
+        None => Err(LakeError::part(path, format!("its metadata has no {VERSION_KEY}"))),
     }
 }
 
@@ -78,7 +79,7 @@ fn require_columns(path: &Path, metadata: &ArrowReaderMetadata, schema: &Schema)
     for wanted in schema.fields() {
         let name = wanted.name();
         let found = metadata.schema().field_with_name(name);
-        let found = found.map_err(|_| Error::part(path, format!("it has no column {name}")))?;
+        let found = found.map_err(|_| LakeError::part(path, format!("it has no column {name}")))?;
         let is_right = match (wanted.data_type(), found.data_type()) {
             (DataType::FixedSizeBinary(_), DataType::FixedSizeBinary(_)) => true,
             (DataType::Dictionary(_, wanted), found) => **wanted == *found,
@@ -86,7 +87,7 @@ fn require_columns(path: &Path, metadata: &ArrowReaderMetadata, schema: &Schema)
         };
         if !is_right {
             let found = found.data_type();
-            return Err(Error::part(path, format!("its column {name} is of the type {found}")));
+            return Err(LakeError::part(path, format!("its column {name} is of the type {found}")));
         }
     }
     Ok(())

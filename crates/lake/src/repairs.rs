@@ -19,7 +19,7 @@ use verisum_catalog::store::{ArrivingRepair, Catalog, Receiving, Repair, Root, S
 use verisum_digest::Output;
 
 use crate::reader::{Batches, VERSION, VERSION_KEY, array, path_of};
-use crate::{Error, ParquetFile, Place, Result};
+use crate::{LakeError, ParquetFile, Place, Result};
 
 fn range_fields() -> Fields {
     let field = |name: &str| Field::new(name, DataType::UInt64, true);
@@ -70,7 +70,7 @@ pub(crate) fn export(
     let mut repairs: Vec<(PathBuf, Repair)> = Vec::new();
     catalog.each_repair(root, &mut |path, repair| {
         repairs.push((path, repair));
-        Ok::<_, Error>(())
+        Ok::<_, LakeError>(())
     })?;
     if repairs.is_empty() {
         return Ok(());
@@ -82,7 +82,7 @@ pub(crate) fn export(
             Ok(())
         })?;
     }
-    let unnamed = || Error::Row {
+    let unnamed = || LakeError::Row {
         path: catalog.path().to_path_buf(),
         why: "a repair has an unknown algorithm".to_string(),
     };
@@ -98,7 +98,7 @@ pub(crate) fn export(
         return Ok(());
     }
     let path = place.new_repairs(now)?;
-    let batch = batch(root, &rows).map_err(|why| Error::Row { path: path.clone(), why })?;
+    let batch = batch(root, &rows).map_err(|why| LakeError::Row { path: path.clone(), why })?;
     let mut file = ParquetFile::part(&path, batch.schema(), place.mode(), &[(VERSION_KEY, VERSION)])?;
     file.write(&batch)?;
     file.finish()
@@ -112,7 +112,7 @@ pub(crate) fn import(import: &mut Receiving, place: &Place) -> Result<()> {
                 path: Path::new(OsStr::from_bytes(&row.path)),
                 repaired: row.repaired,
                 state: State::find(&row.was)
-                    .ok_or_else(|| Error::part(&part, format!("an unknown state: {}", row.was)))?,
+                    .ok_or_else(|| LakeError::part(&part, format!("an unknown state: {}", row.was)))?,
                 source: OsString::from_vec(row.source).into(),
                 bytes: row.bytes,
                 algorithm: &row.algorithm,
@@ -121,14 +121,14 @@ pub(crate) fn import(import: &mut Receiving, place: &Place) -> Result<()> {
                 ranges: row.ranges,
             };
             let path = repair.path.display().to_string();
-            import.repair(repair)?.map_err(|why| Error::part(&part, format!("{path}: {why}")))
+            import.repair(repair)?.map_err(|why| LakeError::part(&part, format!("{path}: {why}")))
         })?;
     }
     Ok(())
 }
 
 fn output(part: &Path, bytes: &[u8]) -> Result<Output> {
-    Output::from_bytes(bytes).ok_or_else(|| Error::part(part, "a digest of an impossible length"))
+    Output::from_bytes(bytes).ok_or_else(|| LakeError::part(part, "a digest of an impossible length"))
 }
 
 fn row(path: &Path, repair: &Repair, algorithm: &str) -> RepairRow {
@@ -149,9 +149,9 @@ fn row(path: &Path, repair: &Repair, algorithm: &str) -> RepairRow {
 fn each(path: &Path, take: &mut dyn FnMut(RepairRow) -> Result<()>) -> Result<()> {
     let (mut batches, _) = Batches::open(path, &schema())?;
     while let Some(batch) = batches.read(path)? {
-        let columns = RepairColumns::new(&batch).map_err(|why| Error::part(path, why))?;
+        let columns = RepairColumns::new(&batch).map_err(|why| LakeError::part(path, why))?;
         for at in 0..batch.num_rows() {
-            take(columns.row(at).map_err(|why| Error::part(path, why))?)?;
+            take(columns.row(at).map_err(|why| LakeError::part(path, why))?)?;
         }
     }
     Ok(())

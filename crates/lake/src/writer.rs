@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::columns::Columns;
 use crate::reader::{VERSION, VERSION_KEY};
-use crate::{Error, ParquetFile, Place, Result, Row};
+use crate::{LakeError, ParquetFile, Place, Result, Row};
 
 /// Rows that are gathered before they are written.
 const BATCH: usize = 8 << 10;
@@ -87,17 +87,17 @@ impl Growing {
     fn add(&mut self, row: &Row) -> Result<()> {
         if self.rows > 0 && self.last >= row.path {
             let why = "rows do not come in the order of their paths".to_string();
-            return Err(Error::Row { path: self.path.clone(), why });
+            return Err(LakeError::Row { path: self.path.clone(), why });
         }
         self.last.clear();
         self.last.extend_from_slice(&row.path);
-        self.columns.add(row).map_err(|error| Error::table(&self.path, &error))?;
+        self.columns.add(row).map_err(|error| LakeError::table(&self.path, &error))?;
         self.rows += 1;
         if self.columns.rows() == BATCH { self.flush() } else { Ok(()) }
     }
 
     fn flush(&mut self) -> Result<()> {
-        let batch = self.columns.take().map_err(|error| Error::table(&self.path, &error))?;
+        let batch = self.columns.take().map_err(|error| LakeError::table(&self.path, &error))?;
         self.file.write(&batch)
     }
 

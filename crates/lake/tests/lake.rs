@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use verisum_catalog::store::{Catalog, Change, Finding, Identity, Record, Repair, Root, State};
 use verisum_digest::Output;
 use verisum_files::Timestamp;
-use verisum_lake::{Error, Exported, Lake, Newest, Part, PartWriter, Row, export, import};
+use verisum_lake::{Exported, Lake, LakeError, Newest, Part, PartWriter, Row, export, import};
 
 /// A catalogue with a tree, and a lake that is not there yet.
 struct Bench {
@@ -188,7 +188,7 @@ fn what_is_no_whole_part_is_refused_by_name() {
     let whole = fs::read(&part).unwrap();
     let refused = |bytes: &[u8]| {
         fs::write(&part, bytes).unwrap();
-        let rows: Result<Vec<Row>, Error> = Part::open(&part).and_then(Iterator::collect);
+        let rows: Result<Vec<Row>, LakeError> = Part::open(&part).and_then(Iterator::collect);
         rows.map_err(|error| error.to_string())
     };
     assert_eq!(refused(&whole).unwrap().len(), 300);
@@ -280,7 +280,7 @@ fn repairs(catalog: &Catalog, path: &Path) -> Vec<(PathBuf, Repair)> {
     catalog
         .each_repair(&root, &mut |path, repair| {
             found.push((path, Repair { algorithm: 0, ..repair }));
-            Ok::<_, Error>(())
+            Ok::<_, LakeError>(())
         })
         .unwrap();
     found

@@ -15,7 +15,7 @@ use verisum_files::place::{
     Capabilities, FileAnswer, FileRead, FileRecord, FileRequest, FileState, Files, KnownState, MOST_WHOLE,
     Place, PlaceError, PlaceEvent, RangedFile, Reason, Sink, WholeFile,
 };
-use verisum_files::{Error, Operation, Stop, text};
+use verisum_files::{FileError, Operation, Stop, text};
 
 use crate::checksum_report::{Report, ReportChecksums};
 use crate::client::{Client, Part, SharedClient};
@@ -369,7 +369,7 @@ impl Place for BucketPlace {
             return Err(PlaceError::Unsupported("write"));
         }
         upload::write(&self.client, &self.runtime, key(path), content, about).map_err(|error| match error {
-            UploadError::Content(source) => Error::io(&path_of(path), Operation::Read, source).into(),
+            UploadError::Content(source) => FileError::io(&path_of(path), Operation::Read, source).into(),
             UploadError::Request(error) => machine(&error),
         })
     }
@@ -383,7 +383,7 @@ fn path_of(path: &[u8]) -> PathBuf {
 /// An error of one object, or of the store.
 fn of_object(path: &[u8], error: &RequestError) -> PlaceError {
     match error.is_of_object() {
-        true => Error::NotRead { path: path_of(path), reason: error.reason() }.into(),
+        true => FileError::NotRead { path: path_of(path), reason: error.reason() }.into(),
         false => machine(error),
     }
 }

@@ -10,9 +10,7 @@ use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
-use verisum_digest::{
-    Digest, Error as DigestError, JoinedParts, Output, Part as DigestPart, PartHashes, Parts,
-};
+use verisum_digest::{Digest, DigestError, JoinedParts, Output, Part as DigestPart, PartHashes, Parts};
 use verisum_files::Stop;
 use verisum_files::place::FileState;
 

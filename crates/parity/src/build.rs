@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verisum_files::Stat;
 
-use crate::Error;
+use crate::ParityError;
 use crate::code::Encoder;
 use crate::digest::Hasher;
 use crate::head::{LONGEST_LIST, MOST_PIECES, Piece, SetHead};
@@ -72,7 +72,7 @@ impl Builder<'_> {
         index: &mut Index,
         pieces: Vec<Piece>,
         report: &mut dyn FnMut(Finding),
-    ) -> Result<Built, Error> {
+    ) -> Result<Built, ParityError> {
         let number = AtomicU64::new(index.next);
         self.tree.expect(pieces.iter().map(|piece| piece.length).sum());
         let mut planner = Planner { pieces: pieces.into_iter(), rest: None, set_bytes: self.set_bytes };
@@ -98,7 +98,12 @@ impl Builder<'_> {
     }
 
     /// Makes one set; again without the files that do not hold still.
-    fn set(&self, mut pieces: Vec<Piece>, redundancy: u32, numbers: &AtomicU64) -> Result<BuiltSet, Error> {
+    fn set(
+        &self,
+        mut pieces: Vec<Piece>,
+        redundancy: u32,
+        numbers: &AtomicU64,
+    ) -> Result<BuiltSet, ParityError> {
         let mut made = BuiltSet::default();
         while !pieces.is_empty() {
             let length: u64 = pieces.iter().map(|piece| piece.length).sum();
@@ -145,7 +150,7 @@ impl Builder<'_> {
 type Encoded = (usize, Vec<crate::head::PartDigest>, Option<crate::code::Parity>);
 
 /// Reads the data of a set, and computes the digests of its parts and its parity.
-fn encode(head: &SetHead, redundancy: u32, source: &mut Steady<'_>) -> Result<Encoded, Error> {
+fn encode(head: &SetHead, redundancy: u32, source: &mut Steady<'_>) -> Result<Encoded, ParityError> {
     let mut planned = head.clone();
     planned.parts = vec![[0; 16]; head.count_parts() as usize];
     let parity = match head.length() {
@@ -215,7 +220,7 @@ impl Source for Steady<'_> {
         }
     }
 
-    fn go_on(&self) -> Result<(), Error> {
+    fn go_on(&self) -> Result<(), ParityError> {
         self.tree.go_on()
     }
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use crate::ParityError;
 use crate::build::Builder;
 use crate::head::Piece;
 use crate::index::Index;
@@ -51,13 +51,13 @@ pub fn create(
     place: Option<&Path>,
     options: &CreateOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Made, Error> {
+) -> Result<Made, ParityError> {
     options.check()?;
     let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::make(&place)?;
     if store.has_parity()? {
-        return Err(Error::Exists { path: place });
+        return Err(ParityError::Exists { path: place });
     }
     let made = make((&tree, &store), options, report);
     if made.is_err() {
@@ -70,7 +70,7 @@ fn make(
     (tree, store): (&Tree, &Store),
     options: &CreateOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Made, Error> {
+) -> Result<Made, ParityError> {
     let mut index = Index {
         generation: 1,
         next: 1,

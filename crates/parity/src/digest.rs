@@ -2,19 +2,19 @@
 
 use verisum_digest::{Batch, Digest};
 
-use crate::Error;
+use crate::ParityError;
 use crate::head::PartDigest;
 
 /// BLAKE3 of many parts, for one thread.
 pub(crate) struct Hasher(Batch);
 
 impl Hasher {
-    pub(crate) fn new() -> Result<Hasher, Error> {
+    pub(crate) fn new() -> Result<Hasher, ParityError> {
         Ok(Hasher(Digest::find("blake3")?.batch()?))
     }
 
     /// The digest of a part.
-    pub(crate) fn part(&mut self, bytes: &[u8]) -> Result<PartDigest, Error> {
+    pub(crate) fn part(&mut self, bytes: &[u8]) -> Result<PartDigest, ParityError> {
         let mut digest = [0; 32];
         self.0.hash(&[bytes], &mut digest)?;
         let (half, _) = digest.split_at(size_of::<PartDigest>());

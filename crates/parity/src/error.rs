@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 /// Why something could not be done with parity.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Error {
+pub enum ParityError {
     /// A system call failed.
     #[error("{}: {operation}: {source}", path.display())]
     Io {
@@ -19,7 +19,7 @@ pub enum Error {
     },
     /// A file or a directory of the tree cannot be found, listed or opened.
     #[error(transparent)]
-    Tree(#[from] verisum_files::Error),
+    Tree(#[from] verisum_files::FileError),
     /// A file holds something that is no parity, or damaged beyond use.
     #[error("{}: {what}", path.display())]
     Damaged {
@@ -72,17 +72,17 @@ pub enum Error {
     },
     /// A digest cannot be computed.
     #[error(transparent)]
-    Digest(#[from] verisum_digest::Error),
+    Digest(#[from] verisum_digest::DigestError),
 }
 
-impl Error {
+impl ParityError {
     /// The error of a system call.
-    pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> Error {
-        Error::Io { path: path.to_path_buf(), operation, source: source.into() }
+    pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> ParityError {
+        ParityError::Io { path: path.to_path_buf(), operation, source: source.into() }
     }
 
     /// The error of a file that cannot be used.
-    pub(crate) fn damaged(path: &Path, what: &'static str) -> Error {
-        Error::Damaged { path: path.to_path_buf(), what }
+    pub(crate) fn damaged(path: &Path, what: &'static str) -> ParityError {
+        ParityError::Damaged { path: path.to_path_buf(), what }
     }
 }

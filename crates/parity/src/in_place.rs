@@ -16,7 +16,7 @@ use std::sync::Arc;
 use rustix::fs::{Advice, Mode, OFlags};
 use verisum_files::{Directory, Kind, Stat, Timestamp, write_over};
 
-use crate::Error;
+use crate::ParityError;
 use crate::digest::Hasher;
 use crate::head::{BlockPart, Piece, SetHead};
 use crate::mend::Solved;
@@ -66,7 +66,7 @@ impl Note {
     }
 
     /// Gives the file its time again, and removes the note.
-    pub(crate) fn finish(&self, tree: &Tree, store: &Store) -> Result<(), Error> {
+    pub(crate) fn finish(&self, tree: &Tree, store: &Store) -> Result<(), ParityError> {
         let (_, file) = tree.file(&self.path)?;
         let set = self.modified.set(&file).map_err(Into::into).and_then(|()| file.sync_all());
         set.map_err(|error| failed(tree, &self.path, "set its time")(error))?;
@@ -127,20 +127,20 @@ impl InPlace {
         piece: &Piece,
         (bad, may_differ): (Vec<Range<u64>>, bool),
         keep: Option<&Path>,
-    ) -> Result<Option<InPlace>, Error> {
+    ) -> Result<Option<InPlace>, ParityError> {
         let path = tree.path_of(&piece.path);
         let old = match tree.file(&piece.path) {
             Ok((_, file)) => file,
-            Err(verisum_files::Error::Io { ref source, .. }) if is_absent(source) => return Ok(None),
+            Err(verisum_files::FileError::Io { ref source, .. }) if is_absent(source) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        let stat_of = |file: &File| Stat::of(file).map_err(|errno| Error::io(&path, "stat", errno));
+        let stat_of = |file: &File| Stat::of(file).map_err(|errno| ParityError::io(&path, "stat", errno));
         let stat = stat_of(&old)?;
         if stat.size != piece.size {
             return Ok(None);
         }
         if !may_differ && time(stat.modified) != piece.modified {
-            return Err(Error::damaged(&path, "it changed while it was repaired"));
+            return Err(ParityError::damaged(&path, "it changed while it was repaired"));
         }
         require_no_writer(&old, &path)?;
         if let Some(keep) = keep {
@@ -160,15 +160,15 @@ impl InPlace {
     }
 
     /// Opens the file to write to it. While nobody does, somebody else who does can be seen.
-    fn to_write(&self, tree: &Tree) -> Result<File, Error> {
+    fn to_write(&self, tree: &Tree) -> Result<File, ParityError> {
         let path = tree.path_of(&self.note.path);
         require_no_writer(&self.file, &path)?;
         let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.folder, name_of(&self.note.path), flags, Mode::empty());
-        let file = File::from(file.map_err(|errno| Error::io(&path, "open to write", errno))?);
+        let file = File::from(file.map_err(|errno| ParityError::io(&path, "open to write", errno))?);
         match Stat::of(&file).is_ok_and(|now| now.kind == Kind::File && now.is_same_state(&self.state)) {
             true => Ok(file),
-            false => Err(Error::damaged(&path, "it changed while it was repaired")),
+            false => Err(ParityError::damaged(&path, "it changed while it was repaired")),
         }
     }
 
@@ -178,7 +178,7 @@ impl InPlace {
         (tree, store): (&Tree, &Store),
         head: &SetHead,
         solved: &Solved,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ParityError> {
         let mut hasher = Hasher::new()?;
         let mut room = Vec::new();
         let mut bad: Vec<BlockPart> = Vec::new();
@@ -219,7 +219,7 @@ impl InPlace {
         for part in &bad {
             if !self.is_good(head, part, &mut hasher, &mut room)? {
                 let what = "what was written does not read back as recorded";
-                return Err(Error::damaged(&tree.path_of(&self.note.path), what));
+                return Err(ParityError::damaged(&tree.path_of(&self.note.path), what));
             }
         }
         Ok(())
@@ -231,7 +231,7 @@ impl InPlace {
         part: &BlockPart,
         hasher: &mut Hasher,
         room: &mut Vec<u8>,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, ParityError> {
         room.resize(part.range.len(), 0);
         let is_read = loop {
             match self.file.read_exact_at(room, part.offset) {
@@ -257,15 +257,17 @@ impl InPlace {
     }
 
     /// Fails if somebody else wrote to the file meanwhile: then its time must not come back.
-    fn require_unchanged(&self, tree: &Tree) -> Result<(), Error> {
+    fn require_unchanged(&self, tree: &Tree) -> Result<(), ParityError> {
         match Stat::of(&self.file).is_ok_and(|now| now.is_same_state(&self.state)) {
             true => Ok(()),
-            false => Err(Error::damaged(&tree.path_of(&self.note.path), "it changed while it was repaired")),
+            false => {
+                Err(ParityError::damaged(&tree.path_of(&self.note.path), "it changed while it was repaired"))
+            }
         }
     }
 
     /// Ends what was written, whose time each write has set. Returns which bytes that were, ascending.
-    pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Vec<Range<u64>>, Error> {
+    pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Vec<Range<u64>>, ParityError> {
         self.require_unchanged(tree)?;
         let InPlace { note, mut written, .. } = self;
         store.remove_note(&note.path)?;
@@ -274,9 +276,9 @@ impl InPlace {
     }
 }
 
-fn failed(tree: &Tree, path: &[u8], operation: &'static str) -> impl Fn(std::io::Error) -> Error {
+fn failed(tree: &Tree, path: &[u8], operation: &'static str) -> impl Fn(std::io::Error) -> ParityError {
     let path = tree.path_of(path);
-    move |error| Error::io(&path, operation, error)
+    move |error| ParityError::io(&path, operation, error)
 }
 
 #[cfg(test)]

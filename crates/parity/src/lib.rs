@@ -53,7 +53,7 @@ mod verdict;
 mod verify;
 
 pub use create::{Made, USUAL_PLACE, create};
-pub use error::Error;
+pub use error::ParityError;
 pub use options::CreateOptions;
 pub use par2::{repair_par2, verify_par2};
 pub use parity_place::{ParityFiles, ParityPlace};

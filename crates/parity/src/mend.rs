@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::Error;
+use crate::ParityError;
 use crate::code::{Difference, Encoder, Parity, solve};
 use crate::digest::Hasher;
 use crate::scan::scan;
@@ -13,7 +13,7 @@ use crate::tree::Tree;
 pub(crate) type Solved = BTreeMap<usize, Vec<u8>>;
 
 /// Reads a set again and computes what is lost in it; none if that is more than the parity can give.
-pub(crate) fn lost_blocks(tree: &Tree, set: &SetFile) -> Result<Option<Solved>, Error> {
+pub(crate) fn lost_blocks(tree: &Tree, set: &SetFile) -> Result<Option<Solved>, ParityError> {
     let mut hasher = Hasher::new()?;
     let head = &set.head;
     let Some(shape) = head.shape() else { return Ok(Some(Solved::new())) };
@@ -51,7 +51,10 @@ pub(crate) fn lost_blocks(tree: &Tree, set: &SetFile) -> Result<Option<Solved>, 
         for part in parts {
             let Some(block) = solved.get(&part.block) else { continue };
             if hasher.part(&block[part.range])? != head.parts[part.index] {
-                return Err(Error::damaged(set.path(), "what its parity gives is not what was recorded"));
+                return Err(ParityError::damaged(
+                    set.path(),
+                    "what its parity gives is not what was recorded",
+                ));
             }
         }
     }
@@ -64,7 +67,7 @@ pub(crate) fn parity_again(
     (tree, store): (&Tree, &Store),
     set: &SetFile,
     solved: &Solved,
-) -> Result<bool, Error> {
+) -> Result<bool, ParityError> {
     let mut hasher = Hasher::new()?;
     let head = &set.head;
     let mut is_whole = true;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use verisum_files::{Progress, Stop};
 
-use crate::Error;
+use crate::ParityError;
 use crate::code::Shape;
 use crate::head::{PartDigest, SetHead, TRAILER};
 use crate::index::Index;
@@ -65,12 +65,12 @@ impl Default for CreateOptions {
 
 impl CreateOptions {
     /// Fails for what cannot be.
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    pub(crate) fn check(&self) -> Result<(), ParityError> {
         if !(1..=WHOLE).contains(&self.redundancy) {
-            return Err(Error::Options { what: "the redundancy must be more than 0 and at most 100%" });
+            return Err(ParityError::Options { what: "the redundancy must be more than 0 and at most 100%" });
         }
         if self.set_bytes.is_some_and(|bytes| !SET_BYTES.contains(&bytes)) {
-            return Err(Error::Options { what: "the size of a set must be 4 KiB to 256 MiB" });
+            return Err(ParityError::Options { what: "the size of a set must be 4 KiB to 256 MiB" });
         }
         Ok(())
     }

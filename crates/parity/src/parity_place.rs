@@ -16,7 +16,7 @@ use verisum_files::place::{
     Place, PlaceError, PlaceEvent, Reason, Sink,
 };
 
-use crate::Error;
+use crate::ParityError;
 use crate::create::place_of;
 use crate::digest;
 use crate::head::{BlockPart, PartDigest};
@@ -58,7 +58,7 @@ struct PieceOf {
 struct Pieces(Vec<PieceOf>);
 
 impl Pieces {
-    fn read(place: &Path, store: &Store) -> Result<Pieces, Error> {
+    fn read(place: &Path, store: &Store) -> Result<Pieces, ParityError> {
         let mut all: Vec<PieceOf> = Vec::new();
         for number in store.index()?.sets {
             // Others may do without a set that cannot be read.
@@ -74,7 +74,10 @@ impl Pieces {
             of_set.dedup_by_key(|piece| piece.path);
             all.append(&mut of_set);
             if all.len() > MOST_PIECES {
-                return Err(Error::Damaged { path: place.to_path_buf(), what: "it has too many files" });
+                return Err(ParityError::Damaged {
+                    path: place.to_path_buf(),
+                    what: "it has too many files",
+                });
             }
         }
         all.sort_unstable();
@@ -103,7 +106,7 @@ impl ParityFiles {
     ///
     /// # Errors
     /// As [`ParityPlace::open`].
-    pub fn read(tree: &Path) -> Result<ParityFiles, Error> {
+    pub fn read(tree: &Path) -> Result<ParityFiles, ParityError> {
         let place = place_of(tree, None);
         Ok(ParityFiles(Pieces::read(&place, &Store::open(&place, false)?)?))
     }
@@ -125,7 +128,7 @@ impl ParityPlace {
     ///
     /// # Errors
     /// There is none, or another process writes to it.
-    pub fn open(tree: &Path, place: Option<&Path>) -> Result<ParityPlace, Error> {
+    pub fn open(tree: &Path, place: Option<&Path>) -> Result<ParityPlace, ParityError> {
         let place = place_of(tree, place);
         let store = Store::open(&place, false)?;
         let pieces = Pieces::read(&place, &store)?;
@@ -207,7 +210,7 @@ impl Place for ParityPlace {
         let piece = set.as_ref().and_then(|set| set.head.pieces.iter().find(|piece| &*piece.path == path));
         let Some(piece) = piece else {
             let path = OsStr::from_bytes(path).into();
-            return Err(verisum_files::Error::NotRead { path, reason: Reason::Missing }.into());
+            return Err(verisum_files::FileError::NotRead { path, reason: Reason::Missing }.into());
         };
         let modified = Modified { time: piece.modified, is_exact: true };
         let now = FileState { size: Some(piece.size), modified: Some(modified), identity: None };
@@ -242,7 +245,7 @@ impl Place for ParityPlace {
         match content.sets.is_empty() {
             true => {
                 let path = OsStr::from_bytes(path).into();
-                Err(verisum_files::Error::NotRead { path, reason: Reason::Missing }.into())
+                Err(verisum_files::FileError::NotRead { path, reason: Reason::Missing }.into())
             }
             false => Ok(Box::new(content)),
         }
@@ -250,7 +253,7 @@ impl Place for ParityPlace {
 }
 
 impl Shared {
-    fn solved(&self, number: u64) -> Result<Arc<SolvedSet>, Error> {
+    fn solved(&self, number: u64) -> Result<Arc<SolvedSet>, ParityError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_ref().filter(|last| last.set.head.number == number) {
             return Ok(last.clone());
@@ -259,7 +262,7 @@ impl Shared {
         *last = None;
         let set = self.store.set(number)?;
         let solved = lost_blocks(&self.tree, &set)?
-            .ok_or(Error::damaged(set.path(), "more is lost than its parity gives"))?;
+            .ok_or(ParityError::damaged(set.path(), "more is lost than its parity gives"))?;
         Ok(last.insert(Arc::new(SolvedSet { set, solved })).clone())
     }
 }

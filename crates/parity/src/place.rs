@@ -18,7 +18,7 @@ use verisum_files::{Directory, Stat, times_of};
 use crate::digest::Hasher;
 use crate::head::{Piece, SetHead};
 use crate::tree::{Tree, UNPLACED, time};
-use crate::{Error, digest};
+use crate::{ParityError, digest};
 
 /// Bytes that are copied at a time.
 const CHUNK: usize = 256 << 10;
@@ -29,13 +29,13 @@ const SECTOR: usize = 4 << 10;
 /// Tells whether the bytes of a file are those that were recorded.
 pub(crate) trait Proof {
     /// Of how many bytes they are; none if some are others.
-    fn proved(&self, path: &[u8], file: &File) -> Result<Option<u64>, Error>;
+    fn proved(&self, path: &[u8], file: &File) -> Result<Option<u64>, ParityError>;
 }
 
 /// Heads that have all pieces of the file.
 impl Proof for Vec<Arc<SetHead>> {
-    fn proved(&self, path: &[u8], file: &File) -> Result<Option<u64>, Error> {
-        let failed = |error| Error::io(Path::new(OsStr::from_bytes(path)), "read", error);
+    fn proved(&self, path: &[u8], file: &File) -> Result<Option<u64>, ParityError> {
+        let failed = |error| ParityError::io(Path::new(OsStr::from_bytes(path)), "read", error);
         let mut hasher = Hasher::new()?;
         let mut proved = 0;
         let mut buffer = Vec::new();
@@ -84,14 +84,14 @@ pub(crate) fn unplaced_name(path: &[u8]) -> String {
 
 impl Draft {
     /// Begins with a copy of what is there. What an earlier run left behind is replaced.
-    pub(crate) fn begin(tree: &Tree, record: &Piece) -> Result<Draft, Error> {
+    pub(crate) fn begin(tree: &Tree, record: &Piece) -> Result<Draft, ParityError> {
         let path = tree.path_of(&record.path);
         let old = match tree.file(&record.path) {
             Ok((_, file)) => {
-                let stat = Stat::of(&file).map_err(|errno| Error::io(&path, "stat", errno))?;
+                let stat = Stat::of(&file).map_err(|errno| ParityError::io(&path, "stat", errno))?;
                 Some((file, stat))
             }
-            Err(verisum_files::Error::Io { source, .. }) if crate::scan::is_absent(&source) => None,
+            Err(verisum_files::FileError::Io { source, .. }) if crate::scan::is_absent(&source) => None,
             Err(error) => return Err(error.into()),
         };
         let folder = folder_of(tree, record)?;
@@ -99,11 +99,12 @@ impl Draft {
         let _ = rustix::fs::unlinkat(&folder, name.as_str(), AtFlags::empty());
         let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&folder, name.as_str(), flags, Mode::from_raw_mode(0o600));
-        let file = File::from(file.map_err(|errno| Error::io(&path, "create the repaired file", errno))?);
+        let file =
+            File::from(file.map_err(|errno| ParityError::io(&path, "create the repaired file", errno))?);
         let record = Piece { offset: 0, length: 0, ..record.clone() };
         let draft =
             Draft { record, folder, name, file, old, mended: Vec::new(), is_link: false, is_ours: true };
-        draft.copy().map_err(|error| Error::io(&path, "write the repaired file", error))?;
+        draft.copy().map_err(|error| ParityError::io(&path, "write the repaired file", error))?;
         Ok(draft)
     }
 
@@ -150,10 +151,11 @@ impl Draft {
     }
 
     /// Writes bytes that were computed.
-    pub(crate) fn write(&mut self, tree: &Tree, bytes: &[u8], at: u64) -> Result<(), Error> {
+    pub(crate) fn write(&mut self, tree: &Tree, bytes: &[u8], at: u64) -> Result<(), ParityError> {
         // What was shared with the bad file may be unreadable here too.
-        verisum_files::write_over(&self.file, bytes, at)
-            .map_err(|error| Error::io(&tree.path_of(&self.record.path), "write the repaired file", error))?;
+        verisum_files::write_over(&self.file, bytes, at).map_err(|error| {
+            ParityError::io(&tree.path_of(&self.record.path), "write the repaired file", error)
+        })?;
         let range = at..at + bytes.len() as u64;
         match self.mended.last_mut() {
             Some(last) if last.end == range.start => last.end = range.end,
@@ -163,14 +165,14 @@ impl Draft {
     }
 
     /// Brings what was written to the disk, and reads it back past the cache.
-    pub(crate) fn prove(&self, tree: &Tree, proof: &dyn Proof) -> Result<(), Error> {
+    pub(crate) fn prove(&self, tree: &Tree, proof: &dyn Proof) -> Result<(), ParityError> {
         self.prove_of(&self.file, tree, proof)
     }
 
     /// The same of another file, which must be what this one is to be.
-    fn prove_of(&self, file: &File, tree: &Tree, proof: &dyn Proof) -> Result<(), Error> {
+    fn prove_of(&self, file: &File, tree: &Tree, proof: &dyn Proof) -> Result<(), ParityError> {
         let path = tree.path_of(&self.record.path);
-        let failed = |error| Error::io(&path, "write the repaired file", error);
+        let failed = |error| ParityError::io(&path, "write the repaired file", error);
         file.sync_all().map_err(failed)?;
         // What is on the disk is dropped from memory; where that is not possible, memory is compared.
         let _ = rustix::fs::fadvise(file, 0, None, Advice::DontNeed);
@@ -178,14 +180,14 @@ impl Draft {
         let proved = match proof.proved(&self.record.path, file) {
             Ok(Some(proved)) => proved,
             Ok(None) => {
-                return Err(Error::damaged(&path, "what was written does not read back as recorded"));
+                return Err(ParityError::damaged(&path, "what was written does not read back as recorded"));
             }
-            Err(Error::Io { source, .. }) => return Err(failed(source)),
+            Err(ParityError::Io { source, .. }) => return Err(failed(source)),
             Err(error) => return Err(error),
         };
         match proved == self.record.size && length == proved {
             true => Ok(()),
-            false => Err(Error::damaged(&path, "a part of it has no parity that can be read")),
+            false => Err(ParityError::damaged(&path, "a part of it has no parity that can be read")),
         }
     }
 
@@ -201,13 +203,18 @@ impl Draft {
 
     /// Becomes another name of a file that was repaired before, if that is what this one is to be: two names of one
     /// bad file are two names of one good one. Else it stays as it is.
-    pub(crate) fn link_to(&mut self, tree: &Tree, other: &[u8], proof: &dyn Proof) -> Result<(), Error> {
+    pub(crate) fn link_to(
+        &mut self,
+        tree: &Tree,
+        other: &[u8],
+        proof: &dyn Proof,
+    ) -> Result<(), ParityError> {
         let Ok((entry, file)) = tree.file(other) else { return Ok(()) };
         if self.prove_of(&file, tree, proof).is_err() {
             return Ok(());
         }
         let path = tree.path_of(&self.record.path);
-        let failed = |errno| Error::io(&path, "link to the repaired file", errno);
+        let failed = |errno| ParityError::io(&path, "link to the repaired file", errno);
         rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty()).map_err(failed)?;
         let flags = AtFlags::empty();
         rustix::fs::linkat(entry.directory(), entry.name(), &self.folder, self.name.as_str(), flags)
@@ -218,11 +225,11 @@ impl Draft {
 
     /// Takes the place of the bad file, which is kept in `keep` if that is wanted. Returns which bytes were computed,
     /// ascending.
-    pub(crate) fn place(mut self, tree: &Tree, keep: Option<&Path>) -> Result<Vec<Range<u64>>, Error> {
+    pub(crate) fn place(mut self, tree: &Tree, keep: Option<&Path>) -> Result<Vec<Range<u64>>, ParityError> {
         let path = tree.path_of(&self.record.path);
         let failed = |operation: &'static str| {
             let path = path.clone();
-            move |error: io::Error| Error::io(&path, operation, error)
+            move |error: io::Error| ParityError::io(&path, operation, error)
         };
         if !self.is_link {
             self.dress().map_err(failed("set attributes of the repaired file"))?;
@@ -243,7 +250,7 @@ impl Draft {
             };
             let now = rustix::fs::statat(&self.folder, &*name, AtFlags::SYMLINK_NOFOLLOW).map(Stat::from);
             if !now.is_ok_and(expected) {
-                return Err(Error::damaged(&path, "it changed while it was repaired"));
+                return Err(ParityError::damaged(&path, "it changed while it was repaired"));
             }
         }
         match self.old.take() {
@@ -268,8 +275,13 @@ impl Draft {
     }
 
     /// Takes the place of the bad file, unless somebody opened it to write to it in the last moment.
-    fn exchange(&mut self, name: &OsStr, (old, before): (&File, &Stat), path: &Path) -> Result<(), Error> {
-        let failed = |errno: Errno| Error::io(path, "rename", errno);
+    fn exchange(
+        &mut self,
+        name: &OsStr,
+        (old, before): (&File, &Stat),
+        path: &Path,
+    ) -> Result<(), ParityError> {
+        let failed = |errno: Errno| ParityError::io(path, "rename", errno);
         let (folder, own, flags) = (&self.folder, self.name.as_str(), RenameFlags::EXCHANGE);
         match rustix::fs::renameat_with(folder, own, folder, name, flags) {
             Ok(()) => {}
@@ -286,7 +298,7 @@ impl Draft {
         let is_it = now.map(Stat::from).is_ok_and(|now| told(&now) == told(before));
         let required = match is_it {
             true => require_no_writer(old, path),
-            false => Err(Error::damaged(path, "it changed while it was repaired")),
+            false => Err(ParityError::damaged(path, "it changed while it was repaired")),
         };
         match required {
             Ok(()) => {
@@ -301,11 +313,11 @@ impl Draft {
 
     /// Gives what somebody put in the file's place its name again. Where that cannot be, it stays where it is: nobody
     /// else has it.
-    fn swap_back(&mut self, name: &OsStr) -> Result<(), Error> {
+    fn swap_back(&mut self, name: &OsStr) -> Result<(), ParityError> {
         swap_back(&self.folder, OsStr::new(&self.name), name).map_err(|errno| {
             self.is_ours = false;
             let path = self.folder.path().join(&self.name);
-            Error::io(&path, "give what changed meanwhile its name again", errno)
+            ParityError::io(&path, "give what changed meanwhile its name again", errno)
         })
     }
 
@@ -360,15 +372,15 @@ impl Drop for Draft {
 }
 
 /// Fails as [`folder_of`] does where a file cannot have its folder, and makes none.
-pub(crate) fn require_folder(tree: &Tree, path: &[u8]) -> Result<(), Error> {
+pub(crate) fn require_folder(tree: &Tree, path: &[u8]) -> Result<(), ParityError> {
     let mut folder = tree.root().clone();
     for step in Path::new(OsStr::from_bytes(path)).parent().unwrap_or(Path::new("")) {
         folder = match folder.beneath(Path::new(step), None) {
-            Err(verisum_files::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(verisum_files::FileError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 return Ok(());
             }
-            Err(verisum_files::Error::Io { path, source, .. }) if is_other(&source) => {
-                return Err(Error::damaged(&path, "something else is in the place of the directory"));
+            Err(verisum_files::FileError::Io { path, source, .. }) if is_other(&source) => {
+                return Err(ParityError::damaged(&path, "something else is in the place of the directory"));
             }
             found => found?,
         };
@@ -382,7 +394,7 @@ fn is_other(source: &io::Error) -> bool {
 }
 
 /// The folder of a file, made anew where it is missing.
-pub(crate) fn folder_of(tree: &Tree, record: &Piece) -> Result<Arc<Directory>, Error> {
+pub(crate) fn folder_of(tree: &Tree, record: &Piece) -> Result<Arc<Directory>, ParityError> {
     let way = Path::new(OsStr::from_bytes(&record.path)).parent().unwrap_or(Path::new(""));
     if let Ok(folder) = tree.root().beneath(way, None) {
         return Ok(folder);
@@ -390,9 +402,9 @@ pub(crate) fn folder_of(tree: &Tree, record: &Piece) -> Result<Arc<Directory>, E
     let mut folder = tree.root().clone();
     for step in way {
         folder = match folder.beneath(Path::new(step), None) {
-            Err(verisum_files::Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
+            Err(verisum_files::FileError::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {
                 let made = rustix::fs::mkdirat(&folder, step, Mode::from_raw_mode(0o777));
-                made.map_err(|errno| Error::io(&folder.path().join(step), "create", errno))?;
+                made.map_err(|errno| ParityError::io(&folder.path().join(step), "create", errno))?;
                 folder.beneath(Path::new(step), None)?
             }
             found => found?,
@@ -428,17 +440,17 @@ fn copy_attributes(old: &File, new: &File) -> io::Result<()> {
 }
 
 /// Fails if somebody has a file open to write to it.
-pub(crate) fn require_no_writer(file: &File, path: &Path) -> Result<(), Error> {
+pub(crate) fn require_no_writer(file: &File, path: &Path) -> Result<(), ParityError> {
     match verisum_files::has_writer(file) {
-        true => Err(Error::damaged(path, "somebody has it open to write to it")),
+        true => Err(ParityError::damaged(path, "somebody has it open to write to it")),
         false => Ok(()),
     }
 }
 
 /// Copies a bad file to where it is kept. What is there under that name already stays. Nobody may read the copy, or look
 /// into the directories that are made for it, who may not read the file.
-pub(crate) fn keep_copy(old: &File, to: &Path) -> Result<(), Error> {
-    let failed = |error| Error::io(to, "keep the bad file", error);
+pub(crate) fn keep_copy(old: &File, to: &Path) -> Result<(), ParityError> {
+    let failed = |error| ParityError::io(to, "keep the bad file", error);
     if let Some(folder) = to.parent() {
         DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
     }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-use crate::Error;
+use crate::ParityError;
 use crate::head::{BlockPart, SetHead};
 
 /// Where the bytes of the pieces come from.
@@ -13,7 +13,7 @@ pub(crate) trait Source {
     fn open(&mut self, piece: usize) -> Option<File>;
 
     /// Fails if the run is to end.
-    fn go_on(&self) -> Result<(), Error>;
+    fn go_on(&self) -> Result<(), ParityError>;
 
     /// Takes the file back, when all of its piece was read.
     fn close(&mut self, piece: usize, file: &File);
@@ -27,14 +27,14 @@ pub(crate) struct PartRead {
 }
 
 /// Takes a block: its number, its bytes, and its parts.
-pub(crate) type TakeBlock<'a> = dyn FnMut(usize, &mut [u8], &[PartRead]) -> Result<(), Error> + 'a;
+pub(crate) type TakeBlock<'a> = dyn FnMut(usize, &mut [u8], &[PartRead]) -> Result<(), ParityError> + 'a;
 
 /// Reads all blocks in order. What cannot be read, and what is beyond the data, is zeros.
 pub(crate) fn read_blocks(
     head: &SetHead,
     source: &mut dyn Source,
     each: &mut TakeBlock<'_>,
-) -> Result<(), Error> {
+) -> Result<(), ParityError> {
     let mut block = vec![0; head.block];
     let mut parts: Vec<PartRead> = Vec::new();
     let mut number = 0;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use verisum_files::{Progress, Stop};
 
-use crate::Error;
+use crate::ParityError;
 use crate::create::place_of;
 use crate::head::{Piece, SetHead};
 use crate::in_place::{InPlace, Note, NoteEnd};
@@ -121,7 +121,7 @@ pub fn repair(
     place: Option<&Path>,
     options: &RepairOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Repaired, Error> {
+) -> Result<Repaired, ParityError> {
     let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, !options.dry_run)?;
@@ -170,7 +170,7 @@ struct RepairJob<'a> {
 
 impl RepairJob<'_> {
     /// Writes the index again where a copy of it is damaged.
-    fn index(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+    fn index(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         if !self.index.is_scratched && !self.index.is_half_new {
             return Ok(());
         }
@@ -213,9 +213,9 @@ impl RepairJob<'_> {
     }
 
     /// Finds what is to be done.
-    fn look(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+    fn look(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         if self.options.sets.iter().any(|number| !self.index.sets.contains(number)) {
-            return Err(Error::damaged(self.store.path(), "it has no set of a number that was given"));
+            return Err(ParityError::damaged(self.store.path(), "it has no set of a number that was given"));
         }
         let sets = self.sets();
         self.totals.sets = sets.len() as u64;
@@ -308,7 +308,7 @@ impl RepairJob<'_> {
             FileVerdict::Touched => return,
             FileVerdict::Changed if has_lost => {
                 self.totals.not_repaired += 1;
-                let error = Error::damaged(&self.tree.path_of(path), WRITTEN_SINCE);
+                let error = ParityError::damaged(&self.tree.path_of(path), WRITTEN_SINCE);
                 return report(Finding::of(path, FileVerdict::NotRepaired(error)));
             }
             FileVerdict::Changed => self.totals.changed += 1,
@@ -336,7 +336,7 @@ impl RepairJob<'_> {
 
     /// Gives the files their time again that an earlier repair in place was through with, but for that. Only who
     /// looked at all sets knows which these are.
-    fn finish_touched(&mut self) -> Result<(), Error> {
+    fn finish_touched(&mut self) -> Result<(), ParityError> {
         if !self.options.sets.is_empty() || !self.options.only.is_empty() {
             return Ok(());
         }
@@ -351,7 +351,7 @@ impl RepairJob<'_> {
     }
 
     /// Does what is to be done, set by set.
-    fn mend(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+    fn mend(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         let beyond: Vec<Box<[u8]>> = self
             .wanted
             .iter()
@@ -373,7 +373,7 @@ impl RepairJob<'_> {
             }
             let solved = match lost_blocks(self.tree, &set) {
                 // Parity that gives other bytes than were recorded mends nothing.
-                Err(Error::Damaged { .. }) => None,
+                Err(ParityError::Damaged { .. }) => None,
                 solved => solved?,
             };
             let head = Arc::new(set.head.clone());
@@ -402,7 +402,7 @@ impl RepairJob<'_> {
     fn tell(
         &mut self,
         path: &[u8],
-        done: Result<Option<Vec<Range<u64>>>, Error>,
+        done: Result<Option<Vec<Range<u64>>>, ParityError>,
         report: &mut dyn FnMut(Finding),
     ) {
         let verdict = match done {
@@ -429,10 +429,10 @@ impl RepairJob<'_> {
         (head, piece): (&Arc<SetHead>, &Piece),
         solved: Option<&Solved>,
         all_heads: &BTreeMap<Box<[u8]>, Vec<u64>>,
-    ) -> Result<Option<Vec<Range<u64>>>, Error> {
+    ) -> Result<Option<Vec<Range<u64>>>, ParityError> {
         let Some(solved) = solved else {
             let what = "its parity does not give the recorded bytes";
-            return Err(Error::damaged(&self.tree.path_of(&piece.path), what));
+            return Err(ParityError::damaged(&self.tree.path_of(&piece.path), what));
         };
         if self.options.in_place
             && let Some(mended) = self.piece_in_place(head, piece, solved)?
@@ -486,7 +486,7 @@ impl RepairJob<'_> {
         head: &Arc<SetHead>,
         piece: &Piece,
         solved: &Solved,
-    ) -> Result<Option<Option<Vec<Range<u64>>>>, Error> {
+    ) -> Result<Option<Option<Vec<Range<u64>>>>, ParityError> {
         let mut open = match self.open.remove(&piece.path) {
             Some(open) => open,
             None => {
@@ -513,19 +513,19 @@ impl RepairJob<'_> {
     }
 
     /// The sets that a file lies in.
-    fn sets_of(&self, path: &[u8]) -> Result<Vec<u64>, Error> {
+    fn sets_of(&self, path: &[u8]) -> Result<Vec<u64>, ParityError> {
         let has_it = |number: &u64| {
             self.store.set(*number).is_ok_and(|set| set.head.pieces.iter().any(|piece| &*piece.path == path))
         };
         Ok(self.index.sets.iter().copied().filter(has_it).collect())
     }
 
-    fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<SetHead>>, Error> {
+    fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<SetHead>>, ParityError> {
         sets.iter().map(|number| Ok(Arc::new(self.store.set(*number)?.head))).collect()
     }
 
     /// In which sets the files lie that are to be repaired and have pieces in several.
-    fn heads_of_long_files(&self) -> Result<BTreeMap<Box<[u8]>, Vec<u64>>, Error> {
+    fn heads_of_long_files(&self) -> Result<BTreeMap<Box<[u8]>, Vec<u64>>, ParityError> {
         let mut found: BTreeMap<Box<[u8]>, Vec<u64>> = BTreeMap::new();
         if self.wanted.values().all(|wanted| wanted.is_in_one_set) {
             return Ok(found);

@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use verisum_files::Stat;
 
-use crate::Error;
+use crate::ParityError;
 use crate::digest::Hasher;
 use crate::head::{Piece, SetHead};
 use crate::read::{Source, read_blocks};
@@ -33,7 +33,7 @@ enum ScannedFile {
     Missing,
     /// A directory, a link or something else has its name.
     Replaced,
-    Unreadable(verisum_files::Error),
+    Unreadable(verisum_files::FileError),
 }
 
 /// What was found of a set's data.
@@ -79,7 +79,7 @@ impl PieceState {
 }
 
 /// Takes a block: its number, its bytes, and whether it is as it was.
-pub(crate) type TakeJudged<'a> = dyn FnMut(usize, &[u8], bool) -> Result<(), Error> + 'a;
+pub(crate) type TakeJudged<'a> = dyn FnMut(usize, &[u8], bool) -> Result<(), ParityError> + 'a;
 
 /// Reads all data of a set and compares it with the record. `each` gets every block, and whether it is as it was;
 /// one that is not is zeros.
@@ -88,7 +88,7 @@ pub(crate) fn scan(
     head: &SetHead,
     hasher: &mut Hasher,
     each: &mut TakeJudged<'_>,
-) -> Result<Scanned, Error> {
+) -> Result<Scanned, ParityError> {
     let mut source = Found { tree, head, states: Vec::with_capacity(head.pieces.len()), opened: None };
     let mut bad = vec![(0, Vec::new()); head.pieces.len()];
     let mut lost = Vec::new();
@@ -153,7 +153,7 @@ impl Source for Found<'_> {
         file
     }
 
-    fn go_on(&self) -> Result<(), Error> {
+    fn go_on(&self) -> Result<(), ParityError> {
         self.tree.go_on()
     }
 
@@ -168,12 +168,14 @@ impl Source for Found<'_> {
 }
 
 /// What it means that a file cannot be opened.
-fn state_of(error: verisum_files::Error) -> ScannedFile {
+fn state_of(error: verisum_files::FileError) -> ScannedFile {
     match error {
-        verisum_files::Error::NotAFile { .. } | verisum_files::Error::IsLink { .. } => ScannedFile::Replaced,
-        verisum_files::Error::Io { ref source, .. } if is_absent(source) => ScannedFile::Missing,
+        verisum_files::FileError::NotAFile { .. } | verisum_files::FileError::IsLink { .. } => {
+            ScannedFile::Replaced
+        }
+        verisum_files::FileError::Io { ref source, .. } if is_absent(source) => ScannedFile::Missing,
         // A link has the name of a directory: what is behind it is no file of the tree, as for scrubs.
-        verisum_files::Error::Io { ref source, .. } if source.to_string() == verisum_files::LEADS_OUT => {
+        verisum_files::FileError::Io { ref source, .. } if source.to_string() == verisum_files::LEADS_OUT => {
             ScannedFile::Missing
         }
         error => ScannedFile::Unreadable(error),

@@ -14,7 +14,7 @@ use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
 use verisum_files::{Directory, Stat};
 
-use crate::Error;
+use crate::ParityError;
 use crate::digest::Hasher;
 use crate::head::{END_MAGIC, LONGEST, PartDigest, SetHead, TRAILER};
 use crate::in_place::Note;
@@ -52,31 +52,31 @@ pub(crate) struct SetFile {
 
 impl Store {
     /// Opens the directory, which must be there.
-    pub(crate) fn open(path: &Path, to_write: bool) -> Result<Store, Error> {
+    pub(crate) fn open(path: &Path, to_write: bool) -> Result<Store, ParityError> {
         let folder = Directory::trusted(path).map_err(|error| match error {
-            verisum_files::Error::Io { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
-                Error::None { path: path.to_path_buf() }
+            verisum_files::FileError::Io { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                ParityError::None { path: path.to_path_buf() }
             }
             error => error.into(),
         })?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let lock = rustix::fs::openat(&folder, ".", flags, Mode::empty());
-        let lock = lock.map_err(|errno| Error::io(path, "open", errno))?;
+        let lock = lock.map_err(|errno| ParityError::io(path, "open", errno))?;
         let kind = match to_write {
             true => FlockOperation::NonBlockingLockExclusive,
             false => FlockOperation::NonBlockingLockShared,
         };
         match rustix::fs::flock(&lock, kind) {
-            Err(Errno::WOULDBLOCK) => return Err(Error::Busy { path: path.to_path_buf() }),
+            Err(Errno::WOULDBLOCK) => return Err(ParityError::Busy { path: path.to_path_buf() }),
             // Some file systems have no locks.
             Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) | Ok(()) => {}
-            Err(errno) => return Err(Error::io(path, "lock", errno)),
+            Err(errno) => return Err(ParityError::io(path, "lock", errno)),
         }
         Ok(Store { path: path.to_path_buf(), folder, is_new: false, _lock: lock.into() })
     }
 
     /// Makes the directory if it is not there, and opens it.
-    pub(crate) fn make(path: &Path) -> Result<Store, Error> {
+    pub(crate) fn make(path: &Path) -> Result<Store, ParityError> {
         // Also with slashes at its end it is a name in the directory above.
         let path: PathBuf = path.components().collect();
         let (above, name) = match (path.parent(), path.file_name()) {
@@ -87,7 +87,7 @@ impl Store {
         match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => Ok(Store { is_new: true, ..Store::open(path, true)? }),
             Err(Errno::EXIST) => Store::open(path, true),
-            Err(errno) => Err(Error::io(path, "create", errno)),
+            Err(errno) => Err(ParityError::io(path, "create", errno)),
         }
     }
 
@@ -97,13 +97,13 @@ impl Store {
     }
 
     /// What tells this directory from others.
-    pub(crate) fn identity(&self) -> Result<(u64, u64), Error> {
-        let stat = Stat::of(&self._lock).map_err(|errno| Error::io(&self.path, "stat", errno))?;
+    pub(crate) fn identity(&self) -> Result<(u64, u64), ParityError> {
+        let stat = Stat::of(&self._lock).map_err(|errno| ParityError::io(&self.path, "stat", errno))?;
         Ok((stat.device, stat.inode))
     }
 
     /// The index. Where both copies are lost, all sets that are there count.
-    pub(crate) fn index(&self) -> Result<Index, Error> {
+    pub(crate) fn index(&self) -> Result<Index, ParityError> {
         let found = INDEX.map(|name| self.read_whole(name));
         let is_there = found.iter().any(|copy| !matches!(copy, Ok(None)));
         let mut copies: Vec<Index> =
@@ -120,7 +120,7 @@ impl Store {
         }
         let sets = self.sets_found()?;
         if sets.is_empty() && !is_there {
-            return Err(Error::None { path: self.path.clone() });
+            return Err(ParityError::None { path: self.path.clone() });
         }
         let redundancy = sets.iter().find_map(|number| self.set(*number).ok()).map(|set| {
             let data = set.head.length().div_ceil(set.head.block as u64).max(1);
@@ -139,16 +139,16 @@ impl Store {
     }
 
     /// Whether there is an index that names sets, or sets without any index.
-    pub(crate) fn has_parity(&self) -> Result<bool, Error> {
+    pub(crate) fn has_parity(&self) -> Result<bool, ParityError> {
         match self.index() {
             Ok(index) => Ok(!index.sets.is_empty()),
-            Err(Error::None { .. }) => Ok(false),
+            Err(ParityError::None { .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
 
     /// Replaces the index, once the new sets are on the disk, and removes all other sets.
-    pub(crate) fn commit(&self, index: &Index, new: &[u64]) -> Result<(), Error> {
+    pub(crate) fn commit(&self, index: &Index, new: &[u64]) -> Result<(), ParityError> {
         for number in new {
             let file = self.open_file(&set_name(*number))?;
             file.sync_all().map_err(|error| self.failed(&set_name(*number), "sync", error))?;
@@ -165,7 +165,7 @@ impl Store {
     }
 
     /// Removes sets that do not count, and what a run that was ended left behind.
-    pub(crate) fn sweep(&self, index: &Index) -> Result<(), Error> {
+    pub(crate) fn sweep(&self, index: &Index) -> Result<(), ParityError> {
         for name in self.names()? {
             let counts = number_of(&name).is_some_and(|number| index.sets.contains(&number));
             let is_ours = number_of(&name).is_some() || name.ends_with(".new");
@@ -190,7 +190,11 @@ impl Store {
 
     /// Writes a set: its head, its parity blocks, its head again. It is not yet on the disk, and counts only
     /// once the index says so, or because it takes the place of one that does.
-    pub(crate) fn write_set(&self, head: &SetHead, parity: impl Fn(usize) -> Vec<u8>) -> Result<u64, Error> {
+    pub(crate) fn write_set(
+        &self,
+        head: &SetHead,
+        parity: impl Fn(usize) -> Vec<u8>,
+    ) -> Result<u64, ParityError> {
         let name = set_name(head.number);
         let encoded = head.encode();
         let trailer = trailer_of(encoded.len() as u64, head.number);
@@ -211,7 +215,7 @@ impl Store {
     }
 
     /// Gives a set that was written its name.
-    pub(crate) fn place_set(&self, number: u64, sync: bool) -> Result<(), Error> {
+    pub(crate) fn place_set(&self, number: u64, sync: bool) -> Result<(), ParityError> {
         let name = set_name(number);
         if sync {
             let file = self.open_file(&new_name(&name))?;
@@ -221,11 +225,11 @@ impl Store {
     }
 
     /// Opens a set.
-    pub(crate) fn set(&self, number: u64) -> Result<SetFile, Error> {
+    pub(crate) fn set(&self, number: u64) -> Result<SetFile, ParityError> {
         let name = set_name(number);
         let path = self.path.join(&name);
         let file = self.open_file(&name)?;
-        let failed = |error| Error::io(&path, "read", error);
+        let failed = |error| ParityError::io(&path, "read", error);
         let length = file.metadata().map_err(failed)?.len();
         let read = |at: u64, length: u64| -> Option<Vec<u8>> {
             let mut bytes = vec![0; usize::try_from(length).ok().filter(|length| *length <= LONGEST)?];
@@ -254,20 +258,21 @@ impl Store {
             2 * start + blocks + TRAILER as u64 == length && trailer == trailer_of(*start, number)
         };
         let is_scratched = last.is_none() || !first.as_ref().is_some_and(whole);
-        let (head, start) =
-            first.or(last).ok_or(Error::damaged(&path, "both heads of this set of parity are damaged"))?;
+        let (head, start) = first
+            .or(last)
+            .ok_or(ParityError::damaged(&path, "both heads of this set of parity are damaged"))?;
         Ok(SetFile { file, path, head, start, is_scratched })
     }
 
     /// The numbers of the set files that are there.
-    fn sets_found(&self) -> Result<Vec<u64>, Error> {
+    fn sets_found(&self) -> Result<Vec<u64>, ParityError> {
         let mut sets: Vec<u64> = self.names()?.iter().filter_map(|name| number_of(name)).collect();
         sets.sort_unstable();
         Ok(sets)
     }
 
-    fn names(&self) -> Result<Vec<String>, Error> {
-        let failed = |errno: Errno| Error::io(&self.path, "list", errno);
+    fn names(&self) -> Result<Vec<String>, ParityError> {
+        let failed = |errno: Errno| ParityError::io(&self.path, "list", errno);
         let names = rustix::fs::Dir::read_from(&self._lock).map_err(failed)?;
         let mut found = Vec::new();
         for name in names {
@@ -277,7 +282,7 @@ impl Store {
     }
 
     /// What repairs in place are at, or were killed at. What is no such note is passed over.
-    pub(crate) fn notes(&self) -> Result<Vec<Note>, Error> {
+    pub(crate) fn notes(&self) -> Result<Vec<Note>, ParityError> {
         let mut notes = Vec::new();
         for name in self.names()? {
             if name.starts_with(NOTE) && !name.ends_with(".new") {
@@ -288,7 +293,7 @@ impl Store {
     }
 
     /// Writes down what a repair in place is about to write, on the disk before it does.
-    pub(crate) fn write_note(&self, note: &Note) -> Result<(), Error> {
+    pub(crate) fn write_note(&self, note: &Note) -> Result<(), ParityError> {
         let name = note_name(&note.path);
         self.write(&name, |file| file.write_all(note.encode().as_bytes()).and_then(|()| file.sync_all()))?;
         self.rename(&name)?;
@@ -296,17 +301,19 @@ impl Store {
     }
 
     /// Removes the note of a file, if there is one.
-    pub(crate) fn remove_note(&self, path: &[u8]) -> Result<(), Error> {
+    pub(crate) fn remove_note(&self, path: &[u8]) -> Result<(), ParityError> {
         match self.remove(&note_name(path)) {
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+            Err(ParityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
             removed => removed,
         }
     }
 
-    fn read_whole(&self, name: &str) -> Result<Option<Vec<u8>>, Error> {
+    fn read_whole(&self, name: &str) -> Result<Option<Vec<u8>>, ParityError> {
         let file = match self.open_file(name) {
             Ok(file) => file,
-            Err(Error::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(ParityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
@@ -315,14 +322,14 @@ impl Store {
         Ok(Some(bytes))
     }
 
-    fn open_file(&self, name: &str) -> Result<File, Error> {
+    fn open_file(&self, name: &str) -> Result<File, ParityError> {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = rustix::fs::openat(&self.folder, OsStr::new(name), flags, Mode::empty());
         file.map(File::from).map_err(|errno| self.failed(name, "open", errno.into()))
     }
 
     /// Writes a file beside its name. What fails leaves nothing behind.
-    fn write(&self, name: &str, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), Error> {
+    fn write(&self, name: &str, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), ParityError> {
         let new = new_name(name);
         let _ = rustix::fs::unlinkat(&self.folder, new.as_str(), AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
@@ -334,28 +341,28 @@ impl Store {
         })
     }
 
-    fn rename(&self, name: &str) -> Result<(), Error> {
+    fn rename(&self, name: &str) -> Result<(), ParityError> {
         rustix::fs::renameat(&self.folder, new_name(name).as_str(), &self.folder, name)
             .map_err(|errno| self.failed(name, "rename", errno.into()))
     }
 
-    fn remove(&self, name: &str) -> Result<(), Error> {
+    fn remove(&self, name: &str) -> Result<(), ParityError> {
         rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())
             .map_err(|errno| self.failed(name, "remove", errno.into()))
     }
 
     /// Brings the names to the disk, where the file system lets a directory be synchronized.
-    pub(crate) fn sync(&self) -> Result<(), Error> {
+    pub(crate) fn sync(&self) -> Result<(), ParityError> {
         match self._lock.sync_all() {
             Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
-                Err(Error::io(&self.path, "sync", error))
+                Err(ParityError::io(&self.path, "sync", error))
             }
             _ => Ok(()),
         }
     }
 
-    fn failed(&self, name: &str, operation: &'static str, source: io::Error) -> Error {
-        Error::io(&self.path.join(name), operation, source)
+    fn failed(&self, name: &str, operation: &'static str, source: io::Error) -> ParityError {
+        ParityError::io(&self.path.join(name), operation, source)
     }
 }
 
@@ -366,7 +373,7 @@ impl SetFile {
     }
 
     /// A parity block, if it is as recorded.
-    pub(crate) fn parity(&self, index: usize, hasher: &mut Hasher) -> Result<Option<Vec<u8>>, Error> {
+    pub(crate) fn parity(&self, index: usize, hasher: &mut Hasher) -> Result<Option<Vec<u8>>, ParityError> {
         let mut block = vec![0; self.head.block];
         let at = self.start + (index * self.head.block) as u64;
         if self.file.read_exact_at(&mut block, at).is_err() {

@@ -11,7 +11,7 @@ use verisum_files::{
     Directory, Entry, Kind, Operation, Order, Progress, Stat, Stop, Timestamp, Walk, WalkOptions,
 };
 
-use crate::Error;
+use crate::ParityError;
 use crate::head::Piece;
 
 /// What the name of a file begins with that a repair makes and nobody is to see.
@@ -27,14 +27,14 @@ pub(crate) struct Tree {
 
 impl Tree {
     /// Opens the root. What root mends must not be where a link of another user leads.
-    pub(crate) fn open(path: &Path, progress: &Arc<Progress>, stop: &Arc<Stop>) -> Result<Tree, Error> {
+    pub(crate) fn open(path: &Path, progress: &Arc<Progress>, stop: &Arc<Stop>) -> Result<Tree, ParityError> {
         let (progress, stop) = (progress.clone(), stop.clone());
         Ok(Tree { root: Directory::trusted(path)?, path: path.to_path_buf(), progress, stop })
     }
 
     /// Fails if the run is to end.
-    pub(crate) fn go_on(&self) -> Result<(), Error> {
-        if self.stop.is_due() { Err(Error::Stopped) } else { Ok(()) }
+    pub(crate) fn go_on(&self) -> Result<(), ParityError> {
+        if self.stop.is_due() { Err(ParityError::Stopped) } else { Ok(()) }
     }
 
     /// Adds to the progress a piece that was read.
@@ -69,7 +69,7 @@ impl Tree {
     }
 
     /// Opens a regular file by its path from the root, through no link.
-    pub(crate) fn file(&self, path: &[u8]) -> Result<(Entry, File), verisum_files::Error> {
+    pub(crate) fn file(&self, path: &[u8]) -> Result<(Entry, File), verisum_files::FileError> {
         let entry = Entry::beneath(&self.root, Path::new(OsStr::from_bytes(path)))?;
         let file = entry.open_regular()?;
         Ok((entry, file))
@@ -80,7 +80,7 @@ impl Tree {
     pub(crate) fn files(
         &self,
         left_out: (u64, u64),
-    ) -> impl Iterator<Item = Result<Piece, verisum_files::Error>> {
+    ) -> impl Iterator<Item = Result<Piece, verisum_files::FileError>> {
         let mut options = WalkOptions::default();
         options.order = Order::Name;
         let mut walk = Walk::new(vec![self.path.clone()], options);
@@ -104,7 +104,7 @@ impl Tree {
     }
 
     /// The whole of a file; none if it is no regular file any more.
-    fn piece(&self, entry: &Entry) -> Result<Option<Piece>, verisum_files::Error> {
+    fn piece(&self, entry: &Entry) -> Result<Option<Piece>, verisum_files::FileError> {
         let stat = rustix::fs::statat(entry.directory(), entry.name(), AtFlags::SYMLINK_NOFOLLOW);
         let stat = stat.map_err(|errno| entry.failed(Operation::Stat, errno))?;
         let (mode, owner) = (stat.st_mode & 0o7777, (stat.st_uid, stat.st_gid));

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use verisum_files::{Progress, Stop, Timestamp};
 
-use crate::Error;
+use crate::ParityError;
 use crate::build::Builder;
 use crate::create::{Made, place_of, tidy};
 use crate::digest::Hasher;
@@ -80,7 +80,7 @@ pub fn update(
     place: Option<&Path>,
     options: &UpdateOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Made, Error> {
+) -> Result<Made, ParityError> {
     let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, true)?;
@@ -88,7 +88,7 @@ pub fn update(
     let notes = store.notes()?;
     if let Some(note) = notes.first().filter(|_| !options.accept_damage) {
         let what = "a repair in place was interrupted (`verisum parity repair` finishes it)";
-        return Err(Error::damaged(&tree.path_of(&note.path), what));
+        return Err(ParityError::damaged(&tree.path_of(&note.path), what));
     }
     for note in &notes {
         store.remove_note(&note.path)?;
@@ -149,7 +149,7 @@ struct UpdateJob<'a> {
 
 impl UpdateJob<'_> {
     /// All pieces that have parity, by path and offset, and the sets that are lost.
-    fn known(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(Vec<Known>, BTreeSet<u64>), Error> {
+    fn known(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(Vec<Known>, BTreeSet<u64>), ParityError> {
         let mut known = Vec::new();
         let mut lost = BTreeSet::new();
         for number in &self.index.sets {
@@ -182,7 +182,11 @@ impl UpdateJob<'_> {
     }
 
     /// Goes through the tree and what is known of it side by side.
-    fn compare(&self, known: Vec<Known>, report: &mut dyn FnMut(Finding)) -> Result<(Plan, u64), Error> {
+    fn compare(
+        &self,
+        known: Vec<Known>,
+        report: &mut dyn FnMut(Finding),
+    ) -> Result<(Plan, u64), ParityError> {
         let mut plan = Plan::default();
         let of = known.chunk_by(|one, next| one.path == next.path).count() as u64;
         let mut gone: Vec<Known> = Vec::new();
@@ -221,19 +225,19 @@ impl UpdateJob<'_> {
         }
         let Made { changed, gone, .. } = plan.made;
         match is_too_much(changed, gone, of) && !self.options.accept_changes {
-            true => Err(Error::TooMuch { path: self.tree.path().to_path_buf(), changed, gone, of }),
+            true => Err(ParityError::TooMuch { path: self.tree.path().to_path_buf(), changed, gone, of }),
             false => Ok((plan, total)),
         }
     }
 
     /// Fails for a missing file whose repair was killed before it had its name.
-    fn require_not_half_repaired(&self, path: &[u8]) -> Result<(), Error> {
+    fn require_not_half_repaired(&self, path: &[u8]) -> Result<(), ParityError> {
         let folder = path.iter().rposition(|byte| *byte == b'/').map_or(0, |slash| slash + 1);
         let left = [&path[..folder], unplaced_name(path).as_bytes()].concat();
         match !self.options.accept_damage && self.tree.file(&left).is_ok() {
             true => {
                 let what = "its repair was interrupted (`verisum parity repair` finishes it)";
-                Err(Error::damaged(&self.tree.path_of(path), what))
+                Err(ParityError::damaged(&self.tree.path_of(path), what))
             }
             false => Ok(()),
         }
@@ -254,7 +258,7 @@ impl UpdateJob<'_> {
 
     /// Takes over what is as recorded from the sets that are made anew. A set in which something is damaged is kept
     /// instead: its parity is all that can mend it.
-    fn take_over(&self, plan: &mut Plan, report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+    fn take_over(&self, plan: &mut Plan, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         let renewed: BTreeSet<Box<[u8]>> = plan
             .wanted
             .iter()

@@ -28,7 +28,7 @@ pub enum FileVerdict {
     /// It changed while it was read.
     Busy,
     /// It cannot be opened.
-    Unreadable(verisum_files::Error),
+    Unreadable(verisum_files::FileError),
     /// It was damaged or missing, and is now as recorded.
     Repaired {
         /// How many bytes were computed from parity.
@@ -37,7 +37,7 @@ pub enum FileVerdict {
         ranges: Vec<Range<u64>>,
     },
     /// It could not be repaired, and was left alone.
-    NotRepaired(crate::Error),
+    NotRepaired(crate::ParityError),
 }
 
 impl FileVerdict {
@@ -124,7 +124,7 @@ pub enum Finding {
     /// Of a file of the parity.
     Parity(ParityFinding),
     /// Of a directory that cannot be listed, or a file that cannot be looked at.
-    Unseen(verisum_files::Error),
+    Unseen(verisum_files::FileError),
 }
 
 impl Finding {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use verisum_files::{Progress, Stop};
 
-use crate::Error;
+use crate::ParityError;
 use crate::create::place_of;
 use crate::digest::Hasher;
 use crate::head::Piece;
@@ -91,7 +91,7 @@ impl SetState {
 }
 
 /// Reads all of a set: its data, and its parity blocks.
-pub(crate) fn look(tree: &Tree, set: &SetFile) -> Result<SetState, Error> {
+pub(crate) fn look(tree: &Tree, set: &SetFile) -> Result<SetState, ParityError> {
     let mut hasher = Hasher::new()?;
     let head = &set.head;
     let scanned = scan(tree, head, &mut hasher, &mut |_, _, _| Ok(()))?;
@@ -123,8 +123,8 @@ pub(crate) fn look_at_all(
     sets: &[u64],
     threads: usize,
     report: &mut dyn FnMut(Finding),
-    mut take: impl FnMut(SetState, &mut dyn FnMut(Finding)) -> Result<(), Error>,
-) -> Result<u64, Error> {
+    mut take: impl FnMut(SetState, &mut dyn FnMut(Finding)) -> Result<(), ParityError>,
+) -> Result<u64, ParityError> {
     let mut next = sets.iter();
     let mut lost = 0;
     parallel::each(
@@ -157,10 +157,10 @@ pub(crate) fn within_reach(tree: &Tree, path: &[u8], verdict: FileVerdict) -> Fi
 }
 
 /// The finding that a set cannot be used; fails if that is not known.
-pub(crate) fn lost_set(error: Error) -> Result<Finding, Error> {
+pub(crate) fn lost_set(error: ParityError) -> Result<Finding, ParityError> {
     match error {
-        Error::Damaged { path, .. } => Ok(Finding::parity(&path, ParityVerdict::Lost)),
-        Error::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+        ParityError::Damaged { path, .. } => Ok(Finding::parity(&path, ParityVerdict::Lost)),
+        ParityError::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
             Ok(Finding::parity(&path, ParityVerdict::Lost))
         }
         error => Err(error),
@@ -201,7 +201,7 @@ pub fn verify(
     place: Option<&Path>,
     options: &VerifyOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Verified, Error> {
+) -> Result<Verified, ParityError> {
     let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, false)?;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{Content, Tree, flip, unexpected};
 use verisum_files::Stop;
 use verisum_parity::{
-    CreateOptions, Error, FileVerdict, Finding, RepairOptions, UpdateOptions, VerifyOptions,
+    CreateOptions, FileVerdict, Finding, ParityError, RepairOptions, UpdateOptions, VerifyOptions,
 };
 
 fn tree() -> Tree {
@@ -386,7 +386,7 @@ fn what_is_stopped_leaves_what_was_there() {
     create.stop = stop.clone();
     stop.request();
     let ended = verisum_parity::create(tree.path(), None, &create, &mut unexpected);
-    assert!(matches!(ended, Err(Error::Stopped)), "{ended:?}");
+    assert!(matches!(ended, Err(ParityError::Stopped)), "{ended:?}");
     assert!(!tree.path().join(verisum_parity::USUAL_PLACE).exists());
     // A directory that was there stays.
     let place = tempfile::tempdir().unwrap();
@@ -397,11 +397,11 @@ fn what_is_stopped_leaves_what_was_there() {
     let now = tree.now();
     let repair = options(|options| options.stop = stop.clone());
     let ended = verisum_parity::repair(tree.path(), None, &repair, &mut unexpected);
-    assert!(matches!(ended, Err(Error::Stopped)) && tree.now() == now, "{ended:?}");
+    assert!(matches!(ended, Err(ParityError::Stopped)) && tree.now() == now, "{ended:?}");
     let mut verify = VerifyOptions::default();
     verify.stop = stop.clone();
     let ended = verisum_parity::verify(tree.path(), None, &verify, &mut unexpected);
-    assert!(matches!(ended, Err(Error::Stopped)), "{ended:?}");
+    assert!(matches!(ended, Err(ParityError::Stopped)), "{ended:?}");
 }
 
 #[test]
@@ -409,14 +409,14 @@ fn create_replaces_nothing_and_two_do_not_write() {
     let tree = tree();
     tree.create(100_000, None);
     let create = || verisum_parity::create(tree.path(), None, &CreateOptions::default(), &mut unexpected);
-    assert!(matches!(create(), Err(Error::Exists { .. })));
+    assert!(matches!(create(), Err(ParityError::Exists { .. })));
     let empty = tempfile::tempdir().unwrap();
     let verified = verisum_parity::verify(empty.path(), None, &VerifyOptions::default(), &mut unexpected);
-    assert!(matches!(verified, Err(Error::None { .. })));
+    assert!(matches!(verified, Err(ParityError::None { .. })));
     let lock = fs::File::open(tree.path().join(verisum_parity::USUAL_PLACE)).unwrap();
     lock.lock().unwrap();
     let verified = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut unexpected);
-    assert!(matches!(verified, Err(Error::Busy { .. })));
+    assert!(matches!(verified, Err(ParityError::Busy { .. })));
 }
 
 #[test]

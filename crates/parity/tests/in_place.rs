@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use common::{Tree, flip, unexpected};
 use verisum_files::Stop;
-use verisum_parity::{Error, FileVerdict, Finding, RepairOptions, Repaired, UpdateOptions};
+use verisum_parity::{FileVerdict, Finding, ParityError, RepairOptions, Repaired, UpdateOptions};
 
 /// Where nothing is bad.
 const GOOD: u64 = 30_000;
@@ -52,7 +52,7 @@ fn has_note(tree: &Tree) -> bool {
 }
 
 /// Repairs in place; `between` happens once the first set is through, whose parity is bad too, so that this is told.
-fn repair_with(tree: &Tree, between: &dyn Fn(&Stop)) -> (Result<Repaired, Error>, Vec<String>) {
+fn repair_with(tree: &Tree, between: &dyn Fn(&Stop)) -> (Result<Repaired, ParityError>, Vec<String>) {
     let set = &tree.sets()[0];
     flip(set, fs::metadata(set).unwrap().len() / 2);
     let mut options = RepairOptions::default();
@@ -84,7 +84,7 @@ fn repair(tree: &Tree, set: impl FnOnce(&mut RepairOptions)) -> Vec<String> {
     found
 }
 
-fn update(tree: &Tree, accepts: bool) -> Result<(), Error> {
+fn update(tree: &Tree, accepts: bool) -> Result<(), ParityError> {
     let mut options = UpdateOptions::default();
     options.accept_damage = accepts;
     verisum_parity::update(tree.path(), None, &options, &mut unexpected).map(drop)
@@ -94,7 +94,7 @@ fn update(tree: &Tree, accepts: bool) -> Result<(), Error> {
 fn interrupted() -> Tree {
     let tree = tree();
     let (ended, found) = repair_with(&tree, &|stop| stop.request());
-    assert!(matches!(ended, Err(Error::Stopped)) && found.is_empty(), "{ended:?} {found:?}");
+    assert!(matches!(ended, Err(ParityError::Stopped)) && found.is_empty(), "{ended:?} {found:?}");
     assert!(has_note(&tree));
     tree
 }

@@ -13,7 +13,7 @@ use std::process::Command;
 use common::{Content, Tree, bytes, flip, quietly};
 use verisum_digest::Digest;
 use verisum_parity::{
-    Error, FileVerdict, Finding, ParityVerdict, RepairOptions, Repaired, Verified, VerifyOptions,
+    FileVerdict, Finding, ParityError, ParityVerdict, RepairOptions, Repaired, Verified, VerifyOptions,
     repair_par2, verify_par2,
 };
 use verisum_testkit::require_tool;
@@ -258,7 +258,7 @@ fn set_of(name: &[u8], block: u64, size: u64, count: u32) -> Vec<u8> {
 }
 
 /// Repairs in a directory that has nothing but this set, and says what became of it.
-fn repair_with(set: &[u8]) -> Result<Repaired, Error> {
+fn repair_with(set: &[u8]) -> Result<Repaired, ParityError> {
     let outer = tempfile::tempdir().unwrap();
     let root = outer.path().join("root");
     fs::create_dir(&root).unwrap();

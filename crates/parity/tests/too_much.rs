@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{Tree, unexpected};
-use verisum_parity::{Error, Made, RepairOptions, UpdateOptions};
+use verisum_parity::{Made, ParityError, RepairOptions, UpdateOptions};
 
-fn update(tree: &Tree, accepts: bool) -> Result<Made, Error> {
+fn update(tree: &Tree, accepts: bool) -> Result<Made, ParityError> {
     let mut options = UpdateOptions::default();
     options.accept_changes = accepts;
     verisum_parity::update(tree.path(), None, &options, &mut unexpected)
@@ -24,7 +24,7 @@ fn parity_of_what_is_not_there_is_not_given_up() {
         fs::rename(tree.path().join(name), away.path().join(name)).unwrap();
     }
     let ended = update(&tree, false);
-    assert!(matches!(ended, Err(Error::TooMuch { changed: 0, gone: 3, of: 3, .. })), "{ended:?}");
+    assert!(matches!(ended, Err(ParityError::TooMuch { changed: 0, gone: 3, of: 3, .. })), "{ended:?}");
     assert_eq!(tree.sets(), sets);
     for name in ["a", "b"] {
         fs::rename(away.path().join(name), tree.path().join(name)).unwrap();
@@ -55,7 +55,7 @@ fn parity_of_most_files_is_not_given_up_when_they_changed() {
         fs::remove_file(tree.path().join(format!("f{at}"))).unwrap();
     }
     let ended = update(&tree, false);
-    assert!(matches!(ended, Err(Error::TooMuch { changed: 90, gone: 20, of: 120, .. })), "{ended:?}");
+    assert!(matches!(ended, Err(ParityError::TooMuch { changed: 90, gone: 20, of: 120, .. })), "{ended:?}");
     let made = update(&tree, true).unwrap();
     assert_eq!((made.changed, made.gone), (90, 20));
 }

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 
-use verisum_files::Error;
+use verisum_files::FileError;
 use verisum_files::place::PlaceError;
 
 use crate::link::{Link, Running, Script};
@@ -32,7 +32,7 @@ impl RangeReader {
             Some(word) if word == b"data" => Ok(RangeReader { running: Some(running) }),
             Some(word) => {
                 let path = OsStr::from_bytes(path).into();
-                Err(PlaceError::File(Error::NotRead { path, reason: reason(&word, b"") }))
+                Err(PlaceError::File(FileError::NotRead { path, reason: reason(&word, b"") }))
             }
             None => Err(PlaceError::Machine(running.broken().into())),
         }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use rustix::io::Errno;
 use verisum_files::place::{Durability, NewFile, PlaceError, PlacedFile, StagedFile};
-use verisum_files::{Error, Operation, text};
+use verisum_files::{FileError, Operation, text};
 
 use crate::link::{Link, Running, Script};
 
@@ -76,7 +76,7 @@ pub(crate) fn stage(
         found.push(match (record(running)?, error) {
             (HostLine::Left, Some(error)) => {
                 let path = OsStr::from_bytes(file.path).into();
-                Err(Error::Io { path, operation: Operation::Read, offset: None, source: error }.into())
+                Err(FileError::Io { path, operation: Operation::Read, offset: None, source: error }.into())
             }
             (HostLine::Staged, None) => {
                 known.extend(folders(root, file.path).map(<[u8]>::to_vec));

@@ -9,7 +9,7 @@ use std::thread;
 use verisum_digest::Digest;
 use verisum_files::check::{Compute, Event, Lists, Outcome};
 use verisum_files::store::manifest::{Bad, Options};
-use verisum_files::{Class, Error, Limits, Outlet, Plan, Progress, Results, StartError, Stop};
+use verisum_files::{Class, FileError, Limits, Outlet, Plan, Progress, Results, StartError, Stop};
 
 /// How files are checked. The default is all cores, and names that begin at the working directory.
 #[derive(Clone, Debug, Default)]
@@ -141,7 +141,7 @@ fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Event>) -> Chec
     let compute = Compute {
         find: &|name| Digest::find(name),
         // None is read: the reader knows no block hashes.
-        block_hash: &|folder, _| Err(Error::NotAFile { path: folder.to_path_buf() }),
+        block_hash: &|folder, _| Err(FileError::NotAFile { path: folder.to_path_buf() }),
     };
     verisum_files::check::check(&plan, compute, &mut lists, &mut |event| {
         summary.count(&event);

@@ -14,7 +14,7 @@ pub enum PlaceImageError {
     /// The place does not give the file.
     Place(PlaceError),
     /// It is no image that is read so.
-    Image(verisum_image::Error),
+    Image(verisum_image::ImageError),
 }
 
 impl std::fmt::Display for PlaceImageError {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use verisum_catalog::store::{Catalog, Lock};
 use verisum_files::place::LocalPlace;
 use verisum_files::{Results, StartError};
-use verisum_mend::repair::{Error, Options, Repaired, Source, Summary};
+use verisum_mend::repair::{Options, RepairError, Repaired, Source, Summary};
 
 /// Gives files of this machine their recorded content again, where the catalogue at a path says that they are bad or
 /// missing: from the files at the same paths in the copies of the tree. Each of them is a result. The catalogue is
@@ -41,7 +41,7 @@ pub fn repair(
     path: &Path,
     copies: Vec<PathBuf>,
     options: &Options,
-) -> Result<Results<Repaired, Result<Summary, Error>>, StartError> {
+) -> Result<Results<Repaired, Result<Summary, RepairError>>, StartError> {
     let (catalog, path) = (catalog.to_path_buf(), path.to_path_buf());
     let mut options = options.clone();
     let stop = options.stop.clone();

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use verisum_catalog::scrub::{Error, Options, Report, Summary};
+use verisum_catalog::scrub::{Options, Report, ScrubError, Summary};
 use verisum_catalog::store::{Catalog, Lock};
 use verisum_files::{Results, StartError};
 
@@ -33,7 +33,7 @@ pub fn scrub(
     catalog: &Path,
     directory: &Path,
     options: &Options,
-) -> Result<Results<Report, Result<Summary, Error>>, StartError> {
+) -> Result<Results<Report, Result<Summary, ScrubError>>, StartError> {
     let (catalog, directory) = (catalog.to_path_buf(), directory.to_path_buf());
     let mut options = options.clone();
     let stop = options.stop.clone();

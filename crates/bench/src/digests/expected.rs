@@ -7,7 +7,7 @@ use std::path::Path;
 use verisum_digest::cksum::{Checksum, Summing};
 use verisum_digest::{Algorithm, Digest, Output};
 
-use crate::measure::Error;
+use crate::measure::MeasureError;
 
 /// The name of the posix checksum that `cksum` prints.
 pub const CKSUM: &str = "cksum";
@@ -17,14 +17,14 @@ pub const SUM: &str = "sum";
 
 /// The digest of a file by verisum itself, in the letters that programs print; also that of `cksum` and
 /// `sum`, in decimal.
-pub fn expected(digest: &str, path: &Path) -> Result<String, Error> {
+pub fn expected(digest: &str, path: &Path) -> Result<String, MeasureError> {
     match digest {
         CKSUM => read(path, Checksum::Crc.start(), Summing::update).map(|sum| sum.finish().0.to_string()),
         // With zeros in front, as GNU prints it.
         SUM => read(path, Checksum::Bsd.start(), Summing::update).map(|sum| format!("{:05}", sum.finish().0)),
         _ => {
             let algorithm = Algorithm::find(digest)
-                .ok_or_else(|| Error::Unavailable(format!("unknown digest: {digest}")))?;
+                .ok_or_else(|| MeasureError::Unavailable(format!("unknown digest: {digest}")))?;
             let digest = Digest::of(algorithm, &verisum_digest::Policy::default())?;
             let mut failed = None;
             let mut stream = read(path, digest.stream()?, |stream, bytes| {
@@ -44,11 +44,11 @@ pub fn expected(digest: &str, path: &Path) -> Result<String, Error> {
     }
 }
 
-fn read<S>(path: &Path, mut state: S, mut update: impl FnMut(&mut S, &[u8])) -> Result<S, Error> {
-    let mut file = File::open(path).map_err(|error| Error::io(path, "open", error))?;
+fn read<S>(path: &Path, mut state: S, mut update: impl FnMut(&mut S, &[u8])) -> Result<S, MeasureError> {
+    let mut file = File::open(path).map_err(|error| MeasureError::io(path, "open", error))?;
     let mut buffer = vec![0; 256 * 1024];
     loop {
-        match file.read(&mut buffer).map_err(|error| Error::io(path, "read", error))? {
+        match file.read(&mut buffer).map_err(|error| MeasureError::io(path, "read", error))? {
             0 => return Ok(state),
             count => update(&mut state, &buffer[..count]),
         }

@@ -5,11 +5,11 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use data_encoding::HEXLOWER;
-use verisum_digest::{Algorithm, Batch, Digest, Error as DigestError, Level, PROVIDERS, Policy, Stream};
+use verisum_digest::{Algorithm, Batch, Digest, DigestError, Level, PROVIDERS, Policy, Stream};
 
 use super::messages::Messages;
 use super::overview::INSIDE;
-use crate::measure::{About, Error, InProcess, Subject, Work};
+use crate::measure::{About, InProcess, MeasureError, Subject, Work};
 
 /// What is hashed in process: so many messages of such a length, one after the other or side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -135,14 +135,14 @@ fn controls(
         controls.push(Ok(InProcess::new(label("null digest").bytes(0), work).boxed()));
     }
     let (from, mut to) = (messages.clone(), vec![0u8; message.bytes() as usize]);
-    let copy = move || -> Result<(), Error> {
+    let copy = move || -> Result<(), MeasureError> {
         to.copy_from_slice(black_box(from.borrow().bytes()));
         black_box(&mut to);
         Ok(())
     };
     controls.push(Ok(InProcess::new(label("copy in memory"), copy).boxed()));
     let words = messages.clone();
-    let read = move || -> Result<(), Error> {
+    let read = move || -> Result<(), MeasureError> {
         read_bytes(words.borrow().bytes());
         Ok(())
     };
@@ -173,12 +173,12 @@ enum Job {
 }
 
 impl Work for Hash {
-    fn prepare(&mut self) -> Result<(), Error> {
+    fn prepare(&mut self) -> Result<(), MeasureError> {
         self.messages.borrow_mut().move_elsewhere();
         Ok(())
     }
 
-    fn work(&mut self) -> Result<(), Error> {
+    fn work(&mut self) -> Result<(), MeasureError> {
         let messages = self.messages.borrow();
         let messages = messages.bytes().chunks_exact(self.message.length);
         match &mut self.job {

@@ -4,7 +4,7 @@ use std::hint::black_box;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use verisum_digest::{Batch, Digest, Error, Level, Stream};
+use verisum_digest::{Batch, Digest, DigestError, Level, Stream};
 
 /// How many messages are hashed at once: more than any level has lanes, and some left over.
 pub const COUNTS: RangeInclusive<usize> = 1..=40;
@@ -59,7 +59,12 @@ enum LevelWork {
 
 impl LevelWork {
     /// Hashes the messages and returns the seconds that it took.
-    fn time(&mut self, messages: &[&[u8]], digests: &mut [u8], digest_len: usize) -> Result<f64, Error> {
+    fn time(
+        &mut self,
+        messages: &[&[u8]],
+        digests: &mut [u8],
+        digest_len: usize,
+    ) -> Result<f64, DigestError> {
         let start = Instant::now();
         match self {
             LevelWork::Batch(batch) => batch.hash(black_box(messages), digests)?,
@@ -76,7 +81,7 @@ impl LevelWork {
 }
 
 /// Measures each way of a digest up to a level, for about as long as that; `None` if it has no batches.
-pub fn measure(digest: &Digest, most: Level, time: Duration) -> Result<Option<Ways>, Error> {
+pub fn measure(digest: &Digest, most: Level, time: Duration) -> Result<Option<Ways>, DigestError> {
     if digest.batch_level().is_none() {
         return Ok(None);
     }
@@ -94,7 +99,7 @@ pub fn measure(digest: &Digest, most: Level, time: Duration) -> Result<Option<Wa
     let mut counts: Vec<Times> =
         COUNTS.map(|count| Times { count, seconds: vec![f64::INFINITY; names.len()] }).collect();
     // The best time counts: whatever else the machine does only adds.
-    let mut once = |times: &mut Times| -> Result<(), Error> {
+    let mut once = |times: &mut Times| -> Result<(), DigestError> {
         let digests = &mut digests[..times.count * digest.len()];
         for (work, seconds) in work.iter_mut().zip(&mut times.seconds) {
             *seconds = seconds.min(work.time(&messages[..times.count], digests, digest.len())?);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use verisum_digest::{Digest, Output};
 
 use super::split;
-use crate::measure::{About, Error, Measured, Plan, Process, Subject, Work};
+use crate::measure::{About, MeasureError, Measured, Plan, Process, Subject, Work};
 use crate::record::{Series, rate_between};
 use crate::stats::Interval;
 
@@ -178,7 +178,7 @@ impl Subject for Shared {
         self.process.begin(plan);
     }
 
-    fn run(&mut self, repetitions: u32) -> Result<Measured, Error> {
+    fn run(&mut self, repetitions: u32) -> Result<Measured, MeasureError> {
         let all = self.process.run(repetitions)?;
         Ok(Measured {
             wall: all.wall / self.count,
@@ -206,9 +206,9 @@ impl Within {
 }
 
 impl Work for Within {
-    fn work(&mut self) -> Result<(), Error> {
+    fn work(&mut self) -> Result<(), MeasureError> {
         let path = &self.file;
-        let failed = |operation| move |error| Error::io(path, operation, error);
+        let failed = |operation| move |error| MeasureError::io(path, operation, error);
         let mut file = File::open(path).map_err(failed("open"))?;
         let mut stream = self.digest.as_ref().map(|digest| digest.stream()).transpose()?;
         loop {

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::Path;
 
-use crate::measure::Error;
+use crate::measure::MeasureError;
 
 /// A checksum of btrfs.
 #[derive(Debug, PartialEq, Eq)]
@@ -61,8 +61,8 @@ impl Data {
     }
 
     /// Writes it into a new file.
-    pub(super) fn write(&self, path: &Path) -> Result<std::fs::File, Error> {
-        let failed = |error| Error::io(path, "write", error);
+    pub(super) fn write(&self, path: &Path) -> Result<std::fs::File, MeasureError> {
+        let failed = |error| MeasureError::io(path, "write", error);
         let mut file = std::fs::File::create(path).map_err(failed)?;
         for piece in self.pieces() {
             file.write_all(piece).map_err(failed)?;
@@ -71,9 +71,9 @@ impl Data {
     }
 
     /// Whether a file holds it.
-    pub(super) fn is_in(&self, path: &Path) -> Result<bool, Error> {
+    pub(super) fn is_in(&self, path: &Path) -> Result<bool, MeasureError> {
         use std::io::Read;
-        let failed = |error| Error::io(path, "read", error);
+        let failed = |error| MeasureError::io(path, "read", error);
         let mut file = std::fs::File::open(path).map_err(failed)?;
         let mut buffer = vec![0; WRITE];
         for piece in self.pieces() {

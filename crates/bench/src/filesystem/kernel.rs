@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::Volume;
-use crate::measure::{Error, Measured};
+use crate::measure::{MeasureError, Measured};
 use crate::system;
 
 /// Who computes a mounted file system's checksums, as `crc32c (crc32c-lib)`.
@@ -35,7 +35,7 @@ fn in_log(log: &str) -> Option<String> {
 
 /// Times work, also the part of it that the kernel's own threads do: checksums of what is written and
 /// scrubbed are computed there, and count as the time of no process.
-pub(super) fn timed(work: impl FnOnce() -> Result<(), Error>) -> Result<Measured, Error> {
+pub(super) fn timed(work: impl FnOnce() -> Result<(), MeasureError>) -> Result<Measured, MeasureError> {
     let proc = Path::new("/proc");
     let threads = threads(proc);
     let before = system::own_usage();

@@ -7,7 +7,7 @@ use verisum_digest::{ALGORITHMS, Class, Digest, Policy};
 
 use super::{CHECKSUMS, Data};
 use crate::digests;
-use crate::measure::{About, Error, InProcess, Subject};
+use crate::measure::{About, InProcess, MeasureError, Subject};
 
 /// The length of a sector of btrfs.
 pub const SECTOR: usize = 4096;
@@ -45,7 +45,7 @@ pub fn model<'a>(data: &'a Data, policy: &Policy) -> Vec<Box<dyn Subject + 'a>> 
                 stream.update(sector)?;
                 stream.finish(&mut output)?;
             }
-            Ok::<(), Error>(())
+            Ok::<(), MeasureError>(())
         };
         subjects.push(InProcess::new(about(ONE_BY_ONE), one_by_one).boxed());
         let Ok(mut batch) = digest.batch() else { continue };

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::kernel::timed;
 use super::{Data, Place, Volume, WRITE};
-use crate::measure::{About, Error, Measured, Subject, drop_files};
+use crate::measure::{About, MeasureError, Measured, Subject, drop_files};
 use crate::system;
 
 /// What is done, and the group of its rows.
@@ -81,21 +81,21 @@ struct Phase<'a> {
 }
 
 impl Phase<'_> {
-    fn remove(&self) -> Result<(), Error> {
+    fn remove(&self) -> Result<(), MeasureError> {
         match fs::remove_file(&self.file) {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::io(&self.file, "remove", error))
+                Err(MeasureError::io(&self.file, "remove", error))
             }
             _ => self.synchronize(),
         }
     }
 
-    fn synchronize(&self) -> Result<(), Error> {
+    fn synchronize(&self) -> Result<(), MeasureError> {
         self.volume.map_or(Ok(()), Volume::synchronize)
     }
 
     /// Makes sure that the whole file is there, on its device.
-    fn provide(&mut self) -> Result<(), Error> {
+    fn provide(&mut self) -> Result<(), MeasureError> {
         let whole = fs::metadata(&self.file).is_ok_and(|about| about.len() == self.data.length);
         if !whole {
             self.remove()?;
@@ -107,9 +107,11 @@ impl Phase<'_> {
         }
         match self.sound {
             true => Ok(()),
-            false => {
-                Err(Error::io(&self.file, "read", std::io::Error::other("other bytes than were written")))
-            }
+            false => Err(MeasureError::io(
+                &self.file,
+                "read",
+                std::io::Error::other("other bytes than were written"),
+            )),
         }
     }
 }
@@ -119,7 +121,7 @@ impl Subject for Phase<'_> {
         &self.about
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
+    fn prepare(&mut self) -> Result<(), MeasureError> {
         match self.group {
             Group::Write => self.remove(),
             Group::Synchronize => {
@@ -134,9 +136,9 @@ impl Subject for Phase<'_> {
         }
     }
 
-    fn run(&mut self, _: u32) -> Result<Measured, Error> {
+    fn run(&mut self, _: u32) -> Result<Measured, MeasureError> {
         let path = &self.file;
-        let failed = |operation| move |error| Error::io(path, operation, error);
+        let failed = |operation| move |error| MeasureError::io(path, operation, error);
         match self.group {
             Group::Write => timed(|| self.data.write(&self.file)?.sync_all().map_err(failed("synchronize"))),
             Group::Synchronize => {
@@ -152,7 +154,9 @@ impl Subject for Phase<'_> {
                 })
             }
             Group::Scrub => {
-                let Some(volume) = self.volume else { return Err(Error::Unavailable("no btrfs".into())) };
+                let Some(volume) = self.volume else {
+                    return Err(MeasureError::Unavailable("no btrfs".into()));
+                };
                 let folder = File::open(volume.path()).map_err(failed("open"))?;
                 let mut found = system::ScrubProgress::default();
                 let measured = timed(|| {

@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::fs::{FlockOperation, Mode, OFlags};
 use rustix::mount::{MountFlags, UnmountFlags};
 
-use crate::measure::Error;
+use crate::measure::MeasureError;
 use crate::system;
 
 /// How the names of the folders begin.
@@ -31,15 +31,15 @@ pub struct Place {
 
 impl Place {
     /// A folder in `parent`.
-    pub fn in_folder(parent: &Path) -> Result<Place, Error> {
+    pub fn in_folder(parent: &Path) -> Result<Place, MeasureError> {
         // Absolute, so that no program takes a name for an option.
-        let parent = fs::canonicalize(parent).map_err(|error| Error::io(parent, "open", error))?;
+        let parent = fs::canonicalize(parent).map_err(|error| MeasureError::io(parent, "open", error))?;
         remove_abandoned(&parent);
         for _ in 0..16 {
             let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
             let name = format!("{PREFIX}{}-{:x}", std::process::id(), since.as_nanos());
             let path = parent.join(name);
-            let failed = |error| Error::io(&path, "create", error);
+            let failed = |error| MeasureError::io(&path, "create", error);
             match DirBuilder::new().mode(0o700).create(&path) {
                 Err(error) if error.kind() == ErrorKind::AlreadyExists => continue,
                 created => created.map_err(failed)?,
@@ -55,28 +55,29 @@ impl Place {
             }
         }
         let error = ErrorKind::AlreadyExists.into();
-        Err(Error::io(&parent, "create a folder", error))
+        Err(MeasureError::io(&parent, "create a folder", error))
     }
 
     /// A file system in memory of at most so many bytes, on a folder in `parent`. This thread has mounts
     /// of its own from now on.
-    pub fn in_memory(parent: &Path, bytes: u64) -> Result<Place, Error> {
+    pub fn in_memory(parent: &Path, bytes: u64) -> Result<Place, MeasureError> {
         let free = available();
         if free.is_some_and(|free| free < bytes) {
             let mib = |bytes: u64| bytes >> 20;
-            return Err(Error::Unavailable(format!(
+            return Err(MeasureError::Unavailable(format!(
                 "it needs {} MiB of memory, and {} MiB are free",
                 mib(bytes),
                 mib(free.unwrap_or(0))
             )));
         }
-        system::own_mounts().map_err(|error| Error::Unavailable(format!("mounts of our own: {error}")))?;
+        system::own_mounts()
+            .map_err(|error| MeasureError::Unavailable(format!("mounts of our own: {error}")))?;
         let mut place = Place::in_folder(parent)?;
         let options = format!("size={bytes},mode=700");
         let options = std::ffi::CString::new(options).unwrap_or_default();
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
         rustix::mount::mount("tmpfs", &place.path, "tmpfs", flags, Some(options.as_c_str()))
-            .map_err(|error| Error::io(&place.path, "mount", error.into()))?;
+            .map_err(|error| MeasureError::io(&place.path, "mount", error.into()))?;
         place.in_memory = true;
         Ok(place)
     }
@@ -87,12 +88,12 @@ impl Place {
     }
 
     /// Removes it, and says if that failed.
-    pub fn remove(mut self) -> Result<(), Error> {
+    pub fn remove(mut self) -> Result<(), MeasureError> {
         let path = std::mem::take(&mut self.path);
         if self.in_memory {
             let _ = rustix::mount::unmount(&path, UnmountFlags::DETACH);
         }
-        fs::remove_dir_all(&path).map_err(|error| Error::io(&path, "remove", error))
+        fs::remove_dir_all(&path).map_err(|error| MeasureError::io(&path, "remove", error))
     }
 
     /// Whether it is in memory.
@@ -101,9 +102,9 @@ impl Place {
     }
 
     /// Bytes that may still be written.
-    pub fn free(&self) -> Result<u64, Error> {
+    pub fn free(&self) -> Result<u64, MeasureError> {
         let space = rustix::fs::statvfs(&self.path)
-            .map_err(|error| Error::io(&self.path, "ask for free space", error.into()))?;
+            .map_err(|error| MeasureError::io(&self.path, "ask for free space", error.into()))?;
         Ok(space.f_bavail.saturating_mul(space.f_frsize))
     }
 }

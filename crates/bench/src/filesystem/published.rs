@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use super::kernel::timed;
 use super::{CHECKSUMS, Checksum, Place, Programs, Volume, WRITE};
-use crate::measure::{About, Error, InProcess, Measured, Subject};
+use crate::measure::{About, InProcess, MeasureError, Measured, Subject};
 
 /// The group of its rows.
 pub const ORIGINAL: &str = "btrfs: the script of 2024";
@@ -51,7 +51,7 @@ pub fn urandom<'a>(length: u64) -> Box<dyn Subject + 'a> {
     let about = About::new(ORIGINAL, "/dev/urandom alone").control();
     let mut buffer = vec![0; WRITE];
     InProcess::new(about, move || {
-        let failed = |error| Error::io(Path::new(SOURCE), "read", error);
+        let failed = |error| MeasureError::io(Path::new(SOURCE), "read", error);
         let mut source = File::open(SOURCE).map_err(failed)?;
         for _ in 0..bytes / WRITE as u64 {
             source.read_exact(&mut buffer).map_err(failed)?;
@@ -68,11 +68,11 @@ fn files_of(length: u64) -> u64 {
 }
 
 impl Whole<'_> {
-    fn script(&self) -> Result<(), Error> {
+    fn script(&self) -> Result<(), MeasureError> {
         let mut volume = Volume::new(self.place, self.checksum, self.length, self.programs)?;
         let failed = |path: &Path, operation| {
             let path = path.to_path_buf();
-            move |error| Error::io(&path, operation, error)
+            move |error| MeasureError::io(&path, operation, error)
         };
         let mut source = File::open(SOURCE).map_err(failed(Path::new(SOURCE), "open"))?;
         let mut buffer = vec![0; WRITE];
@@ -101,17 +101,17 @@ impl Whole<'_> {
 }
 
 /// Copies so many bytes, or fewer where there is no room for them, as the script did.
-fn copy(source: &mut File, path: &Path, length: u64, buffer: &mut [u8]) -> Result<u64, Error> {
+fn copy(source: &mut File, path: &Path, length: u64, buffer: &mut [u8]) -> Result<u64, MeasureError> {
     let mut file = match File::create_new(path) {
         Err(error) if error.kind() == ErrorKind::StorageFull => return Ok(0),
-        created => created.map_err(|error| Error::io(path, "create", error))?,
+        created => created.map_err(|error| MeasureError::io(path, "create", error))?,
     };
     let mut written = 0;
     while written < length {
-        source.read_exact(buffer).map_err(|error| Error::io(Path::new(SOURCE), "read", error))?;
+        source.read_exact(buffer).map_err(|error| MeasureError::io(Path::new(SOURCE), "read", error))?;
         match file.write_all(buffer) {
             Err(error) if error.kind() == ErrorKind::StorageFull => break,
-            result => result.map_err(|error| Error::io(path, "write", error))?,
+            result => result.map_err(|error| MeasureError::io(path, "write", error))?,
         }
         written += buffer.len() as u64;
     }
@@ -123,7 +123,7 @@ impl Subject for Whole<'_> {
         &self.about
     }
 
-    fn run(&mut self, _: u32) -> Result<Measured, Error> {
+    fn run(&mut self, _: u32) -> Result<Measured, MeasureError> {
         timed(|| self.script())
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use super::volume::run;
 use super::{CHECKSUMS, Checksum, Data, Place};
-use crate::measure::{About, Error, Process, Subject, find_program};
+use crate::measure::{About, MeasureError, Process, Subject, find_program};
 
 /// The programs.
 #[derive(Clone, Debug)]
@@ -24,10 +24,10 @@ pub const CHECK: &str = "btrfs check --check-data-csum";
 
 impl Tools {
     /// Finds them.
-    pub fn find(path: Option<&OsStr>) -> Result<Tools, Error> {
+    pub fn find(path: Option<&OsStr>) -> Result<Tools, MeasureError> {
         let find = |name: &str| {
             find_program(name, path).ok_or_else(|| {
-                Error::Unavailable(format!("{name}: not found; the Debian package is btrfs-progs"))
+                MeasureError::Unavailable(format!("{name}: not found; the Debian package is btrfs-progs"))
             })
         };
         Ok(Tools { mkfs: find("mkfs.btrfs")?, btrfs: find("btrfs")? })
@@ -52,28 +52,32 @@ const MADE: &str = "made.img";
 
 /// A row for each checksum and tool. Without checksums of data there is no check of them, so as a control
 /// the metadata alone are checked, and a file system without files is made.
-pub fn rootless<'a>(place: &Place, tools: &Tools, data: &Data) -> Result<Vec<Box<dyn Subject + 'a>>, Error> {
+pub fn rootless<'a>(
+    place: &Place,
+    tools: &Tools,
+    data: &Data,
+) -> Result<Vec<Box<dyn Subject + 'a>>, MeasureError> {
     let needs = rootless_needs(data.length);
     if place.free()? < needs {
         let full = std::io::Error::from(std::io::ErrorKind::StorageFull);
-        return Err(Error::io(place.path(), "write", full));
+        return Err(MeasureError::io(place.path(), "write", full));
     }
     let folder = place.path().join("rootdir");
-    std::fs::create_dir(&folder).map_err(|error| Error::io(&folder, "create", error))?;
+    std::fs::create_dir(&folder).map_err(|error| MeasureError::io(&folder, "create", error))?;
     data.write(&folder.join("file"))?;
     let make = |checksum: &Checksum, image: &str, full: bool| {
         let image = place.path().join(image);
         // It makes the file longer than it is, and never shorter.
         let file = std::fs::File::create(&image);
         file.and_then(|file| file.set_len(super::Volume::length(data.length)))
-            .map_err(|error| Error::io(&image, "create", error))?;
+            .map_err(|error| MeasureError::io(&image, "create", error))?;
         let fixed = ["-q", "-f", "-d", "single", "-m", "single", "--csum", checksum.of_mkfs()];
         let mut arguments: Vec<OsString> = fixed.map(OsString::from).to_vec();
         if full {
             arguments.extend([OsString::from("--rootdir"), folder.clone().into()]);
         }
         arguments.push(image.clone().into());
-        Ok::<_, Error>((arguments, image))
+        Ok::<_, MeasureError>((arguments, image))
     };
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();
     for checksum in &CHECKSUMS {

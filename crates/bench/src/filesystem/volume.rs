@@ -12,7 +12,7 @@ use data_encoding::HEXLOWER;
 use rustix::mount::UnmountFlags;
 
 use super::{Checksum, Place};
-use crate::measure::{Error, find_program};
+use crate::measure::{MeasureError, find_program};
 
 /// What a file system needs beside the data, in bytes: btrfs refuses less than 109 MiB.
 const OVERHEAD: u64 = 160 << 20;
@@ -26,10 +26,10 @@ pub struct Programs {
 
 impl Programs {
     /// Finds them on the search path that is given, and where the system keeps those of root.
-    pub fn find(path: Option<&OsStr>) -> Result<Programs, Error> {
+    pub fn find(path: Option<&OsStr>) -> Result<Programs, MeasureError> {
         let find = |name: &str, package: &str| {
             find_program(name, path).ok_or_else(|| {
-                Error::Unavailable(format!("{name}: not found; the Debian package is {package}"))
+                MeasureError::Unavailable(format!("{name}: not found; the Debian package is {package}"))
             })
         };
         Ok(Programs { mkfs: find("mkfs.btrfs", "btrfs-progs")?, mount: find("mount", "mount")? })
@@ -63,14 +63,14 @@ impl Volume {
         checksum: &'static Checksum,
         length: u64,
         programs: &Programs,
-    ) -> Result<Volume, Error> {
+    ) -> Result<Volume, MeasureError> {
         let image = place.path().join(format!("{}.img", checksum.name));
         let mount = place.path().join(checksum.name);
         let mut volume = Volume { checksum, image, mount, mounted: false };
         let file = fs::File::create_new(&volume.image);
         file.and_then(|file| file.set_len(length))
-            .map_err(|error| Error::io(&volume.image, "create", error))?;
-        fs::create_dir(&volume.mount).map_err(|error| Error::io(&volume.mount, "create", error))?;
+            .map_err(|error| MeasureError::io(&volume.image, "create", error))?;
+        fs::create_dir(&volume.mount).map_err(|error| MeasureError::io(&volume.mount, "create", error))?;
         let options = ["-q", "-f", "-d", "single", "-m", "single", "--csum", checksum.of_mkfs()];
         run(Command::new(&programs.mkfs).args(options).arg(&volume.image))?;
         volume.mount(programs)?;
@@ -93,9 +93,9 @@ impl Volume {
     }
 
     /// The number by which the kernel knows it, from the superblock, as it is written.
-    pub fn number(&self) -> Result<String, Error> {
+    pub fn number(&self) -> Result<String, MeasureError> {
         use std::os::unix::fs::FileExt;
-        let failed = |error| Error::io(&self.image, "read", error);
+        let failed = |error| MeasureError::io(&self.image, "read", error);
         let mut bytes = [0; 16];
         let file = fs::File::open(&self.image).map_err(failed)?;
         file.read_exact_at(&mut bytes, (64 << 10) + 32).map_err(failed)?;
@@ -104,14 +104,14 @@ impl Volume {
     }
 
     /// Writes all that is not yet on its device.
-    pub fn synchronize(&self) -> Result<(), Error> {
-        let failed = |error| Error::io(&self.mount, "synchronize", error);
+    pub fn synchronize(&self) -> Result<(), MeasureError> {
+        let failed = |error| MeasureError::io(&self.mount, "synchronize", error);
         let folder = fs::File::open(&self.mount).map_err(failed)?;
         rustix::fs::syncfs(&folder).map_err(|error| failed(error.into()))
     }
 
     /// Mounts it, if it is not mounted.
-    pub fn mount(&mut self, programs: &Programs) -> Result<(), Error> {
+    pub fn mount(&mut self, programs: &Programs) -> Result<(), MeasureError> {
         if self.mounted {
             return Ok(());
         }
@@ -127,7 +127,7 @@ impl Volume {
     }
 
     /// Unmounts it.
-    pub fn unmount(&mut self) -> Result<(), Error> {
+    pub fn unmount(&mut self) -> Result<(), MeasureError> {
         let mut result = Ok(());
         // Somebody may be looking at every new mount.
         for _ in 0..100 {
@@ -141,7 +141,7 @@ impl Volume {
             }
             thread::sleep(Duration::from_millis(20));
         }
-        result.map_err(|error| Error::io(&self.mount, "unmount", error.into()))
+        result.map_err(|error| MeasureError::io(&self.mount, "unmount", error.into()))
     }
 }
 
@@ -158,10 +158,10 @@ impl Drop for Volume {
 }
 
 /// Runs a program to its end. A Ctrl-C is for us, not for it.
-pub(super) fn run(command: &mut Command) -> Result<(), Error> {
+pub(super) fn run(command: &mut Command) -> Result<(), MeasureError> {
     let name = Path::new(command.get_program()).file_name().unwrap_or_default();
     let name = name.to_string_lossy().into_owned();
-    let failed = |why: String| Error::Program { program: name.clone(), why };
+    let failed = |why: String| MeasureError::Program { program: name.clone(), why };
     let ended = command
         .env("LC_ALL", "C")
         .process_group(0)

@@ -11,7 +11,7 @@ use verisum_blockhash::{Hasher, Params};
 use verisum_digest::{Digest, Output};
 
 use crate::digests::{self, Way};
-use crate::measure::{Error, Work};
+use crate::measure::{MeasureError, Work};
 
 /// What an image holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -86,12 +86,12 @@ pub struct Reading {
 }
 
 impl Work for Reading {
-    fn work(&mut self) -> Result<(), Error> {
+    fn work(&mut self) -> Result<(), MeasureError> {
         let path = self.path.as_path();
-        let failed = |operation| move |error| Error::io(path, operation, error);
+        let failed = |operation| move |error| MeasureError::io(path, operation, error);
         let length = std::fs::metadata(path).map_err(failed("open"))?.len();
         let part = length.div_ceil(self.threads.max(1) as u64).next_multiple_of(PIECE);
-        let read = |from: u64| -> Result<(), Error> {
+        let read = |from: u64| -> Result<(), MeasureError> {
             let file = File::open(path).map_err(failed("open"))?;
             let mut buffer = vec![0; PIECE as usize / 4];
             let (mut at, end) = (from, (from + part).min(length));
@@ -109,9 +109,12 @@ impl Work for Reading {
             let others: Vec<_> = (1..self.threads as u64).map(start).collect();
             let mine = read(0);
             let theirs = others.into_iter().map(|thread| {
-                let thread = thread
-                    .map_err(|error| Error::Unavailable(format!("a thread cannot be started: {error}")))?;
-                thread.join().unwrap_or_else(|_| Err(Error::Unavailable("a thread panicked".to_string())))
+                let thread = thread.map_err(|error| {
+                    MeasureError::Unavailable(format!("a thread cannot be started: {error}"))
+                })?;
+                thread
+                    .join()
+                    .unwrap_or_else(|_| Err(MeasureError::Unavailable("a thread panicked".to_string())))
             });
             std::iter::once(mine).chain(theirs).collect()
         })
@@ -127,18 +130,18 @@ pub struct Memory {
 
 impl Memory {
     /// Memory of `room` bytes, if there is so much, of which `bytes` are read: again and again if that is more.
-    pub fn new(room: usize, bytes: u64, threads: usize) -> Result<Memory, Error> {
+    pub fn new(room: usize, bytes: u64, threads: usize) -> Result<Memory, MeasureError> {
         let mut words = Vec::new();
         words
             .try_reserve_exact(room / 8)
-            .map_err(|_| Error::Unavailable(format!("not enough memory for {room} bytes")))?;
+            .map_err(|_| MeasureError::Unavailable(format!("not enough memory for {room} bytes")))?;
         words.extend(0..room as u64 / 8);
         Ok(Memory { words, bytes, threads: threads.max(1) })
     }
 }
 
 impl Work for Memory {
-    fn work(&mut self) -> Result<(), Error> {
+    fn work(&mut self) -> Result<(), MeasureError> {
         let look = |part: &[u64]| {
             black_box(black_box(part).iter().fold(0, |sum, word| sum ^ word));
         };
@@ -161,14 +164,14 @@ impl Work for Memory {
 }
 
 /// The digest of a whole file as programs print it, and its block hash, in one plain read on one thread.
-pub fn values(path: &Path, digest: &Digest) -> Result<(String, String), Error> {
-    let failed = |error: verisum_blockhash::Error| Error::Unavailable(error.to_string());
-    let mut file = File::open(path).map_err(|error| Error::io(path, "open", error))?;
+pub fn values(path: &Path, digest: &Digest) -> Result<(String, String), MeasureError> {
+    let failed = |error: verisum_blockhash::BlockHashError| MeasureError::Unavailable(error.to_string());
+    let mut file = File::open(path).map_err(|error| MeasureError::io(path, "open", error))?;
     let mut stream = digest.stream()?;
     let mut hasher = Hasher::new(&Params::new(digest.clone())).map_err(failed)?;
     let mut buffer = vec![0; PIECE as usize];
     loop {
-        let count = file.read(&mut buffer).map_err(|error| Error::io(path, "read", error))?;
+        let count = file.read(&mut buffer).map_err(|error| MeasureError::io(path, "read", error))?;
         if count == 0 {
             break;
         }

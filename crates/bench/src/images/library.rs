@@ -3,10 +3,10 @@
 use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError};
 
 use serde_json::{Map, Value, json};
-use verisum_blockhash::{Completion, Error as HashError, Hasher, Params};
+use verisum_blockhash::{BlockHashError as HashError, Completion, Hasher, Params};
 use verisum_digest::Digest;
 
-use crate::measure::{About, Error, InProcess, Subject, Work};
+use crate::measure::{About, InProcess, MeasureError, Subject, Work};
 use crate::record::Series;
 
 /// What is hashed.
@@ -61,7 +61,11 @@ pub const BUFFER: usize = 1 << 20;
 
 impl Settings {
     /// As a subject that must compute `expected`.
-    pub fn subject<'a>(&self, about: About, expected: Option<&str>) -> Result<Box<dyn Subject + 'a>, Error> {
+    pub fn subject<'a>(
+        &self,
+        about: About,
+        expected: Option<&str>,
+    ) -> Result<Box<dyn Subject + 'a>, MeasureError> {
         let params = self.params()?;
         // Whoever looks at no byte has a time and no rate; zeros must be looked at to be known.
         let looks = self.digest.name() != "null" || self.input == Input::Zero;
@@ -77,13 +81,13 @@ impl Settings {
     }
 
     /// The block hash, computed once.
-    pub fn value(&self) -> Result<String, Error> {
+    pub fn value(&self) -> Result<String, MeasureError> {
         let mut work = Library { settings: self.clone(), params: self.params()?, found: None };
         work.work()?;
         Ok(work.digest().unwrap_or_default())
     }
 
-    fn params(&self) -> Result<Params, Error> {
+    fn params(&self) -> Result<Params, MeasureError> {
         let params = Params::new(self.digest.clone()).block_size(self.block_size);
         params.and_then(|params| params.threads(self.threads)).map_err(failed)
     }
@@ -139,7 +143,7 @@ struct Library {
 }
 
 impl Work for Library {
-    fn work(&mut self) -> Result<(), Error> {
+    fn work(&mut self) -> Result<(), MeasureError> {
         let settings = &self.settings;
         let hashed = match (settings.input, settings.queue_depth) {
             (Input::Hole, _) => holes(&self.params, settings.size),
@@ -239,8 +243,8 @@ fn buffer(input: Input) -> &'static [u8] {
     }
 }
 
-fn failed(error: HashError) -> Error {
-    Error::Unavailable(error.to_string())
+fn failed(error: HashError) -> MeasureError {
+    MeasureError::Unavailable(error.to_string())
 }
 
 #[cfg(test)]

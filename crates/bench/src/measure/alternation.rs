@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use super::core_sharing::Crowding;
-use super::{Amount, Error, MOST_ROUNDS, Plan, Subject, cache_state, drop_files};
+use super::{Amount, MOST_ROUNDS, MeasureError, Plan, Subject, cache_state, drop_files};
 use crate::record::{NOT_REACHED, Series};
 
 /// How far the measurement is.
@@ -177,7 +177,9 @@ impl Run<'_> {
         match measured {
             // The user's signal also reaches the programs that run.
             Err(_) if watch.stopped() => {}
-            Err(error @ (Error::Unavailable(_) | Error::Stopped)) => series.skip(error.to_string()),
+            Err(error @ (MeasureError::Unavailable(_) | MeasureError::Stopped)) => {
+                series.skip(error.to_string())
+            }
             Err(error) => series.fail(error.to_string()),
             // What cannot be killed is at least not run again.
             Ok(measured) if self.plan.limit.is_some_and(|limit| measured.wall > limit) => {
@@ -262,10 +264,10 @@ mod tests {
             self.repeats
         }
 
-        fn run(&mut self, repetitions: u32) -> Result<Measured, Error> {
+        fn run(&mut self, repetitions: u32) -> Result<Measured, MeasureError> {
             self.log.borrow_mut().push(self.about.name.clone());
             match self.cost {
-                cost if cost < 0.0 => Err(Error::Unavailable("broken".to_string())),
+                cost if cost < 0.0 => Err(MeasureError::Unavailable("broken".to_string())),
                 cost => Ok(Measured {
                     wall: Duration::from_secs_f64(cost * f64::from(repetitions)),
                     digest: self.digest.map(str::to_string),
@@ -326,7 +328,7 @@ mod tests {
     /// Only of work in this process is it known, and only of runs that count.
     #[test]
     fn crowding_is_that_of_runs_in_this_process() {
-        let work = InProcess::new(About::new("g", "work"), || -> Result<(), Error> { Ok(()) });
+        let work = InProcess::new(About::new("g", "work"), || -> Result<(), MeasureError> { Ok(()) });
         let plan = Plan { amount: Amount::Rounds(3), least: Duration::from_micros(50), ..Plan::default() };
         let mut subjects = [work.boxed(), InProcess::new(About::new("g", "once"), || Ok(())).once().boxed()];
         let series = measure(&mut subjects, &plan, &mut ());

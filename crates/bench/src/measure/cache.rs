@@ -9,7 +9,7 @@ use rustix::fs::{Advice, SeekFrom};
 use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 
-use super::error::Error;
+use super::error::MeasureError;
 use crate::system;
 
 /// In which state the cache was when a series was measured.
@@ -87,8 +87,8 @@ fn is_data_resident(path: &Path) -> io::Result<bool> {
 }
 
 /// A file's length and how much of it is in the cache.
-fn resident(path: &Path) -> Result<(u64, u64), Error> {
-    let failed = |error| Error::io(path, "ask for its pages", error);
+fn resident(path: &Path) -> Result<(u64, u64), MeasureError> {
+    let failed = |error| MeasureError::io(path, "ask for its pages", error);
     let file = File::open(path).map_err(failed)?;
     let about = file.metadata().map_err(failed)?;
     match about.is_file() {
@@ -99,18 +99,18 @@ fn resident(path: &Path) -> Result<(u64, u64), Error> {
 
 /// Puts the files out of the cache and makes sure that they are gone. No rights are needed for files
 /// that nobody else holds; root can drop everything.
-pub fn drop_files(files: &[PathBuf]) -> Result<(), Error> {
+pub fn drop_files(files: &[PathBuf]) -> Result<(), MeasureError> {
     for path in files {
-        let failed = |operation| move |error| Error::io(path, operation, error);
+        let failed = |operation| move |error| MeasureError::io(path, operation, error);
         let file = File::open(path).map_err(failed("open"))?;
         file.sync_all().map_err(failed("synchronize"))?;
         rustix::fs::fadvise(&file, 0, None, Advice::DontNeed)
             .map_err(|error| failed("drop from the cache")(error.into()))?;
     }
-    let left = |files: &[PathBuf]| -> Result<Option<(PathBuf, u64)>, Error> {
+    let left = |files: &[PathBuf]| -> Result<Option<(PathBuf, u64)>, MeasureError> {
         for path in files {
             let (_, bytes) = resident(path).map_err(|error| {
-                Error::Unavailable(format!("{error}: whether it is out of the cache cannot be seen"))
+                MeasureError::Unavailable(format!("{error}: whether it is out of the cache cannot be seen"))
             })?;
             if bytes > 0 {
                 return Ok(Some((path.clone(), bytes)));
@@ -130,7 +130,7 @@ pub fn drop_files(files: &[PathBuf]) -> Result<(), Error> {
                 Ok(()) => "its file system keeps them in memory",
                 Err(_) => "and dropping all caches needs root",
             };
-            Err(Error::Unavailable(format!(
+            Err(MeasureError::Unavailable(format!(
                 "{}: {bytes} bytes cannot be dropped from the cache: {why}",
                 path.display()
             )))

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Why a subject could not be run.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum MeasureError {
     /// A file cannot be used.
     #[error("{}: {operation}: {source}", path.display())]
     Io {
@@ -26,7 +26,7 @@ pub enum Error {
     },
     /// A digest cannot be computed.
     #[error(transparent)]
-    Digest(#[from] verisum_digest::Error),
+    Digest(#[from] verisum_digest::DigestError),
     /// What the subject needs is not there.
     #[error("{0}")]
     Unavailable(String),
@@ -35,9 +35,9 @@ pub enum Error {
     Stopped,
 }
 
-impl Error {
+impl MeasureError {
     /// An error of a file.
-    pub fn io(path: &Path, operation: &'static str, source: io::Error) -> Error {
-        Error::Io { path: path.to_path_buf(), operation, source }
+    pub fn io(path: &Path, operation: &'static str, source: io::Error) -> MeasureError {
+        MeasureError::Io { path: path.to_path_buf(), operation, source }
     }
 }

@@ -18,7 +18,7 @@ pub use alternation::{Progress, Watch, measure};
 pub use cache::{Cache, drop_files, state as cache_state};
 pub(crate) use core_sharing::{crowded, more_crowded};
 pub use counter::Cycles;
-pub use error::Error;
+pub use error::MeasureError;
 pub use launch::{Starter, serve};
 pub use noise::{Load, judge as judge_noise};
 pub use plan::{Amount, MOST_ROUNDS, Plan};

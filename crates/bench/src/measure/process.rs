@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::Plan;
 use super::counter::Cycles;
-use super::error::Error;
+use super::error::MeasureError;
 use super::launch::{self, Around, Ended, Failed, Request, StandardInput, Starter};
 use super::subject::{About, Measured, Subject};
 
@@ -93,11 +93,11 @@ impl Process {
         Box::new(self)
     }
 
-    fn failed(&self, why: impl Into<String>) -> Error {
+    fn failed(&self, why: impl Into<String>) -> MeasureError {
         let (program, why) = (self.program.to_string_lossy().into_owned(), why.into());
         match self.optional {
-            true => Error::Unavailable(format!("{program}: {why}")),
-            false => Error::Program { program, why },
+            true => MeasureError::Unavailable(format!("{program}: {why}")),
+            false => MeasureError::Program { program, why },
         }
     }
 
@@ -126,19 +126,19 @@ impl Subject for Process {
         self.starter.clone_from(&plan.starter);
     }
 
-    fn run(&mut self, repetitions: u32) -> Result<Measured, Error> {
+    fn run(&mut self, repetitions: u32) -> Result<Measured, MeasureError> {
         assert_eq!(repetitions, 1, "a program is not repeated");
         let ended = self.launch().map_err(|failed| match failed {
             Failed::Start(why) => self.failed(why),
             Failed::File(path, code) => {
-                Error::io(Path::new(&path), "open", std::io::Error::from_raw_os_error(code))
+                MeasureError::io(Path::new(&path), "open", std::io::Error::from_raw_os_error(code))
             }
             // Whoever lacks something says so at once.
-            Failed::Limit(limit) => Error::Program {
+            Failed::Limit(limit) => MeasureError::Program {
                 program: self.program.to_string_lossy().into_owned(),
                 why: format!("took longer than {} s and was killed", limit.as_secs()),
             },
-            Failed::Stopped => Error::Stopped,
+            Failed::Stopped => MeasureError::Stopped,
         })?;
         let status = ended.status();
         if !status.success() && !self.fails {
@@ -294,8 +294,8 @@ mod tests {
         let script = format!("test ! -e {0}/x && touch {0}/x", folder.path().display());
         let mut program = shell(&script).optional();
         assert!(program.run(1).is_ok());
-        assert!(matches!(program.run(1), Err(Error::Program { .. })));
-        assert!(matches!(shell("exit 1").optional().run(1), Err(Error::Unavailable(_))));
+        assert!(matches!(program.run(1), Err(MeasureError::Program { .. })));
+        assert!(matches!(shell("exit 1").optional().run(1), Err(MeasureError::Unavailable(_))));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::Plan;
 use super::counter::Cycles;
-use super::error::Error;
+use super::error::MeasureError;
 use crate::system;
 
 /// What a subject is, for the tables.
@@ -132,19 +132,19 @@ pub trait Subject {
     }
 
     /// Makes ready for a run. Its time does not count.
-    fn prepare(&mut self) -> Result<(), Error> {
+    fn prepare(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }
 
     /// Does the work so many times, and tells what all of it took. The subject measures itself, so that
     /// it can leave out what does not belong to the work.
-    fn run(&mut self, repetitions: u32) -> Result<Measured, Error>;
+    fn run(&mut self, repetitions: u32) -> Result<Measured, MeasureError>;
 }
 
 /// Work inside this process. Closures without a result are work too.
 pub trait Work {
     /// Does it once.
-    fn work(&mut self) -> Result<(), Error>;
+    fn work(&mut self) -> Result<(), MeasureError>;
 
     /// What the last time found; asked for when the clock has stopped.
     fn digest(&mut self) -> Option<String> {
@@ -152,13 +152,13 @@ pub trait Work {
     }
 
     /// Makes ready for a run, before the clock starts.
-    fn prepare(&mut self) -> Result<(), Error> {
+    fn prepare(&mut self) -> Result<(), MeasureError> {
         Ok(())
     }
 }
 
-impl<F: FnMut() -> Result<(), Error>> Work for F {
-    fn work(&mut self) -> Result<(), Error> {
+impl<F: FnMut() -> Result<(), MeasureError>> Work for F {
+    fn work(&mut self) -> Result<(), MeasureError> {
         self()
     }
 }
@@ -203,11 +203,11 @@ impl<W: Work> Subject for InProcess<W> {
         !self.once
     }
 
-    fn prepare(&mut self) -> Result<(), Error> {
+    fn prepare(&mut self) -> Result<(), MeasureError> {
         self.work.prepare()
     }
 
-    fn run(&mut self, repetitions: u32) -> Result<Measured, Error> {
+    fn run(&mut self, repetitions: u32) -> Result<Measured, MeasureError> {
         let before = system::own_usage();
         let cycles = self.cycles.start();
         let started = (self.clock)();

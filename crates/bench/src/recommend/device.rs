@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use rustix::fs::{Advice, Mode, OFlags};
 use verisum_digest::Digest;
-use verisum_files::{Entry, Error as TreeError, Job, Operation, Plan, Stop, hash};
+use verisum_files::{Entry, FileError as TreeError, Job, Operation, Plan, Stop, hash};
 
 use super::survey::SMALL;
 use super::{Cost, Load};
-use crate::measure::Error;
+use crate::measure::MeasureError;
 use crate::stats::{fewest_rounds_of, interval, median};
 use crate::system;
 
@@ -144,7 +144,7 @@ pub fn read_often(
     threads: usize,
     until: Instant,
     stopped: &(dyn Fn() -> bool + Sync),
-) -> Result<Vec<Read>, Error> {
+) -> Result<Vec<Read>, MeasureError> {
     let mut found = Vec::new();
     let mut files = files.to_vec();
     for left in (1..=PASSES).rev() {
@@ -186,7 +186,7 @@ pub fn read_cold(
     threads: usize,
     until: Instant,
     stopped: &(dyn Fn() -> bool + Sync),
-) -> Result<Read, Error> {
+) -> Result<Read, MeasureError> {
     let mut found = Read::default();
     let (mut size, mut stored) = (0, 0);
     let mut entries = Vec::new();

@@ -13,7 +13,7 @@ use verisum_digest::{Digest, Policy};
 use verisum_files::{Entry, Job, Plan, hash};
 
 use super::{Cost, Load, Purpose};
-use crate::measure::{About, Error, InProcess, Subject};
+use crate::measure::{About, InProcess, MeasureError, Subject};
 use crate::record::Series;
 use crate::stats::{difference, fewest_rounds_of};
 
@@ -38,7 +38,7 @@ pub struct Sample {
 
 impl Sample {
     /// Makes them, of about so many bytes each kind.
-    pub fn new(load: &Load, bytes: u64) -> Result<Sample, Error> {
+    pub fn new(load: &Load, bytes: u64) -> Result<Sample, MeasureError> {
         let mut sample =
             Sample { small: Vec::new(), small_jobs: 0, small_length: 0, large: Vec::new(), large_length: 0 };
         let most = open_files() / 4;
@@ -64,16 +64,16 @@ fn open_files() -> u64 {
     most.saturating_sub(open).max(4)
 }
 
-fn files(count: u64, length: u64) -> Result<Vec<(File, Entry)>, Error> {
+fn files(count: u64, length: u64) -> Result<Vec<(File, Entry)>, MeasureError> {
     let content: Vec<u8> = (0..length).map(|n| (n.wrapping_mul(0x9e37_79b9) >> 11) as u8).collect();
     let make = |_| {
-        let failed = |error| Error::io(Path::new("memory"), "create a file", error);
+        let failed = |error| MeasureError::io(Path::new("memory"), "create a file", error);
         let file = rustix::fs::memfd_create("sample", MemfdFlags::CLOEXEC);
         let mut file = File::from(file.map_err(|error| failed(error.into()))?);
         file.write_all(&content).map_err(failed)?;
         let path = format!("/proc/self/fd/{}", file.as_raw_fd());
         let entry = Entry::followed(Path::new(&path))
-            .map_err(|error| Error::Unavailable(format!("files in memory: {error}")))?;
+            .map_err(|error| MeasureError::Unavailable(format!("files in memory: {error}")))?;
         Ok((file, entry))
     };
     (0..count).map(make).collect()
@@ -142,7 +142,7 @@ fn engine<'a>(
     jobs: usize,
     digest: &Digest,
     threads: usize,
-) -> impl FnMut() -> Result<(), Error> + 'a {
+) -> impl FnMut() -> Result<(), MeasureError> + 'a {
     let plan = Plan::new(vec![vec![digest.clone()]], threads);
     move || {
         let failed = AtomicBool::new(false);
@@ -153,16 +153,22 @@ fn engine<'a>(
             ControlFlow::Continue(())
         });
         match failed.into_inner() {
-            true => Err(Error::Unavailable("a file in memory cannot be hashed".to_string())),
+            true => Err(MeasureError::Unavailable("a file in memory cannot be hashed".to_string())),
             false => Ok(()),
         }
     }
 }
 
 /// Hashes blocks side by side, or sectors one after the other, on some threads.
-fn pieces(digest: &Digest, bytes: usize, piece: usize, batch: bool, threads: usize) -> Result<(), Error> {
+fn pieces(
+    digest: &Digest,
+    bytes: usize,
+    piece: usize,
+    batch: bool,
+    threads: usize,
+) -> Result<(), MeasureError> {
     let each = (bytes / threads.max(1)).max(piece);
-    let work = || -> Result<(), Error> {
+    let work = || -> Result<(), MeasureError> {
         // 1 MiB at a time, as the block hash reads it.
         let buffer = vec![7_u8; 1 << 20];
         let messages: Vec<&[u8]> = buffer.chunks_exact(piece).collect();
@@ -188,7 +194,7 @@ fn pieces(digest: &Digest, bytes: usize, piece: usize, batch: bool, threads: usi
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut result = work();
         for other in others {
-            result = result.and(other.join().unwrap_or(Err(Error::Stopped)));
+            result = result.and(other.join().unwrap_or(Err(MeasureError::Stopped)));
         }
         result
     })

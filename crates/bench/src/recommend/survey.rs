@@ -7,7 +7,7 @@ use fastrand::Rng;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use serde::Serialize;
-use verisum_files::{Entry, Error, Kind, Operation, Stat, Walk, WalkOptions};
+use verisum_files::{Entry, FileError, Kind, Operation, Stat, Walk, WalkOptions};
 
 /// Files of up to so many bytes are small: the engine reads them whole.
 pub const SMALL: u64 = 64 << 10;
@@ -57,7 +57,7 @@ pub struct Survey {
     /// The device of the root.
     pub device: u64,
     /// The first error.
-    pub error: Option<Error>,
+    pub error: Option<FileError>,
 }
 
 /// Walks a tree until its end, a moment, or somebody's wish. Other file systems below it are left out. The moment waits for
@@ -95,7 +95,7 @@ pub fn survey(root: &Path, until: Instant, stopped: &dyn Fn() -> bool) -> Survey
 }
 
 /// A regular file that this user may read; none for what is no regular file.
-fn readable(entry: Entry) -> Result<Option<(Stat, Entry)>, Error> {
+fn readable(entry: Entry) -> Result<Option<(Stat, Entry)>, FileError> {
     if entry.kind() != Kind::File {
         return Ok(None);
     }
@@ -104,7 +104,7 @@ fn readable(entry: Entry) -> Result<Option<(Stat, Entry)>, Error> {
         Ok(()) => Ok(Some((stat, entry))),
         // A name that is too long for one call says nothing of the file.
         Err(Errno::NAMETOOLONG) => Ok(Some((stat, entry))),
-        Err(error) => Err(Error::io(&path, Operation::Open, error)),
+        Err(error) => Err(FileError::io(&path, Operation::Open, error)),
     }
 }
 

@@ -65,7 +65,7 @@ impl Series {
 
 #[cfg(test)]
 mod tests {
-    use super::super::Error;
+    use super::super::ResultsError;
     use super::super::tests::results;
     use super::*;
 
@@ -96,7 +96,7 @@ mod tests {
             let mut wrong = results();
             make(&mut wrong);
             wrong.write(&path).unwrap();
-            assert!(matches!(Results::read(&path), Err(Error::Form { .. })));
+            assert!(matches!(Results::read(&path), Err(ResultsError::Form { .. })));
         }
     }
 }

@@ -10,7 +10,7 @@ use super::format::SECTION_BLOCKS;
 use super::reader::{Cursor, Known, Place, SectionReader, Sections};
 use super::{BlockMap, MapError};
 use crate::ranges::{merge_ranges, push_range, whole_units};
-use crate::{DigestSink, Error};
+use crate::{BlockHashError, DigestSink};
 
 /// The byte ranges in which the images of two maps differ, as whole blocks, found on `threads` threads.
 ///
@@ -19,7 +19,7 @@ use crate::{DigestSink, Error};
 ///
 /// # Errors
 /// [`MapError::Unlike`] if digests or block sizes differ.
-pub fn compare_maps(a: &BlockMap, b: &BlockMap, threads: usize) -> Result<Vec<Range<u64>>, Error> {
+pub fn compare_maps(a: &BlockMap, b: &BlockMap, threads: usize) -> Result<Vec<Range<u64>>, BlockHashError> {
     let name = |map: &BlockMap| map.params().digest().name().to_string();
     if name(a) != name(b) {
         let what = format!("the maps hold different digests, {} and {}", name(a), name(b));
@@ -30,7 +30,7 @@ pub fn compare_maps(a: &BlockMap, b: &BlockMap, threads: usize) -> Result<Vec<Ra
         return Err(MapError::Unlike(format!("the maps have different block sizes, {a} and {b}")).into());
     }
     let pairs = Mutex::new(Pairs::new(a, b)?);
-    let work = || -> Result<Vec<Range<u64>>, Error> {
+    let work = || -> Result<Vec<Range<u64>>, BlockHashError> {
         let (mut one, mut other) = (SectionReader::new()?, SectionReader::new()?);
         let mut found = Vec::new();
         loop {
@@ -58,7 +58,7 @@ pub fn compare_maps(a: &BlockMap, b: &BlockMap, threads: usize) -> Result<Vec<Ra
         let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut found = work();
         for helper in helpers {
-            let more = helper.join().unwrap_or(Err(Error::Panicked));
+            let more = helper.join().unwrap_or(Err(BlockHashError::Panicked));
             found = found.and_then(|mut all| {
                 all.append(&mut more?);
                 Ok(all)
@@ -99,7 +99,7 @@ struct Pairs<'a> {
 }
 
 impl<'a> Pairs<'a> {
-    fn new(a: &'a BlockMap, b: &'a BlockMap) -> Result<Pairs<'a>, Error> {
+    fn new(a: &'a BlockMap, b: &'a BlockMap) -> Result<Pairs<'a>, BlockHashError> {
         let mut sections = [a.sections(), b.sections()];
         let next = [sections[0].next()?, sections[1].next()?];
         let uneven = match a.blocks() == b.blocks() {
@@ -109,7 +109,7 @@ impl<'a> Pairs<'a> {
         Ok(Pairs { sections, next, uneven })
     }
 
-    fn next(&mut self) -> Result<Option<[Option<Place>; 2]>, Error> {
+    fn next(&mut self) -> Result<Option<[Option<Place>; 2]>, BlockHashError> {
         loop {
             let number = |place: &Option<Place>| place.map_or(u64::MAX, |place| place.entry.number);
             let first = number(&self.next[0]).min(number(&self.next[1]));
@@ -191,7 +191,7 @@ pub struct MapComparison<'a> {
 
 impl<'a> MapComparison<'a> {
     /// Starts a comparison with an image that is hashed with the map's [`params`](BlockMap::params).
-    pub fn new(map: &'a BlockMap) -> Result<MapComparison<'a>, Error> {
+    pub fn new(map: &'a BlockMap) -> Result<MapComparison<'a>, BlockHashError> {
         Ok(MapComparison { map, cursor: Cursor::new(map)?, found: Vec::new() })
     }
 
@@ -200,7 +200,7 @@ impl<'a> MapComparison<'a> {
     ///
     /// # Errors
     /// [`MapError::Corrupt`] if the roots contradict what was found.
-    pub fn finish(self, length: u64, root: &Output) -> Result<Vec<Range<u64>>, Error> {
+    pub fn finish(self, length: u64, root: &Output) -> Result<Vec<Range<u64>>, BlockHashError> {
         let ranges = in_bytes(self.found, self.map.geometry.block_size, self.map.length(), length);
         let same = *root == *self.map.root() && length == self.map.length();
         if ranges.is_empty() != same {
@@ -215,7 +215,7 @@ impl<'a> MapComparison<'a> {
 }
 
 impl DigestSink for MapComparison<'_> {
-    fn digests(&mut self, digests: &[u8]) -> Result<(), Error> {
+    fn digests(&mut self, digests: &[u8]) -> Result<(), BlockHashError> {
         let digest_len = self.map.geometry.digest_len;
         let mut rest = digests;
         while !rest.is_empty() {
@@ -245,7 +245,7 @@ impl DigestSink for MapComparison<'_> {
         Ok(())
     }
 
-    fn zeros(&mut self, blocks: u64) -> Result<(), Error> {
+    fn zeros(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         let mut left = blocks;
         while left > 0 {
             let block = self.cursor.block();

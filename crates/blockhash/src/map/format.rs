@@ -1,6 +1,6 @@
 //! The file format of block maps; docs/block-map.md is its specification. Nothing here reads or writes files.
 
-use verisum_digest::{Digest, Error as DigestError, MAX_DIGEST_LEN, Output, Stream};
+use verisum_digest::{Digest, DigestError, MAX_DIGEST_LEN, Output, Stream};
 
 /// The first bytes of every block map. The first is no character of any text, and line ends that are
 /// converted on the way make it another.

@@ -17,7 +17,7 @@ use super::format::{
     TRAILER_LEN, Trailer, VERSION, u32_at,
 };
 use crate::blocks::{Outer, ZeroBlock};
-use crate::{Error, Params};
+use crate::{BlockHashError, Params};
 
 /// Entries of the index that are read at a time.
 const WINDOW: u64 = 1024;
@@ -50,7 +50,7 @@ impl BlockMap {
     ///
     /// # Errors
     /// [`MapError::NotAMap`] for other files, [`MapError::Corrupt`] for what contradicts itself.
-    pub fn open(path: &Path, policy: &Policy) -> Result<BlockMap, Error> {
+    pub fn open(path: &Path, policy: &Policy) -> Result<BlockMap, BlockHashError> {
         let open = |error| MapError::io(path, "open", error);
         // A named pipe would be waited for.
         let found = std::fs::metadata(path).map_err(open)?;
@@ -62,7 +62,7 @@ impl BlockMap {
     }
 
     /// Reads a map from an open file; `path` is its name in errors.
-    pub fn read_file(file: File, path: &Path, policy: &Policy) -> Result<BlockMap, Error> {
+    pub fn read_file(file: File, path: &Path, policy: &Policy) -> Result<BlockMap, BlockHashError> {
         let not_a_map = |what: &str| MapError::NotAMap { path: path.to_path_buf(), what: what.to_string() };
         let corrupt = |what: &str| MapError::corrupt(path, what);
         let read = |error| MapError::io(path, "read", error);
@@ -139,24 +139,24 @@ impl BlockMap {
     }
 
     /// The digest of a full block of zeros.
-    pub(super) fn zero(&self) -> Result<&[u8], Error> {
+    pub(super) fn zero(&self) -> Result<&[u8], BlockHashError> {
         Ok(self.zero.value()?.as_bytes())
     }
 
     /// Reads every section and fails unless their digests give the root.
     ///
     /// The time is that of the outer hash: it grows with the length of the image, also of an empty one.
-    pub fn check(&self) -> Result<(), Error> {
+    pub fn check(&self) -> Result<(), BlockHashError> {
         self.check_while(&|| true)
     }
 
     /// The same while `goes_on` says so, which is asked every few milliseconds; [`Error::Finished`] where it does not.
-    pub fn check_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), Error> {
+    pub fn check_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), BlockHashError> {
         let mut outer = Outer::new(&self.params, self.zero.clone())?;
         let mut cursor = Cursor::new(self)?;
         while let Some(known) = cursor.peek()? {
             if !goes_on() {
-                return Err(Error::Finished);
+                return Err(BlockHashError::Finished);
             }
             let blocks = match known {
                 Known::Zeros(blocks) => {
@@ -182,7 +182,7 @@ impl BlockMap {
     ///
     /// # Panics
     /// If there are no such blocks.
-    pub fn digests(&self, blocks: Range<u64>) -> Result<Vec<u8>, Error> {
+    pub fn digests(&self, blocks: Range<u64>) -> Result<Vec<u8>, BlockHashError> {
         assert!(blocks.start <= blocks.end && blocks.end <= self.blocks(), "the map has these blocks");
         let digest_len = self.geometry.digest_len;
         let mut digests = Vec::new();
@@ -215,7 +215,7 @@ impl BlockMap {
     }
 
     /// Reads a section and checks it.
-    pub(super) fn read(&self, at: &Place, section: &mut SectionReader) -> Result<(), Error> {
+    pub(super) fn read(&self, at: &Place, section: &mut SectionReader) -> Result<(), BlockHashError> {
         section.bytes.resize(at.len, 0);
         self.file
             .read_exact_at(&mut section.bytes, at.offset)
@@ -257,7 +257,7 @@ fn check_index(
     header: &Header,
     trailer: &Trailer,
     index: u64,
-) -> Result<(), Error> {
+) -> Result<(), BlockHashError> {
     let mut checksummer = Checksummer::new()?;
     checksummer.update(&header.encode())?;
     let mut sections = Sections::new(file, path, geometry, index, trailer.sections);
@@ -307,7 +307,7 @@ impl<'a> Sections<'a> {
         Sections { file, path, geometry, index, count, given: 0, window: Vec::new(), offset, last: None }
     }
 
-    pub(super) fn next(&mut self) -> Result<Option<Place>, Error> {
+    pub(super) fn next(&mut self) -> Result<Option<Place>, BlockHashError> {
         if self.given == self.count {
             return Ok(None);
         }
@@ -346,7 +346,7 @@ pub(super) struct SectionReader {
 }
 
 impl SectionReader {
-    pub(super) fn new() -> Result<SectionReader, Error> {
+    pub(super) fn new() -> Result<SectionReader, BlockHashError> {
         let checksummer = Checksummer::new()?;
         Ok(SectionReader { number: 0, blocks: 0, bytes: Vec::new(), digests: 0, digest_len: 1, checksummer })
     }
@@ -416,7 +416,7 @@ pub(super) struct Cursor<'a> {
 }
 
 impl<'a> Cursor<'a> {
-    pub(super) fn new(map: &'a BlockMap) -> Result<Cursor<'a>, Error> {
+    pub(super) fn new(map: &'a BlockMap) -> Result<Cursor<'a>, BlockHashError> {
         let mut sections = map.sections();
         let next = sections.next()?;
         Ok(Cursor { map, sections, section: SectionReader::new()?, next, loaded: false, block: 0, data: 0 })
@@ -428,7 +428,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// What is known of the next blocks; `None` at the end of the image.
-    pub(super) fn peek(&mut self) -> Result<Option<Known<'_>>, Error> {
+    pub(super) fn peek(&mut self) -> Result<Option<Known<'_>>, BlockHashError> {
         if self.block >= self.map.blocks() {
             return Ok(None);
         }

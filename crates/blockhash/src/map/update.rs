@@ -5,14 +5,14 @@ use std::ops::Range;
 use std::path::Path;
 
 use verisum_digest::Output;
-use verisum_image::{Error as ImageError, Extent, ExtentKind, Image};
+use verisum_image::{Extent, ExtentKind, Image, ImageError};
 
 use super::reader::{Cursor, Known};
 use super::{BlockMap, MapError, MapWriter};
 use crate::blocks::{Outer, ZeroBlock};
 use crate::pump::hash_image_to;
 use crate::ranges::whole_units;
-use crate::{DigestSink, Error, Params, Progress};
+use crate::{BlockHashError, DigestSink, Params, Progress};
 
 /// How much longer than its image the image of a map may have been: what costs time is the length, which a
 /// map can claim without holding anything.
@@ -34,7 +34,7 @@ pub fn update_map<W: Write + Send>(
     out: W,
     path: &Path,
     progress: &Progress,
-) -> Result<(Output, u64, W), Error> {
+) -> Result<(Output, u64, W), BlockHashError> {
     let length = image.length();
     if old.length() > NEVER_TOO_LONG.max(length.saturating_mul(MOST_SHRUNK)) {
         let what = format!("the map is of an image of {} bytes, far longer than this one", old.length());
@@ -88,7 +88,7 @@ struct Merge<'a, W> {
 
 impl<W: Write + Send> Merge<'_, W> {
     /// Copies untouched blocks up to `end` from the old map.
-    fn copy_to(&mut self, end: u64) -> Result<(), Error> {
+    fn copy_to(&mut self, end: u64) -> Result<(), BlockHashError> {
         self.cursor.advance(self.block - self.cursor.block());
         while self.block < end {
             let Some(known) = self.cursor.peek()? else { return Err(MapError::Miscounted.into()) };
@@ -113,7 +113,7 @@ impl<W: Write + Send> Merge<'_, W> {
     }
 
     /// Copies what comes before the next touched block, and gives how many touched ones follow.
-    fn run(&mut self) -> Result<u64, Error> {
+    fn run(&mut self) -> Result<u64, BlockHashError> {
         let Some(run) = self.blocks.get(self.current).cloned() else {
             return Err(MapError::Miscounted.into());
         };
@@ -132,7 +132,7 @@ impl<W: Write + Send> Merge<'_, W> {
 }
 
 impl<W: Write + Send> DigestSink for Merge<'_, W> {
-    fn digests(&mut self, digests: &[u8]) -> Result<(), Error> {
+    fn digests(&mut self, digests: &[u8]) -> Result<(), BlockHashError> {
         let mut rest = digests;
         while !rest.is_empty() {
             let room = self.run()?;
@@ -146,7 +146,7 @@ impl<W: Write + Send> DigestSink for Merge<'_, W> {
         Ok(())
     }
 
-    fn zeros(&mut self, blocks: u64) -> Result<(), Error> {
+    fn zeros(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         let mut left = blocks;
         while left > 0 {
             let count = self.run()?.min(left);

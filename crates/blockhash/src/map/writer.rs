@@ -10,7 +10,7 @@ use super::format::{
     BITMAP_LEN, Checksummer, Entry, Geometry, Header, MAX_NAME_LEN, SECTION_BLOCKS, Trailer,
 };
 use crate::blocks::ZeroBlock;
-use crate::{DigestSink, Error, Params};
+use crate::{BlockHashError, DigestSink, Params};
 
 /// Writes the map of the blocks whose digests it is given.
 ///
@@ -37,7 +37,7 @@ struct SectionWriter {
 
 impl<W: Write> MapWriter<W> {
     /// Starts a map of an image that is hashed with `params`. `path` is the name of the map in errors.
-    pub fn new(out: W, path: &Path, params: &Params) -> Result<MapWriter<W>, Error> {
+    pub fn new(out: W, path: &Path, params: &Params) -> Result<MapWriter<W>, BlockHashError> {
         let digest = params.digest();
         if digest.len() == 0 || digest.name().len() > MAX_NAME_LEN {
             return Err(MapError::Digest(digest.name().to_string()).into());
@@ -63,7 +63,7 @@ impl<W: Write> MapWriter<W> {
 
     /// Completes the map of an image of `length` bytes whose block hash is `root`, and gives back what it
     /// was written to, not flushed.
-    pub fn finish(mut self, length: u64, root: &Output) -> Result<W, Error> {
+    pub fn finish(mut self, length: u64, root: &Output) -> Result<W, BlockHashError> {
         self.end_section()?;
         let digest_len = usize::from(self.header.digest_len);
         let geometry = Geometry { length, block_size: self.header.block_size, digest_len };
@@ -87,13 +87,13 @@ impl<W: Write> MapWriter<W> {
         Ok(self.out)
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), BlockHashError> {
         let failed = |error: io::Error| MapError::io(&self.path, "write", error);
         Ok(self.out.write_all(bytes).map_err(failed)?)
     }
 
     /// Goes to the next section if this one is full.
-    fn turn(&mut self) -> Result<(), Error> {
+    fn turn(&mut self) -> Result<(), BlockHashError> {
         if self.section.blocks == SECTION_BLOCKS {
             self.end_section()?;
             self.section.number += 1;
@@ -103,7 +103,7 @@ impl<W: Write> MapWriter<W> {
     }
 
     /// Writes what the section holds, if it holds anything.
-    fn end_section(&mut self) -> Result<(), Error> {
+    fn end_section(&mut self) -> Result<(), BlockHashError> {
         let data_blocks = (self.section.digests.len() / usize::from(self.header.digest_len)) as u64;
         if data_blocks == 0 {
             return Ok(());
@@ -127,7 +127,7 @@ impl<W: Write> MapWriter<W> {
 }
 
 impl<W: Write + Send> DigestSink for MapWriter<W> {
-    fn digests(&mut self, digests: &[u8]) -> Result<(), Error> {
+    fn digests(&mut self, digests: &[u8]) -> Result<(), BlockHashError> {
         for digest in digests.chunks_exact(usize::from(self.header.digest_len)) {
             self.turn()?;
             // Zeros that were stored are the same as a hole: the map of a content is one, however its
@@ -142,7 +142,7 @@ impl<W: Write + Send> DigestSink for MapWriter<W> {
         Ok(())
     }
 
-    fn zeros(&mut self, blocks: u64) -> Result<(), Error> {
+    fn zeros(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         let mut left = blocks;
         while left > 0 {
             self.turn()?;

@@ -38,7 +38,7 @@ impl Image for Fake {
         self.content.len() as u64
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
         let in_range = self.extents.iter().filter(|e| e.range.end > range.start && e.range.start < range.end);
         // Two at a time: the pump must ask again.
         out.extend(
@@ -49,20 +49,20 @@ impl Image for Fake {
         Ok(())
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), verisum_image::ImageError> {
         let range = offset..offset + buf.len() as u64;
         assert!(!self.panics_at.is_some_and(|at| range.contains(&at)), "a panic on purpose");
         if self.fails_at.is_some_and(|at| range.contains(&at)) {
             let error = std::io::Error::from_raw_os_error(5);
-            return Err(verisum_image::Error::io("fake".as_ref(), Operation::Read, error));
+            return Err(verisum_image::ImageError::io("fake".as_ref(), Operation::Read, error));
         }
         buf.copy_from_slice(&self.content[offset as usize..][..buf.len()]);
         Ok(())
     }
 
-    fn check_unchanged(&self) -> Result<(), verisum_image::Error> {
+    fn check_unchanged(&self) -> Result<(), verisum_image::ImageError> {
         if self.changed.load(Ordering::Relaxed) {
-            return Err(verisum_image::Error::Changed { path: "fake".into(), before: 1, after: 2 });
+            return Err(verisum_image::ImageError::Changed { path: "fake".into(), before: 1, after: 2 });
         }
         Ok(())
     }

@@ -13,7 +13,7 @@ use verisum_files::store::xattr::Family;
 use verisum_files::{Entry, Standing as TagStanding, Stat};
 
 use super::records::RecordedTree;
-use crate::store::Error;
+use crate::store::CatalogError;
 
 /// A content that is recorded of a name.
 #[derive(Clone, Debug)]
@@ -125,7 +125,7 @@ impl<const N: usize> Judge<'_, N> {
         mut trees: [&mut Tree; N],
         sink: TreeSink,
         failed: &mut dyn FnMut(usize, PlaceError),
-    ) -> Result<HashMap<usize, Judgement<N>>, Error> {
+    ) -> Result<HashMap<usize, Judgement<N>>, CatalogError> {
         let mut contents: BTreeMap<usize, Contents> = BTreeMap::new();
         for (number, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Differs)
         {
@@ -153,7 +153,7 @@ impl<const N: usize> Judge<'_, N> {
     }
 
     /// All that is recorded of a name.
-    fn contents(&mut self, pair: &Pair<N>, trees: &[&mut Tree; N]) -> Result<Contents, Error> {
+    fn contents(&mut self, pair: &Pair<N>, trees: &[&mut Tree; N]) -> Result<Contents, CatalogError> {
         let mut contents = Contents::new();
         for (side, records) in self.records.iter_mut().enumerate() {
             let file = pair.files[side].as_ref();

@@ -14,7 +14,7 @@ use verisum_files::place::FileState;
 
 use super::judge::Content;
 use crate::scrub::is_same_time;
-use crate::store::{Catalog, Error, Record, State, TreeRecords, absolute, stamp};
+use crate::store::{Catalog, CatalogError, Record, State, TreeRecords, absolute, stamp};
 
 /// The records of a tree.
 pub struct RecordedTree<'a> {
@@ -39,13 +39,17 @@ impl<'a> RecordedTree<'a> {
     ///
     /// # Errors
     /// The catalogue cannot be read, or the path has no absolute form.
-    pub fn of(catalog: &'a Catalog, path: &Path, is_local: bool) -> Result<Option<RecordedTree<'a>>, Error> {
+    pub fn of(
+        catalog: &'a Catalog,
+        path: &Path,
+        is_local: bool,
+    ) -> Result<Option<RecordedTree<'a>>, CatalogError> {
         let tree = if is_local { absolute(path)? } else { path.to_path_buf() };
         Ok(TreeRecords::of(catalog, &tree)?.map(|records| RecordedTree { records, is_local }))
     }
 
     /// What is recorded of a file with this digest, by its name below the tree.
-    fn recorded(&mut self, name: &[u8], seen: &FileState, digest: &Digest) -> Result<Recorded, Error> {
+    fn recorded(&mut self, name: &[u8], seen: &FileState, digest: &Digest) -> Result<Recorded, CatalogError> {
         let Some(record) = self.record(name)? else { return Ok(Recorded::Nothing) };
         if record.state != State::Sound {
             return Ok(Recorded::Doubt);
@@ -71,7 +75,7 @@ impl<'a> RecordedTree<'a> {
         &mut self,
         name: &[u8],
         seen: Option<&FileState>,
-    ) -> Result<Option<Content>, Error> {
+    ) -> Result<Option<Content>, CatalogError> {
         let Some(record) = self.record(name)?.filter(|record| record.state != State::DAMAGED) else {
             return Ok(None);
         };
@@ -87,7 +91,7 @@ impl<'a> RecordedTree<'a> {
         }))
     }
 
-    fn record(&mut self, name: &[u8]) -> Result<Option<Record>, Error> {
+    fn record(&mut self, name: &[u8]) -> Result<Option<Record>, CatalogError> {
         self.records.record(path_of(name))
     }
 }
@@ -124,7 +128,7 @@ pub fn settle_by_records<const N: usize>(
     pairs: &mut [Pair<N>],
     digest: &Digest,
     settled: &mut Settled,
-) -> Result<(), Error> {
+) -> Result<(), CatalogError> {
     for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
         let [Some(a), Some(b)] = &mut pair.files[..] else { continue };
         let mut found = [Recorded::Nothing; 2];
@@ -170,7 +174,7 @@ pub fn settle_by_records<const N: usize>(
 pub fn known_bad<const N: usize>(
     records: &mut [Option<RecordedTree>; N],
     pairs: &[Pair<N>],
-) -> Result<BTreeSet<usize>, Error> {
+) -> Result<BTreeSet<usize>, CatalogError> {
     let mut bad = BTreeSet::new();
     for (number, pair) in pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked) {
         for records in records.iter_mut().flatten() {

@@ -20,9 +20,9 @@ pub use trouble::{KnownCopy, Troubled};
 use verisum_files::Class;
 
 use crate::scrub::Forecast;
-use crate::store::{Catalog, Error, Repair, Root, Run, State};
+use crate::store::{Catalog, CatalogError, Repair, Root, Run, State};
 
-type Result<T> = std::result::Result<T, Error>;
+type Result<T> = std::result::Result<T, CatalogError>;
 
 const DAY: i64 = 86_400_000;
 
@@ -263,7 +263,7 @@ fn repairs(catalog: &Catalog, root: &Root, most: usize) -> Result<Vec<RepairedFi
             let algorithm = algorithms.get(&repair.algorithm).cloned().unwrap_or_default();
             found.push(RepairedFile { path, algorithm, repair });
         }
-        Ok::<_, Error>(())
+        Ok::<_, CatalogError>(())
     })?;
     Ok(found)
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::directories::{Directories, Node};
 use super::{Amount, Overview, OverviewOptions, Result};
-use crate::store::{Catalog, Error, State};
+use crate::store::{Catalog, CatalogError, State};
 
 impl Overview {
     /// Adds the records of a catalogue, and returns what each of its trees has that is stale.
@@ -21,7 +21,7 @@ impl Overview {
         catalog.each_record(&mut |root, directory, record| {
             if record.state == State::DAMAGED {
                 damaged += 1;
-                return Ok::<_, Error>(());
+                return Ok::<_, CatalogError>(());
             }
             let (size, verified) = (record.size, record.verified);
             digests.entry(record.algorithm).or_default().add(1, size);

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 use verisum_digest::Digest;
 
-use super::Error;
+use super::ScrubError;
 use super::digests::digest_failed;
 use super::guard::{UNMOUNTED, require_tree, unmounted};
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
@@ -63,7 +63,7 @@ type Read<'a> = &'a mut dyn FnMut(&[(PathBuf, Digest)]) -> Vec<Result<Option<See
 /// Accepts the files in trouble that a path names or that are below it: what is there now becomes the
 /// record, and records of missing files are removed. What was bad there before and is no longer is forgotten.
 /// With `dry` nothing is written. Returns how many there were of all these. Whoever calls holds the catalogue's lock.
-pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)) -> Result<u64, Error> {
+pub fn accept(catalog: &Catalog, what: &Accept, report: &mut dyn FnMut(Accepted)) -> Result<u64, ScrubError> {
     let root = root_of(catalog, what.path)?;
     let top = Top::open(&root.path, !what.enters)?;
     require_tree(catalog, &root, what.path)?;
@@ -85,7 +85,7 @@ pub fn accept_tree(
     what: &Accept,
     tree: &mut PlaceTree,
     report: &mut dyn FnMut(Accepted),
-) -> Result<u64, Error> {
+) -> Result<u64, ScrubError> {
     if tree.place.is_here() {
         return accept(catalog, what, report);
     }
@@ -151,7 +151,7 @@ fn accept_with(
     what: &Accept,
     (at_once, read): (usize, Read),
     report: &mut dyn FnMut(Accepted),
-) -> Result<u64, Error> {
+) -> Result<u64, ScrubError> {
     let path = what.path;
     let root = root_of(catalog, path)?;
     let algorithms = catalog.algorithms()?;
@@ -194,7 +194,7 @@ fn accept_with(
 }
 
 /// The root that holds a path.
-fn root_of(catalog: &Catalog, path: &Path) -> Result<Root, Error> {
+fn root_of(catalog: &Catalog, path: &Path) -> Result<Root, ScrubError> {
     if let Some(root) = catalog.root_of(path)? {
         return Ok(root);
     }
@@ -205,7 +205,7 @@ fn root_of(catalog: &Catalog, path: &Path) -> Result<Root, Error> {
         }
         false => "accept: it is in no tree of the catalogue",
     };
-    Err(Error::Root { path: path.to_path_buf(), why })
+    Err(ScrubError::Root { path: path.to_path_buf(), why })
 }
 
 struct Accepting<'a> {
@@ -225,10 +225,17 @@ struct Waiting {
 }
 
 impl Accepting<'_> {
-    fn waiting(&self, directory: i64, name: OsString, path: PathBuf, old: Record) -> Result<Waiting, Error> {
+    fn waiting(
+        &self,
+        directory: i64,
+        name: OsString,
+        path: PathBuf,
+        old: Record,
+    ) -> Result<Waiting, ScrubError> {
         let recorded = self.algorithms.get(&old.algorithm);
-        let is_unknown = recorded
-            .is_some_and(|name| matches!(Digest::find(name), Err(verisum_digest::Error::Unknown { .. })));
+        let is_unknown = recorded.is_some_and(|name| {
+            matches!(Digest::find(name), Err(verisum_digest::DigestError::Unknown { .. }))
+        });
         let old = if old.state == State::DAMAGED || is_unknown { self.mended(old)? } else { old };
         let algorithm = self.algorithms.get(&old.algorithm).cloned().unwrap_or_else(|| FALLBACK.to_string());
         let digest = Digest::find(&algorithm).map_err(digest_failed(&algorithm))?;
@@ -237,7 +244,7 @@ impl Accepting<'_> {
         Ok(Waiting { directory, name, old, digest, accepted })
     }
 
-    fn accept(&self, one: Waiting, read: Result<Option<Seen>, String>) -> Result<Accepted, Error> {
+    fn accept(&self, one: Waiting, read: Result<Option<Seen>, String>) -> Result<Accepted, ScrubError> {
         let Waiting { directory, name, old, mut accepted, .. } = one;
         match read {
             Ok(new) => accepted.new = new,
@@ -273,7 +280,7 @@ impl Accepting<'_> {
 
     /// A damaged record with what is of use in a new one: its digest may be of no algorithm, and its times
     /// are of none.
-    fn mended(&self, old: Record) -> Result<Record, Error> {
+    fn mended(&self, old: Record) -> Result<Record, ScrubError> {
         let known = self.algorithms.get(&old.algorithm).and_then(|name| Digest::find(name).ok());
         let algorithm = match known.is_some_and(|digest| digest.len() == old.digest.as_bytes().len()) {
             true => old.algorithm,

@@ -12,7 +12,7 @@ use std::path::Path;
 use super::finish::Folders;
 use super::jobs::Outcome;
 use super::writer::Writer;
-use super::{Error, TooMuch};
+use super::{ScrubError, TooMuch};
 use crate::store::{Changed, Known, State, stamp};
 use verisum_files::Stat;
 
@@ -55,7 +55,7 @@ pub(super) fn written_to(known: &Known, stat: &Stat) -> Option<bool> {
 
 impl Writer<'_> {
     /// What changed, if that is too much.
-    pub(super) fn too_much(&self, outcome: &Outcome) -> Result<Option<TooMuch>, Error> {
+    pub(super) fn too_much(&self, outcome: &Outcome) -> Result<Option<TooMuch>, ScrubError> {
         let (catalog, root) = (&*self.catalog, &self.scope.root);
         let (mut all, mut met) = (Changes::default(), Changes::default());
         let mut folders = Folders::default();

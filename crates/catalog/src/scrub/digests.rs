@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use verisum_digest::Digest;
 
-use super::{Error, Options};
+use super::{Options, ScrubError};
 use crate::store::{Catalog, Record};
 
 /// The digests that records need and new files get.
@@ -20,7 +20,7 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    pub(super) fn new(catalog: &Catalog, options: &Options) -> Result<Digests, Error> {
+    pub(super) fn new(catalog: &Catalog, options: &Options) -> Result<Digests, ScrubError> {
         let (mut sets, mut set_of, mut unavailable) = (Vec::new(), HashMap::new(), HashMap::new());
         for (number, name) in catalog.algorithms()? {
             let digest = match name == options.digest.name() {
@@ -50,11 +50,11 @@ impl Digests {
 }
 
 /// The digest that all records are to have, if somebody wants that.
-pub(super) fn rehash_target(catalog: &Catalog, options: &Options) -> Result<Option<Digest>, Error> {
+pub(super) fn rehash_target(catalog: &Catalog, options: &Options) -> Result<Option<Digest>, ScrubError> {
     let Some(name) = catalog.rehash_target()? else { return Ok(None) };
     Digest::find_with(&name, &options.policy).map(Some).map_err(digest_failed(&name))
 }
 
-pub(super) fn digest_failed(name: &str) -> impl FnOnce(verisum_digest::Error) -> Error {
-    move |source| Error::Digest { name: name.to_string(), source }
+pub(super) fn digest_failed(name: &str) -> impl FnOnce(verisum_digest::DigestError) -> ScrubError {
+    move |source| ScrubError::Digest { name: name.to_string(), source }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::jobs::Outcome;
 use super::join::Lost;
 use super::writer::{AlgorithmNames, Writer};
-use super::{Error, Report, Summary};
+use super::{Report, ScrubError, Summary};
 use crate::store::{self, Catalog, Record, Seen, State, Trouble};
 use verisum_files::{Entry, Kind, Stat, Verdict};
 
@@ -15,13 +15,13 @@ use verisum_files::{Entry, Kind, Stat, Verdict};
 pub(super) const PAGE: usize = 1024;
 
 /// What is at a path.
-pub(super) type PathState = Result<(Entry, Stat), verisum_files::Error>;
+pub(super) type PathState = Result<(Entry, Stat), verisum_files::FileError>;
 
 impl Writer<'_> {
     /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
     /// final or put back. A run that was interrupted has not seen enough to say so; like one that was
     /// killed it leaves that to the next.
-    pub(super) fn finish(mut self, outcome: &Outcome) -> Result<Summary, Error> {
+    pub(super) fn finish(mut self, outcome: &Outcome) -> Result<Summary, ScrubError> {
         if !outcome.is_interrupted {
             self.catalog.begin()?;
             let finished = self.settle(outcome);
@@ -50,7 +50,7 @@ impl Writer<'_> {
         Ok(self.summary)
     }
 
-    fn settle(&mut self, outcome: &Outcome) -> Result<(), Error> {
+    fn settle(&mut self, outcome: &Outcome) -> Result<(), ScrubError> {
         let root = self.scope.root.id;
         let names = self.catalog.algorithms()?;
         self.catalog.index_fresh()?;
@@ -101,7 +101,7 @@ impl Writer<'_> {
     }
 
     /// Holds the changed files that were not read, and reports them.
-    fn hold_waiting(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
+    fn hold_waiting(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let (catalog, top) = (&*self.catalog, &self.scope.root.path);
         let report = &mut *self.report;
         let mut folders = Folders::default();
@@ -124,7 +124,7 @@ impl Writer<'_> {
     }
 
     /// Reports the new files that are nobody's heirs.
-    fn report_new(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
+    fn report_new(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let (catalog, top) = (&*self.catalog, &self.scope.root.path);
         let (report, summary) = (&mut *self.report, &mut self.summary);
         let mut folders = Folders::default();
@@ -140,7 +140,7 @@ impl Writer<'_> {
     }
 
     /// Reports the files whose records were replaced.
-    fn report_modified(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
+    fn report_modified(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let (catalog, top) = (&*self.catalog, &self.scope.root.path);
         let (report, summary) = (&mut *self.report, &mut self.summary);
         let mut folders = Folders::default();
@@ -164,7 +164,7 @@ impl Writer<'_> {
 #[derive(Default)]
 pub(super) struct Folders {
     last: Option<(i64, PathBuf)>,
-    pub(super) failed: Option<store::Error>,
+    pub(super) failed: Option<store::CatalogError>,
 }
 
 impl Folders {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::top_directory::Top;
-use super::{Error, Options, Scope};
+use super::{Options, Scope, ScrubError};
 use crate::store::{Catalog, Identity, Position, Root, stamp};
 use verisum_files::{Entry, Kind};
 
@@ -20,17 +20,17 @@ pub(super) const UNMOUNTED: &str = "another file system was recorded here: is it
     directory with --replaced-root takes what is there for the same files)";
 
 /// Finds out what part of which root a directory is, and whether it is what was recorded.
-pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, Error> {
+pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, ScrubError> {
     let stat = Entry::named(path).and_then(|entry| entry.stat());
     if stat.as_ref().is_err_and(|error| error.errno() == Some(Errno::NOENT)) && catalog.root(path)?.is_some()
     {
         let why = "it is not there: is it mounted? (`verisum catalog relocate` gives its records another path, \
                    `verisum catalog forget` drops them)";
-        return Err(Error::Root { path: path.to_path_buf(), why });
+        return Err(ScrubError::Root { path: path.to_path_buf(), why });
     }
     let stat = stat?;
     if stat.kind != Kind::Directory {
-        return Err(Error::Root { path: path.to_path_buf(), why: "open: Not a directory" });
+        return Err(ScrubError::Root { path: path.to_path_buf(), why: "open: Not a directory" });
     }
     let root = catalog.root_of(path)?;
     let root = match root {
@@ -49,14 +49,14 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
         if !options.replaced_root && !is_there(catalog, &root)? {
             let why = "its file system or inode is not the recorded one, and neither are its files: is it \
                        mounted? (--replaced-root takes it for the same tree)";
-            return Err(Error::Root { path: root.path, why });
+            return Err(ScrubError::Root { path: root.path, why });
         }
         catalog.set_identity(&root, top, made)?;
         (root.identity, root.born) = (top, made);
     }
     if let Some(unmounted) = unmounted(catalog, &root, path)? {
         if !options.replaced_root {
-            return Err(Error::Root { path: unmounted.path, why: UNMOUNTED });
+            return Err(ScrubError::Root { path: unmounted.path, why: UNMOUNTED });
         }
         catalog.set_device(unmounted.directory, unmounted.device)?;
     }
@@ -68,7 +68,7 @@ pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result
 ///
 /// # Errors
 /// Something is mounted over what is recorded.
-fn is_tree_of_its_own(catalog: &Catalog, root: &Root, path: &Path) -> Result<bool, Error> {
+fn is_tree_of_its_own(catalog: &Catalog, root: &Root, path: &Path) -> Result<bool, ScrubError> {
     let below = root.below(path);
     let (mut reached, mut known) = (root.path.clone(), Some(root.directory));
     let mut top = Top::open(&reached, true)?;
@@ -87,7 +87,7 @@ fn is_tree_of_its_own(catalog: &Catalog, root: &Root, path: &Path) -> Result<boo
         if catalog.device(known)? == catalog.device(parent)? {
             let why = "something is mounted there, or above, that is not what was recorded \
                        (--cross-file-systems enters it)";
-            return Err(Error::Root { path: path.to_path_buf(), why });
+            return Err(ScrubError::Root { path: path.to_path_buf(), why });
         }
         top = Top::open(&reached, true)?;
     }
@@ -103,7 +103,11 @@ pub(super) struct Unmounted {
 }
 
 /// The first of these on the way from a root to a path in it, and that itself.
-pub(super) fn unmounted(catalog: &Catalog, root: &Root, path: &Path) -> Result<Option<Unmounted>, Error> {
+pub(super) fn unmounted(
+    catalog: &Catalog,
+    root: &Root,
+    path: &Path,
+) -> Result<Option<Unmounted>, ScrubError> {
     let below = root.below(path);
     let (mut reached, mut parent) = (root.path.clone(), root.directory);
     let Some(mut parent_device) = device(&reached) else { return Ok(None) };
@@ -131,20 +135,20 @@ fn device(path: &Path) -> Option<u64> {
 ///
 /// # Errors
 /// [`Error::Root`] for another tree, or where a file system that was recorded is not mounted.
-pub fn require_tree(catalog: &Catalog, root: &Root, path: &Path) -> Result<(), Error> {
+pub fn require_tree(catalog: &Catalog, root: &Root, path: &Path) -> Result<(), ScrubError> {
     if !is_there(catalog, root)? {
         let why = "it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root takes it for \
                    the same tree)";
-        return Err(Error::Root { path: root.path.clone(), why });
+        return Err(ScrubError::Root { path: root.path.clone(), why });
     }
     match unmounted(catalog, root, path)? {
-        Some(unmounted) => Err(Error::Root { path: unmounted.path, why: UNMOUNTED }),
+        Some(unmounted) => Err(ScrubError::Root { path: unmounted.path, why: UNMOUNTED }),
         None => Ok(()),
     }
 }
 
 /// The part of a root that a directory in it is. `last` is that directory's device.
-pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, last: u64) -> Result<Scope, Error> {
+pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, last: u64) -> Result<Scope, ScrubError> {
     let below = root.below(path);
     let (mut directory, mut reached) = (root.directory, root.path.clone());
     for name in below.components() {
@@ -171,7 +175,7 @@ pub(super) fn inside(catalog: &Catalog, root: Root, path: &Path, last: u64) -> R
 /// Whether what is at a root's path may be what was recorded: it is the same directory, or its files are
 /// there. Another file system may have the numbers that one before it had, but it was made at another time;
 /// where that is kept, the number of the device says nothing: it may be another whenever it is mounted.
-pub(super) fn is_there(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
+pub(super) fn is_there(catalog: &Catalog, root: &Root) -> Result<bool, ScrubError> {
     let top = Identity::of(&Entry::named(&root.path)?.stat()?);
     let is_itself = match root.born.zip(born(&root.path)) {
         Some((recorded, now)) => recorded == now && top.inode == root.identity.inode,
@@ -187,7 +191,7 @@ fn born(path: &Path) -> Option<i64> {
 
 /// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are
 /// numbered anew when the system starts; the files know better.
-fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, Error> {
+fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, ScrubError> {
     let files = catalog.some_sound(root.id, PROBES)?;
     let top = Top::open(&root.path, false)?;
     let mut same = 0;

@@ -16,7 +16,7 @@ use super::judge::Token;
 use super::merge::Level;
 use super::run::Work;
 use super::writer::Message;
-use super::{Error, Options, Scope, Tally, due};
+use super::{Options, Scope, ScrubError, Tally, due};
 use crate::store::{Catalog, Place, Position, Record, State, Trouble, stamp};
 use verisum_files::{Class, Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
 
@@ -61,7 +61,7 @@ pub(super) struct Jobs<'a> {
     /// The time was over before the last file due.
     is_stopped: bool,
     outcome: Outcome,
-    error: Option<Error>,
+    error: Option<ScrubError>,
 }
 
 /// A directory that recorded files are in, if it can be reached.
@@ -128,7 +128,7 @@ impl<'a> Jobs<'a> {
         reader: Catalog,
         work: &Work<'a>,
         sender: SyncSender<Message>,
-    ) -> Result<Jobs<'a>, Error> {
+    ) -> Result<Jobs<'a>, ScrubError> {
         let (scope, options, plan) = (work.scope, work.options, work.plan);
         // Asking where each file lies costs as much as all else. It is worth that where most are to be read.
         let is_known = reader.was_complete(scope.root.id)?;
@@ -198,7 +198,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// What the choice led to, once there are no more.
-    pub(super) fn outcome(self) -> Result<Outcome, Error> {
+    pub(super) fn outcome(self) -> Result<Outcome, ScrubError> {
         match self.error {
             Some(error) => Err(error),
             None => Ok(self.outcome),
@@ -212,7 +212,7 @@ impl<'a> Jobs<'a> {
         }
     }
 
-    fn advance(&mut self) -> Result<Option<Job<Token>>, Error> {
+    fn advance(&mut self) -> Result<Option<Job<Token>>, ScrubError> {
         loop {
             if self.options.stop.is_due() {
                 return Ok(None);
@@ -246,7 +246,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// The next file of the bad or the stale ones.
-    fn recorded(&mut self) -> Result<Option<Job<Token>>, Error> {
+    fn recorded(&mut self) -> Result<Option<Job<Token>>, ScrubError> {
         loop {
             if self.page.is_empty() && !self.turn_page()? {
                 return Ok(None);
@@ -268,7 +268,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// Reads more rows; whether there are any.
-    fn turn_page(&mut self) -> Result<bool, Error> {
+    fn turn_page(&mut self) -> Result<bool, ScrubError> {
         let root = self.scope.root.id;
         let rows = match self.stage {
             Stage::Bad => self.reader.in_trouble(root, &self.position, false, due::PAGE)?,
@@ -291,7 +291,7 @@ impl<'a> Jobs<'a> {
         Ok(true)
     }
 
-    fn is_wanted(&mut self, directory: i64, name: &[u8], record: &Record) -> Result<bool, Error> {
+    fn is_wanted(&mut self, directory: i64, name: &[u8], record: &Record) -> Result<bool, ScrubError> {
         if self.stage != Stage::Bad {
             // Those in trouble were read in the first stage, and missing ones cannot be. Damage to a record
             // is found here, and known in the first stage of the next run.
@@ -305,7 +305,7 @@ impl<'a> Jobs<'a> {
     }
 
     /// Whether a directory is in the part of the root that the run is about.
-    fn is_inside(&mut self, directory: i64) -> Result<bool, Error> {
+    fn is_inside(&mut self, directory: i64) -> Result<bool, ScrubError> {
         if self.scope.is_whole() {
             return Ok(true);
         }
@@ -332,7 +332,7 @@ impl<'a> Jobs<'a> {
         directory: i64,
         name: &[u8],
         record: Record,
-    ) -> Result<Option<Job<Token>>, Error> {
+    ) -> Result<Option<Job<Token>>, ScrubError> {
         if self.folder.id != directory {
             let path = self.scope.root.path.join(self.reader.path_in_root(directory)?);
             let found = self.scope.top.as_ref().and_then(|top| top.folder(&path).ok());

@@ -10,7 +10,7 @@ use std::os::unix::ffi::OsStrExt;
 use super::finish::{PAGE, PathState, bad_verdict, last_known};
 use super::top_directory::{Top, is_gone};
 use super::writer::{AlgorithmNames, Writer};
-use super::{Error, Report};
+use super::{Report, ScrubError};
 use crate::store::{Finding, Heir, Likeness, Place, Position, Record, Root, Seen, State, Trouble};
 use verisum_files::Verdict;
 
@@ -54,7 +54,7 @@ pub(super) enum Lost<'a> {
 
 impl Writer<'_> {
     /// Gives all lost names of a kind their heirs, and reports what was bad and has none.
-    pub(super) fn join(&mut self, lost: Lost, names: &AlgorithmNames) -> Result<(), Error> {
+    pub(super) fn join(&mut self, lost: Lost, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let mut after = Position::START;
         loop {
             let page = self.lost(lost, &after)?;
@@ -67,7 +67,7 @@ impl Writer<'_> {
     }
 
     /// The same of those that were renamed out of other trees of the catalogue into this one.
-    pub(super) fn join_other_roots(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
+    pub(super) fn join_other_roots(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
         if !self.catalog.has_fresh(self.scope.root.id)? {
             return Ok(());
         }
@@ -85,7 +85,7 @@ impl Writer<'_> {
     }
 
     /// Some names that are, or may be, lost.
-    fn lost(&self, lost: Lost, after: &Position) -> Result<Vec<(Position, Record)>, Error> {
+    fn lost(&self, lost: Lost, after: &Position) -> Result<Vec<(Position, Record)>, ScrubError> {
         let (catalog, root) = (&*self.catalog, self.scope.root.id);
         let place = (after.directory, after.name.clone());
         let rows = match lost {
@@ -105,7 +105,7 @@ impl Writer<'_> {
         place: &Place,
         record: &Record,
         names: &AlgorithmNames,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ScrubError> {
         let is_bad = record.state.is_unforgiven();
         let is_lost = match lost {
             Lost::Itself | Lost::Gone | Lost::Missing => true,
@@ -133,7 +133,7 @@ impl Writer<'_> {
         place: &Place,
         (record, finding): (&Record, &Finding),
         names: &AlgorithmNames,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, ScrubError> {
         if record.state == State::DAMAGED {
             // It says nothing of any file.
             return Ok(false);
@@ -202,7 +202,7 @@ impl Writer<'_> {
         heir: Heir,
         (record, finding): (&Record, &Finding),
         names: &AlgorithmNames,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ScrubError> {
         let (root, now) = (self.scope.root.id, self.options.started());
         let owner = match lost {
             Lost::OfOther(other, _) => other,
@@ -251,7 +251,7 @@ impl Writer<'_> {
     }
 
     /// Reports the names that are still lost when all files are known for what they are.
-    pub(super) fn tell_all_missing(&mut self, names: &AlgorithmNames) -> Result<(), Error> {
+    pub(super) fn tell_all_missing(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let mut after = Place::default();
         loop {
             let page = self.catalog.missing(self.scope.root.id, &after, PAGE)?;
@@ -269,7 +269,7 @@ impl Writer<'_> {
         place: &Place,
         (record, finding): (&Record, &Finding),
         names: &AlgorithmNames,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ScrubError> {
         let since = Some(finding.since).filter(|since| (1..self.news_since).contains(since));
         match since {
             None => self.summary.add(Verdict::Missing, 1),
@@ -284,7 +284,7 @@ impl Writer<'_> {
     }
 
     /// Being gone makes nothing good.
-    fn tell_gone(&mut self, place: &Place, record: &Record) -> Result<(), Error> {
+    fn tell_gone(&mut self, place: &Place, record: &Record) -> Result<(), ScrubError> {
         let (verdict, false) = bad_verdict(record.state) else { return Ok(()) };
         self.summary.add(verdict, 1);
         let error = match verdict {

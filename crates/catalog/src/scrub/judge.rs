@@ -22,7 +22,8 @@ use verisum_files::reread::{self, Bypass, Failed};
 use verisum_files::says_storage_failed;
 use verisum_files::text::of_system;
 use verisum_files::{
-    Class, Comparison, Content, Entry, Error, Evidence, Fate, Hashed, Kind, Operation, SecondRead, Verdict,
+    Class, Comparison, Content, Entry, Evidence, Fate, FileError, Hashed, Kind, Operation, SecondRead,
+    Verdict,
 };
 
 /// What a job is known by.
@@ -80,7 +81,7 @@ impl ScrubJudge<'_> {
     /// Judges one file and tells the writer.
     pub(super) fn judge(&self, hashed: Hashed<Token>, sender: &SyncSender<Message>) -> ControlFlow<()> {
         let Hashed { entry, token, result } = hashed;
-        if matches!(result, Err(Error::Stopped { .. })) {
+        if matches!(result, Err(FileError::Stopped { .. })) {
             return match self.not_read(token, &entry) {
                 Some(message) => send(message, sender),
                 None => ControlFlow::Continue(()),
@@ -132,10 +133,10 @@ impl ScrubJudge<'_> {
     }
 
     /// What is to be seen of a file; `None` if it is gone.
-    fn look(&self, token: &Token, result: Result<Content, Error>) -> Option<Look> {
+    fn look(&self, token: &Token, result: Result<Content, FileError>) -> Option<Look> {
         let content = match result {
             Ok(content) => content,
-            Err(Error::Io { operation, offset, source, .. }) => {
+            Err(FileError::Io { operation, offset, source, .. }) => {
                 return match source.raw_os_error().map(Errno::from_raw_os_error) {
                     // A link in its place is not the file.
                     Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
@@ -355,7 +356,7 @@ mod tests {
         for errno in (1..=133).map(Errno::from_raw_os_error) {
             let look = Look::failed(Operation::Read, None, &errno.into());
             // What tags and the walk ask.
-            let error = Error::io(Path::new("file"), Operation::Read, errno);
+            let error = FileError::io(Path::new("file"), Operation::Read, errno);
             let evidence = Evidence::Unreadable { storage_failed: error.is_storage_failure() };
             assert_eq!(look.found, evidence.verdict(), "{errno:?}");
             of_storage.extend(error.is_storage_failure().then_some(errno));

@@ -16,14 +16,18 @@ use verisum_digest::Output;
 
 use super::finish::{PAGE, bad_verdict, is_one_file, last_known};
 use super::writer::{AlgorithmNames, Writer};
-use super::{Error, Report};
+use super::{Report, ScrubError};
 use crate::store::{Copied, KnownBad, Likeness, Place, Seen, State, Trouble};
 use verisum_files::{Class, Comparison, Evidence, SecondRead, Verdict};
 
 impl Writer<'_> {
     /// Takes from files that are bad under another name what the run recorded of them, and reports them.
     /// `with_sound` also looks at the records of places where the walk was not.
-    pub(super) fn judge_known_bad(&mut self, with_sound: bool, names: &AlgorithmNames) -> Result<(), Error> {
+    pub(super) fn judge_known_bad(
+        &mut self,
+        with_sound: bool,
+        names: &AlgorithmNames,
+    ) -> Result<(), ScrubError> {
         self.catalog.find_known_bad(self.scope.root.id, with_sound)?;
         let mut after = 0;
         let mut all: Vec<KnownBad> = Vec::new();
@@ -50,7 +54,7 @@ impl Writer<'_> {
     }
 
     /// What decides of each of these files which record its name has from now on.
-    fn successions(&self, all: &[KnownBad]) -> Result<Vec<Succession>, Error> {
+    fn successions(&self, all: &[KnownBad]) -> Result<Vec<Succession>, ScrubError> {
         let by_heir: HashMap<&Place, usize> = all.iter().map(|one| &one.heir).zip(0..).collect();
         let by_known: HashMap<&Place, usize> = all.iter().map(|one| &one.known).zip(0..).collect();
         let succession = |bad: &KnownBad| {
@@ -69,7 +73,7 @@ impl Writer<'_> {
 
     /// Calls files suspicious that took the place of others, with different content and the very time of
     /// modification, where that is nobody else's time.
-    fn judge_copies(&mut self, copies: Vec<Copied>, names: &AlgorithmNames) -> Result<(), Error> {
+    fn judge_copies(&mut self, copies: Vec<Copied>, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let root = self.scope.root.id;
         let evidence = Evidence::Compared(Comparison {
             same_digest: false,
@@ -94,7 +98,7 @@ impl Writer<'_> {
     }
 
     /// Whether a file is the one that the other record is of. Inodes are used again.
-    fn is_the_file(&self, bad: &KnownBad) -> Result<bool, Error> {
+    fn is_the_file(&self, bad: &KnownBad) -> Result<bool, ScrubError> {
         let KnownBad { heir, known, record, found, likeness, .. } = bad;
         if *likeness == Likeness::BadContent {
             let since = found.map_or(i64::MAX, |(since, _)| since);
@@ -118,7 +122,7 @@ impl Writer<'_> {
         heir: &Place,
         content: (i64, &Output),
         since: i64,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool, ScrubError> {
         if self.catalog.was_good_before(self.scope.root.id, content, since)? {
             return Ok(false);
         }
@@ -127,7 +131,7 @@ impl Writer<'_> {
         Ok(!file.is_ok_and(|file| is_one_byte(file).unwrap_or(false)))
     }
 
-    fn mark_bad(&mut self, bad: &KnownBad, follows: bool, names: &AlgorithmNames) -> Result<(), Error> {
+    fn mark_bad(&mut self, bad: &KnownBad, follows: bool, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let KnownBad { heir, known, .. } = bad;
         let verdict = match bad_verdict(bad.record.state).0 {
             bad if bad.class() == Class::Corrupt => bad,
@@ -148,8 +152,8 @@ impl Writer<'_> {
         Ok(())
     }
 
-    fn are_one_file(&self, one: &Place, other: &Place) -> Result<bool, Error> {
-        let find = |place: &Place| Ok::<_, Error>(self.find(&self.path(place.0, &place.1)?));
+    fn are_one_file(&self, one: &Place, other: &Place) -> Result<bool, ScrubError> {
+        let find = |place: &Place| Ok::<_, ScrubError>(self.find(&self.path(place.0, &place.1)?));
         Ok(is_one_file(&find(one)?, &find(other)?))
     }
 }

@@ -10,7 +10,7 @@ use super::jobs::{Jobs, Outcome};
 use super::judge::Token;
 use super::run::{Passage, Work};
 use super::writer::Writer;
-use super::{Error, Options, Scope, guard};
+use super::{Options, Scope, ScrubError, guard};
 use crate::store::Catalog;
 use verisum_files::{Operation, Plan, hash_wanted};
 
@@ -18,7 +18,7 @@ use verisum_files::{Operation, Plan, hash_wanted};
 pub(super) struct LocalTree;
 
 impl Passage for LocalTree {
-    fn scope(&self, catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, Error> {
+    fn scope(&self, catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, ScrubError> {
         guard::scope(catalog, path, options)
     }
 
@@ -26,7 +26,7 @@ impl Passage for LocalTree {
         true
     }
 
-    fn go<'w>(&mut self, work: &Work, mut writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), Error> {
+    fn go<'w>(&mut self, work: &Work, mut writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), ScrubError> {
         let Work { plan, judge, .. } = work;
         let (sender, receiver) = mpsc::sync_channel(4096);
         let mut jobs = Jobs::new(writer.catalog.again()?, work, sender.clone())?;
@@ -36,7 +36,7 @@ impl Passage for LocalTree {
                 Ok(writing) => writing,
                 Err(error) => {
                     let path = &work.scope.path;
-                    return Ok(Err(verisum_files::Error::io(path, Operation::Hash, error).into()));
+                    return Ok(Err(verisum_files::FileError::io(path, Operation::Hash, error).into()));
                 }
             };
             // Files are taken in heaps, and wait for their turn where there are limits: it is asked again then.

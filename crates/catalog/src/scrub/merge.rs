@@ -6,9 +6,9 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::store::{Catalog, Error, Known, Place, Record, State};
+use crate::store::{Catalog, CatalogError, Known, Place, Record, State};
 
-type Result<T> = std::result::Result<T, Error>;
+type Result<T> = std::result::Result<T, CatalogError>;
 
 /// More files than these in one directory are not held in memory, but looked up one by one; of each name
 /// that was seen only eight bytes are held.

@@ -158,20 +158,20 @@ impl Default for Alarm {
 
 /// Why a run could not be made, or not be ended.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ScrubError {
     /// The catalogue failed.
     #[error(transparent)]
-    Catalog(#[from] store::Error),
+    Catalog(#[from] store::CatalogError),
     /// The root cannot be looked at.
     #[error(transparent)]
-    Tree(#[from] verisum_files::Error),
+    Tree(#[from] verisum_files::FileError),
     /// A digest that records need cannot be computed here.
     #[error("{name}: {source}")]
     Digest {
         /// Its name.
         name: String,
         /// Why not.
-        source: verisum_digest::Error,
+        source: verisum_digest::DigestError,
     },
     /// What is at the root's path is not what was recorded, or not a directory.
     #[error("{}: {why}", path.display())]
@@ -343,13 +343,13 @@ impl Scope {
     }
 
     /// Roots of their own below.
-    fn roots_below(&self, catalog: &Catalog) -> Result<Vec<PathBuf>, store::Error> {
+    fn roots_below(&self, catalog: &Catalog) -> Result<Vec<PathBuf>, store::CatalogError> {
         let roots = catalog.roots()?.into_iter().map(|root| root.path);
         Ok(roots.filter(|path| *path != self.path && path.starts_with(&self.path)).collect())
     }
 
     /// What has a path in the root, be it in this part of it or not.
-    fn find(&self, path: &Path, options: &Options) -> Result<(Entry, Stat), verisum_files::Error> {
+    fn find(&self, path: &Path, options: &Options) -> Result<(Entry, Stat), verisum_files::FileError> {
         match &self.top {
             Some(top) if top.holds(path) => top.find(path),
             _ => top_directory::Top::open(&self.root.path, options.one_file_system)?.find(path),
@@ -358,9 +358,9 @@ impl Scope {
 }
 
 /// An error without the path and without Rust's ` (os error 2)`.
-fn error_text(error: &verisum_files::Error) -> String {
+fn error_text(error: &verisum_files::FileError) -> String {
     match error {
-        verisum_files::Error::Io { operation, offset, source, .. } => {
+        verisum_files::FileError::Io { operation, offset, source, .. } => {
             let text = verisum_files::text::of_system(source);
             format!("{operation}{}: {text}", verisum_files::at(*offset))
         }

@@ -27,7 +27,7 @@ use super::jobs::Outcome;
 use super::judge::{Look, Token};
 use super::run::{Passage, Work};
 use super::writer::{Message, Writer};
-use super::{Error, Options, Scope, guard};
+use super::{Options, Scope, ScrubError, guard};
 use crate::store::{Catalog, Heap, Identity, Record, Seen, State, moment, stamp};
 use choice::{Choice, HeapFiles};
 use listing::Listing;
@@ -45,7 +45,7 @@ const BATCH: usize = 1000;
 const MOST_APART: i64 = 15 * 60 * 1000;
 
 impl Passage for PlaceTree<'_> {
-    fn scope(&self, catalog: &Catalog, address: &Path, _: &Options) -> Result<Scope, Error> {
+    fn scope(&self, catalog: &Catalog, address: &Path, _: &Options) -> Result<Scope, ScrubError> {
         if let Some(root) = catalog.root_of(address)? {
             return guard::inside(catalog, root, address, 0);
         }
@@ -57,7 +57,7 @@ impl Passage for PlaceTree<'_> {
         false
     }
 
-    fn go<'w>(&mut self, work: &Work, writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), Error> {
+    fn go<'w>(&mut self, work: &Work, writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), ScrubError> {
         let (options, plan) = (work.options, work.plan);
         // Nobody else writes while a second connection is opened.
         let turn = work.take_turn();
@@ -114,7 +114,7 @@ impl Passage for PlaceTree<'_> {
 /// Why no more responses are received.
 enum ReceiveError {
     Digest(String),
-    Failed(Error),
+    Failed(ScrubError),
 }
 
 /// A file that was read.
@@ -143,7 +143,7 @@ struct RemoteScrub<'a, 'w> {
     listed_at: Option<i64>,
     /// When the report was made whose digests stand for reading.
     reported_at: Option<i64>,
-    failed: Option<Error>,
+    failed: Option<ScrubError>,
 }
 
 impl<'w> RemoteScrub<'_, 'w> {
@@ -170,12 +170,12 @@ impl<'w> RemoteScrub<'_, 'w> {
         }
     }
 
-    fn error(&self, why: String) -> Error {
-        Error::Remote { path: self.work.scope.path.clone(), why }
+    fn error(&self, why: String) -> ScrubError {
+        ScrubError::Remote { path: self.work.scope.path.clone(), why }
     }
 
     /// Judges and writes the responses.
-    fn keep(&mut self) -> Result<(), Error> {
+    fn keep(&mut self) -> Result<(), ScrubError> {
         let _turn = self.work.take_turn();
         self.listing.begin(self.writer.catalog)?;
         let mut messages = Vec::new();
@@ -220,15 +220,20 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// Whether a file is left out.
-    fn is_passed_over(&self, request: &Request) -> Result<bool, Error> {
+    fn is_passed_over(&self, request: &Request) -> Result<bool, ScrubError> {
         if request.name.is_empty() {
             let path = self.work.scope.path.clone();
-            return Err(Error::Root { path, why: "it is no directory, and trees are what is recorded" });
+            return Err(ScrubError::Root { path, why: "it is no directory, and trees are what is recorded" });
         }
         Ok(self.listing.leaves_out(&request.name))
     }
 
-    fn file(&mut self, request: Request, digest: Output, messages: &mut Vec<Message>) -> Result<(), Error> {
+    fn file(
+        &mut self,
+        request: Request,
+        digest: Output,
+        messages: &mut Vec<Message>,
+    ) -> Result<(), ScrubError> {
         if self.is_passed_over(&request)? {
             return Ok(());
         }
@@ -248,7 +253,7 @@ impl<'w> RemoteScrub<'_, 'w> {
 
     /// Takes note of a file that was listed, and chooses it if it is due. One is not read whose recorded digest its place
     /// reports; one is read first of which it reports another.
-    fn listed(&mut self, request: Request, reported: Option<Box<RecordedDigest>>) -> Result<(), Error> {
+    fn listed(&mut self, request: Request, reported: Option<Box<RecordedDigest>>) -> Result<(), ScrubError> {
         if self.is_passed_over(&request)? {
             return Ok(());
         }
@@ -277,7 +282,12 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// Reads files of one digest, as long as there is time.
-    fn read_heap(&mut self, heap: Heap, mut files: HeapFiles, tree: &mut PlaceTree) -> Result<(), Error> {
+    fn read_heap(
+        &mut self,
+        heap: Heap,
+        mut files: HeapFiles,
+        tree: &mut PlaceTree,
+    ) -> Result<(), ScrubError> {
         let Work { options, plan, judge, .. } = self.work;
         let may_go_on = |size: u64| {
             if let Some(limits) = &options.limits {
@@ -304,7 +314,7 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// Takes note of new and changed files for which there is no time.
-    fn left_waiting(&mut self, left: &mut HeapFiles) -> Result<(), Error> {
+    fn left_waiting(&mut self, left: &mut HeapFiles) -> Result<(), ScrubError> {
         loop {
             let files: Vec<Request> = left.take(BATCH).collect();
             if files.is_empty() {
@@ -329,7 +339,7 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// A file or a directory that was not read.
-    fn unread(&mut self, name: &[u8], look: Look, messages: &mut Vec<Message>) -> Result<(), Error> {
+    fn unread(&mut self, name: &[u8], look: Look, messages: &mut Vec<Message>) -> Result<(), ScrubError> {
         if self.listing.leaves_out(name) {
             return Ok(());
         }
@@ -352,7 +362,7 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// Files whose digest nothing there computes.
-    fn cannot_read(&mut self, files: &mut HeapFiles, why: &str) -> Result<(), Error> {
+    fn cannot_read(&mut self, files: &mut HeapFiles, why: &str) -> Result<(), ScrubError> {
         for request in files {
             let error = why.to_string();
             self.responses.push(Response::Unread { name: request.name, error, storage_failed: false });
@@ -363,7 +373,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         self.keep()
     }
 
-    fn token(&mut self, name: &[u8], messages: &mut Vec<Message>) -> Result<Token, Error> {
+    fn token(&mut self, name: &[u8], messages: &mut Vec<Message>) -> Result<Token, ScrubError> {
         let (directory, record) = self.listing.locate(self.writer.catalog, name, messages)?;
         self.listing.meet_any();
         if record.is_none() || self.choice.is_some() {
@@ -398,7 +408,7 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// Reads once more what would be called bad, and judges it.
-    fn read_again(&mut self, tree: &mut PlaceTree) -> Result<(), Error> {
+    fn read_again(&mut self, tree: &mut PlaceTree) -> Result<(), ScrubError> {
         let mut doubtful: BTreeMap<usize, Vec<(Token, ReadFile)>> = BTreeMap::new();
         for (token, read) in std::mem::take(&mut self.doubtful) {
             doubtful.entry(token.set).or_default().push((token, read));
@@ -467,7 +477,7 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// Finds what is missing.
-    fn finish(mut self) -> Result<(Writer<'w>, Outcome), Error> {
+    fn finish(mut self) -> Result<(Writer<'w>, Outcome), ScrubError> {
         if !self.work.options.stop.is_due() {
             self.find_missing()?;
         }
@@ -478,7 +488,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         Ok((self.writer, outcome))
     }
 
-    fn find_missing(&mut self) -> Result<(), Error> {
+    fn find_missing(&mut self) -> Result<(), ScrubError> {
         if let (true, Some(error)) = (self.listing.has_met_nothing(), self.listing.first_error.take()) {
             return Err(self.error(error));
         }

@@ -12,7 +12,7 @@ use super::judge::ScrubJudge;
 use super::local_tree::LocalTree;
 use super::tally::Tally;
 use super::writer::Writer;
-use super::{Error, Options, PlaceTree, Report, Scope, Summary, due, forecast};
+use super::{Options, PlaceTree, Report, Scope, ScrubError, Summary, due, forecast};
 use crate::store::{self, Catalog, Run};
 use verisum_files::Verdict;
 use verisum_files::place::LocalPlace;
@@ -21,13 +21,13 @@ use verisum_files::place::LocalPlace;
 /// every file; another place is asked once for many.
 pub(super) trait Passage {
     /// Finds out what part of which root a path is, and whether that is what was recorded.
-    fn scope(&self, catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, Error>;
+    fn scope(&self, catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, ScrubError>;
 
     /// Whether it computes a second digest in the same read, for records that are to have another.
     fn rehashes(&self) -> bool;
 
     /// Finds what is there, reads what is due, and has it judged and written.
-    fn go<'w>(&mut self, work: &Work, writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), Error>;
+    fn go<'w>(&mut self, work: &Work, writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), ScrubError>;
 }
 
 /// What all parts of a run go by.
@@ -61,7 +61,7 @@ pub fn scrub(
     directory: &Path,
     options: &Options,
     report: &mut (dyn FnMut(Report) + Send),
-) -> Result<Summary, Error> {
+) -> Result<Summary, ScrubError> {
     let mut place = LocalPlace::default();
     let root = directory.as_os_str().as_bytes();
     let mut tree = PlaceTree { place: &mut place, root, notes: &|_| true };
@@ -80,7 +80,7 @@ pub fn scrub_tree(
     (options, turn): (&Options, &Mutex<()>),
     tree: &mut PlaceTree,
     report: &mut (dyn FnMut(Report) + Send),
-) -> Result<Summary, Error> {
+) -> Result<Summary, ScrubError> {
     let clock = Instant::now();
     let passage: &mut dyn Passage = if tree.place.is_here() { &mut LocalTree } else { tree };
     let held = take(turn);
@@ -111,7 +111,7 @@ pub fn scrub_tree(
     let writer = Writer::new(catalog, &work, &history, report);
     let done = go(passage, &work, writer);
     let _held = take(turn);
-    if let Err(Error::Remote { .. } | Error::Root { .. }) = &done
+    if let Err(ScrubError::Remote { .. } | ScrubError::Root { .. }) = &done
         && history.is_empty()
         && is_forgotten(catalog, &scope)?
     {
@@ -126,11 +126,11 @@ fn note_attempt(
     catalog: &Catalog,
     path: &Path,
     options: &Options,
-    error: &Error,
+    error: &ScrubError,
     clock: Instant,
-) -> Result<(), Error> {
+) -> Result<(), ScrubError> {
     let root = match error {
-        Error::Root { .. } => catalog.root_of(path)?,
+        ScrubError::Root { .. } => catalog.root_of(path)?,
         // A directory of that name in a tree may be a name that was mistyped.
         _ => catalog.root(path)?,
     };
@@ -145,7 +145,7 @@ fn note_attempt(
 
 /// Reads, judges and writes. Returns also whether all that is due was given out: what could not be listed
 /// is not among it, or a tree with such a place would never be done, and nothing in it due again.
-fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(Summary, bool), Error> {
+fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(Summary, bool), ScrubError> {
     let (writer, mut outcome) = passage.go(work, writer)?;
     outcome.close(work.judge.tally, work.options.stop.is_due());
     let _turn = work.take_turn();
@@ -155,7 +155,7 @@ fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(Summary
 }
 
 /// Forgets a new root of which nothing could be read: nobody could tell it from a name that was mistyped.
-fn is_forgotten(catalog: &Catalog, scope: &Scope) -> Result<bool, Error> {
+fn is_forgotten(catalog: &Catalog, scope: &Scope) -> Result<bool, ScrubError> {
     match catalog.root(&scope.root.path)?.filter(|root| root.files == 0) {
         // What another catalogue knew of it may be all that there is.
         Some(root) if !catalog.remembers(root.id)? => Ok(catalog.forget_root(&root).map(|_| true)?),
@@ -175,9 +175,9 @@ struct EndOfRun<'a> {
 fn end(
     catalog: &Catalog,
     mut run: Run,
-    done: Result<(Summary, bool), Error>,
+    done: Result<(Summary, bool), ScrubError>,
     EndOfRun { history, options, clock }: EndOfRun,
-) -> Result<Summary, Error> {
+) -> Result<Summary, ScrubError> {
     run.finished = Some(options.started() + clock.elapsed().as_millis() as i64);
     run.seconds = clock.elapsed().as_secs_f64();
     let (mut summary, is_through) = match done {

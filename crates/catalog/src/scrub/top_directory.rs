@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 
-use verisum_files::{Directory, Entry, Error, Kind, Operation, Stat};
+use verisum_files::{Directory, Entry, FileError, Kind, Operation, Stat};
 
 /// A directory, and the way to what is recorded below it.
 pub(super) struct Top {
@@ -20,10 +20,10 @@ pub(super) struct Top {
 
 impl Top {
     /// Opens a directory that is no link.
-    pub(super) fn open(path: &Path, one_file_system: bool) -> Result<Top, Error> {
+    pub(super) fn open(path: &Path, one_file_system: bool) -> Result<Top, FileError> {
         let stat = Entry::named(path)?.stat()?;
         if stat.kind != Kind::Directory {
-            return Err(Error::io(path, Operation::Open, Errno::NOTDIR));
+            return Err(FileError::io(path, Operation::Open, Errno::NOTDIR));
         }
         let device = one_file_system.then_some(stat.device);
         Ok(Top { path: path.to_path_buf(), directory: Directory::named(path)?, stat, device })
@@ -40,8 +40,8 @@ impl Top {
     }
 
     /// Opens a directory by its whole path.
-    pub(super) fn folder(&self, path: &Path) -> Result<Arc<Directory>, Error> {
-        let outside = || Error::io(path, Operation::Open, Errno::XDEV);
+    pub(super) fn folder(&self, path: &Path) -> Result<Arc<Directory>, FileError> {
+        let outside = || FileError::io(path, Operation::Open, Errno::XDEV);
         let below = path.strip_prefix(&self.path).map_err(|_| outside())?;
         self.directory.beneath(below, self.device)
     }
@@ -53,7 +53,7 @@ impl Top {
         folder: &Arc<Directory>,
         name: &OsStr,
         recorded: Option<u64>,
-    ) -> Result<(Entry, Stat), Error> {
+    ) -> Result<(Entry, Stat), FileError> {
         let (entry, stat) = Entry::within(folder, name)?;
         match self.device.is_some_and(|device| is_mounted_over(&entry, &stat, (device, recorded))) {
             true => Err(entry.failed(Operation::Open, Errno::XDEV)),
@@ -62,9 +62,9 @@ impl Top {
     }
 
     /// What has a path.
-    pub(super) fn find(&self, path: &Path) -> Result<(Entry, Stat), Error> {
+    pub(super) fn find(&self, path: &Path) -> Result<(Entry, Stat), FileError> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Error::io(path, Operation::Open, Errno::ISDIR));
+            return Err(FileError::io(path, Operation::Open, Errno::ISDIR));
         };
         self.entry(&self.folder(folder)?, name, None)
     }
@@ -78,7 +78,7 @@ pub(super) fn is_mounted_over(entry: &Entry, stat: &Stat, (device, inode): (u64,
 
 /// Whether no file has a path any more, by what was found there: a link or a directory in a file's place is
 /// no file, nor is anything behind a link in a directory's place.
-pub(super) fn is_gone(found: &Result<(Entry, Stat), Error>) -> bool {
+pub(super) fn is_gone(found: &Result<(Entry, Stat), FileError>) -> bool {
     match found {
         Ok((entry, _)) => entry.kind() != Kind::File,
         Err(error) => matches!(error.errno(), Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP)),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::finish::bad_verdict;
 use super::run::Work;
-use super::{Error, Options, Report, Scope, Summary};
+use super::{Options, Report, Scope, ScrubError, Summary};
 use crate::store::{self, Catalog, Change, Finding, Record, Run, Seen, State};
 use verisum_files::Verdict;
 use verisum_files::reread::Bypass;
@@ -112,7 +112,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Writes until all senders are gone.
-    pub(super) fn run(&mut self, receiver: Receiver<Message>) -> Result<(), Error> {
+    pub(super) fn run(&mut self, receiver: Receiver<Message>) -> Result<(), ScrubError> {
         let mut batch = Vec::new();
         while let Ok(first) = receiver.recv() {
             batch.push(first);
@@ -130,7 +130,7 @@ impl<'a> Writer<'a> {
     }
 
     /// Keeps a batch, then reports it.
-    pub(super) fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), Error> {
+    pub(super) fn keep(&mut self, batch: &mut Vec<Message>) -> Result<(), ScrubError> {
         batch.sort_by(|a, b| place(a).cmp(&place(b)));
         self.catalog.in_transaction(|| batch.iter().try_for_each(|message| self.write(message)))?;
         if self.checkpoint.elapsed() >= CHECKPOINT {
@@ -158,7 +158,7 @@ impl<'a> Writer<'a> {
         Ok(())
     }
 
-    fn write(&self, message: &Message) -> Result<(), store::Error> {
+    fn write(&self, message: &Message) -> Result<(), store::CatalogError> {
         let root = self.scope.root.id;
         match message {
             Message::Directory { id, parent, name, device } => {
@@ -270,7 +270,7 @@ impl<'a> Writer<'a> {
     }
 
     /// The path of a recorded file, which begins with that of the root.
-    pub(super) fn path(&self, directory: i64, name: &[u8]) -> Result<PathBuf, store::Error> {
+    pub(super) fn path(&self, directory: i64, name: &[u8]) -> Result<PathBuf, store::CatalogError> {
         self.path_in(&self.scope.root, directory, name)
     }
 
@@ -280,7 +280,7 @@ impl<'a> Writer<'a> {
         root: &store::Root,
         directory: i64,
         name: &[u8],
-    ) -> Result<PathBuf, store::Error> {
+    ) -> Result<PathBuf, store::CatalogError> {
         let folder = self.catalog.path_in_root(directory)?;
         Ok(root.path.join(folder).join(OsStr::from_bytes(name)))
     }

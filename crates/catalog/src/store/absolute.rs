@@ -3,7 +3,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::{Error, Result};
+use super::{CatalogError, Result};
 
 /// Below the user's state directory.
 const NAME: &str = "verisum/catalog.db";
@@ -58,5 +58,5 @@ pub fn absolute_name(path: &Path) -> Result<PathBuf> {
 }
 
 fn from_root(path: &Path) -> Result<PathBuf> {
-    std::path::absolute(path).map_err(|error| Error::io(path, "open", error))
+    std::path::absolute(path).map_err(|error| CatalogError::io(path, "open", error))
 }

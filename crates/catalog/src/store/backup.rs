@@ -10,7 +10,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 
 use super::lock::sweep;
 use super::restore::is_catalogue;
-use super::{Catalog, Error, Result};
+use super::{Catalog, CatalogError, Result};
 use verisum_files::replace::Permitted;
 use verisum_files::{Replacement, Stop};
 
@@ -40,16 +40,16 @@ impl Catalog {
             && !is_catalogue(&old)
         {
             let why = "it is no catalogue of verisum (move it away first)";
-            return Err(Error::io(to, "write", io::Error::other(why)));
+            return Err(CatalogError::io(to, "write", io::Error::other(why)));
         }
         sweep(&copy.target());
         // SQLite takes the bytes of a name as they are, UTF-8 or not.
         let name = ToSqlOutput::Borrowed(ValueRef::Text(copy.path().as_os_str().as_bytes()));
         let copied = self.connection.execute("VACUUM INTO ?1", [name]);
-        copied.map_err(|e| Error::database(to, "write", e))?;
+        copied.map_err(|e| CatalogError::database(to, "write", e))?;
         // SQLite goes there by a path of its own making, which somebody may have led elsewhere meanwhile.
-        if copy.file().metadata().map_err(|e| Error::io(to, "write", e))?.len() == 0 {
-            return Err(Error::io(to, "write", io::Error::other("its folder was moved meanwhile")));
+        if copy.file().metadata().map_err(|e| CatalogError::io(to, "write", e))?.len() == 0 {
+            return Err(CatalogError::io(to, "write", io::Error::other("its folder was moved meanwhile")));
         }
         self.require_unchanged().map(|()| copy)
     }

@@ -9,7 +9,7 @@ use std::vec::IntoIter;
 use rusqlite::params;
 
 use super::record::{columns, record};
-use super::{Catalog, Error, Record, Result, Root};
+use super::{Catalog, CatalogError, Record, Result, Root};
 
 /// How many records of a directory are in memory.
 const PAGE: usize = 1000;
@@ -39,7 +39,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Those of `each`, and a damaged catalogue: no record is left out without a word.
-    pub fn records_by_path<E: From<Error>>(
+    pub fn records_by_path<E: From<CatalogError>>(
         &self,
         root: &Root,
         each: &mut dyn FnMut(&Path, &Record) -> Result<(), E>,
@@ -140,13 +140,13 @@ mod tests {
         catalog
             .records_by_path(&root, &mut |path, _| {
                 found.push(path.as_os_str().as_bytes().to_vec());
-                Ok::<(), Error>(())
+                Ok::<(), CatalogError>(())
             })
             .unwrap();
         assert!(found == expected);
         // A record that the sums do not know of is damage.
         let root = Root { files: root.files + 1, ..root };
-        let ended = catalog.records_by_path(&root, &mut |_, _| Ok::<(), Error>(()));
+        let ended = catalog.records_by_path(&root, &mut |_, _| Ok::<(), CatalogError>(()));
         assert!(ended.unwrap_err().is_damage());
     }
 }

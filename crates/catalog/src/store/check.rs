@@ -165,7 +165,9 @@ impl Catalog {
         for (number, name) in self.algorithms()? {
             let (what, length) = match Digest::find(&name) {
                 Ok(digest) => (format!("it is no digest of {name}"), digest.len() as i64),
-                Err(verisum_digest::Error::Unknown { .. }) => (format!("{name} is an unknown digest"), -1),
+                Err(verisum_digest::DigestError::Unknown { .. }) => {
+                    (format!("{name} is an unknown digest"), -1)
+                }
                 // It may be known on the machine that recorded it.
                 Err(_) => continue,
             };

@@ -15,7 +15,7 @@ const BESIDE: u64 = 64 << 10;
 
 /// What went wrong with a catalogue.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum CatalogError {
     /// The database failed.
     #[error("{}: {operation}: {}", path.display(), cause(source))]
     Database {
@@ -135,63 +135,70 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl CatalogError {
     /// Wraps an error of the database.
-    pub(crate) fn database(path: &Path, operation: &'static str, source: rusqlite::Error) -> Error {
+    pub(crate) fn database(path: &Path, operation: &'static str, source: rusqlite::Error) -> CatalogError {
         if source.sqlite_error_code() == Some(ErrorCode::OperationInterrupted) {
-            return Error::Stopped { path: path.to_path_buf() };
+            return CatalogError::Stopped { path: path.to_path_buf() };
         }
         let source = if is_for_want_of_space(path, &source) { full() } else { source };
-        Error::Database { path: path.to_path_buf(), operation, source }
+        CatalogError::Database { path: path.to_path_buf(), operation, source }
     }
 
     /// Wraps an error of the operating system.
-    pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> Error {
-        Error::Io { path: path.to_path_buf(), operation, source: source.into() }
+    pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> CatalogError {
+        CatalogError::Io { path: path.to_path_buf(), operation, source: source.into() }
     }
 
     /// The file that it is about: the catalogue, or what else could not be used.
     pub fn path(&self) -> &Path {
         match self {
-            Error::Database { path, .. }
-            | Error::Io { path, .. }
-            | Error::InUse { path }
-            | Error::Gone { path }
-            | Error::LeftOver { path }
-            | Error::Linked { path }
-            | Error::Foreign { path }
-            | Error::Newer { path, .. }
-            | Error::Damaged { path, .. }
-            | Error::Changed { path }
-            | Error::Stopped { path }
-            | Error::Unlistable { path, .. }
-            | Error::Entry { path, .. }
-            | Error::Line { path, .. } => path,
+            CatalogError::Database { path, .. }
+            | CatalogError::Io { path, .. }
+            | CatalogError::InUse { path }
+            | CatalogError::Gone { path }
+            | CatalogError::LeftOver { path }
+            | CatalogError::Linked { path }
+            | CatalogError::Foreign { path }
+            | CatalogError::Newer { path, .. }
+            | CatalogError::Damaged { path, .. }
+            | CatalogError::Changed { path }
+            | CatalogError::Stopped { path }
+            | CatalogError::Unlistable { path, .. }
+            | CatalogError::Entry { path, .. }
+            | CatalogError::Line { path, .. } => path,
         }
     }
 
     /// What was being done: `open`, `read`, `write`, `lock` and others.
     pub fn operation(&self) -> &'static str {
         match self {
-            Error::Database { operation, .. } | Error::Io { operation, .. } => operation,
-            Error::InUse { .. } => "lock",
-            Error::Gone { .. } => "write",
-            Error::LeftOver { .. } | Error::Linked { .. } | Error::Foreign { .. } | Error::Newer { .. } => {
-                "open"
+            CatalogError::Database { operation, .. } | CatalogError::Io { operation, .. } => operation,
+            CatalogError::InUse { .. } => "lock",
+            CatalogError::Gone { .. } => "write",
+            CatalogError::LeftOver { .. }
+            | CatalogError::Linked { .. }
+            | CatalogError::Foreign { .. }
+            | CatalogError::Newer { .. } => "open",
+            CatalogError::Damaged { .. } | CatalogError::Changed { .. } | CatalogError::Stopped { .. } => {
+                "read"
             }
-            Error::Damaged { .. } | Error::Changed { .. } | Error::Stopped { .. } => "read",
-            Error::Unlistable { .. } => "export",
-            Error::Entry { .. } | Error::Line { .. } => "import",
+            CatalogError::Unlistable { .. } => "export",
+            CatalogError::Entry { .. } | CatalogError::Line { .. } => "import",
         }
     }
 
     /// The same of a catalogue that was opened under another name.
-    pub(super) fn of(self, path: &Path) -> Error {
+    pub(super) fn of(self, path: &Path) -> CatalogError {
         match self {
-            Error::Database { operation, source, .. } => Error::database(path, operation, source),
-            Error::Foreign { .. } => Error::Foreign { path: path.to_path_buf() },
-            Error::Damaged { what, .. } => Error::Damaged { path: path.to_path_buf(), what },
-            Error::Newer { found, known, .. } => Error::Newer { path: path.to_path_buf(), found, known },
+            CatalogError::Database { operation, source, .. } => {
+                CatalogError::database(path, operation, source)
+            }
+            CatalogError::Foreign { .. } => CatalogError::Foreign { path: path.to_path_buf() },
+            CatalogError::Damaged { what, .. } => CatalogError::Damaged { path: path.to_path_buf(), what },
+            CatalogError::Newer { found, known, .. } => {
+                CatalogError::Newer { path: path.to_path_buf(), found, known }
+            }
             other => other,
         }
     }
@@ -199,7 +206,7 @@ impl Error {
     /// Whether SQLite could not open or make a file that it needs.
     pub(super) fn is_cannot_open(&self) -> bool {
         match self {
-            Error::Database { source, .. } => {
+            CatalogError::Database { source, .. } => {
                 matches!(source.sqlite_error_code(), Some(ErrorCode::CannotOpen | ErrorCode::ReadOnly))
             }
             _ => false,
@@ -209,8 +216,8 @@ impl Error {
     /// Whether there is no space for what would have to be written.
     pub fn is_out_of_space(&self) -> bool {
         match self {
-            Error::Database { source, .. } => source.sqlite_error_code() == Some(ErrorCode::DiskFull),
-            Error::Io { source, .. } => {
+            CatalogError::Database { source, .. } => source.sqlite_error_code() == Some(ErrorCode::DiskFull),
+            CatalogError::Io { source, .. } => {
                 matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
             }
             _ => false,
@@ -220,8 +227,8 @@ impl Error {
     /// Whether the database's own structure is broken.
     pub fn is_damage(&self) -> bool {
         match self {
-            Error::Damaged { .. } => true,
-            Error::Database { source, .. } => matches!(
+            CatalogError::Damaged { .. } => true,
+            CatalogError::Database { source, .. } => matches!(
                 source.sqlite_error_code(),
                 Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
             ),
@@ -230,9 +237,9 @@ impl Error {
     }
 }
 
-impl From<ReplaceError> for Error {
-    fn from(error: ReplaceError) -> Error {
-        Error::Io { path: error.path, operation: error.operation, source: error.source }
+impl From<ReplaceError> for CatalogError {
+    fn from(error: ReplaceError) -> CatalogError {
+        CatalogError::Io { path: error.path, operation: error.operation, source: error.source }
     }
 }
 

@@ -10,7 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Params, params, params_from_iter};
 
 use super::record::{CORRUPT, DAMAGED, MISSING, columns, record};
-use super::{Catalog, Error, Record, Result, Root, State, Trouble};
+use super::{Catalog, CatalogError, Record, Result, Root, State, Trouble};
 
 /// The files in trouble. What is to be compared with their digests is compared with their lengths first: most records
 /// are out then, in half the time.
@@ -55,7 +55,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Those of `each`, and what keeps the catalogue from being read.
-    pub fn each_in_trouble<E: From<Error>>(
+    pub fn each_in_trouble<E: From<CatalogError>>(
         &self,
         root: &Root,
         bad: bool,
@@ -72,7 +72,7 @@ impl Catalog {
 
     /// The same for the files of a tree that were last verified before a moment, stalest first. What is missing
     /// cannot be verified, and is not among them.
-    pub fn each_stale<E: From<Error>>(
+    pub fn each_stale<E: From<CatalogError>>(
         &self,
         root: &Root,
         before: i64,
@@ -88,7 +88,7 @@ impl Catalog {
 
     /// The same for all sound files of all trees whose content another one has too, the largest first. Files with
     /// the same content follow each other; empty ones are left out.
-    pub fn each_duplicate<E: From<Error>>(
+    pub fn each_duplicate<E: From<CatalogError>>(
         &self,
         each: &mut dyn FnMut(Listed) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -123,7 +123,7 @@ impl Catalog {
         self.each_copy_of_troubled(&mut |file| {
             let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
             copies.entry(content).or_insert(file.path);
-            Ok::<_, Error>(())
+            Ok::<_, CatalogError>(())
         })?;
         Ok(copies)
     }
@@ -138,7 +138,7 @@ impl Catalog {
         let mut files = Vec::new();
         self.each_listed(&sql, params![root.id, most as i64], &mut |file| {
             files.push(file);
-            Ok::<_, Error>(())
+            Ok::<_, CatalogError>(())
         })?;
         Ok(files)
     }
@@ -176,7 +176,7 @@ impl Catalog {
         self.each_listed(&sql, params_from_iter(values), &mut |file| {
             let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
             copies.entry(content).or_insert(file.path);
-            Ok::<_, Error>(())
+            Ok::<_, CatalogError>(())
         })?;
         Ok(copies)
     }
@@ -186,7 +186,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Those of `each`, and what keeps the catalogue from being read.
-    pub fn each_copy_of_contents<E: From<Error>>(
+    pub fn each_copy_of_contents<E: From<CatalogError>>(
         &self,
         contents: &[(String, Vec<u8>)],
         each: &mut dyn FnMut(Listed) -> Result<(), E>,
@@ -218,7 +218,7 @@ impl Catalog {
                 wanted += 1;
                 contents.push((file.record.algorithm, file.record.digest.as_bytes().to_vec()));
             }
-            Ok::<_, Error>(())
+            Ok::<_, CatalogError>(())
         })?;
         if wanted > 0 {
             let copies = self.copies_of_troubled()?;
@@ -232,7 +232,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Those of `each`, and what keeps the catalogue from being read.
-    pub fn each_copy_of_troubled<E: From<Error>>(
+    pub fn each_copy_of_troubled<E: From<CatalogError>>(
         &self,
         each: &mut dyn FnMut(Listed) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -245,7 +245,7 @@ impl Catalog {
         self.each_listed(&sql, [], each)
     }
 
-    fn each_listed<E: From<Error>>(
+    fn each_listed<E: From<CatalogError>>(
         &self,
         sql: &str,
         values: impl Params,
@@ -260,7 +260,7 @@ impl Catalog {
         Ok(ListingNames { roots, algorithms: self.algorithms()?, directories: HashMap::new() })
     }
 
-    fn each_row<E: From<Error>>(
+    fn each_row<E: From<CatalogError>>(
         &self,
         sql: &str,
         values: impl Params,

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use super::holders::{held_anew, is_named};
 use super::restore::is_catalogue;
-use super::{Catalog, Error, Result};
+use super::{Catalog, CatalogError, Result};
 use verisum_files::replace::{PRIVATE, RANDOM, UNPLACED, folder_of, require_trusted, without_others};
 
 /// How often the lock is asked for, and how long is waited between.
@@ -38,11 +38,11 @@ impl Lock {
 
     /// Takes it beside whatever is there.
     pub(super) fn hold(catalog: &Path) -> Result<Lock> {
-        require_trusted(catalog).map_err(|error| Error::io(catalog, "open", error))?;
+        require_trusted(catalog).map_err(|error| CatalogError::io(catalog, "open", error))?;
         let path = beside(catalog, ".lock");
         let failed = |operation| {
             let path = &path;
-            move |error: io::Error| Error::io(path, operation, error)
+            move |error: io::Error| CatalogError::io(path, operation, error)
         };
         for attempt in 1.. {
             let file = open(&path, catalog).map_err(failed("open"))?;
@@ -64,7 +64,7 @@ impl Lock {
             }
             std::thread::sleep(MOMENT);
         }
-        Err(Error::InUse { path: catalog.to_path_buf() })
+        Err(CatalogError::InUse { path: catalog.to_path_buf() })
     }
 
     /// Whether a process has it. One that cannot be asked for has nobody.
@@ -216,7 +216,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("c.db");
         let lock = Lock::take(&path).unwrap();
-        assert!(matches!(Lock::take(&path), Err(Error::InUse { .. })));
+        assert!(matches!(Lock::take(&path), Err(CatalogError::InUse { .. })));
         drop(lock);
         Lock::take(&path).unwrap();
     }

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use verisum_digest::{Digest, Output};
 
 use super::record::{moment, stamp};
-use super::{Catalog, Change, Error, Identity, Imported, Record, Result, Root, State, is_address};
+use super::{Catalog, CatalogError, Change, Identity, Imported, Record, Result, Root, State, is_address};
 use verisum_files::LEADS_OUT;
 use verisum_files::outlast;
 use verisum_files::place::scheme;
@@ -62,7 +62,7 @@ impl Catalog {
         format: Format,
         below: Option<&Path>,
         to: &mut dyn Write,
-        left_out: &mut dyn FnMut(Error),
+        left_out: &mut dyn FnMut(CatalogError),
     ) -> Result<Exported> {
         self.at_one_moment(|| self.list_all(format, below, to, left_out))
     }
@@ -72,7 +72,7 @@ impl Catalog {
         format: Format,
         below: Option<&Path>,
         to: &mut dyn Write,
-        left_out: &mut dyn FnMut(Error),
+        left_out: &mut dyn FnMut(CatalogError),
     ) -> Result<Exported> {
         let roots: Vec<Root> = self.roots()?.into_iter().filter(|root| touches(&root.path, below)).collect();
         let writers = self.writers(format, &roots)?;
@@ -103,9 +103,9 @@ impl Catalog {
             let names: Vec<&str> = names.iter().map(|(_, name)| name.as_str()).collect();
             let why =
                 format!("the records have {}: the {format} format has one for all", names.join(" and "));
-            return Err(Error::Unlistable { path: self.path.clone(), why });
+            return Err(CatalogError::Unlistable { path: self.path.clone(), why });
         }
-        let unlistable = |why: String| Error::Unlistable { path: self.path.clone(), why };
+        let unlistable = |why: String| CatalogError::Unlistable { path: self.path.clone(), why };
         names
             .into_iter()
             .map(|(number, name)| {
@@ -144,7 +144,7 @@ impl Catalog {
             };
             if let Err(error) = writer.item(list.text, &item) {
                 list.exported.unlistable += 1;
-                (list.left_out)(Error::Unlistable { path: path.clone(), why: error.to_string() });
+                (list.left_out)(CatalogError::Unlistable { path: path.clone(), why: error.to_string() });
                 return Ok(());
             }
             list.exported.files += 1;
@@ -173,9 +173,11 @@ impl Catalog {
         self.all_or_nothing(list, base, not_there, |importing| {
             importing.assumed = Some(Assumed::new(is_block_hash));
             loop {
-                let line = reader.line().map_err(|e| Error::io(list, "read", std::io::Error::other(e)))?;
+                let line =
+                    reader.line().map_err(|e| CatalogError::io(list, "read", std::io::Error::other(e)))?;
                 let number = reader.number();
-                let wrong = |what: String| Error::Line { path: list.to_path_buf(), line: number, what };
+                let wrong =
+                    |what: String| CatalogError::Line { path: list.to_path_buf(), line: number, what };
                 match line {
                     None => {
                         importing.imported.skipped = reader.skipped();
@@ -215,7 +217,7 @@ impl Catalog {
                     size: file.record.size,
                     modified: file.record.modified.map(|time| (time.time, time.tolerance)),
                 };
-                let wrong = |what| Error::Entry { path: index.to_path_buf(), entry: number, what };
+                let wrong = |what| CatalogError::Entry { path: index.to_path_buf(), entry: number, what };
                 self.import_found(&found, base, moment(now), importing)?.map_err(wrong)?;
             }
             Ok(())
@@ -304,7 +306,7 @@ impl Catalog {
             None if is_address(base) => self.add_root(base, Identity { device: 0, inode: 0 })?,
             None => {
                 let stat = Entry::named(base).and_then(|entry| entry.stat());
-                let stat = stat.map_err(|e| Error::io(base, "open", std::io::Error::other(e)))?;
+                let stat = stat.map_err(|e| CatalogError::io(base, "open", std::io::Error::other(e)))?;
                 self.add_root(base, Identity::of(&stat))?
             }
         };
@@ -342,7 +344,7 @@ fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: i6
 struct List<'a> {
     to: &'a mut dyn Write,
     text: &'a mut Vec<u8>,
-    left_out: &'a mut dyn FnMut(Error),
+    left_out: &'a mut dyn FnMut(CatalogError),
     exported: &'a mut Exported,
 }
 
@@ -418,7 +420,7 @@ impl ListImport<'_> {
 
     /// Fails for a list that is rather of another place, or of other digests.
     fn doubt(&mut self, list: &Path, base: &Path) -> Result<()> {
-        let refused = |why: String| Err(Error::io(list, "import", std::io::Error::other(why)));
+        let refused = |why: String| Err(CatalogError::io(list, "import", std::io::Error::other(why)));
         if self.absent > 0 && self.there == 0 {
             let base = base.display();
             return refused(format!(
@@ -454,7 +456,7 @@ impl ListImport<'_> {
         let Some(from) = &self.from else { return Ok(Looked::Nothing) };
         Ok(match Entry::beneath(from, below).and_then(|entry| entry.stat()) {
             Ok(stat) => Looked::Found(stat),
-            Err(verisum_files::Error::Io { source, .. }) if source.to_string() == LEADS_OUT => {
+            Err(verisum_files::FileError::Io { source, .. }) if source.to_string() == LEADS_OUT => {
                 Looked::Outside
             }
             Err(_) => Looked::Nothing,
@@ -519,5 +521,5 @@ fn strongest(listed: Listed) -> Option<ListedFile> {
 fn write(to: &mut dyn Write, text: &mut Vec<u8>) -> Result<()> {
     let written = to.write_all(text);
     text.clear();
-    written.map_err(|e| Error::io(Path::new("output"), "write", e))
+    written.map_err(|e| CatalogError::io(Path::new("output"), "write", e))
 }

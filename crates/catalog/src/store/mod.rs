@@ -50,7 +50,7 @@ pub use absolute::{absolute, absolute_name, default_catalog};
 pub use alarm_hold::Changed;
 pub use check::Problem;
 pub(crate) use due::{DueFile, DuePlace, Heap};
-pub use error::Error;
+pub use error::CatalogError;
 pub use files::Position;
 pub use heirs::{Heir, Likeness, Place};
 pub use known_bad::{Copied, KnownBad};
@@ -68,7 +68,7 @@ pub use transfer::{Imported, Unfit};
 pub use tree_records::TreeRecords;
 pub use written::Written;
 
-type Result<T, E = Error> = std::result::Result<T, E>;
+type Result<T, E = CatalogError> = std::result::Result<T, E>;
 
 /// An open catalogue.
 pub struct Catalog {
@@ -102,7 +102,10 @@ impl Catalog {
     ///
     /// # Errors
     /// [`Error::Changed`] where others could not be kept from the file itself.
-    pub fn at_one_moment<T, E: From<Error>>(&self, read: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    pub fn at_one_moment<T, E: From<CatalogError>>(
+        &self,
+        read: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         // A part of what sees one moment sees it too.
         if !self.connection.is_autocommit() {
             return read();
@@ -117,7 +120,7 @@ impl Catalog {
     /// Fails if somebody wrote where nobody was kept from it.
     fn require_unchanged(&self) -> Result<()> {
         match &self.still {
-            Some(still) if !still.is_so(&self.path) => Err(Error::Changed { path: self.path.clone() }),
+            Some(still) if !still.is_so(&self.path) => Err(CatalogError::Changed { path: self.path.clone() }),
             _ => Ok(()),
         }
     }
@@ -135,7 +138,7 @@ impl Catalog {
         self.connection.execute_batch("COMMIT").map_err(self.failed("write"))?;
         let found = std::fs::metadata(&self.path).ok().map(|found| (found.dev(), found.ino()));
         match self.file {
-            Some(file) if found != Some(file) => Err(Error::Gone { path: self.path.clone() }),
+            Some(file) if found != Some(file) => Err(CatalogError::Gone { path: self.path.clone() }),
             _ => Ok(()),
         }
     }
@@ -149,7 +152,10 @@ impl Catalog {
     ///
     /// # Errors
     /// Those of what is done, of [`Catalog::begin`] and of [`Catalog::commit`].
-    pub fn in_transaction<T, E: From<Error>>(&self, write: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
+    pub fn in_transaction<T, E: From<CatalogError>>(
+        &self,
+        write: impl FnOnce() -> Result<T, E>,
+    ) -> Result<T, E> {
         self.begin()?;
         let done = write().and_then(|written| {
             self.commit()?;
@@ -201,12 +207,12 @@ impl Catalog {
         self.connection.execute(sql, values).map(drop).map_err(self.failed("write"))
     }
 
-    fn failed(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> Error {
-        move |source| Error::database(&self.path, operation, source)
+    fn failed(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> CatalogError {
+        move |source| CatalogError::database(&self.path, operation, source)
     }
 
-    fn damaged(&self, what: impl Into<String>) -> Error {
-        Error::Damaged { path: self.path.clone(), what: what.into() }
+    fn damaged(&self, what: impl Into<String>) -> CatalogError {
+        CatalogError::Damaged { path: self.path.clone(), what: what.into() }
     }
 }
 

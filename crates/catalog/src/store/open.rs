@@ -10,7 +10,7 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::lock::beside;
-use super::{Catalog, Error, Result, guard, mapping, schema};
+use super::{Catalog, CatalogError, Result, guard, mapping, schema};
 use verisum_files::Replacement;
 use verisum_files::percent;
 use verisum_files::replace::folder_of;
@@ -37,13 +37,13 @@ impl Catalog {
     /// Opens a catalogue that is there.
     pub fn open_existing(path: &Path) -> Result<Catalog> {
         look_at(path)?;
-        let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+        let found = std::fs::metadata(path).map_err(|e| CatalogError::io(path, "open", e))?;
         if found.nlink() > 1 {
-            return Err(Error::Linked { path: path.to_path_buf() });
+            return Err(CatalogError::Linked { path: path.to_path_buf() });
         }
         let file = Some((found.dev(), found.ino()));
         let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Sharing::Shared)?;
-        let failed = |e| Error::database(path, "open", e);
+        let failed = |e| CatalogError::database(path, "open", e);
         (|| {
             if connection.is_readonly("main")? {
                 return schema::stand_in(&connection, version);
@@ -91,25 +91,25 @@ impl Catalog {
         };
         let ((connection, version), kept) =
             opened.map_err(|error| denied(path, &error).unwrap_or(error).of(path))?;
-        schema::stand_in(&connection, version).map_err(|e| Error::database(path, "open", e))?;
+        schema::stand_in(&connection, version).map_err(|e| CatalogError::database(path, "open", e))?;
         Ok(Catalog { path: path.to_path_buf(), connection, file: None, still: kept })
     }
 }
 
 /// Fails for what cannot be a catalogue, before SQLite waits for it or makes it one.
 fn look_at(path: &Path) -> Result<()> {
-    let found = std::fs::metadata(path).map_err(|e| Error::io(path, "open", e))?;
+    let found = std::fs::metadata(path).map_err(|e| CatalogError::io(path, "open", e))?;
     if !found.is_file() {
         let error = match found.is_dir() {
             true => std::io::Error::from(rustix::io::Errno::ISDIR),
             false => std::io::Error::other("not a regular file"),
         };
-        return Err(Error::io(path, "open", error));
+        return Err(CatalogError::io(path, "open", error));
     }
     if found.len() <= 1 {
         // SQLite would take it for a new one, and everything in the trees would be new.
         let what = if found.len() == 0 { "it is empty" } else { "it is cut off" };
-        return Err(Error::Damaged { path: path.to_path_buf(), what: what.to_string() });
+        return Err(CatalogError::Damaged { path: path.to_path_buf(), what: what.to_string() });
     }
     Ok(())
 }
@@ -125,7 +125,7 @@ enum Sharing {
 
 /// A connection to a catalogue, and its version.
 fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connection, i64)> {
-    let failed = |e| Error::database(path, "open", e);
+    let failed = |e| CatalogError::database(path, "open", e);
     mapping::allocate_before_mapping();
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
@@ -144,14 +144,14 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
     })()
     .map_err(failed)?;
     if application != schema::APPLICATION && (!parts.is_empty() || version > 0) {
-        return Err(Error::Foreign { path: path.to_path_buf() });
+        return Err(CatalogError::Foreign { path: path.to_path_buf() });
     }
     if version > schema::VERSION {
         let (found, known) = (version, schema::VERSION);
-        return Err(Error::Newer { path: path.to_path_buf(), found, known });
+        return Err(CatalogError::Newer { path: path.to_path_buf(), found, known });
     }
     if let Some(what) = schema::difference(&parts, version).map_err(failed)? {
-        return Err(Error::Damaged { path: path.to_path_buf(), what });
+        return Err(CatalogError::Damaged { path: path.to_path_buf(), what });
     }
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);
@@ -191,7 +191,7 @@ fn has_log(path: &Path) -> bool {
 }
 
 /// The error of what we have no right to read, where SQLite says only that it cannot open something.
-fn denied(path: &Path, error: &Error) -> Option<Error> {
+fn denied(path: &Path, error: &CatalogError) -> Option<CatalogError> {
     use rustix::fs::{Access, AtFlags, CWD, accessat};
     use rustix::io::Errno;
     let is_denied =
@@ -200,7 +200,7 @@ fn denied(path: &Path, error: &Error) -> Option<Error> {
     let last = if has_log(path) { "-shm" } else { ".lock" };
     let files = [path.to_path_buf(), beside(path, "-wal"), beside(path, last)];
     let file = files.into_iter().find(is_denied).filter(|_| error.is_cannot_open())?;
-    Some(Error::io(&file, "open", Errno::ACCESS))
+    Some(CatalogError::io(&file, "open", Errno::ACCESS))
 }
 
 /// Whether SQLite can make its log and index.
@@ -243,12 +243,12 @@ impl Still {
 fn create(path: &Path) -> Result<()> {
     require_no_log(path)?;
     let new = Replacement::private(path)?;
-    let failed = |error| Error::database(path, "create", error);
+    let failed = |error| CatalogError::database(path, "create", error);
     let mut made = Connection::open_in_memory().map_err(failed)?;
     guard::register(&made).and_then(|()| schema::migrate(&mut made, 0)).map_err(failed)?;
     new.file()
         .write_all(&made.serialize("main").map_err(failed)?)
-        .map_err(|e| Error::io(path, "write", e))?;
+        .map_err(|e| CatalogError::io(path, "write", e))?;
     Ok(new.place()?)
 }
 
@@ -258,10 +258,12 @@ fn require_no_log(path: &Path) -> Result<()> {
         let left = beside(path, end);
         match left.symlink_metadata() {
             // What is in the memory that was shared is in the log too.
-            Ok(found) if found.len() > 0 && end != "-shm" => return Err(Error::LeftOver { path: left }),
-            Ok(_) => std::fs::remove_file(&left).map_err(|e| Error::io(&left, "remove", e))?,
+            Ok(found) if found.len() > 0 && end != "-shm" => {
+                return Err(CatalogError::LeftOver { path: left });
+            }
+            Ok(_) => std::fs::remove_file(&left).map_err(|e| CatalogError::io(&left, "remove", e))?,
             Err(error) if error.kind() == ErrorKind::NotFound => {}
-            Err(error) => return Err(Error::io(&left, "open", error)),
+            Err(error) => return Err(CatalogError::io(&left, "open", error)),
         }
     }
     Ok(())
@@ -279,10 +281,10 @@ mod tests {
         let catalog = Catalog::open(&path).unwrap();
         catalog.connection.pragma_update(None, "user_version", schema::VERSION + 1).unwrap();
         drop(catalog);
-        assert!(matches!(Catalog::open(&path), Err(Error::Newer { .. })));
+        assert!(matches!(Catalog::open(&path), Err(CatalogError::Newer { .. })));
         let path = folder.path().join("other.db");
         Connection::open(&path).unwrap().execute_batch("CREATE TABLE t(x)").unwrap();
-        assert!(matches!(Catalog::open(&path), Err(Error::Foreign { .. })));
+        assert!(matches!(Catalog::open(&path), Err(CatalogError::Foreign { .. })));
         let path = folder.path().join("text");
         std::fs::write(
             &path,
@@ -303,7 +305,7 @@ mod tests {
         drop(catalog);
         let log = beside(&path, "-wal");
         let error = Catalog::open(&path).err().unwrap();
-        assert!(matches!(&error, Error::LeftOver { path } if *path == log), "{error}");
+        assert!(matches!(&error, CatalogError::LeftOver { path } if *path == log), "{error}");
         assert!(!path.exists());
         // It is worth something to the one that was moved.
         std::fs::rename(&moved, &path).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use verisum_digest::Output;
 
 use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
-use super::{Catalog, Error, Identity, Imported, Record, Repair, Result, State, moment};
+use super::{Catalog, CatalogError, Identity, Imported, Record, Repair, Result, State, moment};
 use verisum_files::Timestamp;
 
 /// A record of another store.
@@ -173,6 +173,6 @@ fn refused(done: Result<(), Refused>) -> Result<Result<(), Unfit>> {
     match done {
         Ok(()) => Ok(Ok(())),
         Err(Refused::Line(what)) => Ok(Err(what)),
-        Err(Refused::Catalog(error)) => Err::<_, Error>(error),
+        Err(Refused::Catalog(error)) => Err::<_, CatalogError>(error),
     }
 }

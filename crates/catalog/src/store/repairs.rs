@@ -84,7 +84,7 @@ impl Catalog {
     ///
     /// # Errors
     /// Those of `each`, and what keeps the catalogue from being read.
-    pub fn each_repair<E: From<super::Error>>(
+    pub fn each_repair<E: From<super::CatalogError>>(
         &self,
         root: &Root,
         each: &mut dyn FnMut(PathBuf, Repair) -> Result<(), E>,
@@ -130,7 +130,7 @@ impl Catalog {
         let mut repairs = Vec::new();
         self.each_repair(root, &mut |path, repair| {
             repairs.push((path, repair));
-            Ok::<_, super::Error>(())
+            Ok::<_, super::CatalogError>(())
         })?;
         for (path, repair) in repairs.into_iter().rev() {
             let algorithm = algorithms.get(&repair.algorithm);
@@ -239,7 +239,7 @@ fn ranges(text: &str) -> Option<Vec<Range<u64>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Error;
+    use crate::store::CatalogError;
     use crate::store::tests::catalog;
     use verisum_files::Timestamp;
 
@@ -269,7 +269,7 @@ mod tests {
         let each = &mut |of: PathBuf, repair| {
             assert_eq!(of, path);
             found.push(repair);
-            Ok::<_, Error>(())
+            Ok::<_, CatalogError>(())
         };
         catalog.each_repair(&root, each).unwrap();
         assert_eq!(catalog.repairs(root.id).unwrap(), Repairs { count: 3, last: Some(6) });
@@ -289,7 +289,7 @@ mod tests {
             let each = &mut |of: PathBuf, repair: Repair| {
                 assert_eq!(of, path);
                 again.push(Repair { algorithm: 1, ..repair });
-                Ok::<_, Error>(())
+                Ok::<_, CatalogError>(())
             };
             imported.each_repair(&root, each).unwrap();
             again.reverse();
@@ -309,6 +309,6 @@ mod tests {
         imported.roll_back();
         assert_eq!(count(indexes), 0);
         catalog.forget_root(&root).unwrap();
-        catalog.each_repair(&root, &mut |_, _| Err(Error::Gone { path: PathBuf::new() })).unwrap();
+        catalog.each_repair(&root, &mut |_, _| Err(CatalogError::Gone { path: PathBuf::new() })).unwrap();
     }
 }

@@ -10,7 +10,7 @@ use rustix::io::Errno;
 
 use super::backup::copies_of;
 use super::lock::beside;
-use super::{Catalog, Error, Lock, Problem, Result, schema};
+use super::{Catalog, CatalogError, Lock, Problem, Result, schema};
 use verisum_files::Stop;
 use verisum_files::replace::{Permitted, folder_of};
 
@@ -40,13 +40,13 @@ pub fn restore(backup: &Path, path: &Path, stop: &Stop) -> Result<Vec<Problem>> 
     if let (Ok(one), Ok(other)) = (backup.metadata(), path.metadata())
         && is_same(one, other)
     {
-        return Err(Error::io(backup, "restore", io::Error::other("it is the catalogue itself")));
+        return Err(CatalogError::io(backup, "restore", io::Error::other("it is the catalogue itself")));
     }
     // What cannot be replaced should get no lock beside it.
     drop(replaceable(path)?);
     let _lock = Lock::hold(path)?;
     let old = replaceable(path)?;
-    let failed = |operation| move |error: io::Error| Error::io(path, operation, error);
+    let failed = |operation| move |error: io::Error| CatalogError::io(path, operation, error);
     let permitted = old.as_ref().map_or(Permitted::PRIVATE, |(_, old)| copies_of(old));
     let new = from.copy(path, permitted)?;
     if let Some((_, old)) = &old {
@@ -57,7 +57,7 @@ pub fn restore(backup: &Path, path: &Path, stop: &Stop) -> Result<Vec<Problem>> 
     for log in LOGS.map(|end| beside(path, end)) {
         match std::fs::remove_file(&log) {
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                return Err(Error::io(&log, "remove", error));
+                return Err(CatalogError::io(&log, "remove", error));
             }
             _ => {}
         }
@@ -71,7 +71,7 @@ pub fn restore(backup: &Path, path: &Path, stop: &Stop) -> Result<Vec<Problem>> 
 /// What is to be replaced, locked against all who would read it. One of them could remove, by its name, the
 /// log of what takes its place.
 fn replaceable(path: &Path) -> Result<Option<(File, Metadata)>> {
-    let failed = |error: io::Error| Error::io(path, "restore", error);
+    let failed = |error: io::Error| CatalogError::io(path, "restore", error);
     let found = match path.symlink_metadata() {
         Ok(found) => found,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -81,12 +81,12 @@ fn replaceable(path: &Path) -> Result<Option<(File, Metadata)>> {
         return Err(failed(io::Error::other("not a regular file")));
     }
     if found.nlink() > 1 {
-        return Err(Error::Linked { path: path.to_path_buf() });
+        return Err(CatalogError::Linked { path: path.to_path_buf() });
     }
     let file = File::options().read(true).write(true).open(path).map_err(failed)?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
-        Err(Errno::AGAIN | Errno::ACCESS) => return Err(Error::InUse { path: path.to_path_buf() }),
+        Err(Errno::AGAIN | Errno::ACCESS) => return Err(CatalogError::InUse { path: path.to_path_buf() }),
         Err(errno) => return Err(failed(errno.into())),
     }
     // One that was emptied is replaced too.
@@ -165,7 +165,7 @@ mod tests {
         }
         let (path, other) = (folder.path().join("lost"), folder.path().join("linked"));
         std::fs::hard_link(&path, &other).unwrap();
-        assert!(matches!(restore(&copy, &other, &Stop::default()), Err(Error::Linked { .. })));
+        assert!(matches!(restore(&copy, &other, &Stop::default()), Err(CatalogError::Linked { .. })));
         assert_eq!(path.metadata().unwrap().ino(), other.metadata().unwrap().ino());
     }
 

@@ -15,7 +15,7 @@ use verisum_digest::{Digest, Output};
 use super::lines::{CondemnedLine, FileLine, Line, Moment, Name};
 use super::previous::Previous;
 use super::record::{columns, listed, moment};
-use super::{Catalog, Change, Error, Finding, Identity, Place, Record, Result, Root, State};
+use super::{Catalog, CatalogError, Change, Finding, Identity, Place, Record, Result, Root, State};
 use verisum_files::Timestamp;
 use verisum_files::store::manifest::{JSON_VERSION, Skipped};
 
@@ -135,7 +135,7 @@ impl Catalog {
     pub(super) fn write_line(&self, to: &mut dyn Write, line: &Line) -> Result<()> {
         let written = serde_json::to_writer(&mut *to, line).map_err(std::io::Error::from);
         let written = written.and_then(|()| to.write_all(b"\n"));
-        written.map_err(|e| Error::io(Path::new("output"), "write", e))
+        written.map_err(|e| CatalogError::io(Path::new("output"), "write", e))
     }
 
     /// Records what is in lines of JSON, of a file of this name. Files that have a record keep it. All or
@@ -159,11 +159,11 @@ impl Catalog {
             text.clear();
             let mut limited = std::io::Read::take(&mut *from, LONGEST_LINE);
             let count = limited.read_until(b'\n', &mut text);
-            let count = count.map_err(|e| Error::io(name, "read", e))?;
+            let count = count.map_err(|e| CatalogError::io(name, "read", e))?;
             if count == 0 {
                 break;
             }
-            let wrong = |what: String| Error::Line { path: name.to_path_buf(), line: number, what };
+            let wrong = |what: String| CatalogError::Line { path: name.to_path_buf(), line: number, what };
             let line = serde_json::from_slice(&text).map_err(|e| wrong(e.to_string()))?;
             match line {
                 Line::Root { version, .. } if version != JSON_VERSION => {
@@ -380,7 +380,7 @@ impl CatalogImport {
                 );
             }
             Ok(digest) => Some(digest.len()),
-            Err(verisum_digest::Error::Unavailable { .. }) => None,
+            Err(verisum_digest::DigestError::Unavailable { .. }) => None,
             Err(error) => return Err(Unfit::Algorithm(error).into()),
         };
         self.lengths.insert(name.to_string(), length);
@@ -423,7 +423,7 @@ pub(super) struct Target {
 /// Why a line was not taken: it is bad, or the catalogue failed.
 pub(super) enum Refused {
     Line(Unfit),
-    Catalog(Error),
+    Catalog(CatalogError),
 }
 
 /// What is wrong with a record that comes from elsewhere.
@@ -492,13 +492,15 @@ pub enum Unfit {
     },
     /// There is no such algorithm.
     #[error(transparent)]
-    Algorithm(verisum_digest::Error),
+    Algorithm(verisum_digest::DigestError),
 }
 
 impl Refused {
-    fn at(self, name: &Path, line: u64) -> Error {
+    fn at(self, name: &Path, line: u64) -> CatalogError {
         match self {
-            Refused::Line(what) => Error::Line { path: name.to_path_buf(), line, what: what.to_string() },
+            Refused::Line(what) => {
+                CatalogError::Line { path: name.to_path_buf(), line, what: what.to_string() }
+            }
             Refused::Catalog(error) => error,
         }
     }
@@ -510,8 +512,8 @@ impl From<Unfit> for Refused {
     }
 }
 
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
+impl From<CatalogError> for Refused {
+    fn from(error: CatalogError) -> Refused {
         Refused::Catalog(error)
     }
 }

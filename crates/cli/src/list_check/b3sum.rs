@@ -3,7 +3,7 @@
 
 use std::ffi::OsStr;
 
-use verisum::files::Error;
+use verisum::files::FileError;
 use verisum::files::check::{Event, Outcome};
 
 use super::report::CheckReport;
@@ -49,10 +49,10 @@ impl CheckReport<'_> {
 }
 
 /// The cause of a file's error, in the words of Rust's library.
-fn why(error: &Error) -> String {
+fn why(error: &FileError) -> String {
     match error {
-        Error::Io { source, .. } => source.to_string(),
-        Error::NotAFile { path } if path.is_dir() => {
+        FileError::Io { source, .. } => source.to_string(),
+        FileError::NotAFile { path } if path.is_dir() => {
             std::io::Error::from(rustix::io::Errno::ISDIR).to_string()
         }
         other => names::quoted(OsStr::new(&other.to_string())),

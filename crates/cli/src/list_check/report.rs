@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use verisum::files::check::{Difference, Event, Outcome};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
-use verisum::files::{Error, Kind, Misjudged, Verdict, says_storage_failed};
+use verisum::files::{FileError, Kind, Misjudged, Verdict, says_storage_failed};
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
@@ -151,7 +151,7 @@ impl<'a> CheckReport<'a> {
     }
 
     /// Says that something could not be looked at for extra files.
-    pub(super) fn unseen(&mut self, error: &Error) -> Result<(), Failure> {
+    pub(super) fn unseen(&mut self, error: &FileError) -> Result<(), Failure> {
         self.total.unreadable += 1;
         self.worse(Exit::Unchecked);
         let name = error.path().as_os_str().as_bytes().to_vec();
@@ -457,7 +457,7 @@ impl<'a> CheckReport<'a> {
         self.say(&format!("{name}: {}", unlike(difference)))
     }
 
-    fn say_of_file(&mut self, name: &[u8], error: &Error) -> Result<(), Failure> {
+    fn say_of_file(&mut self, name: &[u8], error: &FileError) -> Result<(), Failure> {
         let name = self.quoted(OsStr::from_bytes(name));
         self.say(&format!("{name}: {}", why(error)))
     }
@@ -529,11 +529,11 @@ fn is_read(error: &io::Error) -> bool {
 }
 
 /// The cause of a file's error, without its name.
-fn why(error: &Error) -> String {
+fn why(error: &FileError) -> String {
     match error {
-        Error::Io { source, .. } => cause(source),
-        Error::Digest { source, .. } => names::plain(&source.to_string()),
-        Error::NotAFile { path } if path.is_dir() => cause(&rustix::io::Errno::ISDIR.into()),
+        FileError::Io { source, .. } => cause(source),
+        FileError::Digest { source, .. } => names::plain(&source.to_string()),
+        FileError::NotAFile { path } if path.is_dir() => cause(&rustix::io::Errno::ISDIR.into()),
         other => {
             let text = other.to_string();
             let name = format!("{}: ", other.path().display());

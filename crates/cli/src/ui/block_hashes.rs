@@ -10,7 +10,7 @@ use verisum::digest::{Digest, Output};
 use verisum::files::check::Find;
 use verisum::files::reread::{self, Bypass};
 use verisum::files::store::manifest::{self, BlockHash, Listed};
-use verisum::files::{Error, Operation};
+use verisum::files::{FileError, Operation};
 use verisum::image::{Format, Operation as ImageOperation, is_nbd_uri};
 
 use crate::ui::failure::Failure;
@@ -45,7 +45,12 @@ pub(crate) fn tag(how: &How, sum: &Sum) -> String {
 
 /// Computes the block hash that a line of a list names, in the way that the line says, and as `usual` says
 /// where it does not.
-pub(crate) fn compute(usual: &How, find: Find, directory: &Path, listed: &Listed) -> Result<Output, Error> {
+pub(crate) fn compute(
+    usual: &How,
+    find: Find,
+    directory: &Path,
+    listed: &Listed,
+) -> Result<Output, FileError> {
     let name = OsStr::from_bytes(&listed.name);
     let input = match name.as_bytes() {
         b"-" => Input::Stdin,
@@ -53,11 +58,11 @@ pub(crate) fn compute(usual: &How, find: Find, directory: &Path, listed: &Listed
         _ => Input::Named(directory.join(name).into_os_string()),
     };
     let path = input.path();
-    let other = |what: String| Error::io(&path, Operation::Open, io::Error::other(what));
+    let other = |what: String| FileError::io(&path, Operation::Open, io::Error::other(what));
     let (Some(line), [claim]) = (&listed.block_hash, &listed.claims[..]) else {
         return Err(other("the line has no block hash".to_string()));
     };
-    let digest = find(&claim.algorithm).map_err(|source| Error::Digest { path: path.clone(), source })?;
+    let digest = find(&claim.algorithm).map_err(|source| FileError::Digest { path: path.clone(), source })?;
     let how = how(usual, digest, line).map_err(other)?;
     let sum = input::sum(&input, &how).map_err(|failure| of_tree(&path, &failure))?;
     if sum.modified {
@@ -109,15 +114,15 @@ fn how(usual: &How, digest: Digest, line: &BlockHash) -> Result<How, String> {
 }
 
 /// A failure as one of the file that a list names.
-fn of_tree(path: &Path, failure: &Failure) -> Error {
+fn of_tree(path: &Path, failure: &Failure) -> FileError {
     if let Failure::Image(error) = failure
-        && let verisum::image::Error::Io { operation: ImageOperation::Open, source, .. } = &**error
+        && let verisum::image::ImageError::Io { operation: ImageOperation::Open, source, .. } = &**error
         && let Some(code) = source.raw_os_error()
     {
-        return Error::io(path, Operation::Open, io::Error::from_raw_os_error(code));
+        return FileError::io(path, Operation::Open, io::Error::from_raw_os_error(code));
     }
     let message = failure.message();
     let name = format!("{}: ", names::quoted(path.as_os_str()));
     let why = message.strip_prefix(&name).unwrap_or(&message);
-    Error::io(path, Operation::Read, io::Error::other(why))
+    FileError::io(path, Operation::Read, io::Error::other(why))
 }

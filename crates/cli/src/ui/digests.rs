@@ -1,6 +1,6 @@
 //! Finding a digest by the name that a user typed.
 
-use verisum::digest::{ALGORITHMS, Digest, Error, Policy};
+use verisum::digest::{ALGORITHMS, Digest, DigestError, Policy};
 
 use crate::ui::failure::Failure;
 use crate::ui::verbosity;
@@ -11,7 +11,7 @@ const MOST_SIMILAR: usize = 4;
 /// The digest of this name.
 pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
     let digest = Digest::find_with(name, policy).map_err(|error| match error {
-        Error::Unknown { name } => Failure::UnknownDigest { similar: similar(&name), name },
+        DigestError::Unknown { name } => Failure::UnknownDigest { similar: similar(&name), name },
         other => Failure::Digest(other),
     })?;
     verbosity::how(|| {

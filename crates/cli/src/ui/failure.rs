@@ -27,29 +27,29 @@ pub(crate) enum Failure {
     /// The environment asks for a SIMD level that this processor lacks.
     LevelMissing(Level),
     /// A digest cannot be computed here.
-    Digest(verisum::digest::Error),
+    Digest(verisum::digest::DigestError),
     /// An image cannot be opened or read.
-    Image(Arc<verisum::image::Error>),
+    Image(Arc<verisum::image::ImageError>),
     /// A file of a tree cannot be found, opened or read.
-    Tree(verisum::files::Error),
+    Tree(verisum::files::FileError),
     /// Hashing failed for a reason other than the image.
-    Hash { name: PathBuf, error: verisum::blockhash::Error },
+    Hash { name: PathBuf, error: verisum::blockhash::BlockHashError },
     /// A block map cannot be read, written or compared.
     Map(MapError),
     /// A catalogue cannot be used.
-    Catalog(verisum::catalog::store::Error),
+    Catalog(verisum::catalog::store::CatalogError),
     /// A lake cannot be read or written.
-    Lake(verisum::lake::Error),
+    Lake(verisum::lake::LakeError),
     /// A directory cannot be scrubbed.
-    Scrub(verisum::catalog::scrub::Error),
+    Scrub(verisum::catalog::scrub::ScrubError),
     /// Files cannot be repaired.
-    Repair(repair::Error),
+    Repair(repair::RepairError),
     /// An image cannot be repaired.
-    ImageRepair(verisum::mend::image::Error),
+    ImageRepair(verisum::mend::image::ImageRepairError),
     /// A directory cannot be made a bag.
     Bag(verisum::files::bag::BagError),
     /// Parity cannot be made, read or used.
-    Parity(verisum::parity::Error),
+    Parity(verisum::parity::ParityError),
     /// A file that is not an image cannot be made, read or written.
     File { name: PathBuf, operation: &'static str, error: io::Error },
     /// Another program failed.
@@ -92,7 +92,7 @@ impl Failure {
             | Failure::LevelUnknown(_)
             | Failure::LevelMissing(_)
             | Failure::Map(MapError::Digest(_))
-            | Failure::Parity(verisum::parity::Error::Options { .. }) => Exit::Usage,
+            | Failure::Parity(verisum::parity::ParityError::Options { .. }) => Exit::Usage,
             Failure::Map(MapError::Corrupt { .. }) => Exit::Mismatch,
             _ => Exit::Unchecked,
         }
@@ -131,7 +131,7 @@ impl Failure {
             Failure::Map(error) => map_message(error),
             Failure::Catalog(error) => names::plain(&error.to_string()),
             Failure::Lake(error) => names::plain(&error.to_string()),
-            Failure::Scrub(verisum::catalog::scrub::Error::Tree(verisum::files::Error::Io {
+            Failure::Scrub(verisum::catalog::scrub::ScrubError::Tree(verisum::files::FileError::Io {
                 path,
                 operation,
                 source,
@@ -163,14 +163,14 @@ impl From<PlaceError> for Failure {
     }
 }
 
-impl From<verisum::catalog::store::Error> for Failure {
-    fn from(error: verisum::catalog::store::Error) -> Failure {
+impl From<verisum::catalog::store::CatalogError> for Failure {
+    fn from(error: verisum::catalog::store::CatalogError) -> Failure {
         Failure::Catalog(error)
     }
 }
 
-impl From<verisum::lake::Error> for Failure {
-    fn from(error: verisum::lake::Error) -> Failure {
+impl From<verisum::lake::LakeError> for Failure {
+    fn from(error: verisum::lake::LakeError) -> Failure {
         Failure::Lake(error)
     }
 }
@@ -181,33 +181,33 @@ impl From<verisum::files::ReplaceError> for Failure {
     }
 }
 
-impl From<verisum::parity::Error> for Failure {
-    fn from(error: verisum::parity::Error) -> Failure {
+impl From<verisum::parity::ParityError> for Failure {
+    fn from(error: verisum::parity::ParityError) -> Failure {
         Failure::Parity(error)
     }
 }
 
-impl From<verisum::catalog::scrub::Error> for Failure {
-    fn from(error: verisum::catalog::scrub::Error) -> Failure {
+impl From<verisum::catalog::scrub::ScrubError> for Failure {
+    fn from(error: verisum::catalog::scrub::ScrubError) -> Failure {
         Failure::Scrub(error)
     }
 }
 
-impl From<verisum::mend::image::Error> for Failure {
-    fn from(error: verisum::mend::image::Error) -> Failure {
+impl From<verisum::mend::image::ImageRepairError> for Failure {
+    fn from(error: verisum::mend::image::ImageRepairError) -> Failure {
         match error {
-            verisum::mend::image::Error::Journal(error) => error.into(),
+            verisum::mend::image::ImageRepairError::Journal(error) => error.into(),
             other => Failure::ImageRepair(other),
         }
     }
 }
 
-impl From<repair::Error> for Failure {
-    fn from(error: repair::Error) -> Failure {
+impl From<repair::RepairError> for Failure {
+    fn from(error: repair::RepairError) -> Failure {
         match error {
-            repair::Error::Catalog(error) => Failure::Catalog(error),
-            repair::Error::Tree(error) => Failure::Scrub(error),
-            repair::Error::List { path, operation, source } => {
+            repair::RepairError::Catalog(error) => Failure::Catalog(error),
+            repair::RepairError::Tree(error) => Failure::Scrub(error),
+            repair::RepairError::List { path, operation, source } => {
                 Failure::File { name: path, operation, error: source }
             }
             other => Failure::Repair(other),
@@ -215,44 +215,44 @@ impl From<repair::Error> for Failure {
     }
 }
 
-impl From<verisum::image::Error> for Failure {
-    fn from(error: verisum::image::Error) -> Failure {
+impl From<verisum::image::ImageError> for Failure {
+    fn from(error: verisum::image::ImageError) -> Failure {
         Failure::Image(Arc::new(error))
     }
 }
 
 /// The image library's own text, with the name made fit for one line.
-fn image_message(error: &verisum::image::Error) -> String {
-    use verisum::image::Error;
+fn image_message(error: &verisum::image::ImageError) -> String {
+    use verisum::image::ImageError;
     match error {
-        Error::Io { path, operation, offset, source } => {
+        ImageError::Io { path, operation, offset, source } => {
             let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
             format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), cause(source))
         }
-        Error::NotAnImage { path, what } => format!("{}: open: {what}", names::quoted(path.as_os_str())),
-        Error::Changed { path, before, after } => format!(
+        ImageError::NotAnImage { path, what } => format!("{}: open: {what}", names::quoted(path.as_os_str())),
+        ImageError::Changed { path, before, after } => format!(
             "{}: read: the file changed while it was read ({before} bytes, then {after})",
             names::quoted(path.as_os_str())
         ),
-        Error::Unsupported { path, format } => {
+        ImageError::Unsupported { path, format } => {
             let name = names::quoted(path.as_os_str());
             format!("{name}: open: {format} images are not supported{AS_RAW}")
         }
-        Error::Piped { path, format } => {
+        ImageError::Piped { path, format } => {
             let (name, format) = (names::quoted(path.as_os_str()), format.title());
             format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
         }
-        Error::Invalid { path, operation, offset, what } => {
+        ImageError::Invalid { path, operation, offset, what } => {
             let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
             format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), names::plain(what))
         }
-        Error::Refused { path, what } => {
+        ImageError::Refused { path, what } => {
             format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
         }
-        Error::Behind { path, role, source } => {
+        ImageError::Behind { path, role, source } => {
             format!("{}: {role} {}", names::quoted(path.as_os_str()), image_message(source))
         }
-        Error::Reference { path, role, reference, why } => format!(
+        ImageError::Reference { path, role, reference, why } => format!(
             "{}: open: {role} {}: {} (--follow any opens it)",
             names::quoted(path.as_os_str()),
             names::quoted(reference),
@@ -278,14 +278,14 @@ fn map_message(error: &MapError) -> String {
 }
 
 /// The parity library's own text, with the name made fit for one line.
-fn parity_message(error: &verisum::parity::Error) -> String {
-    use verisum::parity::Error;
+fn parity_message(error: &verisum::parity::ParityError) -> String {
+    use verisum::parity::ParityError;
     match error {
-        Error::Io { path, operation, source } => {
+        ParityError::Io { path, operation, source } => {
             format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source))
         }
-        Error::Tree(error) => tree_message(error),
-        Error::Damaged { path, what } => format!("{}: {what}", names::quoted(path.as_os_str())),
+        ParityError::Tree(error) => tree_message(error),
+        ParityError::Damaged { path, what } => format!("{}: {what}", names::quoted(path.as_os_str())),
         other => names::plain(&other.to_string()),
     }
 }
@@ -294,22 +294,22 @@ fn parity_message(error: &verisum::parity::Error) -> String {
 const AS_RAW: &str = " (--format raw hashes the bytes of the file itself)";
 
 /// The tree library's own text, with the name made fit for one line.
-pub(crate) fn tree_message(error: &verisum::files::Error) -> String {
-    use verisum::files::Error;
+pub(crate) fn tree_message(error: &verisum::files::FileError) -> String {
+    use verisum::files::FileError;
     let name = names::quoted(error.path().as_os_str());
     match error {
-        Error::Io { operation, offset, source, .. } => {
+        FileError::Io { operation, offset, source, .. } => {
             let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
             format!("{name}: {operation}{place}: {}", cause(source))
         }
-        Error::NotAFile { .. } => format!("{name}: open: not a regular file"),
-        Error::IsLink { .. } => format!("{name}: open: is a symbolic link"),
-        Error::Loop { .. } => format!("{name}: open: link to a directory above it"),
-        Error::Stopped { .. } => format!("{name}: read: stopped"),
-        Error::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
-        Error::NotRead { reason, .. } => format!("{name}: read: {}", reason.message()),
-        Error::Record { source, .. } => format!("{name}: read attribute: {source}"),
-        Error::Conflict { operation, source, .. } => format!("{name}: {operation}: {source}"),
+        FileError::NotAFile { .. } => format!("{name}: open: not a regular file"),
+        FileError::IsLink { .. } => format!("{name}: open: is a symbolic link"),
+        FileError::Loop { .. } => format!("{name}: open: link to a directory above it"),
+        FileError::Stopped { .. } => format!("{name}: read: stopped"),
+        FileError::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
+        FileError::NotRead { reason, .. } => format!("{name}: read: {}", reason.message()),
+        FileError::Record { source, .. } => format!("{name}: read attribute: {source}"),
+        FileError::Conflict { operation, source, .. } => format!("{name}: {operation}: {source}"),
     }
 }
 
@@ -332,15 +332,15 @@ fn hint(similar: &[&str]) -> String {
 mod tests {
     use super::*;
     use std::path::Path;
-    use verisum::image::{Error, Operation};
+    use verisum::image::{ImageError, Operation};
 
     #[test]
     fn messages_are_one_line() {
         let path = Path::new("a\nb");
         let errors = [
-            Error::io(path, Operation::Open, io::Error::from_raw_os_error(2)),
-            Error::NotAnImage { path: path.into(), what: "Is a directory" },
-            Error::Changed { path: path.into(), before: 5, after: 4 },
+            ImageError::io(path, Operation::Open, io::Error::from_raw_os_error(2)),
+            ImageError::NotAnImage { path: path.into(), what: "Is a directory" },
+            ImageError::Changed { path: path.into(), before: 5, after: 4 },
         ];
         let messages = errors.map(|error| Failure::from(error).message());
         assert_eq!(

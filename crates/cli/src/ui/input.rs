@@ -7,7 +7,7 @@ use std::thread;
 use rustix::io::Errno;
 use verisum::PlaceImageError;
 use verisum::blockhash::{
-    DigestSink, Error, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, digest_stream,
+    BlockHashError, DigestSink, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, digest_stream,
     digests_of_image, digests_of_stream, hash_image, hash_image_to, hash_stream, hash_stream_to,
 };
 use verisum::digest::Output;
@@ -162,7 +162,9 @@ pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
     let options = how.options(input);
     let opened = match input {
         Input::Stdin if closed_streams::standard_input() => {
-            return Err(verisum::image::Error::io(&input.path(), Operation::Open, Errno::BADF.into()).into());
+            return Err(
+                verisum::image::ImageError::io(&input.path(), Operation::Open, Errno::BADF.into()).into()
+            );
         }
         Input::Stdin => verisum::image::open_stdin(&options)?,
         Input::Named(name) if how.is_in_bucket(name) => Opened::Image(in_bucket(name, how, &options)?),
@@ -324,10 +326,10 @@ pub(crate) fn warn_modified(input: &Input) {
 }
 
 /// The failure of hashing an input.
-pub(crate) fn failed(input: &Input, error: Error) -> Failure {
+pub(crate) fn failed(input: &Input, error: BlockHashError) -> Failure {
     match error {
-        Error::Image(error) => Failure::Image(error),
-        Error::Map(error) => Failure::Map(error),
+        BlockHashError::Image(error) => Failure::Image(error),
+        BlockHashError::Map(error) => Failure::Map(error),
         error => Failure::Hash { name: input.path(), error },
     }
 }

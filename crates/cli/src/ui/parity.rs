@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use verisum::catalog::store::Catalog;
 use verisum::files::{Kind, Walk, WalkOptions};
 use verisum::mend::repair::Source;
-use verisum::parity::{Error, ParityFiles, ParityPlace, USUAL_PLACE};
+use verisum::parity::{ParityError, ParityFiles, ParityPlace, USUAL_PLACE};
 
 use crate::ui::failure::Failure;
 use crate::ui::{self, PROGRAM};
@@ -81,7 +81,7 @@ fn source(path: &Path, top: &Path, named: Option<&Path>) -> Result<Option<Source
     let opened = match ParityPlace::open(top, named) {
         Ok(opened) => opened,
         Err(error) if named.is_some() => return Err(error.into()),
-        Err(Error::None { .. }) => return Ok(None),
+        Err(ParityError::None { .. }) => return Ok(None),
         Err(error) => {
             ui::say(PROGRAM, &format!("{}: repairing without it", Failure::from(error).message()));
             return Ok(None);

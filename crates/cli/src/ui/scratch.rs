@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use verisum_bench::filesystem::Place;
-use verisum_bench::measure::Error;
+use verisum_bench::measure::MeasureError;
 
 use crate::ui::failure::{self, Failure};
 use crate::ui::signals::{self, ending_signals};
@@ -58,8 +58,10 @@ impl Scratch {
         // With the lock held a signal finds the folder listed, or not made. What killed runs left goes.
         let mut all = self.lock();
         let folder = Place::in_folder(&parent).map_err(|error| match error {
-            Error::Io { path, source, .. } if path == parent => failed(source),
-            Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
+            MeasureError::Io { path, source, .. } if path == parent => failed(source),
+            MeasureError::Io { path, operation, source } => {
+                Failure::File { name: path, operation, error: source }
+            }
             error => failed(io::Error::other(error.to_string())),
         })?;
         all.push(ScratchItem::Folder(folder.path().to_path_buf()));
@@ -158,7 +160,9 @@ impl Folder {
         let removed = self.folder.take().map_or(Ok(()), Place::remove);
         self.scratch.forget(&ScratchItem::Folder(name.clone()));
         removed.map_err(|error| match error {
-            Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
+            MeasureError::Io { path, operation, source } => {
+                Failure::File { name: path, operation, error: source }
+            }
             error => Failure::File { name, operation: "remove", error: io::Error::other(error.to_string()) },
         })
     }

@@ -4,24 +4,24 @@ use std::sync::Arc;
 
 use super::{Policy, Stream, StreamFactory};
 use crate::algorithm::Algorithm;
-use crate::error::Error;
+use crate::error::DigestError;
 use crate::parts::Parts;
 
 struct Blake3(blake3::Hasher);
 
 impl Stream for Blake3 {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         digest.copy_from_slice(self.0.finalize().as_bytes());
         self.0.reset();
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(Blake3(self.0.clone())))
     }
 }
@@ -29,7 +29,7 @@ impl Stream for Blake3 {
 struct Blake3Factory;
 
 impl StreamFactory for Blake3Factory {
-    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(Blake3(blake3::Hasher::new())))
     }
 
@@ -38,6 +38,6 @@ impl StreamFactory for Blake3Factory {
     }
 }
 
-pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
     Ok(Arc::new(Blake3Factory))
 }

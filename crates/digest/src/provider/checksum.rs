@@ -6,25 +6,25 @@ use crc_fast::CrcAlgorithm;
 
 use super::{Fresh, Policy, Stream, StreamFactory};
 use crate::algorithm::Algorithm;
-use crate::error::Error;
+use crate::error::DigestError;
 use crate::output::Output;
 use crate::parts::Parts;
 
 struct Crc(crc_fast::Digest);
 
 impl Stream for Crc {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         let value = self.0.finalize_reset().to_be_bytes();
         digest.copy_from_slice(&value[value.len() - digest.len()..]);
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(Crc(self.0)))
     }
 }
@@ -33,7 +33,7 @@ impl Stream for Crc {
 struct CrcFactory(CrcAlgorithm, usize);
 
 impl StreamFactory for CrcFactory {
-    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(Crc(crc_fast::Digest::new(self.0))))
     }
 
@@ -45,7 +45,7 @@ impl StreamFactory for CrcFactory {
 /// Makes the opener of one CRC.
 macro_rules! crc {
     ($function:ident, $algorithm:ident) => {
-        pub fn $function(row: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+        pub fn $function(row: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
             Ok(Arc::new(CrcFactory(CrcAlgorithm::$algorithm, row.digest_len())))
         }
     };
@@ -60,23 +60,23 @@ crc!(crc64_xz, Crc64Xz);
 struct Adler(simd_adler32::Adler32);
 
 impl Stream for Adler {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.write(data);
         Ok(())
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         digest.copy_from_slice(&self.0.finish().to_be_bytes());
         self.0.reset();
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(Adler(self.0.clone())))
     }
 }
 
-pub fn adler32(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+pub fn adler32(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
     Ok(Arc::new(Fresh(|| Adler(simd_adler32::Adler32::new()))))
 }
 

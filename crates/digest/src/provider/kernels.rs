@@ -6,28 +6,28 @@ use verisum_kernels::{Kernel, Level, Single};
 
 use super::{Policy, Stream, StreamFactory};
 use crate::algorithm::Algorithm;
-use crate::error::Error;
+use crate::error::DigestError;
 
 struct KernelStream(Single);
 
 impl Stream for KernelStream {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         self.0.finish_into_and_reset(digest);
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(KernelStream(self.0.clone())))
     }
 }
 
 impl StreamFactory for Kernel {
-    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(KernelStream(self.single())))
     }
 
@@ -48,10 +48,10 @@ fn kernel_algorithm(algorithm: &Algorithm) -> verisum_kernels::Algorithm {
 pub fn instruction_stream(
     algorithm: &'static Algorithm,
     policy: &Policy,
-) -> Result<Arc<dyn StreamFactory>, Error> {
+) -> Result<Arc<dyn StreamFactory>, DigestError> {
     match Kernel::by_instructions(kernel_algorithm(algorithm), policy.max_level) {
         Some(kernel) => Ok(Arc::new(kernel)),
-        None => Err(Error::Unavailable {
+        None => Err(DigestError::Unavailable {
             name: algorithm.id.to_string(),
             reason: "this processor has no instructions for it".to_string(),
         }),
@@ -59,7 +59,10 @@ pub fn instruction_stream(
 }
 
 /// Single streams by portable code.
-pub fn portable_stream(algorithm: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+pub fn portable_stream(
+    algorithm: &'static Algorithm,
+    _: &Policy,
+) -> Result<Arc<dyn StreamFactory>, DigestError> {
     let kernel = Kernel::at(kernel_algorithm(algorithm), Level::Portable);
     Ok(Arc::new(kernel.expect("the portable level has every algorithm")))
 }

@@ -10,7 +10,7 @@ mod xxhash;
 use std::sync::Arc;
 
 use crate::algorithm::Algorithm;
-use crate::error::Error;
+use crate::error::DigestError;
 use crate::parts::Parts;
 
 pub use checksum::combine_crcs;
@@ -21,28 +21,28 @@ pub use verisum_kernels::Kernel as MultiBuffer;
 /// A message being hashed piece by piece.
 pub trait Stream: Send {
     /// Says how long the message will be, before its first byte. A few digests need to know; to the others it is nothing.
-    fn expect(&mut self, length: u64) -> Result<(), Error> {
+    fn expect(&mut self, length: u64) -> Result<(), DigestError> {
         let _ = length;
         Ok(())
     }
 
     /// Adds bytes to the message.
-    fn update(&mut self, data: &[u8]) -> Result<(), Error>;
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError>;
 
     /// Ends the message, writes its digest, and makes ready for the next one.
     ///
     /// # Panics
     /// If `digest` is not exactly as long as the digest.
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error>;
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError>;
 
     /// Another message that begins with the bytes that this one has so far.
-    fn copy(&self) -> Result<Box<dyn Stream>, Error>;
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError>;
 }
 
 /// Starts messages of one digest. Whatever is costly (a look-up by name) was done when it was made.
 pub trait StreamFactory: Send + Sync {
     /// Starts a message.
-    fn start(&self) -> Result<Box<dyn Stream>, Error>;
+    fn start(&self) -> Result<Box<dyn Stream>, DigestError>;
 
     /// The level of our own kernel that does it; none if somebody else does.
     fn kernel_level(&self) -> Option<verisum_kernels::Level> {
@@ -70,7 +70,7 @@ impl Default for Policy {
 }
 
 /// Makes a stream factory, or says why there is none on this machine.
-type OpenStream = fn(&'static Algorithm, &Policy) -> Result<Arc<dyn StreamFactory>, Error>;
+type OpenStream = fn(&'static Algorithm, &Policy) -> Result<Arc<dyn StreamFactory>, DigestError>;
 
 /// Gives the multi-buffer kernel, where one is of use.
 type OpenBatch = fn(&'static Algorithm, &Policy) -> Option<MultiBuffer>;
@@ -89,7 +89,7 @@ pub struct Provider {
 
 impl Provider {
     /// Starts a message with this very implementation. `None` where the row has only a batch form.
-    pub fn stream(&self, policy: &Policy) -> Option<Result<Box<dyn Stream>, Error>> {
+    pub fn stream(&self, policy: &Policy) -> Option<Result<Box<dyn Stream>, DigestError>> {
         Some((self.stream?)(self.algorithm(), policy).and_then(|factory| factory.start()))
     }
 
@@ -213,7 +213,7 @@ pub static PROVIDERS: &[Provider] = &[
 struct Fresh<S>(fn() -> S);
 
 impl<S: Stream + 'static> StreamFactory for Fresh<S> {
-    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new((self.0)()))
     }
 }

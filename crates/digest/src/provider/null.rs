@@ -4,25 +4,25 @@ use std::sync::Arc;
 
 use super::{Fresh, Policy, Stream, StreamFactory};
 use crate::algorithm::Algorithm;
-use crate::error::Error;
+use crate::error::DigestError;
 
 struct Null;
 
 impl Stream for Null {
-    fn update(&mut self, _: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, _: &[u8]) -> Result<(), DigestError> {
         Ok(())
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         assert!(digest.is_empty(), "the null digest has no bytes");
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(Null))
     }
 }
 
-pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
     Ok(Arc::new(Fresh(|| Null)))
 }

@@ -7,27 +7,27 @@ use twox_hash::{XxHash3_64, XxHash3_128, XxHash32, XxHash64};
 
 use super::{Fresh, Policy, Stream, StreamFactory};
 use crate::algorithm::Algorithm;
-use crate::error::Error;
+use crate::error::DigestError;
 
 /// Adapts one of the crate's hashers; each has methods of the same names and no trait in common.
 macro_rules! xxhash {
     ($function:ident, $hasher:ident, $write:expr, $finish:expr) => {
-        pub fn $function(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+        pub fn $function(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
             struct Adapter($hasher);
 
             impl Stream for Adapter {
-                fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+                fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
                     $write(&mut self.0, data);
                     Ok(())
                 }
 
-                fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+                fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
                     digest.copy_from_slice(&$finish(&self.0).to_be_bytes());
                     self.0 = $hasher::with_seed(0);
                     Ok(())
                 }
 
-                fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+                fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
                     Ok(Box::new(Adapter(self.0.clone())))
                 }
             }

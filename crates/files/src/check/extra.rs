@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use super::Event;
 use super::lists::Lists;
-use crate::{Error, Excludes, Kind, Order, Walk, WalkOptions};
+use crate::{Excludes, FileError, Kind, Order, Walk, WalkOptions};
 
 /// Which names were listed, and where to look for others.
 ///
@@ -71,7 +71,7 @@ impl Extra {
     }
 
     /// The files that no list has, those of each directory by name, and what could not be looked at.
-    pub fn find(&self) -> impl Iterator<Item = Result<PathBuf, Error>> {
+    pub fn find(&self) -> impl Iterator<Item = Result<PathBuf, FileError>> {
         let options =
             WalkOptions { excludes: self.excludes.clone(), order: Order::Name, ..WalkOptions::default() };
         let walk = Walk::new(self.directories.clone(), options);

@@ -16,7 +16,7 @@ use super::place::{FilePlace, path_of};
 use super::{Base, Compute, Event, Outcome, Source, Sources};
 use crate::hash_reader::hash_reader;
 use crate::store::manifest::{Bad, Format, Line, Listed, Skipped};
-use crate::{Error, Job, Kind, Operation};
+use crate::{FileError, Job, Kind, Operation};
 
 /// How many lines are looked at to find those of the same file.
 const AHEAD: usize = 4096;
@@ -37,7 +37,7 @@ pub(super) struct Feed<'a> {
     manifest: usize,
     groups: VecDeque<LineGroup>,
     /// Every digest that was asked for, or why there is none.
-    computed: HashMap<Cow<'static, str>, Result<Digest, verisum_digest::Error>>,
+    computed: HashMap<Cow<'static, str>, Result<Digest, verisum_digest::DigestError>>,
     /// Names of digests, computed in one read each.
     sets: Vec<Vec<Cow<'static, str>>>,
     /// Whether the engine does not know the last set yet.
@@ -84,12 +84,12 @@ impl Iterator for Feed<'_> {
             let answers = match group.place.entry() {
                 // Whoever made a bag may have put a pipe into it, which nobody ever writes to.
                 Some(Ok(entry)) if entry.kind() != Kind::File && group.place.is_inside() => {
-                    group.failed(Error::NotAFile { path: entry.path() })
+                    group.failed(FileError::NotAFile { path: entry.path() })
                 }
                 // Whoever lists a pipe or a device wants what comes out of it, as the coreutils read it.
                 Some(Ok(entry)) if entry.kind() == Kind::Special => {
                     let path = entry.path();
-                    let opened = File::open(&path).map_err(|e| Error::io(&path, Operation::Open, e));
+                    let opened = File::open(&path).map_err(|e| FileError::io(&path, Operation::Open, e));
                     self.stream(group, &path, opened)
                 }
                 Some(Ok(entry)) => match group.unlisted_size(&entry) {
@@ -163,7 +163,7 @@ impl<'a> Feed<'a> {
             let without_reading = match self.unavailable(&listed) {
                 Some(source) => {
                     let path = path_of(&listed.name).into();
-                    Some(Outcome::Failed(Arc::new(Error::Digest { path, source })))
+                    Some(Outcome::Failed(Arc::new(FileError::Digest { path, source })))
                 }
                 None => listed.claims.is_empty().then(|| present(&place, &listed)),
             };
@@ -242,7 +242,7 @@ impl<'a> Feed<'a> {
     }
 
     /// Why none of the digests of a file can be computed, if so.
-    fn unavailable(&mut self, listed: &Listed) -> Option<verisum_digest::Error> {
+    fn unavailable(&mut self, listed: &Listed) -> Option<verisum_digest::DigestError> {
         let mut why = None;
         for claim in &listed.claims {
             let find = self.compute.find;
@@ -295,7 +295,12 @@ impl<'a> Feed<'a> {
     }
 
     /// Hashes what can only be read from its beginning to its end.
-    fn stream(&self, group: LineGroup, path: &Path, input: Result<impl Read, Error>) -> Vec<(u64, Event)> {
+    fn stream(
+        &self,
+        group: LineGroup,
+        path: &Path,
+        input: Result<impl Read, FileError>,
+    ) -> Vec<(u64, Event)> {
         let set = &self.sets[group.set];
         match input.and_then(|mut input| hash_reader(&mut input, path, &self.digests(set))) {
             Ok((outputs, length)) => group.compared(set, &outputs, length),

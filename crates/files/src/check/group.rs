@@ -9,7 +9,7 @@ use verisum_digest::Output;
 use super::place::FilePlace;
 use super::{Difference, Event, Outcome};
 use crate::store::manifest::Listed;
-use crate::{Content, Entry, Error, Kind};
+use crate::{Content, Entry, FileError, Kind};
 
 /// Lines about one file.
 #[derive(Debug)]
@@ -35,7 +35,7 @@ impl LineGroup {
     pub(super) fn outcomes(
         self,
         sets: &[Vec<Cow<'static, str>>],
-        result: Result<Content, Error>,
+        result: Result<Content, FileError>,
     ) -> Vec<(u64, Event)> {
         match result {
             Ok(content) => {
@@ -52,7 +52,7 @@ impl LineGroup {
     }
 
     /// Compares the block hash that is listed with this one.
-    pub(super) fn of_block_hash(self, computed: Result<Output, Error>) -> Vec<(u64, Event)> {
+    pub(super) fn of_block_hash(self, computed: Result<Output, FileError>) -> Vec<(u64, Event)> {
         let computed = match computed {
             Ok(computed) => computed,
             Err(error) => return self.failed(error),
@@ -105,7 +105,7 @@ impl LineGroup {
         self.members.into_iter().map(event).collect()
     }
 
-    pub(super) fn failed(self, error: Error) -> Vec<(u64, Event)> {
+    pub(super) fn failed(self, error: FileError) -> Vec<(u64, Event)> {
         let error = Arc::new(error);
         let event = |member: Member| {
             let error = error.clone();
@@ -125,7 +125,7 @@ impl Member {
 
 impl Outcome {
     /// What an error means for the file that it is about.
-    pub(super) fn of_error(error: Arc<Error>) -> Outcome {
+    pub(super) fn of_error(error: Arc<FileError>) -> Outcome {
         match is_missing(&error) {
             true => Outcome::Missing(error),
             false => Outcome::Failed(error),
@@ -134,6 +134,6 @@ impl Outcome {
 }
 
 /// Whether there is no such file.
-pub(super) fn is_missing(error: &Error) -> bool {
-    matches!(error, Error::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+pub(super) fn is_missing(error: &FileError) -> bool {
+    matches!(error, FileError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
 }

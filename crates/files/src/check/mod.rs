@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use verisum_digest::{Digest, Output};
 
 use crate::store::manifest::{Bad, Listed, ReadError, Reader, Skipped};
-use crate::{Error, Hashed, Kind, Plan};
+use crate::{FileError, Hashed, Kind, Plan};
 
 pub use extra::Extra;
 pub use lists::{Lists, OpenInput};
@@ -30,11 +30,11 @@ use feed::Feed;
 use group::LineGroup;
 
 /// Makes digests.
-pub type Find<'a> = &'a (dyn Fn(&str) -> Result<Digest, verisum_digest::Error> + Sync);
+pub type Find<'a> = &'a (dyn Fn(&str) -> Result<Digest, verisum_digest::DigestError> + Sync);
 
 /// Computes the block hash of what a line names, which may be no file of a tree: by the digest and in the way
 /// that the line says. The directory is that where its name begins.
-pub type BlockHashOf<'a> = &'a (dyn Fn(&Path, &Listed) -> Result<Output, Error> + Sync);
+pub type BlockHashOf<'a> = &'a (dyn Fn(&Path, &Listed) -> Result<Output, FileError> + Sync);
 
 /// What computes the values that manifests list.
 #[derive(Clone, Copy)]
@@ -112,9 +112,9 @@ pub enum Outcome {
     /// nothing here computes.
     Mismatch(Vec<Option<Output>>),
     /// There is no such file.
-    Missing(Arc<Error>),
+    Missing(Arc<FileError>),
     /// It could not be opened, read or hashed.
-    Failed(Arc<Error>),
+    Failed(Arc<FileError>),
     /// It is listed without a digest, and is there, of the kind that is listed. Its content was not read.
     Present {
         /// Whether its length is listed, and is the same.
@@ -163,7 +163,7 @@ pub fn check(
         let sets = names.iter().map(|set| feed.digests(set)).collect();
         let plan = Plan { sets, ..plan.clone() };
         let done = |hashed: Hashed<LineGroup>| {
-            if matches!(hashed.result, Err(Error::Stopped { .. })) {
+            if matches!(hashed.result, Err(FileError::Stopped { .. })) {
                 return ControlFlow::Break(());
             }
             let outcomes = hashed.token.outcomes(&names, hashed.result);

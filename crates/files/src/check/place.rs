@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use super::Base;
 use super::group::is_missing;
 use crate::store::manifest::Listed;
-use crate::{Directory, Entry, Error, Kind, Operation};
+use crate::{Directory, Entry, FileError, Kind, Operation};
 
 /// Where a file is to be found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -55,18 +55,18 @@ impl FilePlace {
     }
 
     /// The file, links followed unless they may leave the directory; none if it is standard input.
-    pub(super) fn entry(&self) -> Option<Result<Entry, Error>> {
+    pub(super) fn entry(&self) -> Option<Result<Entry, FileError>> {
         self.found(&|directory, name, inside| match inside {
             false => Entry::followed(&directory.join(name)),
             true => beneath(directory, name).and_then(|entry| match entry.kind() {
-                Kind::Link => Err(Error::io(&entry.path(), Operation::Open, io::Error::other(IS_LINK))),
+                Kind::Link => Err(FileError::io(&entry.path(), Operation::Open, io::Error::other(IS_LINK))),
                 _ => Ok(entry),
             }),
         })
     }
 
     /// What is there itself, be it a link.
-    pub(super) fn unfollowed(&self) -> Option<Result<Entry, Error>> {
+    pub(super) fn unfollowed(&self) -> Option<Result<Entry, FileError>> {
         self.found(&|directory, name, inside| match inside {
             false => Entry::named(&directory.join(name)),
             true => beneath(directory, name),
@@ -75,8 +75,8 @@ impl FilePlace {
 
     fn found(
         &self,
-        find: &dyn Fn(&Path, &Path, bool) -> Result<Entry, Error>,
-    ) -> Option<Result<Entry, Error>> {
+        find: &dyn Fn(&Path, &Path, bool) -> Result<Entry, FileError>,
+    ) -> Option<Result<Entry, FileError>> {
         let FilePlace::File { name, otherwise, directory, inside } = self else { return None };
         Some(match (find(directory, name, *inside), otherwise) {
             (Err(error), Some(otherwise)) if is_missing(&error) => {
@@ -90,7 +90,7 @@ impl FilePlace {
 /// Why a link in a directory that no name may leave is not followed.
 const IS_LINK: &str = "the name is a link, which may lead out of its directory";
 
-fn beneath(directory: &Path, name: &Path) -> Result<Entry, Error> {
+fn beneath(directory: &Path, name: &Path) -> Result<Entry, FileError> {
     Entry::beneath(&Directory::named(directory)?, name)
 }
 

@@ -249,7 +249,7 @@ fn settle<const N: usize>(
     }
     let mut settled = 0;
     for (names, members) in groups {
-        let wrong = |error: verisum_digest::Error| PlaceError::Digest(error.into());
+        let wrong = |error: verisum_digest::DigestError| PlaceError::Digest(error.into());
         let digests: Vec<Digest> =
             names.iter().map(|name| Digest::find(name)).collect::<Result<_, _>>().map_err(wrong)?;
         let outcomes: Mutex<Vec<(usize, RecordedOutcome)>> = Mutex::default();

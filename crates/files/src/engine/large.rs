@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use verisum_digest::{Digest, Error as DigestError};
+use verisum_digest::{Digest, DigestError};
 
 use super::pool::{Ended, HashedPiece, PieceGroup};
 use super::stream::{Hasher, OpenedStream, StreamFailure, StreamReader};

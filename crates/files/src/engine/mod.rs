@@ -24,7 +24,7 @@ use std::thread;
 
 use verisum_digest::{Digest, Output};
 
-use crate::{Entry, Error, Limits, Progress, Stat, Stop};
+use crate::{Entry, FileError, Limits, Progress, Stat, Stop};
 pub(crate) use budget::Budget;
 pub use budget::LEAST_OPEN_FILES;
 use work::Engine;
@@ -94,7 +94,7 @@ pub struct Hashed<T> {
     /// The caller's own.
     pub token: T,
     /// Its digests, or why there are none.
-    pub result: Result<Content, Error>,
+    pub result: Result<Content, FileError>,
 }
 
 /// What was read of a file.

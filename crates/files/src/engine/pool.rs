@@ -339,7 +339,7 @@ mod tests {
         let digest = Digest::find("sha3-256").unwrap();
         let mut plan = Plan::new(vec![vec![digest.clone()]], 2);
         plan.side_by_side = Some(2);
-        let taken = |message: &dyn Fn(&Digest) -> Result<Message, verisum_digest::Error>| {
+        let taken = |message: &dyn Fn(&Digest) -> Result<Message, verisum_digest::DigestError>| {
             let pool = Pool::new(Shares::new(&plan, &[digest.lanes()], 2), 2, None);
             let mut state = pool.lock();
             for number in 0..2 {

@@ -10,7 +10,7 @@ use super::links::Links;
 use super::source::NumberedJob;
 use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, Lengths, Worker};
-use crate::{Error, Timestamp, system};
+use crate::{FileError, Timestamp, system};
 
 /// The longest file that is read whole.
 const SMALL: u64 = 64 << 10;
@@ -144,7 +144,7 @@ impl<T: Send> Engine<'_, T> {
         }
         // Those before it may have told more of the device than was known when it was opened.
         if !self.is_wanted(&opened.job.job.token) {
-            return self.fail(opened, |path| Error::Stopped { path }, worker);
+            return self.fail(opened, |path| FileError::Stopped { path }, worker);
         }
         match read_whole(&opened, &mut worker.arena.bytes()[start..][..room]) {
             Ok(Some(length)) => wholes.push(opened, start..start + length),
@@ -168,7 +168,8 @@ impl<T: Send> Engine<'_, T> {
     fn hash_wholes(&self, wholes: &mut Wholes<T>, worker: &mut Worker) {
         wholes.used = 0;
         let files = std::mem::take(&mut wholes.files);
-        let mut outputs: Vec<Result<Vec<Output>, verisum_digest::Error>> = Vec::with_capacity(files.len());
+        let mut outputs: Vec<Result<Vec<Output>, verisum_digest::DigestError>> =
+            Vec::with_capacity(files.len());
         outputs.extend(files.iter().map(|file| {
             let digests = self.plan.sets[file.opened.job.job.set].len();
             Ok(Vec::with_capacity(digests))

@@ -10,7 +10,7 @@ use verisum_digest::{Digest, Message, Output};
 
 use super::source::NumberedJob;
 use super::work::Lengths;
-use crate::{Error, Operation, Stat};
+use crate::{FileError, Operation, Stat};
 
 /// The most of a hole that is hashed at once.
 const MOST_ZEROS: usize = 128 << 10;
@@ -171,8 +171,8 @@ pub(super) struct Hasher {
 impl Hasher {
     pub(super) fn new(
         digests: &[Digest],
-        message: &dyn Fn(&Digest) -> Result<Message, verisum_digest::Error>,
-    ) -> Result<Self, verisum_digest::Error> {
+        message: &dyn Fn(&Digest) -> Result<Message, verisum_digest::DigestError>,
+    ) -> Result<Self, verisum_digest::DigestError> {
         let messages = digests.iter().map(message).collect::<Result<_, _>>()?;
         Ok(Hasher { messages, lengths: Lengths::default(), failure: None })
     }
@@ -200,17 +200,17 @@ impl Hasher {
 pub(super) enum StreamFailure {
     /// At this offset.
     Read(Errno, u64),
-    Digest(verisum_digest::Error),
+    Digest(verisum_digest::DigestError),
 }
 
 impl StreamFailure {
-    pub(super) fn error(self, path: PathBuf) -> Error {
+    pub(super) fn error(self, path: PathBuf) -> FileError {
         match self {
             StreamFailure::Read(cause, offset) => {
                 let (operation, offset) = (Operation::Read, Some(offset));
-                Error::Io { path, operation, offset, source: cause.into() }
+                FileError::Io { path, operation, offset, source: cause.into() }
             }
-            StreamFailure::Digest(source) => Error::Digest { path, source },
+            StreamFailure::Digest(source) => FileError::Digest { path, source },
         }
     }
 }

@@ -19,7 +19,7 @@ use super::source::{JobSource, NumberedJob, Pulled};
 use super::split::Stretch;
 use super::stream::OpenedStream;
 use super::{Content, Hashed, Job, Plan};
-use crate::{Error, Kind, Operation, Stat, system};
+use crate::{FileError, Kind, Operation, Stat, system};
 
 /// The room for what a thread has read and hashes as one batch: about what fits a second-level cache.
 pub(super) const ARENA: usize = 1 << 20;
@@ -188,7 +188,7 @@ impl<'a, T: Send> Engine<'a, T> {
     fn refuse(&self) {
         while let Pulled::Jobs(jobs) = self.source.pull(1, true) {
             for NumberedJob { number, job: Job { entry, token, .. } } in jobs {
-                let result = Err(Error::io(&entry.path(), Operation::Read, Errno::NOMEM));
+                let result = Err(FileError::io(&entry.path(), Operation::Read, Errno::NOMEM));
                 if (self.done)(Hashed { entry, token, result }).is_break() {
                     return;
                 }
@@ -215,7 +215,7 @@ impl<'a, T: Send> Engine<'a, T> {
             let mark = self.pool.mark();
             match self.next_work(opens) {
                 NextWork::GiveUp(left) => {
-                    self.fail(left.reader.opened, |path| Error::Stopped { path }, &mut worker);
+                    self.fail(left.reader.opened, |path| FileError::Stopped { path }, &mut worker);
                     self.tell(&mut worker);
                     continue;
                 }
@@ -306,17 +306,17 @@ impl<'a, T: Send> Engine<'a, T> {
         loop {
             let given_up = self.pool.lock().remove_any();
             let Some(given_up) = given_up else { break };
-            self.fail(given_up.reader.opened, |path| Error::Stopped { path }, worker);
+            self.fail(given_up.reader.opened, |path| FileError::Stopped { path }, worker);
         }
         loop {
             let given_up = self.pool.lock().remove_split();
             let Some(given_up) = given_up else { break };
-            self.fail(given_up, |path| Error::Stopped { path }, worker);
+            self.fail(given_up, |path| FileError::Stopped { path }, worker);
         }
         while let Pulled::Jobs(jobs) = self.source.pull(1, false) {
             for job in jobs {
                 let path = job.job.entry.path();
-                self.report(job, Err(Error::Stopped { path }), worker);
+                self.report(job, Err(FileError::Stopped { path }), worker);
             }
         }
         self.tell(worker);
@@ -353,9 +353,9 @@ impl<'a, T: Send> Engine<'a, T> {
         let held = job.job.entry.take_held();
         let entry = &job.job.entry;
         let opened = if !self.is_wanted(&job.job.token) {
-            Err(Error::Stopped { path: entry.path() })
+            Err(FileError::Stopped { path: entry.path() })
         } else if entry.kind() != Kind::File {
-            Err(Error::NotAFile { path: entry.path() })
+            Err(FileError::NotAFile { path: entry.path() })
         } else if let Some((file, stat)) = held {
             Ok((file, Some(stat)))
         } else {
@@ -380,7 +380,7 @@ impl<'a, T: Send> Engine<'a, T> {
             Ok(stat) if stat.kind == Kind::File => {
                 self.settled(&file, stat).map_err(|cause| entry.failed(Operation::Stat, cause))
             }
-            Ok(_) => Err(Error::NotAFile { path: entry.path() }),
+            Ok(_) => Err(FileError::NotAFile { path: entry.path() }),
             Err(cause) => Err(entry.failed(Operation::Stat, cause)),
         };
         let before = match before {
@@ -439,7 +439,7 @@ impl<'a, T: Send> Engine<'a, T> {
         let after = match opened.after.take().map_or_else(|| Stat::of(&opened.file), Ok) {
             Ok(after) => after,
             Err(cause) => {
-                self.fail(opened, |path| Error::io(&path, Operation::Stat, cause), worker);
+                self.fail(opened, |path| FileError::io(&path, Operation::Stat, cause), worker);
                 return None;
             }
         };
@@ -453,7 +453,7 @@ impl<'a, T: Send> Engine<'a, T> {
             Ok(file) => file,
             Err(cause) => {
                 let path = job.job.entry.path();
-                self.report(job, Err(Error::io(&path, Operation::Open, cause)), worker);
+                self.report(job, Err(FileError::io(&path, Operation::Open, cause)), worker);
                 return None;
             }
         };
@@ -474,7 +474,7 @@ impl<'a, T: Send> Engine<'a, T> {
     pub(super) fn fail(
         &self,
         opened: OpenedStream<T>,
-        error: impl FnOnce(PathBuf) -> Error,
+        error: impl FnOnce(PathBuf) -> FileError,
         worker: &mut Worker,
     ) {
         if let Some(links) = &self.links
@@ -487,7 +487,7 @@ impl<'a, T: Send> Engine<'a, T> {
     }
 
     /// Calls `done`.
-    fn report(&self, job: NumberedJob<T>, result: Result<Content, Error>, worker: &mut Worker) {
+    fn report(&self, job: NumberedJob<T>, result: Result<Content, FileError>, worker: &mut Worker) {
         let NumberedJob { number, job: Job { entry, token, .. } } = job;
         self.plan.progress.add(1, 0);
         worker.finished.push(number);

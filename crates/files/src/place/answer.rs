@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use rustix::io::Errno;
 use verisum_digest::Output;
 
-use crate::{Error, Timestamp, text};
+use crate::{FileError, Timestamp, text};
 
 /// A file that is to be hashed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -116,7 +116,7 @@ pub struct FileAnswer {
     /// The file, with what was seen of it last.
     pub request: FileRequest,
     /// Its digests, or why there are none.
-    pub result: Result<FileRead, Error>,
+    pub result: Result<FileRead, FileError>,
 }
 
 /// A file that was read, or only listed.
@@ -219,7 +219,7 @@ impl FileAnswer {
     /// A file that another machine did not read.
     pub fn failed(request: FileRequest, reason: Reason) -> FileAnswer {
         let path = PathBuf::from(OsStr::from_bytes(&request.path));
-        FileAnswer { request, result: Err(Error::NotRead { path, reason }) }
+        FileAnswer { request, result: Err(FileError::NotRead { path, reason }) }
     }
 }
 
@@ -260,14 +260,14 @@ impl Reason {
     }
 }
 
-impl Error {
+impl FileError {
     /// Why the file was not read, in the terms that all places share.
     pub fn reason(&self) -> Reason {
         match self {
-            Error::NotRead { reason, .. } => reason.clone(),
-            Error::NotAFile { path } if path.is_dir() => Reason::Directory,
-            Error::NotAFile { .. } => Reason::Special,
-            Error::Io { source, .. } => match self.errno() {
+            FileError::NotRead { reason, .. } => reason.clone(),
+            FileError::NotAFile { path } if path.is_dir() => Reason::Directory,
+            FileError::NotAFile { .. } => Reason::Special,
+            FileError::Io { source, .. } => match self.errno() {
                 Some(Errno::NOENT | Errno::NOTDIR) => Reason::Missing,
                 Some(Errno::ACCESS | Errno::PERM) => Reason::Denied,
                 Some(Errno::ISDIR) => Reason::Directory,

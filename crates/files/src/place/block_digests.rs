@@ -47,7 +47,7 @@ impl BlockDigests {
     ///
     /// # Errors
     /// The digest cannot be computed.
-    pub fn is_good(&self, number: usize, bytes: &[u8]) -> Result<bool, verisum_digest::Error> {
+    pub fn is_good(&self, number: usize, bytes: &[u8]) -> Result<bool, verisum_digest::DigestError> {
         let block = self.block(number);
         if bytes.len() as u64 != block.end - block.start {
             return Ok(false);

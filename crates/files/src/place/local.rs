@@ -18,7 +18,7 @@ use super::{
 };
 use crate::hash_reader::hash_reader;
 use crate::{
-    Content, Entry, Error, Hashed, Job, Kind, Operation, Order, Plan, Replacement, Stat, Stop, Walk,
+    Content, Entry, FileError, Hashed, Job, Kind, Operation, Order, Plan, Replacement, Stat, Stop, Walk,
     WalkOptions, hash, is_rotating,
 };
 
@@ -86,14 +86,14 @@ impl Place for LocalPlace {
 
     fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
         let path = path_of(root);
-        let walk: Box<dyn Iterator<Item = Result<Entry, Error>>> = match Entry::followed(path) {
+        let walk: Box<dyn Iterator<Item = Result<Entry, FileError>>> = match Entry::followed(path) {
             Ok(entry) if entry.kind() == Kind::Directory => {
                 let options = WalkOptions { order: Order::Name, ..self.walk.clone() };
                 let walk = Walk::new(vec![path.to_path_buf()], options);
                 Box::new(walk.filter(|found| found.as_ref().map_or(true, |entry| entry.kind() == Kind::File)))
             }
             Ok(entry) if entry.kind() == Kind::Special => {
-                Box::new(std::iter::once(Err(Error::NotAFile { path: path.to_path_buf() })))
+                Box::new(std::iter::once(Err(FileError::NotAFile { path: path.to_path_buf() })))
             }
             found => Box::new(std::iter::once(found)),
         };
@@ -133,7 +133,7 @@ impl Place for LocalPlace {
         let path = path_of(path);
         let mut file = Entry::followed(path)?.open_regular()?;
         let sought = file.seek(SeekFrom::Start(range.start));
-        sought.map_err(|error| Error::io(path, Operation::Read, error))?;
+        sought.map_err(|error| FileError::io(path, Operation::Read, error))?;
         Ok(Box::new(file.take(range.end.saturating_sub(range.start))))
     }
 
@@ -141,10 +141,10 @@ impl Place for LocalPlace {
         let path = path_of(path);
         let replacement = Replacement::new(path)?;
         io::copy(content, &mut replacement.file())
-            .map_err(|error| Error::io(path, Operation::Read, error))?;
+            .map_err(|error| FileError::io(path, Operation::Read, error))?;
         if let Some(modified) = about.modified {
             let set = modified.time.set(replacement.file());
-            set.map_err(|error| Error::io(path, Operation::Stat, error))?;
+            set.map_err(|error| FileError::io(path, Operation::Stat, error))?;
         }
         Ok(replacement.place()?)
     }
@@ -216,7 +216,7 @@ impl LocalJobs<'_, '_, '_> {
     }
 
     /// What a name stands for; an error if there is nothing more to do for the name itself.
-    fn named(&mut self, request: &FileRequest) -> Result<Result<Entry, Error>, ControlFlow<()>> {
+    fn named(&mut self, request: &FileRequest) -> Result<Result<Entry, FileError>, ControlFlow<()>> {
         let path = path_of(&request.path);
         if let (Some(open), b"-") = (self.place.streams, &request.path[..]) {
             return Err(self.stream(request, open()));
@@ -224,8 +224,8 @@ impl LocalJobs<'_, '_, '_> {
         let entry = match Entry::followed(path) {
             Ok(entry) => entry,
             // Whoever reads the message asked for the file to be opened, not to be looked at.
-            Err(Error::Io { path, source, .. }) => {
-                return Ok(Err(Error::Io { path, operation: Operation::Open, offset: None, source }));
+            Err(FileError::Io { path, source, .. }) => {
+                return Ok(Err(FileError::Io { path, operation: Operation::Open, offset: None, source }));
             }
             Err(error) => return Ok(Err(error)),
         };
@@ -234,7 +234,7 @@ impl LocalJobs<'_, '_, '_> {
                 self.walking = Some(self.place.walk(&entry, path));
                 Err(ControlFlow::Continue(()))
             }
-            (Kind::Directory, _) => Ok(Err(Error::io(path, Operation::Open, Errno::ISDIR))),
+            (Kind::Directory, _) => Ok(Err(FileError::io(path, Operation::Open, Errno::ISDIR))),
             // Somebody who names a pipe or a device wants to wait for what it gives.
             (kind, _) if kind != Kind::File && self.place.streams.is_some() => {
                 let opened = File::open(path).map(|file| Box::new(file) as Box<dyn Read>);
@@ -247,7 +247,7 @@ impl LocalJobs<'_, '_, '_> {
     /// Hashes what can only be read from one end to the other.
     fn stream(&mut self, request: &FileRequest, source: io::Result<Box<dyn Read>>) -> ControlFlow<()> {
         let path = path_of(&request.path);
-        let failure = |operation| move |error: io::Error| Error::io(path, operation, error);
+        let failure = |operation| move |error: io::Error| FileError::io(path, operation, error);
         let hashed = source
             .map_err(failure(Operation::Open))
             .and_then(|mut source| hash_reader(&mut source, path, self.digests));
@@ -273,7 +273,7 @@ fn read(path: PathBuf, tag: u64, expected: Option<Output>, content: Content) -> 
     FileAnswer { request, result: Ok(FileRead { digests: content.digests, changed, ..FileRead::default() }) }
 }
 
-fn failed(error: Error, tag: u64, expected: Option<Output>) -> FileAnswer {
+fn failed(error: FileError, tag: u64, expected: Option<Output>) -> FileAnswer {
     let path = error.path().as_os_str().as_bytes().to_vec();
     FileAnswer { request: FileRequest { path, tag, expected, ..FileRequest::default() }, result: Err(error) }
 }

@@ -41,7 +41,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
 
-use crate::{Error, ReplaceError, Stop, Timestamp};
+use crate::{FileError, ReplaceError, Stop, Timestamp};
 
 pub use answer::{
     Durability, Evidence, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState,
@@ -124,7 +124,7 @@ pub trait Place: Send {
             }
             true
         })?;
-        let missing = || Error::NotRead { path: OsStr::from_bytes(path).into(), reason: Reason::Missing };
+        let missing = || FileError::NotRead { path: OsStr::from_bytes(path).into(), reason: Reason::Missing };
         match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
             Some(Ok((of, now))) if of == path => Ok(KnownState { now, ..KnownState::default() }),
             Some(Err(error)) => Err(error.into()),
@@ -321,7 +321,7 @@ pub enum PlaceError {
     Unsupported(&'static str),
     /// A file cannot be opened or read.
     #[error(transparent)]
-    File(#[from] Error),
+    File(#[from] FileError),
     /// A file cannot be written.
     #[error(transparent)]
     Write(#[from] ReplaceError),

@@ -6,7 +6,7 @@ use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, Stored, foreign};
-use crate::{Entry, Error, Kind, Operation, Record, RecordedTime, Standing, Stat, Verdict};
+use crate::{Entry, FileError, Kind, Operation, Record, RecordedTime, Standing, Stat, Verdict};
 
 /// What `adopt` may do.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,7 +34,7 @@ pub fn adopt(entries: Entries, options: &Options, adopting: AdoptOptions, report
 /// Does the same with what lists of other tools say of files. What of the lists cannot be read or found is
 /// counted as unreadable. A name that comes from a list should be looked up with [`Entry::beneath`].
 pub fn adopt_listed(
-    listed: &mut (dyn Iterator<Item = Result<(Entry, Record), Error>> + Send),
+    listed: &mut (dyn Iterator<Item = Result<(Entry, Record), FileError>> + Send),
     options: &Options,
     adopting: AdoptOptions,
     report: Report,
@@ -44,7 +44,7 @@ pub fn adopt_listed(
         loop {
             match listed.next()? {
                 Ok((entry, record)) if entry.kind() == Kind::File => return Some((entry, Some(record))),
-                Ok((entry, _)) => session.unwalkable(&Error::NotAFile { path: entry.path() }),
+                Ok((entry, _)) => session.unwalkable(&FileError::NotAFile { path: entry.path() }),
                 Err(error) => session.unwalkable(&error),
             }
         }
@@ -126,7 +126,7 @@ fn candidate(session: &Session, opened: &OpenedFile, listed: Option<Record>) -> 
         None => match foreign(file, stat) {
             Ok(others) => others.into_iter().map(|other| other.record).collect(),
             Err(errno) => {
-                session.unreadable(entry, &Error::io(&entry.path(), Operation::GetAttribute, errno));
+                session.unreadable(entry, &FileError::io(&entry.path(), Operation::GetAttribute, errno));
                 return None;
             }
         },

@@ -10,7 +10,7 @@ use super::session::{Session, lock};
 use super::{Entries, Outcome, RecordStore};
 use crate::engine::Budget;
 use crate::store::xattr::{Family, Stored};
-use crate::{Entry, Error, Kind, Operation, Record, Standing, Stat, Verdict};
+use crate::{Entry, FileError, Kind, Operation, Record, Standing, Stat, Verdict};
 
 /// The most entries that a thread takes at once. Each may keep a directory open.
 const TAKEN: usize = 32;
@@ -42,7 +42,7 @@ pub(super) fn next_entry(session: &Session, entries: Entries) -> Option<Entry> {
 /// fails is reported.
 pub(super) fn open(session: &Session, entry: Entry, family: Family) -> Option<OpenedFile> {
     let failed = |operation, errno| {
-        session.unreadable(&entry, &Error::io(&entry.path(), operation, errno));
+        session.unreadable(&entry, &FileError::io(&entry.path(), operation, errno));
     };
     let file = match entry.open_quietly(&session.quietly) {
         Ok(file) => File::from(file),

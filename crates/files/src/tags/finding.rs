@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verisum_digest::Output;
 
-use crate::{Class, Entry, Error, Record, Verdict};
+use crate::{Class, Entry, FileError, Record, Verdict};
 
 /// What came of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -116,7 +116,7 @@ pub struct Finding<'a> {
     /// The digest of what was read, by the algorithm of the record.
     pub computed: Option<&'a Output>,
     /// What failed.
-    pub error: Option<&'a Error>,
+    pub error: Option<&'a FileError>,
     /// It stands for all other files of its file system that would fail alike; they are counted and
     /// reported no more.
     pub stands_for_all: bool,

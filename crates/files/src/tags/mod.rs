@@ -23,7 +23,7 @@ use rustix::io::Errno;
 use verisum_digest::Policy;
 
 use crate::store::xattr::Family;
-use crate::{Entry, Error, Plan, Record, Stat};
+use crate::{Entry, FileError, Plan, Record, Stat};
 
 pub use adopt::{AdoptOptions, adopt, adopt_listed};
 pub use finding::{Counts, Finding, Outcome};
@@ -35,7 +35,7 @@ pub use untag::untag;
 pub use verify::{VerifyOptions, verify};
 
 /// The entries of a walk.
-pub type Entries<'a> = &'a mut (dyn Iterator<Item = Result<Entry, Error>> + Send);
+pub type Entries<'a> = &'a mut (dyn Iterator<Item = Result<Entry, FileError>> + Send);
 
 /// Hears of each file. It is called on several threads.
 pub type Report<'a> = &'a (dyn Fn(&Finding) + Sync);

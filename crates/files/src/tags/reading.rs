@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::files::next_entry;
 use super::session::{Session, lock};
 use super::{Entries, Outcome};
-use crate::{Content, Entry, Error, Hashed, Job, Plan, Record, Timestamp, Verdict, hash, hash_prepared};
+use crate::{Content, Entry, FileError, Hashed, Job, Plan, Record, Timestamp, Verdict, hash, hash_prepared};
 
 /// The longest time between two ticks of the clock by which file systems set times. A file that is
 /// written to twice within one has the same time afterwards.
@@ -82,7 +82,7 @@ fn read_jobs<T: ReadToken>(
     let take = |hashed: Hashed<Option<Again<T>>>, is_last: bool| {
         let Hashed { entry, token, result } = hashed;
         match (result, token) {
-            (Err(Error::Stopped { .. }), _) => {}
+            (Err(FileError::Stopped { .. }), _) => {}
             (Err(error), token) => {
                 let record = token.as_ref().and_then(|again| again.token.record());
                 session.unread(&entry, record, &error);

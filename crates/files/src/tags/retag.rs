@@ -14,7 +14,7 @@ use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session, lock};
 use super::{Counts, Entries, Options, Outcome, Report, now};
 use crate::store::xattr::{Family, Stored};
-use crate::{Content, Entry, Error, Operation, Record, Standing, Stat, Verdict};
+use crate::{Content, Entry, FileError, Operation, Record, Standing, Stat, Verdict};
 
 /// How many old tags wait for one `syncfs`, which may write much more than our tags.
 const BATCH: usize = 4096;
@@ -65,9 +65,9 @@ pub fn retag(
     from: Slot,
     to: Slot,
     report: Report,
-) -> Result<Counts, verisum_digest::Error> {
+) -> Result<Counts, verisum_digest::DigestError> {
     let session = Session::new(options, report);
-    let digests = |slots: &[Slot]| -> Result<Vec<Digest>, verisum_digest::Error> {
+    let digests = |slots: &[Slot]| -> Result<Vec<Digest>, verisum_digest::DigestError> {
         slots.iter().map(|slot| Digest::of(slot.algorithm, &options.policy)).collect()
     };
     let pair = digests(&[from, to])?;
@@ -133,7 +133,7 @@ impl RetagRun<'_> {
             if !self.from.is_replaced_by(&self.to)
                 && let Err(errno) = self.to.family.read_place(&opened.file, self.to.algorithm, &mut new)
             {
-                let error = Error::io(&opened.entry.path(), Operation::GetAttribute, errno);
+                let error = FileError::io(&opened.entry.path(), Operation::GetAttribute, errno);
                 self.session.unreadable(&opened.entry, &error);
                 continue;
             }

@@ -13,7 +13,7 @@ use super::place::{Before, Refusal, put};
 use super::{Counts, Finding, Options, Outcome, Report};
 use crate::reread::past_the_cache;
 use crate::store::xattr::{Defect, Family, refused};
-use crate::{Content, Entry, Error, Evidence, Operation, Plan, Record, SecondRead, Stat, Verdict};
+use crate::{Content, Entry, Evidence, FileError, Operation, Plan, Record, SecondRead, Stat, Verdict};
 
 /// One run.
 pub(super) struct Session<'a> {
@@ -80,24 +80,24 @@ impl<'a> Session<'a> {
     }
 
     /// Reports an entry that the walk could not give.
-    pub(super) fn unwalkable(&self, error: &Error) {
+    pub(super) fn unwalkable(&self, error: &FileError) {
         let (outcome, entry, record, computed) = (unread(error), None, None, None);
         self.tell(&Finding { outcome, entry, record, computed, error: Some(error), stands_for_all: false });
     }
 
     /// Reports what cannot be read or hashed.
-    pub(super) fn unreadable(&self, entry: &Entry, error: &Error) {
+    pub(super) fn unreadable(&self, entry: &Entry, error: &FileError) {
         self.unread(entry, None, error);
     }
 
     /// The same for a file that has a record.
-    pub(super) fn unread(&self, entry: &Entry, record: Option<&Record>, error: &Error) {
+    pub(super) fn unread(&self, entry: &Entry, record: Option<&Record>, error: &FileError) {
         self.tell(&Finding { error: Some(error), record, ..Finding::of(entry, unread(error)) });
     }
 
     /// Reports a tag that cannot be understood.
     pub(super) fn defective(&self, entry: &Entry, defect: Defect) {
-        let error = Error::Record { path: entry.path(), source: defect };
+        let error = FileError::Record { path: entry.path(), source: defect };
         match defect {
             Defect::Damaged => {
                 self.tell(&Finding { error: Some(&error), ..Finding::of(entry, Outcome::Damaged) });
@@ -145,7 +145,7 @@ impl<'a> Session<'a> {
                 return self.counters.add(Outcome::NotWritten);
             }
         }
-        let error = Error::io(&entry.path(), operation, errno);
+        let error = FileError::io(&entry.path(), operation, errno);
         let finding = Finding::of(entry, Outcome::NotWritten);
         self.tell(&Finding { error: Some(&error), stands_for_all, ..finding });
     }
@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
         match refusal {
             Refusal::System(errno) => self.not_written(entry, stat, operation, errno),
             Refusal::Conflict(source) => {
-                let error = Error::Conflict { path: entry.path(), operation, source };
+                let error = FileError::Conflict { path: entry.path(), operation, source };
                 self.tell(&Finding { error: Some(&error), ..Finding::of(entry, Outcome::NotWritten) });
             }
         }
@@ -230,7 +230,7 @@ impl<'a> Session<'a> {
         if set.is_none()
             && let Err(source) = Digest::of(algorithm, &self.options.policy)
         {
-            self.unreadable(entry, &Error::Digest { path: entry.path(), source });
+            self.unreadable(entry, &FileError::Digest { path: entry.path(), source });
         }
         set
     }
@@ -241,7 +241,7 @@ pub(super) struct DigestSets {
     of_row: Vec<Option<usize>>,
 }
 
-fn unread(error: &Error) -> Outcome {
+fn unread(error: &FileError) -> Outcome {
     Outcome::Judged(Evidence::Unreadable { storage_failed: error.is_storage_failure() }.verdict())
 }
 

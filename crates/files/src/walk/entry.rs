@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::trusted;
-use crate::{Error, Kind, Operation, Stat};
+use crate::{FileError, Kind, Operation, Stat};
 
 /// The longest path that a system call takes, its NUL included.
 const PATH_MAX: usize = 4096;
@@ -37,26 +37,27 @@ impl Directory {
     }
 
     /// Opens a directory that a user named; links are followed. An empty path is the working directory.
-    pub fn named(path: &Path) -> Result<Arc<Directory>, Error> {
+    pub fn named(path: &Path) -> Result<Arc<Directory>, FileError> {
         if path.as_os_str().is_empty() {
             return Ok(Arc::new(Directory { descriptor: None, place: None }));
         }
         let descriptor = rustix::fs::open(path, STEP, Mode::empty());
-        let descriptor = descriptor.map_err(|errno| Error::io(path, Operation::Open, errno))?;
+        let descriptor = descriptor.map_err(|errno| FileError::io(path, Operation::Open, errno))?;
         Ok(Arc::new(Directory::new(descriptor, DirectoryPlace::new(None, path.as_os_str()))))
     }
 
     /// Opens a directory that a user named; only links of root's and our own are followed.
-    pub fn trusted(path: &Path) -> Result<Arc<Directory>, Error> {
+    pub fn trusted(path: &Path) -> Result<Arc<Directory>, FileError> {
         Directory::on_the_way(path, path)
     }
 
     /// The same of the way to what a user named, which errors name.
-    fn on_the_way(way: &Path, named: &Path) -> Result<Arc<Directory>, Error> {
+    fn on_the_way(way: &Path, named: &Path) -> Result<Arc<Directory>, FileError> {
         if way.as_os_str().is_empty() {
             return Directory::named(way);
         }
-        let descriptor = trusted::folder(way).map_err(|error| Error::io(named, Operation::Open, error))?;
+        let descriptor =
+            trusted::folder(way).map_err(|error| FileError::io(named, Operation::Open, error))?;
         Ok(Arc::new(Directory::new(descriptor, DirectoryPlace::new(None, way.as_os_str()))))
     }
 
@@ -66,8 +67,12 @@ impl Directory {
     ///
     /// # Errors
     /// `ELOOP` for a link, `EXDEV` for another device, what is mounted, and a way that leads out.
-    pub fn beneath(self: &Arc<Directory>, way: &Path, device: Option<u64>) -> Result<Arc<Directory>, Error> {
-        let failed = |errno| Error::io(&self.path().join(way), Operation::Open, errno);
+    pub fn beneath(
+        self: &Arc<Directory>,
+        way: &Path,
+        device: Option<u64>,
+    ) -> Result<Arc<Directory>, FileError> {
+        let failed = |errno| FileError::io(&self.path().join(way), Operation::Open, errno);
         let steps = steps_of(way).ok_or_else(|| failed(Errno::XDEV))?;
         if steps.is_empty() {
             return Ok(self.clone());
@@ -188,18 +193,18 @@ impl Entry {
     }
 
     /// The entry of a path that a user gave. If it is a link, it is the link.
-    pub fn named(path: &Path) -> Result<Entry, Error> {
+    pub fn named(path: &Path) -> Result<Entry, FileError> {
         Entry::of_path(path, false)
     }
 
     /// The entry of a path that a user gave. If it is a link, it is what the link leads to.
-    pub fn followed(path: &Path) -> Result<Entry, Error> {
+    pub fn followed(path: &Path) -> Result<Entry, FileError> {
         Entry::of_path(path, true)
     }
 
     /// The entry of a path that a user gave, on the way to which only links of root's and our own are
     /// followed. If it is a link, it is the link.
-    pub fn trusted(path: &Path) -> Result<Entry, Error> {
+    pub fn trusted(path: &Path) -> Result<Entry, FileError> {
         let (way, name) = trusted::split(path);
         let name = name.map_or(OsStr::new("."), Path::as_os_str);
         Entry::within(&Directory::on_the_way(way, path)?, name).map(|(entry, _)| entry)
@@ -207,8 +212,8 @@ impl Entry {
 
     /// The entry of a name that somebody else wrote down, below a directory. A name that leads out of it,
     /// or may lead there through a link, is refused; if it is a link itself, it is the link.
-    pub fn beneath(directory: &Arc<Directory>, name: &Path) -> Result<Entry, Error> {
-        let failed = |source: io::Error| Error::io(&directory.path().join(name), Operation::Open, source);
+    pub fn beneath(directory: &Arc<Directory>, name: &Path) -> Result<Entry, FileError> {
+        let failed = |source: io::Error| FileError::io(&directory.path().join(name), Operation::Open, source);
         let steps = steps_of(name).ok_or_else(|| failed(io::Error::other(LEADS_OUT)))?;
         let [folders @ .., last] = steps.as_slice() else { return Err(failed(Errno::ISDIR.into())) };
         let directory = match folders {
@@ -228,15 +233,15 @@ impl Entry {
     }
 
     /// What has a name in a directory, and what is said of it. If it is a link, it is the link.
-    pub fn within(directory: &Arc<Directory>, name: &OsStr) -> Result<(Entry, Stat), Error> {
+    pub fn within(directory: &Arc<Directory>, name: &OsStr) -> Result<(Entry, Stat), FileError> {
         let mut entry = Entry::found(directory, name.into(), (Kind::Special, 0), false);
         let stat = entry.stat()?;
         (entry.kind, entry.inode) = (stat.kind, stat.inode);
         Ok((entry, stat))
     }
 
-    fn of_path(path: &Path, follow: bool) -> Result<Entry, Error> {
-        let (directory, name) = within_limits(path).map_err(|e| Error::io(path, Operation::Stat, e))?;
+    fn of_path(path: &Path, follow: bool) -> Result<Entry, FileError> {
+        let (directory, name) = within_limits(path).map_err(|e| FileError::io(path, Operation::Stat, e))?;
         let directory = Arc::new(directory);
         let mut entry = Entry { directory, name, kind: Kind::Special, inode: 0, follow, held: None };
         let stat = entry.stat()?;
@@ -268,7 +273,7 @@ impl Entry {
     }
 
     /// The directory that it is in, to look up other names there, also if a user gave a path to it.
-    pub fn folder(&self) -> Result<Arc<Directory>, Error> {
+    pub fn folder(&self) -> Result<Arc<Directory>, FileError> {
         let way = Path::new(&self.name).parent().filter(|way| !way.as_os_str().is_empty());
         let Some(way) = way else { return Ok(self.directory.clone()) };
         let descriptor = rustix::fs::openat(&self.directory, way, STEP, Mode::empty());
@@ -292,10 +297,10 @@ impl Entry {
     }
 
     /// What the file system says of it; a link is followed only if it was when it was found.
-    pub fn stat(&self) -> Result<Stat, Error> {
+    pub fn stat(&self) -> Result<Stat, FileError> {
         let flags = if self.follow { AtFlags::empty() } else { AtFlags::SYMLINK_NOFOLLOW };
         let stat = rustix::fs::statat(&self.directory, &self.name, flags);
-        stat.map(Stat::from).map_err(|e| Error::io(&self.path(), Operation::Stat, e))
+        stat.map(Stat::from).map_err(|e| FileError::io(&self.path(), Operation::Stat, e))
     }
 
     /// When it was made, in milliseconds since 1970, where its file system keeps that.
@@ -312,7 +317,7 @@ impl Entry {
     }
 
     /// Opens it for reading; a link is refused unless it was followed, a pipe is not waited for.
-    pub fn open(&self) -> Result<File, Error> {
+    pub fn open(&self) -> Result<File, FileError> {
         self.open_with(OFlags::NONBLOCK).map(File::from).map_err(|e| self.failed(Operation::Open, e))
     }
 
@@ -329,9 +334,9 @@ impl Entry {
     }
 
     /// Opens it for reading if it is a regular file and no link. A pipe is not waited for.
-    pub fn open_regular(&self) -> Result<File, Error> {
+    pub fn open_regular(&self) -> Result<File, FileError> {
         let file = self.open_with(OFlags::NONBLOCK | OFlags::NOFOLLOW);
-        let not_a_file = || Error::NotAFile { path: self.path() };
+        let not_a_file = || FileError::NotAFile { path: self.path() };
         let file = File::from(file.map_err(|errno| match errno {
             Errno::LOOP | Errno::NXIO => not_a_file(),
             errno => self.failed(Operation::Open, errno),
@@ -349,8 +354,8 @@ impl Entry {
     }
 
     /// The error of an operation on this entry.
-    pub fn failed(&self, operation: Operation, cause: Errno) -> Error {
-        Error::io(&self.path(), operation, cause)
+    pub fn failed(&self, operation: Operation, cause: Errno) -> FileError {
+        FileError::io(&self.path(), operation, cause)
     }
 }
 

@@ -20,7 +20,7 @@ pub use entry::{Directory, Entry};
 pub use entry::{LEADS_OUT, born};
 
 use crate::engine::Budget;
-use crate::{Error, Excludes, Kind, Operation, Stat};
+use crate::{Excludes, FileError, Kind, Operation, Stat};
 use entry::{DirectoryPlace, joined};
 use level::{Level, ListedName};
 
@@ -100,7 +100,7 @@ impl Walk {
     }
 
     /// The entry of a root.
-    fn root(&self, path: &Path) -> Result<Entry, Error> {
+    fn root(&self, path: &Path) -> Result<Entry, FileError> {
         let entry = match self.options.roots {
             Roots::Any => return Entry::followed(path),
             Roots::Plain => Entry::named(path)?,
@@ -108,13 +108,13 @@ impl Walk {
         };
         match entry.kind() {
             Kind::File | Kind::Directory => Ok(entry),
-            Kind::Link => Err(Error::IsLink { path: path.to_path_buf() }),
-            Kind::Special => Err(Error::NotAFile { path: path.to_path_buf() }),
+            Kind::Link => Err(FileError::IsLink { path: path.to_path_buf() }),
+            Kind::Special => Err(FileError::NotAFile { path: path.to_path_buf() }),
         }
     }
 
     /// What a listed name is; `None` if it is left out.
-    fn look(&self, level: &Level, found: ListedName) -> Result<Option<Entry>, Error> {
+    fn look(&self, level: &Level, found: ListedName) -> Result<Option<Entry>, FileError> {
         let Some(directory) = &level.directory else { return Ok(None) };
         let ListedName { name, kind, inode, .. } = found;
         let mut entry = Entry::found(directory, name, (kind.unwrap_or(Kind::Special), inode), false);
@@ -149,7 +149,7 @@ impl Walk {
     }
 
     /// Makes a directory the one that is listed.
-    fn enter(&mut self, entry: &Entry) -> Result<(), Error> {
+    fn enter(&mut self, entry: &Entry) -> Result<(), FileError> {
         let failed = |operation| move |e| entry.failed(operation, e);
         let descriptor = entry.open_with(OFlags::DIRECTORY).map_err(failed(Operation::Open))?;
         let stat = Stat::of(&descriptor).map_err(failed(Operation::Stat))?;
@@ -160,7 +160,7 @@ impl Walk {
         }
         let identity = (stat.device, stat.inode);
         if entry.follows() && self.levels.iter().any(|level| level.identity == identity) {
-            return Err(Error::Loop { path: entry.path() });
+            return Err(FileError::Loop { path: entry.path() });
         }
         let place = match entry.directory().place() {
             // A directory that was named by a way alone has the path of that.
@@ -176,7 +176,7 @@ impl Walk {
     }
 
     /// Goes back to the directory above, and opens it again if it is closed.
-    fn leave(&mut self) -> Result<(), Error> {
+    fn leave(&mut self) -> Result<(), FileError> {
         let Some(left) = self.levels.pop() else { return Ok(()) };
         let Some(above) = self.levels.last_mut() else { return Ok(()) };
         if above.directory.is_some() {
@@ -187,7 +187,7 @@ impl Walk {
             Err(cause) => {
                 let path = above.place.path();
                 // Nothing more can be looked up in it, but it may be left in its turn by its own path.
-                return Err(Error::io(&path, Operation::Open, cause));
+                return Err(FileError::io(&path, Operation::Open, cause));
             }
         }
         Ok(())
@@ -218,7 +218,7 @@ fn reopened(left: &Level, above: &Level) -> Result<Directory, Errno> {
 }
 
 impl Iterator for Walk {
-    type Item = Result<Entry, Error>;
+    type Item = Result<Entry, FileError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
@@ -232,7 +232,7 @@ impl Iterator for Walk {
                         Ok(()) => continue,
                         Err(error) => Err(error),
                     },
-                    Some(Err(cause)) => Err(Error::io(&level.place.path(), Operation::List, cause)),
+                    Some(Err(cause)) => Err(FileError::io(&level.place.path(), Operation::List, cause)),
                     Some(Ok(found)) => match self.levels.last() {
                         Some(level) => self.look(level, found),
                         None => Ok(None),

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 
 use super::entry::STEP;
 use crate::replace::{MOST_LINKS, is_trusted};
-use crate::{Error, Operation, Stat};
+use crate::{FileError, Operation, Stat};
 
 /// Why a folder is not opened.
 const OF_ANOTHER: &str = "a link of another user leads there";
@@ -50,13 +50,13 @@ impl Reached {
     ///
     /// # Errors
     /// Nothing is there, or a link of another user leads there.
-    pub fn new(path: &Path) -> Result<Reached, Error> {
+    pub fn new(path: &Path) -> Result<Reached, FileError> {
         let flags = OFlags::PATH | OFlags::CLOEXEC;
         let reached = match openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS) {
             Err(Errno::LOOP | Errno::NOSYS | Errno::PERM | Errno::NAMETOOLONG) => walk(path),
             opened => opened.map_err(io::Error::from),
         };
-        let descriptor = reached.map_err(|error| Error::io(path, Operation::Open, error))?;
+        let descriptor = reached.map_err(|error| FileError::io(path, Operation::Open, error))?;
         Ok(Reached { descriptor, named: path.to_path_buf() })
     }
 
@@ -64,16 +64,17 @@ impl Reached {
     ///
     /// # Errors
     /// Its file system does not say.
-    pub fn stat(&self) -> Result<Stat, Error> {
-        Stat::of(&self.descriptor).map_err(|errno| Error::io(&self.named, Operation::Stat, errno))
+    pub fn stat(&self) -> Result<Stat, FileError> {
+        Stat::of(&self.descriptor).map_err(|errno| FileError::io(&self.named, Operation::Stat, errno))
     }
 
     /// Whether it is a block device, which is found out without opening it.
     ///
     /// # Errors
     /// Its file system does not say.
-    pub fn is_block_device(&self) -> Result<bool, Error> {
-        let stat = fstat(&self.descriptor).map_err(|errno| Error::io(&self.named, Operation::Stat, errno))?;
+    pub fn is_block_device(&self) -> Result<bool, FileError> {
+        let stat =
+            fstat(&self.descriptor).map_err(|errno| FileError::io(&self.named, Operation::Stat, errno))?;
         Ok(FileType::from_raw_mode(stat.st_mode) == FileType::BlockDevice)
     }
 
@@ -81,22 +82,22 @@ impl Reached {
     ///
     /// # Errors
     /// The system forbids that.
-    pub fn open(&self, flags: OFlags) -> Result<File, Error> {
+    pub fn open(&self, flags: OFlags) -> Result<File, FileError> {
         let file = openat(CWD, self.held(), flags | OFlags::CLOEXEC, Mode::empty());
-        file.map(File::from).map_err(|errno| Error::io(&self.named, Operation::Open, errno))
+        file.map(File::from).map_err(|errno| FileError::io(&self.named, Operation::Open, errno))
     }
 
     /// Its path from the root of the file system, without links.
     ///
     /// # Errors
     /// `/proc` does not tell.
-    pub fn path(&self) -> Result<PathBuf, Error> {
+    pub fn path(&self) -> Result<PathBuf, FileError> {
         let text = readlinkat(CWD, self.held(), Vec::new());
-        let text = text.map_err(|errno| Error::io(&self.named, Operation::Open, errno))?;
+        let text = text.map_err(|errno| FileError::io(&self.named, Operation::Open, errno))?;
         let path = PathBuf::from(OsString::from_vec(text.into_bytes()));
         match path.is_absolute() {
             true => Ok(path),
-            false => Err(Error::io(&self.named, Operation::Open, io::Error::other("it has no path"))),
+            false => Err(FileError::io(&self.named, Operation::Open, io::Error::other("it has no path"))),
         }
     }
 
@@ -110,12 +111,12 @@ impl Reached {
 ///
 /// # Errors
 /// A link of another user leads there, or something on the way cannot be opened.
-pub fn trusted_path(path: &Path) -> Result<PathBuf, Error> {
+pub fn trusted_path(path: &Path) -> Result<PathBuf, FileError> {
     match Reached::new(path) {
-        Err(Error::Io { ref source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
+        Err(FileError::Io { ref source, .. }) if source.kind() == io::ErrorKind::NotFound => {}
         reached => return reached?.path(),
     }
-    let path = std::path::absolute(path).map_err(|error| Error::io(path, Operation::Open, error))?;
+    let path = std::path::absolute(path).map_err(|error| FileError::io(path, Operation::Open, error))?;
     match (path.parent(), path.file_name()) {
         (Some(folder), Some(name)) => Ok(trusted_path(folder)?.join(name)),
         _ => Ok(path.components().filter(|part| *part != Component::CurDir).collect()),
@@ -126,7 +127,7 @@ pub fn trusted_path(path: &Path) -> Result<PathBuf, Error> {
 ///
 /// # Errors
 /// As [`trusted_path`].
-pub fn trusted_name(path: &Path) -> Result<PathBuf, Error> {
+pub fn trusted_name(path: &Path) -> Result<PathBuf, FileError> {
     match split(path) {
         (way, Some(name)) => {
             let way = if way == Path::new("") { Path::new(".") } else { way };

@@ -20,7 +20,7 @@ use std::time::Duration;
 use self::connection::{Address, Connection, Failed};
 use self::libnbd::{Failure, Handle, LibNbd, Status};
 use self::pool::{MOST, Pool};
-use crate::{Error, Extent, ExtentKind, Format, Image, Layer, OpenOptions, Operation};
+use crate::{Extent, ExtentKind, Format, Image, ImageError, Layer, OpenOptions, Operation};
 
 pub use self::uri::is_nbd_uri;
 
@@ -64,12 +64,12 @@ impl NbdImage {
     /// [`Error::Refused`] for a URI with a password or a parameter that is not known, for TLS with a
     /// certificate that the library would not verify, and where a format or a snapshot is asked for;
     /// [`Error::Io`] otherwise.
-    pub fn open(uri: &OsStr, options: &OpenOptions) -> Result<NbdImage, Error> {
+    pub fn open(uri: &OsStr, options: &OpenOptions) -> Result<NbdImage, ImageError> {
         let address = uri::checked(uri)?;
         let path = Path::new(uri);
         if options.snapshot.is_some() || options.format.is_some_and(|format| format != Format::Raw) {
             let what = "what an NBD server exports is raw, without snapshots".to_string();
-            return Err(Error::Refused { path: path.to_path_buf(), what });
+            return Err(ImageError::Refused { path: path.to_path_buf(), what });
         }
         let library = load(path)?;
         let fail = |failure| failed(path, Operation::Open, None, failure);
@@ -85,7 +85,7 @@ impl NbdImage {
 
     /// Speaks with a server over sockets that are connected to it: all at once, as servers do not wait long
     /// for those who connected to say what they want. Errors call the server `path`.
-    pub(crate) fn over(sockets: Vec<UnixStream>, path: &Path) -> Result<NbdImage, Error> {
+    pub(crate) fn over(sockets: Vec<UnixStream>, path: &Path) -> Result<NbdImage, ImageError> {
         let library = load(path)?;
         let no_more = || Failure { errno: libc::ENOTCONN, text: "there are no more sockets".to_string() };
         let connections: Result<Vec<_>, _> = sockets
@@ -109,12 +109,12 @@ impl NbdImage {
         NbdImage { name: path.to_path_buf(), exact_length: size, padding, unit, has_status, pool }
     }
 
-    fn failed(&self, operation: Operation, failed_at: Failed) -> Error {
+    fn failed(&self, operation: Operation, failed_at: Failed) -> ImageError {
         failed(&self.name, operation, Some(failed_at.offset), failed_at.failure)
     }
 
     /// What the server says of a range of the export; `None` where it says nothing.
-    fn status(&self, range: &Range<u64>) -> Result<Option<Vec<Status>>, Error> {
+    fn status(&self, range: &Range<u64>) -> Result<Option<Vec<Status>>, ImageError> {
         if !self.has_status {
             return Ok(None);
         }
@@ -123,7 +123,7 @@ impl NbdImage {
         match self.pool.lend().block_status(start, end - start) {
             Ok(statuses) if statuses.iter().any(|status| status.length == 0) || statuses.is_empty() => {
                 let error = io::Error::other("the server answered with no extent");
-                Err(Error::io_at(&self.name, Operation::Map, range.start, error))
+                Err(ImageError::io_at(&self.name, Operation::Map, range.start, error))
             }
             Ok(statuses) => Ok(Some(statuses)),
             Err(failed) if CANNOT_TELL.contains(&failed.failure.errno) => Ok(None),
@@ -137,7 +137,7 @@ impl Image for NbdImage {
         self.exact_length + self.padding
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), ImageError> {
         if range.is_empty() {
             return Ok(());
         }
@@ -173,7 +173,7 @@ impl Image for NbdImage {
         Ok(())
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
         let stored = self.exact_length.saturating_sub(offset).min(buf.len() as u64) as usize;
         let (stored, padding) = buf.split_at_mut(stored);
         padding.fill(0);
@@ -203,7 +203,7 @@ impl Image for NbdImage {
         }]
     }
 
-    fn check_unchanged(&self) -> Result<(), Error> {
+    fn check_unchanged(&self) -> Result<(), ImageError> {
         for connection in self.pool.connections() {
             connection.check_alive().map_err(|failure| failed(&self.name, Operation::Read, None, failure))?;
         }
@@ -216,8 +216,8 @@ impl Image for NbdImage {
 }
 
 /// The library, or the error that says what is missing.
-fn load(path: &Path) -> Result<&'static LibNbd, Error> {
-    LibNbd::load().map_err(|why| Error::io(path, Operation::Open, io::Error::other(why)))
+fn load(path: &Path) -> Result<&'static LibNbd, ImageError> {
+    LibNbd::load().map_err(|why| ImageError::io(path, Operation::Open, io::Error::other(why)))
 }
 
 /// Opens one more connection to the server of an export of `size` bytes.
@@ -230,14 +230,14 @@ fn another(library: &'static LibNbd, uri: &CStr, size: u64) -> Result<Connection
 }
 
 /// The library's failure as an error of ours.
-fn failed(path: &Path, operation: Operation, offset: Option<u64>, failure: Failure) -> Error {
+fn failed(path: &Path, operation: Operation, offset: Option<u64>, failure: Failure) -> ImageError {
     let source = match failure {
         // What a server says of a request is a number only.
         Failure { errno, .. } if errno != 0 && offset.is_some() => io::Error::from_raw_os_error(errno),
         Failure { text, .. } => io::Error::other(text),
     };
     match offset {
-        Some(offset) => Error::io_at(path, operation, offset, source),
-        None => Error::io(path, operation, source),
+        Some(offset) => ImageError::io_at(path, operation, offset, source),
+        None => ImageError::io(path, operation, source),
     }
 }

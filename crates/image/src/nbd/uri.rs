@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use crate::{Error, Operation};
+use crate::{ImageError, Operation};
 
 const SCHEMES: [&[u8]; 6] = [b"nbd", b"nbds", b"nbd+unix", b"nbds+unix", b"nbd+vsock", b"nbds+vsock"];
 
@@ -34,11 +34,11 @@ impl Checked {
     ///
     /// # Errors
     /// [`Error::Refused`], which says what to do.
-    pub(super) fn check_version(&self, version: &str) -> Result<(), Error> {
+    pub(super) fn check_version(&self, version: &str) -> Result<(), ImageError> {
         match self.unverified {
             Some(advice) if !verifies(version) => {
                 let what = format!("libnbd {version} would not verify the server's certificate: {advice}");
-                Err(Error::Refused { path: PathBuf::from(OsStr::from_bytes(self.uri.as_bytes())), what })
+                Err(ImageError::Refused { path: PathBuf::from(OsStr::from_bytes(self.uri.as_bytes())), what })
             }
             _ => Ok(()),
         }
@@ -51,11 +51,11 @@ impl Checked {
 /// [`Error::Refused`] for a password (NBD knows none, and it would be seen where the address is) and for a
 /// parameter that is not known or is there twice; [`Error::Io`] for a file that it names and that cannot be
 /// read.
-pub(super) fn checked(name: &OsStr) -> Result<Checked, Error> {
+pub(super) fn checked(name: &OsStr) -> Result<Checked, ImageError> {
     let bytes = name.as_bytes();
     let refused = |shown: &[u8], what: &str| {
         let path = PathBuf::from(OsStr::from_bytes(shown));
-        Err(Error::Refused { path, what: what.to_string() })
+        Err(ImageError::Refused { path, what: what.to_string() })
     };
     let (scheme, rest) = split(bytes).unwrap_or((b"", bytes));
     let authority_end = rest.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(rest.len());
@@ -77,10 +77,10 @@ pub(super) fn checked(name: &OsStr) -> Result<Checked, Error> {
     }
     if let Some(folder) = &parameters.certificates {
         let file = folder.join("ca-cert.pem");
-        File::open(&file).map_err(|error| Error::io(&file, Operation::Open, error))?;
+        File::open(&file).map_err(|error| ImageError::io(&file, Operation::Open, error))?;
     }
     if let Some(file) = &parameters.keys {
-        File::open(file).map_err(|error| Error::io(file, Operation::Open, error))?;
+        File::open(file).map_err(|error| ImageError::io(file, Operation::Open, error))?;
     }
     let has_host = scheme == b"nbds";
     let unverified = match parameters {

@@ -10,7 +10,9 @@ use super::references::{Fence, NamedFile};
 use super::snapshots::Snapshot;
 use super::tables::Tables;
 use super::{Link, Qcow2Image};
-use crate::{Error, Format, Image, Layer, OpenOptions, Operation, Place, Property, RawImage, Role, qemu};
+use crate::{
+    Format, Image, ImageError, Layer, OpenOptions, Operation, Place, Property, RawImage, Role, qemu,
+};
 
 /// The longest chain: each file of it takes two descriptors, of which a process usually has 1,024.
 const MAX_LINKS: usize = 256;
@@ -22,14 +24,18 @@ pub(crate) fn open(
     path: &Path,
     named: bool,
     options: &OpenOptions,
-) -> Result<Box<dyn Image>, Error> {
+) -> Result<Box<dyn Image>, ImageError> {
     let mut layers = Vec::new();
     let links = links(file, path, named, options, &mut layers)?;
     Ok(Box::new(Qcow2Image::new(links, layers)))
 }
 
 /// What is known of an image that cannot be opened, and why it cannot.
-pub(crate) fn describe(file: RawImage, path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Error>) {
+pub(crate) fn describe(
+    file: RawImage,
+    path: &Path,
+    options: &OpenOptions,
+) -> (Vec<Layer>, Option<ImageError>) {
     let mut layers = Vec::new();
     let links = links(file, path, true, options, &mut layers);
     (layers, links.err())
@@ -42,7 +48,7 @@ fn links(
     named: bool,
     options: &OpenOptions,
     layers: &mut Vec<Layer>,
-) -> Result<Vec<Link>, Error> {
+) -> Result<Vec<Link>, ImageError> {
     let fence = Fence::new(named.then_some(image), options.follow)?;
     // What is behind the image is read to its last byte, in its current state, and has its own format.
     let behind = OpenOptions { sector_padding: false, format: None, snapshot: None, ..options.clone() };
@@ -54,12 +60,12 @@ fn links(
     while let Some((file, path)) = next.take() {
         if links.len() == MAX_LINKS {
             let what = format!("more than {MAX_LINKS} backing files");
-            return Err(Error::Refused { path: image.to_path_buf(), what });
+            return Err(ImageError::Refused { path: image.to_path_buf(), what });
         }
-        let backs = |error: Error| error.behind(image, Role::BackingFile);
+        let backs = |error: ImageError| error.behind(image, Role::BackingFile);
         if !seen.insert(identity(&file)) {
             let what = "its backing files lead back to it";
-            return Err(backs(Error::invalid(&path, Operation::Open, None, what)));
+            return Err(backs(ImageError::invalid(&path, Operation::Open, None, what)));
         }
         let place = layers.len();
         let context = Context { image, tables: &tables, fence: &fence, options: &behind };
@@ -113,7 +119,7 @@ fn open_node(
     index: usize,
     context: &Context<'_>,
     layers: &mut Vec<Layer>,
-) -> Result<Node, Error> {
+) -> Result<Node, ImageError> {
     /// Where the header has the offset of the L1 table.
     const L1_FIELD: u64 = 40;
     let header = Header::read(&file, &path)?;
@@ -121,7 +127,7 @@ fn open_node(
     let role = if index == 0 { Role::Image } else { Role::BackingFile };
     layers.push(Layer { role, ..layer(&file, &path, &header) });
     if let Some(what) = &header.refused {
-        return Err(Error::Refused { path, what: what.clone() });
+        return Err(ImageError::Refused { path, what: what.clone() });
     }
     let (l1, length, at) = match snapshot {
         None => (header.l1, header.length, L1_FIELD),
@@ -147,7 +153,7 @@ fn open_node(
         }
         (None, true) => {
             let what = "its data is in another file, whose name is not recorded".to_string();
-            return Err(Error::Refused { path, what });
+            return Err(ImageError::Refused { path, what });
         }
         (None, false) => None,
     };
@@ -158,7 +164,7 @@ fn open_node(
 }
 
 /// The format of a backing file. One that is recorded as raw is raw, whatever its guest wrote into it.
-fn backing_format(node: &Node, found: &NamedFile, layer: &mut Layer) -> Result<Format, Error> {
+fn backing_format(node: &Node, found: &NamedFile, layer: &mut Layer) -> Result<Format, ImageError> {
     let recorded = match (&found.format, &node.header.backing_format) {
         (Some(format), _) => Some(*format),
         (None, Some(name)) => match Format::find(name) {
@@ -167,7 +173,7 @@ fn backing_format(node: &Node, found: &NamedFile, layer: &mut Layer) -> Result<F
             None if matches!(name.as_str(), "file" | "host_device") => Some(Format::Raw),
             None => {
                 let what = format!("format {name} of its backing file is not known");
-                return Err(Error::Refused { path: node.path.clone(), what });
+                return Err(ImageError::Refused { path: node.path.clone(), what });
             }
         },
         (None, None) => None,

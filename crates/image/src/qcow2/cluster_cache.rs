@@ -6,7 +6,7 @@
 
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use crate::Error;
+use crate::ImageError;
 
 /// What is kept at most, in bytes, besides the latest cluster.
 const KEPT_LEN: usize = 32 << 20;
@@ -38,8 +38,8 @@ impl Shared {
         key: ClusterKey,
         wanted: u64,
         visible: u64,
-        make: impl FnOnce() -> Result<Vec<u8>, Error>,
-    ) -> Result<Arc<Vec<u8>>, Error> {
+        make: impl FnOnce() -> Result<Vec<u8>, ImageError>,
+    ) -> Result<Arc<Vec<u8>>, ImageError> {
         let mut entries = self.lock();
         loop {
             match entries.iter().position(|entry| entry.key == key) {
@@ -140,7 +140,8 @@ mod tests {
     #[test]
     fn a_failure_is_not_kept_and_memory_is_bounded() {
         let shared = Shared::default();
-        let fail = || Err(Error::io(Path::new("x"), crate::Operation::Read, io::ErrorKind::Other.into()));
+        let fail =
+            || Err(ImageError::io(Path::new("x"), crate::Operation::Read, io::ErrorKind::Other.into()));
         assert!(shared.get((0, 0), 1, 2, fail).is_err());
         assert!(shared.lock().is_empty());
         for cluster in 0..100 {

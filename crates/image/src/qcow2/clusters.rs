@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::header::{Header, L1, SUBCLUSTERS};
 use super::tables::{SLICE_LEN, Slice, Tables};
-use crate::{Error, Image, Operation, RawImage};
+use crate::{Image, ImageError, Operation, RawImage};
 
 /// The bits of an L1 entry, and of an L2 entry that is not compressed, that are an offset in the file.
 const OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
@@ -103,7 +103,7 @@ impl Node {
 
     /// The run that begins at `range.start` and ends at `range.end` at the latest. `range` is not empty
     /// and lies within the image.
-    pub(crate) fn run_at(&self, range: Range<u64>) -> Result<Run, Error> {
+    pub(crate) fn run_at(&self, range: Range<u64>) -> Result<Run, ImageError> {
         let mut search = Search { node: self, l1: None, l2: None };
         let (mapping, end) = search.unit_at(range.start)?;
         let mut run = Run { range: range.start..end, mapping };
@@ -122,7 +122,7 @@ impl Node {
 
     /// Fills `part` from the file that holds the data. Each of its clusters begins within that; what lies
     /// behind its end is zeros.
-    pub(crate) fn read_data(&self, part: &mut [u8], offset: u64) -> Result<(), Error> {
+    pub(crate) fn read_data(&self, part: &mut [u8], offset: u64) -> Result<(), ImageError> {
         let stored = self.data().exact_length().saturating_sub(offset).min(part.len() as u64) as usize;
         let (stored, beyond) = part.split_at_mut(stored);
         beyond.fill(0);
@@ -131,7 +131,7 @@ impl Node {
 
     /// Looks through the L1 table once: notes which of its slices name anything, and checks that no L2 table
     /// is named twice. Else a small file could describe data without end. Holes of the file are not read.
-    pub(crate) fn survey_l1(&mut self) -> Result<(), Error> {
+    pub(crate) fn survey_l1(&mut self) -> Result<(), ImageError> {
         let L1 { offset, entries } = self.l1;
         let room = self.file.exact_length() >> self.header.cluster_bits;
         let end = offset + entries * 8;
@@ -177,7 +177,7 @@ impl Node {
 
     /// Checks that no two entries of a slice of an L2 table, which is at `from` in the file, have the same
     /// data: nothing writes such an image, and a small file could describe data without end.
-    fn check_slice(&self, from: u64, slice: &[u64]) -> Result<(), Error> {
+    fn check_slice(&self, from: u64, slice: &[u64]) -> Result<(), ImageError> {
         /// How often compressed data may be there: who writes it may find that clusters are the same.
         const MOST_PACKED: usize = 16;
         let header = &self.header;
@@ -211,13 +211,13 @@ impl Node {
         Ok(())
     }
 
-    fn invalid(&self, offset: u64, what: impl Into<String>) -> Error {
-        Error::invalid(&self.path, Operation::Map, Some(offset), what)
+    fn invalid(&self, offset: u64, what: impl Into<String>) -> ImageError {
+        ImageError::invalid(&self.path, Operation::Map, Some(offset), what)
     }
 
     /// What an L2 entry says of the unit at `position`, and where that unit ends. `at` is where the entry
     /// is in the file.
-    fn decode(&self, entry: u64, bitmap: u64, position: u64, at: u64) -> Result<(Mapping, u64), Error> {
+    fn decode(&self, entry: u64, bitmap: u64, position: u64, at: u64) -> Result<(Mapping, u64), ImageError> {
         let header = &self.header;
         let cluster_size = header.cluster_size();
         let start = position & !(cluster_size - 1);
@@ -227,7 +227,7 @@ impl Node {
         }
         let offset = entry & OFFSET;
         let allocated = offset != 0 || (self.data_file.is_some() && entry & COPIED != 0);
-        let data = |from: u64| -> Result<Mapping, Error> {
+        let data = |from: u64| -> Result<Mapping, ImageError> {
             if offset & (cluster_size - 1) != 0 {
                 return Err(self.invalid(at, format!("data cluster at {offset}, which is not aligned")));
             }
@@ -258,8 +258,8 @@ impl Node {
         allocated: bool,
         position: u64,
         at: u64,
-        data: impl Fn(u64) -> Result<Mapping, Error>,
-    ) -> Result<(Mapping, u64), Error> {
+        data: impl Fn(u64) -> Result<Mapping, ImageError>,
+    ) -> Result<(Mapping, u64), ImageError> {
         let (stored, zero) = (bitmap & 0xffff_ffff, bitmap >> 32);
         if stored & zero != 0 || (!allocated && stored != 0) {
             return Err(self.invalid(at, "subclusters that contradict each other"));
@@ -282,7 +282,7 @@ impl Node {
     }
 
     /// Where the compressed bytes of the cluster at `start` are.
-    fn packed(&self, entry: u64, start: u64, at: u64) -> Result<Packed, Error> {
+    fn packed(&self, entry: u64, start: u64, at: u64) -> Result<Packed, ImageError> {
         if self.data_file.is_some() {
             return Err(self.invalid(at, "compressed cluster in an image with an external data file"));
         }
@@ -309,7 +309,7 @@ struct Search<'a> {
 
 impl Search<'_> {
     /// What is at `position`, and where the unit that it is in ends.
-    fn unit_at(&mut self, position: u64) -> Result<(Mapping, u64), Error> {
+    fn unit_at(&mut self, position: u64) -> Result<(Mapping, u64), ImageError> {
         let header = &self.node.header;
         let reach = header.l2_reach();
         let l1_index = position / reach;
@@ -338,7 +338,7 @@ impl Search<'_> {
         self.node.decode(slice[place], bitmap, position, at)
     }
 
-    fn l1_entry(&mut self, index: u64) -> Result<u64, Error> {
+    fn l1_entry(&mut self, index: u64) -> Result<u64, ImageError> {
         let L1 { offset, entries } = self.node.l1;
         let at = offset + index * 8;
         let (range, slice) =
@@ -347,7 +347,7 @@ impl Search<'_> {
     }
 
     /// Checks where an L2 table is.
-    fn check_l2(&self, table: u64, l1_index: u64) -> Result<(), Error> {
+    fn check_l2(&self, table: u64, l1_index: u64) -> Result<(), ImageError> {
         let node = self.node;
         let cluster_size = node.header.cluster_size();
         let at = || node.l1.offset + l1_index * 8;
@@ -374,7 +374,7 @@ fn slice_of<'a>(
     end: u64,
     slice_len: u64,
     is_l2: bool,
-) -> Result<&'a (Range<u64>, Slice), Error> {
+) -> Result<&'a (Range<u64>, Slice), ImageError> {
     if !latest.as_ref().is_some_and(|(range, _)| range.contains(&at)) {
         let from = at - (at - start) % slice_len;
         let len = slice_len.min(end - from);

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::cluster_cache::Shared;
 use super::clusters::{Node, Packed};
 use super::inflate::Inflater;
-use crate::{AlignedBuffer, Error, Image, Operation};
+use crate::{AlignedBuffer, Image, ImageError, Operation};
 
 /// One request reads this many bytes at most, or one cluster's.
 const REQUEST_LEN: u64 = 1 << 20;
@@ -70,7 +70,7 @@ impl Batch {
 
 impl Unpacker {
     /// Reads and decompresses a batch into the reader's buffer, and empties it.
-    pub(crate) fn read(&self, node: &Node, batch: &mut Batch, buf: &mut [u8]) -> Result<(), Error> {
+    pub(crate) fn read(&self, node: &Node, batch: &mut Batch, buf: &mut [u8]) -> Result<(), ImageError> {
         let clusters = std::mem::take(&mut batch.clusters);
         let Some((first, _)) = clusters.first() else { return Ok(()) };
         let end = clusters.iter().map(|(packed, _)| packed.offset + packed.len).max();
@@ -95,7 +95,7 @@ impl Unpacker {
         packed: &Packed,
         skip: u64,
         part: &mut [u8],
-    ) -> Result<(), Error> {
+    ) -> Result<(), ImageError> {
         let size = node.header.cluster_size();
         let visible = size.min(node.length - packed.start);
         let wanted = part.len() as u64;
@@ -122,7 +122,7 @@ impl Unpacker {
 
 impl Tools {
     /// Reads a range of the file, wider where that suits direct I/O.
-    fn read(&mut self, node: &Node, range: Range<u64>) -> Result<(&mut Inflater, &[u8]), Error> {
+    fn read(&mut self, node: &Node, range: Range<u64>) -> Result<(&mut Inflater, &[u8]), ImageError> {
         let alignment = node.file.alignment() as u64;
         let start = range.start / alignment * alignment;
         let end = range.end.next_multiple_of(alignment).min(node.file.exact_length());
@@ -142,8 +142,8 @@ fn inflate(
     packed: &Packed,
     compressed: &[u8],
     cluster: &mut [u8],
-) -> Result<(), Error> {
+) -> Result<(), ImageError> {
     inflater
         .inflate(node.header.compression, compressed, cluster)
-        .map_err(|what| Error::invalid(&node.path, Operation::Read, Some(packed.offset), what))
+        .map_err(|what| ImageError::invalid(&node.path, Operation::Read, Some(packed.offset), what))
 }

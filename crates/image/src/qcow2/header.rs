@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use crate::numbers::{be32, be64};
-use crate::{Error, Image, Operation, RawImage};
+use crate::{Image, ImageError, Operation, RawImage};
 
 /// The first bytes of every version.
 const MAGIC: &[u8] = b"QFI\xfb";
@@ -130,9 +130,10 @@ impl Header {
 
     /// Reads and checks the header of `file`. What it asks for may still be more than can be done:
     /// [`Header::refused`].
-    pub(crate) fn read(file: &RawImage, path: &Path) -> Result<Header, Error> {
-        let invalid = |offset: u64, what: String| Error::invalid(path, Operation::Open, Some(offset), what);
-        let refused = |what: String| Error::Refused { path: path.to_path_buf(), what };
+    pub(crate) fn read(file: &RawImage, path: &Path) -> Result<Header, ImageError> {
+        let invalid =
+            |offset: u64, what: String| ImageError::invalid(path, Operation::Open, Some(offset), what);
+        let refused = |what: String| ImageError::Refused { path: path.to_path_buf(), what };
         let file_length = file.exact_length();
         let fixed = fixed_part(file, path)?;
         let version = be32(&fixed, 4);
@@ -235,8 +236,8 @@ impl Header {
         file_length: u64,
         at: u64,
         path: &Path,
-    ) -> Result<(), Error> {
-        let invalid = |what: String| Error::invalid(path, Operation::Open, Some(at), what);
+    ) -> Result<(), ImageError> {
+        let invalid = |what: String| ImageError::invalid(path, Operation::Open, Some(at), what);
         let L1 { offset, entries } = l1;
         let bytes = entries * 8;
         if bytes > MAX_L1_BYTES {
@@ -262,8 +263,8 @@ impl Header {
 }
 
 /// The part of the header that every image has, with zeros for what an older version lacks.
-fn fixed_part(file: &RawImage, path: &Path) -> Result<[u8; V3_LEN + 8], Error> {
-    let invalid = |what: &str| Error::invalid(path, Operation::Open, Some(0), what.to_string());
+fn fixed_part(file: &RawImage, path: &Path) -> Result<[u8; V3_LEN + 8], ImageError> {
+    let invalid = |what: &str| ImageError::invalid(path, Operation::Open, Some(0), what.to_string());
     let mut fixed = [0; V3_LEN + 8];
     if file.exact_length() < V2_LEN as u64 {
         return Err(invalid("too short for a qcow2 header"));
@@ -288,7 +289,7 @@ fn encryption(method: u32) -> (Option<&'static str>, Option<String>) {
 }
 
 /// The name of the backing file.
-fn name(file: &RawImage, offset: u64, len: u64) -> Result<OsString, Error> {
+fn name(file: &RawImage, offset: u64, len: u64) -> Result<OsString, ImageError> {
     let mut name = vec![0; len as usize];
     file.read_at(&mut name, offset)?;
     Ok(OsString::from_vec(name))

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::header::{Bitmaps, Header};
 use super::snapshots::Snapshots;
 use crate::numbers::{be16, be32};
-use crate::{Bitmap, Error, Image, Kept, KeptSnapshot, Operation, RawImage};
+use crate::{Bitmap, Image, ImageError, Kept, KeptSnapshot, Operation, RawImage};
 
 /// How long the directory of bitmaps is at most, as QEMU has it.
 const MAX_DIRECTORY: u64 = 64 << 20;
@@ -18,7 +18,7 @@ const IN_USE: u32 = 1 << 0;
 const AUTO: u32 = 1 << 1;
 
 /// Lists the snapshots and bitmaps of the image in `file`.
-pub(crate) fn kept(file: &RawImage, path: &Path) -> Result<Kept, Error> {
+pub(crate) fn kept(file: &RawImage, path: &Path) -> Result<Kept, ImageError> {
     let header = Header::read(file, path)?;
     let mut found = Kept::default();
     let mut snapshots = Snapshots::new(file, &header, path)?;
@@ -37,8 +37,9 @@ pub(crate) fn kept(file: &RawImage, path: &Path) -> Result<Kept, Error> {
     Ok(found)
 }
 
-fn bitmaps_of(file: &RawImage, path: &Path, directory: &Bitmaps) -> Result<Vec<Bitmap>, Error> {
-    let invalid = |offset| Error::invalid(path, Operation::Open, Some(offset), "invalid list of bitmaps");
+fn bitmaps_of(file: &RawImage, path: &Path, directory: &Bitmaps) -> Result<Vec<Bitmap>, ImageError> {
+    let invalid =
+        |offset| ImageError::invalid(path, Operation::Open, Some(offset), "invalid list of bitmaps");
     let Bitmaps { count, len, offset } = *directory;
     let end = offset.checked_add(len).filter(|end| len <= MAX_DIRECTORY && *end <= file.exact_length());
     end.ok_or_else(|| invalid(offset))?;

@@ -25,7 +25,7 @@ use compressed::{Batch, Unpacker};
 pub(crate) use kept::kept;
 use walk::{Piece, Source, Walk};
 
-use crate::{Error, Extent, ExtentKind, Image, Layer, RawImage, Role};
+use crate::{Extent, ExtentKind, Image, ImageError, Layer, RawImage, Role};
 
 /// How many extents one call finds at most.
 const EXTENTS_A_CALL: usize = 1024;
@@ -89,7 +89,7 @@ impl Qcow2Image {
         offset: u64,
         file: &RawImage,
         out: &mut Vec<Extent>,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ImageError> {
         let len = piece.range.end - piece.range.start;
         let stored = file.exact_length().saturating_sub(offset).min(len);
         if !file.is_sparse() || stored < len {
@@ -107,7 +107,7 @@ impl Qcow2Image {
     }
 
     /// Appends what is known of a piece; it may be of a part only.
-    fn piece_extents(&self, piece: &Piece, out: &mut Vec<Extent>) -> Result<(), Error> {
+    fn piece_extents(&self, piece: &Piece, out: &mut Vec<Extent>) -> Result<(), ImageError> {
         let range = piece.range.clone();
         match &piece.source {
             Source::Zero => out.push(Extent::new(range, ExtentKind::Zero)),
@@ -135,11 +135,11 @@ impl Image for Qcow2Image {
         self.length
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), ImageError> {
         self.find_extents(range, out).map_err(|error| self.named(error))
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
         self.read(buf, offset).map_err(|error| self.named(error))
     }
 
@@ -159,7 +159,7 @@ impl Image for Qcow2Image {
         self.layers.clone()
     }
 
-    fn check_unchanged(&self) -> Result<(), Error> {
+    fn check_unchanged(&self) -> Result<(), ImageError> {
         let mut files = self.links.iter().flat_map(Link::files);
         files.try_for_each(Image::check_unchanged).map_err(|error| self.named(error))
     }
@@ -170,7 +170,7 @@ impl Image for Qcow2Image {
 }
 
 impl Qcow2Image {
-    fn find_extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error> {
+    fn find_extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), ImageError> {
         let first = out.len();
         let mut walk = Walk::new(&self.links);
         let mut position = range.start;
@@ -182,7 +182,7 @@ impl Qcow2Image {
         Ok(())
     }
 
-    fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
         let end = offset + buf.len() as u64;
         let mut walk = Walk::new(&self.links);
         let mut batch = Batch::default();
@@ -215,14 +215,14 @@ impl Qcow2Image {
     }
 
     /// An error of another file than the image itself, with the name of the image.
-    fn named(&self, error: Error) -> Error {
+    fn named(&self, error: ImageError) -> ImageError {
         let [image, others @ ..] = &*self.layers else { return error };
         let of = |layer: &&Layer| layer.name == *error.path().as_os_str();
         let role = others.iter().find(of).map_or(Role::BackingFile, |layer| layer.role);
         error.behind(Path::new(&image.name), role)
     }
 
-    fn read_batch(&self, batch: &mut Batch, buf: &mut [u8]) -> Result<(), Error> {
+    fn read_batch(&self, batch: &mut Batch, buf: &mut [u8]) -> Result<(), ImageError> {
         match batch.node() {
             Some(index) => self.unpacker.read(self.node(index), batch, buf),
             None => Ok(()),

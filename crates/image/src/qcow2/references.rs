@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::{Error, Follow, Format, OpenOptions, Operation, RawImage};
+use crate::{Follow, Format, ImageError, OpenOptions, Operation, RawImage};
 
 /// Which files may be opened for an image.
 #[derive(Debug)]
@@ -31,11 +31,11 @@ pub(crate) struct NamedFile {
 
 impl Fence {
     /// Of the image called `path`.
-    pub(crate) fn new(path: Option<&Path>, follow: Follow) -> Result<Fence, Error> {
+    pub(crate) fn new(path: Option<&Path>, follow: Follow) -> Result<Fence, ImageError> {
         let root = match (path, follow) {
             (Some(path), Follow::SameDir) => {
                 let folder = folder(path);
-                let root = folder.canonicalize().map_err(|e| Error::io(folder, Operation::Open, e))?;
+                let root = folder.canonicalize().map_err(|e| ImageError::io(folder, Operation::Open, e))?;
                 Some(root).filter(|root| !is_systems(root))
             }
             _ => None,
@@ -50,8 +50,8 @@ impl Fence {
         role: &'static str,
         name: &OsStr,
         options: &OpenOptions,
-    ) -> Result<NamedFile, Error> {
-        let not_followed = |why: &str| Error::Reference {
+    ) -> Result<NamedFile, ImageError> {
+        let not_followed = |why: &str| ImageError::Reference {
             path: from.to_path_buf(),
             role,
             reference: name.to_os_string(),
@@ -59,7 +59,7 @@ impl Fence {
         };
         let refused = |why: &str| {
             let what = format!("{role} {}: {why}", name.to_string_lossy());
-            Error::Refused { path: from.to_path_buf(), what }
+            ImageError::Refused { path: from.to_path_buf(), what }
         };
         if self.follow == Follow::None {
             return Err(not_followed("it is not to be followed"));
@@ -82,15 +82,16 @@ impl Fence {
             _ => match &self.root {
                 None => return Err(not_followed("the image has no folder of its own")),
                 Some(root) => {
-                    let target = path.canonicalize().map_err(|e| Error::io(&path, Operation::Open, e))?;
+                    let target =
+                        path.canonicalize().map_err(|e| ImageError::io(&path, Operation::Open, e))?;
                     let Ok(inside) = target.strip_prefix(root) else {
                         return Err(not_followed("it lies outside the image's folder"));
                     };
-                    open_inside(root, inside).map_err(|e| Error::io(&path, Operation::Open, e.into()))?
+                    open_inside(root, inside).map_err(|e| ImageError::io(&path, Operation::Open, e.into()))?
                 }
             },
         };
-        let kind = file.metadata().map_err(|e| Error::io(&path, Operation::Stat, e))?.file_type();
+        let kind = file.metadata().map_err(|e| ImageError::io(&path, Operation::Stat, e))?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             return Err(refused("it is neither a file nor a block device"));
         }

@@ -2,7 +2,7 @@
 
 use super::header::{Header, L1};
 use crate::numbers::{be16, be32, be64};
-use crate::{Error, Image, Operation, RawImage};
+use crate::{Image, ImageError, Operation, RawImage};
 use std::path::Path;
 
 /// How many there are at most, how long all of their descriptions are, and one's extra data, as QEMU has
@@ -35,7 +35,12 @@ pub(crate) struct Snapshot {
 
 impl Snapshot {
     /// The snapshot with this identifier, or else the first with this name.
-    pub(crate) fn find(file: &RawImage, header: &Header, path: &Path, name: &str) -> Result<Snapshot, Error> {
+    pub(crate) fn find(
+        file: &RawImage,
+        header: &Header,
+        path: &Path,
+        name: &str,
+    ) -> Result<Snapshot, ImageError> {
         let mut of_this_name = None;
         let mut names = Vec::new();
         let mut snapshots = Snapshots::new(file, header, path)?;
@@ -56,7 +61,7 @@ impl Snapshot {
                 true => "it has none".to_string(),
                 false => format!("it has: {}{more}", names.join(", ")),
             };
-            Error::Refused {
+            ImageError::Refused {
                 path: path.to_path_buf(),
                 what: format!("no snapshot is called {name} ({known})"),
             }
@@ -77,21 +82,25 @@ pub(crate) struct Snapshots<'a> {
 }
 
 impl<'a> Snapshots<'a> {
-    pub(crate) fn new(file: &'a RawImage, header: &Header, path: &'a Path) -> Result<Snapshots<'a>, Error> {
+    pub(crate) fn new(
+        file: &'a RawImage,
+        header: &Header,
+        path: &'a Path,
+    ) -> Result<Snapshots<'a>, ImageError> {
         let left = header.snapshots;
         if left > MAX_SNAPSHOTS {
             let what = format!("{left} snapshots");
-            return Err(Error::invalid(path, Operation::Open, Some(60), what));
+            return Err(ImageError::invalid(path, Operation::Open, Some(60), what));
         }
         let start = header.snapshots_offset;
         if left > 0 && !start.is_multiple_of(header.cluster_size()) {
             let what = format!("snapshots at {start}, which is not aligned");
-            return Err(Error::invalid(path, Operation::Open, Some(64), what));
+            return Err(ImageError::invalid(path, Operation::Open, Some(64), what));
         }
         Ok(Snapshots { file, path, start, position: start, left })
     }
 
-    pub(crate) fn next_one(&mut self) -> Result<Option<Snapshot>, Error> {
+    pub(crate) fn next_one(&mut self) -> Result<Option<Snapshot>, ImageError> {
         if self.left == 0 {
             return Ok(None);
         }
@@ -121,7 +130,7 @@ impl<'a> Snapshots<'a> {
     }
 
     /// The next bytes.
-    fn take(&mut self, len: u64) -> Result<Vec<u8>, Error> {
+    fn take(&mut self, len: u64) -> Result<Vec<u8>, ImageError> {
         let end = self.position.checked_add(len).filter(|end| *end <= self.file.exact_length());
         let Some(end) = end.filter(|end| end - self.start <= MAX_LEN) else {
             return Err(self.invalid("snapshots reach outside the file or their limit"));
@@ -132,7 +141,7 @@ impl<'a> Snapshots<'a> {
         Ok(bytes)
     }
 
-    fn invalid(&self, what: impl Into<String>) -> Error {
-        Error::invalid(self.path, Operation::Open, Some(self.position), what)
+    fn invalid(&self, what: impl Into<String>) -> ImageError {
+        ImageError::invalid(self.path, Operation::Open, Some(self.position), what)
     }
 }

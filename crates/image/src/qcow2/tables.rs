@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::{Error, Image, RawImage};
+use crate::{Image, ImageError, RawImage};
 
 /// Length of a slice in bytes at most: with clusters of 64 KiB it maps 128 MiB of the guest.
 pub(crate) const SLICE_LEN: u64 = 16 << 10;
@@ -43,8 +43,8 @@ impl Tables {
         file: &RawImage,
         offset: u64,
         len: u64,
-        check: impl FnOnce(&[u64]) -> Result<(), Error>,
-    ) -> Result<Slice, Error> {
+        check: impl FnOnce(&[u64]) -> Result<(), ImageError>,
+    ) -> Result<Slice, ImageError> {
         let key = (index, offset);
         if let Some(slice) = self.lock().find(key) {
             return Ok(slice);

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use super::Link;
 use super::clusters::{Mapping, Run};
-use crate::{Error, Extent};
+use crate::{Extent, ImageError};
 
 /// Where the bytes of a piece come from.
 #[derive(Clone, Debug)]
@@ -44,7 +44,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The piece at the start of `range`, which is not empty. Ranges come in ascending order.
-    pub(crate) fn next_piece(&mut self, range: Range<u64>) -> Result<Piece, Error> {
+    pub(crate) fn next_piece(&mut self, range: Range<u64>) -> Result<Piece, ImageError> {
         let start = range.start;
         let mut end = range.end;
         for (index, link) in self.links.iter().enumerate() {
@@ -62,7 +62,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What a link says of the byte at `range.start`.
-    fn look(&mut self, index: usize, range: Range<u64>) -> Result<Source, Error> {
+    fn look(&mut self, index: usize, range: Range<u64>) -> Result<Source, ImageError> {
         let start = range.start;
         let known = &mut self.known[index];
         match &self.links[index] {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::{Error, Operation};
+use crate::{ImageError, Operation};
 
 /// A file of which some bytes are looked at.
 pub(super) struct PeekedFile<'a> {
@@ -15,7 +15,7 @@ pub(super) struct PeekedFile<'a> {
 
 impl PeekedFile<'_> {
     /// Up to `length` bytes at `offset`; fewer at the end of the file.
-    pub(super) fn at(&self, offset: u64, length: usize) -> Result<Vec<u8>, Error> {
+    pub(super) fn at(&self, offset: u64, length: usize) -> Result<Vec<u8>, ImageError> {
         let mut bytes = vec![0; length];
         let mut done = 0;
         while done < length {
@@ -27,16 +27,16 @@ impl PeekedFile<'_> {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io_at(self.path, Operation::Read, place, error)),
+                Err(error) => return Err(ImageError::io_at(self.path, Operation::Read, place, error)),
             }
         }
         bytes.truncate(done);
         Ok(bytes)
     }
 
-    pub(super) fn length(&self) -> Result<u64, Error> {
+    pub(super) fn length(&self) -> Result<u64, ImageError> {
         let end = rustix::fs::seek(self.file, rustix::fs::SeekFrom::End(0));
-        end.map_err(|error| Error::io(self.path, Operation::Stat, error.into()))
+        end.map_err(|error| ImageError::io(self.path, Operation::Stat, error.into()))
     }
 }
 

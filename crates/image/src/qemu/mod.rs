@@ -20,7 +20,7 @@ use std::thread;
 
 use self::child::Child;
 use crate::nbd::NbdImage;
-use crate::{Error, Extent, Format, Image, Layer, OpenOptions, Operation};
+use crate::{Extent, Format, Image, ImageError, Layer, OpenOptions, Operation};
 
 /// The program, and the Debian package that has it.
 const PROGRAM: &str = "qemu-nbd";
@@ -41,18 +41,18 @@ struct QemuImage {
 /// Opens an image of a format that this library does not read by itself.
 ///
 /// Its files are read through the page cache.
-pub(crate) fn open(path: &Path, format: Format, options: &OpenOptions) -> Result<Box<dyn Image>, Error> {
+pub(crate) fn open(path: &Path, format: Format, options: &OpenOptions) -> Result<Box<dyn Image>, ImageError> {
     // What these refer to is not known here.
     if matches!(format, Format::Raw | Format::Qcow2) {
-        return Err(Error::Unsupported { path: path.to_path_buf(), format });
+        return Err(ImageError::Unsupported { path: path.to_path_buf(), format });
     }
     if options.snapshot.is_some() {
         let what = format!("snapshots inside {format} images are not read");
-        return Err(Error::Refused { path: path.to_path_buf(), what });
+        return Err(ImageError::Refused { path: path.to_path_buf(), what });
     }
     references::check(path, format, options.follow)?;
     // QEMU takes what is before a colon for a protocol, but not in an absolute path.
-    let absolute = std::path::absolute(path).map_err(|error| Error::io(path, Operation::Open, error))?;
+    let absolute = std::path::absolute(path).map_err(|error| ImageError::io(path, Operation::Open, error))?;
     let connections = thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_CONNECTIONS));
     let arguments = [
         OsString::from("--read-only"),
@@ -100,14 +100,14 @@ pub(crate) fn describe(path: &Path, format: Format) -> Vec<Layer> {
 
 impl QemuImage {
     /// Where the server is gone, what it said at last.
-    fn explained(&self, error: Error) -> Error {
-        let Error::Io { operation, offset, source, .. } = &error else { return error };
+    fn explained(&self, error: ImageError) -> ImageError {
+        let ImageError::Io { operation, offset, source, .. } = &error else { return error };
         if source.raw_os_error().is_some() {
             return error;
         }
         let child = self.child.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         match cause(&child.complaints()) {
-            Some(cause) => Error::Io {
+            Some(cause) => ImageError::Io {
                 path: self.path.clone(),
                 operation: *operation,
                 offset: *offset,
@@ -123,11 +123,11 @@ impl Image for QemuImage {
         self.decoded.length()
     }
 
-    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), Error> {
+    fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), ImageError> {
         self.decoded.extents(range, out).map_err(|error| self.explained(error))
     }
 
-    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), Error> {
+    fn read_at(&self, buf: &mut [u8], offset: u64) -> Result<(), ImageError> {
         self.decoded.read_at(buf, offset).map_err(|error| self.explained(error))
     }
 
@@ -149,14 +149,14 @@ impl Image for QemuImage {
         std::iter::once(image).chain(parts::of_opened(&self.path, self.format)).collect()
     }
 
-    fn check_unchanged(&self) -> Result<(), Error> {
+    fn check_unchanged(&self) -> Result<(), ImageError> {
         self.decoded.check_unchanged().map_err(|error| self.explained(error))
     }
 }
 
 /// The error of opening.
-fn failed(path: &Path, why: String) -> Error {
-    Error::io(path, Operation::Open, io::Error::other(why))
+fn failed(path: &Path, why: String) -> ImageError {
+    ImageError::io(path, Operation::Open, io::Error::other(why))
 }
 
 /// The cause in what QEMU says: `qemu-nbd: Failed to blk_new_open 'FILE': CAUSE`.

@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::bytes::{PeekedFile, big, little};
 use super::truncated;
-use crate::{Error, Follow, Format, Operation, START_LEN};
+use crate::{Follow, Format, ImageError, Operation, START_LEN};
 
 /// The most files that one image may consist of.
 const MOST_FILES: usize = 4096;
@@ -60,19 +60,19 @@ pub(super) enum Kind {
 /// # Errors
 /// [`Error::Reference`] for one that may not, [`Error::Refused`] and [`Error::Invalid`] for an image that
 /// QEMU misreads, [`Error::Io`] where a file cannot be read.
-pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), Error> {
+pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), ImageError> {
     let mut seen = BTreeSet::new();
     let mut found = vec![(path.to_path_buf(), format)];
     while let Some((path, format)) = found.pop() {
-        let file = File::open(&path).map_err(|error| Error::io(&path, Operation::Open, error))?;
+        let file = File::open(&path).map_err(|error| ImageError::io(&path, Operation::Open, error))?;
         let bytes = PeekedFile { path: &path, file: &file };
         if let Some(what) = misread(&bytes, format)? {
-            return Err(Error::Refused { path, what: what.to_string() });
+            return Err(ImageError::Refused { path, what: what.to_string() });
         }
         // Nothing of another file may be looked at, nor told, before it is known that it may be.
         let references = if follow == Follow::Any { Vec::new() } else { references(&bytes, format)? };
         for reference in references {
-            let refused = |why: &str| Error::Reference {
+            let refused = |why: &str| ImageError::Reference {
                 path: path.clone(),
                 role: reference.role,
                 reference: OsString::from_vec(reference.name.clone()),
@@ -86,7 +86,7 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
                 Some((target, Ok(true))) => target,
                 // No hint: following all would not find it either.
                 Some((target, Err(error))) if stays_below(&reference.name) => {
-                    return Err(Error::io(&target, Operation::Open, error));
+                    return Err(ImageError::io(&target, Operation::Open, error));
                 }
                 // Whether there is such a file elsewhere is not told.
                 Some(_) => return Err(refused("is no file in the image's folder")),
@@ -110,7 +110,7 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), E
             let part = short.part.map(|name| format!("extent {} ", String::from_utf8_lossy(&name)));
             let (part, length, needed) = (part.unwrap_or_default(), short.length, short.needed);
             let what = format!("{part}is truncated: {length} bytes, of {needed} at least");
-            return Err(Error::invalid(&path, Operation::Open, None, what));
+            return Err(ImageError::invalid(&path, Operation::Open, None, what));
         }
     }
     Ok(())
@@ -140,14 +140,14 @@ fn stays_below(name: &[u8]) -> bool {
     Path::new(OsStr::from_bytes(name)).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-fn looks_like(path: &Path, format: Format) -> Result<bool, Error> {
-    let file = File::open(path).map_err(|error| Error::io(path, Operation::Open, error))?;
+fn looks_like(path: &Path, format: Format) -> Result<bool, ImageError> {
+    let file = File::open(path).map_err(|error| ImageError::io(path, Operation::Open, error))?;
     let start = PeekedFile { path, file: &file }.at(0, START_LEN)?;
     Ok(Format::probe_start(&start) == format)
 }
 
 /// What QEMU would get wrong without a word.
-fn misread(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<&'static str>, Error> {
+fn misread(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<&'static str>, ImageError> {
     const DIFFERENCING: &str = "is a differencing image, which needs a parent that QEMU does not read";
     const ENCRYPTED: &str = "encrypted images (AES) are not supported";
     /// Where the header of a qcow 1 image has the method of encryption.
@@ -164,7 +164,7 @@ fn misread(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<&'static str
 }
 
 /// The files that a file of this format names.
-pub(super) fn references(bytes: &PeekedFile<'_>, format: Format) -> Result<Vec<Reference>, Error> {
+pub(super) fn references(bytes: &PeekedFile<'_>, format: Format) -> Result<Vec<Reference>, ImageError> {
     match format {
         Format::Vmdk => vmdk(bytes),
         Format::Qed => qed(bytes),
@@ -174,7 +174,7 @@ pub(super) fn references(bytes: &PeekedFile<'_>, format: Format) -> Result<Vec<R
 }
 
 /// VMDK: the file is a description in words, or sparse data with a description inside.
-fn vmdk(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, Error> {
+fn vmdk(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, ImageError> {
     /// Where and how long QEMU looks for the parent's name in sparse data.
     const PARENT_AT: u64 = 0x200;
     const PARENT_LEN: usize = 20 * 512;
@@ -245,7 +245,7 @@ fn flat_sectors(before: &[u8], after: &[u8]) -> Option<u64> {
 }
 
 /// QED: the header has the place of the backing file's name.
-fn qed(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, Error> {
+fn qed(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, ImageError> {
     const HAS_BACKING: u64 = 1;
     const BACKING_IS_RAW: u64 = 4;
     let header = bytes.at(0, 64)?;
@@ -259,7 +259,7 @@ fn qed(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, Error> {
 }
 
 /// The first version of qcow: the same.
-fn qcow(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, Error> {
+fn qcow(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, ImageError> {
     let header = bytes.at(0, 20)?;
     let place = big(&header, 8, 8);
     if place == 0 {
@@ -270,7 +270,7 @@ fn qcow(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, Error> {
 }
 
 /// Whether a VHD is one of differences: the type in its footer, which sparse ones have at the start too.
-fn vhd_needs_parent(bytes: &PeekedFile<'_>) -> Result<bool, Error> {
+fn vhd_needs_parent(bytes: &PeekedFile<'_>) -> Result<bool, ImageError> {
     const DIFFERENCING: u64 = 4;
     let length = bytes.length()?;
     for place in [0, length.saturating_sub(512), length.saturating_sub(511)] {
@@ -283,7 +283,7 @@ fn vhd_needs_parent(bytes: &PeekedFile<'_>) -> Result<bool, Error> {
 }
 
 /// Whether a VHDX is one of differences: a flag among its metadata, which the table of regions leads to.
-fn vhdx_needs_parent(bytes: &PeekedFile<'_>) -> Result<bool, Error> {
+fn vhdx_needs_parent(bytes: &PeekedFile<'_>) -> Result<bool, ImageError> {
     const REGIONS_AT: u64 = 192 << 10;
     const METADATA: [u8; 16] = *b"\x06\xa2\x7c\x8b\x90\x47\x9a\x4b\xb8\xfe\x57\x5f\x05\x0f\x88\x6e";
     const FILE_PARAMETERS: [u8; 16] = *b"\x37\x67\xa1\xca\x36\xfa\x43\x4d\xb3\xb6\x33\xf0\xaa\x44\xe7\x6b";

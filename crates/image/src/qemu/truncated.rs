@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::bytes::{PeekedFile, little};
 use super::references::parts;
-use crate::{Error, Format};
+use crate::{Format, ImageError};
 
 /// How much of a table is read at a time, in bytes.
 const PIECE: usize = 64 << 10;
@@ -25,7 +25,7 @@ pub(super) struct Truncated {
 }
 
 /// Looks for the end of the last piece of data that an image has.
-pub(super) fn find(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<Truncated>, Error> {
+pub(super) fn find(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<Truncated>, ImageError> {
     let needed = match format {
         Format::Vdi => vdi(bytes)?,
         Format::Parallels => parallels(bytes)?,
@@ -41,7 +41,7 @@ pub(super) fn find(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<Trun
 }
 
 /// VDI: a table of blocks.
-fn vdi(bytes: &PeekedFile<'_>) -> Result<u64, Error> {
+fn vdi(bytes: &PeekedFile<'_>) -> Result<u64, ImageError> {
     const UNALLOCATED: u64 = 0xffff_fffe;
     let header = bytes.at(0, 512)?;
     let (table, data) = (little(&header, 0x154, 4), little(&header, 0x158, 4));
@@ -57,7 +57,7 @@ fn vdi(bytes: &PeekedFile<'_>) -> Result<u64, Error> {
 }
 
 /// Parallels: a table of clusters, in units of sectors or of clusters. Of the last, what the disk has.
-fn parallels(bytes: &PeekedFile<'_>) -> Result<u64, Error> {
+fn parallels(bytes: &PeekedFile<'_>) -> Result<u64, ImageError> {
     let header = bytes.at(0, 64)?;
     let (cluster, count) = (little(&header, 28, 4), little(&header, 32, 4));
     let sectors = little(&header, 36, 8);
@@ -75,7 +75,7 @@ fn parallels(bytes: &PeekedFile<'_>) -> Result<u64, Error> {
 
 /// Sparse data of VMDK: a directory of tables of grains. Of the last grain, what the disk has. Compressed
 /// grains tell QEMU where they end.
-fn vmdk(bytes: &PeekedFile<'_>) -> Result<u64, Error> {
+fn vmdk(bytes: &PeekedFile<'_>) -> Result<u64, ImageError> {
     const COMPRESSED: u64 = 1 << 16;
     const NO_GRAIN: u64 = 1;
     /// QEMU opens no image with more entries a table.
@@ -109,7 +109,7 @@ fn vmdk(bytes: &PeekedFile<'_>) -> Result<u64, Error> {
 }
 
 /// A description of VMDK: each flat part says how many sectors it has.
-fn flat_part(bytes: &PeekedFile<'_>) -> Result<Option<Truncated>, Error> {
+fn flat_part(bytes: &PeekedFile<'_>) -> Result<Option<Truncated>, ImageError> {
     let mut found = Vec::new();
     parts(&bytes.at(0, 1 << 20)?, &mut found);
     for part in found {
@@ -136,8 +136,8 @@ fn entries(
     bytes: &PeekedFile<'_>,
     place: u64,
     count: u64,
-    mut each: impl FnMut(u64, u64) -> Result<(), Error>,
-) -> Result<(), Error> {
+    mut each: impl FnMut(u64, u64) -> Result<(), ImageError>,
+) -> Result<(), ImageError> {
     let length = count.min(MOST_ENTRIES) * 4;
     let mut done = 0;
     while done < length {

@@ -4,7 +4,7 @@
 use std::ops::Range;
 use std::path::Path;
 
-use verisum_image::{AlignedBuffer, Error, Extent, Image, OpenOptions, RawImage};
+use verisum_image::{AlignedBuffer, Extent, Image, ImageError, OpenOptions, RawImage};
 use verisum_testkit::cache;
 
 /// Both ways to read.
@@ -23,7 +23,7 @@ pub fn open(path: &Path, options: &OpenOptions) -> RawImage {
 }
 
 /// Reads a range into a buffer that begins `shift` bytes after an aligned address.
-pub fn read(image: &dyn Image, range: Range<u64>, shift: usize) -> Result<Vec<u8>, Error> {
+pub fn read(image: &dyn Image, range: Range<u64>, shift: usize) -> Result<Vec<u8>, ImageError> {
     let length = (range.end - range.start) as usize;
     let mut buffer = AlignedBuffer::new(shift + length);
     // What is not overwritten shows.

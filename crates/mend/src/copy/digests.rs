@@ -44,7 +44,7 @@ impl Sets {
     }
 
     /// The set of these digests, in this order.
-    pub(super) fn of(&self, names: &[&str]) -> Result<Arc<Set>, verisum_digest::Error> {
+    pub(super) fn of(&self, names: &[&str]) -> Result<Arc<Set>, verisum_digest::DigestError> {
         let is_it = |set: &&Arc<Set>| set.digests.iter().map(Digest::name).eq(names.iter().copied());
         let find = |known: &[Arc<Set>]| known.iter().find(is_it).cloned();
         if let Some(set) = find(&self.known.read().unwrap_or_else(|e| e.into_inner())) {
@@ -72,7 +72,7 @@ impl Batches {
         &mut self,
         buffer: &[u8],
         messages: &[(Arc<Set>, Range<usize>)],
-    ) -> Result<Vec<Sums>, verisum_digest::Error> {
+    ) -> Result<Vec<Sums>, verisum_digest::DigestError> {
         let mut sums: Vec<Sums> = messages
             .iter()
             .map(|(set, _)| Sums { set: set.clone(), outputs: Vec::with_capacity(set.digests.len()) })

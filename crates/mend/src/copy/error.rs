@@ -12,7 +12,7 @@ use verisum_files::place::PlaceError;
 pub enum CopyError {
     /// The source cannot be found, opened, read or hashed.
     #[error(transparent)]
-    Source(#[from] verisum_files::Error),
+    Source(#[from] verisum_files::FileError),
     /// A place that is not this machine does not give it.
     #[error("{}: {source}", path.display())]
     Place {
@@ -69,11 +69,11 @@ pub enum CopyError {
         /// The path in FROM.
         path: PathBuf,
         /// Why not.
-        source: verisum_digest::Error,
+        source: verisum_digest::DigestError,
     },
     /// The catalogue cannot be read.
     #[error(transparent)]
-    Catalog(#[from] verisum_catalog::store::Error),
+    Catalog(#[from] verisum_catalog::store::CatalogError),
 }
 
 /// Why FAT, exFAT, NTFS and what else speaks like Windows refuse a file: the system calls that an invalid argument.
@@ -100,7 +100,7 @@ impl CopyError {
         match error {
             // By its address.
             PlaceError::File(error) => {
-                CopyError::Source(verisum_files::Error::NotRead { path, reason: error.reason() })
+                CopyError::Source(verisum_files::FileError::NotRead { path, reason: error.reason() })
             }
             PlaceError::NotWritten { operation, source } => CopyError::Target { path, operation, source },
             PlaceError::InTheWay(what) => CopyError::InTheWay { path, what },

@@ -9,7 +9,7 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, fstat, mkdirat, openat};
 use rustix::io::Errno;
 use verisum_catalog::store::Catalog;
-use verisum_files::{Directory, Entry, Error, Kind, Operation, Roots, Stat, Walk, WalkOptions};
+use verisum_files::{Directory, Entry, FileError, Kind, Operation, Roots, Stat, Walk, WalkOptions};
 
 use super::record::Records;
 use super::shared::Shared;
@@ -53,7 +53,7 @@ impl<'a, 'c> WalkFeed<'a, 'c> {
         let mut walk = Walk::new(vec![from.to_path_buf()], walk_options);
         let root = match walk.next() {
             Some(root) => root?,
-            None => return Err(Error::io(from, Operation::Open, Errno::NOENT).into()),
+            None => return Err(FileError::io(from, Operation::Open, Errno::NOENT).into()),
         };
         let is_file = root.kind() != Kind::Directory;
         let (top, was_there) = open_target(to, is_file, Mode::RWXU, &|directory, is_to| {
@@ -260,9 +260,9 @@ fn require_apart(
 }
 
 /// The error of TO's directory, by TO's name.
-fn created(to: &Path, error: &Error) -> CopyError {
+fn created(to: &Path, error: &FileError) -> CopyError {
     let source = match error {
-        Error::Io { source, .. } => match source.raw_os_error() {
+        FileError::Io { source, .. } => match source.raw_os_error() {
             Some(code) => std::io::Error::from_raw_os_error(code),
             None => std::io::Error::other(source.to_string()),
         },

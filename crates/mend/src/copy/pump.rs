@@ -36,7 +36,7 @@ pub(super) enum Stopped {
     /// At this offset.
     Read(Errno, u64),
     Write(Errno),
-    Digest(verisum_digest::Error),
+    Digest(verisum_digest::DigestError),
     /// Somebody asked to end.
     Asked,
 }
@@ -290,12 +290,12 @@ pub(super) struct Hasher<'d> {
 }
 
 impl<'d> Hasher<'d> {
-    pub(super) fn new(digests: &'d [Digest]) -> Result<Hasher<'d>, verisum_digest::Error> {
+    pub(super) fn new(digests: &'d [Digest]) -> Result<Hasher<'d>, verisum_digest::DigestError> {
         let messages = digests.iter().map(Digest::lone_message).collect::<Result<_, _>>()?;
         Ok(Hasher { digests, messages })
     }
 
-    fn update(&mut self, run: &Run) -> Result<(), verisum_digest::Error> {
+    fn update(&mut self, run: &Run) -> Result<(), verisum_digest::DigestError> {
         match run {
             Run::Bytes(buffer, length) => self.add(&buffer.bytes()[..*length]),
             Run::Zeros(length) => {
@@ -310,14 +310,14 @@ impl<'d> Hasher<'d> {
         }
     }
 
-    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), verisum_digest::Error> {
+    pub(super) fn add(&mut self, bytes: &[u8]) -> Result<(), verisum_digest::DigestError> {
         for (digest, message) in self.digests.iter().zip(&mut self.messages) {
             digest.advance(&mut [(message, bytes)])?;
         }
         Ok(())
     }
 
-    pub(super) fn finish(&mut self) -> Result<Vec<Output>, verisum_digest::Error> {
+    pub(super) fn finish(&mut self) -> Result<Vec<Output>, verisum_digest::DigestError> {
         let finished = self.messages.iter_mut().zip(self.digests).map(|(message, digest)| {
             let mut output = Output::zeroed(digest.len());
             message.finish(output.as_mut_bytes()).map(|()| output)

@@ -36,17 +36,20 @@ pub(super) struct Expected {
 
 impl<'c> Records<'c> {
     /// Those of a path, if it is in a tree of the catalogue.
-    pub(super) fn of(catalog: &'c Catalog, path: &Path) -> Result<Option<Records<'c>>, store::Error> {
+    pub(super) fn of(catalog: &'c Catalog, path: &Path) -> Result<Option<Records<'c>>, store::CatalogError> {
         Records::of_address(catalog, &absolute(path)?)
     }
 
     /// Those of an absolute path or an address.
-    pub(super) fn of_address(catalog: &'c Catalog, path: &Path) -> Result<Option<Records<'c>>, store::Error> {
+    pub(super) fn of_address(
+        catalog: &'c Catalog,
+        path: &Path,
+    ) -> Result<Option<Records<'c>>, store::CatalogError> {
         Ok(TreeRecords::of(catalog, path)?.map(Records))
     }
 
     /// What is recorded of a file by its path below the tree, which is empty for the path itself.
-    pub(super) fn recorded(&mut self, name: &Path) -> Result<Option<Known>, store::Error> {
+    pub(super) fn recorded(&mut self, name: &Path) -> Result<Option<Known>, store::CatalogError> {
         let record = self.0.record(name)?.filter(|record| record.state != State::DAMAGED);
         Ok(record.and_then(|record| {
             let algorithm = self.0.algorithm(&record)?.clone();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::is_same_time;
-use verisum_catalog::store::{Catalog, Error, Identity, Root, Written, absolute, moment, stamp};
+use verisum_catalog::store::{Catalog, CatalogError, Identity, Root, Written, absolute, moment, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::{Entry, Kind, Timestamp};
 
@@ -41,7 +41,7 @@ impl CopyRecorder {
         to: &Path,
         adds: bool,
         verification: Verification,
-    ) -> Result<CopyRecorder, Error> {
+    ) -> Result<CopyRecorder, CatalogError> {
         Ok(CopyRecorder {
             catalog,
             to: absolute(to)?,
@@ -59,7 +59,7 @@ impl CopyRecorder {
     ///
     /// # Errors
     /// The catalogue cannot be written.
-    pub fn add(&mut self, event: &CopyEvent) -> Result<(), Error> {
+    pub fn add(&mut self, event: &CopyEvent) -> Result<(), CatalogError> {
         let is_copy =
             matches!(event.outcome, CopyOutcome::Copied | CopyOutcome::Linked | CopyOutcome::Touched);
         if !is_copy {
@@ -110,12 +110,12 @@ impl CopyRecorder {
     ///
     /// # Errors
     /// The catalogue cannot be written.
-    pub fn end(mut self) -> Result<u64, Error> {
+    pub fn end(mut self) -> Result<u64, CatalogError> {
         self.commit()?;
         Ok(self.recorded)
     }
 
-    fn commit(&mut self) -> Result<(), Error> {
+    fn commit(&mut self) -> Result<(), CatalogError> {
         if std::mem::take(&mut self.open) == 0 {
             return Ok(());
         }
@@ -123,7 +123,7 @@ impl CopyRecorder {
     }
 
     /// The tree that a file is in; none if the catalogue knows none, and is not to know one.
-    fn root(&mut self, path: &Path) -> Result<Option<Root>, Error> {
+    fn root(&mut self, path: &Path) -> Result<Option<Root>, CatalogError> {
         let folder = path.parent().unwrap_or(path);
         if let Some((last, root)) = &self.last
             && last == folder

@@ -14,7 +14,7 @@ use verisum_digest::{Digest, Output};
 use verisum_files::place::{
     FileAnswer, FileRequest, FileState, Files, KnownState, Place, PlaceError, PlaceEvent, Reason, join,
 };
-use verisum_files::{Entry, Error, Kind, Operation, Order, Roots, Stat, Timestamp, Walk, WalkOptions};
+use verisum_files::{Entry, FileError, Kind, Operation, Order, Roots, Stat, Timestamp, Walk, WalkOptions};
 
 use super::batch::event;
 use super::digests::{Set, Sets, Sums};
@@ -69,7 +69,7 @@ impl Outgoing {
     }
 
     fn system_failed(&self, operation: Operation, errno: rustix::io::Errno) -> CopyError {
-        Error::io(&self.shown(), operation, errno).into()
+        FileError::io(&self.shown(), operation, errno).into()
     }
 }
 
@@ -406,7 +406,7 @@ impl OpenedUpload<'_> {
         Ok(())
     }
 
-    pub(super) fn digest_failed(&self, source: verisum_digest::Error) -> CopyError {
+    pub(super) fn digest_failed(&self, source: verisum_digest::DigestError) -> CopyError {
         CopyError::Digest { path: self.file.shown(), source }
     }
 
@@ -431,7 +431,7 @@ impl OpenedUpload<'_> {
 
     pub(super) fn read_failed(&self, source: io::Error) -> CopyError {
         let (path, operation) = (self.file.shown(), Operation::Read);
-        Error::Io { path, operation, offset: None, source }.into()
+        FileError::Io { path, operation, offset: None, source }.into()
     }
 }
 
@@ -544,7 +544,7 @@ impl<'s> Sender<'s> {
 
     /// Has all of it read again at TO; what is wrong with it.
     fn reread(&mut self, file: &Outgoing, sums: &Sums) -> Result<Option<CopyOutcome>, CopyError> {
-        let answer: Mutex<Option<Result<Vec<Output>, Error>>> = Mutex::new(None);
+        let answer: Mutex<Option<Result<Vec<Output>, FileError>>> = Mutex::new(None);
         let keep = |event: PlaceEvent| {
             if let PlaceEvent::Answer(FileAnswer { result, .. }) = event {
                 *lock(&answer) = Some(result.map(|read| read.digests));

@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
-use verisum_files::{Directory, Entry, Error, Kind, Operation, Stat, settle};
+use verisum_files::{Directory, Entry, FileError, Kind, Operation, Stat, settle};
 
 use super::batch::{Pending, event};
 use super::digests::{Batches, Set, Sets, Sums};
@@ -144,7 +144,7 @@ impl<'a, 'c> Worker<'a, 'c> {
             Ok(file) => file,
             Err(errno) => {
                 let error = match errno {
-                    Errno::LOOP | Errno::NXIO => Error::NotAFile { path: job.entry.path() },
+                    Errno::LOOP | Errno::NXIO => FileError::NotAFile { path: job.entry.path() },
                     errno => job.entry.failed(Operation::Open, errno),
                 };
                 self.failed(&job, None, error.into());
@@ -154,7 +154,7 @@ impl<'a, 'c> Worker<'a, 'c> {
         let raw = match fstat(&file) {
             Ok(raw) if FileType::from_raw_mode(raw.st_mode) == FileType::RegularFile => raw,
             Ok(_) => {
-                let error = Error::NotAFile { path: job.entry.path() };
+                let error = FileError::NotAFile { path: job.entry.path() };
                 self.failed(&job, None, error.into());
                 return None;
             }
@@ -308,7 +308,7 @@ impl<'a, 'c> Worker<'a, 'c> {
         openat(&*target.directory, &target.name, flags, Mode::empty()).map(File::from)
     }
 
-    pub(super) fn set(&self, expected: &[Expected]) -> Result<Arc<Set>, verisum_digest::Error> {
+    pub(super) fn set(&self, expected: &[Expected]) -> Result<Arc<Set>, verisum_digest::DigestError> {
         set_of(&self.common.sets, self.shared.options, expected)
     }
 
@@ -384,7 +384,7 @@ impl<'a, 'c> Worker<'a, 'c> {
                 Stopped::Write(errno) => Some(target.failed("write")(errno)),
                 Stopped::Read(errno, offset) => {
                     let (operation, offset) = (Operation::Read, Some(offset));
-                    Some(Error::Io { path, operation, offset, source: errno.into() }.into())
+                    Some(FileError::Io { path, operation, offset, source: errno.into() }.into())
                 }
             }
         })?;
@@ -490,7 +490,7 @@ pub(super) fn set_of(
     sets: &Sets,
     options: &CopyOptions,
     expected: &[Expected],
-) -> Result<Arc<Set>, verisum_digest::Error> {
+) -> Result<Arc<Set>, verisum_digest::DigestError> {
     let chosen = options.algorithm.as_ref().map(|digest| digest.name());
     let first = chosen.or(expected.first().map(|expected| &*expected.algorithm)).unwrap_or(USUAL);
     let mut names = vec![first];

@@ -11,12 +11,12 @@ use std::path::Path;
 use rustix::fs::OFlags;
 use verisum_files::{ReplaceError, Replacement};
 
-use super::{Error, Target, range_len};
+use super::{ImageRepairError, Target, range_len};
 
 const MAGIC: &[u8; 8] = b"VRSMREP1";
 
 /// Writes blocks to the journal, and waits until it is on the disk.
-pub(super) fn write(target: &Target, blocks: &[(u64, Vec<u8>)]) -> Result<(), Error> {
+pub(super) fn write(target: &Target, blocks: &[(u64, Vec<u8>)]) -> Result<(), ImageRepairError> {
     let journal = Replacement::private(target.journal)?;
     let failed = |source| ReplaceError { path: target.journal.to_path_buf(), operation: "write", source };
     let mut writer = BufWriter::new(journal.file());
@@ -38,7 +38,7 @@ pub(super) fn write(target: &Target, blocks: &[(u64, Vec<u8>)]) -> Result<(), Er
 }
 
 /// Removes the journal: what it has is in the image.
-pub(super) fn remove(path: &Path) -> Result<(), Error> {
+pub(super) fn remove(path: &Path) -> Result<(), ImageRepairError> {
     std::fs::remove_file(path)
         .map_err(|source| ReplaceError { path: path.to_path_buf(), operation: "remove", source }.into())
 }
@@ -50,7 +50,7 @@ pub(super) struct Reader {
 
 impl Reader {
     /// Opens a journal if there is one.
-    pub(super) fn open(target: &Target) -> Result<Option<Reader>, Error> {
+    pub(super) fn open(target: &Target) -> Result<Option<Reader>, ImageRepairError> {
         let unfit = |why: &str| unfit(target, why);
         // What waits for a writer, as a pipe does, must not keep this waiting.
         let waits_for_nobody = OFlags::NONBLOCK.bits().cast_signed();
@@ -76,7 +76,7 @@ impl Reader {
     }
 
     /// The next block, which is as the map says.
-    pub(super) fn next(&mut self, target: &Target) -> Result<Option<(u64, Vec<u8>)>, Error> {
+    pub(super) fn next(&mut self, target: &Target) -> Result<Option<(u64, Vec<u8>)>, ImageRepairError> {
         let cut = |error: io::Error| unfit(target, &format!("read: {error}"));
         let mut number = [0; 8];
         match self.file.read(&mut number[..1]) {
@@ -99,6 +99,6 @@ impl Reader {
     }
 }
 
-fn unfit(target: &Target, why: &str) -> Error {
-    Error::JournalUnfit { path: target.journal.to_path_buf(), why: why.to_string() }
+fn unfit(target: &Target, why: &str) -> ImageRepairError {
+    ImageRepairError::JournalUnfit { path: target.journal.to_path_buf(), why: why.to_string() }
 }

@@ -60,10 +60,10 @@ pub struct Mended {
 
 /// Why an image is not repaired.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum ImageRepairError {
     /// The map cannot be read, or contradicts itself.
     #[error(transparent)]
-    Map(#[from] verisum_blockhash::Error),
+    Map(#[from] verisum_blockhash::BlockHashError),
     /// The journal cannot be written.
     #[error(transparent)]
     Journal(#[from] ReplaceError),
@@ -121,9 +121,10 @@ impl Target<'_> {
     }
 
     /// Whether bytes are what the map says of a block.
-    fn is_good(&self, number: u64, bytes: &[u8]) -> Result<bool, Error> {
+    fn is_good(&self, number: u64, bytes: &[u8]) -> Result<bool, ImageRepairError> {
         let expected = self.map.digests(number..number + 1)?;
-        let digest = self.map.params().digest().hash(bytes).map_err(verisum_blockhash::Error::from)?;
+        let digest =
+            self.map.params().digest().hash(bytes).map_err(verisum_blockhash::BlockHashError::from)?;
         Ok(bytes.len() as u64 == range_len(&self.block(number)) && digest.as_bytes() == &expected[..])
     }
 
@@ -131,7 +132,7 @@ impl Target<'_> {
     ///
     /// # Errors
     /// Also for a journal of another map.
-    pub fn recover(&self) -> Result<u64, Error> {
+    pub fn recover(&self) -> Result<u64, ImageRepairError> {
         let Some(mut journal) = journal::Reader::open(self)? else { return Ok(0) };
         let mut count = 0;
         while let Some((number, bytes)) = journal.next(self)? {
@@ -145,7 +146,7 @@ impl Target<'_> {
 
     /// The blocks that differ from the map or cannot be read, read one after the other: for images that cannot be
     /// hashed as a whole because their storage fails.
-    pub fn scan(&self, read: &mut ReadAt, stop: &Stop) -> Result<Vec<Range<u64>>, Error> {
+    pub fn scan(&self, read: &mut ReadAt, stop: &Stop) -> Result<Vec<Range<u64>>, ImageRepairError> {
         let mut bad: Vec<Range<u64>> = Vec::new();
         let mut room = Vec::new();
         for number in 0..self.map.blocks() {
@@ -170,9 +171,10 @@ impl Target<'_> {
     ///
     /// # Errors
     /// [`Error::Another`], or the map cannot be read.
-    pub fn require_same(&self, bad: &[Range<u64>], length: u64) -> Result<(), Error> {
+    pub fn require_same(&self, bad: &[Range<u64>], length: u64) -> Result<(), ImageRepairError> {
         let zeros = vec![0; self.map.params().block_bytes() as usize];
-        let zero = self.map.params().digest().hash(&zeros).map_err(verisum_blockhash::Error::from)?;
+        let zero =
+            self.map.params().digest().hash(&zeros).map_err(verisum_blockhash::BlockHashError::from)?;
         // Zeros tell nothing, and what was cut off overwrites nothing.
         let whole = length.min(self.map.length()) / self.block_size();
         let (mut good, mut of) = (0, 0);
@@ -187,7 +189,7 @@ impl Target<'_> {
             good += u64::from(bad.peek().is_none_or(|range| range.start >= block.end));
         }
         match of > 0 && good * 10 < of {
-            true => Err(Error::Another { path: self.name.to_path_buf(), good, of }),
+            true => Err(ImageRepairError::Another { path: self.name.to_path_buf(), good, of }),
             false => Ok(()),
         }
     }
@@ -200,7 +202,7 @@ impl Target<'_> {
         copies: &mut [ReadAt],
         writes: bool,
         stop: &Stop,
-    ) -> Result<Mended, Error> {
+    ) -> Result<Mended, ImageRepairError> {
         let mut mended = Mended::default();
         let mut batch = Batch { blocks: Vec::new(), bytes: 0, writes };
         for range in bad {
@@ -228,7 +230,7 @@ impl Target<'_> {
         copies: &mut [ReadAt],
         mended: &mut Mended,
         batch: &mut Batch,
-    ) -> Result<(), Error> {
+    ) -> Result<(), ImageRepairError> {
         let mut wanted: Vec<u64> = blocks.collect();
         for (which, copy) in copies.iter_mut().enumerate() {
             let mut left = Vec::new();
@@ -263,7 +265,7 @@ impl Target<'_> {
     }
 
     /// Reads repaired ranges again, and fails unless they are what the map says.
-    pub fn verify(&self, mended: &Mended, read: &mut ReadAt) -> Result<(), Error> {
+    pub fn verify(&self, mended: &Mended, read: &mut ReadAt) -> Result<(), ImageRepairError> {
         for (range, _) in &mended.repaired {
             let end = range.end.div_ceil(self.block_size());
             for number in range.start / self.block_size()..end {
@@ -271,14 +273,17 @@ impl Target<'_> {
                 let mut bytes = vec![0; range_len(&block) as usize];
                 read(&mut bytes, block.start).map_err(self.failed("read", block.start))?;
                 if !self.is_good(number, &bytes)? {
-                    return Err(Error::Different { path: self.name.to_path_buf(), offset: block.start });
+                    return Err(ImageRepairError::Different {
+                        path: self.name.to_path_buf(),
+                        offset: block.start,
+                    });
                 }
             }
         }
         Ok(())
     }
 
-    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), Error> {
+    fn write(&self, number: u64, bytes: &[u8]) -> Result<(), ImageRepairError> {
         let block = self.block(number);
         let stored = (self.stored.saturating_sub(block.start)).min(bytes.len() as u64) as usize;
         let bytes = &bytes[..stored];
@@ -293,12 +298,12 @@ impl Target<'_> {
         self.file.write_all_at(bytes, block.start).map_err(failed)
     }
 
-    fn sync(&self) -> Result<(), Error> {
+    fn sync(&self) -> Result<(), ImageRepairError> {
         self.file.sync_all().map_err(self.failed("sync", 0))
     }
 
-    fn failed(&self, operation: &'static str, offset: u64) -> impl Fn(io::Error) -> Error {
-        move |source| Error::Image { path: self.name.to_path_buf(), operation, offset, source }
+    fn failed(&self, operation: &'static str, offset: u64) -> impl Fn(io::Error) -> ImageRepairError {
+        move |source| ImageRepairError::Image { path: self.name.to_path_buf(), operation, offset, source }
     }
 }
 
@@ -310,7 +315,7 @@ struct Batch {
 }
 
 impl Batch {
-    fn add(&mut self, target: &Target, number: u64, bytes: Vec<u8>) -> Result<(), Error> {
+    fn add(&mut self, target: &Target, number: u64, bytes: Vec<u8>) -> Result<(), ImageRepairError> {
         if !self.writes {
             return Ok(());
         }
@@ -320,7 +325,7 @@ impl Batch {
     }
 
     /// Writes them: to the journal, then to their places.
-    fn end(&mut self, target: &Target) -> Result<(), Error> {
+    fn end(&mut self, target: &Target) -> Result<(), ImageRepairError> {
         if self.blocks.is_empty() {
             return Ok(());
         }

@@ -5,14 +5,14 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use verisum_files::{Error, Kind, Operation, Reached, has_writer};
+use verisum_files::{FileError, Kind, Operation, Reached, has_writer};
 
 /// Opens an image that is changed in place, unless somebody else uses it; with `dry` only to read.
 ///
 /// # Errors
 /// It cannot be opened, is neither a file nor a block device, or a program has it open to write to it.
-pub fn open_to_write(name: &Path, dry: bool) -> Result<File, Error> {
-    let failed = |error: io::Error| Error::io(name, Operation::Open, error);
+pub fn open_to_write(name: &Path, dry: bool) -> Result<File, FileError> {
+    let failed = |error: io::Error| FileError::io(name, Operation::Open, error);
     let other = |why: &str| failed(io::Error::other(why.to_string()));
     // What another user may put in its place is not written to.
     let reached = Reached::new(name)?;

@@ -173,7 +173,7 @@ impl Combination<'_> {
         &self,
         blocks: Range<usize>,
         window: &mut [u8],
-    ) -> Result<Vec<BadBlock>, verisum_digest::Error> {
+    ) -> Result<Vec<BadBlock>, verisum_digest::DigestError> {
         let Some(old) = self.old else {
             return Ok(blocks.map(|number| BadBlock { number, copy: 0, old: None }).collect());
         };
@@ -199,7 +199,7 @@ impl Combination<'_> {
         window: &mut [u8],
         (sources, giver): (&mut [Source], &mut Giver),
         taken: &mut Vec<Range<u64>>,
-    ) -> Result<Vec<usize>, verisum_digest::Error> {
+    ) -> Result<Vec<usize>, verisum_digest::DigestError> {
         let mut left = Vec::new();
         for run in wanted.chunk_by(|one, next| one + 1 == *next) {
             let [first, .., last] = run else {
@@ -219,7 +219,7 @@ impl Combination<'_> {
         window: &mut [u8],
         (sources, giver): (&mut [Source], &mut Giver),
         taken: &mut Vec<Range<u64>>,
-    ) -> Result<Vec<usize>, verisum_digest::Error> {
+    ) -> Result<Vec<usize>, verisum_digest::DigestError> {
         let within = |range: &Range<u64>| (range.start - start) as usize..(range.end - start) as usize;
         let mut read = |range: Range<u64>, bytes: &mut [u8]| -> bool {
             if giver.failures >= FAILURES {

@@ -16,7 +16,7 @@ use super::damaged::Damaged;
 use super::in_place::{Finished, finish_in_place, journal_of};
 use super::keep::require_room;
 use super::mend::{Done, Tree};
-use super::{Error, Options, Outcome, Repaired, Source, Summary, Taken};
+use super::{Options, Outcome, RepairError, Repaired, Source, Summary, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
 const PAGE: usize = 1024;
@@ -51,8 +51,8 @@ pub fn repair(
     sources: &mut [Source],
     options: &Options,
     report: &mut dyn FnMut(&Repaired),
-) -> Result<Summary, Error> {
-    let wrong = |why| Error::Path { path: path.to_path_buf(), why };
+) -> Result<Summary, RepairError> {
+    let wrong = |why| RepairError::Path { path: path.to_path_buf(), why };
     let root = match catalog.root_of(path)? {
         Some(root) if root.is_remote() => {
             return Err(wrong("it is on another machine: repair it there"));
@@ -69,7 +69,7 @@ pub fn repair(
         Some(Finished::Waits { path, why, .. }) => Some((path, why)),
         _ => None,
     };
-    let mut tree = Tree::open(&root.path, options).map_err(verisum_catalog::scrub::Error::from)?;
+    let mut tree = Tree::open(&root.path, options).map_err(verisum_catalog::scrub::ScrubError::from)?;
     if options.in_place {
         tree = tree.in_place(journal_of(catalog.path()));
     }
@@ -110,7 +110,7 @@ pub fn repair(
 }
 
 /// Where the catalogue has the content of what is in trouble.
-fn copies(catalog: &Catalog) -> Result<Copies, Error> {
+fn copies(catalog: &Catalog) -> Result<Copies, RepairError> {
     let mut copies = Copies::new();
     catalog.each_copy_of_troubled(&mut |file| {
         let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
@@ -118,7 +118,7 @@ fn copies(catalog: &Catalog) -> Result<Copies, Error> {
         if known.len() < COPIES {
             known.push(file.path);
         }
-        Ok::<_, Error>(())
+        Ok::<_, RepairError>(())
     })?;
     Ok(copies)
 }
@@ -146,7 +146,7 @@ impl Work<'_> {
         position: &Position,
         record: &Record,
         path: PathBuf,
-    ) -> Result<Result<Damaged, Repaired>, Error> {
+    ) -> Result<Result<Damaged, Repaired>, RepairError> {
         let algorithm = self.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
         let digest = Digest::find(&algorithm);
         if let Some((_, why)) = self.waits.as_ref().filter(|(waits, _)| *waits == path) {
@@ -172,7 +172,9 @@ impl Work<'_> {
             let outcome = Outcome::Refused(refused.unwrap_or_default());
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         };
-        let Ok(digest) = digest else { return Err(Error::Path { path, why: "its digest is not known" }) };
+        let Ok(digest) = digest else {
+            return Err(RepairError::Path { path, why: "its digest is not known" });
+        };
         let mut found = Vec::new();
         if record.state != State::MISSING {
             found.push((record.size, record.mtime));
@@ -220,7 +222,7 @@ impl Work<'_> {
         sources: &mut [Source],
         summary: &mut Summary,
         report: &mut dyn FnMut(&Repaired),
-    ) -> Result<(), Error> {
+    ) -> Result<(), RepairError> {
         let (records, damaged): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|one| ((one.position, one.record), one.damaged)).unzip();
         for source in sources.iter_mut() {
@@ -241,7 +243,7 @@ impl Work<'_> {
     }
 
     /// Records that a file is good again.
-    fn record(&self, position: &Position, old: &Record, done: &Done) -> Result<(), Error> {
+    fn record(&self, position: &Position, old: &Record, done: &Done) -> Result<(), RepairError> {
         let (Outcome::Repaired { from, bytes, .. }, Some(now)) = (&done.outcome, &done.now) else {
             return Ok(());
         };

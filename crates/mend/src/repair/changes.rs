@@ -67,7 +67,7 @@ pub(super) struct Draft {
     pub(super) count: u64,
 }
 
-fn sealed(error: verisum_digest::Error) -> io::Error {
+fn sealed(error: verisum_digest::DigestError) -> io::Error {
     io::Error::other(error)
 }
 

@@ -38,7 +38,7 @@ pub(super) enum FillError {
     Stopped,
     /// The digest cannot be computed.
     #[error(transparent)]
-    Digest(#[from] verisum_digest::Error),
+    Digest(#[from] verisum_digest::DigestError),
 }
 
 impl FillError {

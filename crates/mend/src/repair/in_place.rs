@@ -21,7 +21,7 @@ use verisum_files::{Directory, Entry, Kind, Stat, Timestamp, has_writer, reread,
 
 use super::changes::{Block, Journal};
 use super::record::{MendedFile, Taken, note};
-use super::{Error, Noted};
+use super::{Noted, RepairError};
 
 /// What a disk writes at once: of a block that was being written some may be old and some new.
 const SECTOR: usize = 512;
@@ -80,9 +80,9 @@ pub(super) fn journal_of(catalog: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The journal cannot be read or removed, so that nobody knows which file nothing is to look at; the catalogue fails.
-pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finished>, Error> {
+pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finished>, RepairError> {
     let path = journal_of(catalog.path());
-    let failed = |subject: &Path, why: String| Error::InPlace {
+    let failed = |subject: &Path, why: String| RepairError::InPlace {
         path: subject.to_path_buf(),
         journal: path.clone(),
         why,

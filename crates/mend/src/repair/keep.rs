@@ -11,14 +11,15 @@ use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 use verisum_files::{Replacement, Stop, reread};
 
-use super::Error;
+use super::RepairError;
 use crate::metadata::Metadata;
 
 /// Fails if bad files could not be kept in a directory. It is made for the first of them only: a repair that is refused
 /// leaves nothing behind.
-pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), Error> {
-    let failed =
-        |operation, source: io::Error| Err(Error::KeepBad { path: keep.to_path_buf(), operation, source });
+pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), RepairError> {
+    let failed = |operation, source: io::Error| {
+        Err(RepairError::KeepBad { path: keep.to_path_buf(), operation, source })
+    };
     let there = keep.ancestors().find(|path| path.symlink_metadata().is_ok());
     let there = there.unwrap_or(Path::new("."));
     let is_inside = |(keep, tree): (PathBuf, PathBuf)| keep.starts_with(tree);

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, Error};
+use verisum_catalog::store::{Catalog, CatalogError};
 
 use super::Source;
 use super::damaged::Damaged;
@@ -28,7 +28,7 @@ impl SourceCatalog {
     ///
     /// # Errors
     /// The catalogue cannot be read.
-    pub fn of(catalog: Catalog, source: &Source) -> Result<Option<SourceCatalog>, Error> {
+    pub fn of(catalog: Catalog, source: &Source) -> Result<Option<SourceCatalog>, CatalogError> {
         for top in [&*source.address, Path::new(OsStr::from_bytes(&source.root))] {
             if catalog.root_of(top)?.is_some() {
                 let top = top.to_path_buf();
@@ -39,7 +39,7 @@ impl SourceCatalog {
     }
 
     /// Finds out where the contents of files are.
-    pub(super) fn look_for(&mut self, damaged: &[Damaged]) -> Result<(), Error> {
+    pub(super) fn look_for(&mut self, damaged: &[Damaged]) -> Result<(), CatalogError> {
         self.found.clear();
         let contents: Vec<(String, Vec<u8>)> = damaged.iter().map(content).collect();
         let SourceCatalog { catalog, top, found } = self;
@@ -51,7 +51,7 @@ impl SourceCatalog {
                     known.push(below.to_path_buf());
                 }
             }
-            Ok::<_, Error>(())
+            Ok::<_, CatalogError>(())
         })
     }
 

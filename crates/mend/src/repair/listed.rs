@@ -15,7 +15,7 @@ use super::catalog::MAY_BE_MEANT;
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
 use super::mend::{Done, Tree};
-use super::{Error, Options, Outcome, Repaired, Source, Summary};
+use super::{Options, Outcome, RepairError, Repaired, Source, Summary};
 
 /// How many files are compared and repaired together.
 const PAGE: usize = 1024;
@@ -74,11 +74,11 @@ pub fn repair_recorded(
     sources: &mut [Source],
     options: &Options,
     report: &mut dyn FnMut(&Repaired),
-) -> Result<Summary, Error> {
+) -> Result<Summary, RepairError> {
     if let Some(keep) = &options.keep_bad {
         require_room(keep, tree)?;
     }
-    let mut opened = Tree::open(tree, options).map_err(verisum_catalog::scrub::Error::from)?;
+    let mut opened = Tree::open(tree, options).map_err(verisum_catalog::scrub::ScrubError::from)?;
     let mut own = Source::new(tree, Box::new(LocalPlace::default()));
     own.place.end_by(&options.stop);
     let mut summary = Summary::default();
@@ -137,7 +137,7 @@ fn require_digests(
     compared: &[(Recorded, Result<Output, String>)],
     looked_at: &mut usize,
     stop: &Stop,
-) -> Result<(), Error> {
+) -> Result<(), RepairError> {
     for (recorded, found) in compared {
         let (Some(list), Ok(found)) = (&recorded.list, found) else { continue };
         if *found == recorded.value || *looked_at == LOOKED_AT {
@@ -147,7 +147,7 @@ fn require_digests(
         let (path, is_over) = (tree.join(&recorded.below), || stop.is_due());
         if is_block_hash(&path, &recorded.digest, recorded.value, &is_over) {
             let source = std::io::Error::other(Misjudged::BlockHashes);
-            return Err(Error::List { path: list.to_path_buf(), operation: "read", source });
+            return Err(RepairError::List { path: list.to_path_buf(), operation: "read", source });
         }
     }
     Ok(())

@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::Output;
 use verisum_files::place::BlockDigests;
-use verisum_files::{Directory, Entry, Error, Kind, Stat, Stop, has_writer, reread, says_storage_failed};
+use verisum_files::{Directory, Entry, FileError, Kind, Stat, Stop, has_writer, reread, says_storage_failed};
 
 use super::blocks::{Combination, CombineError, Giver, of_map};
 use super::damaged::{ANY_LENGTH, Damaged};
@@ -138,7 +138,7 @@ pub(super) struct Tree<'a> {
 
 impl<'a> Tree<'a> {
     /// Opens a tree by the path of its top.
-    pub(super) fn open(path: &Path, options: &'a Options) -> Result<Tree<'a>, Error> {
+    pub(super) fn open(path: &Path, options: &'a Options) -> Result<Tree<'a>, FileError> {
         let top = Directory::trusted(path)?;
         let device = Entry::within(&top, OsStr::new("."))?.1.device;
         let device = (!options.enters).then_some(device);
@@ -301,14 +301,14 @@ impl<'a> Tree<'a> {
     }
 
     /// The directory of a file, open, and the file's name in it.
-    fn folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), Error> {
+    fn folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), FileError> {
         let below = path.strip_prefix(&self.path).unwrap_or(path);
         let folder = self.top.beneath(below.parent().unwrap_or(Path::new("")), self.device)?;
         Ok((folder, below.file_name().unwrap_or_default().to_os_string()))
     }
 
     /// The same, with the directories on the way made where they are missing.
-    fn made_folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), Error> {
+    fn made_folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), FileError> {
         match self.folder(path) {
             Err(error) if error.errno() == Some(Errno::NOENT) => {}
             found => return found,
@@ -321,7 +321,11 @@ impl<'a> Tree<'a> {
             match rustix::fs::mkdirat(folder.as_fd(), name.as_os_str(), Mode::from_raw_mode(0o777)) {
                 Ok(()) | Err(Errno::EXIST) => {}
                 Err(errno) => {
-                    return Err(Error::io(&self.path.join(&reached), verisum_files::Operation::Open, errno));
+                    return Err(FileError::io(
+                        &self.path.join(&reached),
+                        verisum_files::Operation::Open,
+                        errno,
+                    ));
                 }
             }
         }
@@ -377,7 +381,7 @@ impl<'a> Tree<'a> {
             }
             return Ok(done);
         }
-        let of_old = |error: Error| NotMended::failed(text(&error));
+        let of_old = |error: FileError| NotMended::failed(text(&error));
         let (folder, name) = self.made_folder(&damaged.path).map_err(of_old)?;
         let open = || Entry::within(&folder, &name)?.0.open();
         let old = bad.stat.map(|_| open()).transpose().map_err(of_old)?;
@@ -550,10 +554,10 @@ fn by_way_of(folder: &Arc<Directory>, name: &OsStr) -> PathBuf {
 }
 
 /// What is wrong with an old file, without its path.
-fn text(error: &Error) -> String {
+fn text(error: &FileError) -> String {
     match error {
-        Error::Io { .. } if error.errno() == Some(Errno::XDEV) => ELSEWHERE.to_string(),
-        Error::Io { operation, source, .. } => format!("{operation}: {source}"),
+        FileError::Io { .. } if error.errno() == Some(Errno::XDEV) => ELSEWHERE.to_string(),
+        FileError::Io { operation, source, .. } => format!("{operation}: {source}"),
         other => other.to_string(),
     }
 }

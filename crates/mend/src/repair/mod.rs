@@ -189,13 +189,13 @@ impl Summary {
 
 /// Why nothing could be repaired, or not all of it be recorded.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum RepairError {
     /// The catalogue failed.
     #[error(transparent)]
-    Catalog(#[from] store::Error),
+    Catalog(#[from] store::CatalogError),
     /// What is there is not the tree that was recorded.
     #[error(transparent)]
-    Tree(#[from] scrub::Error),
+    Tree(#[from] scrub::ScrubError),
     /// The path is nothing that can be repaired.
     #[error("{}: repair: {why}", path.display())]
     Path {

@@ -8,7 +8,7 @@ use verisum_catalog::store::{Catalog, Change, Record, Repair, Root, State, momen
 use verisum_digest::{Digest, Output};
 use verisum_files::{Entry, Stat, Timestamp, reread};
 
-use super::Error;
+use super::RepairError;
 
 /// A file that has its content again.
 #[derive(Clone, Debug)]
@@ -50,7 +50,7 @@ pub enum Noted {
 ///
 /// # Errors
 /// The catalogue cannot be read or written.
-pub fn note(catalog: &Catalog, mended: &MendedFile) -> Result<Noted, Error> {
+pub fn note(catalog: &Catalog, mended: &MendedFile) -> Result<Noted, RepairError> {
     let Some(root) = catalog.root_of(&mended.path)?.filter(|root| !root.is_remote()) else {
         return Ok(Noted::Unknown);
     };
@@ -79,7 +79,7 @@ pub fn note(catalog: &Catalog, mended: &MendedFile) -> Result<Noted, Error> {
     catalog.begin()?;
     let written = write(catalog, &Place { root: &root, directory, name }, &old, (&repair, &stat), mended);
     match written {
-        Ok(noted) => catalog.commit().map(|()| noted).map_err(Error::from),
+        Ok(noted) => catalog.commit().map(|()| noted).map_err(RepairError::from),
         Err(error) => {
             catalog.roll_back();
             Err(error)
@@ -99,7 +99,7 @@ fn write(
     old: &Record,
     (repair, stat): (&Repair, &Stat),
     mended: &MendedFile,
-) -> Result<Noted, Error> {
+) -> Result<Noted, RepairError> {
     let &Place { root, directory, name } = place;
     let is_as_recorded = repair.digest == old.digest;
     if is_as_recorded {

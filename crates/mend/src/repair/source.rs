@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::PoisonError;
 
-use verisum_catalog::store::Error;
+use verisum_catalog::store::CatalogError;
 use verisum_digest::{Digest, Output};
 use verisum_files::Stop;
 use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
@@ -49,7 +49,7 @@ impl<'a> Source<'a> {
     }
 
     /// Finds out where else it has the contents of files.
-    pub(super) fn look_for(&mut self, damaged: &[Damaged]) -> Result<(), Error> {
+    pub(super) fn look_for(&mut self, damaged: &[Damaged]) -> Result<(), CatalogError> {
         match &mut self.catalog {
             Some(catalog) if !damaged.is_empty() => catalog.look_for(damaged),
             _ => Ok(()),

@@ -11,7 +11,7 @@ use verisum_digest::Digest;
 use verisum_files::Kind;
 use verisum_files::store::manifest::{BlockHashes, Line, Listed, Options, Reader};
 
-use super::{Error, Recorded};
+use super::{Recorded, RepairError};
 
 /// A line of a list that records nothing of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,8 +32,8 @@ pub fn recorded_in(
     algorithm: Option<&str>,
     trees: &[PathBuf],
     useless: &mut dyn FnMut(UselessLine),
-) -> Result<Vec<Recorded>, Error> {
-    let failed = |operation| move |source| Error::List { path: list.into(), operation, source };
+) -> Result<Vec<Recorded>, RepairError> {
+    let failed = |operation| move |source| RepairError::List { path: list.into(), operation, source };
     let file = File::open(list).map_err(failed("open"))?;
     let mut options = Options::default();
     options.algorithm = algorithm.map(|name| name.to_string().into());

@@ -7,7 +7,7 @@ use verisum_digest::{Digest, Message};
 
 use super::Md5;
 use super::set::{Member, Set};
-use crate::Error;
+use crate::ParityError;
 
 /// Bytes of a run that are read at a time.
 const CHUNK: u64 = 128 << 10;
@@ -37,7 +37,7 @@ impl<'a> Run<'a> {
 }
 
 /// Which of the runs are as their MD5 says. What cannot be read is not.
-pub(super) fn judge(md5: &Digest, runs: &[Run<'_>]) -> Result<Vec<bool>, Error> {
+pub(super) fn judge(md5: &Digest, runs: &[Run<'_>]) -> Result<Vec<bool>, ParityError> {
     let mut is_good: Vec<bool> = runs.iter().map(|run| run.file.is_some()).collect();
     let mut messages = runs.iter().map(|_| md5.message()).collect::<Result<Vec<Message>, _>>()?;
     let mut buffers = vec![Vec::new(); runs.len()];

@@ -19,7 +19,7 @@ use verisum_digest::Digest;
 use verisum_files::{Progress, Stop};
 
 use crate::tree::Tree;
-use crate::{Error, Finding, RepairOptions, Repaired, Verified, VerifyOptions};
+use crate::{Finding, ParityError, RepairOptions, Repaired, Verified, VerifyOptions};
 use scan::{Par2FileState, Scan};
 use set::Set;
 
@@ -33,7 +33,7 @@ struct Opened {
     md5: Digest,
 }
 
-fn open(file: &Path, progress: &Arc<Progress>, stop: &Arc<Stop>) -> Result<Opened, Error> {
+fn open(file: &Path, progress: &Arc<Progress>, stop: &Arc<Stop>) -> Result<Opened, ParityError> {
     let folder = match file.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
         _ => Path::new("."),
@@ -49,7 +49,7 @@ pub fn verify_par2(
     file: &Path,
     options: &VerifyOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Verified, Error> {
+) -> Result<Verified, ParityError> {
     let opened = open(file, &options.progress, &options.stop)?;
     let scan = Scan::new(&opened, options.threads)?;
     let can_be_repaired = scan.can_be_repaired();
@@ -78,6 +78,6 @@ pub fn repair_par2(
     file: &Path,
     options: &RepairOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Repaired, Error> {
+) -> Result<Repaired, ParityError> {
     repair::repair(&open(file, &options.progress, &options.stop)?, options, report)
 }

@@ -10,7 +10,7 @@ use std::os::unix::fs::FileExt;
 use verisum_digest::Digest;
 
 use super::Md5;
-use crate::Error;
+use crate::ParityError;
 
 const MAGIC: &[u8; 8] = b"PAR2\0PKT";
 
@@ -233,13 +233,13 @@ pub(super) enum ReadError {
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
-    Digest(#[from] verisum_digest::Error),
+    Digest(#[from] verisum_digest::DigestError),
 }
 
 impl ReadError {
-    pub(super) fn of(self, path: &std::path::Path) -> Error {
+    pub(super) fn of(self, path: &std::path::Path) -> ParityError {
         match self {
-            ReadError::Io(error) => Error::io(path, "read", error),
+            ReadError::Io(error) => ParityError::io(path, "read", error),
             ReadError::Digest(error) => error.into(),
         }
     }

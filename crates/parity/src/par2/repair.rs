@@ -15,7 +15,7 @@ use crate::head::Piece;
 use crate::place::{Draft, Proof};
 use crate::tree::time;
 use crate::verdict::{FileVerdict, Finding};
-use crate::{Error, RepairOptions, Repaired, parallel};
+use crate::{ParityError, RepairOptions, Repaired, parallel};
 
 /// The most files that are repaired at once: as many are open.
 const FILES: usize = 256;
@@ -31,7 +31,7 @@ pub(super) fn repair(
     opened: &Opened,
     options: &RepairOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Repaired, Error> {
+) -> Result<Repaired, ParityError> {
     let scan = Scan::new(opened, options.threads)?;
     let can_be_repaired = scan.can_be_repaired();
     let mut totals = Repaired { sets: 1, ..Repaired::default() };
@@ -83,7 +83,7 @@ struct Par2Job<'a> {
 
 impl Par2Job<'_> {
     /// Repairs some files.
-    fn group(&mut self, members: &[usize], report: &mut dyn FnMut(Finding)) -> Result<(), Error> {
+    fn group(&mut self, members: &[usize], report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         let Opened { tree, set, .. } = self.opened;
         let mut drafts = BTreeMap::new();
         for &number in members {
@@ -103,7 +103,12 @@ impl Par2Job<'_> {
         Ok(())
     }
 
-    fn tell(&mut self, number: usize, done: Result<Vec<Range<u64>>, Error>, report: &mut dyn FnMut(Finding)) {
+    fn tell(
+        &mut self,
+        number: usize,
+        done: Result<Vec<Range<u64>>, ParityError>,
+        report: &mut dyn FnMut(Finding),
+    ) {
         let verdict = match done {
             Ok(ranges) => {
                 self.totals.repaired += 1;
@@ -118,7 +123,7 @@ impl Par2Job<'_> {
     }
 
     /// Computes all lost blocks, stripe by stripe, and writes those of these files.
-    fn compute(&self, drafts: &mut BTreeMap<usize, Draft>) -> Result<(), Error> {
+    fn compute(&self, drafts: &mut BTreeMap<usize, Draft>) -> Result<(), ParityError> {
         let Opened { tree, set, .. } = self.opened;
         let lost: Vec<(usize, usize)> = self
             .lost
@@ -128,7 +133,7 @@ impl Par2Job<'_> {
         if lost.is_empty() {
             return Ok(());
         }
-        let damaged = |what| Error::damaged(&set.volumes[0].path, what);
+        let damaged = |what| ParityError::damaged(&set.volumes[0].path, what);
         if lost.len() > MOST_LOST {
             return Err(damaged("more than 10000 blocks are lost"));
         }
@@ -165,7 +170,7 @@ impl Par2Job<'_> {
     }
 
     /// Proves a file and gives it its name. Returns which bytes were computed.
-    fn place(&mut self, number: usize, mut draft: Draft) -> Result<Vec<Range<u64>>, Error> {
+    fn place(&mut self, number: usize, mut draft: Draft) -> Result<Vec<Range<u64>>, ParityError> {
         let Opened { tree, set, .. } = self.opened;
         let proof = Whole { opened: self.opened, member: &set.members[number] };
         draft.prove(tree, &proof)?;
@@ -205,7 +210,7 @@ struct Whole<'a> {
 }
 
 impl Proof for Whole<'_> {
-    fn proved(&self, _: &[u8], file: &File) -> Result<Option<u64>, Error> {
+    fn proved(&self, _: &[u8], file: &File) -> Result<Option<u64>, ParityError> {
         let Opened { set, md5, .. } = self.opened;
         let blocks: Vec<usize> = (0..self.member.blocks.len()).collect();
         for group in blocks.chunks(md5.lanes().max(1)) {
@@ -230,7 +235,7 @@ struct Solver<'a> {
 }
 
 impl Solver<'_> {
-    fn stripe(&self, offset: u64, length: usize) -> Result<Vec<Vec<u8>>, Error> {
+    fn stripe(&self, offset: u64, length: usize) -> Result<Vec<Vec<u8>>, ParityError> {
         let Opened { tree, set, .. } = self.opened;
         let field = Par2Field::get();
         let mut bytes = vec![0; length];
@@ -242,7 +247,7 @@ impl Solver<'_> {
             let file = set.volume(tree, stored.volume)?;
             let at = stored.recovery.offset() + offset;
             file.read_exact_at(&mut bytes, at)
-                .map_err(|error| Error::io(&set.volumes[stored.volume].path, "read", error))?;
+                .map_err(|error| ParityError::io(&set.volumes[stored.volume].path, "read", error))?;
             field.read(&bytes, &mut row);
             left.push(row.clone());
             exponents.push(stored.recovery.exponent);
@@ -260,7 +265,7 @@ impl Solver<'_> {
                 let at = block as u64 * set.block + offset;
                 let there = member.size.saturating_sub(at).min(length as u64) as usize;
                 file.read_exact_at(&mut bytes[..there], at)
-                    .map_err(|error| Error::io(&tree.path_of(&member.path), "read", error))?;
+                    .map_err(|error| ParityError::io(&tree.path_of(&member.path), "read", error))?;
                 bytes[there..].fill(0);
                 batch.add(&bytes, self.constants[member.first + block]);
             }

@@ -10,7 +10,7 @@ use super::set::{Member, Set};
 use crate::scan::is_absent;
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, ParityVerdict};
-use crate::{Error, parallel};
+use crate::{ParityError, parallel};
 
 /// What was found of a file.
 pub(super) enum Par2FileState {
@@ -26,7 +26,7 @@ pub(super) enum Par2FileState {
         lost: Vec<usize>,
     },
     Unreadable {
-        error: verisum_files::Error,
+        error: verisum_files::FileError,
         lost: Vec<usize>,
     },
 }
@@ -84,7 +84,7 @@ enum ComparedPart {
 }
 
 impl Scan {
-    pub(super) fn new(opened: &Opened, threads: usize) -> Result<Scan, Error> {
+    pub(super) fn new(opened: &Opened, threads: usize) -> Result<Scan, ParityError> {
         let Opened { tree, set, md5 } = opened;
         let stats: Vec<_> = set.members.iter().map(|member| stat_of(tree, member)).collect();
         let blocks = set.members.iter().enumerate().zip(&stats).filter(|(_, stat)| stat.is_ok());
@@ -108,7 +108,7 @@ impl Scan {
                     ComparedPart::Stored(number) => is_stored[number] = found,
                 }
             }
-            Ok::<(), Error>(())
+            Ok::<(), ParityError>(())
         })?;
         let files = set.members.iter().zip(stats).map(|(member, stat)| {
             let lost = (0..member.blocks.len()).filter(|block| !is_good[member.first + block]).collect();
@@ -118,7 +118,7 @@ impl Scan {
                     let is_steady = now.is_ok_and(|now| now.is_same_state(&before));
                     Par2FileState::Found { size: before.size, is_steady, lost }
                 }
-                Err(verisum_files::Error::Io { source, .. }) if is_absent(&source) => {
+                Err(verisum_files::FileError::Io { source, .. }) if is_absent(&source) => {
                     Par2FileState::Missing { lost }
                 }
                 Err(error) => Par2FileState::Unreadable { error, lost },
@@ -162,13 +162,13 @@ impl Scan {
     }
 }
 
-fn stat_of(tree: &Tree, member: &Member) -> Result<Stat, verisum_files::Error> {
+fn stat_of(tree: &Tree, member: &Member) -> Result<Stat, verisum_files::FileError> {
     let (entry, file) = tree.file(&member.path)?;
     Stat::of(&file).map_err(|errno| entry.failed(verisum_files::Operation::Stat, errno))
 }
 
 /// Compares some parts. Each file is opened once.
-fn compare(opened: &Opened, group: &[ComparedPart]) -> Result<Vec<bool>, Error> {
+fn compare(opened: &Opened, group: &[ComparedPart]) -> Result<Vec<bool>, ParityError> {
     let Opened { tree, set, md5 } = opened;
     tree.go_on()?;
     let mut files: Vec<(ComparedPart, Option<File>)> = Vec::new();

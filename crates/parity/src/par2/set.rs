@@ -11,7 +11,7 @@ use verisum_files::Directory;
 
 use super::Md5;
 use super::packet::{Body, Packet, Recovery, read};
-use crate::Error;
+use crate::ParityError;
 use crate::list::is_plain;
 use crate::tree::Tree;
 
@@ -125,7 +125,7 @@ impl Packets {
 
 impl Set {
     /// Reads the set of a PAR2 file: its packets in all PAR2 files of the directory, which is `tree`.
-    pub(super) fn read(tree: &Tree, name: &OsStr, md5: &Digest) -> Result<Set, Error> {
+    pub(super) fn read(tree: &Tree, name: &OsStr, md5: &Digest) -> Result<Set, ParityError> {
         let mut packets = Packets::default();
         let mut volumes = Vec::new();
         let mut set = None;
@@ -152,14 +152,14 @@ impl Set {
                 damaged => damaged.map_err(|error| error.of(&path))?,
             };
             if set.is_none() {
-                return Err(Error::damaged(&path, "this is no PAR2 file, or too damaged"));
+                return Err(ParityError::damaged(&path, "this is no PAR2 file, or too damaged"));
             }
             if is_of_set {
                 volumes.push(Volume { name, path, damaged });
             }
         }
         let path = tree.path_of(name.as_bytes());
-        let (block, members) = packets.members().map_err(|what| Error::damaged(&path, what))?;
+        let (block, members) = packets.members().map_err(|what| ParityError::damaged(&path, what))?;
         let mut stored = packets.stored;
         stored.retain(|stored| stored.recovery.length == block);
         Ok(Set { block, members, volumes, stored })
@@ -171,15 +171,15 @@ impl Set {
     }
 
     /// Opens a volume.
-    pub(super) fn volume(&self, tree: &Tree, number: usize) -> Result<File, Error> {
+    pub(super) fn volume(&self, tree: &Tree, number: usize) -> Result<File, ParityError> {
         Ok(tree.file(&self.volumes[number].name)?.1)
     }
 }
 
 /// The names of all PAR2 files of a directory, this one first.
-fn names(tree: &Tree, first: &OsStr) -> Result<Vec<Box<[u8]>>, Error> {
+fn names(tree: &Tree, first: &OsStr) -> Result<Vec<Box<[u8]>>, ParityError> {
     let directory: &Directory = tree.root();
-    let failed = |error| Error::io(&directory.path(), "list", error);
+    let failed = |error| ParityError::io(&directory.path(), "list", error);
     let mut names = Vec::new();
     for entry in std::fs::read_dir(directory.path()).map_err(failed)? {
         let name = entry.map_err(failed)?.file_name();

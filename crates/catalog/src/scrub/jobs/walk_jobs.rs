@@ -11,13 +11,13 @@ use crate::scrub::merge::Level;
 use crate::scrub::parity_files::{is_of_parity, is_parity};
 use crate::scrub::top_directory::is_mounted_over;
 use crate::scrub::writer::Message;
-use crate::scrub::{Error, error_text};
+use crate::scrub::{ScrubError, error_text};
 use crate::store::{Known, State};
 use verisum_files::{Entry, Job, Kind};
 
 impl Jobs<'_> {
     /// The next new or changed file of the walk.
-    pub(super) fn walked(&mut self) -> Result<Option<Job<Token>>, Error> {
+    pub(super) fn walked(&mut self) -> Result<Option<Job<Token>>, ScrubError> {
         while let Some(found) = self.walk.next() {
             let job = match found {
                 Ok(entry) => self.entry(entry)?,
@@ -36,7 +36,7 @@ impl Jobs<'_> {
         Ok(None)
     }
 
-    fn entry(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
+    fn entry(&mut self, entry: Entry) -> Result<Option<Job<Token>>, ScrubError> {
         if self.levels.is_empty() {
             let stat = entry.stat()?;
             let directory = self.scope.directory;
@@ -53,7 +53,7 @@ impl Jobs<'_> {
     }
 
     /// Leaves the directories below the one that an entry is in.
-    fn leave_up_to(&mut self, entry: &Entry) -> Result<(), Error> {
+    fn leave_up_to(&mut self, entry: &Entry) -> Result<(), ScrubError> {
         let directory = entry.directory().path();
         while self.levels.last().is_some_and(|level| level.path != *directory) {
             if let Some(level) = self.levels.pop() {
@@ -64,10 +64,10 @@ impl Jobs<'_> {
             return Ok(());
         }
         let path = entry.path();
-        Err(Error::Root { path, why: "list: the walk came to it out of order" })
+        Err(ScrubError::Root { path, why: "list: the walk came to it out of order" })
     }
 
-    fn directory(&mut self, entry: &Entry) -> Result<(), Error> {
+    fn directory(&mut self, entry: &Entry) -> Result<(), ScrubError> {
         let stat = entry.stat();
         let Some(level) = self.levels.last_mut() else { return Ok(()) };
         let known = level.child(entry.name());
@@ -121,7 +121,7 @@ impl Jobs<'_> {
     }
 
     /// Removes the record of a file of the parity: an earlier version took it for one of the tree.
-    fn forget_parity(&mut self, directory: i64, name: OsString) -> Result<(), Error> {
+    fn forget_parity(&mut self, directory: i64, name: OsString) -> Result<(), ScrubError> {
         if let Some(record) = self.reader.record(directory, &name)? {
             self.send(Message::Forget { directory, name, record });
         }
@@ -136,7 +136,7 @@ impl Jobs<'_> {
         self.send(Message::Unlisted { path, error, storage_failed: false });
     }
 
-    fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, Error> {
+    fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, ScrubError> {
         let Some(level) = self.levels.last_mut() else { return Ok(None) };
         // Parity has digests of its own, which `parity verify` compares.
         if level.is_parity && is_of_parity(entry.name().as_bytes()) {
@@ -230,8 +230,8 @@ impl Jobs<'_> {
     }
 
     /// Takes note of what could not be looked at: it is not missing.
-    fn walk_failed(&mut self, error: verisum_files::Error) {
-        if let verisum_files::Error::Io { path, source, .. } = &error {
+    fn walk_failed(&mut self, error: verisum_files::FileError) {
+        if let verisum_files::FileError::Io { path, source, .. } = &error {
             if let (Some(name), Some(parent)) = (path.file_name(), path.parent()) {
                 for level in &mut self.levels {
                     if level.path == *path {
@@ -253,7 +253,7 @@ impl Jobs<'_> {
     }
 
     /// Finds what is missing in a directory that the walk is through with.
-    fn leave(&mut self, mut level: Level) -> Result<(), Error> {
+    fn leave(&mut self, mut level: Level) -> Result<(), ScrubError> {
         if !level.is_complete {
             return Ok(());
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use super::{Condition, Request, has_its_size, has_its_time, is_same_file};
 use crate::scrub::due::{Dice, PAGE, Plan, Turn};
-use crate::store::{Catalog, DueFile, DuePlace, Error, Heap, Record};
+use crate::store::{Catalog, CatalogError, DueFile, DuePlace, Heap, Record};
 
 /// How many files are kept at once.
 const BATCH: usize = 1000;
@@ -21,13 +21,18 @@ pub(super) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    pub(super) fn new(catalog: Catalog, plan: &'a Plan, sample: f64) -> Result<Choice<'a>, Error> {
+    pub(super) fn new(catalog: Catalog, plan: &'a Plan, sample: f64) -> Result<Choice<'a>, CatalogError> {
         catalog.begin_due()?;
         Ok(Choice { catalog, plan, sample, dice: Dice::default(), next: 0, waiting: Vec::new() })
     }
 
     /// Takes a file beside its record, if it is due.
-    pub(super) fn add(&mut self, record: Option<&Record>, request: Request, set: usize) -> Result<(), Error> {
+    pub(super) fn add(
+        &mut self,
+        record: Option<&Record>,
+        request: Request,
+        set: usize,
+    ) -> Result<(), CatalogError> {
         match self.turn(record, &request) {
             Some(turn) => self.add_at(turn, record, request, set),
             None => Ok(()),
@@ -41,7 +46,7 @@ impl<'a> Choice<'a> {
         record: Option<&Record>,
         request: Request,
         set: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<(), CatalogError> {
         let Condition { size, mtime, is_exact, identity } = request.condition;
         // In the order of the listing where they are equally urgent.
         let verified = record.filter(|_| turn == Turn::Stale).map_or(0, |record| record.verified);
@@ -61,12 +66,12 @@ impl<'a> Choice<'a> {
         turn.filter(|turn| *turn != Turn::Stale || self.dice.takes((&request.name, 0), self.sample))
     }
 
-    fn keep(&mut self) -> Result<(), Error> {
+    fn keep(&mut self) -> Result<(), CatalogError> {
         self.catalog.add_due(&std::mem::take(&mut self.waiting))
     }
 
     /// What is read, in this order: each heap has one digest.
-    pub(super) fn heaps(&mut self) -> Result<Vec<Heap>, Error> {
+    pub(super) fn heaps(&mut self) -> Result<Vec<Heap>, CatalogError> {
         self.keep()?;
         self.catalog.due_heaps()
     }
@@ -87,7 +92,7 @@ pub(super) struct HeapFiles<'a> {
     dice: Option<&'a Dice>,
     after: DuePlace,
     page: VecDeque<DueFile>,
-    failed: Option<Error>,
+    failed: Option<CatalogError>,
 }
 
 impl HeapFiles<'_> {
@@ -109,7 +114,7 @@ impl HeapFiles<'_> {
     }
 
     /// Fails if the table could not be read.
-    pub(super) fn end(self) -> Result<(), Error> {
+    pub(super) fn end(self) -> Result<(), CatalogError> {
         self.failed.map_or(Ok(()), Err)
     }
 

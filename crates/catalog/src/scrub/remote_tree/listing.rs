@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::scrub::jobs::Outcome;
 use crate::scrub::writer::Message;
 use crate::scrub::{Options, Scope};
-use crate::store::{Catalog, Error, Record, State};
+use crate::store::{Catalog, CatalogError, Record, State};
 use verisum_files::Excludes;
 
 /// How many directories' numbers are remembered.
@@ -55,7 +55,7 @@ impl<'a> Listing<'a> {
     }
 
     /// Prepares for a batch; until it is written nobody else may make directories.
-    pub(super) fn begin(&mut self, catalog: &Catalog) -> Result<(), Error> {
+    pub(super) fn begin(&mut self, catalog: &Catalog) -> Result<(), CatalogError> {
         if self.directories.len() >= REMEMBERED {
             self.directories.clear();
         }
@@ -98,7 +98,7 @@ impl<'a> Listing<'a> {
         &self,
         catalog: &Catalog,
         name: &[u8],
-    ) -> Result<Option<(i64, Option<Record>)>, Error> {
+    ) -> Result<Option<(i64, Option<Record>)>, CatalogError> {
         let (folder, file) = split(name);
         let mut directory = match self.directories.get(folder) {
             Some(known) => *known,
@@ -127,7 +127,7 @@ impl<'a> Listing<'a> {
         catalog: &Catalog,
         name: &[u8],
         messages: &mut Vec<Message>,
-    ) -> Result<(i64, Option<Record>), Error> {
+    ) -> Result<(i64, Option<Record>), CatalogError> {
         let (folder, file) = split(name);
         let directory = self.directory(catalog, folder, messages)?;
         let record = catalog.record(directory, OsStr::from_bytes(file))?;
@@ -139,7 +139,7 @@ impl<'a> Listing<'a> {
         catalog: &Catalog,
         folder: &[u8],
         messages: &mut Vec<Message>,
-    ) -> Result<i64, Error> {
+    ) -> Result<i64, CatalogError> {
         if let Some(known) = self.directories.get(folder) {
             return Ok(*known);
         }
@@ -172,7 +172,7 @@ impl<'a> Listing<'a> {
         directory: i64,
         until: Option<i64>,
         each: &mut dyn FnMut((i64, OsString), State),
-    ) -> Result<(), Error> {
+    ) -> Result<(), CatalogError> {
         if self.is_blind {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use verisum_bench::digests::PROGRAMS;
 use verisum_bench::export::{Cell, Table};
 use verisum_bench::files::{LARGE, SMALL, Timing, Way, Within, cmpthese, parts, ways};
 use verisum_bench::measure::{
-    About, Amount, Error, InProcess, Process, Subject, Work, find_program, version,
+    About, Amount, InProcess, MeasureError, Process, Subject, Work, find_program, version,
 };
 use verisum_bench::record::{NOT_RANKED, Results, Series};
 use verisum_bench::summary::Quantity;
@@ -394,10 +394,12 @@ fn expected(digest: &Digest, path: &Path) -> Result<String, Failure> {
 }
 
 /// An error before the measurement, for the user.
-pub(super) fn failure(error: Error, path: &Path) -> Failure {
+pub(super) fn failure(error: MeasureError, path: &Path) -> Failure {
     match error {
-        Error::Io { path, operation, source } => Failure::File { name: path, operation, error: source },
-        Error::Digest(error) => Failure::Digest(error),
+        MeasureError::Io { path, operation, source } => {
+            Failure::File { name: path, operation, error: source }
+        }
+        MeasureError::Digest(error) => Failure::Digest(error),
         other => Failure::file(path, "hash", std::io::Error::other(other.to_string())),
     }
 }

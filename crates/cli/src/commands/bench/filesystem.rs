@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use verisum_bench::filesystem::{self, CHECKSUMS, Data, Group, Place, Programs, Tools, Volume};
-use verisum_bench::measure::{About, Amount, Error};
+use verisum_bench::measure::{About, Amount, MeasureError};
 use verisum_bench::record::NOT_REACHED;
 use verisum_bench::summary::Quantity;
 
@@ -128,7 +128,7 @@ fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exi
     session.finish(&report, output)
 }
 
-fn programs() -> Result<Programs, Error> {
+fn programs() -> Result<Programs, MeasureError> {
     Programs::find(path().as_deref())
 }
 
@@ -136,10 +136,10 @@ fn path() -> Option<OsString> {
     std::env::var_os("PATH")
 }
 
-fn root() -> Result<(), Error> {
+fn root() -> Result<(), MeasureError> {
     match rustix::process::geteuid().is_root() {
         true => Ok(()),
-        false => Err(Error::Unavailable("only root can mount file systems".to_string())),
+        false => Err(MeasureError::Unavailable("only root can mount file systems".to_string())),
     }
 }
 
@@ -151,7 +151,7 @@ fn record_versions(session: &mut Session<'_>) {
 }
 
 /// The kernel's own file systems, in memory.
-fn in_kernel(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), Error> {
+fn in_kernel(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), MeasureError> {
     root()?;
     let programs = programs()?;
     let length = Volume::length(data.length);
@@ -161,7 +161,7 @@ fn in_kernel(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), Er
     let mut volumes = Vec::new();
     for checksum in &CHECKSUMS {
         if session.stopped() {
-            return Err(Error::Stopped);
+            return Err(MeasureError::Stopped);
         }
         let volume = Volume::new(&place, checksum, length, &programs)?;
         let driver = filesystem::driver(&volume);
@@ -178,7 +178,7 @@ fn in_kernel(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), Er
 }
 
 /// The tools, which everybody can use.
-fn tools(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), Error> {
+fn tools(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), MeasureError> {
     let tools = Tools::find(path().as_deref())?;
     let in_memory = root().and_then(|()| Place::in_memory(on, filesystem::rootless_needs(data.length)));
     let place = match in_memory {
@@ -207,8 +207,10 @@ fn others(session: &mut Session<'_>) {
 
 /// The script, and what it printed: the name, and what bash's `time` prints.
 fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exit, Failure> {
-    let unavailable =
-        |error: Error| Failure::Program { name: "--style original".to_string(), why: error.to_string() };
+    let unavailable = |error: MeasureError| Failure::Program {
+        name: "--style original".to_string(),
+        why: error.to_string(),
+    };
     let smallest = 128 << 20;
     if size < smallest {
         return Err(Failure::value(

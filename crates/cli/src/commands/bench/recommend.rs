@@ -86,7 +86,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         return nothing(&arguments.on, survey, stopped());
     }
     let read = |files: &[PathBuf], part| recommend::read_often(files, threads, until(part), &stopped);
-    let failed = |error: verisum_bench::measure::Error| Failure::Program {
+    let failed = |error: verisum_bench::measure::MeasureError| Failure::Program {
         name: "recommend".to_string(),
         why: error.to_string(),
     };

@@ -13,7 +13,7 @@ use std::time::Instant;
 use clap::{Args, ValueHint};
 use verisum::digest::{Digest, Output as Sum};
 use verisum_bench::export::{Cell, Table};
-use verisum_bench::measure::{About, Amount, Error, Measured, Subject};
+use verisum_bench::measure::{About, Amount, MeasureError, Measured, Subject};
 use verisum_bench::record::{NOT_RANKED, Results, Series, rate_between};
 use verisum_bench::stats::Interval;
 use verisum_bench::summary::Quantity;
@@ -417,13 +417,15 @@ impl<W: FnMut() -> RunOutcome> Subject for Run<'_, W> {
         self.repeats
     }
 
-    fn run(&mut self, repetitions: u32) -> Result<Measured, Error> {
+    fn run(&mut self, repetitions: u32) -> Result<Measured, MeasureError> {
         let before = self.task.trial.traffic();
         let started = Instant::now();
         let mut done = None;
         for _ in 0..repetitions {
-            done = (self.work)()
-                .map_err(|error| Error::Program { program: self.about.name.clone(), why: error.message() })?;
+            done = (self.work)().map_err(|error| MeasureError::Program {
+                program: self.about.name.clone(),
+                why: error.message(),
+            })?;
         }
         let wall = started.elapsed();
         let after = self.task.trial.traffic();

@@ -333,12 +333,12 @@ impl Watch for Watcher<'_> {
 }
 
 /// An error of a file of results, for the user.
-pub(super) fn failure(error: record::Error) -> Failure {
+pub(super) fn failure(error: record::ResultsError) -> Failure {
     match error {
-        record::Error::Io { path, operation, source } => {
+        record::ResultsError::Io { path, operation, source } => {
             Failure::File { name: path, operation, error: source }
         }
-        record::Error::Form { path, what } => {
+        record::ResultsError::Form { path, what } => {
             Failure::File { name: path, operation: "read", error: std::io::Error::other(what) }
         }
     }

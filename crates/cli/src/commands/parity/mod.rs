@@ -107,7 +107,7 @@ impl ParityTreeArgs {
     fn watch<T>(
         &self,
         (progress, ending): (&Arc<Progress>, &Ending),
-        work: impl FnOnce() -> Result<T, verisum::parity::Error>,
+        work: impl FnOnce() -> Result<T, verisum::parity::ParityError>,
     ) -> Result<T, Failure> {
         let done = progress::of_files(self.progress.wanted(), Total::Unknown, progress, work);
         if done.is_err() {

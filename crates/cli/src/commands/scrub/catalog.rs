@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use verisum::catalog::Bitrot;
-use verisum::catalog::store::{self as store, Catalog, Error, Imported, Problem, is_address};
+use verisum::catalog::store::{self as store, Catalog, CatalogError, Imported, Problem, is_address};
 use verisum::files::store::manifest::{
     BlockHashes, Chkbit, IndexError, Options, ReadError, Reader, Recorded, is_chkbit,
 };
@@ -260,7 +260,7 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
         return Err(Failure::File { name: below.clone(), operation: "export", error });
     }
     let mut named = 0;
-    let mut left_out = |error: Error| {
+    let mut left_out = |error: CatalogError| {
         named += 1;
         if named <= NAMED {
             ui::say(PROGRAM, &Failure::Catalog(error).message());
@@ -469,7 +469,7 @@ fn check(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {
 }
 
 /// What is wrong with a catalogue; none where it cannot even be opened, which is said.
-fn damage(checked: Result<Vec<Problem>, Error>) -> Result<Option<Vec<Problem>>, Failure> {
+fn damage(checked: Result<Vec<Problem>, CatalogError>) -> Result<Option<Vec<Problem>>, Failure> {
     match checked {
         Ok(problems) => Ok(Some(problems)),
         Err(error) if error.is_damage() => {

@@ -29,12 +29,12 @@ pub(crate) struct Reason {
 
 impl Reason {
     pub(crate) fn of(failure: &Failure) -> Reason {
-        use verisum::catalog::scrub::Error;
+        use verisum::catalog::scrub::ScrubError;
         let word = match failure {
-            Failure::Catalog(store::Error::InUse { .. }) => "locked",
-            Failure::Catalog(_) | Failure::Scrub(Error::Catalog(_)) => "catalog",
-            Failure::Scrub(Error::Tree(_) | Error::Root { .. }) => "directory",
-            Failure::Scrub(Error::Remote { .. }) => "host",
+            Failure::Catalog(store::CatalogError::InUse { .. }) => "locked",
+            Failure::Catalog(_) | Failure::Scrub(ScrubError::Catalog(_)) => "catalog",
+            Failure::Scrub(ScrubError::Tree(_) | ScrubError::Root { .. }) => "directory",
+            Failure::Scrub(ScrubError::Remote { .. }) => "host",
             _ => "other",
         };
         Reason { word, message: failure.message() }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::{Args, ValueHint};
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, AdoptOptions};
-use verisum::files::{Error, Operation};
+use verisum::files::{FileError, Operation};
 
 use super::lists;
 use super::options::{DryArgs, TagTreeArgs, algorithm};
@@ -121,7 +121,10 @@ impl NameCounts {
     fn hides(&self, finding: &tags::Finding) -> bool {
         // What is wrong with a line says nothing of where names begin.
         let is_unfound = finding.entry.is_none()
-            && matches!(finding.error, Some(Error::Io { operation: Operation::Open | Operation::Stat, .. }));
+            && matches!(
+                finding.error,
+                Some(FileError::Io { operation: Operation::Open | Operation::Stat, .. })
+            );
         if !is_unfound {
             self.found.fetch_add(u64::from(finding.entry.is_some()), Ordering::Relaxed);
             return false;

@@ -16,8 +16,8 @@ use verisum::files::store::manifest::{
     is_chkbit_of_directory,
 };
 use verisum::files::{
-    Assumed, Directory, Entry, Error, Guess, Kind, Misjudged, Operation, Record, RecordedTime, SamplePlace,
-    Walk,
+    Assumed, Directory, Entry, FileError, Guess, Kind, Misjudged, Operation, Record, RecordedTime,
+    SamplePlace, Walk,
 };
 
 use crate::ui::Decomposed;
@@ -26,7 +26,7 @@ use crate::ui::failure::Failure;
 use crate::ui::{self, block_hashes, names};
 
 /// A file and what is recorded of it, or what cannot be read or found.
-pub(crate) type TaggedItem = Result<(Entry, Record), Error>;
+pub(crate) type TaggedItem = Result<(Entry, Record), FileError>;
 
 type Items = Box<dyn Iterator<Item = TaggedItem> + Send>;
 
@@ -100,7 +100,7 @@ pub(crate) fn list(
         }
     });
     // Which line is right nobody knows before the last one was read.
-    let lines: Vec<Result<Listed, Error>> = lines.collect();
+    let lines: Vec<Result<Listed, FileError>> = lines.collect();
     if lines.iter().flatten().any(|line| line.block_hash.is_some()) {
         return Err(Failure::Tree(unreadable(&list, io::Error::other(Misjudged::Images))));
     }
@@ -128,7 +128,7 @@ fn doubt<'a>(
     base: &Arc<Directory>,
     tops: &[PathBuf],
     lines: impl Iterator<Item = &'a Listed>,
-) -> Result<(), Error> {
+) -> Result<(), FileError> {
     let mut assumed = Assumed::new(block_hashes::is_of);
     let mut is_any_there = false;
     for listed in lines.take(LOOKED_AT) {
@@ -156,7 +156,7 @@ fn doubt<'a>(
 }
 
 /// The files of which a list has different digests of one kind; `false` with each.
-fn contradicted(lines: &[Result<Listed, Error>]) -> HashMap<PathBuf, bool> {
+fn contradicted(lines: &[Result<Listed, FileError>]) -> HashMap<PathBuf, bool> {
     let mut digests = HashMap::new();
     let mut contradicted = HashMap::new();
     for listed in lines.iter().flatten() {
@@ -203,18 +203,18 @@ pub(crate) fn is_index(name: &OsStr) -> bool {
 }
 
 /// What an index says of other files. Whoever may write into a tree may have made it.
-fn index(entry: &Entry, verifies: bool) -> Result<Items, Error> {
+fn index(entry: &Entry, verifies: bool) -> Result<Items, FileError> {
     let path = entry.path();
     let is_database = path.file_name().is_some_and(|name| name == ".bitrot.db");
     if entry.kind() == Kind::Directory {
-        return Err(Error::NotAFile { path });
+        return Err(FileError::NotAFile { path });
     }
     let file = entry.open_regular()?;
     let base = entry.folder()?;
     if is_database { database(&path, base) } else { chkbit(&path, file, base, verifies) }
 }
 
-fn chkbit(path: &Path, file: impl Read, base: Arc<Directory>, verifies: bool) -> Result<Items, Error> {
+fn chkbit(path: &Path, file: impl Read, base: Arc<Directory>, verifies: bool) -> Result<Items, FileError> {
     let index = Chkbit::read(file).map_err(|error| not_an_index(path, error))?;
     // Where each file is read, a digest that rotted is found out.
     if !index.is_sound && !verifies {
@@ -225,7 +225,7 @@ fn chkbit(path: &Path, file: impl Read, base: Arc<Directory>, verifies: bool) ->
     Ok(Box::new(index.files.into_iter().map(move |recorded| found(&base, recorded))))
 }
 
-fn database(path: &Path, base: Arc<Directory>) -> Result<Items, Error> {
+fn database(path: &Path, base: Arc<Directory>) -> Result<Items, FileError> {
     let database = Bitrot::open(path).map_err(|error| not_an_index(path, error))?;
     let path = path.to_path_buf();
     let decomposed = Arc::new(Mutex::new(Decomposed::default()));
@@ -276,9 +276,11 @@ fn item(base: &Arc<Directory>, tops: &[PathBuf], listed: Listed) -> Option<Tagge
     }
     let entry = match below(tops, name) {
         Some(below) => Entry::beneath(base, below),
-        None => {
-            Err(Error::io(name, Operation::Open, io::Error::other("the name is absolute, and outside DIR")))
-        }
+        None => Err(FileError::io(
+            name,
+            Operation::Open,
+            io::Error::other("the name is absolute, and outside DIR"),
+        )),
     };
     Some(entry.map(|entry| (entry, record)))
 }
@@ -321,13 +323,13 @@ fn warn(path: &Path, what: &str) {
     ui::say(PROGRAM, &format!("{}: warning: {what}", names::quoted(path.as_os_str())));
 }
 
-fn not_an_index(path: &Path, error: IndexError) -> Error {
+fn not_an_index(path: &Path, error: IndexError) -> FileError {
     match error {
         IndexError::Io(error) => unreadable(path, error),
         error => unreadable(path, io::Error::other(error.to_string())),
     }
 }
 
-fn unreadable(path: &Path, error: io::Error) -> Error {
-    Error::io(path, Operation::Read, error)
+fn unreadable(path: &Path, error: io::Error) -> FileError {
+    FileError::io(path, Operation::Read, error)
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use verisum::files::tags::{Counts, Finding, Options, Outcome, RecordStore};
-use verisum::files::{Class, Error, Operation, Record, Stop, Verdict};
+use verisum::files::{Class, FileError, Operation, Record, Stop, Verdict};
 
 use super::options::TagTreeArgs;
 use crate::ui::PROGRAM;
@@ -67,7 +67,7 @@ impl<'a> TagReporter<'a> {
     /// Prints a finding, if it is of a kind that is asked for.
     pub(crate) fn finding(&self, finding: &Finding) {
         if let Some(error) = finding.error {
-            let is_removal = matches!(error, Error::Io { operation: Operation::RemoveAttribute, .. });
+            let is_removal = matches!(error, FileError::Io { operation: Operation::RemoveAttribute, .. });
             let all = match finding.stands_for_all {
                 true if is_removal => " (as for all files of this file system)",
                 true => {

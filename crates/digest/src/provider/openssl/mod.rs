@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::{Policy, Stream, StreamFactory};
 use crate::MAX_DIGEST_LEN;
 use crate::algorithm::Algorithm;
-use crate::error::Error;
+use crate::error::DigestError;
 use libcrypto::{Context, LibCrypto, Md};
 
 /// OpenSSL gives extendable-output functions no length of their own; these are the usual ones, half
@@ -32,34 +32,34 @@ struct OpenSslStream {
 }
 
 impl StreamFactory for OpenSsl {
-    fn start(&self) -> Result<Box<dyn Stream>, Error> {
+    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
         let context = Context::new(self.md.clone()).map_err(|operation| failed(&self.name, operation))?;
         Ok(Box::new(OpenSslStream { name: self.name.clone(), context, len: self.len }))
     }
 }
 
 impl Stream for OpenSslStream {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.context.update(data).map_err(|operation| failed(&self.name, operation))
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         assert_eq!(digest.len(), self.len, "room for exactly one digest");
         self.context.finish_and_reset(digest).map_err(|operation| failed(&self.name, operation))
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         let context = self.context.copy().map_err(|operation| failed(&self.name, operation))?;
         Ok(Box::new(OpenSslStream { name: self.name.clone(), context, len: self.len }))
     }
 }
 
-fn failed(name: &str, operation: &'static str) -> Error {
-    Error::Failed { name: name.to_string(), operation }
+fn failed(name: &str, operation: &'static str) -> DigestError {
+    DigestError::Failed { name: name.to_string(), operation }
 }
 
-fn open(name: &str) -> Result<OpenSsl, Error> {
-    let unavailable = |reason: String| Error::Unavailable { name: name.to_string(), reason };
+fn open(name: &str) -> Result<OpenSsl, DigestError> {
+    let unavailable = |reason: String| DigestError::Unavailable { name: name.to_string(), reason };
     let library = LibCrypto::load().map_err(|reason| unavailable(reason.to_string()))?;
     let md = library
         .fetch(name)
@@ -75,12 +75,12 @@ fn open(name: &str) -> Result<OpenSsl, Error> {
 }
 
 /// Opens a table row by OpenSSL, whose names are ours.
-pub fn stream(algorithm: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, Error> {
+pub fn stream(algorithm: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
     let opened = open(algorithm.id)?;
     if opened.len == algorithm.digest_len() {
         Ok(Arc::new(opened))
     } else {
-        Err(Error::Unavailable {
+        Err(DigestError::Unavailable {
             name: algorithm.id.to_string(),
             reason: format!("OpenSSL's digest of this name has {} bits", opened.len * 8),
         })
@@ -88,13 +88,13 @@ pub fn stream(algorithm: &'static Algorithm, _: &Policy) -> Result<Arc<dyn Strea
 }
 
 /// Opens any digest by OpenSSL's name for it; also gives its length in bytes.
-pub fn by_name(name: &str) -> Result<(usize, Arc<dyn StreamFactory>), Error> {
+pub fn by_name(name: &str) -> Result<(usize, Arc<dyn StreamFactory>), DigestError> {
     let valid = !name.is_empty() && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"-_./".contains(&b));
-    let known_absent = || Error::Unknown { name: format!("openssl:{name}") };
+    let known_absent = || DigestError::Unknown { name: format!("openssl:{name}") };
     if !valid {
         return Err(known_absent());
     }
-    LibCrypto::load().map_err(|reason| Error::Unavailable {
+    LibCrypto::load().map_err(|reason| DigestError::Unavailable {
         name: format!("openssl:{name}"),
         reason: reason.to_string(),
     })?;
@@ -137,7 +137,7 @@ mod tests {
             if name == "null" {
                 assert_eq!(result.unwrap().0, 0);
             } else {
-                assert!(matches!(result, Err(Error::Unknown { .. })), "{name:?}");
+                assert!(matches!(result, Err(DigestError::Unknown { .. })), "{name:?}");
             }
         }
     }

@@ -73,7 +73,7 @@ pub enum IndexError {
     TooLong(u64),
     /// A digest that is needed cannot be computed.
     #[error(transparent)]
-    Digest(#[from] verisum_digest::Error),
+    Digest(#[from] verisum_digest::DigestError),
 }
 
 /// The index of one directory.

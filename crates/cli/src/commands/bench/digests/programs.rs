@@ -5,7 +5,7 @@ use std::path::Path;
 use verisum::digest::Algorithm;
 use verisum_bench::digests::{self, PROGRAMS, SMALL};
 use verisum_bench::files::Within;
-use verisum_bench::measure::{self, About, Error, InProcess, Process, Subject, find_program};
+use verisum_bench::measure::{self, About, InProcess, MeasureError, Process, Subject, find_program};
 
 use super::OURS;
 use super::data::Files;
@@ -41,7 +41,7 @@ pub(super) fn programs(
         let about = |name: &str| row.clone().named(name);
         let expected = match digests::expected(digest, file) {
             Ok(expected) => expected,
-            Err(Error::Io { path, operation, source }) => {
+            Err(MeasureError::Io { path, operation, source }) => {
                 return Err(Failure::File { name: path, operation, error: source });
             }
             Err(error) => {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use verisum::digest::cksum::Checksum;
-use verisum::files::{Error, Operation};
+use verisum::files::{FileError, Operation};
 
 use super::super::inputs::open_stdin;
 use crate::ui::exit::Exit;
@@ -41,7 +41,7 @@ pub(super) fn print(
             }
             Err(error) => {
                 output.flush()?;
-                let failure = Failure::Tree(Error::io(Path::new(name), Operation::Read, error));
+                let failure = Failure::Tree(FileError::io(Path::new(name), Operation::Read, error));
                 ui::say(program, &super::message(program, &failure));
                 worst = worst.max(failure.exit());
             }

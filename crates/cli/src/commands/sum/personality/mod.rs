@@ -211,10 +211,10 @@ impl Personality {
 /// A failure in the words of the imitated program: without the operation.
 pub(super) fn message(program: &str, failure: &Failure) -> String {
     match failure {
-        Failure::Tree(verisum::files::Error::Io { path, source, .. }) if program == "b3sum" => {
+        Failure::Tree(verisum::files::FileError::Io { path, source, .. }) if program == "b3sum" => {
             format!("{}: {source}", names::plain(&path.to_string_lossy()))
         }
-        Failure::Tree(verisum::files::Error::Io { path, source, .. }) => {
+        Failure::Tree(verisum::files::FileError::Io { path, source, .. }) => {
             format!("{}: {}", shell::quoted(path.as_os_str(), locale::is_utf8()), failure::cause(source))
         }
         // Lines were written one by one there, and the cause is lost by the end.
