@@ -8,7 +8,7 @@
 //! ```
 //! use verisum_digest::Digest;
 //!
-//! # fn main() -> Result<(), verisum_digest::Error> {
+//! # fn main() -> Result<(), verisum_digest::DigestError> {
 //! let sha256 = Digest::find("sha256")?;
 //! let digest = sha256.hash(b"abc")?;
 //! assert_eq!(digest.to_string(), "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");

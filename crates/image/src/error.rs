@@ -131,7 +131,7 @@ pub enum ImageError {
 }
 
 impl ImageError {
-    /// The name of the file that the error is of; of [`Error::Behind`] that of the image.
+    /// The name of the file that the error is of; of [`ImageError::Behind`] that of the image.
     pub fn path(&self) -> &Path {
         match self {
             ImageError::Io { path, .. }

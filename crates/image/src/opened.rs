@@ -51,9 +51,9 @@ pub fn open_named(name: &OsStr, options: &OpenOptions) -> Result<Opened, ImageEr
 /// its true length, as those of `/proc` and `/sys`, is a stream.
 ///
 /// # Errors
-/// [`Error::NotAnImage`] for directories, sockets and character devices; [`Error::Unsupported`],
-/// [`Error::Piped`], [`Error::Invalid`], [`Error::Refused`] and [`Error::Reference`] for images of other formats than
-/// raw; [`Error::Io`] otherwise.
+/// [`ImageError::NotAnImage`] for directories, sockets and character devices; [`ImageError::Unsupported`],
+/// [`ImageError::Piped`], [`ImageError::Invalid`], [`ImageError::Refused`] and
+/// [`ImageError::Reference`] for images of other formats than raw; [`ImageError::Io`] otherwise.
 pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, ImageError> {
     Ok(match find(path, options)? {
         FileKind::Raw(image) => Opened::Image(decoded(image, path, true, options)?),
@@ -80,8 +80,8 @@ fn streamed(mut stream: Stream, options: &OpenOptions) -> Result<Stream, ImageEr
 /// Opens what gives ranges of an image, which errors call `path`: a raw image, or a qcow2 one that needs no other file.
 ///
 /// # Errors
-/// As those of [`open`]; [`Error::Refused`] for formats that QEMU reads, and [`Error::Reference`] for an image that names
-/// another file.
+/// As those of [`open`]; [`ImageError::Refused`] for formats that QEMU reads, and [`ImageError::Reference`] for an
+/// image that names another file.
 pub fn open_ranged(
     source: Box<dyn RangedSource>,
     path: &Path,
@@ -117,7 +117,7 @@ pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Image
 /// that QEMU reads.
 ///
 /// # Errors
-/// [`Error::Invalid`] for lists that cannot be, and those of [`open`].
+/// [`ImageError::Invalid`] for lists that cannot be, and those of [`open`].
 pub fn kept(path: &Path, options: &OpenOptions) -> Result<Kept, ImageError> {
     match find(path, options)? {
         FileKind::Raw(bytes) if format_of(&bytes, options)? == Format::Qcow2 => qcow2::kept(&bytes, path),
@@ -157,8 +157,8 @@ fn decoded(
 /// to its end; the offset moves to the end, as if all had been read. Anything else is a stream.
 ///
 /// # Errors
-/// [`Error::NotAnImage`] for a directory and for a descriptor that is open for writing only;
-/// [`Error::Io`] for a closed one. (Rust's runtime opens `/dev/null` in place of a closed standard
+/// [`ImageError::NotAnImage`] for a directory and for a descriptor that is open for writing only;
+/// [`ImageError::Io`] for a closed one. (Rust's runtime opens `/dev/null` in place of a closed standard
 /// input before `main`, so that a Rust program sees an empty stream instead.)
 pub fn open_stdin(options: &OpenOptions) -> Result<Opened, ImageError> {
     let path = Path::new(STANDARD_INPUT);

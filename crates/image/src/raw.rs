@@ -52,7 +52,7 @@ impl RawImage {
     /// Opens a regular file or block device by name.
     ///
     /// # Errors
-    /// [`Error::NotAnImage`] for any other kind of file, also for a regular file that does not tell its
+    /// [`ImageError::NotAnImage`] for any other kind of file, also for a regular file that does not tell its
     /// length; [`crate::open`] reads those that can be read as a stream.
     pub fn open(path: &Path, options: &OpenOptions) -> Result<RawImage, ImageError> {
         let not_an_image = |what| ImageError::NotAnImage { path: path.to_path_buf(), what };

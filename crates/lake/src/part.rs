@@ -18,7 +18,7 @@ use crate::{LakeError, Result, Row};
 /// A part that is being read: its rows, in the order of their paths.
 ///
 /// # Errors
-/// Each row may come as [`Error::Part`], which names the file: for a row that makes no sense, for one that is not
+/// Each row may come as [`LakeError::Part`], which names the file: for a row that makes no sense, for one that is not
 /// after the one before, and for what is damaged. Nothing comes after an error.
 pub struct Part {
     path: PathBuf,

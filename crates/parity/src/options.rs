@@ -46,7 +46,7 @@ pub struct CreateOptions {
     pub threads: usize,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
-    /// When to end early, with [`Error::Stopped`].
+    /// When to end early, with [`ParityError::Stopped`].
     pub stop: Arc<Stop>,
 }
 

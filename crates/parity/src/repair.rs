@@ -49,7 +49,7 @@ pub struct RepairOptions {
     pub in_place: bool,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
-    /// When to end early, with [`Error::Stopped`].
+    /// When to end early, with [`ParityError::Stopped`].
     pub stop: Arc<Stop>,
 }
 

@@ -34,7 +34,7 @@ pub struct UpdateOptions {
     pub accept_changes: bool,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
-    /// When to end early, with [`Error::Stopped`].
+    /// When to end early, with [`ParityError::Stopped`].
     pub stop: Arc<Stop>,
 }
 

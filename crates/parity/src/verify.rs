@@ -26,7 +26,7 @@ pub struct VerifyOptions {
     pub threads: usize,
     /// How far it is: files and bytes that were read.
     pub progress: Arc<Progress>,
-    /// When to end early, with [`Error::Stopped`].
+    /// When to end early, with [`ParityError::Stopped`].
     pub stop: Arc<Stop>,
 }
 

@@ -1,6 +1,6 @@
 //! Rust libraries that verisum does not use: RustCrypto, ring, AWS-LC. Built with the feature `rivals`.
 
-use verisum_digest::{Error, Stream};
+use verisum_digest::{DigestError, Stream};
 
 /// The streams that they have of a digest.
 pub(super) fn streams(digest: &str) -> Vec<(&'static str, Box<dyn Stream>)> {
@@ -57,17 +57,17 @@ impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> 
 }
 
 impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> Stream for RustCrypto<D> {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         sha2::Digest::update(&mut self.0, data);
         Ok(())
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         digest.copy_from_slice(&self.0.finalize_reset());
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(RustCrypto(self.0.clone())))
     }
 }
@@ -75,18 +75,18 @@ impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> 
 struct Ring(ring::digest::Context);
 
 impl Stream for Ring {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         let fresh = ring::digest::Context::new(self.0.algorithm());
         digest.copy_from_slice(std::mem::replace(&mut self.0, fresh).finish().as_ref());
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(Ring(self.0.clone())))
     }
 }
@@ -94,18 +94,18 @@ impl Stream for Ring {
 struct AwsLc(aws_lc_rs::digest::Context);
 
 impl Stream for AwsLc {
-    fn update(&mut self, data: &[u8]) -> Result<(), Error> {
+    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
     }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), Error> {
+    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
         let fresh = aws_lc_rs::digest::Context::new(self.0.algorithm());
         digest.copy_from_slice(std::mem::replace(&mut self.0, fresh).finish().as_ref());
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, Error> {
+    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
         Ok(Box::new(AwsLc(self.0.clone())))
     }
 }

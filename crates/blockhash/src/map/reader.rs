@@ -150,7 +150,8 @@ impl BlockMap {
         self.check_while(&|| true)
     }
 
-    /// The same while `goes_on` says so, which is asked every few milliseconds; [`Error::Finished`] where it does not.
+    /// The same while `goes_on` says so, which is asked every few milliseconds; [`BlockHashError::Finished`] where it
+    /// does not.
     pub fn check_while(&self, goes_on: &dyn Fn() -> bool) -> Result<(), BlockHashError> {
         let mut outer = Outer::new(&self.params, self.zero.clone())?;
         let mut cursor = Cursor::new(self)?;

@@ -134,7 +134,7 @@ fn device(path: &Path) -> Option<u64> {
 /// Fails unless what is at a path in a root is what was recorded there, as far as can be told without reading it.
 ///
 /// # Errors
-/// [`Error::Root`] for another tree, or where a file system that was recorded is not mounted.
+/// [`ScrubError::Root`] for another tree, or where a file system that was recorded is not mounted.
 pub fn require_tree(catalog: &Catalog, root: &Root, path: &Path) -> Result<(), ScrubError> {
     if !is_there(catalog, root)? {
         let why = "it is not the tree that was recorded: is it mounted? (a scrub with --replaced-root takes it for \

@@ -23,7 +23,7 @@ impl Catalog {
     /// of its name leads.
     ///
     /// # Errors
-    /// Also where its name is that of something else than a catalogue or an empty file, and [`Error::Stopped`].
+    /// Also where its name is that of something else than a catalogue or an empty file, and [`CatalogError::Stopped`].
     pub fn back_up(&self, to: &Path, stop: &Stop) -> Result<()> {
         let permitted = std::fs::metadata(&self.path).as_ref().map_or(Permitted::PRIVATE, copies_of);
         self.end_early(stop);
@@ -54,7 +54,7 @@ impl Catalog {
         self.require_unchanged().map(|()| copy)
     }
 
-    /// Has SQLite end what it does when somebody asks for that, with [`Error::Stopped`].
+    /// Has SQLite end what it does when somebody asks for that, with [`CatalogError::Stopped`].
     pub(super) fn end_early(&self, stop: &Stop) {
         let stop = stop.clone();
         self.connection.progress_handler(STEPS, Some(move || stop.is_due()));

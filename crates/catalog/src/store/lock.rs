@@ -26,7 +26,7 @@ impl Lock {
     /// Takes the lock beside the catalogue.
     ///
     /// # Errors
-    /// [`Error::InUse`] if another process has it, and has it still after a moment: who only asks whether
+    /// [`CatalogError::InUse`] if another process has it, and has it still after a moment: who only asks whether
     /// somebody has it needs no longer.
     pub fn take(catalog: &Path) -> Result<Lock> {
         // What is no catalogue should get no lock beside it.

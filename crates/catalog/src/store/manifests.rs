@@ -53,10 +53,10 @@ struct ListedFile {
 impl Catalog {
     /// Writes the records of the files below `below`, or of all, as a list. Names begin below `below`; without
     /// it they are whole paths. `left_out` is called for each file whose name the format has no place for,
-    /// with [`Error::Unlistable`].
+    /// with [`CatalogError::Unlistable`].
     ///
     /// # Errors
-    /// [`Error::Unlistable`] if the format has no place for a digest.
+    /// [`CatalogError::Unlistable`] if the format has no place for a digest.
     pub fn list(
         &self,
         format: Format,

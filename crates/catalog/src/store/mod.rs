@@ -101,7 +101,7 @@ impl Catalog {
     /// meanwhile. Their log cannot be worked in before it is done.
     ///
     /// # Errors
-    /// [`Error::Changed`] where others could not be kept from the file itself.
+    /// [`CatalogError::Changed`] where others could not be kept from the file itself.
     pub fn at_one_moment<T, E: From<CatalogError>>(
         &self,
         read: impl FnOnce() -> Result<T, E>,

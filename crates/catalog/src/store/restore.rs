@@ -28,7 +28,7 @@ const HEAD: usize = 72;
 /// its log, and restores again.
 ///
 /// # Errors
-/// Also if somebody uses the catalogue, or if what is at `path` is something else, and [`Error::Stopped`].
+/// Also if somebody uses the catalogue, or if what is at `path` is something else, and [`CatalogError::Stopped`].
 pub fn restore(backup: &Path, path: &Path, stop: &Stop) -> Result<Vec<Problem>> {
     let from = Catalog::open_to_read(backup)?;
     from.end_early(stop);

@@ -136,7 +136,7 @@ pub fn hash<T: Send>(
 /// As [`hash`], but for the files that are still `wanted` when their turn comes. It is asked right before
 /// a file is opened, and before it is read if that is later: jobs are taken in heaps, and what was
 /// found out of some of them may say that the others are not to be touched. The others are reported as
-/// [`Error::Stopped`].
+/// [`FileError::Stopped`].
 pub fn hash_wanted<T: Send>(
     plan: &Plan,
     jobs: &mut (dyn Iterator<Item = Job<T>> + Send),

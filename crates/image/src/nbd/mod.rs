@@ -61,9 +61,9 @@ impl NbdImage {
     /// The server has a minute to answer; looking up its name takes what the system takes.
     ///
     /// # Errors
-    /// [`Error::Refused`] for a URI with a password or a parameter that is not known, for TLS with a
+    /// [`ImageError::Refused`] for a URI with a password or a parameter that is not known, for TLS with a
     /// certificate that the library would not verify, and where a format or a snapshot is asked for;
-    /// [`Error::Io`] otherwise.
+    /// [`ImageError::Io`] otherwise.
     pub fn open(uri: &OsStr, options: &OpenOptions) -> Result<NbdImage, ImageError> {
         let address = uri::checked(uri)?;
         let path = Path::new(uri);

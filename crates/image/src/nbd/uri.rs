@@ -33,7 +33,7 @@ impl Checked {
     /// Refuses an address of which a library of this version would not verify the server.
     ///
     /// # Errors
-    /// [`Error::Refused`], which says what to do.
+    /// [`ImageError::Refused`], which says what to do.
     pub(super) fn check_version(&self, version: &str) -> Result<(), ImageError> {
         match self.unverified {
             Some(advice) if !verifies(version) => {
@@ -48,8 +48,8 @@ impl Checked {
 /// Checks an address, with the files for TLS that it names, and makes it fit for the library.
 ///
 /// # Errors
-/// [`Error::Refused`] for a password (NBD knows none, and it would be seen where the address is) and for a
-/// parameter that is not known or is there twice; [`Error::Io`] for a file that it names and that cannot be
+/// [`ImageError::Refused`] for a password (NBD knows none, and it would be seen where the address is) and for a
+/// parameter that is not known or is there twice; [`ImageError::Io`] for a file that it names and that cannot be
 /// read.
 pub(super) fn checked(name: &OsStr) -> Result<Checked, ImageError> {
     let bytes = name.as_bytes();

@@ -58,8 +58,8 @@ pub(super) enum Kind {
 /// Checks that an image makes QEMU open no file but those that may be followed.
 ///
 /// # Errors
-/// [`Error::Reference`] for one that may not, [`Error::Refused`] and [`Error::Invalid`] for an image that
-/// QEMU misreads, [`Error::Io`] where a file cannot be read.
+/// [`ImageError::Reference`] for one that may not, [`ImageError::Refused`] and [`ImageError::Invalid`] for an
+/// image that QEMU misreads, [`ImageError::Io`] where a file cannot be read.
 pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), ImageError> {
     let mut seen = BTreeSet::new();
     let mut found = vec![(path.to_path_buf(), format)];

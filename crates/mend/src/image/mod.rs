@@ -170,7 +170,7 @@ impl Target<'_> {
     /// another image.
     ///
     /// # Errors
-    /// [`Error::Another`], or the map cannot be read.
+    /// [`ImageRepairError::Another`], or the map cannot be read.
     pub fn require_same(&self, bad: &[Range<u64>], length: u64) -> Result<(), ImageRepairError> {
         let zeros = vec![0; self.map.params().block_bytes() as usize];
         let zero =
