@@ -93,13 +93,18 @@ pub(crate) fn hash_on(
         }
         Ok(())
     };
+    if threads == 1 {
+        return work();
+    }
     thread::scope(|scope| {
-        // With fewer threads it is done too.
+        // This thread only waits: if it worked too, one that it starts would often wait for its core, beside an idle
+        // one, until the system moves it, and 64 MiB took as long as on one thread.
         let start = |_| thread::Builder::new().spawn_scoped(scope, work).ok();
-        let helpers: Vec<_> = (1..threads).filter_map(start).collect();
-        let own = work();
-        helpers.into_iter().fold(own, |result, helper| {
-            result.and(helper.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+        let started: Vec<_> = (0..threads).filter_map(start).collect();
+        // With fewer threads it is done too.
+        let own = if started.len() < threads { work() } else { Ok(()) };
+        started.into_iter().fold(own, |result, thread| {
+            result.and(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         })
     })
 }
