@@ -40,9 +40,10 @@ pub use reader::{Notes, PlaceTree, is_same_time};
 
 /// How many files are judged and written at once.
 const BATCH: usize = 1000;
-/// How far the clocks of a store and of this machine are apart at most, in milliseconds: stores refuse what was signed
-/// longer ago.
-const MOST_APART: i64 = 15 * 60 * 1000;
+/// How long after the time of an upload a record may have been made that another upload of the same second followed,
+/// in milliseconds: the second, and what clocks are apart. Some stores make the ETag of the bytes they have, so the
+/// longer it is, the more rot of new objects would be taken for an upload.
+const SAME_SECOND: i64 = 2_000;
 
 impl Passage for PlaceTree<'_> {
     fn scope(&self, catalog: &Catalog, address: &Path, _: &Options) -> Result<Scope, ScrubError> {
@@ -543,9 +544,9 @@ fn is_same_file(record: &Record, identity: Option<FileIdentity>) -> Option<bool>
     Some(identity.number == record.inode && was_made_before)
 }
 
-/// Whether a record may be as old as this time of an upload, by the clocks of the store and of this machine.
+/// Whether an object may have been uploaded again after its record was made, in the second of this time of an upload.
 fn may_be_known_since(record: &Record, uploaded: i64) -> bool {
-    last_known(record) <= (uploaded / 1_000_000).saturating_add(MOST_APART)
+    last_known(record) <= (uploaded / 1_000_000).saturating_add(SAME_SECOND)
 }
 
 /// What was read, as far as it is known. A time in whole seconds says no more than what is recorded.

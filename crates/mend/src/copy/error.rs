@@ -89,7 +89,13 @@ fn is_for_sticks(path: &Path) -> bool {
 impl CopyError {
     pub(super) fn target(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> CopyError {
         let mut source = source.into();
-        if Errno::from_io_error(&source) == Some(Errno::INVAL) && !is_for_sticks(path) {
+        // exFAT in user space gives a file its name at the end, and says then that there is no such file.
+        let is_refused = match Errno::from_io_error(&source) {
+            Some(Errno::INVAL) => true,
+            Some(Errno::NOENT) => operation == "rename",
+            _ => false,
+        };
+        if is_refused && !is_for_sticks(path) {
             source = io::Error::new(source.kind(), NO_NAME);
         }
         CopyError::Target { path: path.to_path_buf(), operation, source }
@@ -133,6 +139,8 @@ mod tests {
             let path = Path::new("/stick").join(OsStr::from_bytes(name));
             let error = CopyError::target(&path, "create", Errno::INVAL);
             assert!(error.to_string().ends_with(": create: the file system takes no such name"), "{error}");
+            let error = CopyError::target(&path, "rename", Errno::NOENT);
+            assert!(error.to_string().ends_with(": rename: the file system takes no such name"), "{error}");
             assert!(CopyError::target(&path, "create", Errno::NOSPC).ends_all());
         }
         let error = CopyError::target(Path::new("/a:b/c.d"), "create", Errno::INVAL);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{Access, AtFlags, CWD};
 use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
-use verisum_files::{Replacement, Stop, reread};
+use verisum_files::{Replacement, Stop, reread, says_storage_failed};
 
 use super::RepairError;
 use crate::metadata::Metadata;
@@ -92,6 +92,8 @@ impl KeptFile {
             let new = Replacement::private(&path).map_err(|error| error.to_string())?;
             let copy = new.file();
             copy_what_can_be_read(old, copy, stop).map_err(|error| error.to_string())?;
+            // A failure of these writes is told only once.
+            copy.sync_all().map_err(|error| error.to_string())?;
             let read = reread::past_the_cache_until(copy, digest, stop).map_err(|error| error.to_string())?;
             if value.is_some_and(|value| value != read.digest) {
                 return Err("the copy there has different content".to_string());
@@ -156,39 +158,55 @@ fn dress_as(copy: &File, file: &File) -> Result<(), Errno> {
     metadata.apply(copy, true, false).map(drop)
 }
 
-/// Copies a file as far as it can be read.
+/// The least that is read of a bad file.
+const PIECE: u64 = 4 << 10;
+
+/// The most that is read of it, or passed over, at once.
+const MOST: u64 = 256 * PIECE;
+
+/// Copies a file as far as storage gives it; the rest is zeros in the copy. Storage that gives nothing for long is asked
+/// less often. What was passed over before it gives something again is read from the end, up to what it does not give.
 fn copy_what_can_be_read(old: &File, new: &File, stop: &Stop) -> io::Result<()> {
-    const PIECE: usize = 4 << 10;
     let length = old.metadata()?.len();
     new.set_len(length)?;
-    let mut room = vec![0; 256 * PIECE];
-    let mut at = 0;
-    let mut skipped = PIECE;
-    while at < length {
+    let mut room = vec![0; MOST as usize];
+    let mut copy = |at: u64, most: u64| -> io::Result<Option<u64>> {
         if stop.is_due() {
             return Err(io::ErrorKind::Interrupted.into());
         }
-        let wanted = room.len().min((length - at) as usize);
-        let mut read = old.read_at(&mut room[..wanted], at);
-        if read.is_err() {
-            read = old.read_at(&mut room[..wanted.min(PIECE)], at);
-        }
-        at += match read {
-            Ok(0) => break,
+        let room = &mut room[..most.min(length - at) as usize];
+        match old.read_at(room, at) {
+            Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
-                skipped = PIECE;
                 if room[..count].iter().any(|byte| *byte != 0) {
                     new.write_all_at(&room[..count], at)?;
                 }
-                count as u64
+                Ok(Some(count as u64))
             }
-            // What the disk does not give is zeros in the copy. A disk that gives nothing for long is asked less often.
-            Err(_) => {
-                let passed = skipped;
-                skipped = (2 * skipped).min(room.len());
-                passed as u64
-            }
+            Err(error) if Errno::from_io_error(&error).is_some_and(says_storage_failed) => Ok(None),
+            Err(error) => Err(error),
+        }
+    };
+    let (mut at, mut passed) = (0, 0);
+    while at < length {
+        let copied = match copy(at, MOST)? {
+            None => copy(at, PIECE)?,
+            copied => copied,
         };
+        if copied.is_none() {
+            let step = passed.clamp(PIECE, MOST);
+            (at, passed) = (at + step, passed + step);
+            if at < length {
+                continue;
+            }
+        }
+        // The first piece that was passed over was asked for.
+        for back in (1..passed / PIECE).map(|pieces| at - pieces * PIECE).filter(|back| *back < length) {
+            if copy(back, PIECE)?.is_none() {
+                break;
+            }
+        }
+        (at, passed) = (at + copied.unwrap_or(0), 0);
     }
     Ok(())
 }

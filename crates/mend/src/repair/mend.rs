@@ -375,7 +375,9 @@ impl<'a> Tree<'a> {
     ) -> Result<Done, NotMended> {
         if self.options.dry {
             let done = self.could_be(damaged, bad, from, candidate)?;
-            if let Some(stat) = bad.stat {
+            // Another name of a file that is left alone is not mended by it either.
+            let is_mendable = matches!(done.outcome, Outcome::Mendable { .. });
+            if let Some(stat) = bad.stat.filter(|_| is_mendable) {
                 let name = (damaged.path.clone(), inode(&stat), damaged.recorded);
                 self.linked.entry(inode(&stat)).or_insert(name);
             }
