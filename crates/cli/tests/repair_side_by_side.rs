@@ -1,4 +1,4 @@
-//! Two repairs at a time that keep bad files under one name.
+//! Two repairs at the same time that keep bad files under one name.
 
 mod common;
 

@@ -103,9 +103,7 @@ impl CatalogArgs {
         // What the configuration names need not be there yet, as the usual one.
         let is_named = self.catalog.is_some() && !config::is_untyped("--catalog");
         // One that cannot be reached is an error, or files would be taken for unrecorded ones.
-        let is_there =
-            |path: PathBuf| path.metadata().map_or_else(|e| e.kind() != ErrorKind::NotFound, |_| true);
-        if !is_named && !self.path().is_ok_and(is_there) {
+        if !is_named && !self.path().is_ok_and(|path| path.try_exists().unwrap_or(true)) {
             return Ok(None);
         }
         self.open_shared().map(Some)

@@ -91,7 +91,9 @@ impl KeptFile {
             // Nobody else may read it before it has the mode of the bad file.
             let new = Replacement::private(&path).map_err(|error| error.to_string())?;
             let copy = new.file();
-            copy_what_can_be_read(old, copy, stop).map_err(|error| error.to_string())?;
+            let length = old.metadata().map_err(|error| error.to_string())?.len();
+            let read_at = |room: &mut [u8], at| old.read_at(room, at);
+            copy_what_can_be_read((&read_at, length), copy, stop).map_err(|error| error.to_string())?;
             // A failure of these writes is told only once.
             copy.sync_all().map_err(|error| error.to_string())?;
             let read = reread::past_the_cache_until(copy, digest, stop).map_err(|error| error.to_string())?;
@@ -158,7 +160,10 @@ fn dress_as(copy: &File, file: &File) -> Result<(), Errno> {
     metadata.apply(copy, true, false).map(drop)
 }
 
-/// The least that is read of a bad file.
+/// Reads of a bad file at an offset.
+type ReadAt<'f> = dyn Fn(&mut [u8], u64) -> io::Result<usize> + 'f;
+
+/// The least that is read of it.
 const PIECE: u64 = 4 << 10;
 
 /// The most that is read of it, or passed over, at once.
@@ -166,8 +171,7 @@ const MOST: u64 = 256 * PIECE;
 
 /// Copies a file as far as storage gives it; the rest is zeros in the copy. Storage that gives nothing for long is asked
 /// less often. What was passed over before it gives something again is read from the end, up to what it does not give.
-fn copy_what_can_be_read(old: &File, new: &File, stop: &Stop) -> io::Result<()> {
-    let length = old.metadata()?.len();
+fn copy_what_can_be_read((read_at, length): (&ReadAt, u64), new: &File, stop: &Stop) -> io::Result<()> {
     new.set_len(length)?;
     let mut room = vec![0; MOST as usize];
     let mut copy = |at: u64, most: u64| -> io::Result<Option<u64>> {
@@ -175,7 +179,7 @@ fn copy_what_can_be_read(old: &File, new: &File, stop: &Stop) -> io::Result<()> 
             return Err(io::ErrorKind::Interrupted.into());
         }
         let room = &mut room[..most.min(length - at) as usize];
-        match old.read_at(room, at) {
+        match read_at(room, at) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
                 if room[..count].iter().any(|byte| *byte != 0) {
@@ -209,4 +213,37 @@ fn copy_what_can_be_read(old: &File, new: &File, stop: &Stop) -> io::Result<()> 
         (at, passed) = (at + copied.unwrap_or(0), 0);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is kept of a file of ones of which storage does not give some pieces, as a byte for each piece.
+    fn kept(pieces: u64, bad: &std::ops::Range<u64>, error: Errno) -> io::Result<Vec<u8>> {
+        let read_at = |room: &mut [u8], at: u64| {
+            let mut wanted = at / PIECE..(at + room.len() as u64).div_ceil(PIECE);
+            if wanted.any(|piece| bad.contains(&piece)) {
+                return Err(error.into());
+            }
+            room.fill(1);
+            Ok(room.len())
+        };
+        let new = tempfile::tempfile()?;
+        copy_what_can_be_read((&read_at, pieces * PIECE), &new, &Stop::default())?;
+        let mut all = vec![0; (pieces * PIECE) as usize];
+        new.read_exact_at(&mut all, 0)?;
+        Ok(all.chunks(PIECE as usize).map(|piece| u8::from(piece.iter().all(|byte| *byte == 1))).collect())
+    }
+
+    #[test]
+    fn only_what_storage_does_not_give_is_zeros() {
+        for bad in [0..0, 0..1, 3..4, 5..37, 600..603, 699..700, 650..700, 0..690] {
+            let expected: Vec<u8> = (0..700).map(|piece| u8::from(!bad.contains(&piece))).collect();
+            assert_eq!(kept(700, &bad, Errno::IO).unwrap(), expected, "{bad:?}");
+        }
+        assert_eq!(kept(700, &(0..700), Errno::IO).unwrap(), vec![0; 700]);
+        // What a server no longer has is no bad disk.
+        assert!(kept(700, &(3..4), Errno::STALE).is_err());
+    }
 }
