@@ -5,8 +5,9 @@ mod common;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, SystemTime};
 
 use common::scrubbing::{Tree, check, expect, export, s, scrub};
 use common::{flip, verisum};
@@ -85,6 +86,93 @@ fn a_checksum_error_of_the_file_system_is_an_error_of_its_storage() {
     expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("touched", &renamed)]);
 }
 
+/// Two files of one time and of these contents, as a scrub knows them: the catalogue, and their paths.
+fn neighbours(mount: &Mount, folder: &Path, contents: [&[u8]; 2]) -> (PathBuf, [PathBuf; 2]) {
+    let top = mount.path().canonicalize().unwrap();
+    let paths = [top.join("one"), top.join("two")];
+    for (path, content) in paths.iter().zip(contents) {
+        fs::write(path, content).unwrap();
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+        let file = File::options().write(true).open(path).unwrap();
+        file.set_modified(time).unwrap();
+        file.sync_all().unwrap();
+    }
+    let catalog = folder.join("c.db");
+    assert_eq!(scrub(&catalog, &top, &[]).code, Some(0));
+    (catalog, paths)
+}
+
+/// Lets two files change places.
+fn swap([one, two]: &[PathBuf; 2]) {
+    let aside = one.with_file_name("aside");
+    fs::rename(one, &aside).unwrap();
+    fs::rename(two, one).unwrap();
+    fs::rename(aside, two).unwrap();
+}
+
+/// The digest that a catalogue records of a name.
+fn recorded(catalog: &Path, name: &str) -> String {
+    let text = export(catalog);
+    let line = text.lines().find(|line| line.contains(&format!("\"path\":\"{name}\""))).unwrap();
+    line.split("\"digest\":\"").nth(1).unwrap().split('"').next().unwrap().to_string()
+}
+
+#[test]
+fn a_record_follows_a_file_whose_second_read_differs_to_its_new_name() {
+    let marker = b"verisum: these bytes are going to rot";
+    let mut content = vec![7; 100_000];
+    content[..marker.len()].copy_from_slice(marker);
+    let other = [b"verisum: and these are to rot as well".as_slice(), &[9; 70_000]].concat();
+    for both in [false, true] {
+        let Some(mut mount) = Mount::new(FsKind::Ext4, 32 << 20) else { return };
+        let folder = tempfile::tempdir().unwrap();
+        let mut image = PathBuf::new();
+        mount.edit_image(|file| image = file.to_path_buf());
+        let (catalog, paths) = neighbours(&mount, folder.path(), [&content, &other]);
+        let records = [recorded(&catalog, "one"), recorded(&catalog, "two")];
+        // The page cache has what was written, and the disk no longer.
+        let (one, two) = (fs::read(&paths[0]).unwrap(), fs::read(&paths[1]).unwrap());
+        assert!(one == content && two == other);
+        flip(&image, marker);
+        if both {
+            flip(&image, &other[..37]);
+        }
+        swap(&paths);
+        let ended = scrub(&catalog, &mount.path(), &["-v"]);
+        let first = if both { "flaky" } else { "modified" };
+        expect(&ended, 1, &[(first, &paths[0]), ("flaky", &paths[1])]);
+        assert_eq!([recorded(&catalog, "two"), recorded(&catalog, "one")], records, "{both}");
+        // From the disk alone it is bad by its own record. The new name has moved the time of its inode.
+        let bad: &[(&str, &Path)] = &[("suspicious", &paths[1]), ("suspicious", &paths[0])];
+        let ended = scrub(&catalog, &mount.path(), &[]);
+        expect(&ended, 1, if both { bad } else { &bad[..1] });
+        fs::write(&paths[1], &content).unwrap();
+        fs::write(&paths[0], &other).unwrap();
+        assert_eq!(scrub(&catalog, &mount.path(), &["-q"]).clean(), "", "{both}");
+        check(&catalog);
+    }
+}
+
+#[test]
+fn a_record_follows_a_file_that_cannot_be_read_to_the_name_of_another() {
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let marker = b"verisum: these bytes are going to rot";
+    let mut content = vec![7; 100_000];
+    content[..marker.len()].copy_from_slice(marker);
+    let (catalog, paths) = neighbours(&mount, folder.path(), [&content, &[9; 70_000]]);
+    let records = [recorded(&catalog, "one"), recorded(&catalog, "two")];
+    mount.edit_image(|file| flip(file, marker));
+    swap(&paths);
+    let ended = scrub(&catalog, &mount.path(), &["-v"]);
+    expect(&ended, 3, &[("modified", &paths[0]), ("io-error", &paths[1])]);
+    assert_eq!([recorded(&catalog, "two"), recorded(&catalog, "one")], records);
+    expect(&scrub(&catalog, &mount.path(), &[]), 3, &[("io-error", &paths[1])]);
+    fs::write(&paths[1], &content).unwrap();
+    expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("touched", &paths[1])]);
+    check(&catalog);
+}
+
 #[test]
 fn a_file_that_is_written_to_all_the_time_is_busy() {
     let tree = Tree::new();
@@ -100,7 +188,7 @@ fn a_file_that_is_written_to_all_the_time_is_busy() {
                     break;
                 }
                 file.write_all_at(&number.to_le_bytes(), 4096).unwrap();
-                std::thread::sleep(std::time::Duration::from_micros(200));
+                std::thread::sleep(Duration::from_micros(200));
             }
         });
         // Each reading takes a second: the writer gets its turn.
@@ -173,7 +261,7 @@ fn a_device_that_fails_is_left_alone() {
 }
 
 /// Flips a bit of each place in an image where some bytes are, the journal among them.
-fn flip_all(image: &std::path::Path, bytes: &[u8]) {
+fn flip_all(image: &Path, bytes: &[u8]) {
     let mut content = fs::read(image).unwrap();
     let places: Vec<usize> =
         (0..content.len() - bytes.len()).filter(|at| content[*at..].starts_with(bytes)).collect();
@@ -183,7 +271,7 @@ fn flip_all(image: &std::path::Path, bytes: &[u8]) {
 }
 
 /// Flips a bit of the inode of a file of an ext4, by its path there.
-fn flip_inode(debugfs: &std::path::Path, image: &std::path::Path, path: &str) {
+fn flip_inode(debugfs: &Path, image: &Path, path: &str) {
     let ask = |request: &str| {
         let output = Command::new(debugfs).args(["-R", request]).arg(image).output().unwrap();
         String::from_utf8(output.stdout).unwrap()

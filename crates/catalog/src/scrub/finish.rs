@@ -54,6 +54,7 @@ impl Writer<'_> {
         let root = self.scope.root.id;
         let names = self.catalog.algorithms()?;
         self.catalog.index_fresh()?;
+        self.catalog.list_misnamed(root, self.news_since)?;
         for (directory, device) in &outcome.mounted {
             self.catalog.set_device(*directory, *device)?;
         }

@@ -97,8 +97,10 @@ impl ScrubJudge<'_> {
         let message = match self.look(&token, result) {
             Some(look) => {
                 let mut judged = self.judged(token, look, || entry.path());
-                if let Some(Change::Unread(_, stat)) = &mut judged.change {
-                    *stat = entry.stat().ok();
+                match &mut judged.change {
+                    Some(Change::Unread(_, stat)) => *stat = entry.stat().ok(),
+                    Some(_) if judged.found.is_none() => judged.unread = entry.stat().ok(),
+                    _ => {}
                 }
                 Message::Judged(Box::new(judged))
             }
@@ -281,6 +283,7 @@ impl ScrubJudge<'_> {
             set: token.set,
             second: look.second,
             error: look.error,
+            unread: None,
             change,
         }
     }

@@ -48,7 +48,13 @@ impl Writer<'_> {
         let mut copies = self.catalog.copied_with_their_time(self.scope.root.id)?;
         copies.retain(|copy| !all.iter().any(|bad| bad.heir == copy.place));
         for (bad, follows) in all.iter().zip(follows) {
-            self.mark_bad(bad, follows, names)?;
+            if !bad.is_kept {
+                self.mark_bad(bad, follows, names)?;
+            } else if follows {
+                // That it is bad was told when it was read.
+                let state = (bad.record.state, self.options.started());
+                self.catalog.mark_bad(self.scope.root.id, bad, follows, state)?;
+            }
         }
         self.judge_copies(copies, names)
     }

@@ -13,8 +13,8 @@ use super::finish::bad_verdict;
 use super::run::Work;
 use super::{Options, Report, Scope, ScrubError, Summary};
 use crate::store::{self, Catalog, Change, Finding, Record, Run, Seen, State};
-use verisum_files::Verdict;
 use verisum_files::reread::Bypass;
+use verisum_files::{Stat, Verdict};
 
 /// How long a result waits to be kept.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -60,6 +60,8 @@ pub(super) struct Judged {
     pub set: usize,
     pub second: Option<(bool, Bypass)>,
     pub error: Option<String>,
+    /// What could be said of it, if it could not be read.
+    pub unread: Option<Stat>,
     pub change: Option<Change>,
 }
 
@@ -186,7 +188,11 @@ impl<'a> Writer<'a> {
                     let now = judged.found.as_ref().filter(|_| matches!(change, Change::Suspect(..)));
                     self.catalog.keep_previous(root, judged.directory, &judged.name, now)?;
                 }
-                self.catalog.apply(root, judged.directory, &judged.name, change)
+                self.catalog.apply(root, judged.directory, &judged.name, change)?;
+                match &judged.unread {
+                    Some(stat) => self.catalog.note_inode(judged.directory, &judged.name, stat),
+                    None => Ok(()),
+                }
             }
             // What was bad, or changed and was never accepted, is not forgiven for being gone.
             // What has become of it is told at the end.

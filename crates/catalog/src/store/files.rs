@@ -253,6 +253,17 @@ impl Catalog {
         Ok(is_sound)
     }
 
+    /// Takes note of which file it was that could not be read, where nothing was read of it before.
+    pub fn note_inode(&self, directory: i64, name: &OsStr, stat: &Stat) -> Result<()> {
+        let sql = "UPDATE finding SET size = ?3, mtime = ?4, ctime = ?5, inode = ?6
+                   WHERE directory = ?1 AND name = ?2 AND digest IS NULL";
+        let (modified, changed) = (super::stamp(stat.modified), super::stamp(stat.changed));
+        let values =
+            params![directory, name.as_bytes(), stat.size as i64, modified, changed, stat.inode as i64];
+        let noted = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        noted.map(drop).map_err(self.failed("write"))
+    }
+
     fn note_unread(
         &self,
         root: i64,

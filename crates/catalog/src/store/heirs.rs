@@ -258,9 +258,9 @@ impl Catalog {
         made.map_err(self.failed("write"))
     }
 
-    /// Whether there is any of the files that [`Catalog::index_fresh`] lists.
+    /// Whether there is any of the files that [`Catalog::index_fresh`] and [`Catalog::list_misnamed`] list.
     pub fn has_heirs(&self) -> Result<bool> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM temp.fresh_inode)";
+        let sql = "SELECT EXISTS (SELECT 1 FROM temp.fresh_inode) OR EXISTS (SELECT 1 FROM temp.misnamed)";
         self.connection.query_row(sql, [], |row| row.get(0)).map_err(self.failed("read"))
     }
 
@@ -281,6 +281,7 @@ impl Catalog {
             self.connection.execute("DELETE FROM fresh WHERE root = ?1", [root])?;
             self.connection.execute_batch(
                 "DROP INDEX IF EXISTS fresh_by_digest; DROP TABLE IF EXISTS fresh_inode;
+                 DROP TABLE IF EXISTS temp.misnamed;
                  DROP TABLE IF EXISTS temp.gone; DROP TABLE IF EXISTS temp.good_content",
             )
         })();

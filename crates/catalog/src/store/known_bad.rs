@@ -9,7 +9,7 @@ use rusqlite::{Row, params};
 
 use super::guard::IS_INTACT;
 use super::heirs::{Likeness, Place, TELLING};
-use super::record::{CORRUPT, MISSING, RECORDED, columns, output, record, unsigned};
+use super::record::{CORRUPT, DAMAGED, HELD, MISSING, RECORDED, columns, output, record, unsigned};
 use super::{Catalog, Finding, Record, Result, Seen, State};
 
 /// A file that a run recorded, and what says that it is bad.
@@ -27,8 +27,10 @@ pub struct KnownBad {
     pub found: Option<(i64, i64)>,
     /// Why the file is taken for that one.
     pub likeness: Likeness,
-    /// Its row among the fresh ones; none if the run replaced its record.
+    /// Its row among the fresh ones; none if there was a record of its name.
     fresh: Option<i64>,
+    /// Whether it was found to be bad, or could not be read, and its name has its record still.
+    pub is_kept: bool,
 }
 
 /// Where records come from that a file may belie, in the order of how much they say. Each has the columns
@@ -61,6 +63,8 @@ fn claims(with_sound: bool) -> String {
          UNION ALL
          SELECT 2, {columns}, 0, {without} FROM replaced WHERE root = ?1
          UNION ALL
+         SELECT 2, {columns}, 0, {without} FROM temp.misnamed WHERE root = ?1
+         UNION ALL
          SELECT 3, {of_file}, {without} FROM file
          WHERE file.root = ?1 AND file.state = {MISSING} AND file.state <> 0 AND {IS_INTACT}
          {sound}"
@@ -79,6 +83,21 @@ pub struct Copied {
 }
 
 impl Catalog {
+    /// Lists the files of a root that are in trouble since some time and are not those of their records, by their
+    /// inodes. Nothing took the place of those records; each may belong to a file under another name.
+    pub fn list_misnamed(&self, root: i64, since: i64) -> Result<()> {
+        let sql = format!(
+            "CREATE TEMP TABLE IF NOT EXISTS misnamed AS
+             SELECT file.*, finding.inode AS found_inode, finding.size AS found_size,
+                finding.mtime AS found_mtime, coalesce(finding.ctime, 0) AS found_ctime,
+                coalesce(finding.digest, file.digest) AS found_digest
+             FROM file JOIN finding USING(directory, name)
+             WHERE file.root = ?1 AND file.state <> 0 AND file.state NOT IN ({MISSING}, {HELD}, {DAMAGED})
+             AND finding.since >= ?2 AND finding.inode <> file.inode AND {IS_INTACT}"
+        );
+        self.write(&sql, [root, since])
+    }
+
     /// Looks for files that a run recorded, or whose records it replaced, and that by inode, length and time
     /// of modification are others than those that have records to the contrary, or have the content that was
     /// found to be bad where it is no longer. With `with_sound` also records that nothing was found against
@@ -92,10 +111,12 @@ impl Catalog {
         let is_heir = "heir.root = ?1 AND (heir.number IS NULL OR heir.number IN (SELECT rowid FROM fresh))
             AND NOT (heir.algorithm = claim.algorithm AND heir.digest = claim.digest)
             AND NOT (claim.source > 0 AND heir.directory = claim.directory AND heir.name = claim.name)";
+        let misnamed = "NULL AS number, heir.directory AS heir_directory, heir.name AS heir_name, found_size,
+            found_mtime, found_ctime, found_inode, found_digest, heir.algorithm AS heir_algorithm";
         let sql = format!(
             "CREATE TEMP TABLE bad AS
              WITH claim AS ({claims})
-             SELECT {heir}, claim.*, CASE
+             SELECT 0 AS is_kept, {heir}, claim.*, CASE
                 WHEN heir.size = claim.seen_size AND heir.mtime = claim.seen_mtime THEN 0
                 WHEN heir.size = claim.size AND heir.mtime = claim.mtime THEN 0
                 ELSE 1 END AS likeness
@@ -104,7 +125,14 @@ impl Catalog {
              WHERE {is_heir} AND (likeness = 0 OR source = 1)
              AND (source <= 1 OR heir.algorithm = claim.algorithm)
              UNION ALL
-             SELECT {heir}, claim.*, 2
+             SELECT 1, {misnamed}, claim.*, 0
+             FROM claim JOIN temp.misnamed AS heir ON heir.found_inode = claim.seen_inode AND heir.root = ?1
+             WHERE (heir.found_size = claim.seen_size AND heir.found_mtime = claim.seen_mtime
+                OR heir.found_size = claim.size AND heir.found_mtime = claim.mtime)
+             AND NOT (heir.directory = claim.directory AND heir.name = claim.name)
+             AND NOT (source = 1 AND (claim.directory, claim.name) IN (SELECT directory, name FROM temp.misnamed))
+             UNION ALL
+             SELECT 0, {heir}, claim.*, 2
              FROM (SELECT 0 AS source, directory, name, {RECORDED}, state, since, seen, seen_size,
                     seen_mtime, seen_inode, seen_digest FROM former
                 WHERE root = ?1 AND seen_size >= {TELLING} AND seen_digest IS NOT NULL
@@ -124,7 +152,7 @@ impl Catalog {
             "SELECT rowid, number, heir_directory, heir_name, heir_size, heir_mtime, heir_ctime, heir_inode,
                 CASE WHEN heir_algorithm = algorithm THEN heir_digest ELSE coalesce(seen_digest, digest) END,
                 directory, name, since, seen, likeness,
-                size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state, 1
+                size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state, 1, is_kept
              FROM temp.bad WHERE rowid > ?1 ORDER BY rowid LIMIT ?2";
         self.rows(sql, params![after, most as i64], |row| Ok((row.get(0)?, known_bad(row)?)))
     }
@@ -195,30 +223,33 @@ impl Catalog {
         dropped.map_err(self.failed("write"))
     }
 
-    /// Whether the record that a file belies was replaced under its own name, or its file is missing there, so that it
-    /// may follow the file; and
-    /// the names under which the file is that the name of this one was recorded of, as it was recorded: found by
+    /// Whether the record that a file belies was replaced under its own name, or another file or none is there, so that
+    /// it may follow the file; and the names under which the file is that the name of this one was recorded of, as it was recorded: found by
     /// this run, or in the place of another by one before.
     pub fn succession(&self, bad: &KnownBad) -> Result<(bool, Vec<Place>)> {
         let KnownBad { heir, known, record, .. } = bad;
         let found = (|| {
             let sql =
                 "SELECT EXISTS (SELECT 1 FROM replaced WHERE directory = ?1 AND name = ?2 AND digest = ?3)
+                    OR EXISTS (SELECT 1 FROM temp.misnamed WHERE directory = ?1 AND name = ?2 AND digest = ?3)
                     OR EXISTS (SELECT 1 FROM former
                         WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0)
                     OR EXISTS (SELECT 1 FROM file
                         WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = ?4)";
             let values = params![known.0, known.1, record.digest.as_bytes(), MISSING];
             let is_free = self.connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
-            let sql = "SELECT found.directory, found.name FROM replaced AS own
+            let sql = "WITH own AS (
+                    SELECT inode, digest, algorithm FROM replaced WHERE directory = ?1 AND name = ?2
+                    UNION
+                    SELECT inode, digest, algorithm FROM temp.misnamed WHERE directory = ?1 AND name = ?2)
+                 SELECT found.directory, found.name FROM own
                  JOIN temp.fresh_inode AS found ON found.inode = own.inode AND found.inode <> 0
                     AND found.digest = own.digest AND found.algorithm = own.algorithm
-                 WHERE own.directory = ?1 AND own.name = ?2
                  UNION
-                 SELECT found.directory, found.name FROM replaced AS own
+                 SELECT found.directory, found.name FROM own
                  JOIN file AS found ON found.inode = own.inode AND found.inode <> 0
                     AND found.digest = own.digest AND found.algorithm = own.algorithm
-                 WHERE own.directory = ?1 AND own.name = ?2 AND found.state = 0
+                 WHERE found.state = 0
                  AND (found.directory, found.name) IN (SELECT directory, name FROM former WHERE state = 0)";
             let mut statement = self.connection.prepare_cached(sql)?;
             let places =
@@ -244,7 +275,7 @@ impl Catalog {
 
     /// Takes note that a file is bad. If it was recorded first, or the record that it belies follows it, it gets
     /// that, and nothing is missing under the other name any more; else it gets back its own that was replaced.
-    /// Returns the record.
+    /// If its own was kept, it stays what it was found to be. Returns the record.
     pub fn mark_bad(
         &self,
         root: i64,
@@ -252,10 +283,21 @@ impl Catalog {
         follows: bool,
         (state, now): (State, i64),
     ) -> Result<Record> {
-        let KnownBad { heir, seen, known, record, found, fresh, .. } = bad;
+        let KnownBad { heir, seen, known, record, found, fresh, is_kept, .. } = bad;
         let since = found.map_or(now, |(since, _)| since);
-        let finding = Finding { since, seen: now, read: Some(*seen), detail: None };
-        let own = if fresh.is_none() { self.take_replaced(heir)? } else { None };
+        let mut finding = Finding { since, seen: now, read: Some(*seen), detail: None };
+        let mut state = state;
+        let own = match (fresh, is_kept) {
+            (Some(_), _) => None,
+            (None, false) => self.take_replaced(heir)?,
+            (None, true) => {
+                let name = OsStr::from_bytes(&heir.1);
+                finding = self.finding(heir.0, name)?.unwrap_or(finding);
+                let own = self.record(heir.0, name)?;
+                state = own.map_or(state, |own| own.state);
+                own
+            }
+        };
         let record = own.filter(|_| !follows).unwrap_or(*record);
         let missing = self.record(known.0, OsStr::from_bytes(&known.1))?;
         let is_missing =
@@ -287,5 +329,6 @@ fn known_bad(row: &Row<'_>) -> rusqlite::Result<KnownBad> {
             _ => Likeness::BadContent,
         },
         record: record(row, 14)?,
+        is_kept: row.get(25)?,
     })
 }
