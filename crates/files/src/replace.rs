@@ -144,7 +144,7 @@ impl Replacement {
     }
 
     /// Puts the file in the place of `expected`, or of nothing, when it is safely on the disk. What was there is
-    /// moved to `keep`, or removed. Returns false, and changes nothing, if something else is there by now: where the
+    /// moved to `keep`, which nothing may have, or removed. Returns false, and changes nothing, if something else is there by now: where the
     /// file system can exchange two names, also if that came in the last moment.
     ///
     /// # Errors
@@ -231,7 +231,7 @@ fn exchange(passing: &mut Passing, target: &Path, expected: &Stat, keep: Option<
         // The file system cannot: what comes in this moment is not seen.
         Err(Errno::INVAL | Errno::NOSYS) => {
             if let Some(keep) = keep {
-                std::fs::rename(target, keep)?;
+                rename_to_keep(target, keep)?;
             }
             return std::fs::rename(&passing.0, target).map(|()| true);
         }
@@ -239,13 +239,18 @@ fn exchange(passing: &mut Passing, target: &Path, expected: &Stat, keep: Option<
     }
     let kept = match (is_there(&passing.0), keep) {
         (true, None) => return Ok(true),
-        (true, Some(keep)) => std::fs::rename(&passing.0, keep).map(|()| true),
+        (true, Some(keep)) => rename_to_keep(&passing.0, keep).map(|()| true),
         (false, _) => Ok(false),
     };
     if !matches!(kept, Ok(true)) {
         passing.swap_back(target)?;
     }
     kept
+}
+
+/// Moves what was replaced to where it is kept. What somebody else has kept there meanwhile stays.
+fn rename_to_keep(old: &Path, keep: &Path) -> io::Result<()> {
+    Ok(rename_to_nothing((CWD, old.as_os_str()), (CWD, keep.as_os_str()))?)
 }
 
 impl Passing {
@@ -448,6 +453,7 @@ fn failure(name: &Path, operation: &'static str, source: io::Error) -> ReplaceEr
 mod tests {
     use super::*;
     use std::io::Write;
+    use verisum_testkit::{FsKind, Mount};
 
     fn write(name: &Path, text: &str) -> Replacement {
         let replacement = Replacement::new(name).unwrap();
@@ -495,6 +501,26 @@ mod tests {
         assert!(named.swap(Some(&stat("b")), None).unwrap());
         assert_eq!(read("b"), "");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left behind");
+    }
+
+    #[test]
+    fn what_is_kept_takes_the_place_of_nothing() {
+        let plain = tempfile::tempdir().unwrap();
+        // It cannot exchange two names.
+        let stick = Mount::new(FsKind::Vfat, 0);
+        for folder in
+            [Some(plain.path().to_path_buf()), stick.as_ref().map(Mount::path)].into_iter().flatten()
+        {
+            let path = |name: &str| folder.join(name);
+            std::fs::write(path("file"), "bad").unwrap();
+            std::fs::write(path("kept"), "what another repair keeps").unwrap();
+            let stat = Stat::of(File::open(path("file")).unwrap()).unwrap();
+            let error = write(&path("file"), "new").swap(Some(&stat), Some(&path("kept"))).unwrap_err();
+            assert_eq!(error.source.raw_os_error(), Some(Errno::EXIST.raw_os_error()), "{error}");
+            assert_eq!(std::fs::read_to_string(path("kept")).unwrap(), "what another repair keeps");
+            assert_eq!(std::fs::read_to_string(path("file")).unwrap(), "bad");
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing is left behind");
+        }
     }
 
     #[test]
