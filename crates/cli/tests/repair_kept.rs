@@ -7,6 +7,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::PathBuf;
 
 use common::{Ended, VERISUM, command, flip};
+use verisum::digest::Digest;
 use verisum_testkit::{FsKind, Mount};
 
 /// Bytes of a file that is long enough to be written in place.
@@ -111,6 +112,34 @@ fn no_part_of_a_file_is_kept_where_there_is_no_room_for_it() {
         assert_eq!(files_below(&keep), [] as [PathBuf; 0], "{options:?}");
         assert!(fs::read(trees.long()).unwrap() == bad, "{options:?}");
     }
+}
+
+/// Somebody may have written a newer file, which the storage then lost.
+#[test]
+fn what_cannot_be_read_is_kept_before_a_list_says_what_it_should_be() {
+    let trees = Trees::new();
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let marker = b"verisum: these bytes are kept nowhere";
+    let (file, good) = (mount.path().join("file"), b"what the list is of".repeat(1000));
+    fs::write(&file, marker.repeat(5000)).unwrap();
+    fs::write(trees.path("copy/file"), &good).unwrap();
+    let digest = Digest::find("sha256").unwrap().hash(&good).unwrap();
+    fs::write(trees.path("SUMS"), format!("{digest}  file\n")).unwrap();
+    mount.edit_image(|image| flip(image, marker));
+    let tree = mount.path().display().to_string();
+    let words = ["repair", "--sums", "SUMS", "--from", "copy"];
+    let refused = trees.run(&[&words[..], &[&tree]].concat());
+    assert_eq!(refused.code, Some(3), "{}{}", refused.out(), refused.stderr);
+    assert!(refused.out().contains("--keep-bad DIR repairs it"), "{}", refused.out());
+    assert_eq!(fs::metadata(&file).unwrap().len(), 5000 * marker.len() as u64);
+    let repaired = trees.run(&[&words[..], &["--keep-bad", "bad", &tree]].concat());
+    assert_eq!(repaired.code, Some(0), "{}{}", repaired.out(), repaired.stderr);
+    assert!(fs::read(&file).unwrap() == good);
+    // It is told how much of it is lost.
+    let kept = fs::read(trees.path("bad/file")).unwrap();
+    let lost = kept.chunks(4096).filter(|block| block.iter().all(|byte| *byte == 0)).count() * 4096;
+    let told = format!("{lost} bytes of the kept copy could not be read and are zeros");
+    assert!(lost > 0 && repaired.out().contains(&told), "{lost}: {}", repaired.out());
 }
 
 /// The tree is a mount point, so that nothing can move beside it, and one file cannot be read, another may be meant.

@@ -112,7 +112,8 @@ pub fn repair_recorded(
             if state == State::MISSING && options.leaves_missing {
                 continue;
             }
-            let is_meant = state == State::Trouble(Trouble::Verdict(Verdict::Suspicious));
+            // What cannot be read may be newer than the list, too.
+            let is_meant = state != State::MISSING && !recorded.is_unwritten;
             let file = damaged_file(path, recorded);
             if is_meant && options.keep_bad.is_none() && !options.dry {
                 tell(&file, state, Outcome::Refused(MAY_BE_MEANT.to_string()).into(), &mut summary, report);
