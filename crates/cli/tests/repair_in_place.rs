@@ -423,6 +423,30 @@ fn a_journal_goes_on_without_the_copy_and_gives_up_another_file() {
 }
 
 #[test]
+fn a_map_counts_where_parity_is_of_other_content() {
+    for in_place in [&["--in-place"][..], &[]] {
+        let trees = Trees::new();
+        // The parity is older than what is recorded: of the same length, and of another block.
+        let modified = fs::metadata(trees.long()).unwrap().modified().unwrap();
+        trees.damage("tree/long", &[20]);
+        trees.run(&["parity", "create", "--to", "parity", "tree"]).clean();
+        fs::write(trees.long(), good()).unwrap();
+        File::options().write(true).open(trees.long()).unwrap().set_modified(modified).unwrap();
+        trees.run(&["scrub", "tree"]);
+        // No copy is good as a whole.
+        trees.damage("one/long", &[3]);
+        trees.damage("tree/long", &[7]);
+        assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1));
+        let words = ["repair", "--keep-bad", "bad", "--from", "one", "--parity", "parity", "tree"];
+        for dry in [&["--dry-run"][..], &[]] {
+            let repaired = trees.run(&[&words[..], in_place, dry].concat());
+            assert_eq!(repaired.code, Some(0), "{in_place:?} {dry:?}: {}{}", repaired.out(), repaired.stderr);
+        }
+        assert!(trees.is_good(), "{in_place:?}");
+    }
+}
+
+#[test]
 fn parity_of_other_content_is_no_lack_of_copies() {
     let trees = Trees::new();
     fs::remove_file(trees.path("tree/long.map")).unwrap();

@@ -256,8 +256,8 @@ impl<'a> Tree<'a> {
             // A source that was not read to its end may have the content.
             _ if self.options.stop.is_due() => interrupted().into(),
             true => {
-                let blocks = block_digests(damaged, sources);
-                not_in_place(blocks.is_some_and(|blocks| blocks.length() == damaged.size), tried)
+                let mut found = BLOCK_DIGESTS.iter().filter_map(|find| find(damaged, sources));
+                not_in_place(found.any(|blocks| blocks.length() == damaged.size), tried)
             }
             false => Outcome::NoSource { tried }.into(),
         });
@@ -333,7 +333,8 @@ impl<'a> Tree<'a> {
     }
 
     /// Puts a file together from its own good blocks and those of one source, or of all; none where nobody recorded
-    /// digests of its blocks, or there is no source.
+    /// digests of its blocks, or there is no source. Those of its map count where those of parity do not lead to it:
+    /// parity may be of older content.
     ///
     /// # Errors
     /// In words, why they do not suffice.
@@ -345,20 +346,40 @@ impl<'a> Tree<'a> {
         only: Option<usize>,
         names: &HashMap<Inode, u64>,
     ) -> Option<Result<Done, String>> {
-        let blocks = block_digests(damaged, sources)?;
-        if damaged.size < ANY_LENGTH && damaged.size != blocks.length() {
-            return None;
+        let of_other = Outcome::Refused(OTHER_BLOCKS.to_string());
+        let mut ended = None;
+        for find in BLOCK_DIGESTS {
+            let Some(blocks) = find(damaged, sources).filter(|blocks| may_be_of(blocks, damaged)) else {
+                continue;
+            };
+            match self.combined_by(&blocks, damaged, bad, sources, only, names)? {
+                Ok(done) if done.outcome != of_other => return Some(Ok(done)),
+                other => ended = Some(other),
+            }
         }
         let mut givers = Vec::new();
         for (number, source) in
             sources.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at))
+        ended
+    }
+
+    /// The same by these digests.
+    fn combined_by(
+        &mut self,
+        blocks: &BlockDigests,
+        damaged: &Damaged,
+        bad: &BadFile,
+        sources: &mut [Source],
+        only: Option<usize>,
+        names: &HashMap<Inode, u64>,
+    ) -> Option<Result<Done, String>> {
         {
             let candidates = source.candidates(damaged).into_iter();
             let candidates = candidates.filter(|candidate| candidate.shown != damaged.path);
             givers.extend(candidates.map(|candidate| Giver { source: number, candidate, failures: 0 }));
         }
         let candidate = givers.first()?.candidate.clone();
-        let blocks = Blocks { blocks: &blocks, sources, givers: &mut givers };
+        let blocks = Blocks { blocks, sources, givers: &mut givers };
         let done = self.replace(damaged, bad, ContentOrigin::Blocks(blocks), &candidate, names);
         Some(done.or_else(NotMended::ended))
     }
@@ -512,14 +533,22 @@ fn moves_less(bad: &BadFile, source: &Source) -> bool {
     is_long && (source.is_parity || !source.place.is_here())
 }
 
-/// The digests of a file's blocks that parity or a map has.
-fn block_digests(damaged: &Damaged, sources: &mut [Source]) -> Option<BlockDigests> {
-    let of_parity = sources.iter_mut().filter(|source| source.is_parity).find_map(|source| {
+/// What finds digests of a file's blocks.
+type FindBlocks = fn(&Damaged, &mut [Source]) -> Option<BlockDigests>;
+
+/// All of them, the better one first.
+const BLOCK_DIGESTS: [FindBlocks; 2] = [of_parity, |damaged, _| of_map(&damaged.path)];
+
+fn may_be_of(blocks: &BlockDigests, damaged: &Damaged) -> bool {
+    damaged.size >= ANY_LENGTH || damaged.size == blocks.length()
+}
+
+fn of_parity(damaged: &Damaged, sources: &mut [Source]) -> Option<BlockDigests> {
+    sources.iter_mut().filter(|source| source.is_parity).find_map(|source| {
         let below = damaged.below.strip_prefix(&source.part).ok()?;
         let path = source.path_of(below);
         source.place.block_digests(&path)
-    });
-    of_parity.or_else(|| of_map(&damaged.path))
+    })
 }
 
 /// What a source says of the files that wait: each candidate with its digest, or why it has none.
