@@ -183,7 +183,7 @@ impl Job {
             let again = &mut image_reader(self.raw(&hashing)?);
             target.verify(&mended, again).map_err(|error| failure(&error))?;
             if let Some((_lock, catalog)) = &catalog {
-                noted = self.note(catalog, &mended, &names)?;
+                noted = self.note(catalog, &mended, &names, stop)?;
             }
         }
         let named = |(range, which): &(Range<u64>, usize)| {
@@ -270,6 +270,7 @@ impl Job {
         catalog: &Catalog,
         mended: &Mended,
         names: &[PathBuf],
+        stop: &Stop,
     ) -> Result<Option<&'static str>, Failure> {
         let mut taken: Vec<Taken> = Vec::new();
         for (which, from) in names.iter().enumerate() {
@@ -281,7 +282,7 @@ impl Job {
             }
         }
         let path = absolute(&self.image).map_err(|error| Failure::from(&error))?;
-        let noted = note(catalog, &MendedFile { path, before: None, taken, now: Timestamp::now() });
+        let noted = note(catalog, &MendedFile { path, before: None, taken, now: Timestamp::now() }, stop);
         Ok(match noted.map_err(|error| crate::repair::failure(&error))? {
             Noted::Unknown => None,
             Noted::Confirmed => Some("confirmed"),

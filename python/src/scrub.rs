@@ -307,12 +307,12 @@ fn scrubbed(
 ) -> Result<(Summary, Mended), Failure> {
     let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
     let mut catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
-    let finished = finish_in_place(&catalog, Timestamp::now());
+    options.stop = steps.stop();
+    let finished = finish_in_place(&catalog, Timestamp::now(), &options.stop);
     let finished = finished.map_err(|error| crate::repair::failure(&error))?;
     if let Some(Finished::Waits { path, why, .. }) = finished {
         options.withheld.push((path, why));
     }
-    options.stop = steps.stop();
     if named.is_here()
         && let Ok(root) = Entry::followed(&path)
         && root.stat().is_ok_and(|stat| is_rotating(stat.device))

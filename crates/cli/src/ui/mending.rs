@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, State, Trouble};
 use verisum::files::place::LocalPlace;
-use verisum::files::{Class, Timestamp};
+use verisum::files::{Class, Stop, Timestamp};
 use verisum::mend::repair::{self, Finished, Outcome, Repaired, Source, SourceCatalog, Summary};
 use verisum::remote::{Address, Host};
 
@@ -78,10 +78,11 @@ pub(crate) fn sources(
 pub(crate) fn finish_in_place(
     catalog: &Catalog,
     named: Option<&Path>,
+    stop: &Stop,
 ) -> Result<Option<(PathBuf, String)>, Failure> {
     let say =
         |path: &Path, what: &str| ui::say(PROGRAM, &format!("{}: {what}", names::quoted(path.as_os_str())));
-    match repair::finish_in_place(catalog, Timestamp::now())? {
+    match repair::finish_in_place(catalog, Timestamp::now(), stop)? {
         Some(Finished::Repaired { path, bytes }) => {
             say(&path, &format!("finished an interrupted repair of {}", human(bytes)));
         }

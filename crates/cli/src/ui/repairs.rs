@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use verisum::catalog::store::{Catalog, Lock};
 use verisum::digest::Output as DigestValue;
-use verisum::files::Timestamp;
+use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{MendedFile, Noted, Outcome, Repaired, Taken, note};
 
 use crate::ui::catalog::CatalogArgs;
@@ -14,18 +14,21 @@ use crate::ui::{self, PROGRAM, names};
 /// The catalogue that knows what is repaired, if one does.
 pub(crate) struct Recorder {
     catalog: Option<(Lock, Catalog)>,
+    stop: Stop,
     failure: Option<Failure>,
 }
 
 impl Recorder {
-    /// Opens the catalogue if it knows a path, which begins at the root of the file system.
-    pub(crate) fn new(catalog: &CatalogArgs, path: &Path) -> Result<Recorder, Failure> {
-        Ok(Recorder { catalog: catalog.open_if_known(path, "the repair is not recorded")?, failure: None })
+    /// Opens the catalogue if it knows a path, which begins at the root of the file system. Files are read again for it
+    /// until it is time to stop.
+    pub(crate) fn new(catalog: &CatalogArgs, path: &Path, stop: &Stop) -> Result<Recorder, Failure> {
+        let catalog = catalog.open_if_known(path, "the repair is not recorded")?;
+        Ok(Recorder { catalog, stop: stop.clone(), failure: None })
     }
 
     /// One that records nothing.
     pub(crate) fn none() -> Recorder {
-        Recorder { catalog: None, failure: None }
+        Recorder { catalog: None, stop: Stop::default(), failure: None }
     }
 
     /// Records what was repaired.
@@ -47,7 +50,7 @@ impl Recorder {
             return;
         }
         let file = MendedFile { path, before, taken, now: Timestamp::now() };
-        match note(catalog, &file) {
+        match note(catalog, &file, &self.stop) {
             Ok(Noted::Confirmed | Noted::Unknown) => {}
             Ok(Noted::Different) => {
                 let path = names::quoted(file.path.as_os_str());

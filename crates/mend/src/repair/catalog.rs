@@ -64,7 +64,7 @@ pub fn repair(
     if let Some(keep) = &options.keep_bad {
         require_room(keep, &root.path)?;
     }
-    let unfinished = if options.dry { None } else { finish_in_place(catalog, options.now)? };
+    let unfinished = if options.dry { None } else { finish_in_place(catalog, options.now, &options.stop)? };
     let waits = match unfinished {
         Some(Finished::Waits { path, why, .. }) => Some((path, why)),
         _ => None,

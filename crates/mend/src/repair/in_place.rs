@@ -17,7 +17,7 @@ use rustix::fs::{Advice, Mode, OFlags, fadvise};
 use verisum_catalog::scrub::require_tree;
 use verisum_catalog::store::{Catalog, stamp};
 use verisum_digest::{Digest, Output};
-use verisum_files::{Directory, Entry, Kind, Stat, Timestamp, has_writer, reread, write_over};
+use verisum_files::{Directory, Entry, Kind, Stat, Stop, Timestamp, has_writer, reread, write_over};
 
 use super::changes::{Block, Journal};
 use super::record::{MendedFile, Taken, note};
@@ -80,7 +80,11 @@ pub(super) fn journal_of(catalog: &Path) -> PathBuf {
 ///
 /// # Errors
 /// The journal cannot be read or removed, so that nobody knows which file nothing is to look at; the catalogue fails.
-pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finished>, RepairError> {
+pub fn finish_in_place(
+    catalog: &Catalog,
+    now: Timestamp,
+    stop: &Stop,
+) -> Result<Option<Finished>, RepairError> {
     let path = journal_of(catalog.path());
     let failed = |subject: &Path, why: String| RepairError::InPlace {
         path: subject.to_path_buf(),
@@ -97,7 +101,7 @@ pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finis
             return Ok(None);
         }
     }
-    let applied = match apply(&mut journal, None) {
+    let applied = match apply(&mut journal, None, stop) {
         Ok(applied) => applied,
         Err(why) => {
             let why = format!("its repair in place is not finished: {why}");
@@ -110,7 +114,7 @@ pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finis
             let bytes = taken.iter().map(|taken| taken.bytes).sum();
             let file = MendedFile { path: subject.clone(), before: None, taken, now };
             // What it is now is looked at once more there.
-            let _: Noted = note(catalog, &file)?;
+            let _: Noted = note(catalog, &file, stop)?;
             Finished::Repaired { path: subject.clone(), bytes }
         }
     };
@@ -123,7 +127,7 @@ pub fn finish_in_place(catalog: &Catalog, now: Timestamp) -> Result<Option<Finis
 ///
 /// # Errors
 /// The file cannot be read or written now, or reads back as something else. The journal is to stay.
-pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>) -> Result<Applied, String> {
+pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>, stop: &Stop) -> Result<Applied, String> {
     let subject = journal.subject.clone();
     let digest = Digest::find(&subject.algorithm).map_err(|error| error.to_string())?;
     let (Some(folder), Some(name)) = (subject.path.parent(), subject.path.file_name()) else {
@@ -165,7 +169,8 @@ pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>) -> Result<Appl
     let Writer { state, mut given, .. } = writer;
     given.sort_by_key(|(copy, _)| *copy);
     let _ = fadvise(&file, 0, None, Advice::DontNeed);
-    let read = reread::past_the_cache(&file, &digest).map_err(|error| format!("read again: {error}"))?;
+    let read = reread::past_the_cache_until(&file, &digest, stop);
+    let read = read.map_err(|error| format!("read again: {error}"))?;
     match (read.after.is_same_state(&state), read.digest == subject.recorded) {
         (false, _) => return Err(CHANGED.to_string()),
         (true, false) => {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use verisum_catalog::store::{Catalog, Change, Record, Repair, Root, State, moment, stamp};
 use verisum_digest::{Digest, Output};
-use verisum_files::{Entry, Stat, Timestamp, reread};
+use verisum_files::{Entry, Stat, Stop, Timestamp, reread};
 
 use super::RepairError;
 
@@ -37,7 +37,7 @@ pub struct Taken {
 /// What a catalogue says of a repair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
-    /// It has no such file, or cannot tell what it should be.
+    /// It has no such file, or cannot tell what it should be, or the file was not read again.
     Unknown,
     /// The file has its recorded content; the repair is recorded.
     Confirmed,
@@ -46,11 +46,12 @@ pub enum Noted {
 }
 
 /// Records a repair in a catalogue that knows the file. It is read once more, past the page cache: a catalogue takes
-/// nobody's word for what a file is. Whoever calls holds the catalogue's lock.
+/// nobody's word for what a file is. If it is time to stop before, nothing is recorded. Whoever calls holds the
+/// catalogue's lock.
 ///
 /// # Errors
 /// The catalogue cannot be read or written.
-pub fn note(catalog: &Catalog, mended: &MendedFile) -> Result<Noted, RepairError> {
+pub fn note(catalog: &Catalog, mended: &MendedFile, stop: &Stop) -> Result<Noted, RepairError> {
     let Some(root) = catalog.root_of(&mended.path)?.filter(|root| !root.is_remote()) else {
         return Ok(Noted::Unknown);
     };
@@ -62,7 +63,7 @@ pub fn note(catalog: &Catalog, mended: &MendedFile) -> Result<Noted, RepairError
         return Ok(Noted::Unknown);
     };
     let algorithm = catalog.algorithms()?.remove(&old.algorithm).unwrap_or_default();
-    let Some((now, stat)) = look(&mended.path, &algorithm) else { return Ok(Noted::Unknown) };
+    let Some((now, stat)) = look(&mended.path, &algorithm, stop) else { return Ok(Noted::Unknown) };
     let finding = catalog.finding(directory, name)?;
     let known = mended.before.as_ref().filter(|(of, _)| *of == algorithm).map(|(_, digest)| *digest);
     let found = finding.and_then(|finding| finding.read).map(|read| read.digest);
@@ -123,9 +124,9 @@ fn write(
 }
 
 /// The digest of a file as its storage has it, and what is said of it; none of a file that changes meanwhile.
-fn look(path: &Path, algorithm: &str) -> Option<(Output, Stat)> {
+fn look(path: &Path, algorithm: &str, stop: &Stop) -> Option<(Output, Stat)> {
     let digest = Digest::find(algorithm).ok()?;
     let file = Entry::trusted(path).ok()?.open_regular().ok()?;
-    let read = reread::past_the_cache(&file, &digest).ok()?;
+    let read = reread::past_the_cache_until(&file, &digest, stop).ok()?;
     read.before.is_same_state(&read.after).then_some((read.digest, read.after))
 }

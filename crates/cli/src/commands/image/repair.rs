@@ -109,7 +109,7 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
     if !arguments.dry_run && !mended.repaired.is_empty() {
         let again = raw(&input, &how)?;
         target.verify(&mended, &mut image_reader(again))?;
-        record(&arguments, &name, &mended)?;
+        record(&arguments, &name, &mended, &stop)?;
     }
     let exit = print(&arguments, &mended, longer, output)?;
     ending.obey();
@@ -117,9 +117,9 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
 }
 
 /// Records the repair where a catalogue knows the image as a file.
-fn record(arguments: &ImageRepairArgs, name: &Path, mended: &Mended) -> Result<(), Failure> {
+fn record(arguments: &ImageRepairArgs, name: &Path, mended: &Mended, stop: &Stop) -> Result<(), Failure> {
     let path = absolute(name)?;
-    let mut recorder = Recorder::new(&arguments.catalog, &path)?;
+    let mut recorder = Recorder::new(&arguments.catalog, &path, stop)?;
     let mut taken: Vec<Taken> = Vec::new();
     for (which, from) in arguments.from.iter().enumerate() {
         let ranges: Vec<Range<u64>> =

@@ -68,7 +68,7 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     let way = own_way(tree)?.leads;
     let mut recorder = match options.dry_run {
         true => Recorder::none(),
-        false => Recorder::new(&arguments.catalog, &way)?,
+        false => Recorder::new(&arguments.catalog, &way, &options.stop)?,
     };
     // A PAR2 file is itself the source, and its files are beside it.
     let (top, parity) = match is_par2 {

@@ -129,7 +129,7 @@ fn by_catalog(
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let path = if catalog.root_of(&way.named)?.is_some() { way.named } else { way.leads };
     if !options.dry {
-        finish_in_place(&catalog, arguments.catalog.catalog.as_deref())?;
+        finish_in_place(&catalog, arguments.catalog.catalog.as_deref(), &options.stop)?;
     }
     let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
     let others = arguments.catalog.paths_there().into_iter().filter(|other| other != catalog.path());
@@ -185,7 +185,7 @@ fn by_records(
     sources.extend(parity);
     let mut recorder = match options.dry {
         true => Recorder::none(),
-        false => Recorder::new(&arguments.catalog, tree)?,
+        false => Recorder::new(&arguments.catalog, tree, &options.stop)?,
     };
     let report = &mut |file: &Repaired| {
         recorder.file(file);

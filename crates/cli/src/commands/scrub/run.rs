@@ -159,7 +159,8 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     };
     arguments.results.refuse_own(&catalog)?;
     let directories = directories(&here, all_recorded, &catalog)?;
-    options.withheld.extend(finish_in_place(&catalog, arguments.catalog.catalog.as_deref())?);
+    let waits = finish_in_place(&catalog, arguments.catalog.catalog.as_deref(), &options.stop)?;
+    options.withheld.extend(waits);
     if (!arguments.from.is_empty() || arguments.parity.is_some()) && directories.len() != 1 {
         return Err(Failure::Usage(
             "--from PLACE and --parity PLACE are of one directory of this machine: name that one alone"

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use verisum_files::{Entry, Stat, has_writer};
+use verisum_files::{Entry, Stat, Stop, has_writer};
 
 use super::super::blocks::{Combination, CombineError};
 use super::super::changes::{Draft, Journal, Subject};
@@ -50,7 +50,7 @@ impl Tree<'_> {
         let kept = kept.transpose().map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?;
         draft.place().map_err(|error| of_journal(journal, &error))?;
         kept.into_iter().for_each(KeptFile::stay);
-        let (now, taken) = applied(journal, stat)?;
+        let (now, taken) = applied(journal, stat, &self.options.stop)?;
         self.linked.entry(inode(stat)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
         let (from, also_from) = givers_of(&taken, candidate);
         let bytes = bytes_of(&taken);
@@ -116,10 +116,10 @@ impl Tree<'_> {
 }
 
 /// Writes the blocks of a journal to its file, and removes it. Returns what the file is then, and what it took.
-fn applied(path: &Path, stat: &Stat) -> Result<(Stat, Vec<Taken>), NotMended> {
+fn applied(path: &Path, stat: &Stat, stop: &Stop) -> Result<(Stat, Vec<Taken>), NotMended> {
     let opened = Journal::open(path).map_err(|error| error.to_string());
     let applied = opened.and_then(|journal| match journal {
-        Some(mut journal) => apply(&mut journal, Some(stat)),
+        Some(mut journal) => apply(&mut journal, Some(stat), stop),
         None => Err("its journal is gone".to_string()),
     });
     match applied {
