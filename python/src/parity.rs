@@ -71,7 +71,7 @@ impl From<parity::Finding> for ParityFinding {
                     FileVerdict::Missing { can_be_repaired } => {
                         ParityFinding { mendable: Some(can_be_repaired), ..found }
                     }
-                    FileVerdict::Repaired { bytes, ranges } => {
+                    FileVerdict::Repaired { bytes, ranges, .. } => {
                         let ranges = ranges.into_iter().map(|range| (range.start, range.end)).collect();
                         ParityFinding { bytes: Some(bytes), ranges: Some(ranges), ..found }
                     }

@@ -29,6 +29,7 @@ mod exclude;
 mod hash_files;
 mod hash_reader;
 mod in_order;
+mod kept_file;
 pub mod percent;
 pub mod place;
 mod record;
@@ -51,6 +52,7 @@ pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted
 pub use error::{FileError, Operation, at, message_says_storage_failed, says_storage_failed};
 pub use exclude::{BadPattern, Excludes};
 pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartError, hash_files};
+pub use kept_file::{AsRead, Dress, KeptFile};
 pub use record::{Record, RecordedTime, Standing};
 pub use replace::{ReplaceError, Replacement, rename_to_nothing};
 pub use results::{Outlet, Results};

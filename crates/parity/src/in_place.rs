@@ -4,26 +4,23 @@
 //! again. But a write moves the time of modification, by which a file counts as written to; so a note of what is
 //! written goes to the directory of the parity first, and is removed when the file has its time again.
 
-use std::ffi::OsStr;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::ops::Range;
-use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{Advice, Mode, OFlags};
-use verisum_files::{Directory, Kind, Stat, Timestamp, write_over};
+use verisum_files::{Directory, KeptFile, Kind, Stat, Timestamp, write_over};
 
-use crate::ParityError;
 use crate::digest::Hasher;
 use crate::head::{BlockPart, Piece, SetHead};
 use crate::mend::Solved;
-use crate::place::{folder_of, keep_copy, name_of, require_no_writer};
+use crate::place::{Mended, folder_of, keep_copy, name_of, require_no_writer};
 use crate::scan::{add, is_absent};
 use crate::store::Store;
 use crate::tree::{Tree, time};
+use crate::{ParityError, RepairOptions};
 
 /// What a note begins with.
 const MAGIC: &str = "verisum parity in place 1";
@@ -116,17 +113,21 @@ pub(crate) struct InPlace {
     written: Vec<Range<u64>>,
     /// What the system said of the file when it was written to last.
     state: Stat,
+    /// The copy of it, until something is written.
+    kept: Option<KeptFile>,
+    /// How many bytes of that could not be read.
+    unread: u64,
 }
 
 impl InPlace {
-    /// Opens a file in which this is `bad` to write to it, and keeps a copy of it in `keep` if that is wanted. None if
+    /// Opens a file in which this is `bad` to write to it, and keeps a copy of it if that is wanted. None if
     /// it is missing or is not as long as it was. One with another time than recorded was written to since it was looked
     /// at, unless it `may_differ`.
     pub(crate) fn begin(
         tree: &Tree,
         piece: &Piece,
         (bad, may_differ): (Vec<Range<u64>>, bool),
-        keep: Option<&Path>,
+        options: &RepairOptions,
     ) -> Result<Option<InPlace>, ParityError> {
         let path = tree.path_of(&piece.path);
         let old = match tree.file(&piece.path) {
@@ -143,9 +144,8 @@ impl InPlace {
             return Err(ParityError::damaged(&path, "it changed while it was repaired"));
         }
         require_no_writer(&old, &path)?;
-        if let Some(keep) = keep {
-            keep_copy(&old, &keep.join(OsStr::from_bytes(&piece.path)))?;
-        }
+        let keep = options.keep_bad.as_deref();
+        let kept = keep.map(|keep| keep_copy(&old, (keep, &piece.path), &options.stop)).transpose()?;
         let (folder, file) = (folder_of(tree, piece)?, old);
         let modified = match time(stat.modified) == piece.modified {
             true => stat.modified,
@@ -153,7 +153,7 @@ impl InPlace {
         };
         let path = piece.path.clone();
         let note = Note { path, modified, ranges: bad, has_lost: false, end: NoteEnd::Remove };
-        let opened = InPlace { folder, file, note, written: Vec::new(), state: stat };
+        let opened = InPlace { folder, file, note, written: Vec::new(), state: stat, kept, unread: 0 };
         // Fails at once if it cannot be written.
         opened.to_write(tree)?;
         Ok(Some(opened))
@@ -203,6 +203,7 @@ impl InPlace {
         store.write_note(&self.note)?;
         let written = failed(tree, &self.note.path, "write");
         let file = self.to_write(tree)?;
+        self.unread += self.kept.take().map_or(0, KeptFile::stay);
         for part in &bad {
             if let Some(block) = solved.get(&part.block) {
                 write_over(&file, &block[part.range.clone()], part.offset).map_err(&written)?;
@@ -266,13 +267,13 @@ impl InPlace {
         }
     }
 
-    /// Ends what was written, whose time each write has set. Returns which bytes that were, ascending.
-    pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Vec<Range<u64>>, ParityError> {
+    /// Ends what was written, whose time each write has set.
+    pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Mended, ParityError> {
         self.require_unchanged(tree)?;
-        let InPlace { note, mut written, .. } = self;
+        let InPlace { note, written: mut ranges, unread, .. } = self;
         store.remove_note(&note.path)?;
-        written.sort_unstable_by_key(|range| range.start);
-        Ok(written)
+        ranges.sort_unstable_by_key(|range| range.start);
+        Ok(Mended { ranges, unread })
     }
 }
 

@@ -1,24 +1,25 @@
 //! Puts a repaired file in the place of the bad one: written beside it, read back, swapped at once.
 
 use std::ffi::{CString, OsStr};
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::{File, Permissions};
 use std::io::{self, ErrorKind};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fd::AsFd;
 use rustix::fs::{Advice, AtFlags, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
+use verisum_digest::Digest;
 use verisum_files::replace::swap_back;
-use verisum_files::{Directory, Stat, times_of};
+use verisum_files::{AsRead, Directory, KeptFile, Stat, Stop, times_of};
 
 use crate::digest::Hasher;
 use crate::head::{Piece, SetHead};
 use crate::tree::{Tree, UNPLACED, time};
-use crate::{ParityError, digest};
+use crate::{ParityError, RepairOptions, digest};
 
 /// Bytes that are copied at a time.
 const CHUNK: usize = 256 << 10;
@@ -56,6 +57,14 @@ impl Proof for Vec<Arc<SetHead>> {
         }
         Ok(Some(proved))
     }
+}
+
+/// What the repair of a file came to.
+pub(crate) struct Mended {
+    /// Which bytes were computed, ascending.
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// How many bytes of the copy that is kept of it could not be read.
+    pub(crate) unread: u64,
 }
 
 /// A file that is being repaired.
@@ -223,9 +232,8 @@ impl Draft {
         Ok(())
     }
 
-    /// Takes the place of the bad file, which is kept in `keep` if that is wanted. Returns which bytes were computed,
-    /// ascending.
-    pub(crate) fn place(mut self, tree: &Tree, keep: Option<&Path>) -> Result<Vec<Range<u64>>, ParityError> {
+    /// Takes the place of the bad file, which is kept if that is wanted.
+    pub(crate) fn place(mut self, tree: &Tree, options: &RepairOptions) -> Result<Mended, ParityError> {
         let path = tree.path_of(&self.record.path);
         let failed = |operation: &'static str| {
             let path = path.clone();
@@ -236,10 +244,11 @@ impl Draft {
             self.file.sync_all().map_err(failed("write the repaired file"))?;
         }
         let name = name_of(&self.record.path).to_os_string();
+        let mut kept = None;
         if let Some((old, before)) = &self.old {
             require_no_writer(old, &path)?;
-            if let Some(keep) = keep {
-                keep_copy(old, &keep.join(OsStr::from_bytes(&self.record.path)))?;
+            if let Some(keep) = &options.keep_bad {
+                kept = Some(keep_copy(old, (keep, &self.record.path), &options.stop)?);
                 require_no_writer(old, &path)?;
             }
             // The name must still lead to what was copied, and nobody may have written to it. Where another
@@ -258,20 +267,21 @@ impl Draft {
             None => self.place_new(&name).map_err(|errno| failed("rename")(errno.into()))?,
         }
         self.is_ours = false;
+        let unread = kept.map_or(0, KeptFile::stay);
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         // Not every file system lets a directory be synchronized; the file is complete in any case.
         let _ = rustix::fs::openat(&self.folder, ".", flags, Mode::empty()).map(rustix::fs::fsync);
-        let mut mended = std::mem::take(&mut self.mended);
-        mended.sort_unstable_by_key(|range| range.start);
+        let mut ranges = std::mem::take(&mut self.mended);
+        ranges.sort_unstable_by_key(|range| range.start);
         // What belongs together may have come in any order.
-        mended.dedup_by(|next, before| {
+        ranges.dedup_by(|next, before| {
             let touch = before.end == next.start;
             if touch {
                 before.end = next.end;
             }
             touch
         });
-        Ok(mended)
+        Ok(Mended { ranges, unread })
     }
 
     /// Takes the place of the bad file, unless somebody opened it to write to it in the last moment.
@@ -447,35 +457,21 @@ pub(crate) fn require_no_writer(file: &File, path: &Path) -> Result<(), ParityEr
     }
 }
 
-/// Copies a bad file to where it is kept. What is there under that name already stays. Nobody may read the copy, or look
-/// into the directories that are made for it, who may not read the file.
-pub(crate) fn keep_copy(old: &File, to: &Path) -> Result<(), ParityError> {
-    let failed = |error| ParityError::io(to, "keep the bad file", error);
-    if let Some(folder) = to.parent() {
-        DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    }
-    let new = File::options().write(true).create_new(true).mode(0o600).open(to).map_err(failed)?;
-    let length = old.metadata().map_err(failed)?.len();
-    let mut buffer = vec![0; SECTOR * 16];
-    let mut at = 0;
-    new.set_len(length).map_err(failed)?;
-    while at < length {
-        let wanted = buffer.len().min((length - at) as usize);
-        let mut read = old.read_at(&mut buffer[..wanted], at);
-        if read.is_err() {
-            read = old.read_at(&mut buffer[..wanted.min(SECTOR)], at);
-        }
-        match read {
-            Ok(0) => break,
-            Ok(read) => {
-                new.write_all_at(&buffer[..read], at).map_err(failed)?;
-                at += read as u64;
-            }
-            // What the disk does not give is zeros in the copy.
-            Err(_) => at += wanted.min(SECTOR) as u64,
-        }
-    }
-    new.sync_all().map_err(failed)
+/// Copies a bad file to where it is kept. The copy goes unless it is told to stay.
+pub(crate) fn keep_copy(
+    old: &File,
+    (keep, path): (&Path, &[u8]),
+    stop: &Stop,
+) -> Result<KeptFile, ParityError> {
+    let path = Path::new(OsStr::from_bytes(path));
+    let dress = |copy: &File| {
+        // It is kept for its content.
+        let _ = copy_attributes(old, copy);
+        Ok(rustix::fs::futimens(copy, &times_of(&rustix::fs::fstat(old)?))?)
+    };
+    let as_read = AsRead { digest: &Digest::find("blake3")?, value: None, stop };
+    let kept = KeptFile::copy((keep, path), old, as_read, &dress);
+    kept.map_err(|why| ParityError::io(&keep.join(path), "keep the bad file", io::Error::other(why)))
 }
 
 pub(crate) fn name_of(path: &[u8]) -> &OsStr {

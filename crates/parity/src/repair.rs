@@ -15,7 +15,7 @@ use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
-use crate::place::Draft;
+use crate::place::{Draft, Mended};
 use crate::scan::merge;
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -402,14 +402,14 @@ impl RepairJob<'_> {
     fn tell(
         &mut self,
         path: &[u8],
-        done: Result<Option<Vec<Range<u64>>>, ParityError>,
+        done: Result<Option<Mended>, ParityError>,
         report: &mut dyn FnMut(Finding),
     ) {
         let verdict = match done {
             Ok(None) => return,
-            Ok(Some(ranges)) => {
+            Ok(Some(mended)) => {
                 self.totals.repaired += 1;
-                FileVerdict::repaired(ranges)
+                FileVerdict::repaired(mended)
             }
             Err(error) => {
                 self.totals.not_repaired += 1;
@@ -422,14 +422,14 @@ impl RepairJob<'_> {
         report(Finding::of(path, verdict));
     }
 
-    /// Writes what a set gives for a file. Returns which bytes of it were computed, if that was the last of its
-    /// sets and the file has taken its place.
+    /// Writes what a set gives for a file. Returns what that came to, if that was the last of its sets and the file has
+    /// taken its place.
     fn piece(
         &mut self,
         (head, piece): (&Arc<SetHead>, &Piece),
         solved: Option<&Solved>,
         all_heads: &BTreeMap<Box<[u8]>, Vec<u64>>,
-    ) -> Result<Option<Vec<Range<u64>>>, ParityError> {
+    ) -> Result<Option<Mended>, ParityError> {
         let Some(solved) = solved else {
             let what = "its parity does not give the recorded bytes";
             return Err(ParityError::damaged(&self.tree.path_of(&piece.path), what));
@@ -469,7 +469,7 @@ impl RepairJob<'_> {
         if let Some(other) = identity.and_then(|identity| self.linked.get(&identity)) {
             draft.link_to(self.tree, other, &heads)?;
         }
-        let mended = draft.place(self.tree, self.options.keep_bad.as_deref())?;
+        let mended = draft.place(self.tree, self.options)?;
         if self.interrupted.contains_key(&piece.path) {
             self.store.remove_note(&piece.path)?;
         }
@@ -479,21 +479,21 @@ impl RepairJob<'_> {
         Ok(Some(mended))
     }
 
-    /// Writes what a set gives for a file into the file. None if it is not there, or not as long as it was; else which
-    /// bytes were computed, if that was the last of its sets.
+    /// Writes what a set gives for a file into the file. None if it is not there, or not as long as it was; else what
+    /// that came to, if that was the last of its sets.
     fn piece_in_place(
         &mut self,
         head: &Arc<SetHead>,
         piece: &Piece,
         solved: &Solved,
-    ) -> Result<Option<Option<Vec<Range<u64>>>>, ParityError> {
+    ) -> Result<Option<Option<Mended>>, ParityError> {
         let mut open = match self.open.remove(&piece.path) {
             Some(open) => open,
             None => {
                 let bad =
                     self.wanted.get(&piece.path).map(|wanted| wanted.ranges.clone()).unwrap_or_default();
                 let may_differ = self.options.changed || self.interrupted.contains_key(&piece.path);
-                match InPlace::begin(self.tree, piece, (bad, may_differ), self.options.keep_bad.as_deref())? {
+                match InPlace::begin(self.tree, piece, (bad, may_differ), self.options)? {
                     Some(open) => open,
                     None => return Ok(None),
                 }

@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::place::Mended;
+
 /// What is true of a file that has parity.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -35,16 +37,18 @@ pub enum FileVerdict {
         bytes: u64,
         /// Which ones, ascending; no two of them touch.
         ranges: Vec<Range<u64>>,
+        /// How many bytes of the copy that is kept of it are zeros because storage did not give them.
+        kept_unread: u64,
     },
     /// It could not be repaired, and was left alone.
     NotRepaired(crate::ParityError),
 }
 
 impl FileVerdict {
-    /// That these bytes were computed.
-    pub(crate) fn repaired(ranges: Vec<Range<u64>>) -> FileVerdict {
+    /// That a repair came to this.
+    pub(crate) fn repaired(Mended { ranges, unread: kept_unread }: Mended) -> FileVerdict {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-        FileVerdict::Repaired { bytes, ranges }
+        FileVerdict::Repaired { bytes, ranges, kept_unread }
     }
 
     /// The word used in reports.

@@ -121,6 +121,26 @@ fn what_somebody_writes_meanwhile_is_not_overwritten() {
 }
 
 #[test]
+fn nothing_is_kept_of_a_file_that_is_left_alone() {
+    let tree = tree();
+    let set = &tree.sets()[0];
+    flip(set, fs::metadata(set).unwrap().len() / 2);
+    let keep = tempfile::tempdir().unwrap();
+    let mut options = RepairOptions::default();
+    options.keep_bad = Some(keep.path().to_path_buf());
+    let mut found = Vec::new();
+    verisum_parity::repair(tree.path(), None, &options, &mut |finding| match finding {
+        // Its first set is through.
+        Finding::Parity(_) => write(&tree, GOOD),
+        Finding::File(file) => found.push(file.verdict.name()),
+        other => unexpected(other),
+    })
+    .unwrap();
+    assert_eq!(found, ["not-repaired"]);
+    assert_eq!(fs::read_dir(keep.path()).unwrap().count(), 0);
+}
+
+#[test]
 fn after_somebodys_write_only_who_says_so_ends_it() {
     for gives_back in [true, false] {
         let tree = interrupted();

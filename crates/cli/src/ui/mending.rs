@@ -239,6 +239,7 @@ fn told(file: &Repaired, keeps_bad: bool) -> FactLine {
             if *other_names > 0 {
                 facts.push(format!("{} elsewhere keep the bad content", counted(*other_names, "more name")));
             }
+            facts.extend(not_kept(file.kept_unread));
         }
         Outcome::Mendable { from, bytes } => {
             facts.push(format!("from {}", shown(from)));
@@ -255,6 +256,14 @@ fn told(file: &Repaired, keeps_bad: bool) -> FactLine {
         Outcome::Refused(why) | Outcome::Failed(why) => facts.push(names::plain(why)),
     }
     FactLine { what: format!("{:<12}  {}", file.outcome.name(), shown(&file.path)), facts }
+}
+
+/// What is not in the copy that is kept of a bad file, if it is not whole.
+pub(crate) fn not_kept(unread: u64) -> Option<String> {
+    (unread > 0).then(|| {
+        let bytes = counted(unread, "byte");
+        format!("{bytes} of the kept copy could not be read and are zeros")
+    })
 }
 
 /// What a file takes from a copy.
@@ -280,6 +289,7 @@ fn line(file: &Repaired) -> Value {
             line["from"] = json!(Name::new(from));
             line["bytes"] = (*bytes).into();
             line["other_names"] = (*other_names).into();
+            line["kept_unread"] = file.kept_unread.into();
         }
         Outcome::Mendable { from, bytes } => {
             line["from"] = json!(Name::new(from));

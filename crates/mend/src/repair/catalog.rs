@@ -206,6 +206,7 @@ impl Work<'_> {
             before: None,
             ranges: None,
             taken: Vec::new(),
+            kept_unread: 0,
         }
     }
 
@@ -236,7 +237,8 @@ impl Work<'_> {
             }
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
-            let file = Repaired { before: done.before, ranges: done.ranges, taken: done.taken, ..file };
+            let Done { before, ranges, taken, kept_unread, .. } = done;
+            let file = Repaired { before, ranges, taken, kept_unread, ..file };
             self.tell(file, summary, report);
         });
         written

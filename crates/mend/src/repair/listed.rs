@@ -172,7 +172,7 @@ fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {
 }
 
 fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report: &mut dyn FnMut(&Repaired)) {
-    let Done { outcome, before, ranges, taken, .. } = done;
+    let Done { outcome, before, ranges, taken, kept_unread, .. } = done;
     let size = match &outcome {
         Outcome::Repaired { bytes, .. } | Outcome::Mendable { bytes, .. } => *bytes,
         _ => 0,
@@ -187,6 +187,7 @@ fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report:
         before,
         ranges,
         taken,
+        kept_unread,
     };
     summary.count(&file);
     report(&file);

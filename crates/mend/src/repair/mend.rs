@@ -17,11 +17,12 @@ use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::Output;
 use verisum_files::place::BlockDigests;
-use verisum_files::{Directory, Entry, FileError, Kind, Stat, Stop, has_writer, reread, says_storage_failed};
+use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat, Stop};
+use verisum_files::{has_writer, reread, says_storage_failed};
 
 use super::blocks::{Combination, CombineError, Giver, of_map};
 use super::damaged::{ANY_LENGTH, Damaged};
-use super::keep::{AsRead, KeptFile};
+use super::keep::dress_as;
 use super::record::Taken;
 use super::source::{Candidate, CopyDigest, Source};
 use super::{Options, Outcome};
@@ -49,11 +50,13 @@ pub(super) struct Done {
     pub(super) ranges: Option<Vec<Range<u64>>>,
     /// What it took from several copies, if it did.
     pub(super) taken: Vec<Taken>,
+    /// How many bytes of the kept copy are zeros because storage did not give them.
+    pub(super) kept_unread: u64,
 }
 
 impl From<Outcome> for Done {
     fn from(outcome: Outcome) -> Done {
-        Done { outcome, now: None, before: None, ranges: None, taken: Vec::new() }
+        Done { outcome, now: None, before: None, ranges: None, taken: Vec::new(), kept_unread: 0 }
     }
 }
 
@@ -357,9 +360,6 @@ impl<'a> Tree<'a> {
                 other => ended = Some(other),
             }
         }
-        let mut givers = Vec::new();
-        for (number, source) in
-            sources.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at))
         ended
     }
 
@@ -373,6 +373,9 @@ impl<'a> Tree<'a> {
         only: Option<usize>,
         names: &HashMap<Inode, u64>,
     ) -> Option<Result<Done, String>> {
+        let mut givers = Vec::new();
+        for (number, source) in
+            sources.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at))
         {
             let candidates = source.candidates(damaged).into_iter();
             let candidates = candidates.filter(|candidate| candidate.shown != damaged.path);
@@ -422,7 +425,8 @@ impl<'a> Tree<'a> {
         }
         let kept = match (&old, &self.options.keep_bad) {
             (Some(old), Some(keep)) => {
-                let kept = KeptFile::new((keep, &damaged.kept), old, self.as_read(damaged, bad));
+                let dress = |copy: &File| dress_as(copy, old);
+                let kept = KeptFile::new((keep, &damaged.kept), old, self.as_read(damaged, bad), &dress);
                 Some(kept.map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?)
             }
             _ => None,
@@ -432,7 +436,7 @@ impl<'a> Tree<'a> {
         if !is_as_found.map_err(|error| NotMended::failed(of_new(&error)))? {
             return Err(NotMended::refused(CHANGED));
         }
-        kept.into_iter().for_each(KeptFile::stay);
+        let kept_unread = kept.map_or(0, KeptFile::stay);
         let now = Entry::within(&folder, &name).ok().map(|(_, stat)| stat);
         let now = now.filter(|stat| made.is_ok_and(|made| made == inode(stat)));
         let mut other_names = 0;
@@ -442,7 +446,7 @@ impl<'a> Tree<'a> {
         }
         let (from, also_from) = givers_of(&taken, candidate);
         let outcome = Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
-        Ok(Done { outcome, now, before: bad.before, ranges, taken })
+        Ok(Done { outcome, now, before: bad.before, ranges, taken, kept_unread })
     }
 
     /// What a bad file was read as just now.

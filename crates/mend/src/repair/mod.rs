@@ -46,7 +46,7 @@ pub struct Options {
     /// Say what could be done, and change nothing.
     pub dry: bool,
     /// A directory to which bad files are moved, at their paths in their tree; on another file system they are copied,
-    /// with zeros for what cannot be read. Without it they are removed, once the repaired ones were verified;
+    /// with zeros for what cannot be read. Only their owners may use them there. Without it they are removed, once the repaired ones were verified;
     /// suspicious and held ones, which somebody may have written, are left alone then.
     pub keep_bad: Option<PathBuf>,
     /// Leave missing files missing.
@@ -98,6 +98,8 @@ pub struct Repaired {
     pub ranges: Option<Vec<Range<u64>>>,
     /// What it took from each of several copies, if it was put together from their blocks.
     pub taken: Vec<Taken>,
+    /// How many bytes of the copy that is kept of it are zeros because storage did not give them.
+    pub kept_unread: u64,
 }
 
 /// What became of a file that was to be repaired.

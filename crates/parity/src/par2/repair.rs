@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use super::Opened;
@@ -12,7 +11,7 @@ use super::scan::{Par2FileState, Scan};
 use super::set::Member;
 use super::solve::{Equations, constants, factor};
 use crate::head::Piece;
-use crate::place::{Draft, Proof};
+use crate::place::{Draft, Mended, Proof};
 use crate::tree::time;
 use crate::verdict::{FileVerdict, Finding};
 use crate::{ParityError, RepairOptions, Repaired, parallel};
@@ -103,16 +102,11 @@ impl Par2Job<'_> {
         Ok(())
     }
 
-    fn tell(
-        &mut self,
-        number: usize,
-        done: Result<Vec<Range<u64>>, ParityError>,
-        report: &mut dyn FnMut(Finding),
-    ) {
+    fn tell(&mut self, number: usize, done: Result<Mended, ParityError>, report: &mut dyn FnMut(Finding)) {
         let verdict = match done {
-            Ok(ranges) => {
+            Ok(mended) => {
                 self.totals.repaired += 1;
-                FileVerdict::repaired(ranges)
+                FileVerdict::repaired(mended)
             }
             Err(error) => {
                 self.totals.not_repaired += 1;
@@ -169,8 +163,8 @@ impl Par2Job<'_> {
         )
     }
 
-    /// Proves a file and gives it its name. Returns which bytes were computed.
-    fn place(&mut self, number: usize, mut draft: Draft) -> Result<Vec<Range<u64>>, ParityError> {
+    /// Proves a file and gives it its name.
+    fn place(&mut self, number: usize, mut draft: Draft) -> Result<Mended, ParityError> {
         let Opened { tree, set, .. } = self.opened;
         let proof = Whole { opened: self.opened, member: &set.members[number] };
         draft.prove(tree, &proof)?;
@@ -178,7 +172,7 @@ impl Par2Job<'_> {
         if let Some(&other) = identity.and_then(|identity| self.linked.get(&identity)) {
             draft.link_to(tree, &set.members[other].path, &proof)?;
         }
-        let mended = draft.place(tree, self.options.keep_bad.as_deref())?;
+        let mended = draft.place(tree, self.options)?;
         if let Some(identity) = identity.filter(|_| has_links) {
             self.linked.entry(identity).or_insert(number);
         }

@@ -83,7 +83,7 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     let done = arguments.tree.watch((&progress, &ending), || {
         let report = &mut |finding| {
             if let Finding::File(file) = &finding
-                && let FileVerdict::Repaired { bytes, ranges } = &file.verdict
+                && let FileVerdict::Repaired { bytes, ranges, .. } = &file.verdict
             {
                 let taken = Taken { from: parity.clone(), bytes: *bytes, ranges: Some(ranges.clone()) };
                 recorder.take(top.join(&file.path), None, vec![taken]);

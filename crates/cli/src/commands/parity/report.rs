@@ -6,6 +6,7 @@ use verisum::parity::{FileVerdict, Finding, Made, ParityVerdict, Repaired, Verif
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, tree_message};
+use crate::ui::mending::not_kept;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
@@ -112,9 +113,10 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
         FileVerdict::Changed => (Exit::Unchecked, "; run update".to_string()),
         FileVerdict::Touched => (Exit::Clean, " (same bytes, another time)".to_string()),
         FileVerdict::Busy => (Exit::Unchecked, " (it changes while it is read)".to_string()),
-        FileVerdict::Repaired { bytes, .. } => {
+        FileVerdict::Repaired { bytes, kept_unread, .. } => {
             line.bytes = Some(bytes);
-            (Exit::Clean, format!(" ({} from parity)", human(bytes)))
+            let not_kept = not_kept(kept_unread).map_or(String::new(), |what| format!("; {what}"));
+            (Exit::Clean, format!(" ({} from parity{not_kept})", human(bytes)))
         }
         FileVerdict::Unreadable(error) => {
             let reason = tree_message(&error);

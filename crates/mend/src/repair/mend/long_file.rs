@@ -3,13 +3,13 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use verisum_files::{Entry, Stat, Stop, has_writer};
+use verisum_files::{Entry, KeptFile, Stat, Stop, has_writer};
 
 use super::super::blocks::{Combination, CombineError};
 use super::super::changes::{Draft, Journal, Subject};
 use super::super::fill::FillError;
 use super::super::in_place::{Applied, apply};
-use super::super::keep::KeptFile;
+use super::super::keep::dress_as;
 use super::super::record::Taken;
 use super::super::source::Candidate;
 use super::new_file::{bytes_of, givers_of, ranges_of};
@@ -46,18 +46,23 @@ impl Tree<'_> {
         }
         // A second name would be one of what is written to.
         let keep = self.options.keep_bad.as_deref();
-        let kept = keep.map(|keep| KeptFile::copy((keep, &damaged.kept), old, self.as_read(damaged, bad)));
+        let dress = |copy: &File| dress_as(copy, old);
+        let copy = |keep| KeptFile::copy((keep, &*damaged.kept), old, self.as_read(damaged, bad), &dress);
+        let kept = keep.map(copy);
         let kept = kept.transpose().map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?;
         draft.place().map_err(|error| of_journal(journal, &error))?;
-        kept.into_iter().for_each(KeptFile::stay);
-        let (now, taken) = applied(journal, stat, &self.options.stop)?;
+        let applied = applied(journal, stat, &self.options.stop);
+        // Of a file that is somebody's by now nothing was written.
+        let is_left = matches!(&applied, Err(NotMended::ByAny(Outcome::Refused(_))));
+        let kept_unread = kept.filter(|_| !is_left).map_or(0, KeptFile::stay);
+        let (now, taken) = applied?;
         self.linked.entry(inode(stat)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
         let (from, also_from) = givers_of(&taken, candidate);
         let bytes = bytes_of(&taken);
         let outcome =
             Outcome::Repaired { from, bytes, other_names: 0, has_usual_permissions: false, also_from };
         let ranges = Some(ranges_of(&taken));
-        Ok(Done { outcome, now: Some(now), before: bad.before, ranges, taken })
+        Ok(Done { outcome, now: Some(now), before: bad.before, ranges, taken, kept_unread })
     }
 
     /// The journal of a file that is to be written in place, before it has its name.
