@@ -78,66 +78,68 @@ pub(crate) enum Command {
     /// Compare two or three trees, each on any machine, and say which copy is right
     #[command(
         long_about = "Compare two or three trees, each on any machine, and say which copy is right.\n\n\
-            Lists by name the files that differ, those that only A has (missing), and those that only B \
-            has (extra). Of files that differ it says which is as the catalogue, their tags or a list has it; of \
-            three, which is the odd one out. Files of different sizes are read only for that. With --quick, \
-            files of the same size and time are not read either, nor files whose digests the catalogue has."
+            Names the files that differ, files that only A has (missing), and files that only B has \
+            (extra). If two files differ, it says which of them is as the catalogue, their tags or a list \
+            record it; of three, which differs from the other two. It reads files of different sizes only \
+            to say that. With --quick, it does not read files of the same size and time, or files whose \
+            digests the catalogue has."
     )]
     Compare(Box<PlaceCompareArgs>),
     /// Restore bad and missing files to their recorded content, from other copies
     #[command(
         long_about = "Restore files that the catalogue calls bad or missing to their recorded content, from other \
             copies.\n\n\
-            Looks for each file at the same path in every --from, then for any file there that has the same content \
-            by the catalogue; without --from, in all trees of the catalogue. Bytes whose digest is not the \
-            recorded one never take a file's place. The new file is written beside the old one, read back past the \
-            page cache, and swapped with it; owner, mode, times and attributes stay. A file that changed since it was \
-            found bad is left alone. One that is suspicious or held, which somebody may have written, needs --keep-bad. Run \
-            `verisum scrub` first: repair mends what it found."
+            Looks for each file at the same path in every --from, then for any file there that has the same \
+            content by the catalogue; without --from, in all trees of the catalogue. Writes the new file \
+            beside the old one, reads it back past the page cache, and swaps the two only if it has the \
+            recorded digest. Owner, mode, times and attributes stay. Does not touch a file that changed \
+            since it was found bad. Somebody may have written to files that are suspicious or held, so \
+            these need --keep-bad. Run `verisum scrub` first: it finds the files that need a repair."
     )]
     Repair(Box<RepairArgs>),
-    /// Write a page that shows what state the whole archive is in
-    #[command(long_about = "Write a page that shows what state the whole archive is in.\n\n\
-            One HTML file that needs no network and no script: how old the verifications are, what is bad or \
-            missing and how to mend it, the runs, the forecast, the largest and stalest directories, copies and \
-            only copies. It is made from catalogues; no file is read. The exit code is that of \
-            `verisum catalog status --max-age`.")]
+    /// Write a page about the state of the whole archive
+    #[command(long_about = "Write a page about the state of the whole archive.\n\n\
+            The page is one HTML file that needs no network and no script. It shows the age of \
+            verifications, bad and missing files and the commands that repair them, the runs, the forecast, \
+            the largest and stalest directories, copies and only copies. It comes from catalogues; no file \
+            is read. The exit code is that of `verisum catalog status --max-age`.")]
     Report(ReportArgs),
     /// Run a command, and send a mail or a webhook if it fails
     #[command(long_about = "Run a command of verisum, and send a mail or a webhook if it fails.\n\n\
-            What the command says is passed on, and sent with the state of the archive: by mail with the page of \
-            `verisum report`, to a webhook as JSON. Every exit code but 0 is a failure; a run that a signal ended is \
-            none. Without a command, the state is sent now, to see that it arrives. Mail goes through the machine's \
-            sendmail, which knows the server and the password. The exit code is that of the command, or 3 if it \
-            would be 0 and somebody could not be told.")]
+            Prints what the command prints. If the command fails, sends that output and the state of the \
+            archive: by mail with the page of `verisum report`, to a webhook as JSON. Every exit code but 0 \
+            is a failure; a run that a signal ended is none. Without a command, sends the state now, so \
+            that you can try it. Mail goes through the machine's sendmail, which knows the server and the \
+            password. The exit code is that of the command, or 3 if it would be 0 and a recipient could not \
+            be reached.")]
     Notify(Box<NotifyArgs>),
     /// BagIt bags: directories with manifests of their files
     Bag {
         #[command(subcommand)]
         command: BagCommand,
     },
-    /// Parity: mend damaged files without another copy
+    /// Parity: repair damaged files without another copy
     Parity {
         #[command(subcommand)]
         command: ParityCommand,
     },
     /// Copy a tree or a file, and verify the copies
     #[command(long_about = "Copy a tree or a file, and verify the copies.\n\n\
-            Each file is hashed while it is read, written, brought to the disk, read back past the cache, \
-            and only then given its name. A file that nobody wrote to and that is not as its tag or the \
-            catalogue has it is reported and not copied. TO becomes what FROM is, as with cp -aT: owners, \
-            modes, times, links, holes, attributes. Files that TO has with the same size and time are not \
-            read, so the next run resumes an interrupted copy. Nothing at TO is removed. FROM or TO may be on \
-            another machine or in a bucket.")]
+            Hashes each file while it reads it, writes the copy to the disk, reads it back past the cache, \
+            and only then gives it its name. If a file differs from its tag or the catalogue although \
+            nobody wrote to it, the file is reported and not copied. TO gets all that FROM has, as with cp \
+            -aT: owners, modes, times, links, holes, attributes. Does not read files that TO has with the \
+            same size and time, so the next run continues an interrupted copy. Removes nothing at TO. FROM \
+            or TO may be on another machine or in a bucket.")]
     Copy(Box<CopyArgs>),
-    /// List the digests, and which implementation computes each on this machine
-    #[command(long_about = "List the digests, and which implementation computes each on this machine.\n\n\
-            STREAM is the implementation for one message after the other: shani (on ARM sha2, sha3) and \
-            portable are verisum's own code, with the processor's SHA instructions and without; openssl is the \
-            libcrypto of the system; the others are Rust libraries. BATCH is verisum's own code for many \
-            blocks of an image side by side: avx512 × 16 is 16 at once with AVX-512 instructions. Where \
-            it is -, blocks are hashed as streams. OTHER SPELLINGS are understood wherever a digest \
-            is named.")]
+    /// List the digests, and the implementation of each on this machine
+    #[command(long_about = "List the digests, and the implementation of each on this machine.\n\n\
+            STREAM is the implementation for one message after the other. shani (on ARM sha2, sha3) and \
+            portable are verisum's own code, with the processor's SHA instructions and without them; \
+            openssl is the libcrypto of the system; the others are Rust libraries. BATCH is verisum's own \
+            code for many blocks of an image side by side: avx512 × 16 hashes 16 at once with AVX-512 \
+            instructions. If it is -, blocks are hashed as streams. You can use OTHER SPELLINGS wherever \
+            you name a digest.")]
     Digests(DigestsArgs),
     /// Hashes of directory indexes: compute, compare, attack them
     Dirhash {
@@ -155,11 +157,10 @@ pub(crate) enum Command {
     Bench(Box<BenchArgs>),
     /// Measure files, disk and digests, and name the digest to use
     #[command(long_about = "Measure files, disk and digests, and name the digest to use.\n\n\
-            It counts the files below DIR and reads some of them cold, to see what their disk gives. It \
-            then hashes files of such sizes in memory with each candidate. Of the candidates that take \
-            hardly longer than the fastest, it recommends the one that is best otherwise. Nothing is \
-            written but files that you ask for. The first SIGINT, SIGTERM or SIGHUP ends early, with \
-            exit code 130.")]
+            Counts the files below DIR, and reads some of them from the disk to measure its speed. Then \
+            hashes files of these sizes in memory with each candidate. Some candidates take hardly longer \
+            than the fastest; of these it recommends the one that suits the purpose best. Writes only files \
+            that you ask for. The first SIGINT, SIGTERM or SIGHUP ends it early, with exit code 130.")]
     Recommend(Box<RecommendArgs>),
     /// Show what verisum does, on a disk image made for the purpose
     Demo,
@@ -190,9 +191,9 @@ pub(crate) enum ImageVerbs {
 pub(crate) enum SumVerbs {
     /// Print the digests of files
     #[command(long_about = "Print the digests of files, as md5sum and sha256sum do.\n\n\
-            Many files are read and hashed at once. They are listed in the order in which you named \
-            them; with --recursive, in the order of their paths' bytes. Several digests are computed in \
-            one read. Holes are not read. `verisum check` reads what this writes.")]
+            Reads and hashes many files at once. Lists them in the order in which you named them; with \
+            --recursive, in the order of their paths' bytes. Computes several digests in one read. Does not \
+            read holes. `verisum check` verifies the list.")]
     Sum(Box<SumArgs>),
     /// Create links so that verisum replaces md5sum, sha256sum and the like
     Links(LinksArgs),
@@ -203,10 +204,9 @@ pub(crate) enum SumVerbs {
 pub(crate) enum CheckVerbs {
     /// Check files against lists of checksums
     #[command(long_about = "Check files against lists of checksums.\n\n\
-            The lists are those of sha256sum and the like, OpenSSL, b3sum, xxhsum, RHash (SFV), \
-            hashdeep, mtree, BagIt, `verisum sum --json` and `verisum image sum`. The format is found \
-            automatically. Without LIST, or where it is -, standard input is read; a directory is a \
-            BagIt bag.")]
+            Reads lists of sha256sum and the like, OpenSSL, b3sum, xxhsum, RHash (SFV), hashdeep, mtree, \
+            BagIt, `verisum sum --json` and `verisum image sum`, and recognizes their format. Without LIST, \
+            or if it is -, reads standard input; a directory is a BagIt bag.")]
     Check(crate::commands::check::CheckArgs),
 }
 

@@ -23,9 +23,10 @@ const USUAL: [&str; 8] = ["md5", "sha1", "sha224", "sha256", "sha384", "sha512",
 pub(crate) enum BagCommand {
     /// Make a directory a BagIt bag
     #[command(long_about = "Make a directory a BagIt bag (RFC 8493), in place.\n\n\
-            All that is in DIR moves to DIR/data. Manifests with the digest of each file come beside it, and bag-info.txt \
-            with the date, the size and what --info says. Links, devices and names that are no UTF-8 are refused \
-            before anything is moved. What fails is undone; after a kill, run it again. `verisum check DIR` verifies a bag.")]
+            Moves everything in DIR to DIR/data. Beside it, writes manifests with the digest of each file, \
+            and bag-info.txt with the date, the size and the lines of --info. Refuses links, devices and \
+            names that are not UTF-8 before it moves anything. If it fails, it moves everything back; after \
+            a kill, run it again. `verisum check DIR` verifies a bag.")]
     Create(BagCreateArgs),
 }
 

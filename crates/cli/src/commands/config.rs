@@ -14,11 +14,12 @@ use crate::ui::{self, Output, PROGRAM};
 pub(crate) enum ConfigCommand {
     /// Print what is set, and where
     #[command(long_about = "Print what is set, and where.\n\n\
-            The keys of /etc/verisum.toml and of ~/.config/verisum/config.toml are the long options of commands. At \
-            the top of a file they hold for every command that has the option, in a table such as [scrub] or \
-            [\"catalog status\"] for that command. The file of the user goes before that of the machine, \
-            VERISUM_OPTION in the environment before both, and the command line before all. With COMMAND it prints \
-            every value that the command has when it is called without options, those that nobody set too.")]
+            The keys of /etc/verisum.toml and of ~/.config/verisum/config.toml are the long options of \
+            commands. A key at the top of a file applies to every command that has the option; a key in a \
+            table such as [scrub] or [\"catalog status\"] applies to that command. The user's file \
+            overrides the machine's, VERISUM_OPTION in the environment overrides both, and the command line \
+            overrides all. With COMMAND, prints every value that the command has without options, also \
+            those that nobody set.")]
     Show {
         /// Print a line of JSON for each value
         #[arg(long)]

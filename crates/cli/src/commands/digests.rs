@@ -23,9 +23,10 @@ pub(crate) struct DigestsArgs {
     /// Measure each level with 1 to 40 messages at once, for about a second
     #[arg(
         long,
-        long_help = "Measure each level with 1 to 40 messages at once, for about a second. Says where another \
-            level is at least 1.25 times as fast as the one that verisum takes. Before you trust a difference, repeat \
-            it on an idle machine. Only for digests that verisum's own code hashes side by side"
+        long_help = "Measure each level with 1 to 40 messages at once, for about a second. Says if another \
+            level is at least 1.25 times as fast as the level that verisum uses. Before you trust a \
+            difference, repeat it on an idle machine. Only for digests that verisum's own code hashes side \
+            by side"
     )]
     pub(crate) measure: bool,
 }

@@ -59,7 +59,7 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
         "Keep records in a catalogue, and verify for years",
         &["accept", "catalog", "report", "schedule", "notify"],
     ),
-    ("Mend what is bad", &["repair", "parity"]),
+    ("Repair what is bad", &["repair", "parity"]),
     (
         "Keep checksums in the files' attributes",
         &["tag", "verify", "status", "tags", "retag", "untag", "adopt"],

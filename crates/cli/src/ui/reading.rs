@@ -36,7 +36,7 @@ pub(crate) struct ExcludeArgs {
 /// How fast to read, and whether to show it.
 #[derive(Args, Debug)]
 pub(crate) struct RateArgs {
-    /// Limit read bandwidth: 200MB/s, 64MiB/s
+    /// Limit the read rate: 200MB/s, 64MiB/s
     #[arg(long, value_name = "RATE")]
     limit: Option<String>,
 

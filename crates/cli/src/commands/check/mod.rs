@@ -24,7 +24,7 @@ const ALL_LINES: &str = "hosts and buckets are asked for every line of the list:
 /// What `verisum check` takes.
 #[derive(Args, Debug)]
 pub(crate) struct CheckArgs {
-    /// The digest, if the list does not tell; `verisum digests` lists them
+    /// The digest, if the list does not name it; `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST")]
     pub(crate) algorithm: Option<String>,
 
@@ -55,8 +55,8 @@ pub(crate) struct CheckArgs {
     #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     pub(crate) threads: Option<String>,
 
-    /// Lists of checksums, or directories of BagIt bags. HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX says that
-    /// the files are on another machine or in a bucket
+    /// Lists of checksums, or directories of BagIt bags. Add HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
+    /// if the files are on another machine or in a bucket
     #[arg(value_name = "LIST", value_hint = ValueHint::AnyPath)]
     pub(crate) lists: Vec<OsString>,
 

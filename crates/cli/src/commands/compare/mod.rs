@@ -27,7 +27,7 @@ const DIGEST: &str = "sha256";
 /// What `verisum compare` takes.
 #[derive(Args, Debug)]
 pub(crate) struct PlaceCompareArgs {
-    /// The digest, also that of lists that do not tell; without it sha256
+    /// The digest, also for lists that do not name theirs; without it sha256
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
 
@@ -35,14 +35,14 @@ pub(crate) struct PlaceCompareArgs {
     #[arg(long, conflicts_with = "c")]
     quick: bool,
 
-    /// Read every file: do not take the digest that a store recorded for what is in the bucket
+    /// Read every file, and do not trust the digests that a store recorded
     #[arg(long, conflicts_with = "quick")]
     read: bool,
 
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Tell which of two files that differ matches this list of checksums; may be given several times
+    /// If two files differ, say which of them matches this list of checksums; may be given several times
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     sums: Vec<PathBuf>,
 
@@ -62,7 +62,7 @@ pub(crate) struct PlaceCompareArgs {
     #[arg(value_name = "B", value_hint = ValueHint::DirPath)]
     b: OsString,
 
-    /// A third tree, to see which of three is the odd one out
+    /// A third tree, to see which of three files differs from the other two
     #[arg(value_name = "C", value_hint = ValueHint::DirPath)]
     c: Option<OsString>,
 

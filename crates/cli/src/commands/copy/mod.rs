@@ -32,7 +32,7 @@ use report::{CopyReporter, Shown, of_list};
 /// What `verisum copy` takes.
 #[derive(Args, Debug)]
 pub(crate) struct CopyArgs {
-    /// The digest; without it, that of a file's record, or sha256. `verisum digests` lists them
+    /// The digest; without it, the digest of a file's record, or sha256. `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
 
@@ -44,11 +44,11 @@ pub(crate) struct CopyArgs {
     #[arg(long, value_enum, value_name = "WHEN", default_value_t)]
     reflink: ReflinkArg,
 
-    /// Copy files that are not as recorded, too; they are reported all the same
+    /// Also copy files that are not as recorded; they are still reported
     #[arg(long)]
     allow_bad: bool,
 
-    /// Compare the records of both sides where both have one, instead of sizes and times
+    /// Compare the records of both sides if both have one, instead of sizes and times
     #[arg(short, long)]
     update: bool,
 
@@ -63,8 +63,8 @@ pub(crate) struct CopyArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Record the copies in the catalogue, as a tree of its own if it does not know TO. If it does, they are recorded
-    /// without this too
+    /// Add TO to the catalogue as a tree of its own, and record the copies. If the catalogue knows TO, the
+    /// copies are recorded without this option
     #[arg(long)]
     record: bool,
 
@@ -97,17 +97,17 @@ pub(crate) struct CopyArgs {
     #[arg(value_name = "FROM", value_hint = ValueHint::AnyPath)]
     from: OsString,
 
-    /// The directory that is to be the copy, which is made if it is not there; or HOST:PATH, or s3://BUCKET/PREFIX
+    /// The directory of the copy, which is made if it does not exist; or HOST:PATH, or s3://BUCKET/PREFIX
     #[arg(value_name = "TO", value_hint = ValueHint::AnyPath)]
     to: OsString,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum VerifyArg {
-    /// Bring it to the disk, read it back past the cache, compare the digest
+    /// Write it to the disk, read it back past the cache, compare the digest
     #[default]
     Reread,
-    /// Bring it to the disk
+    /// Write it to the disk
     Written,
     /// Leave it to the system, as cp does
     None,
@@ -115,10 +115,10 @@ enum VerifyArg {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum ReflinkArg {
-    /// Never: what damages the one leaves the other
+    /// Never: damage to one leaves the other good
     #[default]
     Never,
-    /// Where the file system can
+    /// If the file system can
     Auto,
     /// A file that cannot be shared is not copied
     Always,

@@ -21,7 +21,7 @@ use crate::ui::{kernel, sizes};
 /// What `verisum image diff` takes.
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// The unit of what is printed: 65536, 64k or 64KiB; 64k for two images. A map has its own
+    /// The unit of the ranges: 65536, 64k or 64KiB; without it 64k for two images. A map has its own
     #[arg(long, value_name = "N")]
     block_size: Option<String>,
 

@@ -22,54 +22,55 @@ use crate::ui::failure::Failure;
 pub(crate) enum ImageCommand {
     /// Print the block hash of disk images
     #[command(
-        long_about = "Print the block hash of disk images: raw files, qcow2 and the other formats that QEMU knows, \
-            block devices, pipes, and NBD exports by their address (nbd://HOST/EXPORT).\n\n\
-            The value is that of what a guest sees: the same whether the image is sparse or full, a \
-            file, a device or a pipe. It depends on the digest and the block size, and on nothing else. \
-            Holes are not read. It is not the digest of the file, which sha256sum prints.\n\n\
+        long_about = "Print the block hash of disk images: raw files, qcow2 and the other formats of QEMU, \
+            block devices, pipes, and NBD exports (nbd://HOST/EXPORT).\n\n\
+            The value depends only on the bytes that a guest sees, the digest and the block size. It is the \
+            same whether the image is sparse or full, a file, a device or a pipe. Holes are not read. It is \
+            not the digest of the file, which sha256sum prints.\n\n\
             A line names the digest and the block size: BLKHASH-SHA256-64K (NAME) = HEX. With --exact, \
             --format or --snapshot it has /EXACT, the format or /SNAPSHOT too. `verisum check` verifies \
-            such lines; --check also verifies bare lines of HEX  NAME, as blksum writes them."
+            such lines; --check also verifies plain lines of HEX NAME, as blksum writes them."
     )]
     Sum(sum::ImageSumArgs),
     /// Show what an image is: its format, its sizes, what backs it
     #[command(
-        long_about = "Show what an image is: its format, its size as a guest sees it, how much of it is data, \
-            compressed and zeros, and the files that it consists of. For a block map, show what the map \
-            says. The content is not read."
+        long_about = "Show what an image is: its format, the size that a guest sees, how much of it is \
+            data, compressed and zeros, and the files that it consists of. For a block map, show what the \
+            map says. Does not read the content."
     )]
     Info(info::InfoArgs),
     /// Write a block map: the digest of every block of an image
     #[command(
-        long_about = "Write a block map, the digest of every block of an image, and print the block hash as `sum` \
-            does.\n\n\
+        long_about = "Write a block map, which has the digest of every block of an image, and print the \
+            block hash as `sum` does.\n\n\
             With a map, `verify` and `diff` tell which parts of an image have changed, and `update` \
             computes the new block hash without reading the rest. Blocks of zeros take no room."
     )]
     Map(map::MapArgs),
     /// Check an image against a block map, and print which parts differ
     #[command(
-        long_about = "Check an image against a block map. Each range of bytes that differs is printed as a line of \
-            `OFFSET LENGTH`, in whole blocks of the map; the exit code is then 1."
+        long_about = "Check an image against a block map. Prints each range of bytes that differs as a line \
+            of `OFFSET LENGTH`, in whole blocks of the map, and ends with 1."
     )]
     Verify(verify::ImageVerifyArgs),
     /// Repair bad blocks of a raw image or a device, from other copies
     #[command(
-        long_about = "Repair a raw image or a block device: rewrite, from other copies, the blocks that differ from its \
-            block map.\n\n\
-            Only blocks that differ are asked of the copies, and only bytes with the digest of the map are written. \
-            Where no copy is good as a whole, one gives one block, another the next. The image is changed in place: \
-            blocks go to a journal beside the map first, which the next run finishes after a kill. Each range is \
-            printed as OFFSET LENGTH; the exit code is 1 if some have no good copy. The image must not be in use."
+        long_about = "Repair a raw image or a block device: write good blocks from other copies over the \
+            blocks that differ from its block map.\n\n\
+            Reads only these blocks from the copies, and writes only bytes with the digest of the map. No \
+            copy must be good as a whole: each may give other blocks. Changes the image in place. The \
+            blocks first go to a journal beside the map; after a kill, the next run finishes it. Prints \
+            each range as OFFSET LENGTH, and ends with 1 if some have no good copy. The image must not be \
+            in use."
     )]
     Repair(repair::ImageRepairArgs),
     /// Print which parts of two images, or of block maps, differ
     #[command(
         long_about = "Print which parts of two images differ, as lines of `OFFSET LENGTH`; the exit code is then \
             1. Each may be an image of any format or a block map.\n\n\
-            If both are maps, no image is read. If one is a map, the other image is read but for its \
-            zeros. If both are images, they are compared, not hashed; what is zeros in both, or comes \
-            from the same place in both, is not read."
+            For two maps, reads no image. For a map and an image, reads the image except its zeros. For two \
+            images, compares them without hashing; does not read parts that are zeros in both, or that both \
+            take from the same place."
     )]
     Diff(diff::DiffArgs),
     /// Update a block map, given where the image has changed

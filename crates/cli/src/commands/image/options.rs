@@ -19,7 +19,8 @@ pub(crate) struct BlockHashOptions {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// The block size: 65536, 64k or 64KiB; it changes the value, but for digests that have their own, such as dmverity
+    /// The block size: 65536, 64k or 64KiB; it changes the value, except for digests that have their own,
+    /// such as dmverity
     #[arg(long, value_name = "N", default_value = "64k")]
     block_size: String,
 }
@@ -68,7 +69,7 @@ pub(crate) struct OpenOptions {
     #[arg(long)]
     cache: bool,
 
-    /// Hash exactly the bytes that are there; without it, a last sector of 512 bytes is filled with zeros
+    /// Hash exactly the bytes of the image; without it, zeros fill the last sector of 512 bytes
     #[arg(long)]
     exact: bool,
 
@@ -76,7 +77,7 @@ pub(crate) struct OpenOptions {
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = format_parser())]
     format: FormatArg,
 
-    /// Which of the files that an image names may be opened
+    /// Which files may be opened that an image names
     #[arg(long, value_enum, default_value_t)]
     follow: Follow,
 

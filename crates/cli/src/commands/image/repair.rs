@@ -50,7 +50,7 @@ pub(crate) struct ImageRepairArgs {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Also repair an image that hardly matches the map: in less than a tenth of its blocks with data
+    /// Also repair an image that matches the map in less than a tenth of its blocks with data
     #[arg(long)]
     overwrite: bool,
 

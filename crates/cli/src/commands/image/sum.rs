@@ -28,7 +28,7 @@ pub(crate) struct ImageSumArgs {
     #[command(flatten)]
     read: ReadOptions,
 
-    /// Check images against lists, the FILEs; bare digits are block hashes by -a and --block-size
+    /// Check images against lists, the FILEs; plain lines of HEX NAME are block hashes by -a and --block-size
     #[arg(short, long)]
     check: bool,
 

@@ -31,7 +31,7 @@ pub(crate) struct NotifyArgs {
     #[arg(long = "mail", value_name = "ADDRESS")]
     mails: Vec<String>,
 
-    /// Send JSON to the URL that this file holds; may be given several times
+    /// Send JSON to the URL in this file; may be given several times
     #[arg(long = "webhook-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
     webhooks: Vec<PathBuf>,
 
@@ -39,11 +39,12 @@ pub(crate) struct NotifyArgs {
     #[arg(long, value_name = "PROGRAM", value_hint = ValueHint::ExecutablePath)]
     sendmail: Option<PathBuf>,
 
-    /// Time limit for each of them
+    /// Time limit for each recipient
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     timeout: String,
 
-    /// A command of verisum with its options: word is sent if it fails; without one, word is sent now
+    /// A command of verisum with its options: a message is sent if it fails; without a command, a message is
+    /// sent now
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
 }

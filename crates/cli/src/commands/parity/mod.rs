@@ -23,38 +23,37 @@ use crate::ui::{Output, sizes};
 pub(crate) enum ParityCommand {
     /// Make parity of a tree
     #[command(
-        long_about = "Make parity of all files below a directory, so that damage can be mended without another \
-            copy.\n\n\
-            Files are laid one after the other and cut into sets; each set has its parity in a file of its own \
-            with the digest of every block. A set can be mended as long as no more of its blocks are lost than \
-            it has parity blocks. Links, devices and pipes have no parity. What belongs to names (owner, \
-            attributes) has none."
+        long_about = "Make parity of all files below a directory, to repair damage without another copy.\n\n\
+            Puts the files one after the other and cuts them into sets. Each set has a file with its parity \
+            and the digest of every block. A set can be repaired if it has lost no more blocks than it has \
+            parity blocks. Links, devices, pipes, owners and attributes have no parity."
     )]
     Create(create::ParityCreateArgs),
     /// Renew the parity of what was written to
-    #[command(long_about = "Renew the parity of files that are new, were written to (their size or time of \
-            modification moved) or are gone. Only sets that have some of them are written again.\n\n\
-            Before a set is given up, the files in it that nobody wrote to are compared with their digests. If \
-            one is damaged, the set is kept, and the exit code is 1: repair first.")]
+    #[command(long_about = "Renew the parity of files that are new, changed (by size or time of \
+        modification) or gone. Writes only the sets that these files are in.\n\n\
+            Before it replaces a set, it verifies the unchanged files in the set. If one is damaged, it \
+            keeps the set and ends with 1: repair first.")]
     Update(update::ParityUpdateArgs),
     /// Compare files and parity with the recorded digests
     #[command(
-        long_about = "Read all files that have parity, and the parity itself, and print what is not as it was: \
+        long_about = "Read all files that have parity, and the parity itself, and name files that are \
             damaged (other bytes, or bytes that cannot be read, with the recorded time of modification), \
-            missing, changed (somebody wrote to it: run update). Files that are new have no parity and are not \
+            missing, or changed (somebody wrote to them: run update). New files have no parity and are not \
             named.\n\n\
-            With a PAR2 file instead of a directory, its set is read: the files beside it, and all PAR2 files \
+            With a PAR2 file instead of a directory, read its set: the files beside it, and all PAR2 files \
             of the set."
     )]
     Verify(verify::ParityVerifyArgs),
     /// Mend damaged and missing files, and damaged parity
-    #[command(long_about = "Mend damaged and missing files, and damaged parity.\n\n\
-            A file is written anew beside the bad one, brought to the disk, read back and compared with every \
-            recorded digest; only then does it take the bad one's place. Owner, permissions, times and \
-            extended attributes stay. A file for which there is not parity enough is left as it is, and so is \
-            one that somebody wrote to since, unless --changed says otherwise.\n\n\
-            With a PAR2 file instead of a directory, the files beside it are mended from the PAR2 files of its \
-            set. PAR2 records no times, so all that differs is mended; damaged PAR2 files stay as they are.")]
+    #[command(long_about = "Repair damaged and missing files, and damaged parity.\n\n\
+            Writes a new file beside the bad one, reads it back from the disk, and compares it with every \
+            recorded digest. Only then does the new file replace the bad one. Owner, permissions, times and \
+            extended attributes stay. Does not touch a file that has too little parity, or, without \
+            --changed, a file that somebody wrote to since.\n\n\
+            With a PAR2 file instead of a directory, repair the files beside it from the PAR2 files of its \
+            set. PAR2 records no times, so every file that differs is repaired. Damaged PAR2 files stay as \
+            they are.")]
     Repair(repair::ParityRepairArgs),
 }
 

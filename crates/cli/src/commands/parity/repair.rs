@@ -17,11 +17,11 @@ use crate::ui::repairs::Recorder;
 /// What `verisum parity repair` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ParityRepairArgs {
-    /// Print what could be mended, and change nothing
+    /// Print what could be repaired, and change nothing
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Also bring back what files were that somebody wrote to since
+    /// Also restore files that somebody wrote to since
     #[arg(long)]
     changed: bool,
 
@@ -29,15 +29,15 @@ pub(crate) struct ParityRepairArgs {
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     keep_bad: Option<PathBuf>,
 
-    /// Mend only this file, by its path from DIR, and read only the sets that have it; may be repeated
+    /// Repair only this file, by its path from DIR, and read only its sets; may be repeated
     #[arg(long, value_name = "PATH")]
     only: Vec<PathBuf>,
 
-    /// Read only these sets, as `verify` named them: 3,7
+    /// Read only these sets, which `verify` names: 3,7
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     sets: Vec<u64>,
 
-    /// Write what is lost into the bad files themselves, for files that are too large to copy
+    /// Write the lost parts into the bad files, for files that are too large to copy
     #[arg(long)]
     in_place: bool,
 

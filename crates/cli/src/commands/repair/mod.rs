@@ -26,19 +26,20 @@ pub(crate) struct RepairArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Repair the files below PATH that are not as this list of checksums says; may be given several times
+    /// Repair the files below PATH that differ from this list of checksums; may be given several times
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     sums: Vec<PathBuf>,
 
-    /// The digest, if the list does not tell; `verisum digests` lists them
+    /// The digest, if the list does not name it; `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST", requires = "sums")]
     algorithm: Option<String>,
 
-    /// Repair the files below PATH that are not as their tags say
+    /// Repair the files below PATH that differ from their tags
     #[arg(long, conflicts_with = "sums")]
     tags: bool,
 
-    /// Without any record: trust the content of PLACE, and write it to PATH where PATH differs or lacks it
+    /// Without any record: trust the content of PLACE, and write it to PATH wherever PATH differs or has no
+    /// such file
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["sums", "tags"], value_hint = ValueHint::AnyPath)]
     trust: Option<OsString>,
 
@@ -51,7 +52,8 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_catalog: Option<PathBuf>,
 
-    /// The parity of PATH, where `verisum parity create --to DIR` put it; what lies beside the files is found
+    /// The parity of PATH that `verisum parity create --to DIR` made; without this option, parity beside the
+    /// files
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     parity: Option<PathBuf>,
 
@@ -87,7 +89,7 @@ pub(crate) struct RepairArgs {
     #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,
 
-    /// A directory or file of this machine that the catalogue has; with --sums or --tags any directory
+    /// A directory or file of this machine that is in the catalogue; with --sums or --tags any directory
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
 }

@@ -33,12 +33,12 @@ use tagged::{Tagged, TaggedTree};
 /// What `verisum report` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Write the page to this file, which others may not read, and print what it comes to; without it, the page is
-    /// printed
+    /// Write the page to this file, which others may not read, and print its first lines; without it, print
+    /// the page
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
-    /// Also write each table as a CSV file in this directory, which is made if it is not there
+    /// Also write each table as a CSV file in this directory; make the directory if it does not exist
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     csv: Option<PathBuf>,
 

@@ -42,7 +42,8 @@ pub(crate) struct AcceptArgs {
     #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,
 
-    /// Files; directories stand for all problem files below them. Files on other machines by their addresses
+    /// Files, or directories with all bad and missing files below them. Name files on other machines by their
+    /// addresses
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 }

@@ -36,14 +36,14 @@ const NAMED: u64 = 10;
 /// The verbs of `verisum catalog`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CatalogCommand {
-    /// Write all records as lines of JSON, as a list of checksums, or what changed to a lake
+    /// Write all records as lines of JSON or as a list of checksums, or the changed ones to a lake
     Export(ExportArgs),
     /// Record the files of an export or a list of checksums; existing records stay
     #[command(
         long_about = "Record the files of an export or a list of checksums. Existing records stay.\n\n\
-            It takes the lists that `verisum check` takes, the indexes of chkbit and bitrot, and the \
-            directories of lakes; the format is found automatically. What is recorded from them was never verified: the next scrub \
-            does that."
+            Takes the lists that `verisum check` takes, the indexes of chkbit and bitrot, and the \
+            directories of lakes, and recognizes their format. Imported digests are not verified: the next \
+            scrub verifies them."
     )]
     Import(ImportArgs),
     /// Look for damage in the catalogue
@@ -73,25 +73,25 @@ pub(crate) enum CatalogCommand {
     Forget(ForgetArgs),
     /// Give all records another digest, as scrubs read the files
     #[command(long_about = "Give all records another digest, as scrubs read the files.\n\n\
-            Nothing is read now. From now on a scrub of a tree of this machine reads each file once and computes both \
-            digests. The old one proves that the file is good; then the new one is recorded. A file that is not good \
-            keeps its record. `verisum catalog status` says how many records are left.")]
+            Reads nothing now. From now on, a scrub of a tree of this machine reads each file once and \
+            computes both digests. If the old digest is the recorded one, the scrub records the new one. A \
+            file that is not good keeps its record. `verisum catalog status` says how many records are \
+            left.")]
     Rehash(RehashArgs),
     /// List the directories in the catalogue, and how their last runs went
     #[command(
         long_about = "List the directories in the catalogue, and how their last runs went. No file is read.\n\n\
-            With --max-age, --missing fail, --nagios or --prometheus it also judges what the catalogue says: the exit \
-            code is 1 if files are bad or held, and 3 if some could not be compared, are stale, or a run failed. With \
-            --nagios it is that of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."
+            With --max-age, --missing fail, --nagios or --prometheus, the exit code is 1 if files are bad \
+            or held, and 3 if some could not be compared or are stale, or if a run failed. With --nagios it \
+            is the code of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."
     )]
     Status(CatalogStatusArgs),
     /// List files: all, or those that are bad, missing, stale or duplicates
-    #[command(
-        long_about = "List files of the catalogue: all, or those that are bad, missing, stale or duplicates. No file is \
-            read.\n\n\
-            Each line says what the last scrub thought of a file, since when, when it was last good, and what it was \
-            then. The exit code is 1 if a listed file is bad, and 3 if one could not be compared."
-    )]
+    #[command(long_about = "List files of the catalogue: all, or those that are bad, missing, stale or \
+            duplicates. Reads no file.\n\n\
+            Each line has the verdict of the last scrub, since when it holds, when the file was last good, \
+            and what it was at that time. The exit code is 1 if a listed file is bad, and 3 if one could \
+            not be compared.")]
     List(CatalogListArgs),
 }
 
@@ -101,8 +101,8 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// Write a list in this format, for `verisum check` and other programs; with `parquet`, write what changed since
-    /// the last time to the lake FILE, a directory
+    /// Write a list in this format, for `verisum check` and other programs; with `parquet`, write the records
+    /// that changed since the last time to the lake FILE, a directory
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
 
@@ -125,15 +125,16 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// The directory where the names of a list begin; without it, the working directory, or that of an index
+    /// The directory where the names of a list begin; without it, the working directory, or the directory of
+    /// an index
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     tree: Option<PathBuf>,
 
-    /// The digest, if the list does not tell
+    /// The digest, if the list does not name it
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Option<String>,
 
-    /// Say what would be recorded, and change nothing: it is tried with a copy of the catalogue
+    /// Say what would be recorded, and change nothing: tries the import with a copy of the catalogue
     #[arg(long)]
     dry_run: bool,
 

@@ -42,7 +42,7 @@ pub(crate) struct CatalogListArgs {
     #[arg(long, conflicts_with_all = ["bad", "missing", "stale", "tree"])]
     duplicates: bool,
 
-    /// List the repairs of files, the latest first: when, what the file had been, from where, and which blocks
+    /// List the repairs of files, the latest first: the time, the verdict before, the source and the blocks
     #[arg(long, conflicts_with_all = ["bad", "missing", "stale", "duplicates", "csv"])]
     repaired: bool,
 

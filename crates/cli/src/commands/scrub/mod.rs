@@ -29,18 +29,18 @@ pub(crate) enum ScrubCommand {
     /// Compare directories with their records in the catalogue, and verify what is due
     #[command(
         long_about = "Compare directories with their records in the catalogue, and verify what is due.\n\n\
-            New and changed files are recorded; the others are read again, stalest first. What looks bad \
-            is read a second time, past the page cache. A record of good data is never replaced by bad \
-            data, unless you say `verisum accept`. Without DIR, all directories of the catalogue are \
-            scrubbed.\n\n\
-            Durations are numbers with s, m, h, d, w or y. The next run resumes an interrupted one."
+            Records new and changed files, and reads the others again, stalest first. Reads a file that \
+            looks bad a second time, past the page cache. Bad data never replaces the record of good data, \
+            unless you run `verisum accept`. Without DIR, scrubs all directories of the catalogue.\n\n\
+            Durations are numbers with s, m, h, d, w or y. If a run is interrupted, the next one continues \
+            it."
     )]
     Scrub(Box<run::ScrubArgs>),
     /// Accept bad or missing files as they are now
     #[command(
-        long_about = "Accept bad or missing files as they are now: what is there becomes the record, and what is \
-            gone is forgotten. Shows what was recorded and what is there. A directory stands for all \
-            problem files below it."
+        long_about = "Accept bad or missing files as they are now: records their present content, and \
+            forgets files that are gone. Shows what was recorded and what is there now. A directory stands \
+            for all bad and missing files below it."
     )]
     Accept(accept::AcceptArgs),
     /// Export, import, check, copy or move the catalogue
@@ -53,10 +53,10 @@ pub(crate) enum ScrubCommand {
         long_about = "Print or install a systemd service and timer, or print a cron line, that scrubs directories \
             on a schedule.\n\n\
             --on takes a systemd calendar event, such as weekly or 'Sun 03:00'; systemd-analyze checks it, \
-            where it is installed. --cron takes the five fields of cron, such as '0 4 1 */2 *' for the first \
-            of every second month at 04:00, or @daily and the like. After -- there may be any other options of \
-            `verisum scrub`: with `-- --missing fail` deleted files are failures too, of which --mail and the others \
-            tell. Two scrubs with one catalogue never run at the same time."
+            if it is installed. --cron takes the five fields of cron, such as '0 4 1 */2 *' for the first \
+            of every second month at 04:00, or @daily and the like. Put other options of `verisum scrub` \
+            after --: with `-- --missing fail`, deleted files are failures too, and --mail and the others \
+            report them. Two scrubs with one catalogue never run at the same time."
     )]
     Schedule(schedule::ScheduleArgs),
 }

@@ -36,15 +36,15 @@ pub(crate) struct Failing {
 #[derive(Args, Debug)]
 pub(crate) struct ScrubResultArgs {
     /// Raise an alarm and keep all records if more than this share of the files changed or is gone; without
-    /// it, half of them and at least 100
+    /// this option, if more than half and at least 100 did
     #[arg(long, value_name = "SHARE")]
     alarm_changed: Option<String>,
 
-    /// Nothing here is meant to change: modified and missing files are failures until they are accepted
+    /// For trees that never change: modified and missing files are failures until you accept them
     #[arg(long)]
     pub(crate) archive: bool,
 
-    /// Whether missing files are named once, or are failures until they are accepted
+    /// Whether missing files are named once, or are failures until you accept them
     #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
     missing: Missing,
 

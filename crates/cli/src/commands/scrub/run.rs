@@ -81,7 +81,7 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_enum, default_value = "auto")]
     pub(super) order: Order,
 
-    /// Run at normal priority, not behind all other programs
+    /// Run at normal priority; without it, at the lowest priority
     #[arg(long)]
     foreground: bool,
 
@@ -96,7 +96,8 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::AnyPath, help_heading = "Repair")]
     from: Vec<OsString>,
 
-    /// The parity of DIR, where `verisum parity create --to PLACE` put it; what lies beside the files is found
+    /// The parity of DIR that `verisum parity create --to PLACE` made; without this option, parity beside the
+    /// files
     #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::DirPath, help_heading = "Repair")]
     parity: Option<PathBuf>,
 

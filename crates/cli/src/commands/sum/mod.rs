@@ -31,8 +31,8 @@ pub(crate) use personality::{NAMES, called};
 /// What `verisum sum` takes.
 #[derive(Args, Debug)]
 pub(crate) struct SumArgs {
-    /// The digest; several, given again or after a comma, are computed in one read. `verisum digests` lists
-    /// them
+    /// The digest; give several, with commas or one by one, to compute them in one read. `verisum digests`
+    /// lists them
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256", value_delimiter = ',')]
     pub(crate) algorithm: Vec<String>,
 
@@ -79,11 +79,11 @@ pub(crate) struct SumArgs {
     #[arg(short = 'x', long)]
     pub(crate) one_file_system: bool,
 
-    /// Follow links that are found in directories
+    /// Follow links in directories
     #[arg(short = 'L', long)]
     pub(crate) follow_links: bool,
 
-    /// Order in which the files of a directory are read and listed
+    /// Order in which to read and list the files of a directory
     #[arg(long, value_enum, default_value = "name")]
     pub(crate) order: Order,
 
@@ -104,7 +104,7 @@ pub(crate) struct SumArgs {
     #[command(flatten)]
     pub(crate) many: ManyArgs,
 
-    /// Print names from the directory on, not whole paths
+    /// Print names that begin below the directory, not whole paths
     #[arg(long)]
     pub(crate) relative: bool,
 

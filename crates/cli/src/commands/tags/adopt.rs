@@ -29,12 +29,12 @@ pub(crate) struct AdoptArgs {
     #[arg(long)]
     verify: bool,
 
-    /// Adopt the digests of files below DIR from this list: a list of checksums, .chkbit, .bitrot.db … With an index
-    /// DIR/NAME of chkbit, also those of each index NAME in the directories below DIR
+    /// Adopt the digests of files below DIR from this list: a list of checksums, .chkbit, .bitrot.db … If
+    /// LIST is an index DIR/NAME of chkbit, take each index NAME in the directories below DIR too
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 
-    /// The digest, if the list does not tell
+    /// The digest, if the list does not name it
     #[arg(short, long, value_name = "DIGEST", requires = "from")]
     algorithm: Option<String>,
 

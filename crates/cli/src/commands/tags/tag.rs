@@ -28,7 +28,7 @@ pub(crate) struct TagArgs {
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
-    /// Tag new files only; files that were written to since keep their old tag
+    /// Tag new files only; changed files keep their old tag
     #[arg(long)]
     new_only: bool,
 

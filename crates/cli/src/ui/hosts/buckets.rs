@@ -24,7 +24,7 @@ pub(crate) struct BucketArgs {
     #[arg(long, value_name = "URL", help_heading = BUCKETS)]
     endpoint: Option<String>,
 
-    /// Profile of the AWS tools whose keys to use, instead of those of the environment
+    /// Use the keys of this profile of the AWS tools, not those of the environment
     #[arg(long, value_name = "NAME", help_heading = BUCKETS, conflicts_with = "no_sign_request")]
     profile: Option<String>,
 
@@ -32,15 +32,15 @@ pub(crate) struct BucketArgs {
     #[arg(long, value_name = "REGION", help_heading = BUCKETS)]
     region: Option<String>,
 
-    /// Ask without credentials, as for public buckets
+    /// Send no credentials, as for public buckets
     #[arg(long, help_heading = BUCKETS)]
     no_sign_request: bool,
 
-    /// Send no more requests a second than this
+    /// Send at most this many requests a second
     #[arg(long, value_name = "N", help_heading = BUCKETS, value_parser = a_second)]
     requests_per_second: Option<f64>,
 
-    /// Say what the requests cost by this list of prices
+    /// Compute the cost of the requests from this list of prices
     #[arg(long, value_name = "FILE", help_heading = BUCKETS, value_hint = ValueHint::FilePath)]
     prices: Option<PathBuf>,
 

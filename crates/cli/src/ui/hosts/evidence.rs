@@ -15,8 +15,8 @@ use crate::ui::failure::Failure;
 /// Which digests count.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RecordedArgs {
-    /// Take the digests that the store recorded when objects were uploaded, and read only objects of which it has
-    /// none. That does not find what rotted in the store
+    /// Take the digests that the store recorded when objects were uploaded, and read only objects without
+    /// such a digest. This does not find rot in the store
     #[arg(long, help_heading = BUCKETS)]
     recorded: bool,
 }

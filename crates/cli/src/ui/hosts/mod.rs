@@ -60,11 +60,11 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = readable)]
     ssh_config: Option<PathBuf>,
 
-    /// Give up a host that does not answer for so long
+    /// Give up a host that does not answer for this long
     #[arg(long, value_name = "DURATION", default_value = "30s")]
     timeout: String,
 
-    /// Use only these programs to hash; the best of them that a host has
+    /// Use only these programs to hash: the best of them that a host has
     #[arg(long, value_name = "WAY", value_delimiter = ',', value_parser = WAYS)]
     require: Vec<String>,
 
@@ -72,7 +72,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "WAY", value_parser = WAYS, conflicts_with = "require", hide_possible_values = true)]
     way: Option<String>,
 
-    /// Copy verisum, or this build of it, to hosts that lack it, for the time of the run
+    /// Copy verisum, or this build of it, to hosts without it, for the time of the run
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     push: Option<Vec<PathBuf>>,
 
@@ -80,8 +80,8 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     inventory: Option<OsString>,
 
-    /// Of compare, copy and scrub: take checksums from this manifest of a completion report of a Compute checksum job, in
-    /// a file or at s3://BUCKET/KEY
+    /// For compare, copy and scrub: take checksums from the completion report of a Compute checksum job; this
+    /// is its manifest, in a file or at s3://BUCKET/KEY
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     checksum_report: Option<OsString>,
 
@@ -92,7 +92,8 @@ pub(crate) struct HostArgs {
 /// Many hosts.
 #[derive(Args, Debug)]
 pub(crate) struct ManyArgs {
-    /// Read the hosts from this file, one a line; what you name is then a path on each. - is standard input
+    /// Read the hosts from this file, one a line; the paths that you name are then on each host. - is
+    /// standard input
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     hosts: Option<PathBuf>,
 

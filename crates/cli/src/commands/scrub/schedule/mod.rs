@@ -71,19 +71,20 @@ pub(crate) struct ScheduleArgs {
     #[arg(long)]
     archive: bool,
 
-    /// Send a mail to this address when the scrub fails, through sendmail; may be given several times
+    /// Send a mail through sendmail to this address if the scrub fails; may be given several times
     #[arg(long = "mail", value_name = "ADDRESS")]
     mails: Vec<String>,
 
-    /// Send JSON to this URL when the scrub fails; with --install, which keeps it in a file that others cannot read
+    /// Send JSON to this URL if the scrub fails. Needs --install, which keeps the URL in a file that others
+    /// cannot read
     #[arg(long, value_name = "URL", requires = "install", conflicts_with = "cron")]
     webhook: Option<String>,
 
-    /// The same with a URL that this file holds; may be given several times
+    /// The same, with the URL in this file; may be given several times
     #[arg(long = "webhook-file", value_name = "FILE", value_hint = ValueHint::FilePath)]
     webhook_files: Vec<PathBuf>,
 
-    /// Let systemd start this unit when the scrub fails
+    /// Let systemd start this unit if the scrub fails
     #[arg(long, value_name = "UNIT", conflicts_with = "cron")]
     on_failure: Option<String>,
 
