@@ -1,4 +1,4 @@
-//! Hardware and settings of the machine that decide over times: only read from the kernel's folders.
+//! Hardware and settings of the machine that change measured times, read from the kernel's folders.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

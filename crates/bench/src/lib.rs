@@ -1,4 +1,4 @@
-//! Benchmarks digests, files, images and file systems, and says what the times can tell.
+//! Benchmarks digests, files, images and file systems, and says what the times prove.
 //!
 //! ```
 //! use std::hint::black_box;

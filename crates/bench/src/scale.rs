@@ -1,4 +1,4 @@
-//! A place whose files are made up: names, sizes and digests by formula, as many as one asks for.
+//! A place with made-up files: a formula gives any number of names, sizes and digests.
 //!
 //! Everything that handles records can be run for real over it, and only reading is left out: a tree of 100 million
 //! files and a petabyte takes no disk. Each file is told again as it was told before, but for those that rot.

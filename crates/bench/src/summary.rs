@@ -1,4 +1,4 @@
-//! Results of any bench as a report: a table and a chart for each group, and the machine.
+//! Makes a report from results of any bench: a table and a chart for each group, and the machine.
 
 mod lines;
 mod verdict;

@@ -1,5 +1,5 @@
-//! System calls that have no safe wrapper yet: what a process used, what of a file is in memory, mounts that
-//! nobody else sees, and scrubs.
+//! System calls that have no safe wrapper yet: resources that a process used, pages of a file in memory,
+//! private mounts, and scrubs of btrfs.
 #![allow(unsafe_code, reason = "this is the one place for it in this crate; see docs/architecture.md")]
 
 use std::io;

@@ -1,4 +1,4 @@
-//! Recognizes the block hash of an image that stands where a digest of a file was expected, by the usual block sizes.
+//! Recognizes block hashes in place of digests of files, by trying the usual block sizes.
 
 use std::ops::Range;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Digests that are made of blocks, such as `dmverity`, of an image: its blocks are hashed on every thread, and holes
-//! are not read.
+//! Computes digests made of blocks, such as `dmverity`, of an image: hashes its blocks on every thread, and
+//! does not read holes.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Puts the digests of runs, which workers finish in any order, into the outer hash in the right one.
+//! Passes the digests of runs to the outer hash in the right order. Workers finish runs in any order.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};

@@ -1,4 +1,5 @@
-//! Several digests of an image or a stream in one read: one thread reads, and each digest has its own that hashes.
+//! Computes several digests of an image or a stream in one read: one thread reads, and one thread hashes for
+//! each digest.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};

@@ -1,4 +1,4 @@
-//! The file descriptor that tells of completions.
+//! The file descriptor that signals completions.
 
 use std::ffi::c_int;
 use std::os::fd::{AsRawFd, OwnedFd};

@@ -1,4 +1,4 @@
-//! `struct blkhash`: a hash in the making, and the calls that wait.
+//! `struct blkhash`: a hash in progress, and the calls that wait.
 
 use std::ffi::{c_int, c_uchar, c_uint, c_void};
 use std::slice;

@@ -1,4 +1,4 @@
-//! Keeping the application's signals away from the library's threads.
+//! Keeps the application's signals away from the library's threads.
 
 use std::mem::MaybeUninit;
 use std::ptr;

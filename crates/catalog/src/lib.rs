@@ -1,4 +1,4 @@
-//! The catalogue of trees of files, in SQLite: recorded, scrubbed and verified for years.
+//! The catalogue: records of trees of files in SQLite, and the scrubs that verify them for years.
 //!
 //! A [`Catalog`](store::Catalog) is one file that remembers trees. [`scrub`](scrub::scrub) compares a tree
 //! with it, records what is new or changed, and reads the rest again, stalest first.

@@ -1,5 +1,4 @@
-//! The server side of remote hashing: what `verisum remote-serve` does on a host. See
-//! `crates/remote/src/protocol.rs`.
+//! The server side of remote hashing: `verisum remote-serve` on a host. See `crates/remote/src/protocol.rs`.
 
 use std::ffi::OsString;
 use std::io::{self, BufRead, BufReader, Read};

@@ -1,4 +1,4 @@
-//! `verisum`: parses, runs a command, says how it ended.
+//! `verisum`: parses the command line, runs a command, and reports how it ended.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

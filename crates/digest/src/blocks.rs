@@ -1,5 +1,5 @@
-//! Digests made of blocks, as other systems have them: a message is cut into blocks, each block is hashed, and the
-//! digest is made of those hashes. The blocks of one message go side by side through the processor.
+//! Digests made of blocks, as other systems define them. A message is cut into blocks, each block is hashed,
+//! and the digest is made of these hashes. The processor hashes the blocks of one message side by side.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! The checksums of cksum and sum, which POSIX and old systems have. They are no rows of the table: they
-//! are printed as decimal numbers beside a length, and no list that is checked has them.
+//! The checksums of cksum and sum, from POSIX and old systems. They have no row in the table, because they
+//! are printed as decimal numbers with a length, and no list has them.
 
 use crc_fast::CrcAlgorithm;
 

@@ -1,4 +1,4 @@
-//! A digest chosen for this machine: what computes single streams, and what computes batches.
+//! A digest on this machine: the implementations for single streams and for batches.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! Measures how many messages are hashed sooner one after the other, by who is fastest for a single one, than side by
-//! side by our kernel. Few messages leave most lanes idle. It decides about speed only, never about values.
+//! Measures for how few messages the fastest single stream is faster than our kernel side by side. Few
+//! messages leave most lanes idle. The result changes only the speed, never a value.
 
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};

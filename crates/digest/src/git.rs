@@ -1,5 +1,5 @@
-//! Git's names of files: the hash of `blob LENGTH`, a zero byte, and the content. The length stands first, so it must be
-//! known before the first byte.
+//! Git's names of files: the hash of `blob LENGTH`, a zero byte, and the content. The length comes first, so
+//! it must be known before the first byte.
 
 use std::sync::Arc;
 

@@ -1,5 +1,5 @@
-//! What IPFS calls a file: a tree of nodes (dag-pb, UnixFS) over blocks, each named by a CID of version 1. Balanced, with
-//! raw leaves: as `ipfs add --cid-version 1` makes it.
+//! IPFS's names of files: a tree of nodes (dag-pb, UnixFS) over blocks, each with a CID of version 1 as its
+//! name. The tree is balanced and has raw leaves, as `ipfs add --cid-version 1` makes it.
 //!
 //! Sources: the specifications of CID, dag-pb and UnixFS at <https://github.com/ipfs/specs>.
 

@@ -1,5 +1,5 @@
-//! Long messages in parts, which any thread hashes without waiting for another one: BLAKE3 and digests made of blocks are
-//! trees, and the CRC of a message follows from those of its parts.
+//! Hashes long messages in parts. Any thread can hash a part without waiting for another one, because BLAKE3
+//! and digests made of blocks are trees, and the CRC of a message can be computed from those of its parts.
 //!
 //! Parts are numbered from 0. All have the same length, but for the last one, which may be shorter; none is empty.
 

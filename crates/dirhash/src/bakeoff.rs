@@ -1,4 +1,4 @@
-//! The bakeoff of June 2002: so many creates, and how full the leaves then are.
+//! The bakeoff of June 2002: creates a number of names, and measures how full the leaves are.
 
 use crate::htree::{Events, Fill, Geometry, IndexFull, IndexLimit, Policy, SplitRule};
 use crate::names::Names;

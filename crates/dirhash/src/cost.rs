@@ -1,4 +1,4 @@
-//! What a hash costs, against the length of the name.
+//! The time of a hash, by the length of the name.
 
 use std::hint::black_box;
 use std::time::Instant;

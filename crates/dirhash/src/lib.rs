@@ -1,4 +1,4 @@
-//! Hashes of directory indexes: which one should name the entries?
+//! Compares hashes for the index of a directory: which one is best?
 //!
 //! ```
 //! use verisum_dirhash::htree::Geometry;

@@ -1,4 +1,4 @@
-//! Names to fill directories with: those of the experiments, and those that people have.
+//! Names for directories: those of the experiments, and names as people have them.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Directories in a steady state, like a mailer's: names come and go, their number stays.
+//! Directories in a steady state, like a mailer's: names come and go, but their number stays the same.
 
 use crate::htree::{Events, Fill, Geometry, IndexFull, Policy, SplitRule};
 use crate::names::{Names, mix};

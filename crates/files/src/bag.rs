@@ -1,4 +1,5 @@
-//! Makes BagIt bags (RFC 8493) of directories: the files move into `data`, lists of their digests come beside it.
+//! Makes BagIt bags (RFC 8493) of directories: moves the files into `data`, and writes lists of their digests
+//! beside it.
 //!
 //! All is made in a directory of its own inside, and moved out of it at the end, `bagit.txt` last: nothing is a bag
 //! before it is whole. What fails is undone; the next run resumes one that was killed.

@@ -1,4 +1,4 @@
-//! Compares two trees or more, each in any place: by names, by sizes, and by digests where those do not tell.
+//! Compares two or more trees in any places: by names, then by sizes, then by digests.
 //!
 //! ```
 //! use verisum_files::compare::{FileStatus, Tree, compare};

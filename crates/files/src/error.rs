@@ -1,4 +1,4 @@
-//! Errors of trees: the path, what was being done, and why it failed.
+//! Errors of trees: the path, the operation, and the cause.
 
 use std::io;
 use std::path::{Path, PathBuf};

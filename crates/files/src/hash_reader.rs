@@ -1,4 +1,4 @@
-//! The digests of what can only be read from its start to its end, such as a pipe.
+//! Computes digests of a stream that can only be read from start to end, such as a pipe.
 
 use std::io::{self, Read};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Puts what several threads finish back into the order in which it was begun.
+//! Puts the results of several threads back into the order in which the work began.
 
 use std::collections::VecDeque;
 

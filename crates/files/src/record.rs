@@ -1,4 +1,4 @@
-//! The record of a file: its digest, and what tells whether the file was written to since.
+//! The record of a file: its digest, and the facts that show whether somebody wrote to the file since.
 
 use verisum_digest::{Algorithm, Output};
 

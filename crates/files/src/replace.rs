@@ -1,4 +1,4 @@
-//! Atomic file replacement: a full disk or a kill leaves what was there before.
+//! Atomic file replacement: a full disk or a kill leaves the old file.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};

@@ -1,4 +1,4 @@
-//! Reads a file again, past the page cache: what is in memory may be what is wrong.
+//! Reads a file again past the page cache, because the copy in memory may be the bad one.
 
 use std::fs::File;
 use std::os::fd::AsRawFd;

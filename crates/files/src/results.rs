@@ -1,4 +1,4 @@
-//! Results of work on a thread of its own, as an iterator.
+//! Iterates over the results of work on another thread.
 //!
 //! Engines call back for each result. Here one runs on a thread, and what it tells is taken one by one: a full queue
 //! keeps it waiting, and dropping the iterator ends it.

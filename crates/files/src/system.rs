@@ -1,5 +1,5 @@
-//! System calls of Linux that have no safe wrapper: where files lie on a disk, clocks, and background reads.
-//! Elsewhere nothing is known and nothing happens.
+//! System calls of Linux that have no safe wrapper: places of files on a disk, clocks, and background reads.
+//! On other systems they do nothing.
 
 use std::fs;
 use std::fs::File;

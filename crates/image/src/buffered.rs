@@ -1,4 +1,4 @@
-//! Reads through the page cache, where direct I/O does not serve.
+//! Reads through the page cache if direct I/O cannot be used.
 
 use std::fs::File;
 use std::io::{self, IoSliceMut};

@@ -1,5 +1,5 @@
-//! Direct I/O: a second descriptor of the same file that bypasses the page cache, and the question
-//! whether the cache has a range already.
+//! Direct I/O: a second descriptor of the same file that bypasses the page cache. Also tells whether the
+//! cache has a range already.
 
 use std::fs::File;
 use std::os::fd::{AsFd, AsRawFd};

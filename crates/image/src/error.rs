@@ -1,4 +1,4 @@
-//! Errors of images: the path, what was being done, and why it failed.
+//! Errors of images: the path, the operation, and the cause.
 
 use std::ffi::OsString;
 use std::io;

@@ -1,4 +1,4 @@
-//! Data and holes of a file, as its file system tells.
+//! Data and holes of a file, from its file system.
 
 use std::fs::File;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The formats of disk images: one table of their names and of how each is told from its bytes.
+//! The formats of disk images: one table with their names, and the bytes that identify them.
 
 use crate::numbers::{be32, be64};
 use crate::{Image, ImageError};

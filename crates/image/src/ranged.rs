@@ -1,4 +1,4 @@
-//! The bytes of a raw image, wherever they are: in a file, or behind something that gives ranges of them.
+//! The bytes of a raw image, in a file or from any source that can be read by ranges.
 
 use std::fmt;
 use std::io;

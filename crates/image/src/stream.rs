@@ -1,4 +1,4 @@
-//! Streams: pipes, terminals and sockets, read once from the start to an end not known before.
+//! Streams: pipes, terminals and sockets, read once to an end that is not known before.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Hashes messages that are in memory as a whole.
+//! Hashes whole messages in memory.
 
 use crate::drive::{More, Supply, drive};
 use crate::kernel::Kernel;

@@ -1,4 +1,4 @@
-//! Keeps lanes busy: messages of any lengths through the stages of a kernel.
+//! Keeps lanes busy: passes messages of any lengths through the stages of a kernel.
 //!
 //! Lanes run together for as many blocks as all of them have; whoever runs out
 //! gets more, or the next message. When too few are left for the width of the

@@ -1,4 +1,4 @@
-//! Hashes messages in progress, each given its next bytes, side by side.
+//! Hashes messages in progress side by side, each by its next bytes.
 
 use crate::arch::Stage;
 use crate::kernel::Kernel;

@@ -1,5 +1,4 @@
-//! What distinguishes algorithms outside their compression function: block
-//! length, initial state, padding, and how the state becomes the digest.
+//! Parameters of the algorithms: block length, initial state, padding, and how the state becomes the digest.
 
 use crate::Algorithm;
 

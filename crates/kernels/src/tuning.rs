@@ -1,4 +1,4 @@
-//! Measures which stages of a kernel are worth it on this processor, and from how many messages on.
+//! Measures which stages of a kernel are faster on this processor, and from how many messages on.
 //!
 //! The built-in numbers were measured on some processors, and those take them as they are. Another may be
 //! slow at instructions that these are fast at, so there each kernel is measured once: after it hashed so

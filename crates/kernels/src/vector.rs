@@ -1,5 +1,4 @@
-//! The vector trait: what a compression function may do with the words of all
-//! lanes at once.
+//! The vector trait: the operations that a compression function may use on the words of all lanes at once.
 //!
 //! Everything here and in `algorithms` is `#[inline(always)]`: the code gets its
 //! instructions from the one function in `arch` that it is inlined into, which

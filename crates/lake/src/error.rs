@@ -1,4 +1,4 @@
-//! Errors of lakes: why one cannot be read or written.
+//! Errors of lakes: why a lake cannot be read or written.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
-//! Exports of a catalogue to a lake: what changed since the last one, as the lake itself says.
+//! Exports a catalogue to a lake: the records that changed since the last export, which the lake itself
+//! records.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! A lake: what trees of files are and were, as Parquet files that any data tool reads.
+//! A lake: the present and past records of trees, as Parquet files for any data tool.
 //!
 //! `docs/lake.md` has the layout and the columns. [`export`] writes to a lake what changed in a catalogue since
 //! the last time, and [`import`] brings a lake back into one. [`PartWriter`] and [`Part`] write and read single

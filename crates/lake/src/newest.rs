@@ -1,4 +1,4 @@
-//! The present row of each file of a place: its parts, merged.
+//! Merges the parts of a place into the present row of each file.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

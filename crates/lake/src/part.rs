@@ -1,4 +1,4 @@
-//! Reading a part of a lake, whoever wrote it.
+//! Reads a part of a lake, also one that another program wrote.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Reading Parquet files of a lake, whoever wrote them.
+//! Reads Parquet files of a lake, also those that another program wrote.
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,4 @@
-//! The history of repairs: for each place a folder of files, none of which ever changes.
+//! The history of repairs: each place has a folder of files that never change.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! A row of a lake: what a file was at one moment.
+//! A row of a lake: the state of a file at one moment.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Writing rows to parts of a place.
+//! Writes rows to parts of a place.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! Copies of trees that are verified, and the repair of files from other copies.
+//! Verified copies of trees, and repair of files from other copies.
 //!
 //! [`repair`](repair::repair) gives bad files of a catalogue their recorded content again.
 //!

@@ -1,4 +1,4 @@
-//! Owner, mode, times and extended attributes of entries: read of one, given to another.
+//! Reads owner, mode, times and extended attributes of an entry, and sets them on another.
 
 use std::ffi::{CStr, CString};
 

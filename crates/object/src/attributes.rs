@@ -1,4 +1,4 @@
-//! The digests that a store recorded of an object: whole or composed of those of its parts, and its ETag.
+//! The digests that a store recorded for an object, whole or composed from those of its parts, and its ETag.
 //!
 //! One request tells them (`GetObjectAttributes`). Stores and keys that do not have it are asked for the headers that the
 //! same things come in.

@@ -1,4 +1,4 @@
-//! What Azure Blob Storage does in its own way: pages of keys, and uploads. Objects are read as in S3.
+//! Azure Blob Storage: pages of keys, and uploads. Objects are read as in S3.
 
 use data_encoding::BASE64;
 use http::{HeaderName, Method};

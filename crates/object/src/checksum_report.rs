@@ -1,5 +1,5 @@
-//! Completion reports of *Compute checksum* jobs of S3 Batch Operations: checksums of many objects that the store computed
-//! without anybody asking for each.
+//! Completion reports of *Compute checksum* jobs of S3 Batch Operations: checksums that the store computed
+//! for many objects at once.
 //!
 //! A report tells no lengths and no times. Its checksum is that of the version with its ETag, and of no other.
 

@@ -1,4 +1,4 @@
-//! Signed requests to one bucket, with a bound on their number, their time and what they may answer.
+//! Sends signed requests to one bucket, with limits on their number, their time and their answers.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};

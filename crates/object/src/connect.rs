@@ -1,4 +1,4 @@
-//! Connections to stores. What is signed for one address is sent to no other.
+//! Connections to stores. A request signed for one address is sent to no other.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What Google Cloud Storage does in its own way: pages of keys, and uploads. Objects are read as in S3.
+//! Google Cloud Storage: pages of keys, and uploads. Objects are read as in S3.
 
 use data_encoding::BASE64;
 use http::header::{CONTENT_RANGE, CONTENT_TYPE, LOCATION};

@@ -1,4 +1,5 @@
-//! S3 Inventory: lists of all objects of a bucket that the store writes once a day or a week, in place of listing it.
+//! S3 Inventory: lists of all objects of a bucket that the store writes once a day or a week. They replace a
+//! listing of the bucket.
 //!
 //! A manifest names data files, whose rows are objects in any order. Data files are CSV, with gzip or
 //! without, or Parquet, which waits in an unlinked temporary file while it is read.

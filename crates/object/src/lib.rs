@@ -1,4 +1,5 @@
-//! Trees of objects in buckets of S3, Google Cloud Storage and Azure, and objects on the web: listed, hashed and written.
+//! Trees of objects in buckets of S3, Google Cloud Storage and Azure, and objects on the web: lists, hashes
+//! and writes them.
 //!
 //! A [`BucketPlace`] takes `/KEY` as the path of an object. Credentials, signatures and connections are those of
 //! `object_store`; keys are listed here, because it takes no page with a key that is no file name.

@@ -1,4 +1,4 @@
-//! Counts what a store is asked for, which is what it wants money for.
+//! Counts the requests to a store, which cost money.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

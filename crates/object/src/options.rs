@@ -1,4 +1,4 @@
-//! How a store is reached.
+//! Options to reach a store.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Credentials of a program that a profile of the AWS tools names (`credential_process`).
+//! Credentials from the program that a profile of the AWS tools names (`credential_process`).
 
 use std::future::Future;
 use std::io::Read;

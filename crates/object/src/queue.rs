@@ -1,4 +1,4 @@
-//! Objects that are read side by side, and hashed in the order of the requests, many small ones as one batch.
+//! Reads objects side by side, and hashes them in the order of the requests, many small ones as one batch.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

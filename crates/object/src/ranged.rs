@@ -1,4 +1,4 @@
-//! An object that is read anywhere, from any thread: disk images are.
+//! Reads an object at any offset, from any thread, for disk images.
 
 use std::io;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The digests that somebody asks for, as far as a store recorded them of an object.
+//! Takes the requested digests that a store has recorded for an object.
 
 use verisum_digest::{Digest, Output, part_length};
 use verisum_files::place::{FileState, RecordedDigest};

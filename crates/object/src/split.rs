@@ -1,5 +1,5 @@
-//! Large objects whose digests can be hashed in parts: stretches of parts are read and hashed side by side, and none waits
-//! for another one.
+//! Large objects whose digests can be hashed in parts: reads and hashes the parts side by side, and no part
+//! waits for another.
 
 use std::collections::VecDeque;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The kinds of stores: how a URL is opened, how requests are signed, and what else differs between them.
+//! The kinds of stores: how to open a URL, how to sign requests, and other differences.
 
 use std::fs::File;
 use std::path::PathBuf;

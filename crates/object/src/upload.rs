@@ -1,5 +1,5 @@
-//! Objects that are written: at once if they are small, else in parts. The store checks each body by its SHA-256,
-//! and shows the object when all of it is there, or never.
+//! Uploads objects: small ones at once, others in parts. The store checks each body by its SHA-256, and shows
+//! the object only when it is complete.
 
 use std::collections::VecDeque;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! Makes sets: cuts pieces of files into sets, reads them, and writes their parity.
+//! Makes sets: cuts files into pieces and pieces into sets, reads them, and writes their parity.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Errors of parity: the path, what was being done, and why it failed.
+//! Errors of parity: the path, the operation, and the cause.
 
 use std::io;
 use std::path::{Path, PathBuf};

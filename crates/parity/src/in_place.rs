@@ -1,4 +1,4 @@
-//! Repair in place: writes what is lost into the bad file itself.
+//! Repair in place: writes lost parts into the bad file itself.
 //!
 //! No journal is needed: only parts that are not as recorded are written, and until they are, the parity gives them
 //! again. But a write moves the time of modification, by which a file counts as written to; so a note of what is

@@ -1,4 +1,4 @@
-//! The index: which sets count.
+//! The index: the list of valid sets.
 
 use crate::digest;
 

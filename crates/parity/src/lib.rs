@@ -1,4 +1,4 @@
-//! Parity for trees of files: damage is found, and mended without another copy.
+//! Parity for trees of files: finds damage, and repairs it without another copy.
 //!
 //! [`create`] computes parity of all files of a tree and keeps it in a directory of its own; [`verify`] reads
 //! files and parity and says what is not as it was; [`repair`] computes what is lost, as long as no set lost more

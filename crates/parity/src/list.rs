@@ -1,5 +1,5 @@
-//! The list of pieces in a head: numbers of variable length, paths by what they share with the one before, and
-//! all of it compressed.
+//! The list of pieces in a head: compressed, with numbers of variable length. Each path is stored by its
+//! difference from the one before.
 
 use libdeflater::{CompressionLvl, Compressor, Decompressor};
 use verisum_files::Timestamp;

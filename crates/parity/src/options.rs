@@ -1,4 +1,4 @@
-//! What may be chosen when parity is made.
+//! Options for new parity.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The files that parity can give, as a place: repairs of trees take what no copy has from it.
+//! Parity as a place: repairs of trees take files from it that no copy has.
 
 use std::collections::VecDeque;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Puts a repaired file in the place of the bad one: written beside it, read back, swapped at once.
+//! Replaces a bad file by a repaired one, which is written beside it, read back, and renamed.
 
 use std::ffi::{CString, OsStr};
 use std::fs::{File, Permissions};

@@ -1,4 +1,4 @@
-//! Mends files and parity.
+//! Repairs files and parity.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;

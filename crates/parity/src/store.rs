@@ -1,4 +1,4 @@
-//! The directory of the parity files: sets, the index that says which of them count, and a lock.
+//! The directory of the parity files: sets, the index of valid sets, and a lock.
 //!
 //! A set file is written once and never changed. What counts is what the index says, which is replaced at once:
 //! whatever ends a run before that leaves files that nobody reads and the next run removes.

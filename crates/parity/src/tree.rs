@@ -1,4 +1,4 @@
-//! The files of a tree, found and opened without a way that others may change.
+//! The files of a tree: finds and opens them by paths that others cannot change.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Renews the parity of what was written to, and of nothing else.
+//! Renews the parity of changed files, and of nothing else.
 
 use std::collections::BTreeSet;
 use std::path::Path;

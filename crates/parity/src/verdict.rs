@@ -1,4 +1,4 @@
-//! What is found of a file or a set.
+//! The findings about a file or a set.
 
 use std::ffi::OsStr;
 use std::ops::Range;

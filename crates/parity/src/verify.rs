@@ -1,4 +1,4 @@
-//! Reads files and parity, and says what is not as it was.
+//! Reads files and parity, and names what is not as recorded.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Has files hashed by a program on the host that speaks our protocol.
+//! Hashes files by a program on the host that speaks our protocol.
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};

@@ -1,4 +1,4 @@
-//! A list of digests that is checked on hosts: each line belongs to the host before its name, or to all.
+//! Checks a list of digests on hosts: each line belongs to the host before its name, or to all hosts.
 //!
 //! It is read once for each of its digests and places, or of the sets of digests that lines have, in memory that does not grow with it.
 

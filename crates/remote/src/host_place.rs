@@ -1,4 +1,4 @@
-//! A host as a place: a session for each digest that was needed so far.
+//! A host as a place: one session for each digest that was needed so far.
 
 use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;

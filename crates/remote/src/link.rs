@@ -1,4 +1,4 @@
-//! Runs commands on a host, over one connection of the system's own ssh, or on this machine.
+//! Runs commands on a host over one connection of the system's ssh, or on this machine.
 //!
 //! What is started is always the same constant command, so that the login shell of the host matters not:
 //! a POSIX shell that takes one line from its standard input, which takes the script that follows it. No

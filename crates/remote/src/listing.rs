@@ -1,4 +1,4 @@
-//! Lists a tree by the `find` of a host.
+//! Lists a tree with the `find` of a host.
 
 use crate::address::Tree;
 use crate::error::SessionError;

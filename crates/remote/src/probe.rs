@@ -1,4 +1,4 @@
-//! Probes a host: finds out in one go what it has.
+//! Probes a host: finds out in one request what it has.
 
 use std::fmt::Write as _;
 

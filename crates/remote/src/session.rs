@@ -1,4 +1,4 @@
-//! One host for the time of a command: connected, probed, and connected again where that helps.
+//! A session with one host for the time of a command: connects, probes, and reconnects if that helps.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

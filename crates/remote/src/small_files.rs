@@ -1,4 +1,4 @@
-//! Reads many small files of a host by one command.
+//! Reads many small files of a host with one command.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! Timeouts: how long a host may keep us waiting, and the end of what takes longer.
+//! Timeouts: how long a host may be silent. Ends work that takes longer.
 
 use std::process::Child;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Hashes by the programs of the host: `find` lists, `xargs` starts a program for thousands of names.
+//! Hashes with the programs of the host: `find` lists, `xargs` starts a program for thousands of names.
 //!
 //! The program's lines are told apart by the names in them, which come in the order in which they were
 //! asked; a name without a line was not read, and is asked about afterwards. Each start of the program

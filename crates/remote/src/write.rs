@@ -1,4 +1,4 @@
-//! Writes files on a host: under passing names beside their own, which they get later.
+//! Writes files on a host under temporary names beside their own, and renames them later.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

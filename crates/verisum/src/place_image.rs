@@ -1,4 +1,4 @@
-//! Disk images in places: read by ranges, as far as they have data.
+//! Disk images in places: reads only the ranges that have data.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,4 +1,5 @@
-//! Measures which way hashes how many messages the fastest here, to check the choice that is built in.
+//! Measures which level hashes a given number of messages fastest on this machine, to check the built-in
+//! choice.
 
 use std::hint::black_box;
 use std::ops::RangeInclusive;

@@ -1,4 +1,4 @@
-//! Buffers of messages to hash in this process, somewhere else in memory in each run.
+//! Buffers of messages to hash in this process, at another place in memory in each run.
 //!
 //! Where bytes lie, in which pages and how far from the beginning of one, makes some hundredths of a time.
 //! In one place for a whole measurement that would look like a difference of implementations, and the next

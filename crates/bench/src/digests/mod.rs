@@ -1,5 +1,5 @@
-//! Experiment 1: how fast each implementation computes each digest. Programs on a file, and implementations in this
-//! process.
+//! Experiment 1: how fast each implementation computes each digest. Measures programs on a file, and
+//! implementations in this process.
 
 mod expected;
 mod in_process;

@@ -1,4 +1,4 @@
-//! All digests side by side, from the groups that were measured.
+//! A table of all digests, from the groups that were measured.
 
 use crate::export::{Bar, Cell, Chart, Table};
 use crate::recommend::Purpose;

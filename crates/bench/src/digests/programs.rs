@@ -1,4 +1,4 @@
-//! The programs that compute digests, and how each is asked for one.
+//! The programs that compute digests, and their command lines.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! A report as one HTML page: complete in itself, without a script, light or dark as the reader's
-//! system is, and legible on a telephone.
+//! Writes a report as one HTML page. It needs no other file and no script, follows the light or dark mode of
+//! the reader's system, and fits a telephone.
 
 use std::fmt::Write;
 

@@ -1,6 +1,6 @@
-//! Escapes text for each form of output. Names come from users' files, from files of results that somebody
-//! else made, and from what programs print: none may end a line, command a terminal, be a formula of a
-//! spreadsheet or a tag of a page.
+//! Escapes text for each form of output. Names come from users' files, from other people's files of results,
+//! and from output of programs. None of them may end a line, control a terminal, become a formula in a
+//! spreadsheet or a tag in a page.
 
 use verisum_files::text::printable as plain;
 

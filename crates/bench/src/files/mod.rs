@@ -1,5 +1,5 @@
-//! Experiment 4: a file's digest as a configuration tool may get it, from a script, a one-liner, a program
-//! of its own, or without starting anything.
+//! Experiment 4: ways in which a configuration tool may get a file's digest: from a script, a one-liner, a
+//! program of its own, or without starting a process.
 
 mod cmpthese;
 mod ways;

@@ -1,4 +1,4 @@
-//! Ways to compute a file's digest, and what part of their times is the start.
+//! Ways to compute a file's digest, and how much of their times is the start of a process.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! Reads what the kernel reports: which of its drivers computes a checksum, and what its own threads used.
+//! Reads from the kernel which of its drivers computes a checksum, and how much time its own threads used.
 
 use std::collections::BTreeMap;
 use std::fs;

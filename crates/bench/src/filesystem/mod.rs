@@ -1,4 +1,4 @@
-//! What the checksums of a file system cost: btrfs with each that it has, and without.
+//! Measures what the checksums of a file system cost: btrfs with each of its checksums, and without.
 //!
 //! As root it measures the kernel's own code on file systems that lie in memory ([`Place`], [`Volume`],
 //! [`phases`]), or repeats the experiment of 2024 as it was published ([`original`]). Everybody can measure

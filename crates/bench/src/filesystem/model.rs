@@ -1,4 +1,4 @@
-//! A model of the work: sectors of 4 KiB in memory, each hashed for itself, with every digest that we have.
+//! A model of the work: hashes sectors of 4 KiB in memory one by one, with every digest that we have.
 //!
 //! It is no measurement of a file system: no kernel, no device, and other implementations than the
 //! kernel's.

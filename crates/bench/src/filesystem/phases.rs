@@ -1,4 +1,4 @@
-//! Measures writing, reading and scrubbing one file, on a file system of each checksum.
+//! Measures how long it takes to write, read and scrub one file, on a file system with each checksum.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! The temporary folder where file systems are made, which is gone afterwards, however this process ends.
+//! The temporary folder where file systems are made. It is removed however this process ends.
 //!
 //! As root the folder is a tmpfs in mounts of our own: when the last process that sees them ends, by
 //! SIGKILL too, the kernel takes the mounts, the loop devices and the memory back. What is left of a killed

@@ -1,5 +1,5 @@
-//! The experiment of 2024 as it was published: for each checksum one figure for everything, with data from
-//! /dev/urandom, which costs more than any of the checksums.
+//! The experiment of 2024 as it was published: one figure for each checksum, with data from /dev/urandom,
+//! which costs more than any of the checksums.
 
 use std::cell::Cell;
 use std::fs::{self, File};

@@ -1,5 +1,5 @@
-//! The tools of btrfs, which need no root: they make and check a file system in a file, with code of
-//! their own, not the kernel's.
+//! The tools of btrfs, which need no root. They make and check a file system in a file, with their own code,
+//! not the kernel's.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

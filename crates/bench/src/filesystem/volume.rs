@@ -1,4 +1,4 @@
-//! A btrfs in a file, mounted.
+//! Mounts a btrfs in a file.
 
 use std::ffi::OsStr;
 use std::fs;

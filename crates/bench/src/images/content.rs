@@ -1,4 +1,5 @@
-//! The contents of the test images, their right values, and the controls: reading alone, and hashing memory.
+//! The contents of the test images and their right values. Also the controls: reading alone, and hashing
+//! memory.
 
 use std::fs::File;
 use std::hint::black_box;

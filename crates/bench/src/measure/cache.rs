@@ -1,4 +1,4 @@
-//! The page cache: what of the subjects' files is in it, and how to empty it.
+//! The page cache: how much of the subjects' files is in it, and how to empty it.
 
 use std::fs::File;
 use std::io;

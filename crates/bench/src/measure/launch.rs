@@ -1,4 +1,4 @@
-//! Runs a program once: started, fed, waited for no longer than a limit, and what it used.
+//! Runs a program once, with its input and a time limit, and returns the resources that it used.
 //!
 //! The kernel counts the memory that a child had before it became another program as its own. So that this
 //! hides nothing, programs are started by a small process that does nothing else: a [`Starter`] runs this

@@ -1,4 +1,5 @@
-//! The measuring core: subjects in turns, in random order, with warm-up, in a known state of the cache.
+//! The core of measurements: runs subjects in turns, in random order, with a warm-up, in a known state of the
+//! cache.
 //!
 //! Whatever else the machine does meets all subjects alike, because each round runs each of them once;
 //! so their times can be compared round by round. docs/measuring.md describes the method.

@@ -1,4 +1,4 @@
-//! Checks whether the machine was quiet enough to be measured on.
+//! Checks whether the machine was quiet enough for a measurement.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The plan of a measurement: how, and how much, is measured.
+//! The plan of a measurement: what is measured, and how often.
 
 use std::time::Duration;
 

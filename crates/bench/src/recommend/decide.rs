@@ -1,4 +1,5 @@
-//! The decision rule: of those that take hardly longer than the fastest, the one that is otherwise best.
+//! The decision rule: of the digests that take hardly longer than the fastest, the first in the order of
+//! candidates.
 
 use serde::Serialize;
 

@@ -1,5 +1,5 @@
-//! How fast files come from their device, through the engine that hashes trees, and a digest that computes
-//! nothing.
+//! Measures how fast files come from their device, with the engine that hashes trees and a digest that
+//! computes nothing.
 
 use std::fs::File;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! Measures digests on files like those of the tree, in memory, in the way they will be computed.
+//! Measures digests in memory on files like those of the tree, as `sum` would compute them.
 
 use std::fs::File;
 use std::io::Write;

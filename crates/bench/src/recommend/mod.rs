@@ -1,4 +1,4 @@
-//! Recommends a digest for files: what matters is measured, and one rule decides.
+//! Recommends a digest for files: measures what matters, and decides by one rule.
 //!
 //! [`survey`] looks at the files, [`read_cold`] at the device, [`subjects`] at the digests; [`decide`] is the
 //! rule, which docs/recommend.md tells in words, and [`sentences`] gives its reasons.

@@ -1,4 +1,4 @@
-//! The decision in words, with the figures it comes from.
+//! Writes the decision as sentences, with the figures that decided.
 
 use super::Purpose;
 use super::decide::{Bound, Decision, Input, Row, TOLERANCE};

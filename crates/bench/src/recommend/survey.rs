@@ -1,4 +1,4 @@
-//! Surveys the files of a tree: how many, how large, and some of them to be read.
+//! Surveys the files of a tree: counts them, adds up their lengths, and chooses some to be read.
 
 use std::path::{Path, PathBuf};
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! Validates files of results: what one may say and nobody can have measured.
+//! Validates files of results: rejects values that nobody can have measured.
 
 use verisum_files::Timestamp;
 

@@ -1,4 +1,4 @@
-//! Statistics: what a handful of measured times can tell, and what not.
+//! Statistics: what a few measured times prove, and what they do not.
 //!
 //! Times of one machine are no normal distribution: medians, ranks and resampling, no means and no
 //! t-test.

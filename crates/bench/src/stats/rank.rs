@@ -1,4 +1,4 @@
-//! Rank tests: exact for the few runs that measurements have, ties included.
+//! Rank tests: exact for the small numbers of runs that measurements have, ties included.
 
 /// Above so many values the normal approximation is as good as the exact count.
 const EXACT: usize = 60;

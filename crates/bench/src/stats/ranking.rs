@@ -1,4 +1,4 @@
-//! Ranks several by speed: every pair, round by round, with the number of pairs taken into account.
+//! Ranks subjects by speed: compares every pair round by round, and corrects for the number of pairs.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,5 +1,5 @@
-//! Block maps: files that hold the digest of every block of an image, so that an image can be compared
-//! with what it was, block by block, and its block hash be brought up to date without reading all of it.
+//! Block maps: files with the digest of every block of an image. With a map an image can be compared with its
+//! former state block by block, and its block hash can be updated without reading all of it.
 //!
 //! `docs/block-map.md` is the specification. A map is written from front to back by [`MapWriter`], which
 //! takes the digests from the pump, and read by [`BlockMap`].

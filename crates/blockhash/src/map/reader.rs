@@ -1,4 +1,4 @@
-//! Reads a block map: what it says of itself, its sections, and its digests in order.
+//! Reads a block map: its header, its sections, and its digests in order.
 //!
 //! Memory is bounded by a window of the index and one section, whatever the file says. Every section is
 //! checked against its checksum when it is read.

@@ -1,4 +1,4 @@
-//! Updates a map: only blocks that were touched are hashed again.
+//! Updates a map: hashes only the changed blocks again.
 
 use std::io::Write;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Writes a block map from front to back, as the digests come.
+//! Writes a block map from front to back, as the digests arrive.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};

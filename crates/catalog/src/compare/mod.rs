@@ -1,5 +1,5 @@
-//! What catalogues, tags and lists know of the files of trees that are compared: settles files without reading them, and
-//! says which of the files that differ is the recorded one.
+//! Uses catalogues, tags and lists to compare trees: decides files without reading them, and says which of
+//! two files that differ is the recorded one.
 //!
 //! Works on the pairs of [`verisum_files::compare`]. Non-goals: finding the trees, and reading lists.
 

@@ -1,4 +1,4 @@
-//! Digests from the catalogue, for files that are as they were when they were recorded.
+//! Takes digests from the catalogue for files that did not change since they were recorded.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Which content is there once only and which several times, over all trees of all catalogues.
+//! Finds content that exists only once, and content with several copies, over all trees of all catalogues.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};

@@ -1,4 +1,4 @@
-//! The directories of a catalogue with their sums, and those of them that are worth to be told.
+//! Sums for each directory of a catalogue, and the choice of directories to report.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

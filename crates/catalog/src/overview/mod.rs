@@ -1,5 +1,5 @@
-//! What state catalogues are in: how old verifications are, what is bad and from where it can be mended, which
-//! directories are large or stale, which content is there once only.
+//! Reads the state of catalogues: the age of verifications, bad files and their good copies, large and stale
+//! directories, content without a copy.
 //!
 //! Reads the catalogues and no file. Memory grows with directories (some 70 bytes each), not with files. Non-goals:
 //! drawing, and words for people.

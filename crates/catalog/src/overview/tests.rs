@@ -1,4 +1,4 @@
-//! Overviews beside sums over a list of the same files.
+//! Compares overviews with sums over a list of the same files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Files in trouble: what they are, what they were, and where their recorded content is.
+//! Files that are bad, missing or unchecked: what they are, what they were, and where their recorded content
+//! is.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! `verisum accept`: records a file as it is now. Only so does bad data become a record.
+//! `verisum accept`: records a file as it is now. Nothing else makes bad data a record.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

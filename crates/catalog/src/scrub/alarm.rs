@@ -1,4 +1,4 @@
-//! The alarm: whether so much changed that something must be wrong.
+//! The alarm: decides whether so much changed that something must be wrong.
 //!
 //! What counts is files, each of them once, whatever became of it: its record was replaced, by this run or by
 //! one before that did not come to its end; it went; or it was written to, and there was no time to read it.

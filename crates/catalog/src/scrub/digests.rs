@@ -1,4 +1,4 @@
-//! The digests that a run computes: those of the records, and that of new files.
+//! The digests that a run computes: those of its records, and the digest for new files.
 
 use std::collections::HashMap;
 

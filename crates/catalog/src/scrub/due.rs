@@ -1,4 +1,4 @@
-//! Chooses the files that are due, within the run's time.
+//! Chooses the files that are due, within the run's time budget.
 
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Forecasts how long it takes to verify everything, at the rate and the intervals of the runs so far.
+//! Forecasts how long it takes to verify everything, from the rate and the intervals of the runs so far.
 
 use std::time::Duration;
 

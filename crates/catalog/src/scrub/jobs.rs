@@ -1,4 +1,4 @@
-//! The files of a run, in order: the bad ones, the new and the changed, the stalest.
+//! The files of a run in order: first the bad files, then new and changed ones, then the stalest.
 
 mod walk_jobs;
 

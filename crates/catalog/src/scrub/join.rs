@@ -1,5 +1,5 @@
-//! Finds moved files at the end of a run: they keep their records and their history, and what was bad is as
-//! bad under its new name.
+//! Finds moved files at the end of a run. They keep their records and their history; a file that was bad
+//! stays bad under its new name.
 //!
 //! A lost name is one whose file is gone, in the part of the tree where the walk was, elsewhere in it, or in
 //! another tree of the catalogue. [`HEIRS`] says which of the files that the run recorded first is what was lost.

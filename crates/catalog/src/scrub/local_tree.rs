@@ -1,5 +1,5 @@
-//! Goes through a tree of this machine: the bad files, the walk and the stalest files feed one engine, on whose threads
-//! files are judged, and one thread writes.
+//! Scrubs a tree of this machine. One engine hashes the bad files, the files of the walk and the stalest
+//! files; its threads judge them, and one thread writes to the catalogue.
 
 use std::path::Path;
 use std::sync::mpsc;

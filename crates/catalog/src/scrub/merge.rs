@@ -1,4 +1,4 @@
-//! Compares one directory of the walk with what is recorded of it.
+//! Compares one directory of the walk with its records.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Scrubs: compares a tree with its catalogue, records what is new or changed, and reads the rest again,
+//! Scrubs: compares a tree with its catalogue, records new and changed files, and reads the others again,
 //! stalest first.
 //!
 //! A run has three stages that feed one engine: the files that were bad the last time; a walk, which

@@ -1,5 +1,5 @@
-//! Scrubs a tree of another place, which lists it, reads its files and tells what they are. What that
-//! means is judged, written and reported as for a tree of this machine.
+//! Scrubs a tree of another place, which lists the tree and hashes its files. The answers are judged, written
+//! and reported as for a tree of this machine.
 //!
 //! What is due is decided as for a tree of this machine, by one plan: where all of it is to be read, the place lists
 //! and reads it in one go; else it lists it, and reads the bad files first, then the new and the changed ones,

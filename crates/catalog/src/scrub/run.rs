@@ -1,5 +1,5 @@
-//! One run over a tree: the loop that the trees of all places share. It plans what is due, has the tree gone through,
-//! ends what was begun, and records how that went. How a tree is gone through is a [`Passage`].
+//! One run over a tree: the loop for trees of all places. It plans what is due, goes through the tree, ends
+//! what it began, and records the result. Each kind of place goes through its trees by a [`Passage`].
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;

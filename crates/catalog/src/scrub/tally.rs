@@ -1,4 +1,4 @@
-//! The counters that all threads share: how much was read, and which devices fail.
+//! Counters that all threads share: how much was read, and which devices fail.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

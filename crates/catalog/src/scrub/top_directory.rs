@@ -1,5 +1,5 @@
-//! The top directory of a tree, and a safe look-up of files below it: through no link, and on no other file
-//! system unless these are entered. A record says nothing of what is elsewhere, whatever leads there by now.
+//! The top directory of a tree, and a safe look-up of files below it. The look-up follows no link, and enters
+//! another file system only if these are entered, because a record applies only to the file in its own tree.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! The one thread that writes to the catalogue. It commits every second, so that a run that is killed
-//! loses no more, and reports what it found once that is kept.
+//! The one thread that writes to the catalogue. It commits every second, so that a killed run loses at most
+//! that. It reports a finding after it has committed it.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

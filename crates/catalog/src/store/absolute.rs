@@ -1,4 +1,4 @@
-//! The paths that a catalogue knows trees and files by: from the root of the file system on.
+//! The paths of trees and files in a catalogue: absolute paths.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Records that a run replaced, until that is final or undone, and changes that the alarm holds until
+//! Records that a run replaced, until the run is final or undone. Also changes that the alarm holds until
 //! somebody accepts them.
 
 use std::ffi::OsStr;

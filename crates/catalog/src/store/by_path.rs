@@ -1,4 +1,4 @@
-//! The records of a tree in the order of their paths.
+//! Reads the records of a tree in the order of their paths.
 
 use std::ffi::OsStr;
 use std::iter::Peekable;

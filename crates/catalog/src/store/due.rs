@@ -1,4 +1,5 @@
-//! The files of a listing that a run is to read, in a temporary table: there may be any number of them.
+//! The files of a listing that a run will read, in a temporary table, because there may be any number of
+//! them.
 
 use rusqlite::{Row, params};
 

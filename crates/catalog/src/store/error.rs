@@ -1,4 +1,4 @@
-//! Errors of catalogues: why one cannot be used.
+//! Errors of catalogues: why a catalogue cannot be used.
 
 use std::io;
 use std::path::{Path, PathBuf};

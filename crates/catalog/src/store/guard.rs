@@ -1,4 +1,4 @@
-//! The checksum of a record: a bit that flips in the catalogue must not look like one that flipped in the
+//! The checksum of a record: a bit that flips in the catalogue must not look like a bit that flipped in the
 //! file.
 //!
 //! It is a function of SQL, so that every statement that writes to a record can write its check value too,

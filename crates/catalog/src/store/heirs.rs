@@ -1,4 +1,4 @@
-//! Files that a run recorded for the first time. Some of them were moved: their content is that of a missing
+//! Files that a run recorded for the first time. Some of them were moved: they have the content of a missing
 //! file.
 
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Finds the processes that hold the lock of a catalogue: only those count who may write to it.
+//! Finds the processes that hold the lock of a catalogue. Only processes that may write to it count.
 
 use std::fs::File;
 use std::io;

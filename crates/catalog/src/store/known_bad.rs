@@ -1,6 +1,6 @@
-//! Finds bad data under other names. At the end of a run every record that it made is compared with what was
-//! found to be bad and is no longer there, in this run or an earlier one, with what is bad where it is, with
-//! the records that the run took away, and with those whose content it found in another file than before.
+//! Finds bad data under other names. At the end of a run, it compares every new record with: bad content that
+//! is no longer at its place, from this run or an earlier one; files that are bad at their place; records
+//! that the run removed; and records whose content the run found in another file.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

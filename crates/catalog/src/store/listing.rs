@@ -1,4 +1,4 @@
-//! Lists of files for people: what is bad or missing, what was not verified for long, what is there twice.
+//! Lists of files for people: bad, missing, stale and duplicate files.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,4 @@
-//! The write lock of a catalogue, and what processes left beside it that had it.
+//! The write lock of a catalogue, and files that its former owners left beside it.
 
 use std::fs::{File, Metadata, Permissions, TryLockError};
 use std::io::{self, ErrorKind};

@@ -1,7 +1,7 @@
 //! Allocates the memory that SQLite's readers and writers share, a mapped file beside the catalogue. On a
-//! full file system with blocks smaller than a page, SQLite's own way of making it long enough leaves holes
-//! in it, and the first look into one of them ends the process with SIGBUS. Its pages are therefore allocated
-//! before they are mapped; where there is no space for them, that is an error like any other.
+//! full file system with blocks smaller than a page, SQLite's own way to lengthen the file leaves holes in
+//! it, and the first access to a hole ends the process with SIGBUS. So the pages are allocated before they
+//! are mapped. If there is no space for them, that is an error like any other.
 
 use std::ffi::{c_int, c_void};
 use std::os::fd::BorrowedFd;

@@ -1,5 +1,4 @@
-//! The catalogue: one SQLite file that remembers what trees of files were, and when that was last
-//! found to be so.
+//! The catalogue: one SQLite file with the last good state of each file, and when that was last verified.
 //!
 //! One process at a time writes; that is what [`Lock`] is for. Others may read meanwhile. Commits come
 //! every few moments and survive the death of the process at any point; after a loss of power the last

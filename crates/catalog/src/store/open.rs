@@ -1,4 +1,4 @@
-//! Opens catalogues: to write, to read where nothing may be written, and for the first time.
+//! Opens catalogues: to write, to read without the right to write, and for the first time.
 
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Write};

@@ -1,4 +1,4 @@
-//! What an overview reads: all records, and all content in order.
+//! The queries of an overview: all records, and all content in order.
 
 use rusqlite::{Row, params};
 

@@ -1,6 +1,6 @@
-//! What was found to be bad and is no longer there: it may turn up again, in this run or years later, in a part
-//! of the tree that no run was in meanwhile. There is a row for each name and inode that was bad, until
-//! somebody accepts it, or it is known to be bad under another name.
+//! Bad content that is no longer at its place. It may appear again, in this run or years later, in a part of
+//! the tree that no run has read meanwhile. Each name and inode that was bad has a row, until somebody
+//! accepts the file, or the content is known to be bad under another name.
 //!
 //! Records that other files took the names of are here too, as sound ones: their own files may be where the run
 //! did not look. They stay until a run has read all that is new or changed in the whole root, at most a year.

@@ -1,4 +1,4 @@
-//! Takes records in from other stores, one after the other.
+//! Imports records from other stores, one by one.
 
 use std::ffi::OsStr;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! The records of files, and the findings about those that are not as recorded.
+//! The records of files, and the findings about files that are not as recorded.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Roots: the trees that a catalogue covers, and how it knows them again.
+//! Roots: the trees of a catalogue, and how it recognizes them.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

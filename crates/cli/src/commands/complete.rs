@@ -1,4 +1,4 @@
-//! `verisum complete`: what a word that is being typed may become, for the completion scripts of shells.
+//! `verisum complete`: completes the word that a user types, for the completion scripts of shells.
 //!
 //! The scripts know commands, options and digests by themselves; they ask here for what depends on the machine: trees of
 //! the catalogue and places of the configuration.

@@ -1,4 +1,4 @@
-//! `verisum completions`: what a shell needs to complete command lines.
+//! `verisum completions`: prints the completion script for a shell.
 //!
 //! Commands, options and digests are in the script. For trees and places the script asks `verisum complete`.
 

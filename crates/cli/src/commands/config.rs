@@ -1,4 +1,4 @@
-//! `verisum config`: which values options get from files and the environment.
+//! `verisum config`: prints the values that options get from files and the environment.
 
 use clap::Subcommand;
 use serde::Serialize;

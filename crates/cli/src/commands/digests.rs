@@ -1,4 +1,4 @@
-//! `verisum digests`: every digest by name, and which implementation computes it here.
+//! `verisum digests`: lists every digest, and its implementation on this machine.
 
 mod measure;
 

@@ -1,5 +1,5 @@
-//! Messages of `b3sum -c` about files, lines and lists: in its version 1.2.0, whose messages differ from
-//! those of the coreutils throughout.
+//! Messages of `b3sum -c` about files, lines and lists, as in its version 1.2.0. They all differ from those
+//! of the coreutils.
 
 use std::ffi::OsStr;
 

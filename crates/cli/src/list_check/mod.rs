@@ -1,5 +1,5 @@
-//! Checks files against lists of checksums, with the options and messages of the coreutils: what `verisum
-//! check`, `image sum -c` and `md5sum -c` share.
+//! Checks files against lists of checksums, with the options and messages of the coreutils. `verisum check`,
+//! `image sum -c` and `md5sum -c` share it.
 
 mod b3sum;
 mod record;

@@ -1,4 +1,4 @@
-//! The bad files that `verisum check` found: good copies of them, and the commands that mend them.
+//! The bad files that `verisum check` found: their good copies, and the commands that repair them.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

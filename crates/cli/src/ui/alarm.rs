@@ -1,5 +1,6 @@
-//! A bad file, told so that it helps at three in the morning: what, since when, when it was last good, what it was
-//! then, where the good content is, and the command that mends it. Text, JSON, mail and Nagios tell the same.
+//! The report about a bad file, for somebody who must act at once: what is wrong and since when, when the
+//! file was last good, what it was then, where the good content is, and the command that repairs it. Text,
+//! JSON, mail and Nagios have the same facts.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Block hashes in lists of checksums: the tags that name them, and what verifies them.
+//! Block hashes in lists of checksums: their tags, and how to verify them.
 
 use std::ffi::OsStr;
 use std::io;

@@ -1,4 +1,4 @@
-//! Colour on terminals: of outcomes, so that what is wrong is seen among much that is not.
+//! Colours of outcomes on terminals, so that bad ones stand out.
 
 use std::io::stdout;
 use std::sync::OnceLock;

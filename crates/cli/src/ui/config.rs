@@ -1,4 +1,4 @@
-//! The configuration: values that options have where the command line gives none.
+//! The configuration: values for options that are not on the command line.
 //!
 //! The keys of a file are the long options. At the top they hold for every command that has the option; in the table
 //! of a command, for that and for the commands below it. The deepest table that has a key holds. Of two files the one

@@ -1,4 +1,4 @@
-//! Finding a digest by the name that a user typed.
+//! Finds a digest by the name that a user typed.
 
 use verisum::digest::{ALGORITHMS, Digest, DigestError, Policy};
 

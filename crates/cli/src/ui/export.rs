@@ -1,4 +1,4 @@
-//! Showing a report, and writing it to files.
+//! Prints a report, and writes it to files.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A line about a file and the facts of its state, wrapped where the terminal is too narrow.
+//! A line about a file and the facts of its state. It is wrapped if the terminal is too narrow.
 
 use verisum_bench::export::columns;
 

@@ -1,4 +1,4 @@
-//! Errors of the command line: everything that can go wrong, as one line for the user and one exit code.
+//! Errors of the command line: each is one line for the user and one exit code.
 
 use std::io;
 use std::path::PathBuf;

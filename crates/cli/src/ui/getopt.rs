@@ -1,6 +1,6 @@
-//! Parses options as getopt_long of the C library understands them: short ones together (`-pc`, `-t4`), long
-//! ones with their value apart or after `=`, any beginning of a long name that fits only one, names and
-//! options in any order, `--` before names that look like options.
+//! Parses options as getopt_long of the C library does: short ones together (`-pc`, `-t4`), long ones with a
+//! separate value or after `=`, unique beginnings of long names, names and options in any order, and `--`
+//! before names that look like options.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,4 +1,4 @@
-//! What all help texts have in common: commands grouped by job, examples, exit codes, environment variables.
+//! The parts that all help texts have: commands grouped by job, examples, exit codes, environment variables.
 //!
 //! It is put into the definition of the command line only where help is asked for: building it takes longer than
 //! to hash a small file.

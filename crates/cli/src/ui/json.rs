@@ -1,4 +1,4 @@
-//! What the objects of JSON have in common; docs/json.md and docs/json.schema.json describe them.
+//! The parts that all JSON objects have; docs/json.md and docs/json.schema.json describe them.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The log file: when a run began and ended, what it said, and each line about something that is wrong.
+//! The log file: when a run began and ended, what it printed, and each line about a problem.
 //!
 //! Each entry is one write to the end of the file, so that runs may share it.
 

@@ -1,4 +1,4 @@
-//! Repair of files from other copies, as the command does it: where the copies are, and what is printed.
+//! Repairs files from other copies, for the commands: finds the copies, and prints the results.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};

@@ -1,4 +1,4 @@
-//! Options that all commands have for their messages: `--verbose`, `--log-file`, `--color`.
+//! Options of all commands for their messages: `--verbose`, `--log-file`, `--color`.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What all verbs share: what the user types and sees. No verb is imported here.
+//! The parts of the user interface that all verbs share. They import no verb.
 //!
 //! Results go to standard output through [`Output`], messages and progress to standard error. Everything
 //! that fails is a [`failure::Failure`], and every way to end is in [`exit`].

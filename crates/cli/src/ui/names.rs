@@ -1,4 +1,4 @@
-//! Escapes names of files, which may be any bytes but NUL, in lines that must stay lines.
+//! Escapes names of files, which may have any bytes but NUL, so that a name is always one line.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Finds files by names in Unicode's NFKD, the form that bitrot writes, whatever the form of their own.
+//! Finds files by names in Unicode's NFKD, which bitrot writes, whatever the form of the names on the disk.
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};

@@ -1,4 +1,4 @@
-//! Who may be told of failures: addresses of mail, the program that takes it, and URLs.
+//! The recipients of messages about failures: mail addresses, the sendmail program, and URLs.
 
 use std::env;
 use std::fs::File;

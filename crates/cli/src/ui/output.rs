@@ -1,6 +1,5 @@
-//! Standard output that loses no write error. (`println!` panics on a closed pipe; `std::io::stdout` takes a
-//! descriptor that cannot be written for one that takes everything, and writes what is left in its buffer at
-//! the end without a look at the result.)
+//! Standard output that loses no write error. (`println!` panics on a closed pipe. `std::io::stdout` ignores
+//! that a descriptor cannot be written, and ignores errors when it flushes at the end.)
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! Parity that lies beside files: whether it may mend one, and parity as a source of repairs.
+//! Parity beside files: whether it may repair a file, and parity as a source of repairs.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::os::unix::ffi::OsStrExt;

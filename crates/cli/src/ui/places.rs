@@ -1,4 +1,4 @@
-//! Places of the configuration: how a bucket or a host is reached, by its address, typed once.
+//! Places of the configuration: options for a bucket or a host, by its address.
 //!
 //! No secrets: those are in the files of the stores' own tools and of ssh, which a place names.
 

@@ -1,4 +1,4 @@
-//! Options of all verbs that read trees: what to leave out, in which order, how fast.
+//! Options of all verbs that read trees: files to leave out, the order, and the rate.
 
 use std::path::PathBuf;
 use std::sync::Arc;

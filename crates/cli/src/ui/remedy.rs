@@ -1,4 +1,4 @@
-//! What records of files mean for the end of a run, and the commands that mend what is bad.
+//! The commands that repair bad files, for the end of a run.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;

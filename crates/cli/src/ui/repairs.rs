@@ -1,4 +1,4 @@
-//! Records repairs in the catalogue that knows the files, where the repair itself went without one.
+//! Records repairs in the catalogue that knows the files, if the repair itself did not use it.
 
 use std::path::{Path, PathBuf};
 

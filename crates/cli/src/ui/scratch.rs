@@ -1,4 +1,4 @@
-//! Private temporary folders and running programs, which are gone at the end, also when a signal brings the end.
+//! Private temporary folders and running programs. All are gone at the end, also after a signal.
 
 use std::fs;
 use std::io;

@@ -1,4 +1,4 @@
-//! Quotes names as the messages of the coreutils do: as they are, or quoted for a shell.
+//! Quotes names as the messages of the coreutils do: only if a shell needs it.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Signals: which of them end the program, and what is done first. Nothing else here registers any.
+//! Signals: which of them end the program, and what is done first. No other module registers signals.
 
 use std::fs;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Parses and prints numbers as people write them, most of them of bytes.
+//! Parses and prints sizes and other numbers as people write them.
 
 use verisum::blockhash::MAX_THREADS;
 

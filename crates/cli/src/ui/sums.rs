@@ -1,4 +1,4 @@
-//! Lists of checksums as records of what files should be; lines that are of no use are told.
+//! Lists of checksums as records of files; reports lines that are of no use.
 
 use std::path::{Path, PathBuf};
 

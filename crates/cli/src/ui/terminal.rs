@@ -1,4 +1,4 @@
-//! How wide the terminal is.
+//! The width of the terminal.
 
 use rustix::fd::BorrowedFd;
 use rustix::termios::{isatty, tcgetwinsize};

@@ -1,5 +1,4 @@
-//! How much is said, in all commands alike: `-v` names also what nothing is wrong with, `-vv` tells also how the work
-//! is done.
+//! How much all commands print: `-v` also names what is well, and `-vv` says how the work is done.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU8, Ordering};

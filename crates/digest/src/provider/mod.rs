@@ -1,4 +1,4 @@
-//! The implementations of each digest. One row an implementation, in order of preference.
+//! The implementations of each digest: one row for each, in order of preference.
 
 mod blake3;
 mod checksum;

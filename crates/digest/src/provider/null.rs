@@ -1,4 +1,4 @@
-//! The digest of no bits, for measuring what surrounds a digest.
+//! The digest of no bits, to measure everything except hashing.
 
 use std::sync::Arc;
 

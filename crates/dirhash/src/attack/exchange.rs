@@ -1,4 +1,4 @@
-//! r5, of which each step adds what a letter weighs and multiplies by eleven.
+//! Attacks r5. Each step of r5 adds the weight of a letter and multiplies by eleven.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Two ways through ext4's legacy hash that meet again with everything the hash remembers.
+//! Pairs of strings that leave ext4's legacy hash in the same state.
 //!
 //! The hash remembers its last two words and nothing else. Another letter changes the last word. The letter
 //! after it can be changed so that the next word is the same, if the products of the two letters differ in the

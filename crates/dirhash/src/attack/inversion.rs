@@ -1,4 +1,4 @@
-//! ext4's legacy hash: [forks](super::fork), and behind them an ending that gives the wanted hash.
+//! Inverts ext4's legacy hash: [forks](super::fork), followed by an ending that gives the wanted hash.
 //!
 //! The ending is found by running the last two steps backwards. The hash says what the sum of the last step
 //! was, but for one of two values; each last character then gives the word before it, and that the product

@@ -1,4 +1,4 @@
-//! Trying number after number on all processors, with the answer of one that does it alone.
+//! Tries numbers in order on all processors, and gives the answer that one processor would find first.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! Any hash: name after name, until the key is the wanted one.
+//! Attacks any hash: tries names until one has the wanted key.
 
 use super::scan::{NumberBlock, Scan, scan};
 use super::{Hashing, PREFIX_LEN, prefix};

@@ -1,4 +1,4 @@
-//! Recomputes every hash of a directory, and compares it with where its name lies.
+//! Recomputes every hash of a directory, and compares it with the place of its name.
 
 use std::collections::HashSet;
 

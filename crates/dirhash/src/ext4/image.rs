@@ -1,4 +1,4 @@
-//! The superblock, and where the inodes of each group lie.
+//! The superblock, and the places of the inodes of each group.
 
 use std::fs::File;
 use std::io::{self, Seek};

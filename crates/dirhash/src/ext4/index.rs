@@ -1,4 +1,4 @@
-//! The index of a directory: its blocks, their order, and what they lead to.
+//! The index of a directory: its blocks, their order, and the leaves that they lead to.
 
 use crate::namehash::{NAME_HASHES, NameHash};
 

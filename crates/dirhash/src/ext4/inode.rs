@@ -1,4 +1,4 @@
-//! Inodes of directories, and where their records lie.
+//! Inodes of directories, and the places of their records.
 
 use super::image::{DIRECTORY_MODE, Ext4, ROOT_INODE, ReadError, u16_at, u32_at};
 use super::metadata;

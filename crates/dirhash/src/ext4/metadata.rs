@@ -1,4 +1,4 @@
-//! The checksums that ext4 keeps with the feature metadata_csum of what leads to names.
+//! The checksums of ext4's feature metadata_csum, for the metadata that leads to names.
 //!
 //! All are CRC-32C as a bare register. Those of a directory begin with what belongs to its inode: a block
 //! that was written to the wrong place is found too.

@@ -1,4 +1,4 @@
-//! A reader of ext4 images for directories alone: read-only, bounded, and made for damaged images.
+//! Reads the directories of ext4 images, with bounds that also hold for damaged images. Never writes.
 //!
 //! Non-goals: files, journals, encrypted names, letters that only tables of Unicode can fold, and checksums of
 //! blocks of extents. An image whose journal was not replayed is read as it lies on the disk.

@@ -1,4 +1,4 @@
-//! All directories of an image, and whether names lead to each.
+//! Lists all directories of an image, and says whether a name leads to each.
 
 use std::collections::{HashMap, HashSet};
 

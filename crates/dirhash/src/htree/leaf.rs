@@ -1,4 +1,4 @@
-//! A leaf: records one behind the other, which together fill the block.
+//! A leaf: records one after the other that fill the block.
 
 use super::geometry::Geometry;
 use super::policy::SplitRule;

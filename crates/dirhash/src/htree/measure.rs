@@ -1,4 +1,4 @@
-//! What can be said of a directory: fill, collisions, how far it can grow.
+//! Measures a directory: fill, collisions, and how far it can grow.
 
 use super::{Geometry, Htree};
 

@@ -1,4 +1,4 @@
-//! What else a directory could do than the kernel does.
+//! Policies for directories other than the kernel's.
 
 use super::leaf::Leaf;
 use super::tree::TreeBlock;

@@ -1,5 +1,5 @@
-//! Cyclic redundancy checks as name hashes. They are linear: whoever may choose a few bytes of a name
-//! may choose its hash.
+//! Cyclic redundancy checks as name hashes. They are linear: whoever can choose a few bytes of a name can
+//! choose its hash.
 //!
 //! All are the bare register, without the inversions that published CRCs begin and end with.
 

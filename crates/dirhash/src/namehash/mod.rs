@@ -1,4 +1,4 @@
-//! The hashes that file systems index directories with, and candidates for it.
+//! The hashes that file systems use for the index of a directory, and candidates for it.
 //!
 //! [`NAME_HASHES`] is the table. A name hash maps a name (any bytes; in a directory 1 to 255 of them)
 //! and a seed to a number, and in some file systems to a second, minor number. Both the seed and

@@ -1,4 +1,4 @@
-//! The hashes with which ext4 indexes directories, of many names side by side.
+//! Computes the hashes of ext4's directory index for many names side by side.
 //!
 //! [`NameKernel`] is one of them at a level of the processor. A vector holds the same word of the hash of
 //! 8 or 16 names; the hashes are written once for both.

@@ -1,4 +1,4 @@
-//! What a hash may do with the words of all lanes at once.
+//! The operations that a hash may use on the words of all lanes at once.
 //!
 //! Everything here and in the hashes is `#[inline(always)]`: the code gets its instructions from the one
 //! function of a level that it is inlined into, which carries the `target_feature` attribute. Closures and

@@ -1,4 +1,4 @@
-//! Checks files that are listed without a digest: whether they are there, of the same kind and length.
+//! Checks files that a list has without a digest: whether they exist, with the same kind and length.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Finds files that are there and that no list has.
+//! Finds files that no list has.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Settles files by the digests that the keeper of a place recorded of them, so that nobody reads them there.
+//! Compares files by digests that a place has recorded, so that nobody reads them there.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;

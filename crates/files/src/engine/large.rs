@@ -1,4 +1,4 @@
-//! Large files: pieces of several are read, and then hashed side by side.
+//! Large files: reads pieces of several files, then hashes the pieces side by side.
 
 use std::time::Instant;
 

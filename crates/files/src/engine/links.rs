@@ -1,4 +1,4 @@
-//! Hard links: files of several names, hashed under the first that comes, and known under the others.
+//! Hard links: a file with several names is hashed under the first, and its digest is used for the others.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

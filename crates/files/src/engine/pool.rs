@@ -1,4 +1,4 @@
-//! The pool of large files in progress, and what a thread may do next for them.
+//! The pool of large files in progress, and the next task for a thread.
 //!
 //! A thread takes the next piece of each of several files, reads them into its own buffer and hashes them
 //! side by side, as a processor's vectors want it: the bytes stay in its own cache. Meanwhile another

@@ -1,5 +1,5 @@
-//! How many large files a thread hashes side by side: as many as are done soonest by an estimate, whose times are measured,
-//! since processors differ.
+//! Chooses how many large files a thread hashes side by side. An estimate from measured times decides,
+//! because processors differ.
 //!
 //! Many side by side use a processor's vectors best. Few for each of the threads use all processors. And threads that do
 //! not hash read for those who do.

@@ -1,4 +1,4 @@
-//! Small files: some tens are read whole, and hashed as one batch.
+//! Small files: reads some tens of them whole, and hashes them as one batch.
 
 use std::ops::Range;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! Large files that are hashed in parts: each thread reads and hashes parts of its own, and waits for nobody.
+//! Hashes large files in parts: each thread reads and hashes its own parts, and waits for no other.
 //!
 //! Without limits only, and of files without holes: there one piece after the other is as good. So it is for a file that
 //! changes meanwhile, which is hashed once more.

@@ -1,4 +1,4 @@
-//! A large file in progress: a part that reads and a part that hashes, which two threads may hold.
+//! A large file in progress: one part reads and one part hashes, on up to two threads.
 
 use std::fs::File;
 use std::path::PathBuf;

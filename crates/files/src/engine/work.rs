@@ -1,4 +1,4 @@
-//! The worker threads: what each does until there is no more.
+//! The loop of the worker threads.
 
 use std::fs::File;
 use std::ops::ControlFlow;

@@ -1,4 +1,4 @@
-//! This machine as a place: trees are hashed by the engine while they are walked.
+//! This machine as a place: the engine hashes trees while it walks them.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};

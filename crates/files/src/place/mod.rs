@@ -1,4 +1,4 @@
-//! Places: where trees of files are, and one trait for whatever can be asked of each.
+//! Places where trees of files are: one trait for what can be asked of each.
 //!
 //! [`LocalPlace`] is this machine. Other crates have the places behind ssh and, in time, behind other
 //! protocols; every verb takes any of them. A place computes digests where the data is: this machine by its

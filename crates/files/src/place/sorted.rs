@@ -1,4 +1,4 @@
-//! Sorts a listing by paths in bounded memory: what does not fit waits in unlinked temporary files.
+//! Sorts a listing by paths in bounded memory. The rest waits in unlinked temporary files.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Writes and removes tags where others may do the same at the same time.
+//! Writes and removes tags safely while other programs may do the same.
 
 use std::fs::File;
 use std::thread;

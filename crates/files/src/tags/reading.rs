@@ -1,4 +1,4 @@
-//! Reads files in a state that can be recorded.
+//! Reads files whose state can be recorded.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;

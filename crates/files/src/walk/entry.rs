@@ -1,4 +1,4 @@
-//! An entry of an open directory: what can be asked and opened without a path that others may change.
+//! An entry of an open directory. It is opened and looked at without a path, which others could change.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

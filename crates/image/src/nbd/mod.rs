@@ -1,4 +1,4 @@
-//! Exports of NBD servers (network block devices), through libnbd, which is loaded when the first is
+//! Exports of NBD servers (network block devices), through libnbd, which is loaded when the first export is
 //! opened.
 //!
 //! A server that is lost is an error. Nothing connects again in silence: the server that answers then may

@@ -1,4 +1,4 @@
-//! Addresses of NBD servers, as far as they must be looked at here: the library parses the rest.
+//! Addresses of NBD servers. Parses only the parts that are needed here; libnbd parses the rest.
 //!
 //! What decides whether TLS protects anything is not left to the library. It passes over parameters that
 //! it does not know, so that one misspelt would be no protection; and its older versions take any

@@ -1,4 +1,4 @@
-//! A cache of decompressed clusters: what one reader of a part needed is kept for the reader of the next
+//! A cache of decompressed clusters: a cluster that one reader needed is kept for the reader of its next
 //! part.
 //!
 //! Runs of an image may end inside a compressed cluster. Whoever needs it first decompresses it; others

@@ -1,4 +1,4 @@
-//! qcow2 images, for reading only: one file, or a chain of files of which each backs the one before.
+//! qcow2 images, read-only: one file, or a chain of backing files.
 //!
 //! Nothing here follows QEMU's code; the format is described in its `docs/interop/qcow2.rst`, and where
 //! that leaves something open, what QEMU shows a guest decides. An image is taken for what a stranger

@@ -1,4 +1,4 @@
-//! References from an image to other files: what they stand for, and whether they are followed.
+//! References from an image to other files, and whether they are followed.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

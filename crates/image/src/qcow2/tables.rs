@@ -1,5 +1,5 @@
-//! L1 and L2 tables, read in slices through a cache: however large the tables of an image are, and however
-//! many files its chain has, they take a bounded part of the memory.
+//! L1 and L2 tables, read in slices through a cache. So they take bounded memory, however large they are and
+//! however many files a chain has.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,4 +1,4 @@
-//! Runs a program that serves one client over sockets, and lives no longer than the client.
+//! Runs a program that serves one client over sockets, and ends it with the client.
 //!
 //! It finds its socket as services of systemd do: open already, as descriptor 3. The socket has no name in
 //! the file system, so that nothing is left of it whatever ends this process; all connections are made

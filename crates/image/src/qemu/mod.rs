@@ -1,5 +1,4 @@
-//! Images of formats that only QEMU reads: a `qemu-nbd` of our own decodes them and serves what a guest
-//! sees, to us alone.
+//! Images of formats that only QEMU reads: a private `qemu-nbd` decodes them and serves what a guest sees.
 //!
 //! The format is always said, so that QEMU never guesses; the image is opened for reading only.
 

@@ -1,6 +1,5 @@
-//! Detects truncated files, which are shorter than what they say is in them. QEMU takes what lies after the
-//! end of a file for zeros, without a word, in the formats that are looked at here; in the others it notices
-//! by itself.
+//! Detects truncated files, which are shorter than their own tables say. For the formats handled here, QEMU
+//! silently reads zeros beyond the end of the file; for the others it notices by itself.
 
 use std::path::Path;
 

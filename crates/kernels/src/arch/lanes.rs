@@ -1,4 +1,4 @@
-//! What the vectors of each processor family are written with.
+//! Macros for the vector types of each processor family.
 
 /// A function for each algorithm, compiled with the features of a level.
 macro_rules! kernels {

@@ -1,5 +1,4 @@
-//! The portable level: one lane in ordinary registers. It is what the other
-//! levels are compared with.
+//! The portable level: one lane in ordinary registers. All other levels are compared with it.
 
 use super::Stage;
 use crate::algorithms::*;

@@ -1,4 +1,4 @@
-//! Whole copies that wait until they are on the disk, are read back, and get their names.
+//! Complete copies that wait to be written to the disk, read back, and given their names.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};

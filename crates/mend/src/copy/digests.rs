@@ -1,4 +1,4 @@
-//! The sets of digests that are computed together, and small messages hashed side by side.
+//! Sets of digests that are computed together, and small messages hashed side by side.
 
 use std::ops::Range;
 use std::sync::{Arc, RwLock};

@@ -1,4 +1,4 @@
-//! Files in another place that go to a third one: each is fetched to a file without a name first.
+//! Copies files from one other place to another: fetches each to an unnamed file first.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The threads of a copy, and what goes to them.
+//! The threads of a copy, and the queues to them.
 
 use std::collections::VecDeque;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Why something was not copied.
+//! Errors of copies: why a file was not copied.
 
 use std::io;
 use std::path::{Path, PathBuf};

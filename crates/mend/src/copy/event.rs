@@ -1,4 +1,4 @@
-//! What comes of each file, and of all.
+//! The result for each file, and the totals.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Copies from a host or a bucket: its files are listed, and their bytes are fetched.
+//! Copies from a host or a bucket: lists its files, and fetches their bytes.
 
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Files of several names: copied once, and linked to the other names as in FROM.
+//! Files with several names: copies them once, and links the other names as in FROM.
 
 use std::collections::HashMap;
 use std::ffi::OsString;

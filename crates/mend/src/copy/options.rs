@@ -1,4 +1,4 @@
-//! What a copy is asked for.
+//! The options of a copy.
 
 use std::path::PathBuf;
 use std::sync::Arc;

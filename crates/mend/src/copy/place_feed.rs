@@ -1,4 +1,4 @@
-//! Takes what a place lists, makes the directories for it at TO, and says where each file goes.
+//! Takes the listing of a place, makes its directories at TO, and says where each file goes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

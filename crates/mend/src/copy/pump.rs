@@ -1,4 +1,4 @@
-//! One read of a file: its bytes are hashed by a thread of their own while they are written.
+//! Reads a file once: one thread writes its bytes while another hashes them.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! What is recorded of files: by the catalogue, and by their tags.
+//! The records of files in the catalogue and in their tags.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Records copies in a catalogue that knows TO, or is to know it.
+//! Records copies in a catalogue that knows TO, or that learns of TO now.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

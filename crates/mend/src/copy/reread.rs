@@ -1,4 +1,4 @@
-//! Copies read back past the page cache: what is in memory may be what is wrong.
+//! Reads copies back past the page cache, because the bytes in memory may differ from those on the disk.
 
 use std::fs::File;
 use std::ops::Range;

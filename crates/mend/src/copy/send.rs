@@ -1,4 +1,4 @@
-//! Copies to a place that is not this machine: each file is hashed while it is sent, and read back from there.
+//! Copies to another place: hashes each file while it is sent, and reads it back from there.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! What all threads of a copy share: options, counts, and whom to tell.
+//! The state that all threads of a copy share: options, counts, and the sink of events.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};

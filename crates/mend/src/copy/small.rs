@@ -1,4 +1,4 @@
-//! Small files: some tens are read whole, hashed side by side, and written.
+//! Small files: reads some tens of them whole, hashes them side by side, and writes them.
 
 use std::ops::Range;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! What is no file with content of its own: symbolic links, pipes, devices, sockets, further names of a file.
+//! Entries without content of their own: symbolic links, pipes, devices, sockets, further names of a file.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;

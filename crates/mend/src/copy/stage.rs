@@ -1,4 +1,4 @@
-//! Copies to a host: groups of files get passing names there, are read back, and get their own.
+//! Copies to a host: writes groups of files there under temporary names, reads them back, and renames them.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,5 +1,5 @@
-//! The list of the digests of copies. It grows with every copy, so that a kill loses none of its lines; where a
-//! file is copied again, the last line of its name is kept.
+//! The list of the digests of copies. It grows with every copy, so that a kill loses no line. If a file is
+//! copied again, the last line with its name counts.
 
 use std::collections::HashMap;
 use std::fs::File;

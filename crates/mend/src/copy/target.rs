@@ -1,4 +1,5 @@
-//! Directories at TO: made or opened through no link, and given times and mode when all in them is done.
+//! Directories at TO: makes or opens them through no link, and sets their times and mode when their content
+//! is complete.
 
 use std::collections::HashMap;
 use std::collections::hash_map::RandomState;

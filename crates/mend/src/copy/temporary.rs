@@ -1,4 +1,4 @@
-//! Files at TO that nobody sees until they are whole.
+//! Files at TO that stay hidden until they are complete.
 
 use std::ffi::OsString;
 use std::fs::File;

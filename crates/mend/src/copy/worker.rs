@@ -1,4 +1,4 @@
-//! A thread that copies: what it looks at, reads and writes of one file after the other.
+//! A thread of a copy: looks at, reads and writes one file after the other.
 
 use std::collections::VecDeque;
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The journal of a repair: the blocks that are about to be written, complete or not there at all.
+//! The journal of a repair: the blocks that will be written. It is complete, or does not exist.
 //!
 //! `VRSMREP1`, the length of the map's block hash (1 byte) and that hash, then for each block its number (8 bytes,
 //! little-endian), its length (4 bytes) and its bytes. What it holds is trusted no further than the map's digests.

@@ -1,4 +1,4 @@
-//! Repair of disk images in place: blocks that are not what a block map says are written anew, from other copies.
+//! Repairs disk images in place: replaces blocks that differ from a block map by blocks of other copies.
 //!
 //! Only bytes with the digest of the map are written. Each batch of blocks goes to a journal first: a kill or a loss
 //! of power leaves, of each block, the old bytes, the new ones, or what the next run mends from the journal. Where no

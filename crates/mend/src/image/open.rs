@@ -1,4 +1,4 @@
-//! Opens the image that is repaired.
+//! Opens the image to be repaired.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a new block map may replace.
+//! Decides which files a new block map may replace.
 
 use std::fs::{File, Metadata, metadata};
 use std::io::{Error, Read, Result};

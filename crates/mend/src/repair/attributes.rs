@@ -1,4 +1,4 @@
-//! What a new file is to have besides its content.
+//! The attributes of a new file: everything besides its content.
 
 use std::fs::File;
 

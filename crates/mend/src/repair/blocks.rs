@@ -1,4 +1,4 @@
-//! Puts a file together from blocks of the bad one and of copies, none of which need be good as a whole.
+//! Makes a file from blocks of the bad file and of its copies, none of which must be good as a whole.
 //!
 //! Digests of blocks say which block of which copy to take; only blocks that the bad file lacks are asked for. That the
 //! whole is good its record says, as always.

@@ -1,4 +1,4 @@
-//! Repairs what the catalogue says is bad or missing.
+//! Repairs files that the catalogue calls bad or missing.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

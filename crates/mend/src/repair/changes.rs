@@ -1,5 +1,4 @@
-//! The journal of a repair in place: what the blocks of a file are, and what they are to be, complete or not there at
-//! all.
+//! The journal of a repair in place: the old and the new blocks of a file. It is complete, or does not exist.
 //!
 //! `VRSMINP1`; the path of the file, the name of its digest and the digest, and the paths of the copies, each with its
 //! length before it; inode, length and time of modification of the file; then for each block its offset, its

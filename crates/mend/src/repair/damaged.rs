@@ -1,4 +1,4 @@
-//! What a repair knows of a file that it is to give its content again.
+//! A file to be repaired: what is known of it.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Which bytes of a file a repair changes.
+//! Finds the bytes of a file that a repair changes.
 
 use std::fs::File;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Writes the content of a copy to a new file, and proves that it is the recorded one.
+//! Writes the content of a copy to a new file, and verifies that it is the recorded content.
 
 use std::fs::File;
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! Repair in place: the bad blocks of a long file are written into the file itself.
+//! Repair in place: writes the bad blocks of a long file into the file itself.
 //!
 //! All of them go to a journal beside the catalogue first, with what they were, once the whole is proved to be as
 //! recorded with them. A kill or a loss of power leaves of each block the old bytes or the new ones, and the journal:

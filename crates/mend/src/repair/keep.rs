@@ -1,4 +1,4 @@
-//! Where bad files are kept, and what their copies have besides the content.
+//! Keeps bad files: moves them, or copies them with their attributes.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a catalogue knows of a source: where in it a content is, whatever its name there.
+//! Finds content in a source by a catalogue, under any name.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! Repairs files whose content a list records, or their own tags.
+//! Repairs files by the records in a list or in their own tags.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Repairs files of one tree of this machine, whoever says what their content should be.
+//! Repairs files of one tree of this machine, with records from any source.
 
 mod long_file;
 mod new_file;

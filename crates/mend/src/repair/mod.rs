@@ -1,4 +1,4 @@
-//! Repair: gives files that are bad, missing or unreadable their recorded content again, from other copies.
+//! Repair: restores the recorded content of files that are bad, missing or unreadable, from other copies.
 //!
 //! Good bytes are those whose digest is the recorded one; nothing else is ever put in a file's place. A source is
 //! asked for digests first, so that nothing is written for a copy that is bad itself. The new file is written

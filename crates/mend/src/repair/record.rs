@@ -1,4 +1,4 @@
-//! Records repairs that were done without the catalogue: by parity, tags, lists or a block map.
+//! Records repairs that did not use the catalogue, but parity, tags, lists or a block map.
 
 use std::ffi::OsStr;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! Sources: the trees whose files have the content that others lost.
+//! Sources: the trees in which a repair looks for lost content.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! Lists of checksums as records of what files should be.
+//! Lists of checksums as records of files.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! The field of PAR2 in the field of the crate that computes.
+//! Maps the field of PAR2 to the field of the crate that computes.
 //!
 //! PAR2 computes in GF(2)[x] modulo x¹⁶ + x¹² + x³ + x + 1, `reed-solomon-simd` in another field of as many
 //! elements, by other numbers. There is only one such field but for the names of its elements: a root of PAR2's

@@ -1,4 +1,4 @@
-//! Compares runs of bytes with their MD5, as many side by side as the processor can.
+//! Compares runs of bytes with their MD5, as many side by side as the processor allows.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;

@@ -1,4 +1,4 @@
-//! PAR2: the recovery files of par2cmdline, MultiPar and others, read and used.
+//! PAR2: reads the recovery files of par2cmdline, MultiPar and others, and repairs with them.
 //!
 //! The format is that of Parity Volume Set Specification 2.0 (2003). Blocks are looked for where they were: a file
 //! with bytes put in or taken out counts as damaged from there on.

@@ -1,4 +1,4 @@
-//! Mends the files of a set of PAR2 files.
+//! Repairs the files of a set of PAR2 files.
 
 use std::collections::BTreeMap;
 use std::fs::File;

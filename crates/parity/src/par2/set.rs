@@ -1,4 +1,4 @@
-//! A set of PAR2 files: what its packets say together.
+//! A set of PAR2 files: the content of all their packets.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

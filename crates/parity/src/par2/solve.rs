@@ -1,4 +1,4 @@
-//! Lost blocks of PAR2 from what is left and from recovery blocks.
+//! Computes lost blocks of PAR2 from the remaining ones and from recovery blocks.
 //!
 //! A recovery block is the sum of all blocks, each times its own constant to the power of the block's exponent. What
 //! the blocks that are left give is taken off; what stays are linear equations for the lost ones. Some sets of

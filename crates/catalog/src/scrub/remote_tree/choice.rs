@@ -1,4 +1,5 @@
-//! Chooses which of the listed files are read, and in which order. They wait in a table, however many they are.
+//! Chooses the listed files to read, and their order. A table holds them, because there may be any number of
+//! them.
 
 use std::collections::VecDeque;
 

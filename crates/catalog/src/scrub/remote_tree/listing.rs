@@ -1,4 +1,4 @@
-//! Compares the listing of a remote tree with what is recorded of it.
+//! Compares the listing of a remote tree with its records.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};

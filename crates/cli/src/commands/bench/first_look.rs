@@ -1,4 +1,5 @@
-//! `verisum bench` alone: within a minute, how fast each digest is here, and a file beside it.
+//! `verisum bench` without a command: measures in a minute how fast each digest is here, and hashes a file
+//! for comparison.
 
 use std::path::Path;
 use std::time::Duration;

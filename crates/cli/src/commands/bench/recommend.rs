@@ -1,4 +1,4 @@
-//! `verisum recommend`: measures what matters for files, and answers with one digest.
+//! `verisum recommend`: measures files, disk and digests, and names one digest.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

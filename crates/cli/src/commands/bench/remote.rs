@@ -1,4 +1,4 @@
-//! `verisum bench files --host`: what `verisum sum HOST:PATH` would use, way by way.
+//! `verisum bench files --host`: measures each way that `verisum sum HOST:PATH` may use.
 //!
 //! A way is started for each batch of files, over one connection. One tiny file shows what that takes; what
 //! many small files and a large one take longer is the hashing. The connection stands beside them: what it

@@ -1,4 +1,4 @@
-//! Hardware and system of a remote host, read as on this machine, from what its kernel tells.
+//! Hardware and system of a remote host, read from its kernel as on this machine.
 
 use std::ffi::OsStr;
 use std::fs;

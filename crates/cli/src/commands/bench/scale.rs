@@ -1,4 +1,4 @@
-//! `verisum bench scale`: the catalogue and the lake with as many files as one asks for.
+//! `verisum bench scale`: tries the catalogue and the lake with any number of files.
 
 use std::fs;
 use std::io;

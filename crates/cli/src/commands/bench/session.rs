@@ -1,4 +1,4 @@
-//! One measurement from its beginning to its report: progress, signals, saving, exit code.
+//! One measurement from start to report: progress, signals, saving, exit code.
 
 use std::io::{IsTerminal, stderr, stdout};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The small helper process that starts the programs that are measured: this program, called by another name.
+//! The small helper process that starts the measured programs. It is this program under another name.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

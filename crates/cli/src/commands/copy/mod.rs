@@ -1,4 +1,4 @@
-//! `verisum copy`: copies that are verified.
+//! `verisum copy`: copies trees and verifies the copies.
 
 mod report;
 

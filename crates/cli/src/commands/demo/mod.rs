@@ -1,4 +1,4 @@
-//! `verisum demo`: what the tool is for, shown on a disk image made for the purpose.
+//! `verisum demo`: shows what verisum does, on a disk image made for the purpose.
 
 mod picture;
 

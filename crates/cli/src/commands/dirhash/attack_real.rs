@@ -1,4 +1,4 @@
-//! `verisum dirhash attack --real`: what names of one hash do to a mounted ext4.
+//! `verisum dirhash attack --real`: measures what names with one hash do to a mounted ext4.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `verisum dirhash bakeoff`: so many creates with each hash.
+//! `verisum dirhash bakeoff`: creates the same number of names with each hash.
 
 use clap::Args;
 use verisum_bench::export::{Cell, Chart, Line, Report, Table};

@@ -1,4 +1,4 @@
-//! `verisum dirhash cost`: nanoseconds against the length of the name.
+//! `verisum dirhash cost`: nanoseconds by the length of the name.
 
 use clap::Args;
 use verisum_bench::export::{Cell, Report, Table};

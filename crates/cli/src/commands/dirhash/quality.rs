@@ -1,4 +1,4 @@
-//! `verisum dirhash quality`: does a hash spread names as chance would?
+//! `verisum dirhash quality`: tests whether a hash spreads names as chance would.
 
 use clap::Args;
 use verisum_bench::export::{Cell, Report, Table};

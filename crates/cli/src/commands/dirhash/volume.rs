@@ -1,4 +1,4 @@
-//! A scratch file system in a file, mounted for an experiment, and gone afterwards.
+//! A scratch file system in a file. It is mounted for an experiment, and removed afterwards.
 //!
 //! Signals do not end the program while one exists: they are noted, the experiment stops at the next
 //! name, and everything is unmounted and removed on the way out. Only SIGKILL leaves a mount behind, in a

@@ -1,4 +1,4 @@
-//! Reads lists of changed ranges of an image, in the forms in which other programs know them.
+//! Reads lists of changed ranges of an image, in the formats of other programs.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};

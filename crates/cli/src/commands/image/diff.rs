@@ -1,4 +1,4 @@
-//! `verisum image diff`: where two images, or maps of them, differ.
+//! `verisum image diff`: prints where two images or maps differ.
 
 use std::ffi::OsString;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `verisum image info`: what an image or a block map is.
+//! `verisum image info`: describes an image or a block map.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;

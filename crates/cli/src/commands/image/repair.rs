@@ -1,4 +1,4 @@
-//! `verisum image repair`: writes bad blocks of a raw image or a device anew, from other copies.
+//! `verisum image repair`: repairs bad blocks of a raw image or a device from other copies.
 
 use std::ffi::{OsStr, OsString};
 use std::io::{self, Read};

@@ -1,4 +1,4 @@
-//! `verisum image update`: the map of an image that has changed in known places.
+//! `verisum image update`: updates the map of an image that changed in known places.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

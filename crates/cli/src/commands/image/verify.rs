@@ -1,4 +1,4 @@
-//! `verisum image verify`: whether an image still is what a block map says.
+//! `verisum image verify`: compares an image with its block map.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

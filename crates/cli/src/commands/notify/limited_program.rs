@@ -1,4 +1,4 @@
-//! Runs another program with an end to its time and to what is kept of its output.
+//! Runs another program with a limit to its time and its output.
 
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;

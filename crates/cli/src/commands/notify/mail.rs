@@ -1,4 +1,4 @@
-//! Sends word by mail, through the machine's sendmail.
+//! Sends messages by mail, through the machine's sendmail.
 //!
 //! Whoever administrates a machine has told sendmail (Postfix, Exim, msmtp or another behind that name) once
 //! where mail goes and with which password, for cron as well. A client of SMTP in here would need all that a

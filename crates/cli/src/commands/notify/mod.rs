@@ -1,4 +1,4 @@
-//! `verisum notify`: runs a command of verisum, and sends word if it fails.
+//! `verisum notify`: runs a command of verisum, and sends a message if it fails.
 
 mod limited_program;
 mod mail;

@@ -1,4 +1,4 @@
-//! What is sent: what a command said, and the state of the archive.
+//! The message: the output of the command, and the state of the archive.
 
 use std::env;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! Runs a command of verisum, passes on what it says, and keeps its beginning and its end.
+//! Runs a command of verisum, passes its output on, and keeps the beginning and the end of it.
 
 use std::collections::VecDeque;
 use std::env;

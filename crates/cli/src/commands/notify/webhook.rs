@@ -1,4 +1,4 @@
-//! Sends word as JSON to an address of the web, which may hold a secret: it is named by its file only.
+//! Sends messages as JSON to a URL. The URL may be secret, so only the name of its file is ever printed.
 
 use std::error::Error;
 use std::io;

@@ -1,4 +1,4 @@
-//! What is said of findings and totals, as text and as JSON.
+//! Prints findings and totals, as text and as JSON.
 
 use serde::Serialize;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! `verisum repair`: gives bad and missing files their recorded content again, from other copies.
+//! `verisum repair`: restores the recorded content of bad and missing files from other copies.
 
 mod trust;
 

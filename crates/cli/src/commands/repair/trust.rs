@@ -1,4 +1,4 @@
-//! `--trust PLACE`: what is in a place, as records of what another should have.
+//! `--trust PLACE`: takes the content of PLACE as the record of another tree.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! The charts, each above the table that has the same in numbers.
+//! The charts. Each stands above a table with the same figures.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The tables of files: what is wrong with which, and which content is there how often.
+//! The tables of files: bad files, and content with several copies.
 
 use std::path::Path;
 

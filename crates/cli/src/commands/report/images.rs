@@ -1,5 +1,5 @@
-//! Disk images that have block maps: what each was when its map was made, and whether it was written to since. Nothing of
-//! an image is read.
+//! Disk images that have block maps: their state when the map was made, and whether somebody wrote to them
+//! since. Reads nothing of an image.
 
 use std::path::{Path, PathBuf};
 

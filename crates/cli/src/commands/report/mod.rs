@@ -1,5 +1,5 @@
-//! `verisum report`: what state catalogues, trees with tags and images with block maps are in, as one page that anybody
-//! can read.
+//! `verisum report`: writes one page about the state of catalogues, of trees with tags, and of images with
+//! block maps.
 
 mod charts;
 mod files;

@@ -1,5 +1,5 @@
-//! Trees whose files have their records in attributes. They become a catalogue for the time of the report, so that
-//! everything that is told of catalogues is told of them too.
+//! Trees whose files have their records in attributes. A report puts them into a temporary catalogue, so that
+//! it treats them as it treats catalogues.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;

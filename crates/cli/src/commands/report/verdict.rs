@@ -1,4 +1,4 @@
-//! What a report comes to, in a few lines and an exit code.
+//! The result of a report, in a few lines and an exit code.
 
 use verisum::catalog::store::{State, Trouble};
 use verisum::files::Class;

@@ -1,4 +1,4 @@
-//! `verisum accept`: takes files as they are now.
+//! `verisum accept`: records files as they are now.
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! A copy of a catalogue, to try on it what would be done.
+//! A copy of a catalogue, for commands with `--dry-run`.
 
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;

@@ -1,5 +1,5 @@
-//! What a catalogue says of its trees, for monitoring: bad, missing and stale files, and runs that failed. No file
-//! is read.
+//! The state of trees for monitoring, by the catalogue: bad, missing and stale files, and runs that failed.
+//! Reads no file.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `verisum catalog list`: which files are recorded, bad, missing, stale or there twice. Reads no files.
+//! `verisum catalog list`: lists files that are recorded, bad, missing, stale or duplicates. Reads no file.
 
 use std::collections::HashMap;
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! `verisum scrub` and what belongs to it: `accept`, `catalog` and `schedule`.
+//! `verisum scrub` and its companions: `accept`, `catalog` and `schedule`.
 
 mod accept;
 mod catalog;

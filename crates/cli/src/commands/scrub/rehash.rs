@@ -1,4 +1,4 @@
-//! `verisum catalog rehash`: which digest all records are to have, as scrubs read the files.
+//! `verisum catalog rehash`: sets the digest that scrubs will give to all records.
 
 use clap::Args;
 use verisum::catalog::store::Catalog;

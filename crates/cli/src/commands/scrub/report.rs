@@ -1,4 +1,4 @@
-//! What a scrub prints: a line for each file that is not as it was, and a summary.
+//! Prints the results of a scrub: a line for each file that is not as recorded, and a summary.
 
 use std::fmt::Write as _;
 use std::os::unix::ffi::OsStrExt;

@@ -1,5 +1,4 @@
-//! Options for the results of a scrub, for trees of this machine and of others: what to tell, and when too
-//! much has changed.
+//! Options for the results of a scrub in any place: what to print, and when to raise an alarm.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `verisum catalog status`: what is recorded, what is wrong, and how the last runs went.
+//! `verisum catalog status`: lists the recorded trees, what is wrong in them, and the last runs.
 
 use std::path::PathBuf;
 use std::time::Duration;

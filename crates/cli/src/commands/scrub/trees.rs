@@ -1,4 +1,4 @@
-//! The trees of `verisum scrub`, on this machine and on others, against the catalogue of this one.
+//! Scrubs trees of this machine and of other places, against the catalogue of this machine.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

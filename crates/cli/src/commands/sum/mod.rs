@@ -1,4 +1,4 @@
-//! `verisum sum`, and the programs whose names it answers to: the digests of files.
+//! `verisum sum`: prints the digests of files, also under the names of other programs.
 
 mod inputs;
 pub(crate) mod links;

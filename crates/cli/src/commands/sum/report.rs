@@ -1,4 +1,4 @@
-//! Prints the list of digests, as places answer.
+//! Prints the list of digests, in the order of the answers from places.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! `verisum adopt`: takes over the checksums of other tools.
+//! `verisum adopt`: makes tags from the checksums of other tools.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `verisum tags list`: what the tags of files say, without reading data.
+//! `verisum tags list`: prints the tags of files without reading data.
 
 use std::sync::Mutex;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Reads what other tools keep in files: manifests, `.chkbit`, `.chkbit-db`, `.bitrot.db`.
+//! Reads the files of other tools: manifests, `.chkbit`, `.chkbit-db`, `.bitrot.db`.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -1,4 +1,4 @@
-//! `verisum tag` and its like: checksums in extended attributes. One module for each verb.
+//! `verisum tag` and its companions: checksums in extended attributes. One module for each verb.
 
 mod adopt;
 mod list;

@@ -1,4 +1,4 @@
-//! How buckets are reached: options, and the usual variables of the environment.
+//! Options and environment variables to reach buckets.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! What a store was asked for, and what that costs by a list of prices.
+//! Prints the number of requests to a store, and their cost by a list of prices.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `--recorded`: takes digests that a store recorded, and tells which were recorded and which were read.
+//! `--recorded`: takes digests that a store recorded, and says which were recorded and which were read.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -1,4 +1,4 @@
-//! Trees on other machines, as the verbs take them: their addresses, the options of ssh, and what is reported.
+//! Trees on other machines, as the verbs take them: their addresses, the options of ssh, and the reports.
 
 mod buckets;
 mod costs;

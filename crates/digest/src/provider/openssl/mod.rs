@@ -1,4 +1,4 @@
-//! Digests of the system's OpenSSL 3, loaded when one is first asked for.
+//! Digests of the system's OpenSSL 3, which is loaded when a digest first needs it.
 //!
 //! Linking libcrypto costs about as much time at every start as starting a process does (the dynamic
 //! loader's work, before any digest is asked for), and most runs never need it; so it is loaded by name

@@ -1,4 +1,4 @@
-//! Lines as `b3sum -c` takes them: `HEX  NAME` in one spelling only, and nothing is a comment.
+//! Lines as `b3sum -c` takes them: `HEX  NAME` with one spelling, and without comments.
 //!
 //! Rules, their order and the words for what breaks them are those of b3sum 1.2.0,
 //! <https://github.com/BLAKE3-team/BLAKE3/blob/1.2.0/b3sum/src/main.rs>.

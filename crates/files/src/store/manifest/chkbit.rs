@@ -1,5 +1,5 @@
-//! The indexes of chkbit: a `.chkbit` of JSON in each directory, for the files in it, or since its version 6
-//! one `.chkbit-db` for a whole tree, which has those of all its directories.
+//! The indexes of chkbit: a JSON file `.chkbit` in each directory, or, since version 6, one `.chkbit-db` for
+//! a whole tree.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read};

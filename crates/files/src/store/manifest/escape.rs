@@ -1,4 +1,4 @@
-//! Escapes names, which may hold any byte but NUL, in lines that must stay lines.
+//! Escapes names, which may have any byte but NUL, so that a name is always one line.
 
 /// Whether the coreutils escape a name.
 pub(super) fn is_problematic(name: &[u8]) -> bool {

@@ -1,4 +1,4 @@
-//! Reads lines of any length, in bounded memory.
+//! Reads lines of any length in bounded memory.
 
 use std::io::{self, BufRead};
 

@@ -1,4 +1,4 @@
-//! Manifests: lists of names and digests, in every format that is in use.
+//! Manifests: lists of names and digests, in all common formats.
 //!
 //! A [`Writer`] makes the lines of a list, one file at a time. A [`Reader`] finds out what a list is and
 //! reads it line by line, in memory that does not depend on its length. Nothing here opens the files

@@ -1,4 +1,4 @@
-//! Rows as object stores have them: key, length, ETag and checksums, in Base64.
+//! Rows as object stores show them: key, length, ETag, and checksums in Base64.
 
 use std::borrow::Cow;
 

@@ -1,4 +1,4 @@
-//! The content of `user.verisum`, byte by byte as docs/tag-format.md has it.
+//! The content of `user.verisum`, as docs/tag-format.md specifies it.
 
 use verisum_digest::Output;
 

@@ -1,4 +1,4 @@
-//! Tags of other tools, which are read to be adopted and never written.
+//! Tags of other tools: verisum adopts them and never writes them.
 
 use std::fs::File;
 

@@ -1,4 +1,5 @@
-//! Records in extended attributes, in the forms that tools agree on. docs/tags.md and docs/tag-format.md have them.
+//! Records in extended attributes, in the formats that tools agree on. docs/tags.md and docs/tag-format.md
+//! describe them.
 //!
 //! Everything here works on open files, so that what is written belongs to what was read. Setting an
 //! attribute needs no descriptor that is open for writing; it moves the inode's time, never that of

@@ -1,4 +1,4 @@
-//! The kernels of 64-bit ARM, and which of them follow each other as lanes run out.
+//! The kernels of 64-bit ARM, and the order in which they take over as lanes run out.
 
 mod crypto;
 mod neon;

@@ -1,5 +1,5 @@
-//! The SHA-3 instructions, two lanes of 64 bits: three vectors added without carry, a vector added and
-//! rotated, and the step that is not linear, in one instruction each.
+//! The SHA-3 instructions, two lanes of 64 bits. One instruction each: exclusive or of three vectors,
+//! exclusive or with rotation, and the step that is not linear.
 
 use core::arch::aarch64::*;
 

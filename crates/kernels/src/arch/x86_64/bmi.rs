@@ -1,6 +1,6 @@
-//! One lane in ordinary registers with the bit manipulation instructions, which
-//! every processor with AVX2 has: rotations into another register and
-//! `and` with a complement. They serve single messages at the wider levels.
+//! One lane in ordinary registers with the bit manipulation instructions: rotations into another register,
+//! and `and` with a complement. Every processor with AVX2 has them. They serve single messages at the wider
+//! levels.
 
 use crate::algorithms::*;
 use crate::arch::lanes::kernels;

@@ -1,4 +1,4 @@
-//! The kernels of x86-64, and which of them follow each other as lanes run out.
+//! The kernels of x86-64, and the order in which they take over as lanes run out.
 
 mod avx2;
 mod avx512;

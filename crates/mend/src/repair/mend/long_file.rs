@@ -1,4 +1,4 @@
-//! Writes bad blocks of long files into the files themselves: their part of a tree's repair.
+//! Writes bad blocks of long files into the files themselves, as a part of the repair of a tree.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! The new file that takes the place of a bad one: its other name, a copy, or blocks of several.
+//! Makes the new file that replaces a bad one: from its other name, a copy, or blocks of several copies.
 
 use std::fs::File;
 use std::ops::Range;

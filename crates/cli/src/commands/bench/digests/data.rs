@@ -1,4 +1,4 @@
-//! The files that are hashed, and reading one as a control.
+//! The files to hash, and a control that only reads a file.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};

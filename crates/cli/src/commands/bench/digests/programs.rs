@@ -1,4 +1,4 @@
-//! Programs that are compared, and what they hash.
+//! The programs to compare, and the files that they hash.
 
 use std::path::Path;
 

@@ -1,4 +1,5 @@
-//! Checks when scrubs are to run: a calendar event of systemd by systemd's own word, cron's fields by their form.
+//! Checks the time of a schedule: asks systemd about its calendar events, and checks the form of cron's
+//! fields.
 
 use std::process::{Command, Stdio};
 

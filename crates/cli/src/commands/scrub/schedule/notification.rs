@@ -1,4 +1,4 @@
-//! Who hears of a scrub that failed.
+//! Options and units for messages about a failed scrub.
 
 use std::ffi::OsString;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What cksum prints without `-a`, and sum: a checksum in decimal, a length, and the name.
+//! The output of sum, and of cksum without `-a`: a checksum in decimal, a length, and the name.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The programs that `verisum` is when it is called by their names: `md5sum` and its likes.
+//! The programs that `verisum` imitates under their names: `md5sum` and others.
 
 mod decimal_sums;
 mod options;

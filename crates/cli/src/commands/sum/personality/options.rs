@@ -1,4 +1,4 @@
-//! Parses the options of the imitated programs, with what they say of those that they do not take.
+//! Parses the options of the imitated programs, and prints their messages about unknown options.
 
 use std::ffi::OsString;
 
