@@ -306,3 +306,20 @@ fn what_an_earlier_run_found_missing_is_named_too() {
         "{mail}"
     );
 }
+
+#[test]
+fn the_catalogue_is_that_of_the_command_too() {
+    let archive = Archive::new();
+    let (catalog, other, photos) = (archive.text("c.db"), archive.text("other.db"), archive.text("photos"));
+    let sendmail = archive.sendmail(KEEP);
+    let notify = |scrub: &[&str]| {
+        let options = ["--catalog", &catalog, "--mail", "root", "--sendmail", &sendmail, "--"];
+        archive.run(&[&options[..], &["scrub", "--quiet"], scrub, &[&photos]].concat())
+    };
+    let ended = notify(&[]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    assert!(ended.out().contains("photos/a"), "{}", ended.out());
+    // The command may name another.
+    assert_eq!(notify(&["--catalog", &other]).code, Some(0));
+    assert!(archive.path("other.db").exists());
+}

@@ -29,6 +29,9 @@ const SYSTEM: &str = "/etc/verisum.toml";
 /// Names the only file, or none if it is empty.
 pub(crate) const FILE_VARIABLE: &str = "VERISUM_CONFIG";
 
+/// Names the catalogue of commands whose line names none.
+pub(crate) const CATALOG_VARIABLE: &str = "VERISUM_CATALOG";
+
 /// How the variables begin that give options their values.
 const PREFIX: &str = "VERISUM_";
 

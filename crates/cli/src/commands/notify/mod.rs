@@ -14,7 +14,7 @@ use clap::{Args, ValueHint};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{self, Output, PROGRAM, notify_targets, values};
+use crate::ui::{self, Output, PROGRAM, config, names, notify_targets, values};
 
 use mail::Mail;
 use notice::{ArchiveState, Notice};
@@ -44,7 +44,7 @@ pub(crate) struct NotifyArgs {
     timeout: String,
 
     /// A command of verisum with its options: a message is sent if it fails; without a command, a message is
-    /// sent now
+    /// sent now. It uses the catalogue of --catalog, unless it has a --catalog of its own
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
 }
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
     let started = values::now();
     let watched = match arguments.command.is_empty() {
         true => None,
-        false => Some(Watched::run(&arguments.command, &mut said, output)?),
+        false => Some(Watched::run(&arguments.command, catalog_of_command(arguments)?, &mut said, output)?),
     };
     if let Some(watched) = &watched {
         exit = exit.max(watched.exit());
@@ -89,6 +89,16 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
         }
     }
     Ok(exit)
+}
+
+/// The catalogue that is typed, which is that of the command too. What the configuration says, the command reads itself.
+fn catalog_of_command(arguments: &NotifyArgs) -> Result<Option<&str>, Failure> {
+    let typed = arguments.catalog.catalog.as_deref().filter(|_| !config::is_untyped("--catalog"));
+    let Some(path) = typed else { return Ok(None) };
+    path.to_str().map(Some).ok_or_else(|| {
+        let name = names::quoted(path.as_os_str());
+        Failure::Usage(format!("--catalog: {name} is no UTF-8, and cannot be passed to the command"))
+    })
 }
 
 /// Where word is sent to.

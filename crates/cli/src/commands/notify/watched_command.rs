@@ -13,6 +13,7 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
+use crate::ui::config::CATALOG_VARIABLE;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::names;
@@ -77,10 +78,11 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Runs this program with these arguments. SIGTERM and SIGHUP are passed on to it; those of a terminal it
-    /// gets by itself.
+    /// Runs this program with these arguments, by the catalogue that is named unless they name one. SIGTERM and SIGHUP
+    /// are passed on to it; those of a terminal it gets by itself.
     pub(super) fn run(
         arguments: &[OsString],
+        catalog: Option<&str>,
         said: &mut Said,
         output: &mut Output,
     ) -> Result<Watched, Failure> {
@@ -90,7 +92,7 @@ impl Watched {
         let mut command = Command::new(program);
         let piped =
             command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = piped.spawn().map_err(failed)?;
+        let mut child = piped.envs(catalog.map(|path| (CATALOG_VARIABLE, path))).spawn().map_err(failed)?;
         relay.begin(&child);
         let printed = pass_on(&mut child, said, output);
         let status = relay.wait(&mut child).map_err(failed)?;
