@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
 use std::hash::BuildHasher;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
@@ -144,6 +145,10 @@ fn name(listed: &Listed) -> &Path {
     Path::new(OsStr::from_bytes(&listed.name))
 }
 
+fn is_gone(directory: &Path) -> bool {
+    directory.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound)
+}
+
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
@@ -160,6 +165,7 @@ fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static st
         (_, Some(claim)) if listed.block_hash.is_some() => {
             remedy::repair_image(&path, &claim.digest).map_or(Mend::Nothing, Mend::FromCopy)
         }
+        (Some(_), Some(_)) if is_below && is_gone(directory) => Mend::Unmounted(absolute(directory)),
         (Some(list), Some(_)) if is_below => {
             let command = remedy::repair_by_list(&absolute(list), &absolute(directory));
             Mend::Directory { command, below }

@@ -48,6 +48,8 @@ pub(crate) struct Alarm {
 pub(crate) enum Mend {
     /// There is none.
     Nothing,
+    /// There is none as long as the directory of all the files is not there.
+    Unmounted(PathBuf),
     /// It finds the copies that the catalogue knows.
     File(String),
     /// It takes the good content from any copy.
@@ -70,7 +72,7 @@ impl Alarm {
     /// The command as it is to be typed.
     fn command(&self) -> Option<String> {
         match (&self.mend, &self.copy) {
-            (Mend::Nothing, _) => None,
+            (Mend::Nothing | Mend::Unmounted(_), _) => None,
             (Mend::File(command), Some(_)) => Some(command.clone()),
             (Mend::File(command), None) if self.parity.is_some() => Some(command.clone()),
             (Mend::FromCopy(command), Some(copy)) => Some(remedy::with_source(command, copy)),
@@ -153,12 +155,12 @@ impl Alarm {
             true => format!("mend it: {command}"),
             false => format!("mend it from a copy: {command}"),
         });
-        remedy::storage_advice(self.outcome)
-            .map(String::from)
-            .into_iter()
-            .chain([copy])
-            .chain(command)
-            .collect()
+        let unmounted = match &self.mend {
+            Mend::Unmounted(top) => Some(format!("{} is not there: is it mounted?", quoted(top.as_os_str()))),
+            _ => None,
+        };
+        let first = remedy::storage_advice(self.outcome).map(String::from);
+        first.into_iter().chain(unmounted).chain([copy]).chain(command).collect()
     }
 
     /// The fields of JSON.

@@ -61,13 +61,11 @@ pub(crate) fn repair_by_tags(directory: &Path) -> String {
 }
 
 /// What repairs the files of a directory by a list. That does not say whether somebody wrote to a file since, so that
-/// what is there is kept. The whole directory may be missing.
+/// what is there is kept.
 pub(crate) fn repair_by_list(list: &Path, directory: &Path) -> String {
     let keep = keep_bad(Some(directory));
-    let is_gone = directory.symlink_metadata().is_err();
     let [list, directory] = [list, directory].map(|path| shell::word(path.as_os_str().as_bytes()));
-    let make = if is_gone { format!("mkdir -p {directory} && ") } else { String::new() };
-    format!("{make}verisum repair --sums {list}{keep} {directory}")
+    format!("verisum repair --sums {list}{keep} {directory}")
 }
 
 /// What repairs a raw image by the block map beside it, if that is of the image with this block hash.
