@@ -120,6 +120,8 @@ fn mistakes_are_said_in_one_line() {
     parity("create", tree, &[]).clean();
     parity("create", tree, &[])
         .failed(3, &format!("verisum: {place}: there is parity already (`verisum parity update` renews it)"));
+    let nothing = format!("verisum: {}/no/such: there is no parity of it", tree.display());
+    parity("repair", tree, &["--only", "no/such"]).failed(3, &nothing);
     verisum(["parity", "create", "/no/such"]).failed(3, "verisum: /no/such: open: No such file or directory");
 }
 

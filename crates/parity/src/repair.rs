@@ -1,6 +1,6 @@
 //! Repairs files and parity.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -25,6 +25,9 @@ use crate::verify::{Files, SetState, look_at_all, within_reach};
 /// What is said of a file that a repair in place was killed at and that somebody wrote to before it went on.
 const WRITTEN_SINCE: &str = "it was written to after a repair in place was interrupted, and may still have bad parts: \
     `repair --changed` brings back what it was, `update --accept-damage` takes it as it is";
+
+/// What is said of a file that is to be repaired and that the parity does not have.
+pub(crate) const NO_PARITY: &str = "there is no parity of it";
 
 /// How a tree is repaired.
 #[derive(Clone, Debug)]
@@ -198,18 +201,36 @@ impl RepairJob<'_> {
     }
 
     /// The sets to look at.
-    fn sets(&self) -> Vec<u64> {
+    fn sets(&self) -> Result<Vec<u64>, ParityError> {
         let named = &self.options.sets;
         let sets: Vec<u64> =
             self.index.sets.iter().copied().filter(|set| named.is_empty() || named.contains(set)).collect();
         if self.options.only.is_empty() {
-            return sets;
+            return Ok(sets);
         }
-        let is_asked_for = |piece: &Piece| self.options.is_asked_for(&piece.path);
-        let has_any = |set: &SetFile| set.head.pieces.iter().any(is_asked_for);
-        let sets = sets.into_iter();
-        // A set that cannot be opened is told when it is looked at.
-        sets.filter(|number| self.store.set(*number).map_or(true, |set| has_any(&set))).collect()
+        let only: Vec<&[u8]> = self.options.only.iter().map(|path| path.as_os_str().as_bytes()).collect();
+        let mut unknown = only.clone();
+        let mut has_any = |set: &SetFile| {
+            let paths: HashSet<&[u8]> = set.head.pieces.iter().map(|piece| &*piece.path).collect();
+            unknown.retain(|path| !paths.contains(path));
+            only.iter().any(|path| paths.contains(path))
+        };
+        let mut is_all_known = named.is_empty();
+        let sets = sets
+            .into_iter()
+            .filter(|number| match self.store.set(*number) {
+                Ok(set) => has_any(&set),
+                // It is told when it is looked at.
+                Err(_) => {
+                    is_all_known = false;
+                    true
+                }
+            })
+            .collect();
+        match unknown.first().filter(|_| is_all_known) {
+            Some(path) => Err(ParityError::damaged(&self.tree.path_of(path), NO_PARITY)),
+            None => Ok(sets),
+        }
     }
 
     /// Finds what is to be done.
@@ -217,7 +238,7 @@ impl RepairJob<'_> {
         if self.options.sets.iter().any(|number| !self.index.sets.contains(number)) {
             return Err(ParityError::damaged(self.store.path(), "it has no set of a number that was given"));
         }
-        let sets = self.sets();
+        let sets = self.sets()?;
         self.totals.sets = sets.len() as u64;
         let mut others = Files::default();
         let (tree, store, threads) = (self.tree, self.store, self.options.threads);

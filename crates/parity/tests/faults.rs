@@ -345,6 +345,10 @@ fn of_a_set_only_the_named_file_is_mended() {
     }
     let left = verify(&tree);
     assert!(left.len() == 1 && left[0].starts_with("a: Damaged"), "{left:?}");
+    // A name that nothing has was mistyped.
+    let options = options(|o| o.only = vec!["a".into(), "b/C".into()]);
+    let error = verisum_parity::repair(tree.path(), None, &options, &mut |_| ()).unwrap_err();
+    assert_eq!(error.to_string(), format!("{}/b/C: there is no parity of it", tree.path().display()));
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 
 use super::Opened;
 use super::field::{GROUP, Par2Field, Products, Row};
@@ -12,6 +14,7 @@ use super::set::Member;
 use super::solve::{Equations, constants, factor};
 use crate::head::Piece;
 use crate::place::{Draft, Mended, Proof};
+use crate::repair::NO_PARITY;
 use crate::tree::time;
 use crate::verdict::{FileVerdict, Finding};
 use crate::{ParityError, RepairOptions, Repaired, parallel};
@@ -31,6 +34,12 @@ pub(super) fn repair(
     options: &RepairOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Repaired, ParityError> {
+    let is_known = |path: &&PathBuf| {
+        opened.set.members.iter().any(|member| *member.path == *path.as_os_str().as_bytes())
+    };
+    if let Some(path) = options.only.iter().find(|path| !is_known(path)) {
+        return Err(ParityError::damaged(path, NO_PARITY));
+    }
     let scan = Scan::new(opened, options.threads)?;
     let can_be_repaired = scan.can_be_repaired();
     let mut totals = Repaired { sets: 1, ..Repaired::default() };
