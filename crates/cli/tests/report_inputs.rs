@@ -10,6 +10,7 @@ use std::process::Command;
 use common::{Ended, VERISUM, change_and_restore_time, command};
 use serde_json::Value;
 use tempfile::TempDir;
+use verisum_testkit::require_tool;
 
 struct Place {
     _folder: TempDir,
@@ -73,6 +74,26 @@ fn trees_are_told_of_by_their_tags() {
     let new = &rows(&report, "How old the verifications are")[0];
     assert_eq!((&new["verified"], &new["files"]), (&"less than a day".into(), &3.into()), "{new}");
     assert_eq!(rows(&report, "Trees by their tags")[0]["tagged"], 3);
+
+    // Some tools leave no time with their tags, and then nobody knows whether somebody wrote since.
+    if let Some(setfattr) = require_tool("setfattr") {
+        assert_eq!(place.run(&["tag", "--family", "shatag", "tagged"]).code, Some(0));
+        let untimed = |name: &str| {
+            let file = place.path.join("tagged").join(name);
+            let removed = Command::new(&setfattr).args(["-x", "user.shatag.ts"]).arg(file).status().unwrap();
+            assert!(removed.success(), "{name}");
+        };
+        untimed("a");
+        let told = |since: &str| format!("Tags of 3 files (42 bytes): {since}.");
+        let some = place.report(&["--family", "shatag", "tagged"], 0);
+        let since = "by their times, nobody wrote to 2 of them since; the tags of 1 have no time";
+        assert_eq!(first_line(&some), told(since), "{some}");
+        untimed("b");
+        untimed("below/c");
+        let none = place.report(&["--family", "shatag", "tagged"], 0);
+        let since = "they have no times that could say whether somebody wrote to a file since";
+        assert_eq!(first_line(&none), told(since), "{none}");
+    }
 
     // One that somebody wrote to, and one of another length at the same time.
     fs::write(place.path.join("tagged/b"), "written").unwrap();

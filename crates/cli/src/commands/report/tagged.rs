@@ -28,6 +28,8 @@ pub(super) struct TaggedTree {
     untagged: u64,
     outdated: u64,
     resized: u64,
+    /// Those whose tag has no time.
+    pub(super) timeless: u64,
     damaged: u64,
     unknown: u64,
     unreadable: u64,
@@ -161,7 +163,10 @@ fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &TaggedRow) -> Re
             tree.resized += 1;
             State::Trouble(Trouble::Verdict(Verdict::Suspicious))
         }
-        _ => State::Sound,
+        standing => {
+            tree.timeless += u64::from(standing == Some(Standing::Unknown));
+            State::Sound
+        }
     };
     let path = row.path.strip_prefix(&tree.path).unwrap_or(&row.path);
     let changed = row.mtime.div_euclid(1_000_000);

@@ -115,7 +115,17 @@ fn all_well(subject: &Subject) -> Vec<String> {
         lines.push(format!("All of {of_catalogs} {} as recorded when last looked at.", are(recorded)));
     }
     if tagged > 0 {
-        lines.push(format!("Tags of {of_tags}: by their times, nobody wrote to any of them since."));
+        let timeless: u64 = subject.tagged.iter().map(|tree| tree.timeless).sum();
+        let since = match (tagged.saturating_sub(timeless), timeless) {
+            (_, 0) => "by their times, nobody wrote to any of them since".to_string(),
+            (0, _) => "they have no times that could say whether somebody wrote to a file since".to_string(),
+            (timed, timeless) => {
+                format!(
+                    "by their times, nobody wrote to {timed} of them since; the tags of {timeless} have no time"
+                )
+            }
+        };
+        lines.push(format!("Tags of {of_tags}: {since}."));
         lines.push("Tags do not say what the last `verisum verify` found.".to_string());
     }
     lines
