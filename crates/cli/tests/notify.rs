@@ -323,3 +323,24 @@ fn the_catalogue_is_that_of_the_command_too() {
     assert_eq!(notify(&["--catalog", &other]).code, Some(0));
     assert!(archive.path("other.db").exists());
 }
+
+#[test]
+fn a_file_whose_name_ends_that_of_another_is_named_too() {
+    let archive = Archive::new();
+    let (catalog, photos) = (archive.text("c.db"), archive.text("photos"));
+    // A copy of the tree at its whole path, as some backups make it.
+    let copy = archive.path("copy").join(photos.trim_start_matches('/'));
+    fs::create_dir_all(&copy).unwrap();
+    fs::write(copy.join("b"), "content of b").unwrap();
+    let copy_root = archive.text("copy");
+    common::verisum(["scrub", "--quiet", "--catalog", &catalog, &copy_root]).clean();
+    fs::remove_file(archive.path("photos/b")).unwrap();
+    common::verisum(["scrub", "--quiet", "--catalog", &catalog, &photos]);
+    change_and_restore_time(&copy.join("b"), "Content of b");
+    let options = ["--catalog", &catalog, "--mail", "root", "--sendmail", &archive.sendmail(KEEP)];
+    let scrub = ["--", "scrub", "--quiet", "--catalog", &catalog, &copy_root];
+    let ended = archive.run(&[&options[..], &scrub].concat());
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    let mail = fs::read_to_string(archive.path("mail")).unwrap().replace("=\n", "").replace("=3D", "=");
+    assert!(mail.contains(&format!("{photos}/b: missing\n")), "{mail}");
+}

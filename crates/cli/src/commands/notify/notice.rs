@@ -204,10 +204,12 @@ impl Notice {
     /// What is bad, but what the command says: it does not name what an earlier one found missing.
     fn bad(&self) -> Vec<String> {
         let said = if self.watched.is_some() { self.said.lines() } else { Vec::new() };
-        let ends =
-            |rest: &str| !rest.starts_with(|next: char| next.is_alphanumeric() || "./-_".contains(next));
+        // It may be a part of another name.
+        let is_of_name = |char: char| char.is_alphanumeric() || "./-_".contains(char);
         let names_it = |line: &String, name: &str| {
-            line.match_indices(name).any(|(at, name)| ends(&line[at + name.len()..]))
+            line.match_indices(name).any(|(at, name)| {
+                !line[..at].ends_with(is_of_name) && !line[at + name.len()..].starts_with(is_of_name)
+            })
         };
         let is_said = |file: &&BadFile| match &file.name {
             Some(name) => said.iter().any(|line| names_it(line, name)),
