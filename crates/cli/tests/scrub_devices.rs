@@ -140,6 +140,11 @@ fn bad_files_that_are_not_tried_again_are_named_and_counted_as_what_they_are() {
     for figure in ["verdict=\"rot\"} 3", "verdict=\"io-error\"} 4"] {
         assert!(figures.contains(figure), "{figures}");
     }
+    // They are in the figures of their verdicts, and no others were skipped.
+    let of =
+        |name: &str| figures.lines().find(|line| line.starts_with(&format!("verisum_scrub_{name}_files{{")));
+    assert!(of("not_tried").is_some_and(|line| line.ends_with("} 6")), "{figures}");
+    assert!(of("given_up").is_some_and(|line| line.ends_with("} 0")), "{figures}");
     let nagios = scrub(&catalog, &root, &[&options[..], &["--nagios"]].concat());
     let line = "VERISUM CRITICAL - 14 files, 3 bad, 4 unchecked (4 because storage fails) | ";
     assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());

@@ -44,7 +44,7 @@ impl Reason {
 /// A figure of each directory: its name, meaning, and value, if it has one.
 type Figure = (&'static str, &'static str, fn(&Summary) -> Option<f64>);
 
-const FIGURES: [Figure; 14] = [
+const FIGURES: [Figure; 15] = [
     ("verisum_scrub_recorded_files", "Files in the catalogue.", |s| Some(s.files as f64)),
     ("verisum_scrub_recorded_bytes", "Sum of their lengths.", |s| Some(s.bytes as f64)),
     ("verisum_scrub_read_bytes", "Bytes that the last run read.", |s| Some(s.read_bytes as f64)),
@@ -53,7 +53,10 @@ const FIGURES: [Figure; 14] = [
     ("verisum_scrub_held_files", "Changed files that wait to be accepted.", |s| Some(s.held as f64)),
     ("verisum_scrub_waiting_files", "New or changed files not read yet.", |s| Some(s.waiting as f64)),
     ("verisum_scrub_given_up_files", "Files not read because their device fails.", |s| {
-        Some((s.given_up + s.not_tried) as f64)
+        Some(s.given_up as f64)
+    }),
+    ("verisum_scrub_not_tried_files", "Bad files not tried again because their device fails.", |s| {
+        Some(s.not_tried as f64)
     }),
     ("verisum_scrub_unlisted", "Directories and files that could not be looked at.", |s| {
         Some(s.unlisted as f64)
