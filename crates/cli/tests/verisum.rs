@@ -225,6 +225,12 @@ fn manual_pages_are_complete() {
         "{plain}"
     );
     assert!(page("verisum-completions.1").contains("SHELL"));
+    for name in &pages {
+        for entry in page(name).split(".TP\n").skip(1) {
+            let text = entry.lines().nth(1).unwrap_or_default();
+            assert!(text.contains(char::is_alphanumeric) && !text.starts_with('.'), "{name}: {entry}");
+        }
+    }
     let hand_written = common::repository().join("crates/cli/man/blksum.1");
     let Some(groff) = require_tool("groff") else { return };
     let written = pages.iter().map(|page| folder.path().join(page));

@@ -26,7 +26,8 @@ fn pages(command: &clap::Command, folder: &Path) -> io::Result<()> {
     for subcommand in command.get_subcommands() {
         pages(subcommand, folder)?;
     }
-    let man = Man::new(command.clone());
+    // clap_mangen has no text for an option that the short help leaves out.
+    let man = Man::new(command.clone().mut_args(|option| option.hide_short_help(false)));
     fs::write(folder.join(man.get_filename()), ascii(&page(&man, command)?))
 }
 
