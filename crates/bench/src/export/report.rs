@@ -184,7 +184,7 @@ fn write_csv(csv: &mut String, table: &Table, titled: bool) {
 /// A cell as a program gets it.
 fn csv_cell(cell: &Cell) -> String {
     match cell {
-        Cell::Text(text) | Cell::Command(text) => csv_text(text),
+        Cell::Text(text) | Cell::Command(text) | Cell::Moment { shown: text, .. } => csv_text(text),
         Cell::Number(number, _) | Cell::Scientific(number) => number.to_string(),
         Cell::Missing => String::new(),
         Cell::Count(count) | Cell::Amount { value: count, .. } => count.to_string(),

@@ -27,6 +27,13 @@ pub enum Cell {
         /// The form for people.
         shown: String,
     },
+    /// A moment, to the second; JSON gets all its digits, and null for none.
+    Moment {
+        /// What JSON gets.
+        exact: Option<String>,
+        /// What people and spreadsheets get.
+        shown: String,
+    },
     /// A command, as it is typed.
     Command(String),
     /// Nothing was measured.
@@ -48,7 +55,10 @@ impl Cell {
         match self {
             Cell::Text(text) => text.clone(),
             Cell::Count(count) => count.to_string(),
-            Cell::Amount { shown, .. } | Cell::Told { shown, .. } | Cell::Command(shown) => shown.clone(),
+            Cell::Amount { shown, .. }
+            | Cell::Told { shown, .. }
+            | Cell::Moment { shown, .. }
+            | Cell::Command(shown) => shown.clone(),
             Cell::Number(number, digits) => format!("{number:.digits$}"),
             Cell::Scientific(0.0) => "0".to_string(),
             Cell::Scientific(number) if *number >= 0.001 => format!("{number:.3}"),
@@ -61,6 +71,7 @@ impl Cell {
         match self {
             Cell::Text(text) | Cell::Command(text) => json!(text),
             Cell::Told { exact, .. } => exact.json(),
+            Cell::Moment { exact, .. } => json!(exact),
             Cell::Count(count) => json!(count),
             Cell::Amount { value, .. } => json!(value),
             Cell::Number(number, _) | Cell::Scientific(number) => json!(number),
@@ -71,7 +82,7 @@ impl Cell {
     pub(super) fn is_number(&self) -> bool {
         match self {
             Cell::Told { exact, .. } => exact.is_number(),
-            Cell::Text(_) | Cell::Command(_) => false,
+            Cell::Text(_) | Cell::Moment { .. } | Cell::Command(_) => false,
             _ => true,
         }
     }

@@ -306,8 +306,11 @@ fn taken(time: Duration) -> Cell {
 
 /// A moment in milliseconds since 1970 in a cell; 0 is never.
 fn moment(milliseconds: i64) -> Cell {
-    Cell::text(match milliseconds {
-        0 => "never".to_string(),
-        milliseconds => values::written(milliseconds),
-    })
+    match milliseconds {
+        0 => Cell::Moment { exact: None, shown: "never".to_string() },
+        milliseconds => Cell::Moment {
+            exact: Some(values::moment_of_milliseconds(milliseconds)),
+            shown: values::written(milliseconds),
+        },
+    }
 }

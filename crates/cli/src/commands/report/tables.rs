@@ -196,8 +196,8 @@ pub(super) fn part(directory: &DirectoryOverview) -> String {
 
 pub(super) fn about(subject: &Subject, catalogs: &[Catalog]) -> Table {
     let mut table = Table::new("About this report", "what; value");
+    table.row([Cell::text("written"), moment(subject.options.now)]);
     let mut row = |what: &str, value: String| table.row([Cell::text(what), Cell::Text(value)]);
-    row("written", values::written(subject.options.now));
     let host = rustix::system::uname();
     row("host", host.nodename().to_string_lossy().into_owned());
     let system =
