@@ -211,6 +211,19 @@ fn a_failure_goes_to_a_webhook_as_json() {
     assert!(!notice["lines"].as_array().unwrap().is_empty(), "{notice}");
 }
 
+/// Codes for Nagios mean something else: what is critical there is no wrong option.
+#[test]
+fn what_a_plug_in_finds_goes_to_a_webhook_as_what_it_is() {
+    let archive = Archive::new();
+    let (url, served) = answering("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+    let (catalog, photos, file) = (archive.text("c.db"), archive.text("photos"), archive.url(&url));
+    let scrub = ["scrub", "--nagios", &photos];
+    let ended = archive.run(&[&["--catalog", &catalog, "--webhook-file", &file, "--"][..], &scrub].concat());
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    let notice: Value = serde_json::from_slice(&served.join().unwrap().1).unwrap();
+    assert_eq!((&notice["outcome"], &notice["exit_code"]), (&"mismatch".into(), &2.into()), "{notice}");
+}
+
 #[test]
 fn webhooks_that_fail_are_told_in_time_and_without_their_secret() {
     let archive = Archive::new();

@@ -231,12 +231,11 @@ impl Notice {
 
     /// For programs.
     pub(super) fn json(&self) -> String {
-        let exit = self.watched.as_ref().map(Watched::exit);
         let fields = json!({
             "text": self.told(),
             "verisum": env!("CARGO_PKG_VERSION"),
             "host": self.host,
-            "outcome": exit.map_or("state", outcome),
+            "outcome": self.watched.as_ref().map_or("state", |watched| outcome(watched.exit(), self.is_nagios())),
             "command": self.watched.as_ref().map(|_| self.command_line()),
             "exit_code": self.watched.as_ref().and_then(Watched::code),
             "signal": self.watched.as_ref().and_then(Watched::signal),
@@ -250,9 +249,11 @@ impl Notice {
     }
 }
 
-/// How a command ended, as one word.
-fn outcome(exit: Exit) -> &'static str {
+/// How a command ended, as one word. For Nagios 2 is that something is wrong, and 1 a warning.
+fn outcome(exit: Exit, is_nagios: bool) -> &'static str {
     match exit {
+        Exit::Usage if is_nagios => "mismatch",
+        Exit::Mismatch if is_nagios => "unchecked",
         Exit::Clean => "clean",
         Exit::Mismatch => "mismatch",
         Exit::Usage => "usage",
