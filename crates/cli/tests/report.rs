@@ -298,3 +298,28 @@ fn tags_are_listed_without_a_read() {
     let untagged = archive.run(&["tags", "list", "--verbose", "tree"]).clean();
     assert!(untagged.lines().any(|line| line == "untagged  tree/lone"), "{untagged}");
 }
+
+#[test]
+fn an_empty_catalogue_does_not_look_clean() {
+    let archive = Archive::new();
+    let scrub =
+        |catalog: &str, tree: &str| archive.run(&["scrub", "--quiet", "--catalog", catalog, tree]).code;
+    fs::create_dir(archive.path.join("gone")).unwrap();
+    assert_eq!(scrub("empty.db", "gone"), Some(0));
+    assert_eq!(archive.run(&["catalog", "forget", "--catalog", "empty.db", "gone"]).code, Some(0));
+    let status = ["catalog", "status", "--catalog", "empty.db"];
+    for (options, code) in [
+        (&["--nagios"][..], 3),
+        (&["--prometheus", "q.prom", "--max-age", "1d"], 3),
+        (&["--max-age", "1d"], 3),
+        (&[], 0),
+    ] {
+        assert_eq!(archive.run(&[&status[..], options].concat()).code, Some(code), "{options:?}");
+    }
+    archive.json(&["empty.db"], 3);
+    // One that has trees does not speak for another.
+    fs::write(archive.path.join("gone/file"), "x").unwrap();
+    assert_eq!(scrub("full.db", "gone"), Some(0));
+    let report = archive.json(&["full.db", "empty.db"], 3);
+    assert!(report["lines"].to_string().contains("UNCHECKED: nothing is recorded in "), "{report}");
+}

@@ -1,5 +1,7 @@
 //! The result of a report, in a few lines and an exit code.
 
+use std::path::Path;
+
 use verisum::catalog::store::{State, Trouble};
 use verisum::files::Class;
 
@@ -12,11 +14,19 @@ use crate::ui::{names, remedy};
 /// The code that the command ends with, that of `catalog status`.
 pub(super) fn exit(subject: &Subject) -> Exit {
     let of_catalogs = match subject.overview.class() {
+        Class::Clean if empty(subject).next().is_some() => Exit::Unchecked,
         Class::Corrupt => Exit::Mismatch,
         Class::Unchecked => Exit::Unchecked,
         Class::Clean | Class::Change => Exit::Clean,
     };
     of_catalogs.max(tagged::exit(&subject.tagged)).max(images::exit(&subject.images, &subject.options))
+}
+
+/// The catalogues without trees, which say nothing.
+fn empty(subject: &Subject) -> impl Iterator<Item = Option<&Path>> {
+    let has_trees = |number: usize| subject.overview.trees.iter().any(|tree| tree.catalog == number);
+    let named = subject.named.iter().enumerate();
+    named.filter(move |(number, _)| !has_trees(*number)).map(|(_, path)| path.as_deref())
 }
 
 /// The lines that are read first.
@@ -58,6 +68,9 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     if overview.damaged > 0 {
         let damaged = counted(overview.damaged, "record");
         lines.push(format!("UNCHECKED: {damaged} not as written: `verisum catalog check` names them."));
+    }
+    for path in empty(subject).flatten() {
+        lines.push(format!("UNCHECKED: nothing is recorded in {}.", names::quoted(path.as_os_str())));
     }
     for tree in &overview.trees {
         if let Some(error) = tree.runs.first().and_then(|run| run.error.as_ref()) {

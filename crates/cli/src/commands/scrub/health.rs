@@ -166,8 +166,11 @@ impl Health {
         })
     }
 
-    /// The code that all this ends with.
+    /// The code that all this ends with. An empty catalogue says nothing.
     pub(super) fn exit(&self) -> Exit {
+        if self.trees.is_empty() {
+            return Exit::Unchecked;
+        }
         let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
         let exit = |state: State| match state {
             State::MISSING if self.missing_fails => Exit::Mismatch,
@@ -180,7 +183,7 @@ impl Health {
         }
     }
 
-    /// The same for Nagios. Storage that fails is as bad as what it did; an empty catalogue says nothing.
+    /// The same for Nagios. Storage that fails is as bad as what it did.
     pub(super) fn service(&self) -> Service {
         match self.exit() {
             _ if self.trees.is_empty() => Service::Unknown,
