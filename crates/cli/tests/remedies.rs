@@ -302,6 +302,21 @@ fn what_lists_and_tags_name_mends() {
 }
 
 #[test]
+fn a_check_asks_the_catalogue_that_is_configured_or_named() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd 'my tree' && verisum sum -r . > ../list").code, Some(0));
+    assert_eq!(place.sh("verisum scrub --catalog c.db mirror").code, Some(0));
+    place.damage();
+    let good = format!("a good copy is {}/mirror/a b/", place.path.display());
+    for look in ["VERISUM_CATALOG=c.db verisum check", "verisum check --catalog c.db"] {
+        let found = place.sh(&format!("{look} -C 'my tree' list"));
+        assert!(found.code == Some(1) && found.stderr.contains(&good), "{look}: {}", found.stderr);
+    }
+    assert_eq!(place.sh("verisum check --catalog none.db -C 'my tree' list").code, Some(3));
+    place.mends("verisum check --catalog c.db -C 'my tree' list");
+}
+
+#[test]
 fn what_an_image_check_names_mends() {
     let place = Place::new();
     let image: Vec<u8> = (0..1_u32 << 18).flat_map(u32::to_le_bytes).collect();

@@ -101,6 +101,8 @@ pub(crate) struct ListCheckOptions {
     pub(crate) json: bool,
     pub(crate) base: Option<PathBuf>,
     pub(crate) strict_tree: Option<PathBuf>,
+    /// The catalogue in which copies of bad files are looked for, instead of the usual one.
+    pub(crate) catalog: Option<PathBuf>,
     pub(crate) threads: Option<usize>,
     /// What --strict-tree leaves out.
     pub(crate) excludes: Option<Arc<Excludes>>,

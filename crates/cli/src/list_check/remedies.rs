@@ -121,7 +121,7 @@ impl BadFiles {
     }
 
     /// The first bad ones with what is known of their copies, and how many there are beyond them.
-    pub(super) fn alarms(self) -> (Vec<Alarm>, u64) {
+    pub(super) fn alarms(self, catalog: Option<&Path>) -> (Vec<Alarm>, u64) {
         let BadFiles { files, beyond, good, .. } = self;
         let counts: Vec<usize> = files.iter().map(Vec::len).collect();
         let with_copy = |Claimed { alarm, content, .. }: Claimed| {
@@ -129,7 +129,7 @@ impl BadFiles {
             Alarm { copy, ..alarm }
         };
         let mut claims: Vec<Alarm> = files.into_iter().flatten().map(with_copy).collect();
-        find_copies(None, &mut claims);
+        find_copies(catalog, &mut claims);
         let mut claims = claims.into_iter();
         // The list that helps most speaks for all.
         let of_file = |count| claims.by_ref().take(count).max_by_key(Alarm::helpfulness);

@@ -161,7 +161,7 @@ impl<'a> CheckReport<'a> {
     /// Says how it was as a whole, and gives the exit code.
     pub(super) fn end(mut self) -> Result<Exit, Failure> {
         if self.is_own() && !self.options.status && !self.bad.is_empty() {
-            let (alarms, beyond) = std::mem::take(&mut self.bad).alarms();
+            let (alarms, beyond) = std::mem::take(&mut self.bad).alarms(self.options.catalog.as_deref());
             alarm::tell(&alarms, beyond, None, self.options.json, self.output)?;
         }
         if self.options.json {

@@ -9,11 +9,12 @@ use clap::{Args, ValueHint};
 use verisum::files::store::manifest::{BlockHashes, Dialect};
 
 use crate::list_check::{CheckResultArgs, ListCheckOptions, lists_of};
+use crate::ui::catalog::open_shared;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, refuse, refuse_because};
 use crate::ui::reading::ReadingArgs;
-use crate::ui::{Output, PROGRAM, digests, kernel, sizes};
+use crate::ui::{Output, PROGRAM, config, digests, kernel, sizes};
 
 /// Why nothing is said of files that no list has.
 const UNLISTED: &str = "hosts and buckets are asked for the files of the list and list none themselves; \
@@ -30,6 +31,11 @@ pub(crate) struct CheckArgs {
 
     #[command(flatten)]
     results: CheckResultArgs,
+
+    /// The catalogue that knows copies of bad files; without it, verisum/catalog.db in $XDG_STATE_HOME or
+    /// ~/.local/state
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    catalog: Option<PathBuf>,
 
     /// Lines end with NUL, and names are not escaped
     #[arg(short, long)]
@@ -81,6 +87,9 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         arguments.refuse_for_hosts(&places)?;
         return hosts::run(&arguments, list, &places, output);
     }
+    if let Some(catalog) = arguments.catalog.as_deref().filter(|_| !config::is_untyped("--catalog")) {
+        open_shared(catalog)?;
+    }
     let policy = kernel::policy()?;
     let algorithm = match &arguments.algorithm {
         Some(name) => Some(digests::find(name, &policy)?.name().to_string()),
@@ -94,6 +103,7 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         zero: arguments.zero,
         json: arguments.json,
         base: arguments.base,
+        catalog: arguments.catalog,
         strict_tree: arguments.strict_tree,
         threads: arguments.threads.as_deref().map(sizes::threads).transpose()?,
         excludes: arguments.reading.excludes()?,
@@ -110,6 +120,7 @@ impl CheckArgs {
         let all_buckets = places.iter().all(OnHost::is_bucket);
         refuse(&[
             ("--warn", self.results.warn),
+            ("--catalog", self.catalog.is_some()),
             ("--base", self.base.is_some()),
             ("--threads", self.threads.is_some() && !all_buckets),
             ("--limit", self.reading.is_limiting() && !all_buckets),
