@@ -10,7 +10,7 @@ use super::{Subject, bytes, moment, path, taken};
 use crate::ui::exit::Exit;
 use crate::ui::remedy::{self, repair_command};
 use crate::ui::sizes::human;
-use crate::ui::values::{self, counted};
+use crate::ui::values::counted;
 use crate::ui::{names, shell};
 
 /// How many months of growth are told one by one.
