@@ -13,14 +13,15 @@ use std::sync::Arc;
 use rustix::fs::{Advice, Mode, OFlags};
 use verisum_files::{Directory, KeptFile, Kind, Stat, Timestamp, write_over};
 
+use crate::ParityError;
 use crate::digest::Hasher;
 use crate::head::{BlockPart, Piece, SetHead};
 use crate::mend::Solved;
-use crate::place::{Mended, folder_of, keep_copy, name_of, require_no_writer};
+use crate::place::{Keep, folder_of, keep_copy, name_of, require_no_writer};
 use crate::scan::{add, is_absent};
 use crate::store::Store;
 use crate::tree::{Tree, time};
-use crate::{ParityError, RepairOptions};
+use crate::verdict::Mended;
 
 /// What a note begins with.
 const MAGIC: &str = "verisum parity in place 1";
@@ -127,7 +128,7 @@ impl InPlace {
         tree: &Tree,
         piece: &Piece,
         (bad, may_differ): (Vec<Range<u64>>, bool),
-        options: &RepairOptions,
+        keep: Keep,
     ) -> Result<Option<InPlace>, ParityError> {
         let path = tree.path_of(&piece.path);
         let old = match tree.file(&piece.path) {
@@ -144,8 +145,7 @@ impl InPlace {
             return Err(ParityError::damaged(&path, "it changed while it was repaired"));
         }
         require_no_writer(&old, &path)?;
-        let keep = options.keep_bad.as_deref();
-        let kept = keep.map(|keep| keep_copy(&old, (keep, &piece.path), &options.stop)).transpose()?;
+        let kept = keep.map(|(keep, stop)| keep_copy(&old, (keep, &piece.path), stop)).transpose()?;
         let (folder, file) = (folder_of(tree, piece)?, old);
         let modified = match time(stat.modified) == piece.modified {
             true => stat.modified,

@@ -19,7 +19,8 @@ use verisum_files::{AsRead, Directory, KeptFile, Stat, Stop, times_of};
 use crate::digest::Hasher;
 use crate::head::{Piece, SetHead};
 use crate::tree::{Tree, UNPLACED, time};
-use crate::{ParityError, RepairOptions, digest};
+use crate::verdict::Mended;
+use crate::{ParityError, digest};
 
 /// Bytes that are copied at a time.
 const CHUNK: usize = 256 << 10;
@@ -59,13 +60,8 @@ impl Proof for Vec<Arc<SetHead>> {
     }
 }
 
-/// What the repair of a file came to.
-pub(crate) struct Mended {
-    /// Which bytes were computed, ascending.
-    pub(crate) ranges: Vec<Range<u64>>,
-    /// How many bytes of the copy that is kept of it could not be read.
-    pub(crate) unread: u64,
-}
+/// Where bad files are kept, and when to end early.
+pub(crate) type Keep<'k> = Option<(&'k Path, &'k Stop)>;
 
 /// A file that is being repaired.
 pub(crate) struct Draft {
@@ -233,7 +229,7 @@ impl Draft {
     }
 
     /// Takes the place of the bad file, which is kept if that is wanted.
-    pub(crate) fn place(mut self, tree: &Tree, options: &RepairOptions) -> Result<Mended, ParityError> {
+    pub(crate) fn place(mut self, tree: &Tree, keep: Keep) -> Result<Mended, ParityError> {
         let path = tree.path_of(&self.record.path);
         let failed = |operation: &'static str| {
             let path = path.clone();
@@ -247,8 +243,8 @@ impl Draft {
         let mut kept = None;
         if let Some((old, before)) = &self.old {
             require_no_writer(old, &path)?;
-            if let Some(keep) = &options.keep_bad {
-                kept = Some(keep_copy(old, (keep, &self.record.path), &options.stop)?);
+            if let Some((keep, stop)) = keep {
+                kept = Some(keep_copy(old, (keep, &self.record.path), stop)?);
                 require_no_writer(old, &path)?;
             }
             // The name must still lead to what was copied, and nobody may have written to it. Where another

@@ -15,11 +15,11 @@ use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
-use crate::place::{Draft, Mended};
+use crate::place::{Draft, Keep};
 use crate::scan::merge;
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
-use crate::verdict::{FileVerdict, Finding, ParityVerdict};
+use crate::verdict::{FileVerdict, Finding, Mended, ParityVerdict};
 use crate::verify::{Files, SetState, look_at_all, within_reach};
 
 /// What is said of a file that a repair in place was killed at and that somebody wrote to before it went on.
@@ -74,6 +74,11 @@ impl Default for RepairOptions {
 }
 
 impl RepairOptions {
+    /// Where bad files are kept.
+    pub(crate) fn keep(&self) -> Keep<'_> {
+        self.keep_bad.as_deref().map(|keep| (keep, &*self.stop))
+    }
+
     /// Whether a file is to be mended if it is bad.
     pub(crate) fn is_asked_for(&self, path: &[u8]) -> bool {
         self.only.is_empty() || self.only.iter().any(|only| only.as_os_str().as_bytes() == path)
@@ -490,7 +495,7 @@ impl RepairJob<'_> {
         if let Some(other) = identity.and_then(|identity| self.linked.get(&identity)) {
             draft.link_to(self.tree, other, &heads)?;
         }
-        let mended = draft.place(self.tree, self.options)?;
+        let mended = draft.place(self.tree, self.options.keep())?;
         if self.interrupted.contains_key(&piece.path) {
             self.store.remove_note(&piece.path)?;
         }
@@ -514,7 +519,7 @@ impl RepairJob<'_> {
                 let bad =
                     self.wanted.get(&piece.path).map(|wanted| wanted.ranges.clone()).unwrap_or_default();
                 let may_differ = self.options.changed || self.interrupted.contains_key(&piece.path);
-                match InPlace::begin(self.tree, piece, (bad, may_differ), self.options)? {
+                match InPlace::begin(self.tree, piece, (bad, may_differ), self.options.keep())? {
                     Some(open) => open,
                     None => return Ok(None),
                 }

@@ -5,8 +5,6 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use crate::place::Mended;
-
 /// What is true of a file that has parity.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -42,6 +40,14 @@ pub enum FileVerdict {
     },
     /// It could not be repaired, and was left alone.
     NotRepaired(crate::ParityError),
+}
+
+/// What the repair of a file came to.
+pub(crate) struct Mended {
+    /// Which bytes were computed, ascending.
+    pub(crate) ranges: Vec<Range<u64>>,
+    /// How many bytes of the copy that is kept of it could not be read.
+    pub(crate) unread: u64,
 }
 
 impl FileVerdict {

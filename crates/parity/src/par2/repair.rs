@@ -13,10 +13,10 @@ use super::scan::{Par2FileState, Scan};
 use super::set::Member;
 use super::solve::{Equations, constants, factor};
 use crate::head::Piece;
-use crate::place::{Draft, Mended, Proof};
+use crate::place::{Draft, Proof};
 use crate::repair::NO_PARITY;
 use crate::tree::time;
-use crate::verdict::{FileVerdict, Finding};
+use crate::verdict::{FileVerdict, Finding, Mended};
 use crate::{ParityError, RepairOptions, Repaired, parallel};
 
 /// The most files that are repaired at once: as many are open.
@@ -181,7 +181,7 @@ impl Par2Job<'_> {
         if let Some(&other) = identity.and_then(|identity| self.linked.get(&identity)) {
             draft.link_to(tree, &set.members[other].path, &proof)?;
         }
-        let mended = draft.place(tree, self.options)?;
+        let mended = draft.place(tree, self.options.keep())?;
         if let Some(identity) = identity.filter(|_| has_links) {
             self.linked.entry(identity).or_insert(number);
         }
