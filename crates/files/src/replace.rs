@@ -93,7 +93,7 @@ impl Replacement {
     fn begin(
         name: &Path,
         permitted: impl Fn(Option<Permitted>) -> Option<Permitted>,
-        begin: &dyn Fn(&Path) -> io::Result<Unplaced>,
+        begin: &dyn Fn(&Path, u32) -> io::Result<Unplaced>,
     ) -> Result<Replacement, ReplaceError> {
         let failed = |error| failure(name, "create", error);
         let (folder, target) = behind_links(name).map_err(failed)?;
@@ -103,8 +103,10 @@ impl Replacement {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(failed(error)),
         };
-        let file = begin(&target).map_err(failed)?;
-        if let Some(permitted) = permitted(old) {
+        // Whoever is permitted gets the rights once they are known to be the right ones.
+        let permitted = permitted(old);
+        let file = begin(&target, if permitted.is_some() { PRIVATE } else { USUAL }).map_err(failed)?;
+        if let Some(permitted) = permitted {
             permitted.give(file.get()).map_err(failed)?;
         }
         Ok(Replacement { file, name: name.to_path_buf(), target, _folder: folder })
@@ -283,26 +285,26 @@ fn sync_folder(target: &Path) {
 }
 
 impl Unplaced {
-    fn new(target: &Path) -> io::Result<Unplaced> {
+    fn new(target: &Path, mode: u32) -> io::Result<Unplaced> {
         // A name is given through `/proc`.
         if Path::new("/proc/self/fd").exists() {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-            match rustix::fs::open(folder_of(target), flags, Mode::from_raw_mode(0o666)) {
+            match rustix::fs::open(folder_of(target), flags, Mode::from_raw_mode(mode)) {
                 Ok(file) => return Ok(Unplaced::Nameless(file.into())),
                 // The file system or the kernel has no files without a name.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Unplaced::named(target)
+        Unplaced::named(target, mode)
     }
 
     /// Makes it as `NAME.RANDOM.new`. Nobody else can have made it.
-    fn named(target: &Path) -> io::Result<Unplaced> {
+    fn named(target: &Path, mode: u32) -> io::Result<Unplaced> {
         let mut prefix = target.file_name().unwrap_or_default().to_os_string();
         prefix.push(".");
         let mut options = File::options();
-        options.read(true).write(true).create_new(true).mode(0o666);
+        options.read(true).write(true).create_new(true).mode(mode);
         // The builder's own errors name the descriptor, which tells nobody anything.
         let mut code = None;
         let named = tempfile::Builder::new()
@@ -325,6 +327,9 @@ impl Unplaced {
 
 /// The mode of what is nobody else's business.
 pub const PRIVATE: u32 = 0o600;
+
+/// The mode of any new file, without what the umask takes.
+const USUAL: u32 = 0o666;
 
 /// Who may use a file: its mode, and the group that this is about.
 #[derive(Clone, Copy, Debug)]
@@ -506,11 +511,10 @@ mod tests {
     #[test]
     fn what_is_kept_takes_the_place_of_nothing() {
         let plain = tempfile::tempdir().unwrap();
-        // It cannot exchange two names.
-        let stick = Mount::new(FsKind::Vfat, 0);
-        for folder in
-            [Some(plain.path().to_path_buf()), stick.as_ref().map(Mount::path)].into_iter().flatten()
-        {
+        // Sticks cannot exchange two names.
+        let sticks = [FsKind::Vfat, FsKind::Exfat].into_iter().filter_map(|kind| Mount::new(kind, 0));
+        let sticks: Vec<Mount> = sticks.collect();
+        for folder in sticks.iter().map(Mount::path).chain([plain.path().to_path_buf()]) {
             let path = |name: &str| folder.join(name);
             std::fs::write(path("file"), "bad").unwrap();
             std::fs::write(path("kept"), "what another repair keeps").unwrap();
@@ -535,6 +539,22 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&name).unwrap(), "text");
         assert_eq!(name.metadata().unwrap().mode() & 0o777, 0o640);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_file_is_closed_to_others_until_it_is_given_to_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let name = folder.path().join("file");
+        let begin = |target: &Path, mode| {
+            for make in [Unplaced::new, Unplaced::named] {
+                let mode_of = |file: &File| file.metadata().unwrap().mode() & 0o777;
+                assert_eq!(mode_of(make(target, mode)?.get()), PRIVATE);
+            }
+            Unplaced::named(target, mode)
+        };
+        let permitted = Permitted { mode: 0o644, group: None };
+        Replacement::begin(&name, |_| Some(permitted), &begin).unwrap().place().unwrap();
+        assert_eq!(name.metadata().unwrap().mode() & 0o777, 0o644);
     }
 
     #[test]
