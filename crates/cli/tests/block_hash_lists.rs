@@ -181,6 +181,12 @@ fn a_bare_list_of_block_hashes_is_refused_with_the_reason() {
         assert_eq!((ended.code, ended.out()), (Some(1), "a: OK\nb: FAILED\n"));
         folder.spoil("b");
     }
+    // So many digits are taken for SHA-256, and are of BLAKE3.
+    folder.list(VERISUM, "image sum --untagged -a blake3 a b");
+    let by_blake3 = "verisum: SUMS: the list holds block hashes by blake3 (verisum image sum, blksum), not digests \
+                     of files (`verisum image sum -c -a blake3` checks them)";
+    folder.verisum("check SUMS").failed(3, by_blake3);
+    assert_eq!(folder.verisum("image sum -c -a blake3 SUMS").code, Some(0));
     // An image that was bad before that was seen has no remedy: the number is no digest of it.
     folder.list(BLKSUM, "a b");
     folder.spoil("a");

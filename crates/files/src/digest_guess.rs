@@ -91,6 +91,15 @@ pub enum Misjudged {
          checks them)"
     )]
     BlockHashes,
+    /// The same by a digest that nobody said the list was of.
+    #[error(
+        "the list holds block hashes by {id} (verisum image sum, blksum), not digests of files (`verisum image sum \
+         -c -a {id}` checks them)"
+    )]
+    BlockHashesBy {
+        /// The digest's id.
+        id: &'static str,
+    },
     /// The number of an image is the digest of the file.
     #[error("the list holds digests of files, not block hashes of images (`verisum check` checks them)")]
     Files,

@@ -29,6 +29,10 @@ use crate::ui::{self, block_hashes, closed_streams, kernel, progress};
 
 use report::CheckReport;
 
+/// What block hashes of 64 digits are of, if not of what so many digits are taken for. Others are too seldom to read
+/// each image as often as there are digests.
+const ALSO_USUAL: &str = "blake3";
+
 /// What is said of files, and what is a failure.
 #[derive(Args, Debug)]
 pub(crate) struct CheckResultArgs {
@@ -147,11 +151,17 @@ pub(crate) fn lists_of(
         let base = bases.get(manifest).cloned().flatten().unwrap_or_default();
         let [claim] = &listed.claims[..] else { return None };
         let path = base.join(OsStr::from_bytes(&listed.name));
-        let (fits, what): (Fits, _) = match listed.block_hash {
-            None => (block_hashes::fits, Misjudged::BlockHashes),
-            Some(_) => (block_hashes::is_digest, Misjudged::Files),
-        };
-        fits(&find, &path, &claim.algorithm, claim.digest).then_some(what)
+        let is = |fits: Fits, id: &str| fits(&find, &path, id, claim.digest);
+        if listed.block_hash.is_some() {
+            return is(block_hashes::is_digest, &claim.algorithm).then_some(Misjudged::Files);
+        }
+        if is(block_hashes::fits, &claim.algorithm) {
+            return Some(Misjudged::BlockHashes);
+        }
+        let may_be_other =
+            claim.assumed && claim.algorithm != ALSO_USUAL && claim.digest.as_bytes().len() == 32;
+        let is_other = may_be_other && is(block_hashes::fits, ALSO_USUAL);
+        is_other.then_some(Misjudged::BlockHashesBy { id: ALSO_USUAL })
     };
     let bags = if bases.iter().all(Option::is_some) { lists.payloads().len() } else { 0 };
     let mut report = CheckReport::new(options, (lists.names(), bags), &instead, output);
