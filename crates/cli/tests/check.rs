@@ -363,6 +363,23 @@ fn a_line_longer_than_any_name_is_skipped() {
 }
 
 #[test]
+fn the_reasons_of_the_first_missing_files_are_told() {
+    let tree = folder(&[b"a"]);
+    let list: String = (0..1003).map(|number| format!("{ABC}  gone{number}\n")).collect();
+    std::fs::write(tree.path().join("list"), list).unwrap();
+    let reasons = |options: &[&str]| {
+        let ended = check(tree.path(), &[options, &["list"]].concat());
+        assert_eq!((ended.code, text(&ended.out).lines().count()), (Some(3), 1003), "{options:?}");
+        let err = text(&ended.err).to_string();
+        (err.matches(": No such file or directory\n").count(), err)
+    };
+    let (told, err) = reasons(&[]);
+    assert!(told == 1000 && err.contains("list: ... and 3 more (--verbose tells why)\n"), "{told}: {err}");
+    let (told, err) = reasons(&["--verbose"]);
+    assert!(told == 1003 && !err.contains("tells why"), "{told}: {err}");
+}
+
+#[test]
 fn a_path_longer_than_the_system_takes_is_found() {
     let tree = tempfile::tempdir().unwrap();
     // A directory at a time, for no system call takes the whole path.

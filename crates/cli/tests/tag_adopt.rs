@@ -221,6 +221,16 @@ fn absolute_names_of_a_list_are_found_below_their_directory() {
     assert!(ended.stderr.contains("20 more names not found (--verbose lists all)\n"), "{}", ended.stderr);
     let hint = "no listed name was found below DIR: names begin at DIR\n";
     assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
+    // Lines that make no sense beside one that does.
+    let lines: String = (0..30).map(|number| format!("nonsense {number}\n")).collect();
+    fs::write(&list, format!("{sha1}  s/b\n{lines}")).unwrap();
+    let dir = root.join("dir");
+    let adopt = ["adopt", "--from", list.to_str().unwrap(), dir.to_str().unwrap()];
+    let ended = verisum(adopt);
+    assert_eq!(ended.stderr.matches("improperly formatted").count(), 10, "{}", ended.stderr);
+    assert!(ended.stderr.contains("20 more lines are of no use (--verbose lists all)\n"), "{}", ended.stderr);
+    let all = verisum([&["--verbose"], &adopt[..]].concat());
+    assert_eq!((ended.code, all.stderr.matches("improperly formatted").count()), (all.code, 30));
 }
 
 /// bitrot decomposes names; files keep theirs.

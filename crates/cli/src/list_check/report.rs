@@ -20,10 +20,14 @@ use crate::ui::color::Paint;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
 use crate::ui::names;
-use crate::ui::{self, Output, locale, shell};
+use crate::ui::{self, Output, locale, shell, verbosity};
 
 /// How many names of unknown digests are told.
 const UNKNOWN: usize = 5;
+
+/// Of how many files of a list it is told on standard error why they cannot be compared, without `--verbose`. The result
+/// of each has a line in any case, and a short line may stand for a long name.
+const REASONS: u64 = 1000;
 
 /// Of how many files it is looked at whether the list has other values of them.
 const LOOKED_AT: u64 = 16;
@@ -85,6 +89,9 @@ struct CheckCounts {
     /// Whether it was said that some of its numbers are other values than those that were verified.
     #[serde(skip)]
     is_mixed: bool,
+    /// How many files had a reason; not shown.
+    #[serde(skip)]
+    reasons: u64,
 }
 
 impl<'a> CheckReport<'a> {
@@ -373,6 +380,10 @@ impl<'a> CheckReport<'a> {
         self.total.present += list.present;
         self.total.unknown_digests += list.unknown_digests;
         let unread = list.missing + list.unreadable;
+        if self.is_own() && list.reasons > REASONS && !verbosity::names_all() {
+            let hidden = list.reasons - REASONS;
+            self.say(&format!("{}: ... and {hidden} more (--verbose tells why)", self.shown(manifest)))?;
+        }
         if let Some(error) = error {
             self.worse(Exit::Unchecked);
             return self.unreadable_list(manifest, error);
@@ -453,13 +464,20 @@ impl<'a> CheckReport<'a> {
         if self.options.status {
             return Ok(());
         }
-        let name = self.quoted(OsStr::from_bytes(name));
-        self.say(&format!("{name}: {}", unlike(difference)))
+        self.reason(name, &unlike(difference))
     }
 
     fn say_of_file(&mut self, name: &[u8], error: &FileError) -> Result<(), Failure> {
+        self.reason(name, &why(error))
+    }
+
+    fn reason(&mut self, name: &[u8], why: &str) -> Result<(), Failure> {
+        self.list.reasons += 1;
+        if self.is_own() && self.list.reasons > REASONS && !verbosity::names_all() {
+            return Ok(());
+        }
         let name = self.quoted(OsStr::from_bytes(name));
-        self.say(&format!("{name}: {}", why(error)))
+        self.say(&format!("{name}: {why}"))
     }
 
     /// `NAME: RESULT`, with a name that cannot end the line.

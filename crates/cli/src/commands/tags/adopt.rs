@@ -114,6 +114,8 @@ struct NameCounts {
     found: AtomicU64,
     unfound: AtomicU64,
     hidden: AtomicU64,
+    /// Lines that make no sense, which are told as often at most.
+    wrong: AtomicU64,
 }
 
 impl NameCounts {
@@ -125,6 +127,9 @@ impl NameCounts {
                 finding.error,
                 Some(FileError::Io { operation: Operation::Open | Operation::Stat, .. })
             );
+        if finding.entry.is_none() && !is_unfound {
+            return self.wrong.fetch_add(1, Ordering::Relaxed) >= NAMED;
+        }
         if !is_unfound {
             self.found.fetch_add(u64::from(finding.entry.is_some()), Ordering::Relaxed);
             return false;
@@ -140,6 +145,11 @@ impl NameCounts {
         if is_bounded && hidden > 0 {
             let names = if hidden == 1 { "name" } else { "names" };
             ui::say(PROGRAM, &format!("{hidden} more {names} not found (--verbose lists all)"));
+        }
+        let wrong = self.wrong.load(Ordering::Relaxed).saturating_sub(NAMED);
+        if is_bounded && wrong > 0 {
+            let lines = if wrong == 1 { "line is" } else { "lines are" };
+            ui::say(PROGRAM, &format!("{wrong} more {lines} of no use (--verbose lists all)"));
         }
         if self.unfound.load(Ordering::Relaxed) > 0 && self.found.load(Ordering::Relaxed) == 0 {
             ui::say(PROGRAM, "no listed name was found below DIR: names begin at DIR");
