@@ -280,6 +280,10 @@ fn a_catalogue_that_is_not_there_yet_is_no_reason_not_to_copy() {
     let ended = run(&home, &variable, &["copy", "--quiet", "data", "copied"]);
     assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.out());
     assert!(home.path().join("copied").exists() && !home.path().join("new.db").exists());
+    // Who asks for more is told that it counts as none.
+    let told = run(&home, &variable, &["copy", "--verbose", "data", "told"]);
+    let note = "new.db: the configured catalogue is not there yet: working without one";
+    assert!(told.code == Some(0) && told.stderr.matches(note).count() == 1, "{}", told.stderr);
     // Who types it means it.
     let ended = run(&home, &[], &["copy", "--catalog", "new.db", "data", "again"]);
     assert_eq!(ended.code, Some(3), "{}", ended.out());

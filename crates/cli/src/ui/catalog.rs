@@ -104,6 +104,12 @@ impl CatalogArgs {
         let is_named = self.catalog.is_some() && !config::is_untyped("--catalog");
         // One that cannot be reached is an error, or files would be taken for unrecorded ones.
         if !is_named && !self.path().is_ok_and(|path| path.try_exists().unwrap_or(true)) {
+            if let Some(path) = &self.catalog {
+                let path = names::quoted(path.as_os_str());
+                verbosity::note(|| {
+                    format!("{path}: the configured catalogue is not there yet: working without one")
+                });
+            }
             return Ok(None);
         }
         self.open_shared().map(Some)

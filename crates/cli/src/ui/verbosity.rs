@@ -23,7 +23,16 @@ pub(crate) fn names_all() -> bool {
 
 /// Tells with what or where the work is done, if that is wanted.
 pub(crate) fn how(text: impl FnOnce() -> String) {
-    if LEVEL.load(Ordering::Relaxed) < 2 {
+    tell(2, text);
+}
+
+/// Tells what changes what the work comes to, and is no error.
+pub(crate) fn note(text: impl FnOnce() -> String) {
+    tell(1, text);
+}
+
+fn tell(level: u8, text: impl FnOnce() -> String) {
+    if LEVEL.load(Ordering::Relaxed) < level {
         return;
     }
     let text = text();
