@@ -148,12 +148,12 @@ pub(crate) enum Command {
     },
     /// Measure digests, programs and disks on this machine
     #[command(long_about = "Measure digests, programs and disks on this machine.\n\n\
-            Without a command, it takes less than a minute to tell how fast each digest is computed \
-            here, and how fast a file is read and hashed. Everything that is compared runs in turns and \
-            in random order. Values are medians with 95% intervals. `no significant difference` says \
-            that chance may explain a difference. Controls show what the machine itself can do. Every \
-            digest is compared with verisum's own before its time counts. The first SIGINT, SIGTERM or \
-            SIGHUP ends early, keeps what was measured, and gives exit code 130.")]
+            Without a command, it measures in less than a minute how fast each digest is computed here, and \
+            how fast a file is read and hashed. Subjects run in turns and in random order. Values are \
+            medians with 95% intervals. `no significant difference` means that chance may explain a \
+            difference. Controls show what the machine itself can do. A time counts only if the digest is \
+            the same as verisum's own. The first SIGINT, SIGTERM or SIGHUP ends it early: it keeps what it \
+            has measured, and ends with 130.")]
     Bench(Box<BenchArgs>),
     /// Measure files, disk and digests, and name the digest to use
     #[command(long_about = "Measure files, disk and digests, and name the digest to use.\n\n\
@@ -162,7 +162,7 @@ pub(crate) enum Command {
             than the fastest; of these it recommends the one that suits the purpose best. Writes only files \
             that you ask for. The first SIGINT, SIGTERM or SIGHUP ends it early, with exit code 130.")]
     Recommend(Box<RecommendArgs>),
-    /// Show what verisum does, on a disk image made for the purpose
+    /// Show what verisum does, on a disk image that it makes
     Demo,
     /// Show which options get values from configuration files and the environment
     Config {

@@ -4,9 +4,9 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
 pub enum Purpose {
-    /// To find data that decayed.
+    /// To find data that rotted.
     Bitrot,
-    /// To find what somebody changed and hid: resists attackers.
+    /// To find changes that somebody hid: resists attackers.
     Tamper,
     /// For the block hash of disk images.
     Image,

@@ -42,7 +42,7 @@ impl Cost {
 /// All that the rule looks at.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// What the digest is wanted for.
+    /// The purpose of the digest.
     pub purpose: Purpose,
     /// The files.
     pub load: Load,

@@ -11,12 +11,12 @@ pub enum Policy {
     /// Nothing, as the kernel: a block once used stays.
     #[default]
     Never,
-    /// A leaf is joined with its neighbour when both fit into one with a quarter to spare.
+    /// A leaf is joined with its neighbour if both fit into one with a quarter to spare.
     ///
     /// The free block is used for the next split; the directory never becomes shorter. (Daniel Phillips's
     /// plan of 2001.)
     Coalesce,
-    /// As coalesce, and the index tells how full each leaf is, so that no neighbour is read in vain.
+    /// As coalesce, and the index says how full each leaf is, so that no neighbour is read in vain.
     FullnessBits,
     /// As coalesce, and the last block is moved into the free one.
     SwapWithLast,

@@ -42,12 +42,11 @@ enum BenchCommand {
     Digests(digests::BenchDigestsArgs),
     /// Measure what the checksums of btrfs cost
     #[command(
-        long_about = "Measure what the checksums of btrfs cost: writing, fsync, cold reading and scrubbing with \
-            each of them, and without.\n\n\
-            Only root can mount. The file systems then lie in memory, in mounts that nobody else sees \
-            and that the kernel takes back however this ends. Without root it measures the tools \
-            (mkfs.btrfs --rootdir, btrfs check --check-data-csum) and a model: sectors of 4 KiB hashed \
-            in memory."
+        long_about = "Measure the cost of the checksums of btrfs: writing, fsync, reading from the disk and \
+            scrubbing with each of them, and without.\n\n\
+            Only root can mount. The file systems are in memory, in private mounts that the kernel removes \
+            however this ends. Without root it measures the tools (mkfs.btrfs --rootdir, btrfs check \
+            --check-data-csum) and a model: sectors of 4 KiB hashed in memory."
     )]
     Filesystem(Box<filesystem::FilesystemArgs>),
     /// Compare ways to compute the digest of a small and of a large file
@@ -56,16 +55,16 @@ enum BenchCommand {
     Image(image::ImageArgs),
     /// Record, export and look for rot in a made-up tree of any number of files, of which nothing is read
     #[command(
-        long_about = "Record, export and look for rot in a made-up tree of any number of files: their names, sizes \
-            and digests come from a formula, and everything but reading is done for real. A \
+        long_about = "Record and export a made-up tree of any number of files, and look for rot in it. A \
+            formula gives names, sizes and digests; verisum does all the work except reading files. A \
             catalogue and a lake stay in DIR, for queries; a million files take 350 MB."
     )]
     Scale(scale::ScaleArgs),
     /// Compare two files of results: what changed, and whether both rank subjects alike
     #[command(
-        long_about = "Compare two files of results: what changed, and whether both rank subjects alike. If both \
-            rank a pair with significance and in opposite order, although machine, programs and \
-            experiment are the same, the exit code is 1."
+        long_about = "Compare two files of results: what changed, and whether both rank subjects alike. The \
+            exit code is 1 if both rank a pair significantly and in opposite order, although machine, \
+            programs and experiment are the same."
     )]
     Compare(compare::BenchCompareArgs),
 }
@@ -93,7 +92,7 @@ pub(crate) struct BenchOptions {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: Option<u32>,
 
-    /// As many rounds as this time has room for: 60s, 5m
+    /// As many rounds as fit into this time: 60s, 5m
     #[arg(long, value_name = "DURATION", conflicts_with = "runs")]
     pub(crate) time: Option<String>,
 

@@ -25,7 +25,7 @@ use crate::ui::{self, Output};
 /// What `verisum recommend` takes.
 #[derive(Args, Debug)]
 pub(crate) struct RecommendArgs {
-    /// What the digest is wanted for
+    /// The purpose of the digest
     #[arg(long, value_name = "PURPOSE", value_enum, default_value = "bitrot")]
     purpose: Purpose,
 

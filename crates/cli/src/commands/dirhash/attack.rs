@@ -36,8 +36,8 @@ pub(crate) struct AttackArgs {
     #[arg(long, value_name = "NAME", default_value = "hello")]
     like: OsString,
 
-    /// Hashes to try where nothing is better than trying; of a 32-bit hash 2147483648 give one name on
-    /// average, since the index ignores a bit
+    /// Hashes to try if there is no better method than trying; a 32-bit hash takes 2147483648 tries for a
+    /// name on average, because the index ignores a bit
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     tries: u64,
 

@@ -32,7 +32,7 @@ pub(crate) enum DirhashCommand {
     Steady(steady::SteadyArgs),
     /// Compare hashes on real-world names
     Names(names::NamesArgs),
-    /// Measure what each hash costs against the length of the name
+    /// Measure the time of each hash, by the length of the name
     Cost(cost::CostArgs),
     /// Test how well hashes spread names
     Quality(quality::QualityArgs),

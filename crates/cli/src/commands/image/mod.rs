@@ -75,9 +75,9 @@ pub(crate) enum ImageCommand {
     Diff(diff::DiffArgs),
     /// Update a block map, given where the image has changed
     #[command(
-        long_about = "Write the block map of an image that has changed in known ranges, and print its block hash. \
-            Only blocks in these ranges are read, and what was added to the image. The rest is taken \
-            from the old map."
+        long_about = "Write the block map of an image that has changed in known ranges, and print its block \
+            hash. Reads only the blocks in these ranges and the bytes that were added to the image, and \
+            takes the rest from the old map."
     )]
     Update(update::MapUpdateArgs),
 }

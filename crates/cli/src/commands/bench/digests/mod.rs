@@ -37,7 +37,7 @@ pub(crate) struct BenchDigestsArgs {
     #[arg(short, long, value_name = "DIGEST")]
     algorithm: Vec<String>,
 
-    /// A program, as coreutils, openssl or verisum; may be given several times
+    /// A program, such as coreutils, openssl or verisum; may be given several times
     #[arg(long, value_name = "PROGRAM")]
     program: Vec<String>,
 

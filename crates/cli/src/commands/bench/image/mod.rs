@@ -24,7 +24,7 @@ use commands::Commands;
 /// What `verisum bench image` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ImageArgs {
-    /// The size of the images; without it 256M, or less where the disk has less room
+    /// The size of the images; without it 256M, or less if the disk has less room
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
