@@ -289,6 +289,65 @@ fn what_is_not_as_listed_has_no_digest() {
 }
 
 #[test]
+fn a_copy_replaces_nothing_by_what_is_not_as_listed() {
+    // What is asked for the object says the ETag of the list, and another length.
+    let lies: [fn(&Asked) -> Answer; 3] = [
+        |asked| match asked.method == "HEAD" {
+            true => Answer::new(200, "short"),
+            false => asked.part(b"short"),
+        },
+        |_| Answer::new(200, "short"),
+        |asked| Answer::new(if asked.method == "HEAD" { 200 } else { 416 }, ""),
+    ];
+    for lie in lies {
+        let store = Server::start(move |asked| match (asked.is_listing(), &asked.method[..], asked.key()) {
+            (true, ..) => page(&[("a", 9, "v1"), ("b", 9, "v1")]),
+            (.., "b") => lie(asked).header("ETag", "\"v1\""),
+            (_, "HEAD", _) => Answer::new(200, "all of it").header("ETag", "\"v1\""),
+            _ => asked.part(b"all of it").header("ETag", "\"v1\""),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let b = folder.path().join("b");
+        fs::write(&b, "what was there").unwrap();
+        let ended = store.run(&["copy", "--quiet", "s3://bucket", folder.path().to_str().unwrap()]);
+        assert_said(&ended, 3, "b: the store's answer is wrong: it has another length than was listed");
+        assert_eq!(fs::read_to_string(&b).unwrap(), "what was there");
+        assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "all of it");
+    }
+}
+
+#[test]
+fn a_copy_is_of_one_content() {
+    const HALF: usize = 4 << 20;
+    // Neither the ETag tells it nor the length.
+    for (name, values) in [
+        ("Last-Modified", ["Tue, 24 Nov 2026 09:12:44 GMT", "Wed, 25 Nov 2026 09:12:44 GMT"]),
+        ("x-amz-version-id", ["one", "two"]),
+    ] {
+        let store = Server::start(move |asked| {
+            if asked.is_listing() {
+                return page(&[("a", 2 * HALF, "v1")]);
+            }
+            let range = asked.headers.get("range").map_or("", |range| &range[6..]);
+            let is_later =
+                range.split_once('-').is_some_and(|(first, _)| first.parse::<usize>().unwrap() >= HALF);
+            let content = vec![u8::from(is_later); 2 * HALF];
+            let answer = match asked.method == "HEAD" {
+                true => Answer::new(200, content),
+                false => asked.part(&content),
+            };
+            answer.header("ETag", "\"v1\"").header(name, values[usize::from(is_later)])
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().to_str().unwrap();
+        for words in [&["copy", "--quiet", "s3://bucket", to][..], &["sum", "--quiet", "s3://bucket"]] {
+            assert_said(&store.run(words), 3, "it was replaced while it was read");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
 fn what_was_replaced_since_it_was_listed_is_read_as_it_is() {
     let store = Server::start(|asked| match (asked.is_listing(), &asked.method[..]) {
         (true, _) => page(&[("a", 5, "v1")]),

@@ -34,6 +34,8 @@ const MOST_TEXT: u64 = 16 << 20;
 const SLOWEST: u64 = 1 << 10;
 /// Where S3 says which region a bucket is in.
 const REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
+/// Where S3 says which version of an object it is.
+const VERSION: HeaderName = HeaderName::from_static("x-amz-version-id");
 /// The longest name of a region.
 const MOST_REGION: usize = 64;
 
@@ -86,6 +88,8 @@ pub(crate) struct Part {
     pub(crate) original: Option<Modified>,
     /// What names this content of the object.
     pub(crate) etag: Option<String>,
+    /// The version of the object, where a bucket keeps versions.
+    pub(crate) version: Option<String>,
     /// A digest of the whole object as the store recorded it.
     pub(crate) claim: Option<RecordedDigest>,
 }
@@ -165,19 +169,34 @@ impl Client {
 
     /// The same, with the time that the uploaded file had.
     pub(crate) async fn look_closely(&self, key: &[u8]) -> Result<KnownState, RequestError> {
-        self.look_with_etag(key).await.map(|(known, _)| known)
+        let headers = self.ask_headers(key).await?;
+        let now = self.seen(key, length(&headers), &headers);
+        Ok(KnownState { now, original: self.original(&headers), ..KnownState::default() })
     }
 
-    /// The same, with what names the content.
-    pub(crate) async fn look_with_etag(
-        &self,
-        key: &[u8],
-    ) -> Result<(KnownState, Option<String>), RequestError> {
+    /// The same, as a part without bytes.
+    pub(crate) async fn no_part(&self, key: &[u8]) -> Result<Part, RequestError> {
+        let headers = self.ask_headers(key).await?;
+        let size = length(&headers).ok_or(RequestError::Answer("an object has no length"))?;
+        Ok(self.part_of(key, size, &headers, Vec::new()))
+    }
+
+    async fn ask_headers(&self, key: &[u8]) -> Result<HeaderMap, RequestError> {
         let answer = self.ask(&Request { most: 0, ..Request::new(Method::HEAD, key, "") }).await?;
-        let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
-        let now = self.seen(key, size, &answer.headers);
-        let etag = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
-        Ok((KnownState { now, original: self.original(&answer.headers), ..KnownState::default() }, etag))
+        Ok(answer.headers)
+    }
+
+    /// A part of an object of this length, by the headers of its answer.
+    fn part_of(&self, key: &[u8], size: u64, headers: &HeaderMap, bytes: Vec<u8>) -> Part {
+        Part {
+            bytes,
+            seen: self.seen(key, Some(size), headers),
+            size,
+            original: self.original(headers),
+            etag: text(headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string),
+            version: text(headers, &VERSION).map(str::to_string),
+            claim: self.claim(headers, size),
+        }
     }
 
     pub(crate) fn seen(&self, key: &[u8], size: Option<u64>, headers: &HeaderMap) -> FileState {
@@ -211,11 +230,9 @@ impl Client {
         let answer = match self.ask(&asked).await {
             // An empty object has no ranges.
             Err(RequestError::Range) if range.start == 0 => {
-                let KnownState { now: seen, original, .. } = self.look_closely(key).await?;
-                return match seen.size {
-                    Some(0) => {
-                        Ok(Part { bytes: Vec::new(), seen, size: 0, original, etag: None, claim: None })
-                    }
+                let part = self.no_part(key).await?;
+                return match part.size {
+                    0 => Ok(Part { etag: None, claim: None, ..part }),
                     _ => Err(RequestError::Answer("it gives no range of an object")),
                 };
             }
@@ -231,29 +248,29 @@ impl Client {
         if got != most.min(size.saturating_sub(range.start)) {
             return Err(RequestError::Answer("an object is cut"));
         }
-        let seen = self.seen(key, Some(size), &answer.headers);
-        let found = text(&answer.headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string);
+        let part = self.part_of(key, size, &answer.headers, answer.body);
         // Not all stores look at what was asked for.
-        match (etag, &found) {
+        match (etag, &part.etag) {
             (Some(_), None) => return Err(RequestError::Answer("a part of an object has no ETag")),
             (Some(etag), Some(found)) if etag != found => return Err(RequestError::Replaced),
             _ => {}
         }
-        let etag = found;
-        let original = self.original(&answer.headers);
-        let claim = self.claim(&answer.headers, size);
-        Ok(Part { bytes: answer.body, seen, size, original, etag, claim })
+        Ok(part)
     }
 
-    /// The beginning of an object that was listed so. It may have been replaced since, but only if the store says the same
-    /// once more: else what it sends is not what it has.
+    /// The first range that is read of an object that was listed so. It may have been replaced since, but only if the
+    /// store says the same once more: else what it sends is not what it has.
     pub(crate) async fn listed_part(
         &self,
         key: &[u8],
-        most: u64,
+        range: Range<u64>,
         listed: &FileState,
     ) -> Result<Part, RequestError> {
-        let part = self.part(key, 0..most, None).await?;
+        let part = match self.part(key, range, None).await {
+            // It ends before the range begins.
+            Err(RequestError::Range) => self.no_part(key).await?,
+            part => part?,
+        };
         let has_its_length = listed.size.is_none_or(|size| size == part.size);
         let has_its_version = listed.identity.is_none_or(|listed| Some(listed) == part.seen.identity);
         match (has_its_length, has_its_version) {
@@ -400,6 +417,10 @@ fn time_of_upload(text: &str) -> Option<Modified> {
     }
     let nanoseconds = format!("{fraction:0<9}")[..9].parse().ok()?;
     Some(Modified { time: Timestamp { seconds: seconds.parse().ok()?, nanoseconds }, is_exact: true })
+}
+
+fn length(headers: &HeaderMap) -> Option<u64> {
+    text(headers, &CONTENT_LENGTH)?.parse().ok()
 }
 
 fn modified(headers: &HeaderMap) -> Option<Modified> {

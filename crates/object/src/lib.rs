@@ -36,6 +36,7 @@ mod azure;
 mod checksum_report;
 mod client;
 mod connect;
+mod content;
 mod error;
 mod google;
 mod inventory;

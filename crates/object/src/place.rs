@@ -19,6 +19,7 @@ use verisum_files::{FileError, Operation, Stop, text};
 
 use crate::checksum_report::{Report, ReportChecksums};
 use crate::client::{Client, Part, SharedClient};
+use crate::content::{ObjectContent, ObjectReader};
 use crate::error::{OpenError, RequestError};
 use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
 use crate::keys::{self, Keys, is_file, key, machine};
@@ -327,25 +328,26 @@ impl Place for BucketPlace {
     }
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
-        let looked = self.runtime.block_on(self.client.look_with_etag(key(path)));
-        let (known, etag) = looked.map_err(|error| of_object(path, &error))?;
-        let size = known.now.size.ok_or_else(|| machine(&RequestError::Answer("an object has no length")))?;
-        Ok(Box::new(ObjectReader {
-            client: self.client.clone(),
-            runtime: self.runtime.clone(),
-            key: key(path).to_vec(),
-            left: range.start..range.end.min(size),
-            etag,
-            size,
-            piece: Vec::new(),
-            taken: 0,
-        }))
+        self.read_listed(&FileRequest { path: path.to_vec(), ..FileRequest::default() }, range)
+    }
+
+    fn read_listed(
+        &mut self,
+        file: &FileRequest,
+        range: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, PlaceError> {
+        let key = key(&file.path);
+        let first = range.start..range.end.clamp(range.start + 1, range.start + PIECE);
+        let first = self.runtime.block_on(self.client.listed_part(key, first, &file.seen));
+        let first = first.map_err(|error| of_object(&file.path, &error))?;
+        let content = ObjectContent::new(&self.client, key, first);
+        Ok(Box::new(ObjectReader::new(content, &self.runtime, range)))
     }
 
     fn read_whole(&mut self, files: &[FileRequest]) -> Result<Vec<Option<WholeFile>>, PlaceError> {
         let ask = |file: &FileRequest| {
-            let (client, key) = (self.client.clone(), key(&file.path).to_vec());
-            self.runtime.spawn(async move { client.part(&key, 0..MOST_WHOLE + 1, None).await })
+            let (client, key, seen) = (self.client.clone(), key(&file.path).to_vec(), file.seen);
+            self.runtime.spawn(async move { client.listed_part(&key, 0..MOST_WHOLE + 1, &seen).await })
         };
         let mut found = Vec::with_capacity(files.len());
         for group in files.chunks(self.client.at_once) {
@@ -385,44 +387,5 @@ fn of_object(path: &[u8], error: &RequestError) -> PlaceError {
     match error.is_of_object() {
         true => FileError::NotRead { path: path_of(path), reason: error.reason() }.into(),
         false => machine(error),
-    }
-}
-
-/// Reads a range of an object piece by piece.
-struct ObjectReader {
-    client: SharedClient,
-    runtime: Arc<Runtime>,
-    key: Vec<u8>,
-    /// What was not asked for yet.
-    left: Range<u64>,
-    /// Of all of it.
-    etag: Option<String>,
-    size: u64,
-    piece: Vec<u8>,
-    /// So much of the piece was given.
-    taken: usize,
-}
-
-impl Read for ObjectReader {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        if self.taken == self.piece.len() && !self.left.is_empty() {
-            let end = self.left.end.min(self.left.start + PIECE);
-            let asked = self.client.part(&self.key, self.left.start..end, self.etag.as_deref());
-            let part = self.runtime.block_on(asked).map_err(|error| io::Error::other(error.to_string()))?;
-            if part.size != self.size {
-                return Err(io::Error::other(RequestError::Replaced.to_string()));
-            }
-            self.left.start += part.bytes.len() as u64;
-            if part.bytes.is_empty() {
-                self.left.end = self.left.start;
-            }
-            self.etag = self.etag.take().or(part.etag);
-            self.piece = part.bytes;
-            self.taken = 0;
-        }
-        let given = buffer.len().min(self.piece.len() - self.taken);
-        buffer[..given].copy_from_slice(&self.piece[self.taken..self.taken + given]);
-        self.taken += given;
-        Ok(given)
     }
 }

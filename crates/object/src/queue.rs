@@ -14,10 +14,11 @@ use verisum_files::place::{
 use verisum_files::{Stop, text};
 
 use crate::client::{Part, SharedClient};
+use crate::content::ObjectContent;
 use crate::error::RequestError;
 use crate::keys::{key, reason};
 use crate::recorded::{KnownRecord, Wanted};
-use crate::split::{LargeError, LargeObject, SplitObject};
+use crate::split::{LargeError, SplitObject};
 
 /// How much of an object is asked for at once. No more than twice as many of these are in memory as requests may be under
 /// way.
@@ -163,7 +164,7 @@ impl<'a> Queue<'a> {
                 return Ok(First::Known(known));
             }
             client.admit(listed.size.unwrap_or_default().min(PIECE), 1).await;
-            let part = client.listed_part(&key, PIECE, &listed).await?;
+            let part = client.listed_part(&key, 0..PIECE, &listed).await?;
             if listed.size.is_none() {
                 // Only now is it known how much there was.
                 client.admit(part.bytes.len() as u64, 0).await;
@@ -267,7 +268,7 @@ impl<'a> Queue<'a> {
             |claim: &&RecordedDigest| !self.digests.iter().any(|one| one.name() == claim.algorithm);
         let own = claim.as_ref().filter(is_asked).and_then(|claim| Digest::find(&claim.algorithm).ok());
         let all: Vec<Digest> = self.digests.iter().chain(&own).cloned().collect();
-        let object = LargeObject::new(&self.client, key(&request.path), first);
+        let object = ObjectContent::new(&self.client, key(&request.path), first);
         let hashed = match SplitObject::parts_of(&all) {
             Some(parts) => SplitObject::new(object, parts).hash(self.runtime, &self.stop),
             None => self.hash_in_order(object, &all),
@@ -287,7 +288,11 @@ impl<'a> Queue<'a> {
     }
 
     /// Hashes an object piece by piece; the next ones are under way meanwhile.
-    fn hash_in_order(&self, mut object: LargeObject, digests: &[Digest]) -> Result<Vec<Output>, LargeError> {
+    fn hash_in_order(
+        &self,
+        mut object: ObjectContent,
+        digests: &[Digest],
+    ) -> Result<Vec<Output>, LargeError> {
         let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>()?;
         streams.iter_mut().try_for_each(|stream| stream.expect(object.size))?;
         let mut starts = (PIECE..object.size).step_by(PIECE as usize);
@@ -299,7 +304,7 @@ impl<'a> Queue<'a> {
                 && let Some(start) = starts.next()
             {
                 let object = object.clone();
-                let fetch = async move { object.fetch(start..start + PIECE).await };
+                let fetch = async move { object.fetch_in_turn(start..start + PIECE).await };
                 under_way.push_back(Fetch(self.runtime.spawn(fetch)));
             }
             streams.iter_mut().try_for_each(|stream| stream.update(&bytes))?;

@@ -12,9 +12,8 @@ use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
 use verisum_digest::{Digest, DigestError, JoinedParts, Output, Part as DigestPart, PartHashes, Parts};
 use verisum_files::Stop;
-use verisum_files::place::FileState;
 
-use crate::client::{Part, SharedClient};
+use crate::content::ObjectContent;
 use crate::error::RequestError;
 use crate::queue::{Fetch, PIECE};
 
@@ -40,7 +39,7 @@ impl From<DigestError> for LargeError {
 
 /// An object that is hashed in parts.
 pub(crate) struct SplitObject {
-    source: LargeObject,
+    source: ObjectContent,
     /// The parts of each digest. All have one length, in bytes.
     parts: Vec<Parts>,
     length: u64,
@@ -56,33 +55,6 @@ pub(crate) struct SplitObject {
     turns: Semaphore,
 }
 
-/// What is read: one content of an object, whose beginning is known.
-pub(crate) struct LargeObject {
-    client: SharedClient,
-    key: Vec<u8>,
-    etag: Option<String>,
-    seen: FileState,
-    pub(crate) size: u64,
-    pub(crate) head: Vec<u8>,
-}
-
-impl LargeObject {
-    pub(crate) fn new(client: &SharedClient, key: &[u8], first: Part) -> LargeObject {
-        let Part { bytes: head, seen, size, etag, .. } = first;
-        LargeObject { client: client.clone(), key: key.to_vec(), etag, seen, size, head }
-    }
-
-    /// A range of the content that the object had at first.
-    pub(crate) async fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, RequestError> {
-        self.client.admit(range.end.min(self.size) - range.start, 1).await;
-        let part = self.client.part(&self.key, range, self.etag.as_deref()).await?;
-        match part.size == self.size && (self.etag.is_some() || part.seen == self.seen) {
-            true => Ok(part.bytes),
-            false => Err(RequestError::Replaced),
-        }
-    }
-}
-
 impl SplitObject {
     /// The parts that digests are computed in; none where a digest has none, or parts of another length.
     pub(crate) fn parts_of(digests: &[Digest]) -> Option<Vec<Parts>> {
@@ -92,14 +64,14 @@ impl SplitObject {
     }
 
     /// An object that is cut into such parts.
-    pub(crate) fn new(source: LargeObject, parts: Vec<Parts>) -> SplitObject {
+    pub(crate) fn new(source: ObjectContent, parts: Vec<Parts>) -> SplitObject {
         let length = parts.first().map_or(PIECE, Parts::length);
         let in_request = (PIECE / length).max(1);
         let lanes = parts.iter().map(Parts::lanes).max().unwrap_or_default() as u64;
         // While one stretch is hashed another one is read, and all processors are to have some.
         let threads = thread::available_parallelism().map_or(2, |threads| threads.get().max(2)) as u64;
         let share = source.size.div_ceil(length).div_ceil(threads);
-        let at_once = source.client.at_once;
+        let at_once = source.at_once();
         let in_stretch = lanes.min(share).clamp(in_request, at_once as u64 * in_request);
         let requests = in_stretch.div_ceil(in_request);
         let all = source.size.div_ceil(in_stretch * length);
@@ -184,7 +156,7 @@ impl SplitObject {
             return Ok(known.to_vec());
         }
         let _turn = self.turns.acquire().await;
-        self.source.fetch(range).await
+        self.source.fetch_in_turn(range).await
     }
 
     /// Adds the next piece to each part.

@@ -167,6 +167,18 @@ pub trait Place: Send {
         Err(PlaceError::Unsupported("read a range"))
     }
 
+    /// The same of a file that was listed so: a place that says of the same file two things gives nothing of it.
+    ///
+    /// # Errors
+    /// Those of [`read`](Place::read).
+    fn read_listed(
+        &mut self,
+        file: &FileRequest,
+        range: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, PlaceError> {
+        self.read(&file.path, range)
+    }
+
     /// Reads small files whole, some at once: of each its content, and the state that the content is of. None for
     /// one that must be read alone, because of what it is or became; a place may leave them all to that.
     ///

@@ -112,6 +112,14 @@ impl Place for StoppingPlace<'_> {
         self.place.read(path, range)
     }
 
+    fn read_listed(
+        &mut self,
+        file: &FileRequest,
+        range: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, PlaceError> {
+        self.place.read_listed(file, range)
+    }
+
     fn read_whole(&mut self, files: &[FileRequest]) -> Result<Vec<Option<WholeFile>>, PlaceError> {
         self.place.read_whole(files)
     }

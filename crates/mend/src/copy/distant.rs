@@ -194,7 +194,8 @@ impl Sender<'_> {
         let Some(source) = &mut self.source else {
             return Err(distant.failed(PlaceError::Machine("it is not open".into())));
         };
-        let mut content = source.read(&distant.path, range).map_err(|error| distant.failed(error))?;
+        let request = FileRequest { path: distant.path.clone(), seen: *seen, ..FileRequest::default() };
+        let mut content = source.read_listed(&request, range).map_err(|error| distant.failed(error))?;
         let mut buffer = vec![0; PIECE];
         let mut length = 0;
         loop {

@@ -432,7 +432,7 @@ impl<'a> Worker<'a, '_> {
         let mut hasher = Hasher::new(&set.digests).map_err(digest)?;
         // A byte more than there should be shows that there is no more.
         let range = 0..file.seen.size.map_or(i64::MAX as u64, |size| size.saturating_add(1));
-        let mut content = place.read(&file.path, range).map_err(failed)?;
+        let mut content = place.read_listed(&file.request(), range).map_err(failed)?;
         let mut buffer = vec![0; PIECE];
         let mut length = 0;
         loop {
