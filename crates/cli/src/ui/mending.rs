@@ -154,6 +154,8 @@ pub(crate) struct MendingReport<'o> {
     quiet: bool,
     /// Whether what is there now is kept, which some files need.
     keeps_bad: bool,
+    /// Whether records say nothing of when they were made, so that also what cannot be read needs to be kept.
+    is_timeless: bool,
     output: &'o mut Output,
     /// How many records could not be read, and so nothing was compared with them.
     not_compared: u64,
@@ -169,12 +171,27 @@ impl<'o> MendingReport<'o> {
         output: &'o mut Output,
     ) -> MendingReport<'o> {
         let (worst, printed) = (Exit::Clean, Ok(()));
-        MendingReport { types, json, quiet, keeps_bad: false, output, not_compared: 0, worst, printed }
+        MendingReport {
+            types,
+            json,
+            quiet,
+            keeps_bad: false,
+            is_timeless: false,
+            output,
+            not_compared: 0,
+            worst,
+            printed,
+        }
     }
 
     /// Says of no file that what it is now has to be kept.
     pub(crate) fn keeping_bad(self, keeps_bad: bool) -> MendingReport<'o> {
         MendingReport { keeps_bad, ..self }
+    }
+
+    /// Says so of records without times.
+    pub(crate) fn timeless(self, is_timeless: bool) -> MendingReport<'o> {
+        MendingReport { is_timeless, ..self }
     }
 
     /// Takes note of records that could not be read, which were told.
@@ -193,7 +210,11 @@ impl<'o> MendingReport<'o> {
         }
         self.printed = match self.json {
             true => self.output.json(self.types[0], &line(file)),
-            false => self.output.told(&told(file, self.keeps_bad), 0..file.outcome.name().len(), exit),
+            false => {
+                let needs_keeping = !self.keeps_bad
+                    && (remedy::keeps_bad(file.state) || self.is_timeless && file.state != State::MISSING);
+                self.output.told(&told(file, needs_keeping), 0..file.outcome.name().len(), exit)
+            }
         };
         if self.printed.is_ok() {
             self.printed = self.output.flush();
@@ -224,7 +245,7 @@ fn exit(file: &Repaired) -> Exit {
     }
 }
 
-fn told(file: &Repaired, keeps_bad: bool) -> FactLine {
+fn told(file: &Repaired, needs_keeping: bool) -> FactLine {
     let shown = |path: &Path| names::quoted(path.as_os_str());
     let mut facts = vec![format!("was {}", file.state.name())];
     match &file.outcome {
@@ -244,7 +265,7 @@ fn told(file: &Repaired, keeps_bad: bool) -> FactLine {
         Outcome::Mendable { from, bytes } => {
             facts.push(format!("from {}", shown(from)));
             facts.push(taken(file, *bytes));
-            if !keeps_bad && remedy::keeps_bad(file.state) {
+            if needs_keeping {
                 facts.push("needs --keep-bad".to_string());
             }
         }
