@@ -144,6 +144,37 @@ fn what_is_replaced_within_a_second_is_a_change() {
 }
 
 #[test]
+fn an_object_of_the_recorded_version_that_has_another_length_is_rot() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here, catalog) = (store.bucket("box"), store.path("here"), store.path("catalog"));
+    fs::create_dir_all(&here).unwrap();
+    let lengths = [("empty", 0), ("long", 5002), ("short", 100)];
+    for (name, _) in lengths {
+        fs::write(here.join(name), [7; 5000]).unwrap();
+    }
+    let (here, catalog) = (here.to_str().unwrap(), catalog.to_str().unwrap());
+    assert_eq!(store.run(&["copy", "--quiet", here, "s3://box"]).code, Some(0));
+    let scrub = || store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+    assert_eq!(scrub().code, Some(0));
+    for (name, length) in lengths {
+        change_and_restore_time(&bucket.join(name), &"x".repeat(length));
+    }
+    let ended = scrub();
+    assert_eq!(ended.code, Some(1), "{} {}", ended.out(), ended.stderr);
+    let to = store.path("to");
+    let copied = store.run(&["copy", "--catalog", catalog, "s3://box", to.to_str().unwrap()]);
+    assert_eq!(copied.code, Some(1), "{} {}", copied.out(), copied.stderr);
+    for (name, _) in lengths {
+        for ended in [&ended, &copied] {
+            let told = format!("{}{}", ended.out(), ended.stderr);
+            let is_told =
+                told.lines().any(|line| line.contains(&format!("box/{name}")) && line.contains("rot"));
+            assert!(is_told, "{name}: {told}");
+        }
+    }
+}
+
+#[test]
 fn a_scrub_ends_within_a_large_object_when_it_is_asked_to() {
     let Some(store) = Store::start() else { return };
     let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));

@@ -43,7 +43,7 @@ pub use accept::{Accept, Accepted, accept, accept_tree};
 pub use forecast::Forecast;
 pub use guard::require_tree;
 pub use judge::state_after;
-pub use remote_tree::{Notes, PlaceTree, is_same_time};
+pub use remote_tree::{Notes, PlaceTree, has_same_change, is_same_time};
 pub use run::{scrub, scrub_tree};
 pub use verisum_files::reread::Bypass;
 

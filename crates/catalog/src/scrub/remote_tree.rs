@@ -36,7 +36,7 @@ use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
 
 use reader::Sink;
 pub(super) use reader::{Ask, Condition, Request, Response, is_no_file};
-pub use reader::{Notes, PlaceTree, is_same_time};
+pub use reader::{Notes, PlaceTree, has_same_change, is_same_time};
 
 /// How many files are judged and written at once.
 const BATCH: usize = 1000;
@@ -188,10 +188,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                     let known = self.listing.known(self.writer.catalog, &request.name)?;
                     match known {
                         // What is recorded here of the same version says more.
-                        Some((_, Some(record)))
-                            if has_its_time(&record, request.condition.mtime)
-                                && has_its_size(&record, request.condition.size) =>
-                        {
+                        Some((_, Some(record))) if has_its_time(&record, request.condition.mtime) => {
                             self.file(request, digest, &mut messages)?;
                         }
                         _ => self.unread(&request.name, Look::unreadable(why, false), &mut messages)?,
@@ -398,8 +395,10 @@ impl<'w> RemoteScrub<'_, 'w> {
         ControlFlow::Continue(Comparison {
             same_digest: record.digest == read.digest,
             same_mtime: has_its_time(record, mtime),
-            // No ordinary writing moves the length and not the time.
-            same_ctime: (!has_its_size(record, size)).then_some(false),
+            same_ctime: match has_its_size(record, size) {
+                true => None,
+                false => has_same_change(record, Some(size), identity, self.is_in_store),
+            },
             same_file,
             // Of another file that is found out at the end of the run, by the times of all. Objects have the time of
             // their upload: another version without another time was not uploaded, unless in the same second.

@@ -99,7 +99,7 @@ impl Sender<'_> {
         let mut seen = distant.seen;
         let mut is_second = false;
         loop {
-            let known = file.known.as_ref().and_then(|known| known.expected_there(&seen));
+            let known = file.known.as_ref().and_then(|known| known.expected_there(&distant.address, &seen));
             let told = self.told_by_keeper(distant, &seen);
             let expected: Vec<Expected> = known.into_iter().chain(told).collect();
             let Some(fetched) = self.fetched(distant, &seen, &expected)? else { return Ok(None) };

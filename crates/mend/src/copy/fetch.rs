@@ -300,7 +300,7 @@ struct FetchedRead {
 impl RemoteFile<'_> {
     /// What is recorded of it, if nobody seems to have written to it since.
     fn expected(&self) -> Vec<Expected> {
-        let known = self.known.as_ref().and_then(|known| known.expected_there(&self.seen));
+        let known = self.known.as_ref().and_then(|known| known.expected_there(&self.address, &self.seen));
         known.into_iter().chain(self.stored.iter().flatten().cloned()).collect()
     }
 

@@ -1,13 +1,14 @@
 //! The records of files in the catalogue and in their tags.
 
 use std::fs::File;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use verisum_catalog::scrub::is_same_time;
+use verisum_catalog::scrub::{has_same_change, is_same_time};
 use verisum_catalog::store::{self, Catalog, State, TreeRecords, absolute, stamp};
 use verisum_digest::{Digest, Output};
-use verisum_files::place::{FileRecord, FileState};
+use verisum_files::place::{FileRecord, FileState, scheme};
 use verisum_files::store::xattr::Family;
 use verisum_files::{Comparison, Evidence, SecondRead, Standing, Stat, Verdict};
 
@@ -67,10 +68,11 @@ impl Known {
     }
 
     /// The same of a file in another place, as far as its state is known.
-    pub(super) fn expected_there(&self, seen: &FileState) -> Option<Expected> {
-        let has_other_size = seen.size.is_some_and(|size| size != self.record.size);
+    pub(super) fn expected_there(&self, address: &Path, seen: &FileState) -> Option<Expected> {
+        let is_in_store = scheme(address.as_os_str().as_bytes()).is_some_and(|scheme| scheme != "ssh://");
+        let same_change = has_same_change(&self.record, seen.size, seen.identity, is_in_store);
         let modified = stamp(seen.modified?.time);
-        is_same_time(self.record.mtime, modified).then(|| self.expect(has_other_size.then_some(false)))
+        is_same_time(self.record.mtime, modified).then(|| self.expect(same_change))
     }
 
     fn expect(&self, same_ctime: Option<bool>) -> Expected {

@@ -9,7 +9,7 @@ use verisum_files::place::{
 };
 use verisum_files::{Timestamp, message_says_storage_failed};
 
-use crate::store::stamp;
+use crate::store::{Record, stamp};
 
 /// Takes what a place tells beside answers; false to end the work.
 pub type Notes<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
@@ -175,6 +175,19 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
 /// Whether an error of a file says that it is no file any more.
 pub(in crate::scrub) fn is_no_file(error: &str) -> bool {
     [Reason::Directory, Reason::Special].iter().any(|reason| error.ends_with(&reason.message()))
+}
+
+/// Whether the inode of a file with the recorded time of modification is as it was, as far as its length tells: no
+/// ordinary writing moves the length and not the time. Nobody writes into an object of a store, so that of the
+/// recorded version tells nothing.
+pub fn has_same_change(
+    record: &Record,
+    size: Option<u64>,
+    identity: Option<FileIdentity>,
+    is_in_store: bool,
+) -> Option<bool> {
+    let is_version = is_in_store && identity.is_some_and(|identity| identity.number == record.inode);
+    (!is_version && size.is_some_and(|size| size != record.size)).then_some(false)
 }
 
 /// Whether two times of modification are the same, as far as both are known: some programs tell whole seconds.
