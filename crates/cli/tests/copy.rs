@@ -139,8 +139,11 @@ fn what_the_catalogue_calls_rotten_is_not_copied() {
     assert_eq!(fs::read_to_string(path.join("to/file-4")).unwrap(), "written to");
     let list = fs::read_to_string(path.join("sums"));
     assert!(list.is_err() || list.is_ok_and(|list| list.starts_with("BLAKE3 (")), "the record's digest");
-    let ended = copy(path, ["--json", "--allow-bad", "--catalog", "c.db", "from", "to"]);
+    let ended =
+        copy(path, ["--json", "--allow-bad", "--catalog", "c.db", "--sums", "all.sums", "from", "to"]);
     assert_eq!(ended.code, Some(1));
+    let list = fs::read_to_string(path.join("all.sums")).unwrap();
+    assert!(!list.contains("file-3"), "{list}");
     let lines: Vec<Value> = ended.out().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!((&lines[0]["path"], &lines[0]["copied"]), (&"from/file-3".into(), &true.into()));
     assert!(["rot", "suspicious"].contains(&lines[0]["outcome"].as_str().unwrap()));

@@ -136,11 +136,14 @@ impl SumsList {
         CopyError::target(&self.path, "replace", std::io::Error::other(error.to_string()))
     }
 
-    /// Adds the line of a copy.
+    /// Adds the line of a copy, unless it is known to be bad: a list would call it good.
     ///
     /// # Errors
     /// The list cannot be written.
     pub fn add(&mut self, event: &CopyEvent) -> Result<(), CopyError> {
+        if matches!(event.outcome, CopyOutcome::CopiedBad(_)) {
+            return Ok(());
+        }
         let Some((digest, output)) = event.digests.first() else {
             if matches!(event.outcome, CopyOutcome::Current | CopyOutcome::Touched | CopyOutcome::Linked)
                 && event.modified.is_some()
