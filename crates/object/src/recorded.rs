@@ -99,21 +99,24 @@ mod tests {
             Wanted { digests, expected }.of(recorded, seen).map(|known| known.digests)
         };
         let found = Some(vec![etag.digest]);
-        assert_eq!(of(&["md5"], None, std::slice::from_ref(&etag)), found);
+        assert_eq!(of(&["md5"], None, std::slice::from_ref(&etag)), None);
         assert_eq!(of(&["md5"], Some(etag.digest), std::slice::from_ref(&etag)), found);
         let other = Some(recorded("x", true).digest);
         assert_eq!(of(&["md5"], other, std::slice::from_ref(&etag)), None);
         // A checksum that the store verified tells of another content.
         let certain = RecordedDigest { is_certain: true, ..etag.clone() };
-        assert_eq!(of(&["md5"], other, &[etag.clone(), certain]), found);
+        assert_eq!(of(&["md5"], other, &[etag.clone(), certain.clone()]), found);
         // All, or it is read.
         assert_eq!(of(&["md5", "sha256"], None, std::slice::from_ref(&etag)), None);
-        let both = [etag.clone(), recorded("sha256", true)];
+        let both = [certain, recorded("sha256", true)];
         assert_eq!(of(&["md5", "sha256"], None, &both).map(|found| found.len()), Some(2));
+        let both = [etag.clone(), recorded("sha256", true)];
         assert_eq!(of(&["md5", "sha256"], Some(etag.digest), &both), None);
         // A part as long as the object, or longer.
-        assert_eq!(of(&["s3-etag:20M"], None, std::slice::from_ref(&etag)), found);
-        assert_eq!(of(&["s3-etag:8M"], None, std::slice::from_ref(&etag)), None);
-        assert!(of(&["s3-etag:8M"], None, &[recorded("s3-etag:8388608", false)]).is_some());
+        let expected = Some(etag.digest);
+        assert_eq!(of(&["s3-etag:20M"], expected, std::slice::from_ref(&etag)), found);
+        assert_eq!(of(&["s3-etag:8M"], expected, std::slice::from_ref(&etag)), None);
+        let parts = recorded("s3-etag:8388608", false);
+        assert!(of(&["s3-etag:8M"], Some(parts.digest), &[parts]).is_some());
     }
 }
