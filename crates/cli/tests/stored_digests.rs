@@ -387,6 +387,40 @@ fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() 
 }
 
 #[test]
+fn an_etag_that_is_no_md5_is_no_mismatch() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, out) = (store.bucket("box"), store.path("out"));
+    for (name, length) in [("small", 1000), ("large", 3 << 20)] {
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &[], &content(length)).0, 200);
+        let path = bucket.join(name);
+        rustix::fs::removexattr(&path, "user.checksums").unwrap();
+        let etag = b"\"0123456789abcdef0123456789abcdef\"";
+        rustix::fs::setxattr(&path, "user.etag", etag, rustix::fs::XattrFlags::REPLACE).unwrap();
+    }
+    let md5 = |name: &str| {
+        let bytes = fs::read(bucket.join(name)).unwrap();
+        format!("{}  {name}\n", Digest::find("md5").unwrap().hash(&bytes).unwrap())
+    };
+    let sum = store.run(&["sum", "--quiet", "--relative", "-a", "md5", "s3://box"]);
+    assert_eq!(sum.clean(), [md5("large"), md5("small")].concat());
+    let sum = store.run(&["sum", "--quiet", "--recorded", "--relative", "-a", "md5", "s3://box"]);
+    assert_eq!(sum.clean(), ["# read\n", &md5("large"), "# read\n", &md5("small")].concat());
+    let copied = store.run(&["copy", "--quiet", "s3://box", out.to_str().unwrap()]);
+    assert_eq!((copied.code, &copied.stderr[..]), (Some(0), ""), "{}", copied.out());
+    assert_eq!(fs::read(out.join("small")).unwrap(), content(1000));
+    // The ETag still names the version: what is other content by the same one is rot.
+    let catalog = store.path("catalog");
+    let words = ["scrub", "--verbose", "--catalog", catalog.to_str().unwrap(), "s3://box"];
+    for _ in 0..2 {
+        let scrub = store.run(&words);
+        assert!(scrub.code == Some(0) && scrub.out().contains("2 files"), "{} {}", scrub.out(), scrub.stderr);
+    }
+    common::change_and_restore_time(&bucket.join("small"), &"?".repeat(1000));
+    let scrub = store.run(&words);
+    assert!(scrub.code == Some(1) && scrub.stderr.contains("small: rot"), "{} {}", scrub.out(), scrub.stderr);
+}
+
+#[test]
 fn all_digests_of_an_object_take_one_read() {
     let Some(store) = Store::start() else { return };
     let bucket = store.bucket("box");

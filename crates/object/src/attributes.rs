@@ -11,7 +11,7 @@ use serde::Deserialize;
 use verisum_digest::{Digest, Output, combine_crcs};
 use verisum_files::place::{FileRecord, FileState, RecordedDigest};
 
-use crate::client::{Client, Request, text};
+use crate::client::{Client, Part, Request, text};
 use crate::error::RequestError;
 use crate::listing::time_of_header;
 use crate::store::Store;
@@ -229,18 +229,29 @@ impl Client {
         }
     }
 
-    /// A digest of a whole object of this length that came with its bytes, as the store recorded it: one that is quickly
-    /// computed, if there are several.
+    /// A digest of a whole object of this length that came with its bytes, as the store verified and recorded it.
     pub(crate) fn claim(&self, headers: &HeaderMap, size: u64) -> Option<RecordedDigest> {
         let found = match self.store {
-            Store::S3 { .. } => self.of_headers(headers, Some(size)).digests(),
+            Store::S3 { .. } => self.of_headers(headers, Some(size)),
             // Google unpacks what was stored packed, and tells the checksum of what is stored.
-            Store::Google { .. } if text(headers, &STORED).is_some_and(|how| how != "identity") => Vec::new(),
-            Store::Google { .. } => of_google(headers).digests(),
-            Store::Azure { .. } | Store::Web => Vec::new(),
+            Store::Google { .. } if text(headers, &STORED).is_some_and(|how| how != "identity") => {
+                return None;
+            }
+            Store::Google { .. } => of_google(headers),
+            Store::Azure { .. } | Store::Web => return None,
         };
-        let is_quick = |recorded: &&RecordedDigest| recorded.algorithm.starts_with("crc");
-        found.iter().find(is_quick).or(found.first()).cloned()
+        found.claim()
+    }
+
+    /// The same of an object of which this part came: S3 tells checksums with all of an object, and not with its parts.
+    pub(crate) async fn claim_of_whole(&self, key: &[u8], part: &Part) -> Option<RecordedDigest> {
+        let is_whole = part.bytes.len() as u64 == part.size;
+        if part.claim.is_some() || is_whole || !matches!(self.store, Store::S3 { .. }) {
+            return part.claim.clone();
+        }
+        // Not everybody may ask for it, and who reads on hears of a change.
+        let (found, seen) = self.headers(key).await.ok()?;
+        found.claim().filter(|_| seen.identity.is_some() && seen.identity == part.seen.identity)
     }
 
     /// The length of the first part of an object; with an ETag only of that content.
@@ -336,6 +347,13 @@ impl Attributes {
             _ => {}
         }
         digests
+    }
+
+    /// One that the store verified, and that is quickly computed, if there are several. An ETag is none: if it differs, it
+    /// may be no MD5.
+    fn claim(&self) -> Option<RecordedDigest> {
+        let certain = self.digests().into_iter().filter(|recorded| recorded.is_certain);
+        certain.min_by_key(|recorded| !recorded.algorithm.starts_with("crc"))
     }
 
     /// The length of all parts but the last, which may be shorter, if there is one.

@@ -164,7 +164,8 @@ impl<'a> Queue<'a> {
                 return Ok(First::Known(known));
             }
             client.admit(listed.size.unwrap_or_default().min(PIECE), 1).await;
-            let part = client.listed_part(&key, 0..PIECE, &listed).await?;
+            let mut part = client.listed_part(&key, 0..PIECE, &listed).await?;
+            part.claim = client.claim_of_whole(&key, &part).await;
             if listed.size.is_none() {
                 // Only now is it known how much there was.
                 client.admit(part.bytes.len() as u64, 0).await;

@@ -89,7 +89,7 @@ pub trait Place: Send {
 
     /// The same, with the digests that the keeper of the place recorded of a file where it has all of these: only other
     /// files are read, and [`FileRead::evidence`] tells which. What does not prove another content, as an ETag, counts
-    /// only where it is what is [expected](FileRequest::expected), or where nothing is expected.
+    /// only where it is what is [expected](FileRequest::expected).
     ///
     /// # Errors
     /// Those of [`hash`](Place::hash).
