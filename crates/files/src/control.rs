@@ -22,7 +22,7 @@ pub struct Progress {
     skipped_bytes: AtomicU64,
     /// Whether somebody wants to know which file is read.
     is_named: AtomicBool,
-    /// The file that was begun last.
+    /// The file of which a piece was begun last.
     current: Mutex<PathBuf>,
 }
 
@@ -68,13 +68,14 @@ impl Progress {
         self.is_named.store(true, Ordering::Relaxed);
     }
 
-    /// The file that was begun last; empty if that is not told.
+    /// The file of which a piece was begun last; empty if that is not told.
     pub fn current(&self) -> PathBuf {
         self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Tells which file is begun. Nobody waits for that: where another thread tells it just now, its file is as good.
-    pub(crate) fn begin(&self, path: impl FnOnce() -> PathBuf) {
+    /// Tells which file a piece is read of now. Nobody waits for that: where another thread tells it just now, its file
+    /// is as good.
+    pub fn now_at(&self, path: impl FnOnce() -> PathBuf) {
         if self.is_named.load(Ordering::Relaxed)
             && let Ok(mut current) = self.current.try_lock()
         {

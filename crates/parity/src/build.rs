@@ -170,7 +170,7 @@ fn encode(head: &SetHead, redundancy: u32, source: &mut Steady<'_>) -> Result<En
         }
         Ok(())
     })?;
-    source.go_on()?;
+    source.tree.go_on()?;
     Ok((parity, parts, encoder.map(Encoder::finish)))
 }
 
@@ -220,7 +220,8 @@ impl Source for Steady<'_> {
         }
     }
 
-    fn go_on(&self) -> Result<(), ParityError> {
+    fn go_on(&self, piece: usize) -> Result<(), ParityError> {
+        self.tree.is_at(&self.pieces[piece].path);
         self.tree.go_on()
     }
 

@@ -12,8 +12,8 @@ pub(crate) trait Source {
     /// Opens the file of a piece; none if there is nothing to read.
     fn open(&mut self, piece: usize) -> Option<File>;
 
-    /// Fails if the run is to end.
-    fn go_on(&self) -> Result<(), ParityError>;
+    /// Fails if the run is to end, before more of a piece is read.
+    fn go_on(&self, piece: usize) -> Result<(), ParityError>;
 
     /// Takes the file back, when all of its piece was read.
     fn close(&mut self, piece: usize, file: &File);
@@ -42,7 +42,7 @@ pub(crate) fn read_blocks(
         let file = source.open(piece);
         for part in own {
             if part.block != number {
-                source.go_on()?;
+                source.go_on(piece)?;
                 each(number, &mut block, &parts)?;
                 parts.clear();
                 block.fill(0);

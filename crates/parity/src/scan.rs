@@ -153,7 +153,8 @@ impl Source for Found<'_> {
         file
     }
 
-    fn go_on(&self) -> Result<(), ParityError> {
+    fn go_on(&self, piece: usize) -> Result<(), ParityError> {
+        self.tree.is_at(&self.head.pieces[piece].path);
         self.tree.go_on()
     }
 

@@ -37,6 +37,11 @@ impl Tree {
         if self.stop.is_due() { Err(ParityError::Stopped) } else { Ok(()) }
     }
 
+    /// Tells which file is read now.
+    pub(crate) fn is_at(&self, path: &[u8]) {
+        self.progress.now_at(|| self.path_of(path));
+    }
+
     /// Adds to the progress a piece that was read.
     pub(crate) fn was_read(&self, piece: &Piece) {
         let is_last = piece.offset + piece.length == piece.size;
@@ -70,6 +75,7 @@ impl Tree {
 
     /// Opens a regular file by its path from the root, through no link.
     pub(crate) fn file(&self, path: &[u8]) -> Result<(Entry, File), verisum_files::FileError> {
+        self.is_at(path);
         let entry = Entry::beneath(&self.root, Path::new(OsStr::from_bytes(path)))?;
         let file = entry.open_regular()?;
         Ok((entry, file))

@@ -57,6 +57,10 @@ impl<T: Send> Engine<'_, T> {
             None => parts.iter().map(|(_, reader)| reader.opened.before.size).max().unwrap_or(0),
         };
         let length = piece_length(parts.len(), is_all, longest);
+        // Of those that are read side by side, the one that was begun first.
+        if let Some((_, reader)) = parts.iter().rev().max_by_key(|(_, reader)| reader.offset) {
+            self.plan.progress.now_at(|| reader.opened.job.job.entry.path());
+        }
         let buffers = worker.arena.bytes().chunks_mut(length + STAGGER);
         let mut pieces = Vec::with_capacity(parts.len());
         let started = Instant::now();

@@ -97,6 +97,7 @@ impl<T: Send> Engine<'_, T> {
         worker: &mut Worker,
     ) {
         let Some(found) = self.open(job, worker) else { return };
+        self.plan.progress.now_at(|| found.job.job.entry.path());
         // Another name of a file that is known need not be read.
         let read = match found.stat.is_none() && self.links.as_ref().is_none_or(Links::is_empty) {
             false => None,
@@ -137,6 +138,7 @@ impl<T: Send> Engine<'_, T> {
         // A byte more than there should be shows that there is no more.
         let room = (opened.before.size as usize + 1).max(4096);
         let start = self.room(room, wholes, worker);
+        self.plan.progress.now_at(|| opened.job.job.entry.path());
         if let Some(limits) = &self.plan.limits
             && self.is_wanted(&opened.job.job.token)
         {

@@ -17,7 +17,7 @@ use super::pool::PoolState;
 use super::source::lock;
 use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
-use crate::Stat;
+use crate::{Progress, Stat};
 
 /// The most that is read of a part at once: what was read is still in the second-level cache when it is hashed.
 const PIECE: usize = 256 << 10;
@@ -85,8 +85,9 @@ enum HashedPart {
 
 impl<T> PoolState<T> {
     /// Parts that no thread has taken. There are so few for each of the threads that all have some.
-    pub(super) fn take_stretch(&mut self, threads: usize) -> Option<Stretch> {
+    pub(super) fn take_stretch(&mut self, threads: usize, progress: &Progress) -> Option<Stretch> {
         let split = self.splits.iter_mut().find(|split| split.has_more())?;
+        progress.now_at(|| split.opened.job.job.entry.path());
         let share = (split.count - split.given).div_ceil(threads as u64);
         let count = share.min(split.parts.lanes() as u64);
         let stretch = Stretch {

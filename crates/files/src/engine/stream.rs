@@ -61,7 +61,7 @@ impl Piece {
 /// The part that reads.
 pub(super) struct StreamReader<T> {
     pub(super) opened: OpenedStream<T>,
-    offset: u64,
+    pub(super) offset: u64,
     /// Where the data at `offset` ends, or the hole, if the file has any.
     run: Option<StreamRun>,
     pub(super) ended: bool,

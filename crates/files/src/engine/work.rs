@@ -263,7 +263,7 @@ impl<'a, T: Send> Engine<'a, T> {
         let has_more = || !self.source.is_exhausted() || self.source.has_returned();
         let may_open = live < self.most_streams && has_more();
         if !opens || !may_open || live >= self.lanes() {
-            if let Some(stretch) = state.take_stretch(self.threads) {
+            if let Some(stretch) = state.take_stretch(self.threads, &self.plan.progress) {
                 return NextWork::Stretch(stretch);
             }
             if let Some(group) = self.pool.take(&mut state) {
@@ -375,7 +375,6 @@ impl<'a, T: Send> Engine<'a, T> {
     pub(super) fn look(&self, found: OpenedName<T>, worker: &mut Worker) -> Option<OpenedStream<T>> {
         let OpenedName { job, file, stat } = found;
         let entry = &job.job.entry;
-        self.plan.progress.begin(|| entry.path());
         let before = match stat.map_or_else(|| Stat::of(&file), Ok) {
             Ok(stat) if stat.kind == Kind::File => {
                 self.settled(&file, stat).map_err(|cause| entry.failed(Operation::Stat, cause))

@@ -276,6 +276,7 @@ impl<'a> Fetcher<'a, '_> {
                 written.map_err(|source| CopyError::target(&wanted.file.target.path(), "write", source))?;
                 Ok(temporary)
             });
+            self.worker.shared.options.progress.now_at(|| wanted.file.target.path());
             self.worker.shared.options.progress.add(0, content.len() as u64);
             let fetched = FetchedRead {
                 sums,
@@ -442,6 +443,7 @@ impl<'a> Worker<'a, '_> {
             if let Some(limits) = &self.shared.options.limits {
                 limits.wait(PIECE as u64, 1, &self.shared.options.stop);
             }
+            self.shared.options.progress.now_at(|| target.path());
             let count = match content.read(&mut buffer) {
                 Ok(0) => break,
                 Ok(count) => count,

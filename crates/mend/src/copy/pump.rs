@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::thread;
@@ -50,8 +51,8 @@ pub(super) struct Pump<'p> {
     pub(super) is_sparse: bool,
     /// Where to write the bytes.
     pub(super) to: Option<&'p File>,
-    /// Whether these are the bytes of FROM, for the counts and limits.
-    pub(super) counts: bool,
+    /// The file of FROM whose bytes these are, for the counts and limits; none if they are read back.
+    pub(super) counted: Option<&'p Path>,
 }
 
 /// A run of bytes on the way to whoever hashes them.
@@ -125,7 +126,7 @@ impl Pump<'_> {
         }
         loop {
             // What is read back was written whole.
-            let ends = if self.counts { shared.is_stopped() } else { shared.is_asked() };
+            let ends = if self.counted.is_some() { shared.is_stopped() } else { shared.is_asked() };
             if ends {
                 return Err(Stopped::Asked);
             }
@@ -147,10 +148,11 @@ impl Pump<'_> {
                 }
                 room = room.min(usize::try_from(run.end - offset).unwrap_or(usize::MAX));
             }
-            if self.counts
-                && let Some(limits) = &shared.options.limits
-            {
-                limits.wait(room as u64, 1, &shared.options.stop);
+            if let Some(path) = self.counted {
+                shared.options.progress.now_at(|| path.to_path_buf());
+                if let Some(limits) = &shared.options.limits {
+                    limits.wait(room as u64, 1, &shared.options.stop);
+                }
             }
             let mut buffer = pieces.take()?;
             let Some(space) = Arc::get_mut(&mut buffer) else { return Err(Stopped::Asked) };
@@ -177,7 +179,7 @@ impl Pump<'_> {
     }
 
     fn count(&self, shared: &Shared, bytes: u64) {
-        if self.counts {
+        if self.counted.is_some() {
             shared.options.progress.add(0, bytes);
         }
     }

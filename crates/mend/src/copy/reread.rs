@@ -87,7 +87,7 @@ impl<'a> Worker<'a, '_> {
             size: one.stat.size,
             is_sparse: one.stat.stored < one.stat.size,
             to: None,
-            counts: false,
+            counted: None,
         };
         let mut read = pump().run(self.shared, &one.sums.set.digests);
         if is_direct && matches!(read, Err(Stopped::Read(Errno::INVAL | Errno::OPNOTSUPP, _))) {

@@ -418,6 +418,7 @@ impl OpenedUpload<'_> {
     ) -> Result<Content<'c>, CopyError> {
         Ok(Content {
             shared,
+            path: self.file.shown(),
             file: &self.source,
             stat: &self.stat,
             set,
@@ -588,6 +589,7 @@ pub(super) enum End {
 /// so nothing comes of what was sent.
 pub(super) struct Content<'c> {
     shared: &'c Shared<'c>,
+    path: PathBuf,
     file: &'c File,
     stat: &'c Stat,
     set: &'c Arc<Set>,
@@ -611,6 +613,7 @@ impl Read for Content<'_> {
         if self.shared.is_stopped() {
             return fails(self, End::Stopped);
         }
+        self.shared.options.progress.now_at(|| self.path.clone());
         if let Some(limits) = &self.shared.options.limits {
             limits.wait(buffer.len() as u64, 1, &self.shared.options.stop);
         }

@@ -46,6 +46,7 @@ impl<'a> Worker<'a, '_> {
         if self.group.arena.is_empty() {
             self.group.arena = vec![0; ARENA];
         }
+        self.shared.options.progress.now_at(|| opened.job.entry.path());
         if let Some(limits) = &self.shared.options.limits {
             limits.wait(opened.stat.size, 1, &self.shared.options.stop);
         }

@@ -368,26 +368,25 @@ impl<'a, 'c> Worker<'a, 'c> {
                 Err(_) => false,
             },
         };
+        let path = opened.job.entry.path();
         let pump = Pump {
             // What is shared stays as it is, whoever writes to the original.
             from: if is_shared { &temporary.file } else { &opened.file },
             size: opened.stat.size,
             is_sparse: opened.stat.stored < opened.stat.size,
             to: (!is_shared).then_some(&temporary.file),
-            counts: true,
+            counted: Some(&path),
         };
-        let (outputs, length) = pump.run(self.shared, &opened.set.digests).map_err(|stopped| {
-            let path = opened.job.entry.path();
-            match stopped {
+        let (outputs, length) =
+            pump.run(self.shared, &opened.set.digests).map_err(|stopped| match stopped {
                 Stopped::Asked => None,
-                Stopped::Digest(source) => Some(CopyError::Digest { path, source }),
+                Stopped::Digest(source) => Some(CopyError::Digest { path: path.clone(), source }),
                 Stopped::Write(errno) => Some(target.failed("write")(errno)),
                 Stopped::Read(errno, offset) => {
-                    let (operation, offset) = (Operation::Read, Some(offset));
+                    let (path, operation, offset) = (path.clone(), Operation::Read, Some(offset));
                     Some(FileError::Io { path, operation, offset, source: errno.into() }.into())
                 }
-            }
-        })?;
+            })?;
         Ok((temporary, Sums { set: opened.set.clone(), outputs }, length))
     }
 
