@@ -114,14 +114,14 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, config, output),
         Command::Repair(arguments) => {
-            progress::during("repairing", || commands::repair::run(&arguments, output))
+            progress::during(arguments.progress, "repairing", || commands::repair::run(&arguments, output))
         }
         Command::Report(arguments) => {
-            progress::during("reading", || commands::report::run(&arguments, output))
+            progress::during(arguments.progress, "reading", || commands::report::run(&arguments, output))
         }
         Command::Notify(arguments) => commands::notify::run(&arguments, output),
         Command::Compare(arguments) => {
-            progress::during("comparing", || commands::compare::run(*arguments, output))
+            progress::during(arguments.progress, "comparing", || commands::compare::run(*arguments, output))
         }
         Command::Bag { command } => commands::bag::run(&command, output),
         Command::Parity { command } => commands::parity::run(command, output),

@@ -2,11 +2,13 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::{BLKSUM, Ended, VERISUM, command, data_file, start, verisum, wait_until};
 use serde_json::Value;
+use tempfile::TempDir;
 use verisum::digest::{ALGORITHMS, Level};
 use verisum_testkit::require_tool;
 
@@ -225,6 +227,9 @@ fn manual_pages_are_complete() {
         "{plain}"
     );
     assert!(page("verisum-completions.1").contains("SHELL"));
+    for name in ["accept", "catalog-import", "catalog-list", "compare", "repair", "report"] {
+        assert!(page(&format!("verisum-{name}.1")).contains("--no-progress"), "{name}");
+    }
     for name in &pages {
         for entry in page(name).split(".TP\n").skip(1) {
             let text = entry.lines().nth(1).unwrap_or_default();
@@ -313,17 +318,57 @@ fn progress_of_several_files_names_each() {
 
 /// What a terminal is shown while files are hashed whose reading takes three seconds, by rate.
 fn shown(arguments: &str) -> Option<String> {
+    shown_in(&three_files(), &format!("sum -r --limit 2MiB/s {arguments}"))
+}
+
+/// A folder with three files.
+fn three_files() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for name in ["a", "b", "c"] {
         data_file(folder.path(), name, 2 << 20);
     }
+    folder
+}
+
+/// What a terminal is shown while a command runs in a folder.
+fn shown_in(folder: &TempDir, words: &str) -> Option<String> {
     let script = require_tool("script")?;
-    let words = format!("{VERISUM} sum -r --limit 2MiB/s {arguments}");
+    let words = format!("{VERISUM} {words}");
     let mut command = command(script.to_str().unwrap());
-    command.args(["-qec", &words, "/dev/null"]).current_dir(&folder).env("TERM", "xterm");
+    command.args(["-qec", &words, "/dev/null"]).current_dir(folder).env("TERM", "xterm");
+    command.env("XDG_STATE_HOME", folder.path().join("state"));
     let drawn = Ended::of(start(&mut command).wait_with_output().unwrap());
     assert_eq!(drawn.code, Some(0), "{}", drawn.out());
     Some(drawn.out().to_string())
+}
+
+/// The files that lines of progress name.
+fn named(drawn: &str) -> BTreeSet<&str> {
+    let lines = drawn.split("\x1b[K").filter(|line| line.contains("/s  "));
+    lines
+        .filter_map(|line| line.split(['\r', '\n']).next()?.rsplit_once("  ").map(|(_, name)| name))
+        .collect()
+}
+
+#[test]
+fn progress_names_the_file_that_is_read_and_how_much_there_is() {
+    let (folder, other) = (three_files(), tempfile::tempdir().unwrap());
+    let path = |name: &str| other.path().join(name).display().to_string();
+    for words in [
+        format!("sum -r --limit 2MiB/s . > {}", path("list")),
+        format!("check --limit 2MiB/s {}", path("list")),
+        format!("copy --limit 2MiB/s . {}", path("copy")),
+    ] {
+        let Some(drawn) = shown_in(&folder, &words) else { return };
+        assert!(drawn.contains(" of 3 files ") && drawn.contains(" left  "), "{words}: {drawn:?}");
+        let names = named(&drawn);
+        assert!(names.len() >= 2 && names.iter().all(|name| name.len() == 1), "{words}: {drawn:?}");
+    }
+    data_file(folder.path(), "large", 64 << 20);
+    for words in ["parity create -p .", "bag create -p -a sha3-512 ."] {
+        let drawn = shown_in(&folder, words).unwrap();
+        assert!(named(&drawn).contains("large") && drawn.contains("%  "), "{words}: {drawn:?}");
+    }
 }
 
 #[test]

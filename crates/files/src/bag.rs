@@ -102,7 +102,7 @@ pub fn create_bag(directory: &Path, options: &BagOptions) -> Result<Bagged, BagE
     }
     let stage = Stage { directory, path: directory.join(STAGE) };
     if stage.path.join(BAGIT).symlink_metadata().is_err() {
-        look_for_unfit(directory)?;
+        look_for_unfit(directory, options)?;
         let made = stage.take_in().and_then(|()| stage.make(options));
         if let Err(error) = made {
             stage.undo();
@@ -114,12 +114,16 @@ pub fn create_bag(directory: &Path, options: &BagOptions) -> Result<Bagged, BagE
     Ok(bagged)
 }
 
-/// Finds what a bag cannot hold, before anything is moved.
-fn look_for_unfit(directory: &Path) -> Result<(), BagError> {
+/// Finds what a bag cannot hold, before anything is moved, and tells how much there is to read.
+fn look_for_unfit(directory: &Path, options: &BagOptions) -> Result<(), BagError> {
     for entry in Walk::new(vec![directory.to_path_buf()], WalkOptions::default()) {
         let entry = entry?;
         let why = match entry.kind() {
-            Kind::File | Kind::Directory => None,
+            Kind::File => {
+                options.progress.expect(entry.stat()?.size);
+                None
+            }
+            Kind::Directory => None,
             Kind::Link => Some("a symbolic link"),
             Kind::Special => Some("a device, pipe or socket"),
         };
@@ -202,6 +206,7 @@ impl Stage<'_> {
         let mut lists = digests.iter().map(open).collect::<Result<Vec<_>, _>>()?;
         let mut how = HashOptions::default();
         (how.digests, how.threads, how.order) = (digests.to_vec(), options.threads, ResultOrder::ByName);
+        how.progress = options.progress.clone();
         let mut bagged = Bagged { files: 0, bytes: 0 };
         let payload = self.payload();
         let mut line = Vec::new();
@@ -213,7 +218,6 @@ impl Stage<'_> {
             if changed {
                 return Err(BagError::Changed { path });
             }
-            options.progress.add(1, length);
             bagged = Bagged { files: bagged.files + 1, bytes: bagged.bytes + length };
             let name = path.strip_prefix(&self.path).unwrap_or(&path);
             let (name, modified) = (name.as_os_str().as_bytes(), Some(stat.modified));

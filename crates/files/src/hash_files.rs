@@ -12,7 +12,7 @@ use verisum_digest::{Digest, Output};
 
 use crate::in_order::InOrder;
 use crate::{
-    Content, Entry, FileError, Job, Kind, Limits, Order, Outlet, Plan, Results, Roots, Stat, Walk,
+    Content, Entry, FileError, Job, Kind, Limits, Order, Outlet, Plan, Progress, Results, Roots, Stat, Walk,
     WalkOptions, hash,
 };
 
@@ -37,6 +37,8 @@ pub struct HashOptions {
     pub excludes: Option<Arc<crate::Excludes>>,
     /// The limit of read bandwidth.
     pub limits: Option<Arc<Limits>>,
+    /// How far it is, for whoever draws it meanwhile.
+    pub progress: Arc<Progress>,
 }
 
 /// In which order results come.
@@ -101,7 +103,12 @@ pub fn hash_files(roots: Vec<PathBuf>, options: &HashOptions) -> Result<HashFile
         order: if is_ordered { Order::Name } else { Order::Directory },
         excludes: options.excludes.clone(),
     };
-    let plan = Plan { limits: options.limits.clone(), window: WINDOW, ..Plan::new(vec![digests], threads) };
+    let plan = Plan {
+        limits: options.limits.clone(),
+        progress: options.progress.clone(),
+        window: WINDOW,
+        ..Plan::new(vec![digests], threads)
+    };
     let results = Results::start("hash-files", &Arc::default(), move |outlet| {
         let plan = Plan { stop: outlet.stop().clone(), ..plan };
         work(&plan, &mut Walk::new(roots, walk), outlet);

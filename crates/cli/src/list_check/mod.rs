@@ -25,6 +25,7 @@ use verisum::files::{Excludes, Limits, Misjudged, Plan};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::input::{self, How};
+use crate::ui::progress::Total;
 use crate::ui::{self, block_hashes, closed_streams, kernel, progress};
 
 use report::CheckReport;
@@ -178,7 +179,8 @@ pub(crate) fn lists_of(
         }
     };
     let plan = Plan { limits: options.limits.clone(), ..Plan::new(Vec::new(), threads) };
-    progress::of_files(options.progress, progress::Total::Unknown, &plan.progress, || {
+    let total = lists.files().map_or(Total::Unknown, |files| Total::Found(Box::new(files)));
+    progress::of_files(options.progress, total, &plan.progress, || {
         check(&plan, Compute { find: &find, block_hash: &block_hash }, &mut lists, &mut tell);
     });
     if let Some(failure) = failure {

@@ -16,9 +16,10 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::fs::{FileType, fstat};
 use verisum::blockhash::Progress;
-use verisum::files::{Kind, Walk};
+use verisum::files::{Kind, Stat, Walk};
 
 use crate::ui::sizes::human;
+use crate::ui::values::counted;
 use crate::ui::{names, signals, terminal};
 
 /// How often the line is drawn anew.
@@ -179,13 +180,14 @@ pub(crate) enum Total {
         files: u64,
         bytes: u64,
     },
-    /// What this walk finds, and what the work tells of. The walk goes beside the work, and only if progress is drawn.
-    Walked(Box<Walk>),
+    /// The files that this finds, and what the work tells of. It goes beside the work, and only if progress is drawn.
+    Found(Box<dyn Iterator<Item = Stat> + Send>),
 }
 
 impl Total {
     pub(crate) fn walked(walk: Walk) -> Total {
-        Total::Walked(Box::new(walk))
+        let files = walk.flatten().filter(|entry| entry.kind() == Kind::File);
+        Total::Found(Box::new(files.filter_map(|entry| entry.stat().ok())))
     }
 
     /// Whether it is read before a thread has begun that would watch it.
@@ -194,13 +196,13 @@ impl Total {
     }
 }
 
-/// What a walk has found so far.
+/// What was found so far.
 #[derive(Default)]
 struct Tally {
     files: AtomicU64,
     bytes: AtomicU64,
-    /// Whether there is a walk.
-    is_walked: bool,
+    /// Whether somebody counts.
+    is_counted: bool,
     /// Whether that is all.
     is_whole: AtomicBool,
     /// Whether nobody asks any more.
@@ -212,14 +214,13 @@ impl Tally {
         Tally { files: files.into(), bytes: bytes.into(), is_whole: true.into(), ..Tally::default() }
     }
 
-    /// Adds up the files of a walk, each once.
-    fn count(&self, walk: Walk) {
+    /// Adds up files, each once.
+    fn count(&self, files: impl Iterator<Item = Stat>) {
         let mut linked = HashSet::new();
-        for entry in walk.flatten().filter(|entry| entry.kind() == Kind::File) {
+        for stat in files {
             if self.is_given_up.load(Ordering::Relaxed) {
                 return;
             }
-            let Ok(stat) = entry.stat() else { continue };
             if stat.links < 2 || linked.insert((stat.device, stat.inode)) {
                 self.files.fetch_add(1, Ordering::Relaxed);
                 self.bytes.fetch_add(stat.size, Ordering::Relaxed);
@@ -230,7 +231,7 @@ impl Tally {
 
     /// What is known of it.
     fn whole(&self) -> Whole {
-        match (self.is_whole.load(Ordering::Acquire), self.is_walked) {
+        match (self.is_whole.load(Ordering::Acquire), self.is_counted) {
             (true, _) => Whole::Known {
                 files: self.files.load(Ordering::Relaxed),
                 bytes: self.bytes.load(Ordering::Relaxed),
@@ -263,10 +264,12 @@ pub(crate) fn of_files<T>(
     let delay = wanted.after();
     let asked = Arc::new(AtomicBool::new(false));
     signals::note_question(&asked);
-    let (tally, walk) = match total {
+    let (tally, found) = match total {
         Total::Known { files, bytes } => (Tally::known(files, bytes), None),
-        Total::Walked(walk) if delay.is_some() => (Tally { is_walked: true, ..Tally::default() }, Some(walk)),
-        Total::Walked(_) | Total::Unknown => (Tally::default(), None),
+        Total::Found(files) if delay.is_some() => {
+            (Tally { is_counted: true, ..Tally::default() }, Some(files))
+        }
+        Total::Found(_) | Total::Unknown => (Tally::default(), None),
     };
     let tally = &tally;
     if delay.is_some() {
@@ -285,11 +288,11 @@ pub(crate) fn of_files<T>(
     };
     thread::scope(|scope| {
         let (done, wait) = mpsc::channel::<()>();
-        if let (Some(walk), Some(delay)) = (walk, delay) {
-            // What is over before anything is drawn is not walked twice.
+        if let (Some(files), Some(delay)) = (found, delay) {
+            // What is over before anything is drawn is not looked at twice.
             let count = move || {
                 if wait.recv_timeout(delay) == Err(RecvTimeoutError::Timeout) {
-                    tally.count(*walk);
+                    tally.count(files);
                 }
             };
             let _ = thread::Builder::new().spawn_scoped(scope, count);
@@ -337,11 +340,11 @@ fn line_of_files(
     let (files, all) = match whole {
         // Files may come while it is at work.
         Whole::Known { files, bytes } if told.is_none() => {
-            (format!("{done} of {} files  ", files.max(done)), Some(bytes))
+            (format!("{done} of {}  ", counted(files.max(done), "file")), Some(bytes))
         }
-        Whole::Known { bytes, .. } => (format!("{done} files  "), told.map(|told| told + bytes)),
-        Whole::Counted => (format!("{done} files  "), None),
-        Whole::Unknown => (format!("{done} files  "), told),
+        Whole::Known { bytes, .. } => (format!("{}  ", counted(done, "file")), told.map(|told| told + bytes)),
+        Whole::Counted => (format!("{}  ", counted(done, "file")), None),
+        Whole::Unknown => (format!("{}  ", counted(done, "file")), told),
     };
     let all = match whole {
         Whole::Known { .. } => all.map(|all| all.saturating_sub(skipped_bytes)),
@@ -362,9 +365,9 @@ pub(crate) fn leave_terminal() {
     IS_ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Does `work` whose length nobody knows, and says on a terminal after a second that it goes on.
-pub(crate) fn during<T>(what: &str, work: impl FnOnce() -> T) -> T {
-    let Some(delay) = Wanted::Late.after() else { return work() };
+/// Does `work` whose length nobody knows, and says on a terminal that it goes on, if that is wanted.
+pub(crate) fn during<T>(progress: ProgressArgs, what: &str, work: impl FnOnce() -> T) -> T {
+    let Some(delay) = progress.wanted().after() else { return work() };
     let tick = |time: Duration| {
         if time >= delay && !IS_ASKED.load(Ordering::Relaxed) {
             draw(&format!("{what}  {}", clock(time.as_secs())));
@@ -481,8 +484,8 @@ mod tests {
         assert!(known.ends_with("0 bytes of 1 GiB  0 bytes/s  -:-- left"), "{known}");
         // What was read need not be all: the rest may be counted yet.
         progress.add(1, 1 << 20);
-        let counted = line_of_files(&progress, &Furthest::default(), Whole::Counted, SECOND, 80);
-        assert_eq!(counted, "1 files  1 MiB  1 MiB/s  0:01");
+        let running = line_of_files(&progress, &Furthest::default(), Whole::Counted, SECOND, 80);
+        assert_eq!(running, "1 file  1 MiB  1 MiB/s  0:01");
     }
 
     #[test]
@@ -521,7 +524,9 @@ mod tests {
         std::fs::hard_link(folder.path().join("a"), folder.path().join("b")).unwrap();
         std::fs::write(folder.path().join("c"), "abcd").unwrap();
         let tally = Tally::default();
-        tally.count(Walk::new(vec![folder.path().into()], verisum::files::WalkOptions::default()));
+        let walk = Walk::new(vec![folder.path().into()], verisum::files::WalkOptions::default());
+        let Total::Found(files) = Total::walked(walk) else { panic!("a walk is counted") };
+        tally.count(files);
         assert_eq!(tally.whole(), Whole::Known { files: 2, bytes: 7 });
     }
 

@@ -19,7 +19,7 @@ use crate::store::manifest::{Bad, Format, Line, Listed, Skipped};
 use crate::{FileError, Job, Kind, Operation};
 
 /// How many lines are looked at to find those of the same file.
-const AHEAD: usize = 4096;
+pub(super) const AHEAD: usize = 4096;
 
 /// The most answers that wait for an earlier one before that one is waited for.
 const MOST_WAITING: usize = 1 << 16;

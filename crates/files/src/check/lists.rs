@@ -1,13 +1,17 @@
 //! Finds and opens the lists.
 
+use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::feed::AHEAD;
+use super::place::FilePlace;
 use super::{Base, Source};
-use crate::store::manifest::{Dialect, Options, ReadError, Reader};
+use crate::store::manifest::{Dialect, Line, Listed, Options, ReadError, Reader};
+use crate::{Kind, Stat};
 
 /// Opens standard input, whose name is `-`.
 pub type OpenInput = fn() -> io::Result<Box<dyn Read + Send>>;
@@ -16,6 +20,7 @@ pub type OpenInput = fn() -> io::Result<Box<dyn Read + Send>>;
 const BAG: &str = "bagit.txt";
 
 /// Lists of checksums, opened one by one.
+#[derive(Clone)]
 pub struct Lists {
     lists: std::vec::IntoIter<List>,
     reading: Options,
@@ -68,6 +73,17 @@ impl Lists {
         lists.map(|list| list.bag.clone().or_else(|| self.base.clone())).collect()
     }
 
+    /// The files that are read to check the lists, for who adds them up; none if a list cannot be read twice.
+    pub fn files(&self) -> Option<impl Iterator<Item = Stat> + Send + use<>> {
+        let is_file = |list: &List| std::fs::metadata(&list.name).is_ok_and(|about| about.is_file());
+        self.lists.as_slice().iter().all(is_file).then(|| ListedFiles {
+            lists: self.clone(),
+            source: None,
+            near: HashSet::new(),
+            lines: 0,
+        })
+    }
+
     /// Where the names of lists that are in no bag begin.
     fn base(&self) -> Base {
         self.base.clone().map_or(Base::Here, Base::Directory)
@@ -99,6 +115,54 @@ impl Iterator for Lists {
         let list = self.lists.next()?;
         Some(self.open(&list))
     }
+}
+
+/// The files that lists name.
+struct ListedFiles {
+    lists: Lists,
+    source: Option<Source>,
+    /// Those of the lines that a check looks at together: they are read once.
+    near: HashSet<FilePlace>,
+    lines: usize,
+}
+
+impl Iterator for ListedFiles {
+    type Item = Stat;
+
+    fn next(&mut self) -> Option<Stat> {
+        loop {
+            let Some(source) = &mut self.source else {
+                self.source = Some(self.lists.find_map(Result::ok)?);
+                continue;
+            };
+            self.lines += 1;
+            if self.lines.is_multiple_of(AHEAD) {
+                self.near.clear();
+            }
+            match source.reader.line() {
+                Ok(Some(Line::File(listed))) => {
+                    let place = FilePlace::new(&Some(source.base.clone()), &listed);
+                    if let Some(stat) = stat_of(&place, &listed)
+                        && self.near.insert(place)
+                    {
+                        return Some(stat);
+                    }
+                }
+                Ok(Some(Line::Bad(_))) => {}
+                Ok(None) | Err(_) => self.source = None,
+            }
+        }
+    }
+}
+
+/// What the file system says of a file, if a check reads it. Every name of it is read.
+fn stat_of(place: &FilePlace, listed: &Listed) -> Option<Stat> {
+    if listed.claims.is_empty() || listed.block_hash.is_some() {
+        return None;
+    }
+    let stat = place.entry()?.ok()?.stat().ok()?;
+    let is_read = stat.kind == Kind::File && listed.size.is_none_or(|size| size == stat.size);
+    is_read.then_some(Stat { links: 1, ..stat })
 }
 
 /// A list, or the manifests of a bag.
@@ -149,5 +213,25 @@ mod tests {
         let lists =
             Lists::new(&[path("other.txt").into()], Options::default(), None, || Ok(Box::new(io::stdin())));
         assert!(lists.payloads().is_empty());
+    }
+
+    #[test]
+    fn files_are_those_that_a_check_reads() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["a", "b"] {
+            std::fs::write(path(name), "abc").unwrap();
+        }
+        std::fs::hard_link(path("a"), path("c")).unwrap();
+        let line = |name: &str| format!("{}  {name}\n", "0".repeat(64));
+        // The first is listed twice, and is read once.
+        std::fs::write(path("list"), ["a", "gone", "b", "a", "c"].map(line).concat()).unwrap();
+        let files = |names: &[OsString]| {
+            let base = Some(folder.path().to_path_buf());
+            Lists::new(names, Options::default(), base, || Ok(Box::new(io::stdin()))).files()
+        };
+        let found: Vec<u64> = files(&[path("list").into()]).unwrap().map(|stat| stat.size).collect();
+        assert_eq!(found, [3, 3, 3]);
+        assert!(files(&[]).is_none() && files(&["/dev/null".into()]).is_none());
     }
 }

@@ -19,6 +19,7 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs, ObjectReading, PlaceReport};
+use crate::ui::progress::ProgressArgs;
 use crate::ui::{names, sums};
 
 /// The digest, unless somebody says otherwise.
@@ -53,6 +54,9 @@ pub(crate) struct PlaceCompareArgs {
     /// Print a line of JSON for each difference, and one with the totals
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 
     /// A tree: a directory, HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "A", value_hint = ValueHint::DirPath)]

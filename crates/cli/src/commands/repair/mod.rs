@@ -16,6 +16,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::mending::{MendingReport, finish_in_place, look_up, sources};
+use crate::ui::progress::ProgressArgs;
 use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
 use crate::ui::{parity, sums};
@@ -85,6 +86,9 @@ pub(crate) struct RepairArgs {
     /// Print a line of JSON for each file, and one with the totals
     #[arg(long)]
     json: bool,
+
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 
     #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,

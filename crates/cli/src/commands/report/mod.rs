@@ -24,6 +24,7 @@ use verisum_bench::export::{Cell, Report};
 use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::progress::ProgressArgs;
 use crate::ui::sizes::human;
 use crate::ui::{Output, config, export, names, values};
 
@@ -57,6 +58,9 @@ pub(crate) struct ReportArgs {
     /// A catalogue, as another way to name one; may be given several times
     #[arg(long = "catalog", value_name = "FILE", value_hint = ValueHint::FilePath)]
     more: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) progress: ProgressArgs,
 
     /// Catalogues, directories whose files have tags, and block maps or the images beside them; without one, the
     /// catalogue verisum/catalog.db in $XDG_STATE_HOME or ~/.local/state

@@ -19,6 +19,7 @@ use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::names;
+use crate::ui::progress::ProgressArgs;
 use crate::ui::{self, Output};
 
 /// What `verisum accept` takes.
@@ -26,6 +27,9 @@ use crate::ui::{self, Output};
 pub(crate) struct AcceptArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+
+    #[command(flatten)]
+    pub(super) progress: ProgressArgs,
 
     /// Show what would be accepted, and change nothing
     #[arg(short = 'n', long)]

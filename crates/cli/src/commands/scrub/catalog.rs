@@ -24,6 +24,7 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::progress::ProgressArgs;
 use crate::ui::remedy::of_catalog;
 use crate::ui::signals::Ending;
 use crate::ui::values::counted;
@@ -50,11 +51,15 @@ pub(crate) enum CatalogCommand {
     Check {
         #[command(flatten)]
         catalog: CatalogArgs,
+        #[command(flatten)]
+        progress: ProgressArgs,
     },
     /// Copy the catalogue as it is, also while a scrub runs
     Backup {
         #[command(flatten)]
         catalog: CatalogArgs,
+        #[command(flatten)]
+        progress: ProgressArgs,
         /// The copy; an existing file is replaced
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         to: PathBuf,
@@ -63,6 +68,8 @@ pub(crate) enum CatalogCommand {
     Restore {
         #[command(flatten)]
         catalog: CatalogArgs,
+        #[command(flatten)]
+        progress: ProgressArgs,
         /// The backup; it is checked first and stays as it is
         #[arg(value_hint = ValueHint::FilePath)]
         backup: PathBuf,
@@ -95,11 +102,32 @@ pub(crate) enum CatalogCommand {
     List(CatalogListArgs),
 }
 
+impl CatalogCommand {
+    /// Whether to draw progress.
+    pub(super) fn progress(&self) -> ProgressArgs {
+        match self {
+            CatalogCommand::Export(arguments) => arguments.progress,
+            CatalogCommand::Import(arguments) => arguments.progress,
+            CatalogCommand::Check { progress, .. }
+            | CatalogCommand::Backup { progress, .. }
+            | CatalogCommand::Restore { progress, .. } => *progress,
+            CatalogCommand::Relocate(arguments) => arguments.progress,
+            CatalogCommand::Forget(arguments) => arguments.progress,
+            CatalogCommand::Rehash(arguments) => arguments.progress,
+            CatalogCommand::Status(arguments) => arguments.progress,
+            CatalogCommand::List(arguments) => arguments.progress,
+        }
+    }
+}
+
 /// What `verisum catalog export` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+
+    #[command(flatten)]
+    progress: ProgressArgs,
 
     /// Write a list in this format, for `verisum check` and other programs; with `parquet`, write the records
     /// that changed since the last time to the lake FILE, a directory
@@ -125,6 +153,9 @@ pub(crate) struct ImportArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
+    #[command(flatten)]
+    progress: ProgressArgs,
+
     /// The directory where the names of a list begin; without it, the working directory, or the directory of
     /// an index
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -148,6 +179,8 @@ pub(crate) struct ImportArgs {
 pub(crate) struct RelocateArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+    #[command(flatten)]
+    progress: ProgressArgs,
     /// Do it although TO does not exist, because its file system is not mounted
     #[arg(long)]
     unmounted: bool,
@@ -163,6 +196,8 @@ pub(crate) struct RelocateArgs {
 pub(crate) struct ForgetArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+    #[command(flatten)]
+    progress: ProgressArgs,
     /// Do it although some of its files are bad, missing or held
     #[arg(long)]
     yes: bool,
@@ -179,8 +214,8 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
     match command {
         CatalogCommand::Export(arguments) => export(arguments, output),
         CatalogCommand::Import(arguments) => import(arguments, output),
-        CatalogCommand::Check { catalog } => check(catalog, output),
-        CatalogCommand::Backup { catalog, to } => {
+        CatalogCommand::Check { catalog, .. } => check(catalog, output),
+        CatalogCommand::Backup { catalog, to, .. } => {
             until_a_signal(|stop| {
                 let catalog = catalog.open_shared()?;
                 refuse_own(catalog.path(), to)?;
@@ -188,7 +223,7 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
             })?;
             Ok(Exit::Clean)
         }
-        CatalogCommand::Restore { catalog, backup } => {
+        CatalogCommand::Restore { catalog, backup, .. } => {
             let backup = absolute(backup)?;
             let path = catalog.path_to_write()?;
             let restored = until_a_signal(|stop| Ok(store::restore(&backup, &path, stop)))?;

@@ -16,6 +16,7 @@ use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
+use crate::ui::progress::ProgressArgs;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
 use crate::ui::{Output, remedy};
@@ -25,6 +26,9 @@ use crate::ui::{Output, remedy};
 pub(crate) struct CatalogListArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+
+    #[command(flatten)]
+    pub(super) progress: ProgressArgs,
 
     /// List files that are bad, could not be compared, or wait to be accepted
     #[arg(long)]

@@ -65,9 +65,11 @@ pub(crate) enum ScrubCommand {
 pub(crate) fn run(command: ScrubCommand, config: &Config, output: &mut Output) -> Result<Exit, Failure> {
     match command {
         ScrubCommand::Scrub(arguments) => run::run(&arguments, output),
-        ScrubCommand::Accept(arguments) => during("accepting", || accept::run(&arguments, output)),
+        ScrubCommand::Accept(arguments) => {
+            during(arguments.progress, "accepting", || accept::run(&arguments, output))
+        }
         ScrubCommand::Catalog { command } => {
-            during("at work on the catalogue", || catalog::run(&command, output))
+            during(command.progress(), "at work on the catalogue", || catalog::run(&command, output))
         }
         ScrubCommand::Schedule(arguments) => schedule::run(&arguments, config, output),
     }

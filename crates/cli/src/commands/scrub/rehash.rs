@@ -6,6 +6,7 @@ use verisum::catalog::store::Catalog;
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::progress::ProgressArgs;
 use crate::ui::values::counted;
 use crate::ui::{Output, digests, kernel};
 
@@ -14,6 +15,9 @@ use crate::ui::{Output, digests, kernel};
 pub(crate) struct RehashArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+
+    #[command(flatten)]
+    pub(super) progress: ProgressArgs,
 
     /// The digest that all records get; new files get it too
     #[arg(long, value_name = "DIGEST", required_unless_present = "stop")]

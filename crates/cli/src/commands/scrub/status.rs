@@ -17,6 +17,7 @@ use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::names;
+use crate::ui::progress::ProgressArgs;
 use crate::ui::remedy::{Remedies, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
@@ -29,6 +30,9 @@ const RUNS: usize = 5;
 pub(crate) struct CatalogStatusArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
+
+    #[command(flatten)]
+    pub(super) progress: ProgressArgs,
 
     /// No verification may be older than this: 35d
     #[arg(long, value_name = "DURATION")]
