@@ -397,7 +397,7 @@ impl ImportedList<'_> {
         };
         let base = here_or_remote(catalog, tree.unwrap_or(Path::new(".")))?;
         let head = from.fill_buf().map_err(failed("read"))?;
-        if head.starts_with(b"{\"type\":") && !is_chkbit(head) {
+        if is_export(head) {
             // An export of a catalogue may have a tree without files.
             return Ok((catalog.import(&mut from, file, now)?, Exit::Clean));
         }
@@ -451,6 +451,13 @@ impl ImportedList<'_> {
         }
         Ok((imported, if absent > 0 { Exit::Unchecked } else { Exit::Clean }))
     }
+}
+
+/// Whether this is the beginning of an export, whose first line is a tree; its fields may be in any order.
+fn is_export(head: &[u8]) -> bool {
+    let line = head.split(|byte| *byte == b'\n').next().unwrap_or_default();
+    let is_root = |line: serde_json::Value| line["type"] == "root";
+    head.starts_with(b"{\"type\":") && !is_chkbit(head) || serde_json::from_slice(line).is_ok_and(is_root)
 }
 
 /// What an index of chkbit or bitrot has. Names of bitrot's are those of the files that they stand for.
