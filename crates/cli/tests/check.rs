@@ -338,6 +338,13 @@ fn a_bag_is_checked_as_a_whole() {
     let ended = check(tree.path(), &["bag"]);
     assert_eq!(ended.code, Some(1));
     assert!(text(&ended.out).ends_with("bag/data/extra: EXTRA\n"));
+    let quiet = check(tree.path(), &["--quiet", "bag"]);
+    assert!(text(&quiet.err).contains("the bag is NOT valid: 3 verified, 1 not listed\n"), "{quiet:?}");
+    let json = check(tree.path(), &["--json", "bag"]);
+    assert!(text(&json.out).contains("\"valid\":false"), "{json:?}");
+    std::fs::remove_file(bag.join("data/extra")).unwrap();
+    assert_eq!(text(&check(tree.path(), &["--quiet", "bag"]).err), "");
+    assert!(text(&check(tree.path(), &["--json", "bag"]).out).contains("\"valid\":true"));
 }
 
 #[test]

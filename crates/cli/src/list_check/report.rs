@@ -71,6 +71,9 @@ struct CheckCounts {
     /// Lines whose digest is known to nobody here.
     unknown_digests: u64,
     extra: u64,
+    /// Whether all bags are valid, if bags were checked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    valid: Option<bool>,
     /// Among those that failed, files whose digest's kind was but assumed; not shown.
     #[serde(skip)]
     assumed: u64,
@@ -171,10 +174,14 @@ impl<'a> CheckReport<'a> {
             let (alarms, beyond) = std::mem::take(&mut self.bad).alarms(self.options.catalog.as_deref());
             alarm::tell(&alarms, beyond, None, self.options.json, self.output)?;
         }
+        let is_valid = self.output.worst() == Exit::Clean;
+        self.total.valid = (self.bags > 0).then_some(is_valid);
+        // A bag that is not valid is no news that somebody wants to miss.
+        let is_quiet = self.options.quiet && self.total.valid != Some(false);
         if self.options.json {
             self.output.json("summary", &self.total)?;
             self.output.flush()?;
-        } else if self.is_own() && !self.options.quiet && !self.options.status && !self.is_over {
+        } else if self.is_own() && !is_quiet && !self.options.status && !self.is_over {
             if self.total.extra > 0 {
                 self.count(self.total.extra, "file is not listed", "files are not listed")?;
             }
