@@ -157,6 +157,14 @@ fn images_are_told_of_by_their_maps() {
     let states: Vec<&str> =
         rows(&report, "Disk images").iter().map(|row| row["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["written to since", "missing"]);
+    // It may be elsewhere.
+    let check = rows(&report, "Disk images")[1]["check with"].as_str().unwrap();
+    assert!(
+        check.contains("two.raw.map")
+            && check.ends_with(" IMAGE")
+            && lines.contains("If an image is elsewhere"),
+        "{lines}"
+    );
     // Nobody knows what is in them now.
     let ages: u64 =
         rows(&report, "How old the verifications are").iter().map(|row| row["files"].as_u64().unwrap()).sum();

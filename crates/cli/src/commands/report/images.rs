@@ -134,7 +134,11 @@ pub(super) fn lines(images: &[MappedImage], options: &OverviewOptions) -> Vec<St
     let mut lines = Vec::new();
     let (missing, written) = (count(Standing::Missing), count(Standing::Written));
     if missing > 0 {
-        lines.push(format!("MISSING: {} not beside the block map.", image(missing)));
+        lines.push(format!(
+            "MISSING: {} not beside the block map. If an image is elsewhere, verify it there: \
+             `verisum image verify --map MAP IMAGE`.",
+            image(missing)
+        ));
     }
     if written > 0 {
         lines.push(format!("UNCHECKED: {} written to after the block map was made.", image(written)));
@@ -181,7 +185,9 @@ pub(super) fn table(images: &[MappedImage]) -> Table {
             Cell::text(one.algorithm.clone()),
             bytes(one.block_size.into()),
             match one.standing {
-                Standing::Missing => Cell::Missing,
+                Standing::Missing => {
+                    Cell::Command(format!("verisum image verify --map {} IMAGE", word(&one.map)))
+                }
                 _ => Cell::Command(format!(
                     "verisum image verify --map {} {}",
                     word(&one.map),
