@@ -348,15 +348,19 @@ impl Scale {
     }
 }
 
-/// A value with the digits that count.
+/// A value with the digits that count: what is whole was counted.
 fn digits(value: f64) -> String {
-    format!("{value:.*}", decimals(value))
+    let digits = if value.fract() == 0.0 { 0 } else { decimals(value) };
+    format!("{value:.digits$}")
 }
 
 /// A value on an axis.
 fn plain(value: f64) -> String {
     match value.abs() {
-        v if v >= 1e6 => format!("{value:.0e}"),
+        v if v >= 1e15 => format!("{value:.0e}"),
+        v if v >= 1e12 => plain(value / 1e12) + "T",
+        v if v >= 1e9 => plain(value / 1e9) + "G",
+        v if v >= 1e6 => plain(value / 1e6) + "M",
         v if v >= 10.0 || v == 0.0 => format!("{value:.0}"),
         _ => {
             let text = format!("{value:.4}");
@@ -392,6 +396,12 @@ mod tests {
     }
 
     #[test]
+    fn numbers_are_those_that_people_write() {
+        assert_eq!([16.0, 1_361.0, 2.5, 0.25].map(digits), ["16", "1361", "2.50", "0.250"]);
+        assert_eq!([1e6, 1.5e6, 2e9, 5e12, 500_000.0].map(plain), ["1M", "1.5M", "2G", "5T", "500000"]);
+    }
+
+    #[test]
     fn numbers_do_not_stand_on_each_other() {
         let scale = Scale::new([1.0, 100.0].into_iter(), true, false);
         let named = apart(&scale, &[1.0, 1.1, 2.0, 5.0, 5.1, 100.0], 9.0);
@@ -417,7 +427,7 @@ mod tests {
         assert!(once.contains("does less on purpose"), "{once}");
         assert!(
             html.contains("a&lt;b&gt;")
-                && html.contains("read &amp; copy (30.0)")
+                && html.contains("read &amp; copy (30)")
                 && html.contains("<figcaption>equal steps")
         );
         let line =
