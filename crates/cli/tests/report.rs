@@ -166,13 +166,21 @@ fn the_page_is_whole_harmless_and_fits_every_window() {
     // The page without -o is the same but for its command line and moment.
     let printed = archive.run(&["report", "tree.db", "mirror.db"]);
     assert!(printed.out().starts_with("<!doctype html>") && printed.out().ends_with("</html>\n"));
-    // Every table is a file.
+    // Every table is a file. On the page an empty one is a heading.
     let mut tables: Vec<String> = fs::read_dir(archive.path.join("tables"))
         .unwrap()
         .map(|file| file.unwrap().file_name().into_string().unwrap())
         .collect();
     tables.sort();
-    assert_eq!(tables.len(), html.matches("<table ").count(), "{tables:?}");
+    assert_eq!(tables.len(), html.matches("<section id=").count(), "{tables:?}");
+    let has_rows = |name: &&String| {
+        fs::read_to_string(archive.path.join("tables").join(name)).unwrap().lines().count() > 1
+    };
+    let filled = tables.iter().filter(has_rows).count();
+    assert_eq!(filled, html.matches("<table ").count(), "{tables:?}");
+    // Each tree has a directory of this name.
+    assert!(html.contains("<b>tree/</b><b>") && html.contains("<b>mirror/</b><b>"), "{html}");
+    assert!(html.contains(">Repairs</a>") && html.contains("None is recorded."), "{html}");
     let troubled = archive.path.join("tables/bad-missing-and-unchecked-files.csv");
     let troubled = fs::read_to_string(troubled).unwrap();
     assert!(troubled.starts_with("outcome,file,mend with,good copy,since,last good,size,"), "{troubled}");
@@ -220,7 +228,7 @@ fn the_page_is_whole_harmless_and_fits_every_window() {
             .unwrap();
         let (dom, log) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let title = dom.split("<title>").nth(1).and_then(|rest| rest.split("</title>").next());
-        let expected = format!("requests 0 width true tiles 3 tables {} odd 0", tables.len());
+        let expected = format!("requests 0 width true tiles 3 tables {filled} odd 0");
         assert_eq!(title, Some(expected.as_str()), "{size}: {log}");
         assert!(!log.contains("CONSOLE"), "{log}");
     }

@@ -3,7 +3,7 @@
 
 use std::fmt::Write;
 
-use super::{Cell, Report, Table, draw, treemap};
+use super::{Cell, Chart, Report, Table, draw, treemap};
 
 /// The looks: of text and tables here, of charts beside what draws them.
 const STYLE: &str = "
@@ -36,11 +36,14 @@ th{white-space:normal;background:var(--wash);color:var(--quiet);font-weight:600;
 td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
 code{font:.94em/1.4 ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}
 code span{display:inline-block;max-width:100%;white-space:normal;overflow-wrap:anywhere}
+nav ul{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;margin:1.2rem 0 0;padding:0;list-style:none;font-size:.9rem}
+nav a,summary{color:var(--bar)}
+summary{margin:.6rem 0;cursor:pointer}
 .wide:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
 @page{margin:12mm}
 @media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{max-width:none;padding:0;font-size:.85rem}
 .wide{overflow:visible;border:0;background:none}table{font-size:.7rem}th,td{white-space:normal;padding:.25rem .3rem}.n{white-space:nowrap}
-td.long{min-width:0}.digest span{display:none}.digest:after{content:'…'}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}}
+td.long{min-width:0}.digest span{display:none}.digest:after{content:'…'}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}nav,summary{display:none}details::details-content{content-visibility:visible;block-size:auto}}
 @media print and (prefers-color-scheme:dark){:root{color-scheme:light;--page:#fff;--ink:#1d1f23;--quiet:#4d535e;--rule:#ccc;
 --wash:#f1f2f4;--bar:#3b6fb6;--control:#a9b0bb;--warn:#8a4b00;--warn-wash:#fff3df;
 --t0:#e3edf8;--t1:#d3e6dc;--t2:#f3ecc9;--t3:#f6dbb0;--t4:#f3c1a0;--t5:#eba6a0}}
@@ -88,20 +91,29 @@ pub(super) fn page(report: &Report) -> String {
     if let Some(said) = report.parameters_line() {
         let _ = writeln!(html, "<p class=\"said\">{}</p>", escaped(&said));
     }
+    let lone = |chart: &&Chart| report.tables.iter().all(|table| table.title != chart.title);
+    let titles = report.charts.iter().filter(lone).map(|chart| chart.title.as_str());
+    let titles: Vec<&str> = titles.chain(tables.iter().map(|table| table.title.as_str())).collect();
+    contents(&mut html, &titles);
+    let mut sections = 0;
+    let mut section = |html: &mut String, title: &str| {
+        let _ = writeln!(html, "<section id=\"s{sections}\"><h2>{}</h2>", escaped(title));
+        sections += 1;
+    };
     // A table stands below the chart of the same rows.
     let mut charts: Vec<_> = report.charts.iter().collect();
     // Those without a table of their own come first: below long tables nobody finds them.
     charts.retain(|chart| {
-        let lone = report.tables.iter().all(|table| table.title != chart.title);
-        if lone {
-            let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&chart.title));
+        let is_lone = lone(chart);
+        if is_lone {
+            section(&mut html, &chart.title);
             html.push_str(&draw::chart(chart, &limits));
             html.push_str("</section>\n");
         }
-        !lone
+        !is_lone
     });
     for (index, table) in tables.iter().enumerate() {
-        let _ = writeln!(html, "<section><h2>{}</h2>", escaped(&table.title));
+        section(&mut html, &table.title);
         charts.retain(|chart| {
             let here = chart.title == table.title;
             if here {
@@ -114,6 +126,21 @@ pub(super) fn page(report: &Report) -> String {
     }
     html.push_str("</main>\n</body></html>\n");
     html
+}
+
+/// More sections than so many have a table of contents.
+const FEW_SECTIONS: usize = 4;
+
+/// Links to the sections, which are numbered.
+fn contents(html: &mut String, titles: &[&str]) {
+    if titles.len() <= FEW_SECTIONS {
+        return;
+    }
+    html.push_str("<nav aria-label=\"Contents\"><ul>");
+    for (index, title) in titles.iter().enumerate() {
+        let _ = write!(html, "<li><a href=\"#s{index}\">{}</a></li>", escaped(title));
+    }
+    html.push_str("</ul></nav>\n");
 }
 
 /// Columns that say what the others mean: at the right end nobody with a telephone would find them.
@@ -173,7 +200,7 @@ fn with_digests(text: &str) -> String {
 /// The looks of a table whose rows are paragraphs on paper and on pages that are less wide.
 fn blocks(index: usize, table: &Table) -> String {
     let Some(width) = table.blocks_below else { return String::new() };
-    let at = format!("#t{index}");
+    let at = format!(".t{index}");
     // What a row is of needs no heading.
     let named = if table.right(1) { 1 } else { 2 };
     let mut style = format!(
@@ -198,6 +225,23 @@ fn write_table(html: &mut String, index: usize, table: &Table) {
     if let Some(verdict) = &table.verdict {
         let _ = writeln!(html, "<p>{}</p>", escaped(verdict));
     }
+    let shown = table.folded_after.unwrap_or(usize::MAX).min(table.rows.len());
+    let (first, others) = table.rows.split_at(shown);
+    if !first.is_empty() {
+        write_rows(html, (index, "Table"), table, first);
+    }
+    if !others.is_empty() {
+        let _ = writeln!(html, "<details><summary>{} more</summary>", others.len());
+        write_rows(html, (index, "Rest of the table"), table, others);
+        html.push_str("</details>\n");
+    }
+    for note in &table.notes {
+        let _ = writeln!(html, "<p class=\"said\">{}</p>", with_code(note));
+    }
+}
+
+/// These rows of a table.
+fn write_rows(html: &mut String, (index, what): (usize, &str), table: &Table, rows: &[Vec<Cell>]) {
     let class = |column| if table.right(column) { "n" } else { "" };
     let attribute = |name: &str| match name {
         "" => String::new(),
@@ -206,14 +250,14 @@ fn write_table(html: &mut String, index: usize, table: &Table) {
     // What is wider than the page is reached by keys too, and named to those who hear it.
     let _ = write!(
         html,
-        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"Table: {}\"><table id=\"t{index}\"><thead><tr>",
+        "<div class=\"wide\" tabindex=\"0\" role=\"region\" aria-label=\"{what}: {}\"><table class=\"t{index}\"><thead><tr>",
         escaped(&table.title)
     );
     for (column, heading) in table.headings().iter().enumerate() {
         let _ = write!(html, "<th scope=\"col\"{}>{}</th>", attribute(class(column)), escaped(heading));
     }
     html.push_str("</tr></thead>\n<tbody>\n");
-    for row in &table.rows {
+    for row in rows {
         html.push_str("<tr>");
         for (column, cell) in row.iter().enumerate() {
             let shown = cell.shown();
@@ -233,9 +277,6 @@ fn write_table(html: &mut String, index: usize, table: &Table) {
         html.push_str("</tr>\n");
     }
     html.push_str("</tbody></table></div>\n");
-    for note in &table.notes {
-        let _ = writeln!(html, "<p class=\"said\">{}</p>", escaped(note));
-    }
 }
 
 pub(super) fn escaped(text: &str) -> String {

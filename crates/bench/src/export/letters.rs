@@ -31,6 +31,7 @@ fn printable_table(table: &Table) -> Table {
         verdict: table.verdict.as_deref().map(plain),
         is_detail: table.is_detail,
         blocks_below: table.blocks_below,
+        folded_after: table.folded_after,
     }
 }
 

@@ -289,4 +289,27 @@ mod tests {
         }
         assert!(!json.to_string().contains('▌'));
     }
+
+    #[test]
+    fn a_page_folds_long_tables_and_has_contents_if_it_is_long() {
+        let table = |title: &str, rows: u64| {
+            let mut table = Table::new(title, "file").note("`verisum list` lists all.").folded_after(2);
+            (0..rows).for_each(|row| table.row([Cell::Text(format!("row {row}"))]));
+            table
+        };
+        let mut report = Report::new("T");
+        report.tables = vec![table("Empty", 0), table("Short", 2), table("Long", 5)];
+        let html = report.to_html();
+        let (first, rest) = html.split_once("<details><summary>3 more</summary>").unwrap();
+        assert!(first.contains("row 1") && rest.contains("row 2") && rest.contains("row 4"), "{html}");
+        assert_eq!((html.matches("<table").count(), html.matches("<details").count()), (3, 1));
+        assert!(html.contains("<code><span>verisum</span> <span>list</span></code> lists all."), "{html}");
+        assert!(!html.contains("<nav"), "{html}");
+        report.tables.extend([table("More & more", 1), table("Last", 1)]);
+        let html = report.to_html();
+        assert!(html.contains("<li><a href=\"#s3\">More &amp; more</a></li>"), "{html}");
+        assert!(html.contains("<section id=\"s3\"><h2>More &amp; more</h2>"), "{html}");
+        // A spreadsheet gets it whole.
+        assert_eq!(report.to_csv().matches("\nLong,row").count(), 5, "{}", report.to_csv());
+    }
 }

@@ -116,6 +116,8 @@ pub struct Table {
     pub is_detail: bool,
     /// Below which width of a page, in its letters, a row is a paragraph, as it always is on paper.
     pub blocks_below: Option<u16>,
+    /// After how many rows a page folds the others away.
+    pub folded_after: Option<usize>,
 }
 
 impl Table {
@@ -158,6 +160,11 @@ impl Table {
         Table { blocks_below: Some(width), ..self }
     }
 
+    /// With a page folding away what comes after so many rows.
+    pub fn folded_after(self, rows: usize) -> Table {
+        Table { folded_after: Some(rows), ..self }
+    }
+
     /// Shown on a terminal only where details are asked for.
     pub fn detail(self) -> Table {
         Table { is_detail: true, ..self }
@@ -184,6 +191,7 @@ impl Table {
             verdict: self.verdict.clone(),
             is_detail: self.is_detail,
             blocks_below: self.blocks_below,
+            folded_after: self.folded_after,
         }
     }
 

@@ -12,9 +12,14 @@ use super::html::escaped;
 pub(super) const STYLE: &str = "
 :root{--t0:#e3edf8;--t1:#d3e6dc;--t2:#f3ecc9;--t3:#f6dbb0;--t4:#f3c1a0;--t5:#eba6a0}
 @media(prefers-color-scheme:dark){:root{--t0:#1f2d40;--t1:#1d3a2c;--t2:#3d381d;--t3:#4f3a1c;--t4:#5f3824;--t5:#6e2f2f}}
-.tiles{position:relative;height:26rem;border:1px solid var(--rule)}
-.tiles span{position:absolute;overflow:hidden;padding:.15rem .3rem;border:1px solid var(--page);color:var(--ink);
-font-size:.78rem;line-height:1.2;overflow-wrap:anywhere;background:var(--t0)}
+.tiles{position:relative;height:26rem;border:1px solid var(--rule);overflow:hidden}
+.tiles span{position:absolute;overflow:hidden;container-type:size;box-shadow:inset 0 0 0 1px var(--page);color:var(--ink);
+font-size:.78rem;line-height:1.2;background:var(--t0)}
+.tiles b,.tiles i{display:none;margin:.15rem .35rem 0;font:inherit}
+.tiles b{overflow:hidden;white-space:nowrap;text-overflow:ellipsis}
+@container (min-width:3.5rem) and (min-height:2.4rem){.tiles b{display:block}}
+@container (min-width:8.5rem) and (min-height:5.4rem){.tiles i{display:block}}
+@container (min-width:19rem) and (min-height:3.4rem){.tiles i{display:block}}
 .tiles .t1{background:var(--t1)}.tiles .t2{background:var(--t2)}.tiles .t3{background:var(--t3)}
 .tiles .t4{background:var(--t4)}.tiles .t5{background:var(--t5)}
 .legend i.tile{height:.8rem;border:1px solid var(--rule)}
@@ -45,9 +50,13 @@ pub(super) fn treemap(tiles: &[Tile], levels: &[String]) -> String {
             place.height * 100.0,
             escaped(&format!("{}: {}", tile.name, tile.note)),
         );
-        // In smaller ones nobody could read.
+        // In smaller ones nobody could read. What does not fit on a narrow page is hidden there.
         if place.width > 0.14 && place.height > 0.05 {
-            let _ = write!(html, "{}<br>{}", escaped(&tile.label), escaped(&tile.note));
+            // A line for each part of a path.
+            for part in tile.label.split_inclusive('/') {
+                let _ = write!(html, "<b>{}</b>", escaped(part));
+            }
+            let _ = write!(html, "<i>{}</i>", escaped(&tile.note));
         }
         html.push_str("</span>\n");
     }
@@ -161,6 +170,10 @@ mod tests {
         let html =
             treemap(&[tile("<b>", 2.0), tile("none", 0.0), tile("odd", f64::NAN)], &["new".to_string()]);
         assert_eq!(html.matches("<span class=\"t5\"").count(), 1, "{html}");
-        assert!(html.contains("&lt;b&gt;<br>1 &amp; 2") && !html.contains("none") && !html.contains("NaN"));
+        assert!(
+            html.contains("<b>&lt;b&gt;</b><i>1 &amp; 2</i>")
+                && !html.contains("none")
+                && !html.contains("NaN")
+        );
     }
 }

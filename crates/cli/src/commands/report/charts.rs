@@ -88,16 +88,25 @@ fn bars(title: &str, unit: &str, rows: Vec<(String, u64)>, of: f64) -> Chart {
 }
 
 fn treemap(subject: &Subject) -> Chart {
+    let directories = &subject.overview.directories;
+    let last = |path: &Path| path.file_name().map_or(names::quoted(path.as_os_str()), names::quoted);
     let tile = |directory: &DirectoryOverview| {
         let name = names::quoted(directory.path.as_os_str());
-        let last = directory.path.file_name().map_or(name.clone(), names::quoted);
+        // Directories of several trees may have the same name.
+        let is_like = |other: &&DirectoryOverview| other.path.file_name() == directory.path.file_name();
+        let is_other = |other: &DirectoryOverview| other.path != directory.path;
+        let root = subject.root_of(directory.catalog, &directory.path).filter(|root| *root != directory.path);
+        let label = match root.filter(|_| directories.iter().filter(is_like).any(is_other)) {
+            Some(root) => format!("{}/{}", last(root), last(&directory.path)),
+            None => last(&directory.path),
+        };
         let age = directory.oldest.map_or("nothing to verify".to_string(), |oldest| subject.age(oldest));
         let (size, files) = (human(directory.amount.bytes), tables::files(directory.amount.files));
         let class = directory.oldest.map_or(0, |oldest| subject.options.age_class(oldest));
         Tile {
             label: match directory.part {
-                DirectoryPart::All => last,
-                _ => format!("{last}: {}", tables::part(directory)),
+                DirectoryPart::All => label,
+                _ => format!("{label}: {}", tables::part(directory)),
             },
             name: format!("{name} ({})", tables::part(directory)),
             note: format!("{size}, {files}, {age}"),
@@ -105,7 +114,7 @@ fn treemap(subject: &Subject) -> Chart {
             level: LEVELS.iter().rposition(|(_, first)| class >= *first).unwrap_or(0),
         }
     };
-    let tiles = subject.overview.directories.iter().map(tile).collect();
+    let tiles = directories.iter().map(tile).collect();
     let levels = LEVELS.map(|(name, _)| name.to_string()).to_vec();
     Chart::tiles(tables::DIRECTORIES, "areas are sizes, colours the stalest verification", levels, tiles)
 }

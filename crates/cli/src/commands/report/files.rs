@@ -5,7 +5,7 @@ use std::path::Path;
 use verisum::catalog::overview::Troubled;
 use verisum_bench::export::{Cell, Table};
 
-use super::{Subject, bytes, moment, path};
+use super::{FOLDED, Subject, bytes, moment, path};
 use crate::ui::names;
 use crate::ui::remedy::{keep_bad, mend_command, of_catalog, repair_by_tags, with_source};
 use crate::ui::shell;
@@ -30,7 +30,7 @@ pub(super) fn troubled(subject: &Subject) -> Table {
         }
         table.row(row);
     }
-    let table = table.blocks_below(120);
+    let table = table.blocks_below(120).folded_after(FOLDED);
     let all = subject.overview.count(|_| true);
     let listed = table.rows.len() as u64;
     let mut command = "verisum catalog list --bad --missing".to_string();
@@ -51,7 +51,7 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
     let Troubled { catalog, file, finding, copy } = one;
     let record = &file.record;
     let named = subject.catalog(*catalog);
-    let root = root_of(subject, one);
+    let root = subject.root_of(*catalog, &file.path);
     let mend = match copy {
         _ if subject.is_of_tags(*catalog) => root.and_then(|root| by_tags(one, root)),
         // That of another catalogue has to be named.
@@ -75,13 +75,6 @@ fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
         Cell::text(format!("{} {}", file.algorithm, record.digest)),
         found(one),
     ]
-}
-
-/// The tree that a file is in.
-fn root_of<'s>(subject: &'s Subject, one: &Troubled) -> Option<&'s Path> {
-    let trees = subject.overview.trees.iter().filter(|tree| tree.catalog == one.catalog);
-    let roots = trees.map(|tree| tree.root.path.as_path()).filter(|root| one.file.path.starts_with(root));
-    roots.max_by_key(|root| root.as_os_str().len())
 }
 
 /// What mends a tree by its tags, from a tree that has the content at the same path: tags know of no other copies.

@@ -77,6 +77,9 @@ impl ReportArgs {
     }
 }
 
+/// After how many rows a page folds those of a long table away.
+const FOLDED: usize = 20;
+
 /// What is told, and how it is called.
 struct Subject {
     overview: Overview,
@@ -279,6 +282,13 @@ impl Subject {
     /// The stalest verification in a cell; programs get the moment.
     fn stalest(&self, verified: Option<i64>) -> Cell {
         verified.map_or(Cell::Missing, |verified| Cell::told(moment(verified), self.age(verified)))
+    }
+
+    /// The tree of a catalogue that something is in.
+    fn root_of(&self, catalog: usize, path: &Path) -> Option<&Path> {
+        let trees = self.overview.trees.iter().filter(|tree| tree.catalog == catalog);
+        let roots = trees.map(|tree| tree.root.path.as_path()).filter(|root| path.starts_with(root));
+        roots.max_by_key(|root| root.as_os_str().len())
     }
 
     /// The catalogue that a tree is in, as it was named.

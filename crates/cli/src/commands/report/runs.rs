@@ -6,7 +6,7 @@ use verisum::catalog::overview::{RepairedFile, TreeOverview};
 use verisum::catalog::store::Run;
 use verisum_bench::export::{Cell, Table};
 
-use super::{Subject, bytes, moment, path, taken};
+use super::{FOLDED, Subject, bytes, moment, path, taken};
 use crate::ui::names;
 use crate::ui::sizes::human;
 
@@ -47,7 +47,7 @@ pub(super) fn runs(subject: &Subject) -> Table {
             Cell::text(verdicts.join(", ")),
         ]);
     }
-    table
+    table.folded_after(FOLDED)
 }
 
 /// What was repaired, the latest first.
@@ -68,5 +68,9 @@ pub(super) fn repairs(subject: &Subject) -> Table {
             Cell::Text(format!("{algorithm} {}", repair.digest)),
         ]);
     }
-    table.blocks_below(120).note("`verisum catalog list --repaired` lists all.")
+    let table = table.blocks_below(120).folded_after(FOLDED);
+    match table.rows.is_empty() {
+        true => table.note("None is recorded."),
+        false => table.note("`verisum catalog list --repaired` lists all."),
+    }
 }
