@@ -322,7 +322,7 @@ mod tests {
         let (mut taking, mut lack) = (0, Vec::new());
         each(&whole, "verisum", &mut |verb, name| {
             let takes_digest =
-                |arg: &&clap::Arg| arg.get_value_names().is_some_and(|names| names[0].starts_with("DIGEST"));
+                |arg: &&clap::Arg| arg.get_value_names().is_some_and(|names| names[0].contains("DIGEST"));
             for arg in verb.get_arguments().filter(takes_digest) {
                 taking += 1;
                 if arg.get_possible_values().len() != ALGORITHMS.len() {

@@ -130,7 +130,8 @@ fn addresses_without_a_server_are_errors() {
 
 #[test]
 fn bad_usage_is_found_before_anything_is_read() {
-    let cases: [(&[&str], &str); 14] = [
+    let cases: [(&[&str], &str); 15] = [
+        (&["--block-size", "64 KB"], "--block-size: 64 KB: must be a size, as 65536, 64k, 64KiB or 64KB"),
         (&["-a", "sha265"], "unknown digest: sha265 (did you mean sha256?)"),
         (&["-a", "nonsense"], "unknown digest: nonsense (`verisum digests` lists them)"),
         (&["-a", "sha"], "unknown digest: sha (did you mean sha1, sha256, sha224 or sha384?)"),
@@ -169,6 +170,8 @@ fn bad_usage_is_found_before_anything_is_read() {
     verisum(["no\nsuch"]).failed(2, "verisum: unrecognized subcommand 'no such'");
     verisum(["digest"])
         .failed(2, "verisum: unrecognized subcommand 'digest' (did you mean `verisum digests`?)");
+    verisum(["bench", "digests", "-a", "md5,sha265"])
+        .failed(2, "verisum: unknown digest: sha265 (did you mean sha256?)");
     verisum(["help", "image", "sums"]).failed(2, "verisum: unrecognized subcommand 'sums'");
     verisum(["completions", "tcsh"]).failed(
         2,

@@ -87,11 +87,15 @@ fn help_goes_to_standard_output() {
 #[test]
 fn every_mistake_is_one_line_and_code_1() {
     let even = "must be an even number of bytes, more than 0 and less than 4G";
-    let cases: [(&[&str], String); 14] = [
+    let cases: [(&[&str], String); 15] = [
         (&["-d", "foo"], "blkhash_new: Invalid argument (unknown digest: foo)".to_string()),
         (&["-d", "f\no"], r"blkhash_new: Invalid argument (unknown digest: $'f\no')".to_string()),
         (&["--block-size", "0"], format!("--block-size: 0: {even}")),
         (&["--block-size=3"], format!("--block-size: 3: {even}")),
+        (
+            &["--block-size", "64kib"],
+            "--block-size: 64kib: must be a size, as 65536, 64k, 64KiB or 64KB".to_string(),
+        ),
         (&["-t0"], "--threads: 0: must be 1 to 128".to_string()),
         (&["-t", "129"], "--threads: 129: must be 1 to 128".to_string()),
         (&["--queue-depth", "0"], "--queue-depth: 0: must be 1 to 128".to_string()),

@@ -83,7 +83,7 @@ pub(crate) fn run(command: clap::Command, shell: Shell, output: &mut Output) -> 
 /// its messages are shorter without the list.
 pub(crate) fn with_digests(command: clap::Command) -> clap::Command {
     let takes_digest = |arg: &clap::Arg| {
-        arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.starts_with("DIGEST")))
+        arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.contains("DIGEST")))
     };
     let names = || PossibleValuesParser::new(ALGORITHMS.iter().map(|algorithm| algorithm.id));
     let command = command.mut_args(|arg| if takes_digest(&arg) { arg.value_parser(names()) } else { arg });

@@ -4,6 +4,9 @@ use verisum::blockhash::MAX_THREADS;
 
 use crate::ui::failure::Failure;
 
+/// What is said of what is no size.
+pub(crate) const SIZE: &str = "must be a size, as 65536, 64k, 64KiB or 64KB";
+
 /// The suffixes, each 1024 times the one before.
 const SUFFIXES: &str = "kmgt";
 
@@ -40,10 +43,11 @@ pub(crate) fn rate(text: &str) -> Result<u64, Failure> {
 
 /// Reads a block size: even, not zero, of 32 bits.
 pub(crate) fn block_size(text: &str) -> Result<u32, Failure> {
-    let bytes = parse(text).and_then(|bytes| u32::try_from(bytes).ok());
-    bytes.filter(|bytes| *bytes > 0 && bytes % 2 == 0).ok_or_else(|| {
-        Failure::value("--block-size", text, "must be an even number of bytes, more than 0 and less than 4G")
-    })
+    let wrong = |must| Failure::value("--block-size", text, must);
+    let bytes = u32::try_from(parse(text).ok_or_else(|| wrong(SIZE))?).ok();
+    bytes
+        .filter(|bytes| *bytes > 0 && bytes % 2 == 0)
+        .ok_or_else(|| wrong("must be an even number of bytes, more than 0 and less than 4G"))
 }
 
 /// Reads a number of workers.

@@ -97,7 +97,7 @@ pub(crate) struct TreeOptions {
 impl TreeOptions {
     pub(crate) fn geometry(&self) -> Result<Geometry, Failure> {
         let wrong = |must: String| Failure::value("--block-size", &self.block_size, must);
-        let bytes = sizes::parse(&self.block_size).ok_or_else(|| wrong("must be a size".to_string()))?;
+        let bytes = sizes::parse(&self.block_size).ok_or_else(|| wrong(sizes::SIZE.to_string()))?;
         let bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
         Geometry::new(bytes, self.checksums, self.large_dir).map_err(|error| wrong(error.to_string()))
     }

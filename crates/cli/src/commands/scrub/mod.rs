@@ -43,7 +43,7 @@ pub(crate) enum ScrubCommand {
             for all bad and missing files below it."
     )]
     Accept(accept::AcceptArgs),
-    /// Export, import, check, copy or move the catalogue
+    /// Show the state of the catalogue, list bad, missing and stale files, export, import, check, copy or move it
     Catalog {
         #[command(subcommand)]
         command: catalog::CatalogCommand,

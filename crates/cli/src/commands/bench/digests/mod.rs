@@ -33,8 +33,8 @@ pub(crate) struct BenchDigestsArgs {
     #[arg(value_hint = ValueHint::FilePath)]
     file: Option<PathBuf>,
 
-    /// A digest; may be given several times. `all` is every digest that verisum or a program computes
-    #[arg(short, long, value_name = "DIGEST")]
+    /// Digests, with commas between them; may be given several times. `all` is every digest that verisum or a program computes
+    #[arg(short, long, value_name = "DIGEST", value_delimiter = ',')]
     algorithm: Vec<String>,
 
     /// A program, such as coreutils, openssl or verisum; may be given several times
