@@ -93,6 +93,28 @@ fn an_inventory_stands_for_listing_the_bucket() {
         let told = format!("{}{}", again.out(), again.stderr);
         assert_eq!((again.code, told.contains("missing 1")), (Some(0), missing), "{told}");
     }
+    // Nor for a comparison, which asks for it. One object that is nowhere is missing.
+    for name in ["newer", "nowhere"] {
+        fs::write(Path::new(here).join(name), name).unwrap();
+    }
+    let words = ["compare", "--inventory", manifest, here, "s3://box"];
+    let compared = store.run(&words);
+    let told = format!("{}{}", compared.out(), compared.stderr);
+    assert!(
+        compared.code == Some(1) && told.contains("nowhere: MISSING") && !told.contains("newer:"),
+        "{told}"
+    );
+    assert!(told.contains("s3://box: listed by an inventory of 2096-10-02T07:06:40.000000000Z"), "{told}");
+    let json = store.run(&[&words[..1], &["--json"], &words[1..]].concat());
+    let told = summary(json.out());
+    assert_eq!(
+        (&told["missing"], &told["b"]["listed_at"]),
+        (&1.into(), &"2096-10-02T07:06:40.000000000Z".into()),
+        "{told}"
+    );
+    for name in ["newer", "nowhere"] {
+        fs::remove_file(Path::new(here).join(name)).unwrap();
+    }
     fs::write(manifest, &text).unwrap();
     let sum = store.run(&["sum", "--relative", "--inventory", manifest, "s3://box"]);
     assert_eq!((sum.code, sum.out().lines().count()), (Some(0), 20), "{}", sum.stderr);

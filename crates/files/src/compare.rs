@@ -16,6 +16,7 @@
 //!
 //! The names of all trees are held in memory.
 
+mod absent;
 mod recorded;
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -215,13 +216,13 @@ pub fn compare<const N: usize>(
 /// # Errors
 /// A place cannot be listed.
 pub fn list<const N: usize>(
-    trees: [&mut Tree; N],
+    mut trees: [&mut Tree; N],
     digest: &Digest,
     sink: TreeSink,
 ) -> Result<Vec<Pair<N>>, CompareError> {
     let (mut pairs, ended) = thread::scope(|scope| {
         let (mut found, mut sides) = (Vec::with_capacity(N), 0..N);
-        let threads = trees.map(|tree| {
+        let threads = trees.each_mut().map(|tree| {
             let side = sides.next().unwrap_or_default();
             let (give, take) = mpsc::sync_channel(MOST_WAITING);
             found.push(take);
@@ -236,8 +237,16 @@ pub fn list<const N: usize>(
     if !ended.iter().all(Result::is_ok) {
         return Err(CompareError(ended.map(Result::err).into()));
     }
-    let is_incomplete: [bool; N] = ended.map(Result::unwrap_or_default);
-    for pair in &mut pairs {
+    let listings: [ListingEnd; N] = ended.map(Result::unwrap_or_default);
+    let mut errors = [const { None }; N];
+    for (side, tree) in trees.iter_mut().enumerate().filter(|(side, _)| listings[*side].is_older) {
+        errors[side] = absent::find(side, tree, &mut pairs).err();
+    }
+    if errors.iter().any(Option::is_some) {
+        return Err(CompareError(errors.into()));
+    }
+    let is_incomplete = listings.map(|listing| listing.is_incomplete);
+    for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
         if (0..N).any(|side| is_incomplete[side] && !pair.has(side)) {
             pair.status = FileStatus::Unknown;
         } else if !(0..N).any(|side| pair.is_to_read(side)) {
@@ -313,13 +322,22 @@ struct ListedFile {
 /// So many files of a side wait for those of the others.
 const MOST_WAITING: usize = 1024;
 
-/// Gives the files of a tree one after the other. Returns whether something could not be listed.
+/// What a listing lacks.
+#[derive(Clone, Copy, Default)]
+struct ListingEnd {
+    /// Whether something could not be listed.
+    is_incomplete: bool,
+    /// Whether it was made before this run, so that files may have been written since.
+    is_older: bool,
+}
+
+/// Gives the files of a tree one after the other.
 fn list_one(
     tree: &mut Tree,
     digest: &Digest,
     give: SyncSender<ListedFile>,
     sink: &(dyn Fn(PlaceEvent) -> bool + Sync),
-) -> Result<bool, PlaceError> {
+) -> Result<ListingEnd, PlaceError> {
     let last: Mutex<Option<Vec<u8>>> = Mutex::default();
     let (incomplete, twice) = (AtomicBool::new(false), Mutex::new(None));
     let root = tree.root.clone();
@@ -340,11 +358,14 @@ fn list_one(
         }
         other => sink(other),
     };
-    tree.place.capabilities(std::slice::from_ref(digest), &note)?;
+    let capabilities = tree.place.capabilities(std::slice::from_ref(digest), &note)?;
     tree.place.list(&tree.root, &note)?;
     match twice.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(path) => Err(PlaceError::ListedTwice(path)),
-        None => Ok(incomplete.into_inner()),
+        None => Ok(ListingEnd {
+            is_incomplete: incomplete.into_inner(),
+            is_older: capabilities.listed_at.is_some(),
+        }),
     }
 }
 

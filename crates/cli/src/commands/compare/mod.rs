@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use verisum::catalog::compare::{Judge, Lists, RecordedTree, Settled, known_bad, settle_by_records};
 use verisum::catalog::store::Catalog;
-use verisum::digest::Digest;
 use verisum::files::compare::{self, CompareError, FileStatus, Tree};
 use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
 use verisum::remote::{Address, Host};
@@ -168,9 +167,20 @@ fn compared<const N: usize>(
     let mut failed_one =
         |side: usize, error| report.failed(&addresses[side].host, PlaceError::to_string(&error));
     let judged = judge.judge(&pairs, trees, &sink, &mut failed_one)?;
-    let ways = sides.each_mut().map(|side| way(side, &digest));
-    report::CompareReport { arguments, digest: &digest, addresses: &addresses, ways, report: &report }
-        .tell(&pairs, &judged, settled)?;
+    let able = sides
+        .each_mut()
+        .map(|side| side.tree.place.capabilities(std::slice::from_ref(&digest), &|_| true).ok());
+    let ways = able.each_ref().map(|able| able.as_ref().map_or("", |able| able.way));
+    let listed_at = able.map(|able| able.and_then(|able| able.listed_at).map(|at| at.to_rfc3339()));
+    report::CompareReport {
+        arguments,
+        digest: &digest,
+        addresses: &addresses,
+        ways,
+        listed_at,
+        report: &report,
+    }
+    .tell(&pairs, &judged, settled)?;
     drop(sides);
     report.end()
 }
@@ -186,12 +196,6 @@ fn records_of<'c, const N: usize>(
         let path = Path::new(OsStr::from_bytes(&path));
         Ok(RecordedTree::of(catalog, path, address.host == Host::Local)?)
     }))
-}
-
-/// What computes the digests of a tree.
-fn way(side: &mut TreeSide, digest: &Digest) -> &'static str {
-    let capabilities = side.tree.place.capabilities(std::slice::from_ref(digest), &|_| true);
-    capabilities.map_or("", |capabilities| capabilities.way)
 }
 
 /// Reads lists of checksums.

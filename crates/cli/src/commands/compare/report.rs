@@ -31,6 +31,8 @@ pub(super) struct CompareReport<'a, 'r, const N: usize> {
     pub(super) addresses: &'a [Address; N],
     /// What computed the digests.
     pub(super) ways: [&'static str; N],
+    /// When the listing of a side was made, if not in this run.
+    pub(super) listed_at: [Option<String>; N],
     pub(super) report: &'a PlaceReport<'r>,
 }
 
@@ -95,6 +97,12 @@ impl<const N: usize> CompareReport<'_, '_, N> {
         if counts.unrecorded > 0 {
             let files = counted(counts.unrecorded, "file");
             report.say(&format!("nobody knows which copy is right of {files}: nothing is recorded"));
+        }
+        for (address, at) in self.addresses.iter().zip(&self.listed_at) {
+            if let Some(at) = at {
+                let place = address.host.name();
+                report.say(&format!("{place}: listed by an inventory of {at}, other objects were asked for"));
+            }
         }
         report.say(&tally(counts.same, "the same", &others));
         if self.arguments.quick || settled.store > 0 {
@@ -165,7 +173,8 @@ impl<const N: usize> CompareReport<'_, '_, N> {
     fn compared(&self, side: usize) -> Compared<'_> {
         let address = &self.addresses[side];
         let path = String::from_utf8_lossy(address.shown(&address.path)).into_owned();
-        Compared { host: address.host.name(), path, way: self.ways[side] }
+        let listed_at = self.listed_at[side].as_deref();
+        Compared { host: address.host.name(), path, way: self.ways[side], listed_at }
     }
 }
 
@@ -276,6 +285,8 @@ struct Compared<'a> {
     host: String,
     path: String,
     way: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    listed_at: Option<&'a str>,
 }
 
 /// A line of JSON.
