@@ -255,6 +255,17 @@ fn damage_to_a_record_is_no_rot_of_the_file() {
         assert!(ended.out().starts_with(&format!("record-damaged  {}", path.display())), "{}", ended.out());
         assert!(ended.out().contains(&format!("ok {}, record-damaged 1", FILES - 1)), "{}", ended.out());
     }
+    // Whoever looks is told what to do, and of which file.
+    for words in [&["scrub"][..], &["catalog", "list", "--bad"], &["catalog", "status", "--nagios"]] {
+        let ended = run(words, &catalog, &if words == ["scrub"] { vec![&*root] } else { vec![] });
+        let told = format!("{}{}", ended.out(), ended.stderr);
+        let remedy = format!(
+            "restore a backup of the catalogue, whose record is damaged, or take the file as it is: verisum accept --catalog '{}' '{}'",
+            catalog.display(),
+            path.display()
+        );
+        assert!(told.replace("'", "").contains(&remedy.replace("'", "")), "{words:?}: {told}");
+    }
     // It is kept, also if the file goes.
     fs::rename(&path, root.join("away")).unwrap();
     let ended = run(&["scrub"], &catalog, &[&root]);

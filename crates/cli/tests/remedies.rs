@@ -412,3 +412,42 @@ fn a_list_with_files_that_storage_cannot_read_says_so_and_is_mended() {
     place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror"));
     assert_eq!(place.sh(&look).code, Some(0));
 }
+
+/// What is bad and stale is told as what is bad.
+#[test]
+fn a_list_of_stale_files_names_the_copy_too() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    place.damage();
+    assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(1));
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let list = |options: &str| place.sh(&format!("verisum catalog list {options} --tree 'my tree/a b'"));
+    for format in ["", "--json", "--csv"] {
+        assert_eq!(list(&format!("--stale 1s {format}")).out(), list(&format!("--bad {format}")).out());
+    }
+    assert!(list("--stale 1s").out().contains("a good copy is "));
+}
+
+/// A missing file that fails the run is told as bad ones are.
+#[test]
+fn a_missing_file_that_fails_a_run_has_its_alarm() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    fs::remove_file(place.bad()).unwrap();
+    let scrub = |options: &str| place.sh(&format!("verisum scrub --missing fail {options} 'my tree'"));
+    // The first run and each that follows.
+    for _ in 0..2 {
+        let told = scrub("");
+        assert!(told.stderr.contains(": missing since ") && told.stderr.contains("a good copy is "));
+        assert_eq!(scrub("--json").out().matches(r#""type":"alarm""#).count(), 1);
+        let nagios = scrub("--nagios");
+        assert_eq!(
+            (nagios.code, nagios.out().matches("mend it: ").count()),
+            (Some(2), 1),
+            "{}",
+            nagios.out()
+        );
+    }
+    place.run_remedy(&command_in(&scrub("").stderr));
+    assert_eq!(scrub("").code, Some(0));
+}

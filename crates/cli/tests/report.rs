@@ -58,6 +58,15 @@ impl Archive {
         Ended::of(command.output().unwrap())
     }
 
+    /// Runs a command as it stands.
+    fn sh(&self, line: &str) {
+        let folder = Path::new(VERISUM).parent().unwrap();
+        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
+        let mut shell = Command::new("sh");
+        shell.current_dir(&self.path).args(["-c", line]).env("PATH", path);
+        Ended::of(shell.output().unwrap()).clean();
+    }
+
     fn json(&self, words: &[&str], code: i32) -> Value {
         let ended = self.run(&[&["report", "--json"], words].concat());
         assert_eq!(ended.code, Some(code), "{}{}", ended.out(), ended.stderr);
@@ -105,11 +114,7 @@ fn what_is_bad_is_named_with_the_command_that_mends_it() {
         assert!(row["since"].is_string() && row["last good"].is_string(), "{row}");
         // As it stands.
         let mend = row["mend with"].as_str().unwrap();
-        let folder = Path::new(VERISUM).parent().unwrap();
-        let path = format!("{}:{}", folder.display(), std::env::var("PATH").unwrap());
-        let mut shell = Command::new("sh");
-        shell.current_dir(&archive.path).args(["-c", mend]).env("PATH", path);
-        Ended::of(shell.output().unwrap()).clean();
+        archive.sh(mend);
     }
     assert_eq!(fs::read_to_string(archive.path.join("tree/a/b/f7")).unwrap(), "7".repeat(1000));
     archive.scrub("tree").clean();
@@ -330,4 +335,66 @@ fn an_empty_catalogue_does_not_look_clean() {
     assert_eq!(scrub("full.db", "gone"), Some(0));
     let report = archive.json(&["full.db", "empty.db"], 3);
     assert!(report["lines"].to_string().contains("UNCHECKED: nothing is recorded in "), "{report}");
+}
+
+/// The page knows what alarms know: parity beside the files, copies of held files and those of other catalogues.
+#[test]
+fn the_page_names_the_same_source_and_command_as_the_alarms() {
+    let archive = Archive::new();
+    let scrub = |catalog: &str, trees: &[&str]| {
+        archive.run(&[&["scrub", "--quiet", "--catalog", catalog][..], trees].concat())
+    };
+    // Parity beside the files.
+    archive.run(&["parity", "create", "tree"]).clean();
+    change_and_restore_time(&archive.path.join("tree/lone"), "nobody else had it");
+    assert_eq!(scrub("tree.db", &["tree"]).code, Some(1));
+    let report = archive.json(&["tree.db"], 1);
+    let row = &table(&report, TROUBLED)[0];
+    let parity = archive.path.join("tree/.verisum-parity");
+    assert_eq!(row["parity"], parity.to_str().unwrap(), "{row}");
+    assert!(!row["mend with"].as_str().unwrap().contains("PLACE"), "{row}");
+    let tree = &table(&report, "Trees")[0];
+    assert_eq!((&tree["copies known"], &tree["with parity"]), (&0.into(), &1.into()), "{tree}");
+    assert!(!tree["mend with"].as_str().unwrap().contains("PLACE"), "{tree}");
+    assert!(report["lines"].to_string().contains("and parity may mend 1"), "{}", report["lines"]);
+    change_and_restore_time(&archive.path.join("tree/lone"), "nobody else has it");
+    fs::remove_dir_all(parity).unwrap();
+    scrub("tree.db", &["tree"]).clean();
+
+    // Of two catalogues the other one knows the copies.
+    change_and_restore_time(&archive.path.join("tree/a/b/f7"), &"8".repeat(1000));
+    assert_eq!(scrub("tree.db", &["tree"]).code, Some(1));
+    let report = archive.json(&["tree.db", "mirror.db"], 1);
+    let trees = table(&report, "Trees");
+    let tree = trees.iter().find(|row| row["bad"] == 1).unwrap();
+    assert_eq!(tree["copies known"], 1, "{tree}");
+    archive.sh(tree["mend with"].as_str().unwrap());
+    assert_eq!(fs::read_to_string(archive.path.join("tree/a/b/f7")).unwrap(), "7".repeat(1000));
+
+    // Held, with the copies in the same catalogue.
+    scrub("both.db", &["tree", "mirror"]).clean();
+    for number in 0..20 {
+        fs::write(archive.path.join(format!("tree/a/b/f{number}")), "other").unwrap();
+    }
+    assert_eq!(scrub("both.db", &["--alarm-changed", "10%", "tree"]).code, Some(1));
+    let again = scrub("both.db", &["--alarm-changed", "10%", "tree"]);
+    assert!(again.stderr.contains("20 changed files wait"), "{}", again.stderr);
+    assert!(again.stderr.contains("`verisum repair --catalog "), "{}", again.stderr);
+    let report = archive.json(&["both.db"], 1);
+    let row = &table(&report, TROUBLED)[0];
+    assert_eq!(row["outcome"], "held");
+    assert!(row["good copy"].as_str().unwrap().contains("/mirror/a/b/f"), "{row}");
+    assert!(!row["mend with"].as_str().unwrap().contains("PLACE"), "{row}");
+    let status = archive.run(&["catalog", "status", "--json", "--catalog", "both.db"]);
+    let status: Value = status
+        .out()
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .find(|line: &Value| line["troubles"]["held"] == 20)
+        .unwrap();
+    assert_eq!(status["repair"]["mendable"], 20, "{status}");
+    let tree = table(&report, "Trees").iter().find(|row| row["copies known"] == 20).unwrap();
+    assert_eq!(tree["mend with"], status["repair"]["command"]);
+    archive.sh(tree["mend with"].as_str().unwrap());
+    assert_eq!(fs::read_to_string(archive.path.join("tree/a/b/f7")).unwrap(), "7".repeat(1000));
 }

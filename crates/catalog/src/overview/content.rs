@@ -1,13 +1,13 @@
 //! Finds content that exists only once, and content with several copies, over all trees of all catalogues.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::{Amount, KnownCopy, Overview, OverviewOptions, Result};
-use crate::store::{Catalog, FileContent, SoundFile};
+use crate::store::{Catalog, CatalogError, FileContent, Listed, SoundFile};
 
 /// How often content is there. Of sound files that are not empty; names of one inode are one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,6 +39,20 @@ pub struct Duplicate {
     pub path: PathBuf,
 }
 
+/// How many contents are looked for: more are nothing that somebody reads.
+const WANTED: usize = 100_000;
+
+/// A content that files in trouble had.
+#[derive(Default)]
+struct Wanted {
+    /// Those of [`Overview::troubled`], by their indexes.
+    files: Vec<usize>,
+    /// How many files of each tree, by its index.
+    trees: BTreeMap<usize, u64>,
+    /// A sound file of each catalogue that has it.
+    found: Vec<(usize, SoundFile)>,
+}
+
 /// Files of one content, which follow each other.
 struct Group {
     content: FileContent,
@@ -54,28 +68,15 @@ type Large = (u64, FileContent, u64, (usize, SoundFile));
 impl Overview {
     /// Compares the content of all files, and finds copies of those in trouble.
     pub(super) fn compare_content(&mut self, catalogs: &[Catalog], options: &OverviewOptions) -> Result<()> {
-        let mut wanted: HashMap<(String, Vec<u8>), Vec<usize>> = HashMap::new();
-        for (index, troubled) in self.troubled.iter().enumerate() {
-            let record = &troubled.file.record;
-            if record.size > 0 && record.state.is_repairable() {
-                let content = (troubled.file.algorithm.clone(), record.digest.as_bytes().to_vec());
-                wanted.entry(content).or_default().push(index);
-            }
-        }
-        let mut found: Vec<Option<(usize, SoundFile)>> = vec![None; self.troubled.len()];
+        let mut wanted = self.wanted(catalogs)?;
         let mut largest: BinaryHeap<Reverse<Large>> = BinaryHeap::new();
         let mut group: Option<Group> = None;
         Catalog::each_content(catalogs, &mut |number, content, file| {
             if !wanted.is_empty()
-                && let Some(indexes) = wanted.get(&(content.algorithm.clone(), content.digest.clone()))
+                && let Some(wanted) = wanted.get_mut(&(content.algorithm.clone(), content.digest.clone()))
+                && wanted.found.last().is_none_or(|(last, _)| *last != number)
             {
-                for index in indexes {
-                    // One of the same catalogue is what its repair finds by itself.
-                    let is_own = number == self.troubled[*index].catalog;
-                    if found[*index].is_none() || is_own {
-                        found[*index] = Some((number, file));
-                    }
-                }
+                wanted.found.push((number, file));
             }
             match &mut group {
                 Some(group) if group.content == content => group.add((number, file)),
@@ -103,12 +104,58 @@ impl Overview {
             });
         }
         self.content.largest = named;
-        for (index, copy) in found.into_iter().enumerate() {
-            let Some((number, file)) = copy else { continue };
-            let digest = self.troubled[index].file.record.digest;
-            let path = self.path_of(&catalogs[number], number, file, digest.as_bytes())?;
-            let tree = self.root_path(number, file.root);
-            self.troubled[index].copy = Some(KnownCopy { catalog: number, tree, path });
+        wanted.iter().try_for_each(|((_, digest), wanted)| self.found(catalogs, digest, wanted))
+    }
+
+    /// The contents that files in trouble had.
+    fn wanted(&self, catalogs: &[Catalog]) -> Result<HashMap<(String, Vec<u8>), Wanted>> {
+        let mut all: HashMap<(String, Vec<u8>), Wanted> = HashMap::new();
+        let content = |file: &Listed| {
+            let is_wanted = file.record.state.wants_content() && file.record.size > 0;
+            is_wanted.then(|| (file.algorithm.clone(), file.record.digest.as_bytes().to_vec()))
+        };
+        for (index, troubled) in self.troubled.iter().enumerate() {
+            if let Some(content) = content(&troubled.file) {
+                all.entry(content).or_default().files.push(index);
+            }
+        }
+        for (index, tree) in self.trees.iter().enumerate().filter(|(_, tree)| tree.wanted > 0) {
+            catalogs[tree.catalog].each_in_trouble(&tree.root, true, true, &mut |file| {
+                if let Some(content) = content(&file)
+                    && (all.len() < WANTED || all.contains_key(&content))
+                {
+                    *all.entry(content).or_default().trees.entry(index).or_default() += 1;
+                }
+                Ok::<_, CatalogError>(())
+            })?;
+        }
+        Ok(all)
+    }
+
+    /// Says of files and trees where a content is that they want. One of the same catalogue is what its repair finds by
+    /// itself.
+    fn found(&mut self, catalogs: &[Catalog], digest: &[u8], wanted: &Wanted) -> Result<()> {
+        let best =
+            |own: usize| wanted.found.iter().find(|(number, _)| *number == own).or(wanted.found.first());
+        for index in &wanted.files {
+            if let Some((number, file)) = best(self.troubled[*index].catalog) {
+                let path = self.path_of(&catalogs[*number], *number, *file, digest)?;
+                let tree = self.root_path(*number, file.root);
+                self.troubled[*index].copy = Some(KnownCopy { catalog: *number, tree, path });
+            }
+        }
+        for (index, count) in &wanted.trees {
+            match best(self.trees[*index].catalog) {
+                Some((number, _)) if *number == self.trees[*index].catalog => {
+                    self.trees[*index].mendable += count;
+                }
+                Some((number, file)) => {
+                    let source = (*number, self.root_path(*number, file.root));
+                    self.trees[*index].elsewhere += count;
+                    self.trees[*index].sources.insert(source);
+                }
+                None => {}
+            }
         }
         Ok(())
     }

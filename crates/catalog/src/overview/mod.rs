@@ -9,7 +9,7 @@ mod directories;
 mod scan;
 mod trouble;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -122,6 +122,10 @@ pub struct TreeOverview {
     pub wanted: u64,
     /// How many of those the tree's own catalogue knows a copy of.
     pub mendable: u64,
+    /// How many of the others another catalogue knows a copy of.
+    pub elsewhere: u64,
+    /// These catalogues, by their numbers, and the trees that have the copies.
+    pub sources: BTreeSet<(usize, PathBuf)>,
     /// When its stalest file was verified, in milliseconds since 1970; 0 for never.
     pub oldest: Option<i64>,
     /// What is verified too seldom.
@@ -234,10 +238,7 @@ impl Overview {
 fn tree(number: usize, catalog: &Catalog, root: Root, options: &OverviewOptions) -> Result<TreeOverview> {
     let runs = catalog.runs(root.id, options.runs)?;
     let troubles = catalog.troubles(root.id)?;
-    let (wanted, mendable) = match troubles.iter().any(|(state, _)| state.is_repairable()) {
-        true => catalog.mendable(&root)?,
-        false => (0, 0),
-    };
+    let wanted = troubles.iter().filter(|(state, _)| state.wants_content()).map(|(_, count)| count).sum();
     let repairs = repairs(catalog, &root, options.repairs)?;
     Ok(TreeOverview {
         repairs,
@@ -248,7 +249,9 @@ fn tree(number: usize, catalog: &Catalog, root: Root, options: &OverviewOptions)
         only: Amount::default(),
         troubles,
         wanted,
-        mendable,
+        mendable: 0,
+        elsewhere: 0,
+        sources: BTreeSet::new(),
         runs,
         root,
     })

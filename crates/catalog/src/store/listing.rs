@@ -10,7 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Params, params, params_from_iter};
 
 use super::record::{CORRUPT, DAMAGED, MISSING, columns, record};
-use super::{Catalog, CatalogError, Record, Result, Root, State, Trouble};
+use super::{Catalog, CatalogError, Record, Result, Root};
 
 /// The files in trouble. What is to be compared with their digests is compared with their lengths first: most records
 /// are out then, in half the time.
@@ -147,8 +147,7 @@ impl Catalog {
     /// as the catalogue says. Takes one pass over the records, whatever the number of files; more than 1000 are not
     /// looked for.
     pub fn copies_of(&self, files: &[Listed]) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
-        let is_wanted = |state: State| state.is_repairable() || state == State::Trouble(Trouble::Held);
-        let wanted = files.iter().filter(|file| is_wanted(file.record.state) && file.record.size > 0);
+        let wanted = files.iter().filter(|file| file.record.state.wants_content() && file.record.size > 0);
         let contents = wanted.map(|file| (file.record.algorithm, file.record.digest.as_bytes().to_vec()));
         self.copies_of_contents(&contents.collect::<Vec<_>>())
     }
@@ -207,24 +206,6 @@ impl Catalog {
             self.each_listed(&sql, params_from_iter(some.iter().flatten()), each)?;
         }
         Ok(())
-    }
-
-    /// How many files of a tree want their recorded content again, and how many of these the catalogue knows a copy of.
-    pub fn mendable(&self, root: &Root) -> Result<(u64, u64)> {
-        let (mut wanted, mut mendable) = (0, 0);
-        let mut contents = Vec::new();
-        self.each_in_trouble(root, true, true, &mut |file| {
-            if file.record.state.is_repairable() {
-                wanted += 1;
-                contents.push((file.record.algorithm, file.record.digest.as_bytes().to_vec()));
-            }
-            Ok::<_, CatalogError>(())
-        })?;
-        if wanted > 0 {
-            let copies = self.copies_of_troubled()?;
-            mendable = contents.iter().filter(|content| copies.contains_key(*content)).count() as u64;
-        }
-        Ok((wanted, mendable))
     }
 
     /// Calls `each` for sound files of any tree that have the content that a file in trouble had, as the catalogue

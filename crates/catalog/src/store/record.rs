@@ -89,6 +89,12 @@ impl State {
             || self == State::Trouble(Trouble::Verdict(Verdict::IoError))
     }
 
+    /// Whether a repair brings the recorded content back: also where so much changed at once that nobody has said yet
+    /// whether the change is wanted.
+    pub fn wants_content(self) -> bool {
+        self.is_repairable() || self == State::Trouble(Trouble::Held)
+    }
+
     /// Whether the data was found to be bad.
     pub fn is_corrupt(self) -> bool {
         matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt)

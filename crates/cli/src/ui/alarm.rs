@@ -8,9 +8,8 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble, is_address};
+use verisum::catalog::store::{Catalog, Finding, Listed, Root, State, is_address};
 use verisum::digest::Output as DigestValue;
-use verisum::files::Verdict;
 
 use crate::ui::catalog::{CatalogArgs, with_name};
 use crate::ui::failure::Failure;
@@ -52,6 +51,8 @@ pub(crate) enum Mend {
     Unmounted(PathBuf),
     /// It finds the copies that the catalogue knows.
     File(String),
+    /// Nothing tells the good content: it takes the file as it is.
+    Accept(String),
     /// It takes the good content from any copy.
     FromCopy(String),
     /// It mends what is bad in a directory from a copy of that, where the file is at the same path.
@@ -70,11 +71,15 @@ impl Alarm {
     }
 
     /// The command as it is to be typed.
-    fn command(&self) -> Option<String> {
+    pub(crate) fn command(&self) -> Option<String> {
         match (&self.mend, &self.copy) {
             (Mend::Nothing | Mend::Unmounted(_), _) => None,
-            (Mend::File(command), Some(_)) => Some(command.clone()),
-            (Mend::File(command), None) if self.parity.is_some() => Some(command.clone()),
+            (Mend::Accept(command), _) | (Mend::File(command), Some(_)) => Some(command.clone()),
+            (Mend::File(command) | Mend::FromCopy(command) | Mend::Directory { command, .. }, None)
+                if self.parity.is_some() =>
+            {
+                Some(command.clone())
+            }
             (Mend::FromCopy(command), Some(copy)) => Some(remedy::with_source(command, copy)),
             (Mend::File(command) | Mend::FromCopy(command) | Mend::Directory { command, .. }, None) => {
                 Some(format!("{command} --from PLACE"))
@@ -145,16 +150,22 @@ impl Alarm {
         text
     }
 
-    fn remedy(&self, quoted: fn(&OsStr) -> String, written: &dyn Fn(String) -> String) -> Vec<String> {
+    /// Where the good content is, and what mends the file.
+    pub(crate) fn remedy(
+        &self,
+        quoted: fn(&OsStr) -> String,
+        written: &dyn Fn(String) -> String,
+    ) -> Vec<String> {
+        let command = self.command().map(written);
+        let command = command.map(|command| format!("{}: {command}", how(self.outcome, self.is_mendable())));
+        if let Mend::Accept(_) = self.mend {
+            return command.into_iter().collect();
+        }
         let copy = match (&self.copy, &self.parity) {
             (Some(copy), _) => format!("a good copy is {}", quoted(copy.as_os_str())),
             (None, Some(parity)) => format!("parity may mend it: {}", quoted(parity.as_os_str())),
             (None, None) => "no copy is known".to_string(),
         };
-        let command = self.command().map(written).map(|command| match self.is_mendable() {
-            true => format!("mend it: {command}"),
-            false => format!("mend it from a copy: {command}"),
-        });
         let unmounted = match &self.mend {
             Mend::Unmounted(top) => Some(format!("{} is not there: is it mounted?", quoted(top.as_os_str()))),
             _ => None,
@@ -178,6 +189,17 @@ impl Alarm {
             "mend": self.command(),
         });
         with_name(line, &self.path)
+    }
+}
+
+/// What the command of a file with this outcome does.
+pub(crate) fn how(outcome: &str, is_mendable: bool) -> &'static str {
+    match is_mendable {
+        _ if outcome == State::DAMAGED.name() => {
+            "restore a backup of the catalogue, whose record is damaged, or take the file as it is"
+        }
+        true => "mend it",
+        false => "mend it from a copy",
     }
 }
 
@@ -216,9 +238,13 @@ pub(crate) fn advise_mending(what: &str, command: &str) {
     ui::advise(&line);
 }
 
-/// Whether its content is to be had again, or somebody has to say that it is not.
-fn is_alarming(state: State) -> bool {
-    state.is_corrupt() || matches!(state, State::Trouble(Trouble::Verdict(Verdict::IoError) | Trouble::Held))
+/// Whether its content is to be had again, or somebody has to say that it is not. What is missing may be meant to be
+/// gone, unless that `fails`.
+fn is_alarming(state: State, missing_fails: bool) -> bool {
+    match state {
+        State::MISSING => missing_fails,
+        state => state.wants_content() || state == State::DAMAGED,
+    }
 }
 
 /// The first bad files of some trees, the worst first, and how many there are beyond them.
@@ -226,16 +252,21 @@ pub(crate) fn of_trees(
     catalog: &Catalog,
     named: Option<&Path>,
     roots: &[&Root],
+    missing_fails: bool,
     most: usize,
 ) -> Result<(Vec<Alarm>, u64), Failure> {
     let mut files: Vec<Listed> = Vec::new();
     let mut all = 0;
     for root in roots {
         let troubles = catalog.troubles(root.id)?;
-        all += troubles.iter().filter(|(state, _)| is_alarming(*state)).map(|(_, count)| count).sum::<u64>();
+        all += troubles
+            .iter()
+            .filter(|(state, _)| is_alarming(*state, missing_fails))
+            .map(|(_, count)| count)
+            .sum::<u64>();
         let worst = catalog.worst(root, most)?;
-        files.extend(worst.into_iter().filter(|file| is_alarming(file.record.state)));
-        files.sort_by_key(|file| !file.record.state.is_corrupt());
+        files.extend(worst.into_iter().filter(|file| is_alarming(file.record.state, missing_fails)));
+        files.sort_by_key(|file| (!file.record.state.is_corrupt(), file.record.state == State::MISSING));
         files.truncate(most);
     }
     let alarms = of_files(catalog, named, files)?;
@@ -255,22 +286,41 @@ pub(crate) fn of_files(
         let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
         let copy = copies.get(&content).cloned();
-        let is_here = copy.is_none() && !is_address(&file.path);
         let root = catalog.root_of(&file.path)?.map(|root| root.path);
-        Ok(Alarm {
-            parity: if is_here { beside.of(&file.path) } else { None },
-            outcome: file.record.state.name(),
-            since: finding.map(|finding| finding.since),
-            last_good: Some(file.record.verified),
-            size: Some(file.record.size),
-            digest: Some(file.record.digest),
-            copy,
-            mend: remedy::mend_command(named, None, &file, root.as_deref()).map_or(Mend::Nothing, Mend::File),
-            path: file.path,
-            algorithm: file.algorithm,
-        })
+        Ok(of_file(&file, finding.as_ref(), copy, (named, root.as_deref()), &mut beside))
     };
     files.into_iter().map(alarm).collect()
+}
+
+/// What is to be told of a file, with a copy if one is known, by the catalogue that was named, if one was, and the tree
+/// that it is in.
+pub(crate) fn of_file(
+    file: &Listed,
+    finding: Option<&Finding>,
+    copy: Option<PathBuf>,
+    (named, root): (Option<&Path>, Option<&Path>),
+    beside: &mut Beside,
+) -> Alarm {
+    let state = file.record.state;
+    let copy = copy.filter(|_| state.wants_content());
+    let may_have_parity = copy.is_none() && state.wants_content() && !is_address(&file.path);
+    // What a damaged record says is nothing to go by.
+    let is_sound = state != State::DAMAGED;
+    Alarm {
+        parity: if may_have_parity { beside.of(&file.path) } else { None },
+        outcome: state.name(),
+        since: finding.map(|finding| finding.since),
+        last_good: is_sound.then_some(file.record.verified),
+        size: is_sound.then_some(file.record.size),
+        digest: is_sound.then_some(file.record.digest),
+        copy,
+        mend: match is_sound {
+            true => remedy::mend_command(named, file, root).map_or(Mend::Nothing, Mend::File),
+            false => Mend::Accept(remedy::accept_command(named, &file.path)),
+        },
+        path: file.path.clone(),
+        algorithm: file.algorithm.clone(),
+    }
 }
 
 /// Looks in the catalogue for copies of files that lists or tags are of. Without a catalogue, or where it cannot be

@@ -90,7 +90,7 @@ pub(crate) fn finish_in_place(
             say(&path, &format!("an interrupted repair was given up: {why}"));
         }
         Some(Finished::Waits { path, journal, why }) => {
-            let command = repair_command(named, None, &path).unwrap_or_default();
+            let command = repair_command(named, &path).unwrap_or_default();
             let given_up = names::quoted(journal.as_os_str());
             say(&path, &format!("{why} (`{command}` finishes it then; to give it up, remove {given_up})"));
             return Ok(Some((path, why)));

@@ -28,20 +28,20 @@ pub(crate) fn exit(state: State) -> Exit {
     }
 }
 
-/// What repairs a file or a tree, by the catalogue that was named, if one was, and from a copy that it does not know.
+/// What repairs a file or a tree, by the catalogue that was named, if one was.
 /// None where `repair` does not work: it mends what is on this machine.
-pub(crate) fn repair_command(catalog: Option<&Path>, from: Option<&Path>, path: &Path) -> Option<String> {
-    if is_address(path) {
-        return None;
-    }
-    let mut command = "verisum repair".to_string();
-    if let Some(catalog) = catalog {
-        command += &of_catalog(catalog);
-    }
-    if let Some(from) = from {
-        command = with_source(&command, from);
-    }
-    Some(format!("{command} {}", shell::word(path.as_os_str().as_bytes())))
+pub(crate) fn repair_command(catalog: Option<&Path>, path: &Path) -> Option<String> {
+    (!is_address(path)).then(|| of_path("repair", catalog, path))
+}
+
+/// What takes a file, or the files of a tree, as they are.
+pub(crate) fn accept_command(catalog: Option<&Path>, path: &Path) -> String {
+    of_path("accept", catalog, path)
+}
+
+fn of_path(verb: &str, catalog: Option<&Path>, path: &Path) -> String {
+    let catalog = catalog.map(of_catalog).unwrap_or_default();
+    format!("verisum {verb}{catalog} {}", shell::word(path.as_os_str().as_bytes()))
 }
 
 /// The option that names a catalogue, as it can be typed in any directory.
@@ -94,15 +94,9 @@ pub(crate) fn keep_bad(root: Option<&Path>) -> String {
 }
 
 /// The same for a file of a tree whose recorded content is wanted again. What somebody may have written is kept.
-pub(crate) fn mend_command(
-    catalog: Option<&Path>,
-    from: Option<&Path>,
-    file: &Listed,
-    root: Option<&Path>,
-) -> Option<String> {
+pub(crate) fn mend_command(catalog: Option<&Path>, file: &Listed, root: Option<&Path>) -> Option<String> {
     let state = file.record.state;
-    let is_wanted = state.is_repairable() || state == State::Trouble(Trouble::Held);
-    let command = repair_command(catalog, from, &file.path).filter(|_| is_wanted)?;
+    let command = repair_command(catalog, &file.path).filter(|_| state.wants_content())?;
     Some(if keeps_bad(state) { command + &keep_bad(root) } else { command })
 }
 
@@ -120,6 +114,8 @@ pub(crate) fn storage_advice(outcome: &str) -> Option<&'static str> {
 pub(crate) struct Remedy {
     /// Files whose recorded content is wanted again.
     wanted: u64,
+    /// Those of them that changed when so much did that it may be on purpose.
+    held: u64,
     /// Those of them that the catalogue knows a copy of.
     mendable: u64,
     /// Those of the others that have parity beside them.
@@ -128,6 +124,10 @@ pub(crate) struct Remedy {
     first: Option<&'static str>,
     /// The command that repairs these.
     command: String,
+    /// The option in it that keeps what somebody may have written.
+    keeps: String,
+    /// The command that takes them as they are.
+    accept: String,
 }
 
 /// Looks for what mends the trees of a catalogue; the copies that it knows are looked for once for all of them.
@@ -146,23 +146,29 @@ impl<'a> Remedies<'a> {
 
     /// None if nothing is to be mended in a tree, or not from here.
     pub(crate) fn of(&mut self, root: &Root) -> Result<Option<Remedy>, Failure> {
-        let Some(mut command) = repair_command(self.named, None, &root.path) else { return Ok(None) };
+        let Some(mut command) = repair_command(self.named, &root.path) else { return Ok(None) };
         let mut troubles = self.catalog.troubles(root.id)?;
-        troubles.retain(|(state, _)| state.is_repairable());
+        troubles.retain(|(state, _)| state.wants_content());
         if troubles.is_empty() {
             return Ok(None);
         }
-        if troubles.iter().any(|(state, _)| keeps_bad(*state)) {
-            command += &keep_bad(Some(&root.path));
-        }
+        let keeps = match troubles.iter().any(|(state, _)| keeps_bad(*state)) {
+            true => keep_bad(Some(&root.path)),
+            false => String::new(),
+        };
+        command += &keeps;
         if self.copies.is_none() {
             self.copies = Some(self.catalog.copies_of_troubled()?);
         }
         let (copies, beside) = (self.copies.as_ref(), &mut self.beside);
         let first = troubles.iter().find_map(|(state, _)| storage_advice(state.name()));
-        let mut remedy = Remedy { wanted: 0, mendable: 0, with_parity: 0, first, command };
+        let accept = accept_command(self.named, &root.path);
+        let held = troubles.iter().filter(|(state, _)| *state == State::Trouble(Trouble::Held));
+        let held = held.map(|(_, count)| count).sum();
+        let mut remedy =
+            Remedy { wanted: 0, held, mendable: 0, with_parity: 0, first, command, keeps, accept };
         self.catalog.each_in_trouble(root, true, true, &mut |file| {
-            if file.record.state.is_repairable() {
+            if file.record.state.wants_content() {
                 let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
                 let has_copy = copies.is_some_and(|copies| copies.contains_key(&content));
                 remedy.wanted += 1;
@@ -177,7 +183,7 @@ impl<'a> Remedies<'a> {
 
 impl Remedy {
     pub(crate) fn text(&self) -> String {
-        let Remedy { wanted, mendable, with_parity, first, command } = self;
+        let Remedy { wanted, held, mendable, with_parity, first, command, accept, .. } = self;
         let are = if *wanted == 1 { "is" } else { "are" };
         let files = counted(*wanted, "file");
         let known = match (mendable, with_parity) {
@@ -192,11 +198,33 @@ impl Remedy {
             }
         };
         let first = first.map_or(String::new(), |first| format!("; {first}"));
-        format!("{files} {are} bad or missing{first}{known}")
+        let (or_held, if_wanted) = match held {
+            0 => (" or missing", String::new()),
+            _ => (", missing or held", format!("; if that was you: `{accept}` takes the files as they are")),
+        };
+        format!("{files} {are} bad{or_held}{first}{known}{if_wanted}")
+    }
+
+    /// The command as it is to be typed, if others than the catalogue know copies or not.
+    pub(crate) fn command(&self, is_known_elsewhere: bool) -> String {
+        match self.is_known() || is_known_elsewhere {
+            true => self.command.clone(),
+            false => format!("{} --from PLACE", self.command),
+        }
     }
 
     pub(crate) fn json(&self) -> Value {
         json!({ "files": self.wanted, "mendable": self.mendable, "with_parity": self.with_parity, "command": self.command })
+    }
+
+    /// How many files without a known copy have parity beside them.
+    pub(crate) fn with_parity(&self) -> u64 {
+        self.with_parity
+    }
+
+    /// The option that keeps what somebody may have written, if somebody may have.
+    pub(crate) fn keeps_bad(&self) -> &str {
+        &self.keeps
     }
 
     /// Whether anything is known that may mend some.

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
-use crate::ui::alarm::NAMED;
+use crate::ui::alarm::{self, NAMED};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::help::EXIT_CODES;
@@ -78,6 +78,8 @@ fn worst(report: &Value) -> Option<String> {
     };
     let copy = if row["good copy"].as_str().is_some_and(|copy| copy.starts_with('/')) {
         " (a good copy is known)"
+    } else if row["parity"].is_string() {
+        " (parity may mend it)"
     } else {
         ""
     };
@@ -102,9 +104,10 @@ fn bad(report: &Value) -> Vec<BadFile> {
         let mut lines = vec![format!("{file}: {outcome}")];
         lines.extend(storage_advice(&outcome).map(|advice| format!("  {advice}")));
         lines.extend(cell("good copy").map(|copy| format!("  good copy: {copy}")));
-        lines.extend(cell("mend with").map(|command| match command.contains(" --from PLACE") {
-            true => format!("  mend it from a copy: {command}"),
-            false => format!("  mend it: {command}"),
+        lines.extend(cell("parity").map(|parity| format!("  parity may mend it: {parity}")));
+        lines.extend(cell("mend with").map(|command| {
+            let is_mendable = !command.contains(" --from PLACE");
+            format!("  {}: {command}", alarm::how(&outcome, is_mendable))
         }));
         files.push(BadFile { name: Some(file), lines });
     }

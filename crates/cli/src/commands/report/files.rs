@@ -6,8 +6,10 @@ use verisum::catalog::overview::Troubled;
 use verisum_bench::export::{Cell, Table};
 
 use super::{FOLDED, Subject, bytes, moment, path};
+use crate::ui::alarm::{self, Mend};
 use crate::ui::names;
-use crate::ui::remedy::{keep_bad, mend_command, of_catalog, repair_by_tags, with_source};
+use crate::ui::parity::Beside;
+use crate::ui::remedy::{keep_bad, of_catalog, repair_by_tags, with_source};
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -16,11 +18,11 @@ const LETTERS: usize = 600_000;
 pub(super) fn troubled(subject: &Subject) -> Table {
     let mut table = Table::new(
         "Bad, missing and unchecked files",
-        "outcome; file; mend with; good copy; since; last good; size; digest then; found",
+        "outcome; file; mend with; good copy; since; last good; size; digest then; found; parity",
     );
-    let mut letters = 0;
+    let (mut letters, mut beside) = (0, Beside::default());
     for one in &subject.overview.troubled {
-        let row = troubled_row(subject, one);
+        let row = troubled_row(subject, one, &mut beside);
         letters += row
             .iter()
             .map(|cell| if let Cell::Text(text) | Cell::Command(text) = cell { text.len() } else { 0 })
@@ -47,38 +49,44 @@ pub(super) fn troubled(subject: &Subject) -> Table {
     }
 }
 
-fn troubled_row(subject: &Subject, one: &Troubled) -> Vec<Cell> {
+fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<Cell> {
     let Troubled { catalog, file, finding, copy } = one;
     let record = &file.record;
-    let named = subject.catalog(*catalog);
     let root = subject.root_of(*catalog, &file.path);
-    let mend = match copy {
-        _ if subject.is_of_tags(*catalog) => root.and_then(|root| by_tags(one, root)),
+    let path_of_copy = copy.as_ref().map(|copy| copy.path.clone());
+    let mut alarm =
+        alarm::of_file(file, finding.as_ref(), path_of_copy, (subject.catalog(*catalog), root), beside);
+    alarm.mend = match alarm.mend {
         // That of another catalogue has to be named.
-        Some(copy) if copy.catalog != *catalog => mend_command(named, Some(&copy.path), file, root),
-        Some(_) => mend_command(named, None, file, root),
-        None => mend_command(named, None, file, root).map(|command| format!("{command} --from PLACE")),
+        Mend::File(command) if copy.as_ref().is_some_and(|copy| copy.catalog != *catalog) => {
+            Mend::FromCopy(command)
+        }
+        mend => mend,
     };
-    let since = finding.as_ref().map(|finding| finding.since);
+    let mend = match subject.is_of_tags(*catalog) {
+        true => root.and_then(|root| by_tags(one, root, alarm.parity.is_some())),
+        false => alarm.command(),
+    };
     vec![
         Cell::text(record.state.name()),
         path(&file.path),
         mend.map_or(Cell::Missing, Cell::Command),
-        match copy {
-            Some(copy) => path(&copy.path),
-            None if record.state.is_repairable() => Cell::text("none is known"),
+        match &alarm.copy {
+            Some(copy) => path(copy),
+            None if record.state.wants_content() => Cell::text("none is known"),
             None => Cell::Missing,
         },
-        since.map_or(Cell::Missing, moment),
+        alarm.since.map_or(Cell::Missing, moment),
         moment(record.verified),
         bytes(record.size),
         Cell::text(format!("{} {}", file.algorithm, record.digest)),
         found(one),
+        alarm.parity.as_deref().map_or(Cell::Missing, path),
     ]
 }
 
 /// What mends a tree by its tags, from a tree that has the content at the same path: tags know of no other copies.
-fn by_tags(one: &Troubled, root: &Path) -> Option<String> {
+fn by_tags(one: &Troubled, root: &Path, has_parity: bool) -> Option<String> {
     let Troubled { file, copy, .. } = one;
     if !file.record.state.is_repairable() {
         return Some(format!("verisum tag {}", shell::word(root.as_os_str().as_encoded_bytes())));
@@ -88,6 +96,7 @@ fn by_tags(one: &Troubled, root: &Path) -> Option<String> {
         .filter(|copy| file.path.strip_prefix(root).is_ok_and(|below| copy.path == copy.tree.join(below)));
     let command = match beside {
         Some(copy) => with_source(&repair_by_tags(root), &copy.tree),
+        None if has_parity => repair_by_tags(root),
         None => format!("{} --from PLACE", repair_by_tags(root)),
     };
     // Somebody may have written to it.

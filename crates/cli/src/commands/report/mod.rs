@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use rustix::termios::isatty;
-use verisum::catalog::overview::{Overview, OverviewOptions};
+use verisum::catalog::overview::{Overview, OverviewOptions, TreeOverview};
 use verisum::catalog::store::Catalog;
 use verisum::files::store::xattr::Family;
 use verisum_bench::export::{Cell, Report};
@@ -25,6 +25,7 @@ use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::progress::ProgressArgs;
+use crate::ui::remedy::{self, Remedies, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::{Output, config, export, names, values};
 
@@ -89,6 +90,8 @@ struct Subject {
     /// The trees of the last catalogue, which is one of tags, if there are any.
     tagged: Vec<TaggedTree>,
     images: Vec<MappedImage>,
+    /// What mends each tree.
+    remedies: Vec<Option<Remedy>>,
 }
 
 /// Reads the catalogues and writes the report.
@@ -128,7 +131,8 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
         Some(mut tagged) => (std::mem::take(&mut tagged.trees), Some(tagged)),
         None => (Vec::new(), None),
     };
-    let subject = Subject { overview, options, named, tagged: trees, images };
+    let mut subject = Subject { overview, options, named, tagged: trees, images, remedies: Vec::new() };
+    subject.remedies = subject.remedies(&catalogs)?;
     let report = report(&subject, &catalogs);
     drop(catalogs.split_off(subject.named.len()));
     scratch.map_or(Ok(()), Tagged::remove)?;
@@ -268,6 +272,36 @@ fn report(subject: &Subject, catalogs: &[Catalog]) -> Report {
 }
 
 impl Subject {
+    /// What mends each tree.
+    fn remedies(&self, catalogs: &[Catalog]) -> Result<Vec<Option<Remedy>>, Failure> {
+        let of_catalogs = catalogs.iter().enumerate();
+        let mut remedies: Vec<Remedies> =
+            of_catalogs.map(|(number, catalog)| Remedies::new(catalog, self.catalog(number))).collect();
+        self.overview.trees.iter().map(|tree| remedies[tree.catalog].of(&tree.root)).collect()
+    }
+
+    /// The command that mends a tree, also from where another catalogue knows copies.
+    fn command(&self, tree: &TreeOverview, remedy: Option<&Remedy>) -> Option<String> {
+        let remedy = remedy?;
+        if self.is_of_tags(tree.catalog) {
+            let command = remedy::repair_by_tags(&tree.root.path);
+            // Tags know of no other copies.
+            let from = if remedy.with_parity() > 0 { "" } else { " --from PLACE" };
+            return Some(format!("{command}{from}{}", remedy.keeps_bad()));
+        }
+        let mut command = remedy.command(tree.elsewhere > 0);
+        // One other catalogue can be named.
+        if let Some((other, _)) = tree.sources.first() {
+            for (_, source) in tree.sources.iter().filter(|(number, _)| number == other) {
+                command = remedy::with_source(&command, source);
+            }
+            if let Some(catalog) = self.catalog(*other) {
+                command += &remedy::of_catalog(catalog).replacen("--catalog", "--from-catalog", 1);
+            }
+        }
+        Some(command)
+    }
+
     /// How old what was verified at a moment is, for people.
     fn age(&self, verified: i64) -> String {
         match verified {

@@ -8,7 +8,7 @@ use verisum_bench::export::{Cell, Table};
 
 use super::{Subject, bytes, moment, path, taken};
 use crate::ui::exit::Exit;
-use crate::ui::remedy::{self, repair_command};
+use crate::ui::remedy::{self, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{names, shell};
@@ -24,29 +24,20 @@ pub(super) const GROWTH: &str = "Growth";
 pub(super) fn trees(subject: &Subject) -> Table {
     let mut table = Table::new(
         "Trees",
-        "tree; files; size; bad; missing; unchecked; copies known; stalest verification; mend with; catalogue",
+        "tree; files; size; bad; missing; unchecked; copies known; stalest verification; mend with; catalogue; with parity",
     );
-    for tree in &subject.overview.trees {
+    for (tree, remedy) in subject.overview.trees.iter().zip(&subject.remedies) {
         let sum = |is_one: &dyn Fn(State) -> bool| -> u64 {
             tree.troubles.iter().filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
         };
-        let command = match subject.is_of_tags(tree.catalog) {
-            true => Some(format!("{} --from PLACE", remedy::repair_by_tags(&tree.root.path))),
-            false => repair_command(subject.catalog(tree.catalog), None, &tree.root.path),
-        };
-        let keeps = tree.troubles.iter().any(|(state, _)| state.is_repairable() && remedy::keeps_bad(*state));
-        let is_of_tags = subject.is_of_tags(tree.catalog);
-        let command = command.map(|command| match (tree.mendable, keeps) {
-            (0, false) if !is_of_tags => format!("{command} --from PLACE"),
-            (0, true) if !is_of_tags => {
-                format!("{command} --from PLACE{}", remedy::keep_bad(Some(&tree.root.path)))
-            }
-            (_, true) => command + &remedy::keep_bad(Some(&tree.root.path)),
-            (_, false) => command,
-        });
         let mend = match tree.wanted {
             0 => Cell::Missing,
-            _ => command.map_or(Cell::Missing, Cell::Command),
+            _ => subject.command(tree, remedy.as_ref()).map_or(Cell::Missing, Cell::Command),
+        };
+        let known = tree.mendable + tree.elsewhere;
+        let of_wanted = |count: u64| match tree.wanted {
+            0 => Cell::Missing,
+            wanted => Cell::told(Cell::Count(count), format!("{count} of {wanted}")),
         };
         table.row([
             path(&tree.root.path),
@@ -55,10 +46,7 @@ pub(super) fn trees(subject: &Subject) -> Table {
             Cell::Count(sum(&State::is_corrupt)),
             Cell::Count(sum(&|state| state == State::MISSING)),
             Cell::Count(sum(&|state| remedy::exit(state) == Exit::Unchecked)),
-            match tree.wanted {
-                0 => Cell::Missing,
-                wanted => Cell::told(Cell::Count(tree.mendable), format!("{} of {wanted}", tree.mendable)),
-            },
+            of_wanted(known),
             subject.stalest(tree.oldest),
             mend,
             match subject.catalog(tree.catalog) {
@@ -66,6 +54,7 @@ pub(super) fn trees(subject: &Subject) -> Table {
                 None if subject.is_of_tags(tree.catalog) => Cell::text("tags"),
                 None => Cell::text("the usual one"),
             },
+            of_wanted(remedy.as_ref().map_or(0, Remedy::with_parity)),
         ]);
     }
     table.blocks_below(60)

@@ -7,9 +7,10 @@ use verisum::files::Class;
 
 use super::{Subject, images, tagged};
 use crate::ui::exit::Exit;
+use crate::ui::names;
+use crate::ui::remedy::{self, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
-use crate::ui::{names, remedy};
 
 /// The code that the command ends with, that of `catalog status`.
 pub(super) fn exit(subject: &Subject) -> Exit {
@@ -42,8 +43,8 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     let unchecked = overview.count(|state| remedy::exit(state) == Exit::Unchecked);
     let wanted: u64 = overview.trees.iter().map(|tree| tree.wanted).sum();
     let mendable: u64 = overview.trees.iter().map(|tree| tree.mendable).sum();
-    let elsewhere = overview.troubled.iter();
-    let elsewhere = elsewhere.filter(|one| one.copy.as_ref().is_some_and(|copy| copy.catalog != one.catalog));
+    let elsewhere: u64 = overview.trees.iter().map(|tree| tree.elsewhere).sum();
+    let with_parity: u64 = subject.remedies.iter().flatten().map(Remedy::with_parity).sum();
     let of_images = images::lines(&subject.images, &subject.options);
     if overview.trees.is_empty() {
         let nothing = vec!["Nothing is recorded: `verisum scrub DIR` begins.".to_string()];
@@ -93,12 +94,17 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     }
     lines.extend(of_images);
     if wanted > 0 {
-        let elsewhere = match elsewhere.count() {
+        let elsewhere = match elsewhere {
             0 => String::new(),
             count => format!(", and of {count} in another catalogue"),
         };
+        let or_held = if held > 0 { ", missing or held" } else { " or missing" };
+        let parity = match with_parity {
+            0 => String::new(),
+            count => format!(", and parity may mend {count}"),
+        };
         lines.push(format!(
-            "Of {} that {} bad or missing, copies of {mendable} are known{elsewhere}; the table of the page says where, and the command.",
+            "Of {} that {} bad{or_held}, copies of {mendable} are known{elsewhere}{parity}; the table of the page says where, and the command.",
             counted(wanted, "file"),
             are(wanted),
         ));

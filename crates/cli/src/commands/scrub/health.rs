@@ -62,10 +62,11 @@ pub(super) fn bad_lines(
     catalog: &Catalog,
     named: Option<&Path>,
     trees: &[PathBuf],
+    missing_fails: bool,
 ) -> Result<Vec<String>, Failure> {
     let roots = catalog.roots()?;
     let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
-    let (bad, _) = alarm::of_trees(catalog, named, &roots, NAMED)?;
+    let (bad, _) = alarm::of_trees(catalog, named, &roots, missing_fails, NAMED)?;
     Ok(bad.iter().map(Alarm::line_without_pipes).collect())
 }
 
@@ -76,16 +77,6 @@ pub(super) fn missing_lines(
     trees: &[PathBuf],
     since: i64,
 ) -> Result<Vec<String>, Failure> {
-    let missing = missing(catalog, named, trees, since)?;
-    Ok(missing.iter().map(Alarm::line_without_pipes).collect())
-}
-
-fn missing(
-    catalog: &Catalog,
-    named: Option<&Path>,
-    trees: &[PathBuf],
-    since: i64,
-) -> Result<Vec<Alarm>, Failure> {
     let mut files = Vec::new();
     for root in catalog.roots()?.iter().filter(|root| trees.contains(&root.path)) {
         catalog.each_in_trouble(root, false, true, &mut |file| {
@@ -96,7 +87,8 @@ fn missing(
             Ok::<_, Failure>(())
         })?;
     }
-    alarm::of_files(catalog, named, files)
+    let missing = alarm::of_files(catalog, named, files)?;
+    Ok(missing.iter().map(Alarm::line_without_pipes).collect())
 }
 
 impl Health {
@@ -129,13 +121,7 @@ impl Health {
             });
         }
         let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
-        (health.bad, health.more) = alarm::of_trees(catalog, named, &roots, NAMED)?;
-        if missing_fails {
-            let paths: Vec<PathBuf> = trees.iter().map(|(root, _)| root.path.clone()).collect();
-            let missing = missing(catalog, named, &paths, i64::MIN)?;
-            health.more += health.sum(|state| state == State::MISSING) - missing.len() as u64;
-            health.bad.extend(missing);
-        }
+        (health.bad, health.more) = alarm::of_trees(catalog, named, &roots, missing_fails, NAMED)?;
         Ok(health)
     }
 
@@ -283,7 +269,7 @@ impl Health {
                 }
             }
         });
-        let help = "Files that are bad or missing, by whether the catalogue knows a copy.";
+        let help = "Files that are bad, missing or held, by whether the catalogue knows a copy.";
         figure(&mut text, "verisum_catalog_repairable_files", help, |text, name| {
             for tree in &self.trees {
                 let figures = tree.remedy.as_ref().map_or([("yes", 0), ("no", 0)], Remedy::figures);

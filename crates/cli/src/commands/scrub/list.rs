@@ -6,10 +6,11 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, Finding, Listed, Repair, Root, Seen, State, is_address};
+use verisum::catalog::store::{Catalog, Finding, Listed, Repair, Root, Seen, State};
 use verisum_bench::export::csv_text;
 
 use super::report::{differences, known_moment, state};
+use crate::ui::alarm::{self, Alarm};
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::fact_line::FactLine;
@@ -64,7 +65,7 @@ pub(crate) struct CatalogListArgs {
 }
 
 /// The columns of CSV; those of [`PrintedList::csv`].
-const CSV: [&str; 12] = [
+const CSV: [&str; 13] = [
     "outcome",
     "path",
     "since",
@@ -77,6 +78,7 @@ const CSV: [&str; 12] = [
     "error",
     "copy",
     "mend",
+    "parity",
 ];
 
 /// Prints a list.
@@ -89,10 +91,9 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
     catalog.at_one_moment(|| {
         catalog.require_complete()?;
         let has_troubles = arguments.bad || arguments.missing;
-        let copies = if has_troubles { catalog.copies_of_troubled()? } else { HashMap::new() };
         let mut list = PrintedList {
             catalog: &catalog,
-            copies,
+            copies: None,
             beside: Beside::default(),
             arguments,
             worst: Exit::Clean,
@@ -162,8 +163,8 @@ fn all(
 /// A list that is being printed.
 struct PrintedList<'a> {
     catalog: &'a Catalog,
-    /// Where the recorded content of files in trouble is, too.
-    copies: HashMap<(i64, Vec<u8>), PathBuf>,
+    /// Where the recorded content of files in trouble is, too; none until one is met.
+    copies: Option<HashMap<(i64, Vec<u8>), PathBuf>>,
     beside: Beside,
     arguments: &'a CatalogListArgs,
     worst: Exit,
@@ -179,37 +180,44 @@ impl PrintedList<'_> {
             _ if file.directory == 0 => None,
             _ => self.catalog.finding(file.directory, name)?,
         };
+        let alarm = self.alarm(file, finding.as_ref())?;
         if self.arguments.json {
-            return self.json(file, finding.as_ref());
+            return self.json(file, finding.as_ref(), alarm.as_ref());
         }
         if self.arguments.csv {
-            return self.csv(file, finding.as_ref());
+            return self.csv(file, finding.as_ref(), alarm.as_ref());
         }
-        let parity = if self.copy(file).is_none() { self.parity(file) } else { None };
-        let copy = self.copy(file);
-        let advice = self.command(file).map(|command| match (copy, parity) {
-            (Some(_), _) => format!("mend it: {command}"),
-            (None, Some(_)) => format!("it has parity: {command}"),
-            (None, None) => format!("no copy is known; mend it from a copy: {command} --from PLACE"),
-        });
         let state = file.record.state;
-        let told = told(file, finding.as_ref(), copy, advice);
+        let told = told(file, finding.as_ref(), alarm.as_ref());
         self.output.told(&told, 0..state.name().len(), remedy::exit(state))
     }
 
-    /// The command that repairs a file, if one does.
-    fn command(&self, file: &Listed) -> Option<String> {
-        // Of a sound file nobody asks, and there may be a million of them.
-        if file.directory == 0 || file.record.state == State::Sound {
-            return None;
+    /// What helps to mend a file in trouble. Of a sound one nobody asks, and there may be a million of them.
+    fn alarm(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<Option<Alarm>, Failure> {
+        let state = file.record.state;
+        if file.directory == 0 || !(state.wants_content() || state == State::DAMAGED) {
+            return Ok(None);
         }
-        let root = self.catalog.root_of(&file.path).ok().flatten().map(|root| root.path);
-        remedy::mend_command(self.arguments.catalog.catalog.as_deref(), None, file, root.as_deref())
+        let copies = match &mut self.copies {
+            Some(copies) => copies,
+            none => none.insert(self.catalog.copies_of_troubled()?),
+        };
+        let copy = copies.get(&(file.record.algorithm, file.record.digest.as_bytes().to_vec())).cloned();
+        let root = self.catalog.root_of(&file.path)?.map(|root| root.path);
+        let of = (self.arguments.catalog.catalog.as_deref(), root.as_deref());
+        Ok(Some(alarm::of_file(file, finding, copy, of, &mut self.beside)))
     }
 
-    fn csv(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<(), Failure> {
+    fn csv(
+        &mut self,
+        file: &Listed,
+        finding: Option<&Finding>,
+        alarm: Option<&Alarm>,
+    ) -> Result<(), Failure> {
         let record = &file.record;
-        let copy = finding.and_then(|_| self.copy(file));
+        let path = |path: Option<&PathBuf>| {
+            path.map(|path| csv_text(&names::quoted(path.as_os_str()))).unwrap_or_default()
+        };
         let moment = |moment: i64| if moment == 0 { String::new() } else { written(moment) };
         let read = finding.and_then(|finding| finding.read.as_ref());
         let fields = [
@@ -226,25 +234,11 @@ impl PrintedList<'_> {
                 .and_then(|f| f.detail.as_ref())
                 .map(|text| csv_text(&names::plain(text)))
                 .unwrap_or_default(),
-            copy.map(|copy| csv_text(&names::quoted(copy.as_os_str()))).unwrap_or_default(),
-            copy.and_then(|_| self.command(file)).map(|text| csv_text(&text)).unwrap_or_default(),
+            path(alarm.and_then(|alarm| alarm.copy.as_ref())),
+            alarm.and_then(Alarm::command).map(|text| csv_text(&text)).unwrap_or_default(),
+            path(alarm.and_then(|alarm| alarm.parity.as_ref())),
         ];
         self.output.text(&format!("{}\r\n", fields.join(",")))
-    }
-
-    /// The parity that a file in trouble has.
-    fn parity(&mut self, file: &Listed) -> Option<PathBuf> {
-        let is_listed = file.directory != 0 && !is_address(&file.path);
-        if is_listed && file.record.state.is_repairable() { self.beside.of(&file.path) } else { None }
-    }
-
-    fn copy(&self, file: &Listed) -> Option<&Path> {
-        let record = &file.record;
-        let is_wanted = record.state != State::Sound && record.state != State::DAMAGED;
-        self.copies
-            .get(&(record.algorithm, record.digest.as_bytes().to_vec()))
-            .filter(|_| is_wanted)
-            .map(PathBuf::as_path)
     }
 
     /// The repairs of a tree, or of what is below a path in it.
@@ -275,14 +269,19 @@ impl PrintedList<'_> {
                 self.output.line("")?;
             }
             match (self.arguments.json, self.arguments.csv) {
-                (true, _) => self.json(&file, None),
-                (_, true) => self.csv(&file, None),
+                (true, _) => self.json(&file, None, None),
+                (_, true) => self.csv(&file, None, None),
                 _ => self.output.line(&names::quoted(file.path.as_os_str())),
             }
         })
     }
 
-    fn json(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<(), Failure> {
+    fn json(
+        &mut self,
+        file: &Listed,
+        finding: Option<&Finding>,
+        alarm: Option<&Alarm>,
+    ) -> Result<(), Failure> {
         let mut line = json!({
             "outcome": file.record.state.name(),
             "algorithm": file.algorithm,
@@ -293,12 +292,10 @@ impl PrintedList<'_> {
             line["since"] = known_moment(finding.since).into();
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
-            line["copy"] = json!(self.copy(file).map(Name::new));
-            let parity = self.parity(file);
-            let is_known = parity.is_some() || self.copy(file).is_some();
-            let from = if is_known { "" } else { " --from PLACE" };
-            line["mend"] = self.command(file).map(|command| command + from).into();
-            line["parity"] = json!(parity.as_deref().map(Name::new));
+            let name = |path: Option<&PathBuf>| json!(path.map(|path| Name::new(path)));
+            line["copy"] = name(alarm.and_then(|alarm| alarm.copy.as_ref()));
+            line["mend"] = alarm.and_then(Alarm::command).into();
+            line["parity"] = name(alarm.and_then(|alarm| alarm.parity.as_ref()));
         }
         self.output.json("file", &with_name(line, &file.path))
     }
@@ -336,7 +333,7 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
 }
 
 /// A file, its state, and what is known of both.
-fn told(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: Option<String>) -> FactLine {
+fn told(file: &Listed, finding: Option<&Finding>, alarm: Option<&Alarm>) -> FactLine {
     let record = &file.record;
     let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
     let good = if record.state == State::Sound { "verified" } else { "last good" };
@@ -348,9 +345,7 @@ fn told(file: &Listed, finding: Option<&Finding>, copy: Option<&Path>, remedy: O
         None => facts.push(format!("{} {}", file.algorithm, record.digest)),
     }
     facts.extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
-    facts.extend(remedy::storage_advice(record.state.name()).map(String::from));
-    facts.extend(copy.map(|copy| format!("a good copy is {}", names::quoted(copy.as_os_str()))));
-    facts.extend(remedy);
+    facts.extend(alarm.map(|alarm| alarm.remedy(names::quoted, &|command| command)).unwrap_or_default());
     let what = format!("{:<12}  {}", record.state.name(), names::quoted(file.path.as_os_str()));
     FactLine { what, facts }
 }

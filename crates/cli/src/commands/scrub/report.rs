@@ -214,17 +214,17 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
 fn remarks(summary: &Summary, catalog: &str) -> Vec<String> {
     let mut remarks = Vec::new();
     let root = shell::word(summary.root.as_os_str().as_bytes());
+    let undo = match is_address(&summary.root) {
+        true => String::new(),
+        false => {
+            let keep = keep_bad(Some(&summary.root));
+            format!("; if it was not, `verisum repair{catalog} {root}{keep}` brings back what was")
+        }
+    };
     if let Some(TooMuch { files, of, unread }) = summary.alarm {
         let not_read = match unread {
             0 => String::new(),
             unread => format!(", {unread} of them not read yet"),
-        };
-        let undo = match is_address(&summary.root) {
-            true => String::new(),
-            false => {
-                let keep = keep_bad(Some(&summary.root));
-                format!("; if it was not, `verisum repair{catalog} {root}{keep}` brings back what was")
-            }
         };
         remarks.push(format!(
             "ALARM: {files} of {of} files changed or went{not_read}: the records stay as they were (if that was you, \
@@ -233,7 +233,11 @@ fn remarks(summary: &Summary, catalog: &str) -> Vec<String> {
     } else if summary.held > 0 {
         let files = if summary.held == 1 { "changed file waits" } else { "changed files wait" };
         let command = format!("verisum accept{catalog} {root}");
-        remarks.push(format!("{} {files} for `{command}` (`{command} --dry-run` lists them)", summary.held));
+        remarks.push(format!(
+            "{} {files} (if that was you, `{command}` takes the files as they are, and `{command} --dry-run` lists \
+             them{undo})",
+            summary.held
+        ));
     }
     if summary.given_up > 0 {
         let were = if summary.given_up == 1 { "was" } else { "were" };

@@ -189,7 +189,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
             if style != ScrubStyle::Json {
                 advise(arguments, &catalog, &summaries);
             }
-            alarm(&catalog, arguments.catalog.catalog.as_deref(), &summaries, style, output)
+            alarm(arguments, &catalog, &summaries, style, output)
         }
     };
     let worst = if is_interrupted { Exit::Interrupted } else { found };
@@ -198,13 +198,15 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     if let Ok(Exit::Nagios(_)) = told {
         let roots: Vec<PathBuf> = summaries.iter().map(|(root, _)| root.clone()).collect();
         let named = arguments.catalog.catalog.as_deref();
-        for line in health::bad_lines(&catalog, named, &roots)? {
+        let missing_fails = arguments.results.failing().missing;
+        for line in health::bad_lines(&catalog, named, &roots, missing_fails)? {
             output.line(&line)?;
         }
         // No later run names them, unless that is asked for.
         let roots = summaries
             .iter()
-            .filter(|(_, summary)| summary.as_ref().is_ok_and(|summary| summary.count(Verdict::Missing) > 0));
+            .filter(|(_, summary)| summary.as_ref().is_ok_and(|summary| summary.count(Verdict::Missing) > 0))
+            .filter(|_| !missing_fails);
         let roots: Vec<PathBuf> = roots.map(|(root, _)| root.clone()).collect();
         for line in health::missing_lines(&catalog, named, &roots, moment(options.now))? {
             output.line(&line)?;
@@ -226,17 +228,20 @@ fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
 
 /// Tells of the first bad files what helps to mend them, when all else is said.
 fn alarm(
+    arguments: &ScrubArgs,
     catalog: &Catalog,
-    named: Option<&Path>,
     summaries: &Summaries,
     style: ScrubStyle,
     output: &mut Output,
 ) -> Result<(), Failure> {
+    let named = arguments.catalog.catalog.as_deref();
+    let missing_fails = arguments.results.failing().missing;
     let roots = catalog.roots()?;
     let is_scrubbed = |root: &&Root| summaries.iter().any(|(path, _)| *path == root.path);
     let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
-    let (alarms, beyond) = alarm::of_trees(catalog, named, &roots, alarm::NAMED)?;
-    let list = format!("verisum catalog list --bad{}", named.map(of_catalog).unwrap_or_default());
+    let (alarms, beyond) = alarm::of_trees(catalog, named, &roots, missing_fails, alarm::NAMED)?;
+    let missing = if missing_fails { " --missing" } else { "" };
+    let list = format!("verisum catalog list --bad{missing}{}", named.map(of_catalog).unwrap_or_default());
     alarm::tell(&alarms, beyond, Some(&list), style == ScrubStyle::Json, output)
 }
 
