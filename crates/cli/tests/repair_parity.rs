@@ -96,7 +96,7 @@ fn what_no_copy_has_comes_from_parity() {
         assert!(line["mend"].as_str().unwrap().starts_with("verisum repair "), "{line}");
     }
     let words = trees.run(&["catalog", "list", "--bad"]);
-    assert_eq!(words.out().matches("it has parity: verisum repair ").count(), 2, "{}", words.out());
+    assert_eq!(words.out().matches("; mend it: verisum repair ").count(), 2, "{}", words.out());
     let status: Value =
         serde_json::from_str(trees.run(&["catalog", "status", "--json"]).clean().trim()).unwrap();
     assert_eq!((&status["repair"]["mendable"], &status["repair"]["with_parity"]), (&0.into(), &4.into()));

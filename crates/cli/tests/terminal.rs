@@ -227,7 +227,7 @@ fn what_is_bad_is_a_paragraph_on_a_terminal_and_a_line_elsewhere() {
     let lines: Vec<&str> = shown.lines().map(str::trim_end).collect();
     assert!(lines[0].ends_with("/tree/f1") && lines[1].starts_with("  since 20"), "{shown}");
     let command = lines.last().unwrap();
-    assert!(command.starts_with("  no copy is known; mend it from a copy: verisum repair "), "{shown}");
+    assert!(command.starts_with("  mend it from a copy: verisum repair "), "{shown}");
     // The same in other lines.
     assert_eq!(self::words(&shown), self::words(plain.out()));
 }
