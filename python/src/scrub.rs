@@ -202,6 +202,9 @@ pub(crate) fn scrub(
     let catalog = absolute(&place::fs_path(catalog)?).map_err(|error| Failure::from(&error).raise(py))?;
     require_share("sample", sample)?;
     alarm_changed.map_or(Ok(()), |share| require_share("alarm_changed", share))?;
+    if budget.as_ref().is_some_and(|span| span.0.is_zero()) {
+        return Err(PyValueError::new_err("budget must be more than 0 seconds"));
+    }
     if max_age.is_some() && since.is_some() {
         return Err(PyValueError::new_err("max_age and since exclude each other"));
     }
@@ -383,8 +386,8 @@ impl<'py> FromPyObject<'_, 'py> for Span {
             Some(method) => method.call0()?.extract::<f64>()?,
             None => object.extract::<f64>()?,
         };
-        let span = Duration::try_from_secs_f64(seconds).ok().filter(|span| !span.is_zero());
-        span.map(Span).ok_or_else(|| PyValueError::new_err("a time must be more than 0 seconds"))
+        let span = Duration::try_from_secs_f64(seconds);
+        span.map(Span).map_err(|_| PyValueError::new_err("a time must be a number of seconds, 0 or more"))
     }
 }
 

@@ -240,6 +240,13 @@ def test_archives_alarms_and_missing_files(tree: Path, catalog: Path) -> None:
     assert verisum.scrub(tree, catalog=catalog, alarm_changed=0.1).finish().alarm
 
 
+def test_an_age_of_nothing_is_all_files(tree: Path, catalog: Path) -> None:
+    verisum.scrub(tree, catalog=catalog).finish()
+    counts = verisum.scrub(tree, catalog=catalog, max_age=3600).finish().counts
+    all_read = verisum.scrub(tree, catalog=catalog, max_age=0).finish().counts
+    assert counts.get("ok", 0) == 0 and all_read == verisum.scrub(tree, catalog=catalog).finish().counts
+
+
 def test_values_that_are_none(tree: Path, catalog: Path) -> None:
     for option, value in {"sample": 0, "alarm_changed": 2, "budget": 0, "max_age": -1, "algorithm": "nosuch"}.items():
         with pytest.raises(ValueError):

@@ -859,7 +859,7 @@ def scrub(
         catalog: The catalogue's file. It is made if it is not there.
         algorithm: The name of the digest of new files. Others keep that of their record.
         threads: How many threads read and hash; 0 for as many as there are cores.
-        max_age: Let no verification get older than this, in seconds.
+        max_age: Let no verification get older than this, in seconds; with 0, all files are verified.
         budget: Begin no file after this time, in seconds.
         sample: Verify a random share of the files that are due, more than 0 and at most 1.
         shuffle: Random order among files that are about equally stale.
