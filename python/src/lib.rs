@@ -6,6 +6,7 @@
 #![deny(unsafe_code)]
 
 mod arrow;
+mod at_exit;
 mod background;
 mod bag;
 mod block_map;

@@ -1,15 +1,18 @@
 //! Files of stores that fsspec opens: read through Python on a thread of their own, and hashed without the GIL.
 
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
 use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
-use pyo3::types::{PyBytes, PyList};
+use pyo3::types::{PyBytes, PyCFunction, PyList, PyString};
 use verisum::digest::{Digest, DigestError, Output};
 use verisum::files::Timestamp;
 
+use crate::at_exit;
 use crate::background::Outlet;
 use crate::errors::{Failure, Kind};
 use crate::log::Event;
@@ -25,11 +28,14 @@ pub(crate) fn is_store(object: &Bound<'_, PyAny>) -> PyResult<bool> {
 /// Files of stores, batch by batch, as Python reads them.
 pub(crate) struct Batches(Py<PyAny>);
 
+/// A batch, if there is one more.
+type Batch = Result<Option<Vec<Read>>, Failure>;
+
 /// A file as Python gives it.
 struct Read {
     /// The protocol of its store.
     host: Arc<str>,
-    name: String,
+    name: OsString,
     size: Option<u64>,
     modified: Option<i64>,
     content: Content,
@@ -42,9 +48,11 @@ enum Content {
 }
 
 impl Batches {
+    /// Nothing is read before the outlet is there.
     pub(crate) fn of(py: Python<'_>, stores: &[Bound<'_, PyAny>], digests: &[Digest]) -> PyResult<Batches> {
+        at_exit::register(py)?;
         let names: Vec<&str> = digests.iter().map(Digest::name).collect();
-        let batches = py.import("verisum._stores")?.call_method1("batches", (stores, names))?;
+        let batches = py.import("verisum._stores")?.getattr("Batches")?.call1((stores, names))?;
         Ok(Batches(batches.unbind()))
     }
 
@@ -54,12 +62,15 @@ impl Batches {
             let row = Row { host: Some("fsspec".into()), path: PathBuf::new(), result: Err(failure) };
             outlet.give(Event::Result(row));
         };
-        // Without an interpreter there is nobody to read, and nobody who asks.
-        while let Some(read) = Python::try_attach(|py| self.next(py)) {
-            let read = match read {
-                Ok(Some(read)) => read,
-                Ok(None) => return,
-                Err(failure) => return fault(failure),
+        if let Some(Err(failure)) = at_exit::attach(|py| self.stop_with(py, outlet)) {
+            return fault(failure);
+        }
+        while !outlet.is_over() {
+            let read = match at_exit::attach(|py| self.next(py)) {
+                Some(Ok(Some(read))) => read,
+                Some(Ok(None)) => return,
+                Some(Err(failure)) => return fault(failure),
+                None => return fault(Failure::new(Kind::Fault, "the interpreter ends: not all files were read")),
             };
             match hashed(digests, read, outlet) {
                 Ok(rows) => {
@@ -71,13 +82,18 @@ impl Batches {
                 }
                 Err(error) => return fault(Failure::from(&error)),
             }
-            if outlet.is_over() {
-                return;
-            }
         }
     }
 
-    fn next(&self, py: Python<'_>) -> Result<Option<Vec<Read>>, Failure> {
+    /// Lets Python end in the middle of a batch once nobody wants it.
+    fn stop_with(&self, py: Python<'_>, outlet: &Outlet<Event<Row>>) -> Result<(), Failure> {
+        let stop = outlet.stop();
+        let set = PyCFunction::new_closure(py, None, None, move |_, _| stop.is_due() || at_exit::is_over())
+            .and_then(|is_over| self.0.bind(py).setattr("is_over", is_over));
+        set.map_err(|raised| failure("", "read", py, &raised))
+    }
+
+    fn next(&self, py: Python<'_>) -> Batch {
         let batch = self.0.bind(py).try_iter().and_then(|mut batches| batches.next().transpose());
         let batch = batch.map_err(|raised| failure("", "read", py, &raised))?;
         let read = batch.map(|batch| batch.try_iter()?.map(|file| Read::of(&file?)).collect());
@@ -89,8 +105,18 @@ impl Read {
     fn of(file: &Bound<'_, PyAny>) -> PyResult<Read> {
         let py = file.py();
         let (host, name, size, modified, content) =
-            file.extract::<(String, String, Option<u64>, Option<i64>, Bound<'_, PyAny>)>()?;
-        let content = if let Ok(bytes) = content.cast::<PyBytes>() {
+            file.extract::<(String, Bound<'_, PyString>, Option<u64>, Option<i64>, Bound<'_, PyAny>)>()?;
+        let (name, unfit) = match name.extract::<OsString>() {
+            Ok(name) => (name, None),
+            // No path of this machine can be so, but the row says which file it is.
+            Err(raised) => {
+                let bytes = name.call_method1("encode", ("utf-8", "backslashreplace"))?;
+                (OsString::from_vec(bytes.extract()?), Some(raised))
+            }
+        };
+        let content = if let Some(raised) = unfit {
+            Content::Failed(failure(&name, "encode the name", py, &raised))
+        } else if let Ok(bytes) = content.cast::<PyBytes>() {
             Content::Bytes(bytes.clone().into())
         } else if let Ok(digests) = content.cast::<PyList>() {
             Content::Digests(digests.extract()?)
@@ -102,13 +128,13 @@ impl Read {
 }
 
 /// What a store raised.
-fn failure(name: &str, operation: &'static str, py: Python<'_>, raised: &PyErr) -> Failure {
+fn failure(name: impl AsRef<OsStr>, operation: &'static str, py: Python<'_>, raised: &PyErr) -> Failure {
     let value = raised.value(py);
     let kind = value.get_type().name().map_or_else(|_| "error".to_string(), |name| name.to_string());
-    let text = value.str().map_or_else(|_| String::new(), |text| text.to_string());
+    let text = value.str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
     // It may be of several lines.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let failure = Failure::new(Kind::File, &format!("{name}: {operation}: {kind}: {text}"));
+    let failure = Failure::new(Kind::File, &format!("{}: {operation}: {kind}: {text}", name.as_ref().display()));
     let failure = failure.path(name).operation(operation);
     let number = raised.is_instance_of::<PyOSError>(py).then(|| value.getattr("errno").ok()?.extract().ok());
     let system = number.flatten().map(std::io::Error::from_raw_os_error);

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ import pytest
 from fsspec.implementations.dirfs import DirFileSystem
 
 import verisum
+from interrupted import run
 
 CONTENTS = {f"photos/{number:03}": bytes([number % 256]) * (number * 37) for number in range(600)}
 LONG = bytes(range(256)) * 20_000
@@ -105,3 +107,47 @@ def test_an_end_in_the_middle(memory: Any) -> None:
         verisum.hash_files(memory, ordered=True)
     with pytest.raises(TypeError):
         verisum.hash_files([3])  # type: ignore[list-item]
+
+
+def test_files_that_are_opened_together(memory: Any) -> None:
+    opened = fsspec.open_files("memory://photos/00*")
+    names = {f"/{name}" for name in CONTENTS if name.startswith("photos/00")}
+    assert {row.path for row in verisum.hash_files(opened) if row.digest} == names
+    assert {row.path for row in verisum.hash_files([opened, memory.get_mapper("photos/sub")])} == {
+        *names,
+        "/photos/sub/long",
+    }
+
+
+def test_names_that_are_not_utf8(memory: Any, tmp_path: Path) -> None:
+    names = [os.fsencode(tmp_path) + b"/" + name for name in (b"plain", b"r\xe9sum\xe9", b"long\xff", b"zebra")]
+    for name in names:
+        with open(name, "wb") as file:
+            file.write(LONG if b"long" in name else name[-1:])
+    rows = list(verisum.hash_files(fsspec.filesystem("file").get_mapper(tmp_path)))
+    assert {row.path_bytes for row in rows if row.error is None} == set(names)
+    assert {row.path for row in rows} == {os.fsdecode(name) for name in names}
+
+    # A name that is no name of a file here.
+    memory.pipe("/photos/\ud800", b"surrogate")
+    rows = list(verisum.hash_files(memory.get_mapper("photos")))
+    ((failed),) = (row for row in rows if row.error is not None)
+    assert len(rows) == 602 and failed.path == "/photos/\\ud800" and "UnicodeEncodeError" in str(failed.error)
+
+
+def test_the_interpreter_may_end_while_a_store_is_read(tmp_path: Path) -> None:
+    for number in range(500):
+        (tmp_path / str(number)).write_bytes(bytes(number))
+    with open(tmp_path / "long", "wb") as file:
+        file.truncate(1 << 40)
+    for number in range(20):
+        keep = ("del rows", "rows.close()", "pass", "os.fork() or sys.exit(0)")[number % 4]
+        ended = run(f"""
+            import fsspec, os, sys, verisum
+            rows = verisum.hash_files(fsspec.filesystem("file").get_mapper({str(tmp_path)!r}))
+            for row in rows:
+                break
+            {keep}
+            print("done", flush=True)
+        """)
+        assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", ""), keep

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
     from typing import Any
 
     # The protocol of the store; the name of a file; its length and time of modification as far as they are known; and its content, its digests,
@@ -36,99 +36,109 @@ def _filesystem_of(source: Any) -> Any:
     return filesystem if _is_filesystem(filesystem) else None
 
 
-def batches(sources: Iterable[Any], algorithms: list[str]) -> Iterator[list[Read]]:
-    """Reads files, some at once."""
-    for source in sources:
-        if hasattr(source, "read"):
-            yield [_file(source, algorithms)]
-        elif _is_filesystem(source):
-            yield from _tree(source, "", algorithms)
-        elif hasattr(source, "root"):
-            yield from _tree(source.fs, source.root, algorithms)
-        else:
-            yield [_opened(source, algorithms)]
+class Batches:
+    """Files as batches that are hashed side by side. `is_over` says whether nobody wants more; then nothing is whole."""
 
+    def __init__(self, sources: Iterable[Any], algorithms: list[str]) -> None:
+        self.algorithms = algorithms
+        self.is_over: Callable[[], bool] = bool
+        self.batches = self._of_all(sources)
 
-def _opened(source: Any, algorithms: list[str]) -> Read:
-    """An `OpenFile`, decompressed as it says."""
-    try:
-        with source as file:
-            protocol, _, *read = _file(file, algorithms)
-    except Exception as error:
-        return _protocol(source.fs), source.path, None, None, error
-    return _protocol(source.fs), source.path, *read
+    def __iter__(self) -> Iterator[list[Read]]:
+        return self.batches
 
+    def _of_all(self, sources: Iterable[Any]) -> Iterator[list[Read]]:
+        for source in sources:
+            if isinstance(source, list):
+                # What `fsspec.open_files` gives.
+                yield from self._of_all(source)
+            elif hasattr(source, "read"):
+                yield [self._file(source)]
+            elif _is_filesystem(source):
+                yield from self._tree(source, "")
+            elif hasattr(source, "root"):
+                yield from self._tree(source.fs, source.root)
+            else:
+                yield [self._opened(source)]
 
-def _file(file: Any, algorithms: list[str]) -> Read:
-    """A file object, from where it stands."""
-    name = getattr(file, "full_name", None) or getattr(file, "path", None) or getattr(file, "name", None)
-    name = name if isinstance(name, str) else repr(file)
-    protocol = _protocol(getattr(file, "fs", None))
-    try:
-        size, digests = _hashed(file, algorithms)
-    except Exception as error:
-        return protocol, name, None, None, error
-    return protocol, name, size, None, digests
+    def _opened(self, source: Any) -> Read:
+        """An `OpenFile`, decompressed as it says."""
+        try:
+            with source as file:
+                protocol, _, *read = self._file(file)
+        except Exception as error:
+            return _protocol(source.fs), source.path, None, None, error
+        return _protocol(source.fs), source.path, *read
+
+    def _file(self, file: Any) -> Read:
+        """A file object, from where it stands."""
+        name = getattr(file, "full_name", None) or getattr(file, "path", None) or getattr(file, "name", None)
+        name = name if isinstance(name, str) else repr(file)
+        protocol = _protocol(getattr(file, "fs", None))
+        try:
+            size, digests = self._hashed(file)
+        except Exception as error:
+            return protocol, name, None, None, error
+        return protocol, name, size, None, digests
+
+    def _hashed(self, file: Any) -> tuple[int, list[bytes]]:
+        """The length and the digests of what is left of a file object."""
+        from verisum._native import new
+
+        hashes, size = [new(name) for name in self.algorithms], 0
+        while piece := file.read(PIECE):
+            if self.is_over():
+                raise InterruptedError("it was not read to its end")
+            size += len(piece)
+            for hash in hashes:
+                hash.update(piece)
+        if piece is None:
+            raise BlockingIOError("the file object is not ready to be read")
+        return size, [hash.digest() for hash in hashes]
+
+    def _tree(self, filesystem: Any, root: str) -> Iterator[list[Read]]:
+        """The files of a filesystem below a root, in the order in which it lists them."""
+        try:
+            # Otherwise it would list what it listed before.
+            filesystem.invalidate_cache()
+            found = filesystem.find(root, detail=True)
+            if not found:
+                # It says so where there is no such directory; an empty one has no files.
+                filesystem.info(root)
+        except Exception as error:
+            yield [(_protocol(filesystem), root, None, None, error)]
+            return
+        short: dict[str, tuple[int, int | None]] = {}
+        waiting = 0
+        for name, info in found.items():
+            if info.get("type") != "file":
+                continue
+            size, modified = info.get("size"), _time(info)
+            if not isinstance(size, int) or size > SHORT:
+                yield [self._long(filesystem, name, modified)]
+                continue
+            short[name] = (size, modified)
+            waiting += size
+            if waiting >= BATCH_BYTES or len(short) >= BATCH_FILES:
+                yield _short(filesystem, short)
+                short, waiting = {}, 0
+        if short:
+            yield _short(filesystem, short)
+
+    def _long(self, filesystem: Any, name: str, modified: int | None) -> Read:
+        protocol = _protocol(filesystem)
+        try:
+            with filesystem.open(name, "rb") as file:
+                size, digests = self._hashed(file)
+        except Exception as error:
+            return protocol, name, None, None, error
+        return protocol, name, size, modified, digests
 
 
 def _protocol(filesystem: Any) -> str:
     """What URLs of a filesystem begin with; a file object has none."""
     protocol = getattr(filesystem, "protocol", "file object")
     return protocol if isinstance(protocol, str) else protocol[0]
-
-
-def _hashed(file: Any, algorithms: list[str]) -> tuple[int, list[bytes]]:
-    """The length and the digests of what is left of a file object."""
-    from verisum._native import new
-
-    hashes, size = [new(name) for name in algorithms], 0
-    while piece := file.read(PIECE):
-        size += len(piece)
-        for hash in hashes:
-            hash.update(piece)
-    if piece is None:
-        raise BlockingIOError("the file object is not ready to be read")
-    return size, [hash.digest() for hash in hashes]
-
-
-def _tree(filesystem: Any, root: str, algorithms: list[str]) -> Iterator[list[Read]]:
-    """The files of a filesystem below a root, in the order in which it lists them."""
-    try:
-        # Otherwise it would list what it listed before.
-        filesystem.invalidate_cache()
-        found = filesystem.find(root, detail=True)
-        if not found:
-            # It says so where there is no such directory; an empty one has no files.
-            filesystem.info(root)
-    except Exception as error:
-        yield [(_protocol(filesystem), root, None, None, error)]
-        return
-    short: dict[str, tuple[int, int | None]] = {}
-    waiting = 0
-    for name, info in found.items():
-        if info.get("type") != "file":
-            continue
-        size, modified = info.get("size"), _time(info)
-        if not isinstance(size, int) or size > SHORT:
-            yield [_long(filesystem, name, modified, algorithms)]
-            continue
-        short[name] = (size, modified)
-        waiting += size
-        if waiting >= BATCH_BYTES or len(short) >= BATCH_FILES:
-            yield _short(filesystem, short)
-            short, waiting = {}, 0
-    if short:
-        yield _short(filesystem, short)
-
-
-def _long(filesystem: Any, name: str, modified: int | None, algorithms: list[str]) -> Read:
-    protocol = _protocol(filesystem)
-    try:
-        with filesystem.open(name, "rb") as file:
-            size, digests = _hashed(file, algorithms)
-    except Exception as error:
-        return protocol, name, None, None, error
-    return protocol, name, size, modified, digests
 
 
 def _short(filesystem: Any, files: dict[str, tuple[int, int | None]]) -> list[Read]:
