@@ -292,7 +292,7 @@ impl PrintedList<'_> {
             line["since"] = known_moment(finding.since).into();
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
-            let name = |path: Option<&PathBuf>| json!(path.map(|path| Name::new(path)));
+            let name = |path: Option<&PathBuf>| json!(path.map(Name::new));
             line["copy"] = name(alarm.and_then(|alarm| alarm.copy.as_ref()));
             line["mend"] = alarm.and_then(Alarm::command).into();
             line["parity"] = name(alarm.and_then(|alarm| alarm.parity.as_ref()));
