@@ -22,11 +22,12 @@ fn summary(out: &str) -> Value {
 
 /// Writes the manifest of an inventory with one file beside it.
 fn manifest(folder: &Path, format: &str, file: &str) -> PathBuf {
-    let sum = md5(&fs::read(folder.join(file)).unwrap());
+    let content = fs::read(folder.join(file)).unwrap();
+    let (sum, size) = (md5(&content), content.len());
     let path = folder.join("manifest.json");
     let text = format!(
         "{{\"sourceBucket\":\"box\",\"fileFormat\":\"{format}\",\"fileSchema\":\"Bucket, Key, Size, ETag\",
-        \"files\":[{{\"key\":\"inventory/data/{file}\",\"size\":5,\"MD5checksum\":\"{sum}\"}}]}}"
+        \"files\":[{{\"key\":\"inventory/data/{file}\",\"size\":{size},\"MD5checksum\":\"{sum}\"}}]}}"
     );
     fs::write(&path, text).unwrap();
     path
@@ -55,11 +56,11 @@ fn an_inventory_stands_for_listing_the_bucket() {
     fs::write(&data, rows).unwrap();
     assert!(Command::new(gzip).arg(&data).status().unwrap().success());
     let packed = fs::read(inventories.join("box/all/data/x.csv.gz")).unwrap();
-    let md5 = md5(&packed);
+    let (md5, size) = (md5(&packed), packed.len());
     let manifest = inventories.join("box/all/2026-11-24T01-00Z/manifest.json");
     let text = format!(
         "{{\"sourceBucket\":\"box\",\"fileFormat\":\"CSV\",\"fileSchema\":\"Bucket, Key, Size, ETag\",
-        \"files\":[{{\"key\":\"box/all/data/x.csv.gz\",\"size\":5,\"MD5checksum\":\"{md5}\"}}]}}"
+        \"files\":[{{\"key\":\"box/all/data/x.csv.gz\",\"size\":{size},\"MD5checksum\":\"{md5}\"}}]}}"
     );
     fs::write(&manifest, &text).unwrap();
     let (here, manifest) = (here.to_str().unwrap(), manifest.to_str().unwrap());

@@ -89,7 +89,7 @@ impl Report {
             return Err(OpenError::Report("names other columns than those of a completion report"));
         }
         let succeeded = read.results.into_iter().filter(|one| one.task_execution_status == "succeeded");
-        let files = succeeded.map(|one| DataFile { key: one.key, md5: one.md5 }).collect();
+        let files = succeeded.map(|one| DataFile { key: one.key, md5: one.md5, size: None }).collect();
         let created = read.report_creation_date.and_then(|text| listing::time_of_listing(&text));
         let created = created.map(|modified| modified.time);
         Ok(Report { location, files, created, bucket: bucket.to_string() })

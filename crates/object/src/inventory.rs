@@ -6,10 +6,12 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use csv_core::ReadRecordResult;
 use flate2::read::MultiGzDecoder;
+use rustix::fs::OFlags;
 use serde::Deserialize;
 use verisum_digest::{Digest, Output, Stream};
 use verisum_files::Timestamp;
@@ -24,6 +26,8 @@ pub(crate) const MOST_MANIFEST: u64 = 16 << 20;
 /// The longest row, and the most columns.
 const MOST_ROW: usize = 64 << 10;
 const MOST_COLUMNS: usize = 64;
+/// The longest key, ETag or other word of a row; S3 has no longer keys.
+const MOST_WORD: usize = 1024;
 
 /// An inventory, of which the manifest was read.
 #[derive(Debug)]
@@ -32,6 +36,8 @@ pub(crate) struct Inventory {
     pub(crate) location: Location,
     /// When it was made.
     pub(crate) created: Option<Timestamp>,
+    /// The bucket that it is of.
+    bucket: String,
     files: Vec<DataFile>,
     /// Of CSV; Parquet tells its own.
     columns: Option<Columns>,
@@ -65,11 +71,14 @@ pub(crate) struct DataFile {
     pub(crate) key: String,
     #[serde(rename = "MD5checksum")]
     pub(crate) md5: Option<String>,
+    /// Its length in bytes.
+    pub(crate) size: Option<u64>,
 }
 
 /// Which column has what.
 #[derive(Debug)]
 struct Columns {
+    bucket: Option<usize>,
     key: usize,
     size: usize,
     modified: Option<usize>,
@@ -84,6 +93,7 @@ impl Columns {
         let names: Vec<&str> = schema.split(',').map(str::trim).collect();
         let of = |name: &str| names.iter().position(|known| known.eq_ignore_ascii_case(name));
         Some(Columns {
+            bucket: of("Bucket"),
             key: of("Key")?,
             size: of("Size")?,
             modified: of("LastModifiedDate"),
@@ -99,6 +109,7 @@ impl Columns {
         let of = |column: Option<usize>| std::str::from_utf8(row.get(column?)?).ok();
         let key = row.get(self.key).and_then(|key| listing::decoded(key));
         Ok(Object {
+            bucket: of(self.bucket).map(str::to_string),
             key: Some(key.ok_or_else(|| bad("a row has no key"))?),
             size: of(Some(self.size)).and_then(|size| size.parse().ok()),
             modified: of(self.modified).and_then(listing::time_of_listing),
@@ -130,13 +141,16 @@ impl Inventory {
             "Parquet" => None,
             _ => return Err(OpenError::Manifest("names files of another format than CSV and Parquet")),
         };
+        if read.files.iter().any(|file| file.md5.is_none()) {
+            return Err(OpenError::Manifest("names no MD5 of a data file"));
+        }
         let created =
             read.creation_timestamp.and_then(|text| text.parse::<i64>().ok()).map(|time| Timestamp {
                 seconds: time.div_euclid(1000),
                 nanoseconds: time.rem_euclid(1000) as u32 * 1_000_000,
             });
-        let (files, scratch) = (read.files, scratch.to_path_buf());
-        Ok(Inventory { location, created, files, columns, scratch })
+        let (bucket, files, scratch) = (bucket.to_string(), read.files, scratch.to_path_buf());
+        Ok(Inventory { location, created, bucket, files, columns, scratch })
     }
 
     pub(crate) fn files(&self) -> &[DataFile] {
@@ -146,7 +160,7 @@ impl Inventory {
     /// An empty listing of it.
     pub(crate) fn rows(&self) -> Rows<'_> {
         let columns = self.columns.as_ref();
-        Rows { columns, sorted: Sorted::new(&self.scratch), scratch: &self.scratch }
+        Rows { bucket: &self.bucket, columns, sorted: Sorted::new(&self.scratch), scratch: &self.scratch }
     }
 
     /// Opens a data file on this machine.
@@ -158,17 +172,28 @@ impl Inventory {
         let beside = folder.join(name);
         // As in the bucket: beside the folder of an inventory's manifest, below that of a report's.
         for folder in [folder.join("..").join("data"), folder.join("results")] {
-            match File::open(folder.join(name)) {
+            match regular(&folder.join(name)) {
                 Err(error) if error.kind() == io::ErrorKind::NotFound => {}
                 opened => return opened,
             }
         }
-        File::open(beside)
+        regular(&beside)
+    }
+}
+
+/// Opens a file of this machine. To open a pipe would wait for somebody who writes to it.
+fn regular(path: &Path) -> io::Result<File> {
+    let flags = OFlags::NONBLOCK.bits() as i32;
+    let file = File::options().read(true).custom_flags(flags).open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(bad("a data file is no regular file")),
     }
 }
 
 /// The rows of an inventory on their way to become a listing in order, in bounded memory.
 pub(crate) struct Rows<'a> {
+    bucket: &'a str,
     /// None where data files tell them.
     columns: Option<&'a Columns>,
     sorted: Sorted,
@@ -178,6 +203,7 @@ pub(crate) struct Rows<'a> {
 /// What a row says of an object.
 #[derive(Debug, Default)]
 pub(crate) struct Object {
+    pub(crate) bucket: Option<String>,
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) size: Option<u64>,
     pub(crate) modified: Option<Modified>,
@@ -205,6 +231,13 @@ impl Rows<'_> {
 
     /// Adds an object, unless it is elsewhere, or no current version.
     pub(crate) fn object(&mut self, root: &[u8], object: Object) -> io::Result<()> {
+        if object.bucket.as_deref().is_some_and(|bucket| bucket != self.bucket) {
+            return Err(bad("a row is of another bucket"));
+        }
+        let words = [&object.etag, &object.encryption].into_iter().flatten().map(String::len);
+        if words.chain(object.key.as_ref().map(Vec::len)).any(|length| length > MOST_WORD) {
+            return Err(bad("a row is too long"));
+        }
         if object.is_old || object.is_marker {
             return Ok(());
         }
@@ -218,8 +251,8 @@ impl Rows<'_> {
         // The ETag of an object that a key encrypts says nothing of its content.
         let is_plain = object.encryption.is_none_or(|how| how == "SSE-S3" || how == "NOT-SSE");
         let etag = object.etag.unwrap_or_default();
-        // No file has such a name, and it must not hide where a key ends.
-        let key: Vec<u8> = key.into_iter().map(|byte| if byte == 0 { b'/' } else { byte }).collect();
+        // No file has such a name, nor one with `//`; it must not hide where a key ends.
+        let key = key.split(|byte| *byte == 0).collect::<Vec<_>>().join(&b"//"[..]);
         self.sorted.add(
             [&key[..], b"\0", if is_plain { PLAIN } else { OPAQUE }, etag.as_bytes()].concat(),
             FileState { size: Some(size), modified: object.modified, ..FileState::default() },
@@ -258,17 +291,16 @@ fn hashed_whole(
     read: impl FnOnce(&mut dyn Read) -> io::Result<()>,
 ) -> io::Result<()> {
     let md5 = Digest::find("md5").and_then(|md5| md5.stream()).map_err(io::Error::other)?;
-    let mut hashed = Hashed { content, md5 };
+    let mut hashed = Hashed { content, md5, length: 0 };
     read(&mut hashed)?;
     // What stands behind the end counts too.
     io::copy(&mut hashed, &mut io::sink())?;
     let mut found = Output::zeroed(16);
     hashed.md5.finish(found.as_mut_bytes()).map_err(io::Error::other)?;
-    match &file.md5 {
-        Some(md5) if !md5.eq_ignore_ascii_case(&found.to_string()) => {
-            Err(bad("a data file is not the one that the manifest names"))
-        }
-        _ => Ok(()),
+    let has_its_md5 = file.md5.as_ref().is_none_or(|md5| md5.eq_ignore_ascii_case(&found.to_string()));
+    match has_its_md5 && file.size.is_none_or(|size| size == hashed.length) {
+        true => Ok(()),
+        false => Err(bad("a data file is not the one that the manifest names")),
     }
 }
 
@@ -311,12 +343,15 @@ pub(crate) fn each_row(
 struct Hashed<R> {
     content: R,
     md5: Box<dyn Stream>,
+    /// So many bytes were read.
+    length: u64,
 }
 
 impl<R: Read> Read for Hashed<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let count = self.content.read(buffer)?;
         self.md5.update(&buffer[..count]).map_err(io::Error::other)?;
+        self.length += count as u64;
         Ok(count)
     }
 }
@@ -328,6 +363,8 @@ pub(crate) fn bad(why: &'static str) -> io::Error {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
+
+    use rustix::fs::{CWD, FileType, Mode, mknodat};
 
     use super::*;
 
@@ -344,7 +381,7 @@ mod tests {
     fn read(root: &str, rows: &[u8]) -> io::Result<Vec<Listed>> {
         let inventory = inventory("");
         let mut found = inventory.rows();
-        found.add(root.as_bytes(), &DataFile { key: "x.csv".to_string(), md5: None }, rows)?;
+        found.add(root.as_bytes(), &DataFile { key: "x.csv".to_string(), md5: None, size: None }, rows)?;
         let mut all = Vec::new();
         found.each(|listed| {
             all.push(listed);
@@ -375,6 +412,12 @@ mod tests {
         for bad in [&b"b\n"[..], b"b,k,,true,false,x\n", b"b,%G0,,true,false,5\n", &endless, &[b','; 1000]] {
             assert!(read("", bad).is_err(), "{}", String::from_utf8_lossy(&bad[..bad.len().min(30)]));
         }
+        let key = |key: &str| format!("b,{key},,true,false,5\n");
+        assert!(read("", key(&"k".repeat(1025)).as_bytes()).is_err());
+        assert!(read("", key("k").replacen('b', "c", 1).as_bytes()).is_err());
+        // A key that no file has does not become one that is a file's.
+        let found = read("", key("x%00y").as_bytes()).unwrap();
+        assert!(!listing::is_name(&found[0].key), "{found:?}");
         // An open quote ends with the file.
         assert!(read("", b"\"b").is_err());
     }
@@ -386,11 +429,15 @@ mod tests {
         packed.write_all(ROWS.as_bytes()).unwrap();
         let packed = packed.finish().unwrap();
         let md5 = Digest::find("md5").unwrap().hash(&packed).unwrap().to_string();
-        let file = DataFile { key: "p/x.csv.gz".to_string(), md5: Some(md5) };
+        let file =
+            DataFile { key: "p/x.csv.gz".to_string(), md5: Some(md5), size: Some(packed.len() as u64) };
         inventory.rows().add(b"", &file, &packed[..]).unwrap();
         assert!(inventory.rows().add(b"", &file, &packed[..packed.len() - 1]).is_err());
+        let longer = DataFile { size: Some(packed.len() as u64 + 1), ..file.clone() };
         let other = DataFile { md5: Some("0".repeat(32)), ..file };
-        assert!(inventory.rows().add(b"", &other, &packed[..]).is_err());
+        for wrong in [other, longer] {
+            assert!(inventory.rows().add(b"", &wrong, &packed[..]).is_err());
+        }
     }
 
     #[test]
@@ -403,10 +450,17 @@ mod tests {
             "{\"sourceBucket\":\"c\",\"fileFormat\":\"CSV\",\"fileSchema\":\"Key, Size\",\"files\":[]}",
             "{\"sourceBucket\":\"b\",\"fileFormat\":\"ORC\",\"fileSchema\":\"Key, Size\",\"files\":[]}",
             "{\"sourceBucket\":\"b\",\"fileFormat\":\"CSV\",\"fileSchema\":\"Key\",\"files\":[]}",
+            "{\"sourceBucket\":\"b\",\"fileFormat\":\"CSV\",\"fileSchema\":\"Key, Size\",\"files\":[{\"key\":\"x\"}]}",
         ] {
             assert!(new(bad).is_err(), "{bad}");
         }
-        let outside = DataFile { key: "../..".to_string(), md5: None };
-        assert!(Inventory::open(Path::new("/m/x/manifest.json"), &outside).is_err());
+        let named = |key: &str| DataFile { key: key.to_string(), md5: None, size: None };
+        assert!(Inventory::open(Path::new("/m/x/manifest.json"), &named("../..")).is_err());
+        // Nobody writes to the pipe.
+        let folder = tempfile::tempdir().unwrap();
+        let (pipe, mode) = (folder.path().join("pipe"), Mode::from_raw_mode(0o600));
+        mknodat(CWD, &pipe, FileType::Fifo, mode, 0).unwrap();
+        let error = Inventory::open(&folder.path().join("manifest.json"), &named("pipe")).unwrap_err();
+        assert!(error.to_string().contains("no regular file"), "{error}");
     }
 }

@@ -1,11 +1,14 @@
-//! The rows of an inventory in Parquet, read page by page.
+//! The rows of an inventory in Parquet, read page by page. Only pages of a bounded length are unpacked.
 
 use std::fs::File;
 use std::io;
+use std::os::unix::fs::FileExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
+use parquet::basic::Compression;
 use parquet::errors::ParquetError;
+use parquet::file::metadata::ColumnChunkMetaData;
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use parquet::schema::types::Type;
@@ -13,10 +16,24 @@ use verisum_files::Timestamp;
 use verisum_files::place::Modified;
 
 use crate::inventory::{Object, Rows, bad};
+use crate::page_header::PageLengths;
 
 /// The columns that are read. Others are not even unpacked.
-const COLUMNS: [&str; 7] =
-    ["key", "size", "last_modified_date", "e_tag", "is_latest", "is_delete_marker", "encryption_status"];
+const COLUMNS: [&str; 8] = [
+    "bucket",
+    "key",
+    "size",
+    "last_modified_date",
+    "e_tag",
+    "is_latest",
+    "is_delete_marker",
+    "encryption_status",
+];
+
+/// The longest page that is unpacked, and the longest header of one, which may have its first and last key, in bytes.
+/// Writers make pages of about one MiB.
+const MOST_PAGE: u64 = 16 << 20;
+const MOST_HEADER: usize = 8 << 10;
 
 /// Adds all rows of a file whose keys are below this root, or are it.
 pub(crate) fn read(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
@@ -27,7 +44,15 @@ pub(crate) fn read(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
 
 fn read_rows(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
     let wrong = |_: ParquetError| bad("a data file is no Parquet");
-    let reader = SerializedFileReader::new(file).map_err(wrong)?;
+    let reader = SerializedFileReader::new(file.try_clone()?).map_err(wrong)?;
+    for group in reader.metadata().row_groups() {
+        for column in group.columns() {
+            let name = column.column_path().parts().first();
+            if name.is_some_and(|name| COLUMNS.contains(&&name[..])) {
+                require_bounded(&file, column)?;
+            }
+        }
+    }
     let schema = reader.metadata().file_metadata().schema();
     let fields: Vec<Arc<Type>> =
         schema.get_fields().iter().filter(|field| COLUMNS.contains(&field.name())).cloned().collect();
@@ -41,6 +66,7 @@ fn read_rows(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
         let mut object = Object::default();
         for (name, field) in row.get_column_iter() {
             match (&name[..], field) {
+                ("bucket", Field::Str(bucket)) => object.bucket = Some(bucket.clone()),
                 ("key", Field::Str(key)) => object.key = Some(key.clone().into_bytes()),
                 ("key", Field::Bytes(key)) => object.key = Some(key.data().to_vec()),
                 ("size", Field::Long(size)) => object.size = u64::try_from(*size).ok(),
@@ -64,6 +90,27 @@ fn read_rows(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
     Ok(())
 }
 
+/// Fails unless the pages of a column can be unpacked, in little memory: a short one may be packed of a very long one.
+fn require_bounded(file: &File, column: &ColumnChunkMetaData) -> io::Result<()> {
+    if !matches!(column.compression(), Compression::UNCOMPRESSED | Compression::SNAPPY | Compression::ZSTD(_))
+    {
+        return Err(bad("a data file is packed in another way than by Snappy or Zstandard"));
+    }
+    let (start, length) = column.byte_range();
+    let (mut at, end) = (start, start.saturating_add(length));
+    let mut head = vec![0; MOST_HEADER];
+    while at < end {
+        let most = MOST_HEADER.min((end - at) as usize);
+        let count = file.read_at(&mut head[..most], at)?;
+        let page = PageLengths::of(&head[..count]).ok_or_else(|| bad("a data file is no Parquet"))?;
+        if page.packed.max(page.unpacked) > MOST_PAGE {
+            return Err(bad("a page of a data file is too long"));
+        }
+        at += page.header + page.packed;
+    }
+    Ok(())
+}
+
 /// Stores keep whole seconds, and listings tell no more.
 fn of_seconds(seconds: i64) -> Modified {
     Modified { time: Timestamp { seconds, nanoseconds: 0 }, is_exact: false }
@@ -71,6 +118,11 @@ fn of_seconds(seconds: i64) -> Modified {
 
 #[cfg(test)]
 mod tests {
+    use parquet::basic::ZstdLevel;
+    use parquet::data_type::{ByteArray, ByteArrayType, Int64Type};
+    use parquet::file::properties::WriterProperties;
+    use parquet::file::writer::SerializedFileWriter;
+    use parquet::schema::parser::parse_message_type;
     use verisum_digest::Digest;
 
     use super::*;
@@ -86,7 +138,7 @@ mod tests {
         let place = Location::File("m".into());
         let inventory = Inventory::new(manifest.as_bytes(), "box", place, &std::env::temp_dir()).unwrap();
         let mut rows = inventory.rows();
-        rows.add(b"", &DataFile { key: "x.parquet".to_string(), md5 }, content)?;
+        rows.add(b"", &DataFile { key: "x.parquet".to_string(), md5, size: None }, content)?;
         let mut all = Vec::new();
         rows.each(|listed| {
             all.push(listed);
@@ -107,6 +159,39 @@ mod tests {
         assert_eq!((time(0), time(1)), (Some(1_795_402_200), Some(1_795_402_200)));
         let identity = listing::identity(b"z", "00112233445566778899aabbccddeeff");
         assert!(identity.is_some() && found[1].seen.identity == identity);
+    }
+
+    /// A file with one key of this length.
+    fn with_key(length: usize, packed: Compression) -> Vec<u8> {
+        let columns = "message inventory { required binary key (UTF8); required int64 size; }";
+        let schema = Arc::new(parse_message_type(columns).unwrap());
+        let set = WriterProperties::builder().set_compression(packed).set_dictionary_enabled(false).build();
+        let mut content = Vec::new();
+        let mut writer = SerializedFileWriter::new(&mut content, schema, Arc::new(set)).unwrap();
+        let mut group = writer.next_row_group().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        let key = ByteArray::from(vec![b'k'; length]);
+        column.typed::<ByteArrayType>().write_batch(&[key], None, None).unwrap();
+        column.close().unwrap();
+        let mut column = group.next_column().unwrap().unwrap();
+        column.typed::<Int64Type>().write_batch(&[5], None, None).unwrap();
+        column.close().unwrap();
+        group.close().unwrap();
+        writer.close().unwrap();
+        content
+    }
+
+    #[test]
+    fn a_short_file_of_a_long_key_takes_no_memory() {
+        for packed in
+            [Compression::UNCOMPRESSED, Compression::SNAPPY, Compression::ZSTD(ZstdLevel::default())]
+        {
+            assert_eq!(listed(&with_key(1024, packed), None).unwrap()[0].key.len(), 1024);
+            let error = listed(&with_key(1025, packed), None).unwrap_err();
+            assert_eq!(error.to_string(), "a row is too long");
+            let error = listed(&with_key(17 << 20, packed), None).unwrap_err();
+            assert_eq!(error.to_string(), "a page of a data file is too long");
+        }
     }
 
     #[test]

@@ -45,6 +45,7 @@ mod keys;
 mod listing;
 mod meter;
 mod options;
+mod page_header;
 mod place;
 mod process;
 mod profile;
