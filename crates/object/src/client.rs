@@ -30,6 +30,8 @@ const ATTEMPTS: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest answer that is no object: a page of keys, or an error.
 const MOST_TEXT: u64 = 16 << 20;
+/// The longest body of an error that is read for its code.
+const MOST_ERROR: u64 = 64 << 10;
 /// An answer that brings fewer bytes a second, measured over the time in which a store must answer, is given up.
 const SLOWEST: u64 = 1 << 10;
 /// Where S3 says which region a bucket is in.
@@ -50,7 +52,7 @@ pub(crate) struct Client {
     pub(crate) limits: Option<Arc<Limits>>,
     /// How many requests are under way at most.
     pub(crate) at_once: usize,
-    /// How long a request may take with all its attempts.
+    /// How long after its first attempt a request may be sent again.
     whole: Duration,
 }
 
@@ -360,7 +362,7 @@ impl Client {
             // Answers to HEAD have no body.
             let named = text(answer.headers(), &AZURE_CODE).map(str::to_string);
             // What is wrong with the body is of no interest then.
-            let body = self.body(answer, MOST_TEXT).await.map(|answer| answer.body).unwrap_or_default();
+            let body = self.body(answer, MOST_ERROR).await.map(|answer| answer.body).unwrap_or_default();
             let body = named.map_or(body, |code| format!("<Code>{code}</Code>").into_bytes());
             return Err(RequestError::of_answer(status.as_u16(), &body));
         }

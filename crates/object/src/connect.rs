@@ -8,7 +8,8 @@ use reqwest::redirect::Policy;
 
 /// How many redirections are followed where nothing is signed.
 const MOST_REDIRECTIONS: usize = 10;
-/// A request takes no longer than so many times the time in which a store must answer.
+/// A request for credentials takes no longer than so many times the time in which a store must answer, and none is sent
+/// again after that time.
 pub(crate) const WHOLE: u32 = 10;
 /// As `object_store` says it of the machine's own server of credentials, which most machines do not have.
 const NEAR: (&str, Duration) = ("1s", Duration::from_secs(1));
@@ -23,8 +24,12 @@ pub(crate) struct Connector {
 }
 
 impl Connector {
-    /// A client of HTTP.
+    /// A client of HTTP, whose users see to it that no answer takes for ever.
     pub(crate) fn client(&self, allows_http: bool, connect: Duration) -> reqwest::Result<reqwest::Client> {
+        self.builder(allows_http, connect).build()
+    }
+
+    fn builder(&self, allows_http: bool, connect: Duration) -> reqwest::ClientBuilder {
         let policy = if self.follows { Policy::limited(MOST_REDIRECTIONS) } else { Policy::none() };
         reqwest::Client::builder()
             .user_agent(concat!("verisum/", env!("CARGO_PKG_VERSION")))
@@ -38,8 +43,6 @@ impl Connector {
             .https_only(!allows_http)
             .connect_timeout(connect)
             .read_timeout(self.timeout)
-            .timeout(self.timeout * WHOLE)
-            .build()
     }
 }
 
@@ -49,7 +52,7 @@ impl HttpConnector for Connector {
         let allows_http = option(ClientConfigKey::AllowHttp).as_deref() == Some("true");
         let is_near = option(ClientConfigKey::ConnectTimeout).as_deref() == Some(NEAR.0);
         let connect = if is_near { NEAR.1.min(self.timeout) } else { self.timeout };
-        let client = self.client(allows_http, connect);
+        let client = self.builder(allows_http, connect).timeout(self.timeout * WHOLE).build();
         client.map(HttpClient::new).map_err(|error| Error::Generic { store: "HTTP", source: Box::new(error) })
     }
 }
