@@ -134,12 +134,22 @@ pub(crate) fn is_file(listed: &Listed, sink: Sink, has_versions: bool) -> Option
     sink(PlaceEvent::Unlisted(format!("{key}: the key is no file name"))).then_some(false)
 }
 
-/// What a path is for the name that it has: whether objects are below it.
+/// Why an object has no content. One that the store does not have may be a folder, and it must not be in the list still.
 pub(crate) fn reason(client: &Client, runtime: &Runtime, key: &[u8], error: &RequestError) -> Reason {
-    let below = [key, b"/"].concat();
-    let is_folder = *error == RequestError::Missing
-        && runtime.block_on(client.page(&below, None, 1)).is_ok_and(|page| !page.objects.is_empty());
-    if is_folder { Reason::Directory } else { error.reason() }
+    if *error != RequestError::Missing {
+        return error.reason();
+    }
+    let first = |prefix: &[u8]| {
+        let page = runtime.block_on(client.page(prefix, None, 1));
+        page.ok().and_then(|page| page.objects.into_iter().next())
+    };
+    match first(key) {
+        Some(listed) if listed.key == key => {
+            Reason::Failed("the store lists it, and says that there is no such object".to_string())
+        }
+        Some(_) if first(&[key, b"/"].concat()).is_some() => Reason::Directory,
+        _ => Reason::Missing,
+    }
 }
 
 /// The key of the object with this path.
