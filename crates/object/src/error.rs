@@ -157,6 +157,15 @@ impl RequestError {
         }
     }
 
+    /// Whether it may be about this object only. If others end so too, it is about the store.
+    pub(crate) fn may_be_of_object(&self) -> bool {
+        match self {
+            RequestError::Answer(_) | RequestError::Network(_) => true,
+            RequestError::Refused { status, .. } => matches!(status, 300..=399 | 408 | 429 | 500..),
+            _ => false,
+        }
+    }
+
     /// The same in the terms that all places share.
     pub(crate) fn reason(&self) -> Reason {
         match self {

@@ -30,7 +30,7 @@ const MOST_BYTES: usize = 4 << 20;
 /// How often who waits looks whether all is to end.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// The store is given up when it answers wrongly for more objects in a row.
+/// The store is given up when it fails for more objects in a row.
 const MOST_WRONG: u32 = 8;
 
 /// A request that is under way; it ends when nobody waits for it any more.
@@ -93,7 +93,7 @@ pub(crate) struct Queue<'a> {
     /// Small objects that wait to be hashed.
     small: Vec<Small>,
     small_bytes: usize,
-    /// So many objects in a row had wrong answers.
+    /// For so many objects in a row it failed.
     wrong: u32,
 }
 
@@ -212,9 +212,9 @@ impl<'a> Queue<'a> {
         }
     }
 
-    /// Says that an object was not read. An error of the whole store ends the work, and so do many wrong answers in a row.
+    /// Says that an object was not read. An error of the whole store ends the work, and so do many in a row that may be.
     fn failed(&mut self, request: FileRequest, error: &RequestError) -> Result<bool, PlaceError> {
-        self.wrong = if matches!(error, RequestError::Answer(_)) { self.wrong + 1 } else { 0 };
+        self.wrong = if error.may_be_of_object() { self.wrong + 1 } else { 0 };
         if !error.is_of_object() && !(1..=MOST_WRONG).contains(&self.wrong) {
             let key = text::printable(&String::from_utf8_lossy(key(&request.path)));
             return Err(PlaceError::Machine(format!("{key}: {error}").into()));

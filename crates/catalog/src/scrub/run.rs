@@ -3,6 +3,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::atomic::Ordering;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -110,6 +111,8 @@ pub fn scrub_tree(
     let work = Work { scope: &scope, options, plan: &plan, judge, is_rehashed, turn };
     let writer = Writer::new(catalog, &work, &history, report);
     let done = go(passage, &work, writer);
+    run.read_files = tally.read_files.load(Ordering::Relaxed);
+    run.read_bytes = tally.hashed_bytes.load(Ordering::Relaxed);
     let _held = take(turn);
     if let Err(ScrubError::Remote { .. } | ScrubError::Root { .. }) = &done
         && history.is_empty()
@@ -192,7 +195,6 @@ fn end(
     summary.clock_went_back = history.first().is_some_and(|last| last.started > options.started());
     summary.time = clock.elapsed();
     (run.complete, run.interrupted) = (is_through, summary.interrupted);
-    (run.read_files, run.read_bytes) = (summary.read_files, summary.hashed_bytes);
     run.counts = counts(&summary);
     summary.forecast = forecast::forecast(&summary, &run, history, options);
     catalog.end_run(&run)?;
