@@ -102,7 +102,26 @@ fn parts(
     (content, part): (&mut dyn Read, u64),
     whole: &mut Whole,
 ) -> Result<Vec<WrittenPart>, UploadError> {
-    let mut under_way: VecDeque<JoinHandle<Result<WrittenPart, RequestError>>> = VecDeque::new();
+    let mut under_way = VecDeque::new();
+    let sent = send_all((client, runtime), (key, upload), first, (content, part), whole, &mut under_way);
+    for part in under_way {
+        // The store would keep a part that comes when the upload is no more.
+        let _ = runtime.block_on(part);
+    }
+    sent
+}
+
+/// A part that is being sent.
+type SentPart = JoinHandle<Result<WrittenPart, RequestError>>;
+
+fn send_all(
+    (client, runtime): (&SharedClient, &Runtime),
+    (key, upload): (&[u8], &str),
+    first: Vec<u8>,
+    (content, part): (&mut dyn Read, u64),
+    whole: &mut Whole,
+    under_way: &mut VecDeque<SentPart>,
+) -> Result<Vec<WrittenPart>, UploadError> {
     let mut written = Vec::new();
     let mut next = first;
     loop {
