@@ -26,6 +26,7 @@ pub fn main() -> ExitCode {
         return ended;
     }
     ui::signals::survive_limits();
+    ui::secrets::learn(std::env::args_os());
     let mut output = Output::new();
     if let Some(personality) = commands::sum::called() {
         return personality.run(&mut output);
@@ -58,6 +59,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
     let line: Vec<_> = std::env::args_os().collect();
     if !config::asks_for_help(&line) {
         let read = Config::load()?;
+        ui::secrets::learn(read.values());
         if !read.is_empty() {
             read.check(&definition())?;
         }

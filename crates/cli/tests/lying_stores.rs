@@ -3,7 +3,7 @@
 mod common;
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Output;
@@ -50,8 +50,8 @@ struct Answer {
     body: Vec<u8>,
     /// So much of the body is sent; the rest never comes.
     sent: usize,
-    /// How long each further byte takes.
-    drip: Option<Duration>,
+    /// How many further bytes come at once, and how long they take.
+    drip: Option<(usize, Duration)>,
 }
 
 impl Answer {
@@ -127,10 +127,10 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> Answer, noted: &Mutex
         return;
     }
     let _ = stream.write_all(&body[..sent]);
-    for byte in body[sent..].chunks(1) {
-        let Some(wait) = drip else { return };
+    let Some((piece, wait)) = drip else { return };
+    for bytes in body[sent..].chunks(piece) {
         std::thread::sleep(wait);
-        if stream.write_all(byte).is_err() {
+        if stream.write_all(bytes).is_err() {
             return;
         }
     }
@@ -196,6 +196,9 @@ fn secrets_in_addresses_are_never_repeated() {
     let folder = tempfile::tempdir().unwrap();
     let log = folder.path().join("log");
     let log = log.to_str().unwrap();
+    let list = folder.path().join("list");
+    fs::write(&list, format!("{}  x\n", "0".repeat(64))).unwrap();
+    let list = list.to_str().unwrap();
     for address in [
         "https://user:hidden@127.0.0.1:1/x",
         "https://user:hid/hidden@127.0.0.1:1/x",
@@ -203,6 +206,7 @@ fn secrets_in_addresses_are_never_repeated() {
         "s3://AKIA:hid/hidden@backup/x",
         "s3://AKIA:hidden/x",
         "ssh://user:hidden@127.0.0.1/x",
+        "https://127.0.0.1:1/x?X-Amz-Signature=hidden",
     ] {
         for words in [
             &["sum", address][..],
@@ -215,14 +219,29 @@ fn secrets_in_addresses_are_never_repeated() {
             &["catalog", "status", address],
             &["tag", address],
             &["copy", ".", "x", address],
+            &["copy", address, "x"],
+            &["copy", "--json", address, "x"],
+            &["image", "diff", address, address],
+            &["repair", address],
+            &["report", "--catalog", address],
+            &["compare", "--sums", address, "."],
+            &["sum", "--exclude-from", address, "."],
+            &["check", "-C", address, list],
+            &["catalog", "export", "--catalog", address, "x"],
+            &["sum", "-vv", "--endpoint", address, "s3://backup"],
         ] {
-            let ended = run_at("http://127.0.0.1:1", &[words, &["--log", log]].concat());
+            let ended = run_at("http://127.0.0.1:1", &[words, &["--log-file", log]].concat());
             let text = format!("{words:?}: {:?} {}{}", ended.code, ended.out(), ended.stderr);
             assert!(matches!(ended.code, Some(2 | 3)), "{text}");
             let text = text.replace(&format!("{words:?}"), "");
             assert!(!text.contains("hidden"), "{text}");
         }
     }
+    let endpoint = [("VERISUM_ENDPOINT", "http://user:hidden@127.0.0.1:1")];
+    let words = ["sum", "-vv", "--log-file", log, "s3://backup"];
+    let ended = with(&endpoint, "http://127.0.0.1:1", &words);
+    let told = format!("{}{}", ended.out(), ended.stderr);
+    assert!(told.contains("…@127.0.0.1:1 (VERISUM_ENDPOINT)") && !told.contains("hidden"), "{told}");
     let logged = fs::read_to_string(log).unwrap_or_default();
     assert!(!logged.contains("hidden"), "{logged}");
 }
@@ -361,7 +380,7 @@ fn what_was_replaced_since_it_was_listed_is_read_as_it_is() {
 #[test]
 fn an_answer_that_drips_or_breaks_off_is_given_up() {
     let drip = |mut answer: Answer, sent: usize| {
-        (answer.sent, answer.drip) = (sent, Some(Duration::from_millis(200)));
+        (answer.sent, answer.drip) = (sent, Some((1, Duration::from_millis(200))));
         answer
     };
     let listing = Server::start(move |_| drip(page(&[("a", 1, "v1")]), 5));
@@ -384,6 +403,122 @@ fn an_answer_that_drips_or_breaks_off_is_given_up() {
     assert_said(&ended, 3, "broken: the store's answer is wrong: it breaks off in the middle");
     assert_said(&ended, 3, "drip: the store's answer is wrong: it comes too slowly");
     assert!(ended.out().ends_with("  good\n") && ended.out().lines().count() == 1, "{}", ended.out());
+}
+
+#[test]
+fn an_answer_may_take_as_long_as_it_comes() {
+    const LENGTH: usize = 1 << 20;
+    // It takes longer than ten times the time in which a store must answer, and comes faster than it must.
+    let store = Server::start(|asked| match asked.is_listing() {
+        true => page(&[("a", LENGTH, "v1")]),
+        false => {
+            let answer = asked.part(&[1; LENGTH]).header("ETag", "\"v1\"");
+            Answer { sent: 0, drip: Some((LENGTH / 90, Duration::from_millis(250))), ..answer }
+        }
+    });
+    let sum = store.run(&["sum", "--quiet", "--relative", "--timeout", "2s", "s3://bucket"]).clean();
+    assert!(sum.ends_with("  a\n"), "{sum}");
+    assert_eq!(store.asked().iter().filter(|asked| !asked.is_listing()).count(), 1);
+}
+
+/// A page of those keys that a listing asks for.
+fn asked_page(asked: &Asked, keys: &[&str]) -> Answer {
+    let prefix = asked.target.rsplit_once("prefix=").map_or("", |(_, prefix)| prefix);
+    let keys = keys.iter().filter(|key| key.starts_with(prefix));
+    page(&keys.map(|key| (*key, 5, "v1")).collect::<Vec<_>>())
+}
+
+fn good(asked: &Asked) -> Answer {
+    let answer = if asked.method == "HEAD" { Answer::new(200, "lorem") } else { asked.part(b"lorem") };
+    answer.header("ETag", "\"v1\"").header("Last-Modified", "Tue, 24 Nov 2026 09:12:44 GMT")
+}
+
+#[test]
+fn the_failure_of_one_object_leaves_the_others() {
+    let lies: [fn() -> Answer; 3] = [
+        || Answer::new(503, "<Error><Code>InternalError</Code></Error>"),
+        || Answer::new(307, "").header("Location", "http://127.0.0.1:1/x"),
+        || Answer::new(200, "lorem").header("x-amz-meta-long", &"x".repeat(2 << 20)),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let list = file("list");
+    let lorem = "3400bb495c3f8c4c3483a44c6bc1a92e9d94406db75a6f27dbccc11c76450d8a";
+    fs::write(&list, ["a", "b", "c"].map(|key| format!("{lorem}  {key}\n")).concat()).unwrap();
+    for (number, lie) in lies.into_iter().enumerate() {
+        let store = Server::start(move |asked| match (asked.is_listing(), asked.key()) {
+            (true, _) => asked_page(asked, &["a", "b", "c"]),
+            (_, "b") => lie(),
+            _ => good(asked),
+        });
+        let sum = store.run(&["sum", "--quiet", "--relative", "s3://bucket"]);
+        assert_said(&sum, 3, "b: ");
+        assert_eq!(sum.out(), format!("{lorem}  a\n{lorem}  c\n"));
+        let checked = store.run(&["check", "-v", &list, "s3://bucket"]);
+        assert!(checked.code == Some(3) && checked.out().matches("OK").count() == 2, "{}", checked.out());
+        let catalog = file(&format!("catalog{number}"));
+        let scrub = store.run(&["scrub", "-v", "--catalog", &catalog, "s3://bucket"]);
+        assert!(scrub.code == Some(3) && scrub.out().matches("new").count() >= 2, "{}", scrub.out());
+    }
+    // If it fails for many in a row, it fails for all.
+    let keys = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    let store = Server::start(move |asked| match asked.is_listing() {
+        true => asked_page(asked, &keys),
+        false => Answer::new(307, ""),
+    });
+    let sum = store.run(&["sum", "--quiet", "s3://bucket"]);
+    assert_said(&sum, 3, "the store answers 307");
+    assert_eq!(sum.stderr.lines().count(), 9, "{}", sum.stderr);
+}
+
+#[test]
+fn what_is_listed_and_is_not_there_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for (is_gone, code) in [(false, 3), (true, 0)] {
+        let store = Server::start(move |asked| match (asked.is_listing(), asked.key()) {
+            // One that is removed while the bucket is read is not there any more.
+            (true, _) if is_gone && asked.target.ends_with("prefix=b") => page(&[]),
+            (true, _) => asked_page(asked, &["a", "b"]),
+            (_, "b") => Answer::new(404, "<Error><Code>NoSuchKey</Code></Error>"),
+            _ => good(asked),
+        });
+        let catalog = folder.path().join(format!("catalog{code}"));
+        let ended = store.run(&["scrub", "--catalog", catalog.to_str().unwrap(), "s3://bucket"]);
+        let told = format!("{}{}", ended.out(), ended.stderr);
+        assert_eq!(ended.code, Some(code), "{told}");
+        assert_eq!(told.contains("/b  (read: the store lists it"), !is_gone, "{told}");
+    }
+}
+
+#[test]
+fn an_upload_is_given_up_when_its_parts_are_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    File::create(&file).unwrap().set_len(80 << 20).unwrap();
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let noted = ends.clone();
+    let store = Server::start(move |asked| {
+        let number = asked.target.split_once("partNumber=").map(|(_, number)| number[..1].to_string());
+        let answer = match (&asked.method[..], number.as_deref()) {
+            ("POST", _) => Answer::new(200, "<R><UploadId>u</UploadId></R>"),
+            ("PUT", Some("1")) => Answer::new(403, "<Error><Code>AccessDenied</Code></Error>"),
+            ("PUT", Some(_)) => {
+                std::thread::sleep(Duration::from_secs(2));
+                Answer::new(200, "").header("ETag", "\"e\"")
+            }
+            ("DELETE", _) => Answer::new(204, ""),
+            _ => Answer::new(404, ""),
+        };
+        noted.lock().unwrap().push((asked.method.clone(), number));
+        answer
+    });
+    let ended = store.run(&["copy", "--quiet", file.to_str().unwrap(), "s3://bucket/x"]);
+    assert_said(&ended, 3, "AccessDenied");
+    let ends = ends.lock().unwrap();
+    let aborted = ends.iter().position(|(method, _)| method == "DELETE").expect("an end of the upload");
+    let parts =
+        |ends: &[(String, Option<String>)]| ends.iter().filter(|(_, number)| number.is_some()).count();
+    assert!(parts(&ends[..aborted]) > 1 && parts(&ends[aborted..]) == 0, "{ends:?}");
 }
 
 #[test]

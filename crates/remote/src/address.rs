@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
+use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -51,6 +52,29 @@ fn is_url(text: &[u8]) -> bool {
 /// an `@` and behind `?` and `#`.
 pub fn without_secrets(typed: &OsStr) -> Cow<'_, OsStr> {
     let text = typed.as_bytes();
+    let Some((user, rest)) = secret_parts(text) else { return Cow::Borrowed(typed) };
+    let stands = if user.is_empty() { "" } else { HIDDEN };
+    Cow::Owned(OsString::from_vec(
+        [&text[..user.start], stands.as_bytes(), &text[user.end..rest.start]].concat(),
+    ))
+}
+
+/// What of it may be a secret, with the `@`.
+pub fn secrets(typed: &OsStr) -> Vec<&[u8]> {
+    let text = typed.as_bytes();
+    let Some((user, rest)) = secret_parts(text) else { return Vec::new() };
+    let is_before_at = !user.is_empty() && text.get(user.end) == Some(&b'@');
+    let mut found = vec![&text[user.start..user.end + usize::from(is_before_at)], &text[rest]];
+    if !is_before_at {
+        // The name that it has for a bucket.
+        found.extend(text[user].split(|byte| *byte == b'/').next());
+    }
+    found.retain(|secret| !secret.is_empty());
+    found
+}
+
+/// Where a text that is a URL and no address has what may be a secret: before an `@`, and at its end.
+fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     // An option with its value in one word.
     let start = match text.starts_with(b"--") {
         true => text.iter().position(|byte| *byte == b'=').map_or(0, |equals| equals + 1),
@@ -58,18 +82,19 @@ pub fn without_secrets(typed: &OsStr) -> Cow<'_, OsStr> {
     };
     let url = &text[start..];
     if !is_url(url) || Address::parse(OsStr::from_bytes(url), false).is_ok() {
-        return Cow::Borrowed(typed);
+        return None;
     }
-    let scheme = url.windows(3).position(|part| part == b"://").map_or(0, |place| place + 3);
-    let rest = &url[scheme..];
+    let scheme = start + url.windows(3).position(|part| part == b"://").map_or(0, |place| place + 3);
+    let rest = &text[scheme..];
     let authority = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
-    let (hidden, shown) = match rest.iter().rposition(|byte| *byte == b'@') {
-        Some(at) => (HIDDEN, &rest[at..]),
-        None if authority.contains(&b':') => (HIDDEN, &b""[..]),
-        None => ("", rest),
+    let user = match rest.iter().rposition(|byte| *byte == b'@') {
+        Some(at) => scheme..scheme + at,
+        None if authority.contains(&b':') => scheme..text.len(),
+        None => scheme..scheme,
     };
-    let shown = shown.split(|byte| b"?#".contains(byte)).next().unwrap_or_default();
-    Cow::Owned(OsString::from_vec([&text[..start + scheme], hidden.as_bytes(), shown].concat()))
+    let query = text[user.end..].iter().position(|byte| b"?#".contains(byte));
+    let end = query.map_or(text.len(), |at| user.end + at);
+    Some((user, end..text.len()))
 }
 
 /// Which machine, or which bucket.

@@ -61,7 +61,7 @@ use verisum_files::place::{
     FileAnswer, FileIdentity, FileRequest, FileState, Modified, PlaceEvent, Reason, Sink,
 };
 
-pub use address::{Address, Host, without_secrets};
+pub use address::{Address, Host, secrets, without_secrets};
 pub use error::SessionError;
 pub use folder::Folder;
 pub use host_list::{CheckedFile, CheckedLine, Claims, HostList, HostListError, kept};

@@ -98,6 +98,12 @@ impl Config {
         self.tables.is_empty() && self.variables.is_empty()
     }
 
+    /// The values of all options.
+    pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
+        let settings = self.tables.values().flat_map(BTreeMap::values).chain(self.variables.values());
+        settings.flat_map(|setting| setting.values.iter().map(String::as_str))
+    }
+
     /// Takes the values of a file; a table is that of a command, by its words.
     fn add(&mut self, path: &Path, command: &[String], table: Table) -> Result<(), Failure> {
         for (key, value) in table {

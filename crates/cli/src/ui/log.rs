@@ -15,7 +15,7 @@ use verisum::files::replace::{is_trusted, require_trusted};
 use verisum::remote::without_secrets;
 
 use super::failure::Failure;
-use super::{names, shell, values};
+use super::{names, secrets, shell, values};
 
 static LOG: OnceLock<Mutex<Log>> = OnceLock::new();
 
@@ -99,7 +99,7 @@ impl Log {
     fn add(&mut self, text: &[u8]) {
         let text = text.strip_suffix(b"\n").or(text.strip_suffix(b"\0")).unwrap_or(text);
         let mut entry = format!("{} [{}] ", values::written(values::now()), std::process::id()).into_bytes();
-        entry.extend(names::for_terminal(text));
+        entry.extend(names::for_terminal(&secrets::hidden(text)));
         // One entry, one line, whatever is in a name.
         for byte in &mut entry {
             if matches!(byte, b'\n' | b'\0') {

@@ -38,6 +38,7 @@ pub(crate) mod reading;
 pub(crate) mod remedy;
 pub(crate) mod repairs;
 pub(crate) mod scratch;
+pub(crate) mod secrets;
 pub(crate) mod shell;
 pub(crate) mod signals;
 pub(crate) mod sizes;
@@ -57,9 +58,10 @@ pub(crate) const PROGRAM: &str = "verisum";
 /// Writes `program: message` to standard error as one write. Nobody is left to tell if that fails.
 pub(crate) fn say(program: &str, message: &str) {
     let line = format!("{program}: {message}\n");
-    log::note(line.as_bytes());
+    let line = secrets::hidden(line.as_bytes());
+    log::note(&line);
     let _room = progress::make_room();
-    let _ = std::io::stderr().write_all(line.as_bytes());
+    let _ = std::io::stderr().write_all(&line);
 }
 
 /// Writes lines to standard error that say no more than how to go on, as wide as a terminal has room for.
@@ -72,5 +74,5 @@ pub(crate) fn advise(text: &str) {
         }
         false => text.to_string(),
     };
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    let _ = std::io::stderr().write_all(&secrets::hidden(format!("{line}\n").as_bytes()));
 }

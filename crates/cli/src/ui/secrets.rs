@@ -1,0 +1,64 @@
+//! Hides what may be a secret in typed addresses from all that is printed and logged.
+
+use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::sync::{Mutex, PoisonError};
+
+use verisum::files::text::escaped;
+use verisum::remote::secrets;
+
+use crate::ui::names;
+
+/// The shortest that is looked for: less could be in any word.
+const SHORTEST: usize = 3;
+
+/// The secrets, as they were typed and as messages escape them, the longest first.
+static KNOWN: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
+
+/// Takes note of the secrets in words that somebody typed, or that stand in the configuration.
+pub(crate) fn learn(words: impl IntoIterator<Item = impl AsRef<OsStr>>) {
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    for word in words {
+        // An image behind NBD is named so, and its name is no secret.
+        let word = word.as_ref();
+        if word.as_encoded_bytes().starts_with(b"nbd") {
+            continue;
+        }
+        for secret in secrets(word) {
+            let forms = [secret.to_vec(), escaped(secret, false).into_bytes(), names::for_terminal(secret)];
+            known.extend(forms.into_iter().filter(|form| form.len() >= SHORTEST));
+        }
+    }
+    known.sort_unstable_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+    known.dedup();
+}
+
+/// A text without them.
+pub(crate) fn hidden(text: &[u8]) -> Cow<'_, [u8]> {
+    let mut shown = Cow::Borrowed(text);
+    for secret in &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner) {
+        if let Some(without) = replaced(&shown, secret) {
+            shown = Cow::Owned(without);
+        }
+    }
+    shown
+}
+
+/// A text with what stands for a secret in each place of it; none where it is not there.
+fn replaced(text: &[u8], secret: &[u8]) -> Option<Vec<u8>> {
+    let stands = if secret.ends_with(b"@") { "…@" } else { "…" };
+    let place = |text: &[u8]| text.windows(secret.len()).position(|part| part == secret);
+    let (mut left, mut at) = (text, place(text)?);
+    let mut shown = Vec::with_capacity(text.len());
+    loop {
+        shown.extend_from_slice(&left[..at]);
+        shown.extend_from_slice(stands.as_bytes());
+        left = &left[at + secret.len()..];
+        match place(left) {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    shown.extend_from_slice(left);
+    Some(shown)
+}
