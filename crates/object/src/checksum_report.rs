@@ -183,7 +183,7 @@ mod tests {
             row("short", "succeeded", "FULL_OBJECT", "AAAA"),
         ];
         let mut all = ReportChecksums::default();
-        let file = DataFile { key: "x.csv".to_string(), md5: None };
+        let file = DataFile { key: "x.csv".to_string(), md5: None, size: None };
         report.read(&mut all, &file, rows.concat().as_bytes()).unwrap();
         let of = |key: &str, etag: &str| {
             let seen =
