@@ -134,6 +134,9 @@ impl ArrowStream {
     }
 }
 
+/// So many rows may come before signals are looked for: a small part of what comes in a `TICK`.
+const LOOK_EVERY: usize = 256;
+
 /// Takes rows while somebody reads batches, which need not be Python.
 struct Batches<T> {
     table: Arc<T>,
@@ -145,10 +148,13 @@ struct Batches<T> {
 }
 
 impl<T: Table> Batches<T> {
-    /// The next row.
-    fn row(&self) -> Result<Option<T::Row>, ArrowError> {
+    /// The next row, of this number in its batch.
+    fn row(&self, number: usize) -> Result<Option<T::Row>, ArrowError> {
         let wait = |time| self.table.wait(time).map_err(|failure| failed(failure.message()));
-        if let Poll::Ready(found) = wait(Duration::ZERO)? {
+        // Now and then signals are looked for even where a row is always ready.
+        if !number.is_multiple_of(LOOK_EVERY)
+            && let Poll::Ready(found) = wait(Duration::ZERO)?
+        {
             return Ok(found);
         }
         // Whoever reads may hold the GIL or not; another thread than that of Python's must not ask for it, as the
@@ -156,10 +162,10 @@ impl<T: Table> Batches<T> {
         let is_pythons = thread::current().id() == self.thread;
         loop {
             let waited = match is_pythons {
-                true => Python::try_attach(|py| (py.detach(|| wait(TICK)), py.check_signals())),
+                true => Python::try_attach(|py| (py.check_signals(), py.detach(|| wait(TICK)))),
                 false => None,
             };
-            let (found, raised) = waited.unwrap_or_else(|| (wait(TICK), Ok(())));
+            let (raised, found) = waited.unwrap_or_else(|| (Ok(()), wait(TICK)));
             if let Err(error) = raised {
                 // Through Arrow only a text comes, which its reader makes an exception of its own from.
                 let is_ctrl_c = Python::attach(|py| error.is_instance_of::<PyKeyboardInterrupt>(py));
@@ -179,7 +185,7 @@ impl<T: Table> Batches<T> {
         let mut columns = self.table.columns();
         let mut rows = 0;
         while rows < self.rows {
-            let Some(row) = self.row()? else {
+            let Some(row) = self.row(rows)? else {
                 self.has_ended = true;
                 break;
             };

@@ -108,7 +108,7 @@ impl<T> Feed<T> {
     }
 
     /// The next result. `tick` is called while it does not come; what it raises, and what a signal raises, ends the
-    /// work.
+    /// work. Signals are looked for before each result: `list` runs no Python that would look.
     pub(crate) fn next(
         &self,
         py: Python<'_>,
@@ -117,15 +117,15 @@ impl<T> Feed<T> {
     where
         T: Send,
     {
+        let mut raised = py.check_signals();
         loop {
+            if let Err(raised) = raised {
+                self.give_up();
+                return Err(raised);
+            }
             match py.detach(|| self.wait(TICK)).map_err(|broken| broken.raise())? {
                 Poll::Ready(result) => return Ok(result),
-                Poll::Pending => {
-                    if let Err(raised) = py.check_signals().and_then(|()| tick(py)) {
-                        self.give_up();
-                        return Err(raised);
-                    }
-                }
+                Poll::Pending => raised = py.check_signals().and_then(|()| tick(py)),
             }
         }
     }

@@ -62,9 +62,10 @@ impl Here {
 
     fn next(&self, py: Python<'_>) -> PyResult<Option<Row>> {
         loop {
-            match py.detach(|| self.wait(TICK)).map_err(|broken| broken.raise())? {
-                Poll::Ready(row) => return Ok(row),
-                Poll::Pending => py.check_signals()?,
+            // Also where a row is always ready: `list` runs no Python that would look.
+            py.check_signals()?;
+            if let Poll::Ready(row) = py.detach(|| self.wait(TICK)).map_err(|broken| broken.raise())? {
+                return Ok(row);
             }
         }
     }

@@ -90,6 +90,25 @@ def test_the_recipes_answer_what_they_say(lake: Path) -> None:
     assert [(row["place"], row["files"], row["bytes"]) for row in only] == [(photos, 2, 24), (backup, 1, 7)]
 
 
+def test_a_rotten_copy_counts_as_none(lake: Path) -> None:
+    rotten = lake / "backup" / "one.raw"
+    times = rotten.stat()
+    rotten.write_bytes(b"eno")
+    os.utime(rotten, ns=(times.st_atime_ns, times.st_mtime_ns))
+    verisum(lake, "scrub", "--quiet", "--catalog", "c.db", "backup", code=1)
+    export(lake)
+    _, _, copies, duplicates, _, _ = answers(lake)
+    assert [row["state"] == "ok" for row in copies] == [True, False, True]
+    assert [(row["files"], row["room"]) for row in duplicates] == [(2, 3)]
+
+    (lake / "backup" / "again" / "one.raw").unlink()
+    verisum(lake, "scrub", "--quiet", "--catalog", "c.db", "backup", code=1)
+    export(lake)
+    _, _, _, duplicates, _, only = answers(lake)
+    assert duplicates == []
+    assert [(row["place"], row["files"]) for row in only] == [(str(lake / "photos"), 3), (str(lake / "backup"), 1)]
+
+
 def test_what_was_removed_is_gone(lake: Path) -> None:
     verisum(lake, "accept", "--catalog", "c.db", "photos/gone.raw")
     assert export(lake) == "0 new or changed, 1 gone, 6 as before\n"

@@ -25,6 +25,37 @@ def test_ctrl_c_ends_it_soon(work: str) -> None:
     ctrl_c("import mmap; data = mmap.mmap(-1, 12 << 30); view = memoryview(data)", LONG[work])
 
 
+ROWS = {
+    "hash_files": "verisum.hash_files(tree, ['sha256'])",
+    "hash_files of places": "verisum.hash_files([tree], ['sha256'])",
+    "check": "verisum.check(tree + '/sums')",
+    "arrow": "pyarrow.RecordBatchReader.from_stream(verisum.hash_files(tree, ['sha256']).to_arrow())",
+}
+
+
+@pytest.mark.parametrize("rows", ROWS)
+def test_ctrl_c_ends_what_takes_rows_without_running_python(rows: str, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"abc")
+    (tmp_path / "sums").write_text(f"{verisum.new('sha256', b'abc').hexdigest()}  {tmp_path / 'a'}\n")
+    # `extend` asks first for the signal and then for a row, and no line of Python runs between them.
+    ended = run(f"""
+        import ctypes, pyarrow, signal, time, verisum
+        tree = {os.fspath(tmp_path)!r}
+        rows = {ROWS[rows]}
+        send = getattr(ctypes.CDLL(None), "raise")
+        taken = []
+        try:
+            try:
+                taken.extend(zip(map(send, [signal.SIGINT]), rows))
+            except pyarrow.ArrowException:
+                while True:  # Only its text comes through Arrow; KeyboardInterrupt follows.
+                    time.sleep(0.01)
+        except KeyboardInterrupt:
+            print(len(taken), flush=True)
+    """)
+    assert ended.stdout == "0\n", ended.stderr
+
+
 def test_an_interrupted_update_adds_nothing() -> None:
     ended = run("""
         import mmap, os, signal, threading, time, verisum
