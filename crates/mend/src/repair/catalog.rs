@@ -15,15 +15,11 @@ use verisum_files::Verdict;
 use super::damaged::Damaged;
 use super::in_place::{Finished, finish_in_place, journal_of};
 use super::keep::require_room;
-use super::mend::{Done, Tree};
+use super::mend::{Done, MAY_BE_MEANT, Tree};
 use super::{Options, Outcome, RepairError, Repaired, Source, Summary, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
 const PAGE: usize = 1024;
-
-/// Why a file is left alone.
-pub(super) const MAY_BE_MEANT: &str =
-    "somebody may have written it: --keep-bad DIR repairs it and keeps what it is now";
 
 /// How many copies of one content are looked at.
 const COPIES: usize = 8;

@@ -11,10 +11,9 @@ use verisum_files::place::LocalPlace;
 use verisum_files::store::xattr::Family;
 use verisum_files::{Entry, Kind, Misjudged, Standing, Stat, Stop, Verdict, Walk, WalkOptions};
 
-use super::catalog::MAY_BE_MEANT;
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
-use super::mend::{Done, Tree};
+use super::mend::{Done, MAY_BE_MEANT, Tree};
 use super::{Options, Outcome, RepairError, Repaired, Source, Summary};
 
 /// How many files are compared and repaired together.

@@ -33,6 +33,10 @@ use new_file::{Filled, givers_of};
 /// From this length on only bad blocks are asked of a copy that is not here.
 const LONG: u64 = 1 << 20;
 
+/// Why a file is left alone.
+pub(super) const MAY_BE_MEANT: &str =
+    "somebody may have written it: --keep-bad DIR repairs it and keeps what it is now";
+
 const CHANGED: &str = "it changed since it was found bad: scrub it first";
 const IN_USE: &str = "a program has it open to write to it";
 const OTHER_LENGTH: &str = "other content: it has another length";
@@ -297,7 +301,12 @@ impl<'a> Tree<'a> {
             Err(error @ reread::Failed::Stopped) => return Err(failed(error.to_string())),
             Err(error) => return Err(failed(format!("read: {error}"))),
         };
-        match damaged.found.contains(&(stat.size, stamp(stat.modified))) {
+        let (found, now) = (&damaged.found, (stat.size, stamp(stat.modified)));
+        // No scrub records what a file is that storage does not give.
+        let has_its_time = found.iter().any(|(_, modified)| *modified == now.1);
+        let is_taken = found.contains(&now)
+            || before.is_none() && (has_its_time || self.options.keep_bad.is_some() && !found.is_empty());
+        match is_taken {
             true => Ok(BadFile { stat: Some(stat), before }),
             false => Err(Outcome::Refused(CHANGED.to_string())),
         }
@@ -310,6 +319,9 @@ impl<'a> Tree<'a> {
         Ok((folder, below.file_name().unwrap_or_default().to_os_string()))
     }
 
+            false if before.is_none() && !found.is_empty() => {
+                Err(Outcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}")))
+            }
     /// The same, with the directories on the way made where they are missing.
     fn made_folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), FileError> {
         match self.folder(path) {

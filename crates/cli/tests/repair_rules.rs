@@ -1,0 +1,100 @@
+//! `verisum repair`: which files it repairs, which it leaves alone, and how the run ends for it.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use common::{Ended, VERISUM, command, flip};
+use verisum_testkit::{FsKind, Mount};
+
+/// A directory with a tree, a copy of it, and a catalogue that knows the tree.
+struct Trees {
+    folder: tempfile::TempDir,
+}
+
+impl Trees {
+    fn new(files: &[(&str, &str)]) -> Trees {
+        let trees = Trees { folder: tempfile::tempdir().unwrap() };
+        for (name, text) in files {
+            for tree in ["tree", "copy"] {
+                let path = trees.path(tree).join(name);
+                fs::create_dir_all(path.parent().unwrap()).unwrap();
+                fs::write(path, text).unwrap();
+            }
+        }
+        trees.run("scrub tree").clean();
+        trees
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().canonicalize().unwrap().join(name)
+    }
+
+    /// Runs verisum with these words, in the directory.
+    fn run(&self, words: &str) -> Ended {
+        let mut command = command(VERISUM);
+        command.args(words.split(' ')).current_dir(self.path(".")).env("XDG_STATE_HOME", self.path("state"));
+        Ended::of(command.output().unwrap())
+    }
+
+    /// Asserts how a run ends, and what becomes of files by their names below a directory.
+    #[track_caller]
+    fn becomes(&self, words: &str, code: i32, folder: &Path, lines: &[(&str, &str)]) -> String {
+        let ended = self.run(words);
+        let out = ended.out();
+        let line = |line: &str| {
+            let (word, rest) = line.split_once("  ").filter(|(word, _)| !word.is_empty())?;
+            let path = Path::new(rest.trim_start().split("  (").next()?);
+            let name = path.strip_prefix(folder).unwrap_or(path);
+            Some((name.display().to_string(), word.to_string()))
+        };
+        let found: BTreeMap<String, String> = out.lines().filter_map(line).collect();
+        let wanted = lines.iter().map(|(word, name)| (name.to_string(), word.to_string())).collect();
+        assert_eq!(found, wanted, "{out}{}", ended.stderr);
+        assert_eq!(ended.code, Some(code), "{out}{}", ended.stderr);
+        out.to_string()
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_repaired_whatever_its_length_is() {
+    let marker = b"verisum: these bytes are going to rot";
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let trees = Trees::new(&[("other", "text")]);
+    let tree = mount.path().canonicalize().unwrap();
+    let mut good = vec![7; 100_000];
+    good[..marker.len()].copy_from_slice(marker);
+    for name in ["same-time", "other-time"] {
+        fs::write(tree.join(name), &good).unwrap();
+        fs::write(trees.path("copy").join(name), &good).unwrap();
+    }
+    let named = tree.display();
+    trees.run(&format!("scrub {named}")).clean();
+    for name in ["same-time", "other-time"] {
+        let mut file = File::options().append(true).open(tree.join(name)).unwrap();
+        let time = file.metadata().unwrap().modified().unwrap();
+        file.write_all(b"x").unwrap();
+        if name == "same-time" {
+            file.set_modified(time).unwrap();
+        }
+    }
+    mount.edit_image(|image| {
+        flip(image, marker);
+        flip(image, marker);
+    });
+    let bad = [("io-error", "same-time"), ("io-error", "other-time")];
+    trees.becomes(&format!("scrub {named}"), 3, &tree, &bad);
+    let found = [("repaired", "same-time"), ("refused", "other-time")];
+    let out = trees.becomes(&format!("repair --from copy {named}"), 3, &tree, &found);
+    assert!(out.contains("it cannot be read, and somebody may have written it: --keep-bad DIR"), "{out}");
+    // What somebody wrote since is kept, as far as it can be read.
+    let keep = format!("repair --from copy --keep-bad kept {named}");
+    trees.becomes(&keep, 0, &tree, &[("repaired", "other-time")]);
+    assert_eq!(fs::read(trees.path("kept/other-time")).unwrap().len(), good.len() + 1);
+    for name in ["same-time", "other-time"] {
+        assert_eq!(fs::read(tree.join(name)).unwrap(), good);
+    }
+}
