@@ -98,3 +98,17 @@ fn a_file_that_cannot_be_read_is_repaired_whatever_its_length_is() {
         assert_eq!(fs::read(tree.join(name)).unwrap(), good);
     }
 }
+
+#[test]
+fn a_path_of_which_nothing_is_known_is_no_repair() {
+    let trees = Trees::new(&[("a", "one"), ("b/c", "two")]);
+    fs::remove_dir_all(trees.path("tree/b")).unwrap();
+    for name in ["none", "b"] {
+        let ended = trees.run(&format!("repair --from copy tree/{name}"));
+        assert_eq!(ended.code, Some(3), "{}", ended.out());
+        assert!(ended.stderr.contains("it is not there"), "{}", ended.stderr);
+    }
+    trees.run("scrub tree");
+    trees.becomes("repair --dry-run tree/b", 3, &trees.path("tree"), &[("no-source", "b/c")]);
+    trees.becomes("repair --except-missing tree/b", 0, &trees.path("tree"), &[]);
+}

@@ -79,6 +79,7 @@ pub fn repair(
         waits,
     };
     let mut summary = Summary::default();
+    let mut is_known = path.symlink_metadata().is_ok();
     let mut after = Position::START;
     loop {
         if options.stop.is_due() {
@@ -92,7 +93,11 @@ pub fn repair(
         for (position, record) in page {
             let folder = root.path.join(catalog.path_in_root(position.directory)?);
             let file = folder.join(OsStr::from_bytes(&position.name));
-            if !file.starts_with(path) || record.state == State::MISSING && options.leaves_missing {
+            if !file.starts_with(path) {
+                continue;
+            }
+            is_known = true;
+            if record.state == State::MISSING && options.leaves_missing {
                 continue;
             }
             match work.damaged(&position, &record, file)? {
@@ -102,7 +107,10 @@ pub fn repair(
         }
         work.mend(waiting, &mut tree, sources, &mut summary, report)?;
     }
-    Ok(summary)
+    match is_known || summary.interrupted {
+        true => Ok(summary),
+        false => Err(wrong("it is not there, and the catalogue has nothing missing there: scrub its tree first")),
+    }
 }
 
 /// Where the catalogue has the content of what is in trouble.
