@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use common::{Ended, VERISUM, command, flip};
+use common::{Ended, VERISUM, change_and_restore_time, command, flip};
 use verisum_testkit::{FsKind, Mount};
 
 /// A directory with a tree, a copy of it, and a catalogue that knows the tree.
@@ -111,4 +111,27 @@ fn a_path_of_which_nothing_is_known_is_no_repair() {
     trees.run("scrub tree");
     trees.becomes("repair --dry-run tree/b", 3, &trees.path("tree"), &[("no-source", "b/c")]);
     trees.becomes("repair --except-missing tree/b", 0, &trees.path("tree"), &[]);
+}
+
+#[test]
+fn empty_content_needs_no_copy() {
+    let trees = Trees::new(&[("empty", ""), ("grown", ""), ("full", "one")]);
+    let [empty, grown, full] = ["empty", "grown", "full"].map(|name| trees.path("tree").join(name));
+    let before = empty.metadata().unwrap().modified().unwrap();
+    fs::remove_file(&empty).unwrap();
+    fs::remove_file(&full).unwrap();
+    change_and_restore_time(&grown, "rot");
+    trees.run("scrub tree");
+    for (word, options) in [("mendable", "--dry-run "), ("repaired", "")] {
+        let words = format!("repair --keep-bad kept {options}tree");
+        trees.becomes(&words, 3, &trees.path("tree"), &[
+            (word, "empty"),
+            ("no-source", "full"),
+            (word, "grown"),
+        ]);
+    }
+    assert_eq!((fs::read(&empty).unwrap(), fs::read(&grown).unwrap()), (Vec::new(), Vec::new()));
+    assert_eq!(empty.metadata().unwrap().modified().unwrap(), before);
+    trees.becomes("scrub tree", 0, &trees.path("tree"), &[]);
+    trees.run("catalog check").clean();
 }

@@ -16,16 +16,17 @@ use crate::metadata::Metadata;
 pub(super) fn dressed(
     new: &File,
     old: Option<&File>,
-    (source, candidate): (&mut Source, &Candidate),
+    copy: Option<(&mut Source, &Candidate)>,
     modified: Option<i64>,
 ) -> Result<Result<bool, String>, String> {
-    let model = match old {
-        Some(old) => Model::File(old.try_clone().map_err(|error| format!("open: {error}"))?),
-        None if source.place.is_here() => {
+    let model = match (old, copy) {
+        (Some(old), _) => Model::File(old.try_clone().map_err(|error| format!("open: {error}"))?),
+        (None, None) => Model::None,
+        (None, Some((source, candidate))) if source.place.is_here() => {
             let opened = Entry::followed(candidate.here()).and_then(|entry| entry.open_regular());
             opened.map_or(Model::None, Model::File)
         }
-        None => source.place.state(&candidate.path).map_or(Model::None, Model::Known),
+        (None, Some((source, candidate))) => source.place.state(&candidate.path).map_or(Model::None, Model::Known),
     };
     let is_usual = matches!(model, Model::None | Model::Known(KnownState { rights: None, .. }));
     Ok(match dress(new, &model, old.is_some(), modified) {

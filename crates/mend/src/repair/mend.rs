@@ -223,7 +223,7 @@ impl<'a> Tree<'a> {
                 Ok(copy) if copy.digest != damaged[at].recorded => Err("other content".to_string()),
                 Err(why) => Err(why),
                 Ok(copy) => {
-                    let from = ContentOrigin::Source(&mut *source, copy.size);
+                    let from = ContentOrigin::Source(Some(&mut *source), copy.size);
                     self.replace(&damaged[at], bad, from, &candidate, &waiting.names)
                         .or_else(NotMended::ended)
                 }
@@ -257,7 +257,8 @@ impl<'a> Tree<'a> {
                     .ok()
             });
             let mut combined = || self.combined(damaged, bad, sources, None, names)?.ok();
-            linked.or_else(|| combined().filter(|_| !tried.is_empty()))
+            let linked = linked.or_else(|| combined().filter(|_| !tried.is_empty()));
+            linked.or_else(|| self.emptied(damaged, bad, names))
         };
         let done = done.unwrap_or_else(|| match self.is_in_place(damaged, bad) {
             // A source that was not read to its end may have the content.
@@ -269,6 +270,16 @@ impl<'a> Tree<'a> {
             false => Outcome::NoSource { tried }.into(),
         });
         waiting.end(at, done);
+    }
+
+    /// Makes a file empty whose recorded content is that: no copy is needed to know it.
+    fn emptied(&mut self, damaged: &Damaged, bad: &BadFile, names: &HashMap<Inode, u64>) -> Option<Done> {
+        if !damaged.digest.hash(b"").is_ok_and(|empty| empty == damaged.recorded) {
+            return None;
+        }
+        let nothing = Candidate { path: Vec::new(), shown: PathBuf::from("/dev/null") };
+        let from = ContentOrigin::Source(None, Some(0));
+        self.replace(damaged, bad, from, &nothing, names).or_else(NotMended::ended).ok()
     }
 
     /// Looks whether a file still is what was found bad.
@@ -308,6 +319,9 @@ impl<'a> Tree<'a> {
             || before.is_none() && (has_its_time || self.options.keep_bad.is_some() && !found.is_empty());
         match is_taken {
             true => Ok(BadFile { stat: Some(stat), before }),
+            false if before.is_none() && !found.is_empty() => {
+                Err(Outcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}")))
+            }
             false => Err(Outcome::Refused(CHANGED.to_string())),
         }
     }
@@ -319,9 +333,6 @@ impl<'a> Tree<'a> {
         Ok((folder, below.file_name().unwrap_or_default().to_os_string()))
     }
 
-            false if before.is_none() && !found.is_empty() => {
-                Err(Outcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}")))
-            }
     /// The same, with the directories on the way made where they are missing.
     fn made_folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), FileError> {
         match self.folder(path) {
@@ -488,7 +499,7 @@ impl<'a> Tree<'a> {
             ContentOrigin::Name => return Err(OTHER_NAME.to_string()),
             ContentOrigin::Source(..) if damaged.size < ANY_LENGTH => (candidate.shown.clone(), damaged.size),
             ContentOrigin::Source(source, size) => {
-                let asked = || source.place.state(&candidate.path).ok().and_then(|state| state.now.size);
+                let asked = || source?.place.state(&candidate.path).ok().and_then(|state| state.now.size);
                 (candidate.shown.clone(), size.or_else(asked).unwrap_or_default())
             }
             ContentOrigin::Blocks(Blocks { blocks, sources, givers }) => {
@@ -529,8 +540,8 @@ fn interrupted() -> Outcome {
 
 /// Where the new content comes from.
 enum ContentOrigin<'a, 's> {
-    /// A copy that has all of it, and its length, if that is known.
-    Source(&'a mut Source<'s>, Option<u64>),
+    /// A copy that has all of it, and its length, if that is known; no copy for empty content.
+    Source(Option<&'a mut Source<'s>>, Option<u64>),
     Blocks(Blocks<'a, 's>),
     /// Another name of the file.
     Name,

@@ -1,6 +1,7 @@
 //! Makes the new file that replaces a bad one: from its other name, a copy, or blocks of several copies.
 
 use std::fs::File;
+use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -53,25 +54,31 @@ impl Tree<'_> {
         }
     }
 
-    /// A new file with the content of a copy, and with what else the old one has, or else the copy; and its length.
+    /// A new file with the content of a copy, or of none, and with what else the old one has, or else the copy; and its
+    /// length.
     fn filled(
         &self,
         damaged: &Damaged,
         (bad, old): (&BadFile, Option<&File>),
-        source: &mut Source,
+        mut source: Option<&mut Source>,
         candidate: &Candidate,
         target: &Path,
     ) -> Result<Filled, NotMended> {
         let new = Replacement::new(target).map_err(|error| NotMended::failed(of_new(&error)))?;
         let range = 0..damaged.size.saturating_add(1);
-        let mut content = source.place.read(&candidate.path, range).map_err(|error| error.to_string())?;
+        let mut content: Box<dyn Read + Send> = match &mut source {
+            Some(source) => source.place.read(&candidate.path, range).map_err(|error| error.to_string())?,
+            None => Box::new(std::io::empty()),
+        };
         let is_sparse = bad.stat.is_none_or(|stat| stat.stored < stat.size);
         let expected = (&damaged.digest, &damaged.recorded);
         let mut differences = Differences::from(old);
         let limits = Limits { most: damaged.size, is_sparse, stop: &self.options.stop };
         let filled = fill(new.file(), &mut *content, expected, &limits, &mut differences);
         let bytes = filled.map_err(|error| of_fill(&error))?;
-        let dressed = dressed(new.file(), old, (source, candidate), damaged.modified)?;
+        drop(content);
+        let model = source.map(|source| (source, candidate));
+        let dressed = dressed(new.file(), old, model, damaged.modified)?;
         let has_usual_permissions = dressed.map_err(NotMended::failed)?;
         let ranges = Some(differences.ranges());
         Ok(Filled { new, bytes, ranges, has_usual_permissions, taken: Vec::new() })
@@ -100,7 +107,8 @@ fn put_together(
     // What gave nothing says nothing of owners and modes either.
     let first = taken.first().map_or(0, |(number, _)| *number);
     let giver = givers.get(first).ok_or_else(|| "no copy of it is known".to_string())?;
-    let dressed = dressed(new.file(), old, (&mut sources[giver.source], &giver.candidate), damaged.modified)?;
+    let model = Some((&mut sources[giver.source], &giver.candidate));
+    let dressed = dressed(new.file(), old, model, damaged.modified)?;
     let has_usual_permissions = dressed.map_err(NotMended::failed)?;
     let taken: Vec<Taken> = taken.into_iter().map(|(_, taken)| taken).collect();
     let (ranges, bytes) = (ranges_of(&taken), bytes_of(&taken));
