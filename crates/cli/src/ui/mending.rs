@@ -17,7 +17,7 @@ use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
 use crate::ui::names::{self, Name};
-use crate::ui::remedy::{self, repair_command};
+use crate::ui::remedy::repair_command;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM};
@@ -152,10 +152,6 @@ pub(crate) struct MendingReport<'o> {
     json: bool,
     /// Whether only what could not be repaired is printed.
     quiet: bool,
-    /// Whether what is there now is kept, which some files need.
-    keeps_bad: bool,
-    /// Whether records say nothing of when they were made, so that also what cannot be read needs to be kept.
-    is_timeless: bool,
     output: &'o mut Output,
     /// How many records could not be read, and so nothing was compared with them.
     not_compared: u64,
@@ -171,27 +167,7 @@ impl<'o> MendingReport<'o> {
         output: &'o mut Output,
     ) -> MendingReport<'o> {
         let (worst, printed) = (Exit::Clean, Ok(()));
-        MendingReport {
-            types,
-            json,
-            quiet,
-            keeps_bad: false,
-            is_timeless: false,
-            output,
-            not_compared: 0,
-            worst,
-            printed,
-        }
-    }
-
-    /// Says of no file that what it is now has to be kept.
-    pub(crate) fn keeping_bad(self, keeps_bad: bool) -> MendingReport<'o> {
-        MendingReport { keeps_bad, ..self }
-    }
-
-    /// Says so of records without times.
-    pub(crate) fn timeless(self, is_timeless: bool) -> MendingReport<'o> {
-        MendingReport { is_timeless, ..self }
+        MendingReport { types, json, quiet, output, not_compared: 0, worst, printed }
     }
 
     /// Takes note of records that could not be read, which were told.
@@ -210,11 +186,7 @@ impl<'o> MendingReport<'o> {
         }
         self.printed = match self.json {
             true => self.output.json(self.types[0], &line(file)),
-            false => {
-                let needs_keeping = !self.keeps_bad
-                    && (remedy::keeps_bad(file.state) || self.is_timeless && file.state != State::MISSING);
-                self.output.told(&told(file, needs_keeping), 0..file.outcome.name().len(), exit)
-            }
+            false => self.output.told(&told(file), 0..file.outcome.name().len(), exit),
         };
         if self.printed.is_ok() {
             self.printed = self.output.flush();
@@ -236,8 +208,10 @@ impl<'o> MendingReport<'o> {
 
 /// What a file that was to be repaired means for the end of the run.
 fn exit(file: &Repaired) -> Exit {
-    let is_good =
-        matches!(file.outcome, Outcome::Repaired { .. } | Outcome::Mendable { .. } | Outcome::Sound);
+    let is_good = matches!(
+        file.outcome,
+        Outcome::Repaired { .. } | Outcome::Mendable { needs_keep_bad: false, .. } | Outcome::Sound
+    );
     match file.state {
         _ if is_good => Exit::Clean,
         State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt => Exit::Mismatch,
@@ -245,7 +219,7 @@ fn exit(file: &Repaired) -> Exit {
     }
 }
 
-fn told(file: &Repaired, needs_keeping: bool) -> FactLine {
+fn told(file: &Repaired) -> FactLine {
     let shown = |path: &Path| names::quoted(path.as_os_str());
     let mut facts = vec![format!("was {}", file.state.name())];
     match &file.outcome {
@@ -262,10 +236,10 @@ fn told(file: &Repaired, needs_keeping: bool) -> FactLine {
             }
             facts.extend(not_kept(file.kept_unread));
         }
-        Outcome::Mendable { from, bytes } => {
+        Outcome::Mendable { from, bytes, needs_keep_bad } => {
             facts.push(format!("from {}", shown(from)));
             facts.push(taken(file, *bytes));
-            if needs_keeping {
+            if *needs_keep_bad {
                 facts.push("needs --keep-bad".to_string());
             }
         }
@@ -312,7 +286,8 @@ fn line(file: &Repaired) -> Value {
             line["other_names"] = (*other_names).into();
             line["kept_unread"] = file.kept_unread.into();
         }
-        Outcome::Mendable { from, bytes } => {
+        Outcome::Mendable { from, bytes, needs_keep_bad } => {
+            line["needs_keep_bad"] = (*needs_keep_bad).into();
             line["from"] = json!(Name::new(from));
             line["bytes"] = (*bytes).into();
         }

@@ -195,6 +195,7 @@ impl Work<'_> {
             size: record.size,
             modified: Some(record.mtime),
             found,
+            may_be_meant: may_be_meant(record.state),
             copies: self.copies.get(&content).cloned().unwrap_or_default(),
         }))
     }

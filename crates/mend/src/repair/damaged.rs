@@ -26,6 +26,8 @@ pub(super) struct Damaged {
     pub(super) modified: Option<i64>,
     /// What the file may be, by length and time of modification, to be the one that was found bad.
     pub(super) found: Vec<(u64, i64)>,
+    /// Whether somebody may have written what it is now.
+    pub(super) may_be_meant: bool,
     /// Where the catalogue has its content.
     pub(super) copies: Vec<PathBuf>,
 }

@@ -113,7 +113,7 @@ pub fn repair_recorded(
             }
             // What cannot be read may be newer than the list, too.
             let is_meant = state != State::MISSING && !recorded.is_unwritten;
-            let file = damaged_file(path, recorded);
+            let file = damaged_file(path, recorded, is_meant);
             if is_meant && options.keep_bad.is_none() && !options.dry {
                 tell(&file, state, Outcome::Refused(MAY_BE_MEANT.to_string()).into(), &mut summary, report);
                 continue;
@@ -153,7 +153,7 @@ fn require_digests(
     Ok(())
 }
 
-fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {
+fn damaged_file(path: PathBuf, recorded: Recorded, may_be_meant: bool) -> Damaged {
     let stat = Entry::named(&path).and_then(|entry| entry.stat()).ok();
     // Nothing is below a file that is repaired alone.
     let own = path.file_name().filter(|_| recorded.below.as_os_str().is_empty());
@@ -166,6 +166,7 @@ fn damaged_file(path: PathBuf, recorded: Recorded) -> Damaged {
         size: ANY_LENGTH,
         modified: None,
         found: stat.iter().map(|stat| (stat.size, stamp(stat.modified))).collect(),
+        may_be_meant,
         copies: Vec::new(),
     }
 }

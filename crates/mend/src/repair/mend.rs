@@ -68,6 +68,8 @@ impl From<Outcome> for Done {
 struct BadFile {
     stat: Option<Stat>,
     before: Option<Output>,
+    /// Whether somebody may have written it.
+    may_be_meant: bool,
 }
 
 /// The files that are to be repaired, while sources are asked for them.
@@ -287,7 +289,7 @@ impl<'a> Tree<'a> {
         let failed = |why: String| Outcome::Failed(why);
         let gone = match self.options.leaves_missing {
             true => Err(Outcome::Refused("it is missing".to_string())),
-            false => Ok(BadFile { stat: None, before: None }),
+            false => Ok(BadFile { stat: None, before: None, may_be_meant: false }),
         };
         let found = match self.folder(&damaged.path) {
             Ok((folder, name)) => Entry::within(&folder, &name),
@@ -314,16 +316,19 @@ impl<'a> Tree<'a> {
         };
         let (found, now) = (&damaged.found, (stat.size, stamp(stat.modified)));
         // No scrub records what a file is that storage does not give.
+        let is_unread = before.is_none() && !found.is_empty();
         let has_its_time = found.iter().any(|(_, modified)| *modified == now.1);
-        let is_taken = found.contains(&now)
-            || before.is_none() && (has_its_time || self.options.keep_bad.is_some() && !found.is_empty());
-        match is_taken {
-            true => Ok(BadFile { stat: Some(stat), before }),
-            false if before.is_none() && !found.is_empty() => {
-                Err(Outcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}")))
-            }
-            false => Err(Outcome::Refused(CHANGED.to_string())),
+        let may_be_meant = damaged.may_be_meant || is_unread && !has_its_time;
+        let bad = BadFile { stat: Some(stat), before, may_be_meant };
+        match self.needs_keep_bad(&bad) && !self.options.dry {
+            _ if !is_unread && !found.contains(&now) => Err(Outcome::Refused(CHANGED.to_string())),
+            true => Err(Outcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}"))),
+            false => Ok(bad),
         }
+    }
+
+    fn needs_keep_bad(&self, bad: &BadFile) -> bool {
+        bad.may_be_meant && self.options.keep_bad.is_none()
     }
 
     /// The directory of a file, open, and the file's name in it.
@@ -518,7 +523,7 @@ impl<'a> Tree<'a> {
                 (from, taken.iter().map(|(_, taken)| taken.bytes).sum())
             }
         };
-        Ok(Outcome::Mendable { from, bytes }.into())
+        Ok(Outcome::Mendable { from, bytes, needs_keep_bad: self.needs_keep_bad(bad) }.into())
     }
 
     /// The repaired file of another name of the same bad inode, open, if it still is what was put there.

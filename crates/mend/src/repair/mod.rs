@@ -124,6 +124,8 @@ pub enum Outcome {
         from: PathBuf,
         /// How many bytes it would take.
         bytes: u64,
+        /// Somebody may have written what it is now: [`Options::keep_bad`] is needed to repair it, and was not given.
+        needs_keep_bad: bool,
     },
     /// It is as recorded, past the page cache too.
     Sound,

@@ -115,9 +115,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.in_place = arguments.in_place;
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
     options.now = Timestamp::now();
-    let telling = MendingReport::new(["file", "summary"], arguments.json, arguments.quiet, output)
-        .keeping_bad(arguments.keep_bad.is_some())
-        .timeless(arguments.trust.is_some() || !arguments.sums.is_empty());
+    let telling = MendingReport::new(["file", "summary"], arguments.json, arguments.quiet, output);
     let worst = match arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty() {
         true => by_records(arguments, &way.leads, &options, telling)?,
         false => by_catalog(arguments, way, &options, telling)?,

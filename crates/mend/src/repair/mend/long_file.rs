@@ -106,7 +106,7 @@ impl Tree<'_> {
         let (_, now) = Entry::within(&folder, &name).ok()?;
         let from = path.clone();
         let outcome = match self.options.dry {
-            true => Outcome::Mendable { from, bytes: 0 },
+            true => Outcome::Mendable { from, bytes: 0, needs_keep_bad: self.needs_keep_bad(bad) },
             false => Outcome::Repaired {
                 from,
                 bytes: 0,
