@@ -89,7 +89,7 @@ impl Trees {
             assert_eq!(taken.iter().map(|[.., bytes]| bytes.as_u64().unwrap()).sum::<u64>(), sum);
             (taken, sum)
         };
-        let told = run(&["--dry-run"]);
+        let told = run(&["--dry-run", "--keep-bad", "bad"]);
         assert!(!told.0.is_empty());
         let done = run(&["--keep-bad", "bad"]);
         assert_eq!(told, done, "told and done");

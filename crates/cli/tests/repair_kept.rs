@@ -129,7 +129,7 @@ fn what_cannot_be_read_is_kept_before_a_list_says_what_it_should_be() {
     let tree = mount.path().display().to_string();
     let words = ["repair", "--sums", "SUMS", "--from", "copy"];
     let foretold = trees.run(&[&words[..], &["--dry-run", &tree]].concat());
-    assert!(foretold.code == Some(0) && foretold.out().contains("needs --keep-bad"), "{}", foretold.out());
+    assert!(foretold.code == Some(3) && foretold.out().contains("needs --keep-bad"), "{}", foretold.out());
     let refused = trees.run(&[&words[..], &[&tree]].concat());
     assert_eq!(refused.code, Some(3), "{}{}", refused.out(), refused.stderr);
     assert!(refused.out().contains("--keep-bad DIR repairs it"), "{}", refused.out());

@@ -100,7 +100,7 @@ fn what_no_copy_has_comes_from_parity() {
     let status: Value =
         serde_json::from_str(trees.run(&["catalog", "status", "--json"]).clean().trim()).unwrap();
     assert_eq!((&status["repair"]["mendable"], &status["repair"]["with_parity"]), (&0.into(), &4.into()));
-    let dry = trees.run(&["repair", "--dry-run", "tree"]).clean();
+    let dry = trees.run(&["repair", "--dry-run", "--keep-bad", "bad", "tree"]).clean();
     assert_eq!(dry.matches("mendable").count(), 4, "{dry}");
     let repaired = trees.run(&["repair", "--keep-bad", "bad", "tree"]).clean();
     assert_eq!(repaired.matches("repaired  ").count(), 4, "{repaired}");
@@ -265,7 +265,7 @@ fn blocks_of_several_copies_and_of_parity_are_put_together() {
     assert_eq!(alone.code, Some(1));
     assert!(fs::read(&path).unwrap() == before, "{}", alone.out());
     let words = |words: &[&'static str]| [words, &copies, &["--json", "tree"]].concat();
-    let dry = trees.run(&words(&["repair", "--dry-run"])).clean();
+    let dry = trees.run(&words(&["repair", "--dry-run", "--keep-bad", "bad"])).clean();
     assert!(dry.contains("\"mendable\":1"), "{dry}");
     assert!(fs::read(&path).unwrap() == before);
     let repaired = trees.run(&words(&["repair", "--keep-bad", "bad"])).clean();
