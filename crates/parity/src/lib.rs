@@ -30,6 +30,7 @@
 
 mod build;
 mod code;
+mod coverage;
 mod create;
 mod digest;
 mod error;

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use verisum_files::{Progress, Stop};
 
 use crate::ParityError;
+use crate::coverage::{Coverage, coverage};
 use crate::create::place_of;
 use crate::head::{Piece, SetHead};
 use crate::in_place::{InPlace, Note, NoteEnd};
@@ -28,6 +29,12 @@ const WRITTEN_SINCE: &str = "it was written to after a repair in place was inter
 
 /// What is said of a file that is to be repaired and that the parity does not have.
 pub(crate) const NO_PARITY: &str = "there is no parity of it";
+
+/// What is said of a file that can be repaired only where it is, as a set is lost that has a part of it.
+const PART_WITHOUT: &str = "a part of it has no parity that can be read: --in-place repairs the rest";
+
+/// The same of one that is not there, or has another length.
+const PART_LOST: &str = "a part of it has no parity that can be read";
 
 /// How a tree is repaired.
 #[derive(Clone, Debug)]
@@ -120,6 +127,8 @@ struct Work {
     number: u64,
     /// What is wrong with the set's own file.
     finding: Option<Finding>,
+    /// Whether there is parity enough.
+    can_be_repaired: bool,
 }
 
 /// Mends what differs from the record, files and parity, where there is parity enough; all else is told to
@@ -141,6 +150,7 @@ pub fn repair(
         index: &index,
         wanted: BTreeMap::new(),
         work: Vec::new(),
+        long: BTreeMap::new(),
         drafts: BTreeMap::new(),
         open: BTreeMap::new(),
         interrupted: store.notes()?.into_iter().map(|note| (note.path.clone(), note)).collect(),
@@ -166,6 +176,8 @@ struct RepairJob<'a> {
     index: &'a Index,
     wanted: BTreeMap<Box<[u8]>, Wanted>,
     work: Vec<Work>,
+    /// Where the files lie that are to be repaired and have pieces in several sets.
+    long: BTreeMap<Box<[u8]>, Coverage>,
     drafts: BTreeMap<Box<[u8]>, Draft>,
     /// Files that are being mended in place.
     open: BTreeMap<Box<[u8]>, InPlace>,
@@ -267,7 +279,26 @@ impl RepairJob<'_> {
             })
             .collect();
         self.work.sort_by_key(|work| work.number);
+        self.find_long_files(lost > 0);
         Ok(())
+    }
+
+    /// Finds out where long files lie, and leaves those alone that a lost set has a part of.
+    fn find_long_files(&mut self, is_lost: bool) {
+        let is_long = |path: &[u8]| self.wanted.get(path).is_some_and(|wanted| !wanted.is_in_one_set);
+        if self.options.in_place && !is_lost || self.wanted.values().all(|wanted| wanted.is_in_one_set) {
+            return;
+        }
+        self.long = coverage(self.store, &self.index.sets, &is_long);
+        for (path, file) in self.long.iter().filter(|(_, file)| !file.is_whole()) {
+            let may_stay = file.has_its_length(self.tree, path);
+            let wanted = self.wanted.get_mut(path).filter(|wanted| wanted.verdict.can_be_repaired());
+            if let Some(wanted) = wanted.filter(|_| !(may_stay && self.options.in_place)) {
+                let what = if may_stay { PART_WITHOUT } else { PART_LOST };
+                let error = ParityError::damaged(&self.tree.path_of(path), what);
+                wanted.verdict = FileVerdict::NotRepaired(error);
+            }
+        }
     }
 
     fn take(&mut self, set: SetState, others: &mut Files, report: &mut dyn FnMut(Finding)) {
@@ -312,7 +343,7 @@ impl RepairJob<'_> {
             self.wanted.insert(piece.path, wanted);
         }
         if is_wanted {
-            self.work.push(Work { number: set.number, finding: set.finding });
+            self.work.push(Work { number: set.number, finding: set.finding, can_be_repaired });
         }
     }
 
@@ -346,13 +377,20 @@ impl RepairJob<'_> {
     /// Tells what a dry run found.
     fn say(&mut self, report: &mut dyn FnMut(Finding)) {
         for work in std::mem::take(&mut self.work) {
-            if let Some(finding) = work.finding {
-                self.totals.parity_repaired += 1;
-                report(finding);
+            match work.finding {
+                None => {}
+                Some(Finding::Parity(parity)) if !work.can_be_repaired => {
+                    self.count_parity(ParityVerdict::NotRepaired);
+                    report(Finding::parity(&parity.path, ParityVerdict::NotRepaired));
+                }
+                Some(finding) => {
+                    self.count_parity(ParityVerdict::Repaired);
+                    report(finding);
+                }
             }
         }
         for (path, wanted) in std::mem::take(&mut self.wanted) {
-            match can_be_repaired(&wanted.verdict) {
+            match wanted.verdict.can_be_repaired() {
                 true => self.totals.repaired += 1,
                 false => self.totals.not_repaired += 1,
             }
@@ -381,7 +419,7 @@ impl RepairJob<'_> {
         let beyond: Vec<Box<[u8]>> = self
             .wanted
             .iter()
-            .filter(|(_, one)| !can_be_repaired(&one.verdict))
+            .filter(|(_, one)| !one.verdict.can_be_repaired())
             .map(|(path, _)| path.clone())
             .collect();
         for path in beyond {
@@ -390,7 +428,7 @@ impl RepairJob<'_> {
                 report(Finding::of(&path, wanted.verdict));
             }
         }
-        let all_heads = if self.options.in_place { BTreeMap::new() } else { self.heads_of_long_files()? };
+        let long = std::mem::take(&mut self.long);
         for work in std::mem::take(&mut self.work) {
             let set = self.store.set(work.number)?;
             let is_needed = self.wanted.values().any(|wanted| wanted.sets.contains(&work.number));
@@ -407,7 +445,7 @@ impl RepairJob<'_> {
                 let is_wanted =
                     self.wanted.get(&piece.path).is_some_and(|wanted| wanted.sets.contains(&work.number));
                 if is_wanted {
-                    let done = self.piece((&head, piece), solved.as_ref(), &all_heads);
+                    let done = self.piece((&head, piece), solved.as_ref(), &long);
                     self.tell(&piece.path, done, report);
                 }
             }
@@ -454,7 +492,7 @@ impl RepairJob<'_> {
         &mut self,
         (head, piece): (&Arc<SetHead>, &Piece),
         solved: Option<&Solved>,
-        all_heads: &BTreeMap<Box<[u8]>, Vec<u64>>,
+        long: &BTreeMap<Box<[u8]>, Coverage>,
     ) -> Result<Option<Mended>, ParityError> {
         let Some(solved) = solved else {
             let what = "its parity does not give the recorded bytes";
@@ -485,8 +523,8 @@ impl RepairJob<'_> {
             self.drafts.insert(piece.path.clone(), draft);
             return Ok(None);
         }
-        let heads = match all_heads.get(&piece.path) {
-            Some(sets) if !wanted.is_in_one_set => self.heads(sets)?,
+        let heads = match long.get(&piece.path) {
+            Some(file) if !wanted.is_in_one_set => self.heads(&file.sets)?,
             None if !wanted.is_in_one_set => self.heads(&self.sets_of(&piece.path)?)?,
             _ => vec![head.clone()],
         };
@@ -549,32 +587,4 @@ impl RepairJob<'_> {
     fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<SetHead>>, ParityError> {
         sets.iter().map(|number| Ok(Arc::new(self.store.set(*number)?.head))).collect()
     }
-
-    /// In which sets the files lie that are to be repaired and have pieces in several.
-    fn heads_of_long_files(&self) -> Result<BTreeMap<Box<[u8]>, Vec<u64>>, ParityError> {
-        let mut found: BTreeMap<Box<[u8]>, Vec<u64>> = BTreeMap::new();
-        if self.wanted.values().all(|wanted| wanted.is_in_one_set) {
-            return Ok(found);
-        }
-        for number in &self.index.sets {
-            // Without it the file is not proved, and stays as it is.
-            let Ok(set) = self.store.set(*number) else { continue };
-            for piece in &set.head.pieces {
-                if piece.length < piece.size && self.wanted.contains_key(&piece.path) {
-                    let sets = found.entry(piece.path.clone()).or_default();
-                    if sets.last() != Some(number) {
-                        sets.push(*number);
-                    }
-                }
-            }
-        }
-        Ok(found)
-    }
-}
-
-fn can_be_repaired(verdict: &FileVerdict) -> bool {
-    matches!(
-        verdict,
-        FileVerdict::Damaged { can_be_repaired: true, .. } | FileVerdict::Missing { can_be_repaired: true }
-    )
 }

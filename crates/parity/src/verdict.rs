@@ -51,6 +51,21 @@ pub(crate) struct Mended {
 }
 
 impl FileVerdict {
+    /// Whether it is bad, and there is parity enough to mend it.
+    pub const fn can_be_repaired(&self) -> bool {
+        use FileVerdict::{Damaged, Missing};
+        matches!(self, Damaged { can_be_repaired: true, .. } | Missing { can_be_repaired: true })
+    }
+
+    /// The same, if what is bad cannot be repaired.
+    pub(crate) fn beyond_repair(self) -> FileVerdict {
+        match self {
+            FileVerdict::Damaged { bytes, .. } => FileVerdict::Damaged { bytes, can_be_repaired: false },
+            FileVerdict::Missing { .. } => FileVerdict::Missing { can_be_repaired: false },
+            other => other,
+        }
+    }
+
     /// That a repair came to this.
     pub(crate) fn repaired(Mended { ranges, unread: kept_unread }: Mended) -> FileVerdict {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();

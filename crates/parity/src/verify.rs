@@ -7,6 +7,7 @@ use std::sync::Arc;
 use verisum_files::{Progress, Stop};
 
 use crate::ParityError;
+use crate::coverage::{Coverage, coverage};
 use crate::create::place_of;
 use crate::digest::Hasher;
 use crate::head::Piece;
@@ -249,7 +250,15 @@ pub fn verify(
     totals.bad_sets.sort_unstable();
     totals.parity_damaged += lost;
     totals.parity_lost += lost;
-    for (path, verdict) in files.rest() {
+    let rest: BTreeMap<_, _> = files.rest().collect();
+    let sets: &[u64] = if lost > 0 { &index.sets } else { &[] };
+    let long = coverage(&store, sets, &|path| rest.contains_key(path));
+    for (path, verdict) in rest {
+        let is_partly_lost = |file: &Coverage| !file.is_whole() && !file.has_its_length(&tree, &path);
+        let verdict = match long.get(&path).is_some_and(is_partly_lost) {
+            true => verdict.beyond_repair(),
+            false => verdict,
+        };
         totals.count(&verdict);
         report(Finding::of(&path, verdict));
     }

@@ -44,7 +44,9 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
     let can_be_repaired =
         found.damaged + found.missing + found.parity_damaged > found.beyond_repair + found.parity_lost;
     if can_be_repaired {
-        advise("mend it", "repair");
+        // A new file is made of files all of whose sets are there.
+        let is_partly_lost = found.parity_lost > 0 && found.damaged > 0;
+        advise("mend it", if is_partly_lost { "repair --in-place" } else { "repair" });
     }
     // What is lost of the parity only new parity makes good; of files that are damaged there would be none.
     match (found.parity_lost > 0, can_be_repaired) {

@@ -1,0 +1,63 @@
+//! Which sets have the parts of long files, and whether some part is in none that can be read.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use verisum_files::Stat;
+
+use crate::store::Store;
+use crate::tree::Tree;
+
+/// Where a file lies that has pieces in several sets.
+pub(crate) struct Coverage {
+    /// The sets, ascending.
+    pub(crate) sets: Vec<u64>,
+    pieces: Vec<Range<u64>>,
+    size: u64,
+}
+
+/// The coverage of wanted files. A set that cannot be read covers nothing.
+pub(crate) fn coverage(
+    store: &Store,
+    sets: &[u64],
+    is_wanted: &dyn Fn(&[u8]) -> bool,
+) -> BTreeMap<Box<[u8]>, Coverage> {
+    let mut found: BTreeMap<Box<[u8]>, Coverage> = BTreeMap::new();
+    for number in sets {
+        let Ok(set) = store.set(*number) else { continue };
+        for piece in set.head.pieces {
+            if piece.length == piece.size || !is_wanted(&piece.path) {
+                continue;
+            }
+            let empty = Coverage { sets: Vec::new(), pieces: Vec::new(), size: piece.size };
+            let file = found.entry(piece.path).or_insert(empty);
+            file.pieces.push(piece.offset..piece.offset + piece.length);
+            if file.sets.last() != Some(number) {
+                file.sets.push(*number);
+            }
+        }
+    }
+    for file in found.values_mut() {
+        file.pieces.sort_unstable_by_key(|piece| piece.start);
+    }
+    found
+}
+
+impl Coverage {
+    /// Whether every byte of the file has parity.
+    pub(crate) fn is_whole(&self) -> bool {
+        let mut covered = 0;
+        let is_next = |piece: &Range<u64>| {
+            let follows = piece.start <= covered;
+            covered = covered.max(piece.end);
+            follows
+        };
+        self.pieces.iter().all(is_next) && covered == self.size
+    }
+
+    /// Whether the file is there and as long as it was: then its parts without parity can stay as they are.
+    pub(crate) fn has_its_length(&self, tree: &Tree, path: &[u8]) -> bool {
+        let stat = tree.file(path).ok().and_then(|(_, file)| Stat::of(&file).ok());
+        stat.is_some_and(|stat| stat.size == self.size)
+    }
+}
