@@ -58,10 +58,12 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     options.sets = arguments.sets;
     options.in_place = arguments.in_place;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
-    let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
+    // Parity that is damaged stays so in a PAR2 file.
+    let mut reporter =
+        ParityReporter::new(*json, output).foretelling(options.dry_run, options.dry_run && !is_par2);
     if is_par2 && options.changed {
         return Err(Failure::Usage("--changed is for DIR: PAR2 files record no times".to_string()));
     }

@@ -15,6 +15,8 @@ use crate::ui::{self, Output, PROGRAM};
 /// Says findings as they come.
 pub(super) struct ParityReporter<'a> {
     json: bool,
+    /// Whether files, and parity, that can be repaired are no failure, as in a dry run.
+    foretells: (bool, bool),
     output: &'a mut Output,
     exit: Exit,
     failure: Option<Failure>,
@@ -40,13 +42,25 @@ pub(super) struct ParityTotals {
     json: Value,
 }
 
-impl ParityReporter<'_> {
-    pub(super) fn new(json: bool, output: &mut Output) -> ParityReporter<'_> {
-        ParityReporter { json, output, exit: Exit::Clean, failure: None }
+impl<'a> ParityReporter<'a> {
+    pub(super) fn new(json: bool, output: &'a mut Output) -> ParityReporter<'a> {
+        ParityReporter { json, foretells: (false, false), output, exit: Exit::Clean, failure: None }
+    }
+
+    /// Takes files, and parity, that can be repaired for good: a repair would make them so.
+    pub(super) fn foretelling(self, files: bool, parity: bool) -> Self {
+        Self { foretells: (files, parity), ..self }
     }
 
     /// Says a finding. An output that fails is told at the end.
     pub(super) fn take(&mut self, finding: Finding) {
+        let will_be_good = match &finding {
+            Finding::File(file) => self.foretells.0 && file.verdict.can_be_repaired(),
+            Finding::Parity(parity) => {
+                self.foretells.1 && matches!(parity.verdict, ParityVerdict::Damaged { .. })
+            }
+            _ => false,
+        };
         let (exit, told) = match finding {
             Finding::Unseen(error) => {
                 ui::say(PROGRAM, &tree_message(&error));
@@ -62,6 +76,7 @@ impl ParityReporter<'_> {
                 return;
             }
         };
+        let exit = if will_be_good { Exit::Clean } else { exit };
         self.exit = self.exit.max(exit);
         self.output.found(exit);
         let printed = match self.json {
