@@ -236,7 +236,7 @@ fn what_is_said_of_records() {
     trial.take("catalog-list", "catalog list --json --bad --missing", 1);
     trial.take("catalog-list", "catalog list --json --duplicates", 0);
     trial.take("catalog-status", "catalog status --json", 0);
-    trial.take("repair", "repair --json --dry-run --from other tree", 0);
+    trial.take("repair", "repair --json --dry-run --from other tree", 1);
     trial.take("accept", "accept --json --dry-run tree", 0);
     let (url, served) = answering("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
     fs::write(trial.path("url"), url).unwrap();
@@ -244,7 +244,7 @@ fn what_is_said_of_records() {
     let notice = String::from_utf8(served.join().unwrap().1).unwrap();
     assert!(notice.contains(r#""outcome":"clean""#), "{notice}");
     trial.keep("notify", &notice);
-    trial.take("parity-repair", "parity repair --json --dry-run tree", 1);
+    trial.take("parity-repair", "parity repair --json --dry-run tree", 3);
     trial.take("scrub", "scrub --json --repair --from other tree", 1);
     trial.take("repair", "repair --json tree", 1);
     fs::create_dir(trial.path("kept")).unwrap();
