@@ -276,6 +276,7 @@ fn counts_of_made(made: &parity::Made) -> Counts {
         ("sets_written", made.sets_written),
         ("sets_kept", made.sets_kept),
         ("bytes_written", made.written),
+        ("sets_lost", made.sets_lost),
     ])
 }
 

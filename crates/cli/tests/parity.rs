@@ -84,6 +84,40 @@ fn damage_is_said_and_mended() {
 }
 
 #[test]
+fn of_a_lost_set_is_said_what_the_others_can_still_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path();
+    let (file, good) = (tree.join("a"), bytes(7, 3_000_000));
+    fs::write(&file, &good).unwrap();
+    parity("create", tree, &["--set-size", "1M"]).clean();
+    fs::remove_file(tree.join(".verisum-parity/set-00000001.parity")).unwrap();
+    rot(&file, 2_900_000);
+    let of_file = |ended: &Ended| -> String {
+        ended.out().lines().find(|line| line.starts_with("a: ")).unwrap_or_default().to_string()
+    };
+    let found = parity("verify", tree, &[]);
+    assert_eq!(of_file(&found), "a: damaged (1 KiB; can be repaired)", "{}", found.out());
+    assert!(found.stderr.starts_with("mend it: verisum parity repair --in-place "), "{}", found.stderr);
+    let told = parity("repair", tree, &["--dry-run"]);
+    let done = parity("repair", tree, &[]);
+    assert_eq!((told.code, of_file(&told)), (done.code, of_file(&done)));
+    assert!(of_file(&done).starts_with("a: not repaired ("), "{}", done.out());
+    assert!(of_file(&done).contains("--in-place repairs the rest"), "{}", done.out());
+    assert!(of_file(&parity("repair", tree, &["--dry-run", "--in-place"])).contains("can be repaired"));
+    assert!(of_file(&parity("repair", tree, &["--in-place"])).starts_with("a: repaired ("));
+    assert!(fs::read(&file).unwrap() == good);
+    // Of what is gone nothing can be made without all its sets.
+    fs::rename(&file, tree.join("b")).unwrap();
+    let found = parity("verify", tree, &[]);
+    assert_eq!(of_file(&found), "a: missing (too much is lost to repair it)");
+    fs::rename(tree.join("b"), &file).unwrap();
+    let made = parity("update", tree, &[]);
+    assert!(made.stderr.contains("1 lost set have new parity, and nothing was compared"), "{}", made.stderr);
+    parity("verify", tree, &[]).clean();
+    assert_eq!(parity("update", tree, &[]).stderr, "");
+}
+
+#[test]
 fn what_changed_is_renewed() {
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path();

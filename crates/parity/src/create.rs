@@ -34,6 +34,8 @@ pub struct Made {
     pub changed: u64,
     /// Files that are gone.
     pub gone: u64,
+    /// Sets that could not be read: what had parity in them was compared with nothing.
+    pub sets_lost: u64,
 }
 
 /// The directory of the parity files of a tree.

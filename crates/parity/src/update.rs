@@ -99,6 +99,7 @@ pub fn update(
     job.merge_a_small_set(&mut plan, options::set_bytes(total, &job.index));
     job.take_over(&mut plan, report)?;
     let Plan { touched, mut wanted, mut made, .. } = plan;
+    made.sets_lost = lost.len() as u64;
     let is_index_whole = !job.index.is_scratched && !job.index.is_half_new;
     if touched.is_empty() && wanted.is_empty() && lost.is_empty() && is_index_whole {
         made.sets_kept = job.index.sets.len() as u64;

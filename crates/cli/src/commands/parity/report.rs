@@ -215,6 +215,7 @@ pub(super) fn made_totals(made: &Made) -> ParityTotals {
             "sets_written": made.sets_written,
             "sets_kept": made.sets_kept,
             "bytes_written": made.written,
+            "sets_lost": made.sets_lost,
         }),
     }
 }

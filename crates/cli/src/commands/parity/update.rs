@@ -5,7 +5,8 @@ use verisum::parity::UpdateOptions;
 
 use super::ParityTreeArgs;
 use super::report::{ParityReporter, made_totals};
-use crate::ui::Output;
+use crate::ui::values::counted;
+use crate::ui::{self, Output, PROGRAM};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 
@@ -36,5 +37,11 @@ pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<E
     let made = arguments.tree.watch((&progress, &ending), || {
         verisum::parity::update(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
     })?;
-    reporter.end(&made_totals(&made))
+    let exit = reporter.end(&made_totals(&made))?;
+    if made.sets_lost > 0 {
+        let sets = counted(made.sets_lost, "lost set");
+        let what = "nothing was compared: if a file is bad, its new parity is that of the bad content";
+        ui::say(PROGRAM, &format!("the files of {sets} have new parity, and {what}"));
+    }
+    Ok(exit)
 }
