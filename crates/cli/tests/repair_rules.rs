@@ -7,6 +7,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use common::sshd::sshd;
 use common::{Ended, VERISUM, change_and_restore_time, command, flip};
 use verisum_testkit::{FsKind, Mount};
 
@@ -111,6 +112,21 @@ fn a_path_of_which_nothing_is_known_is_no_repair() {
     trees.run("scrub tree");
     trees.becomes("repair --dry-run tree/b", 3, &trees.path("tree"), &[("no-source", "b/c")]);
     trees.becomes("repair --except-missing tree/b", 0, &trees.path("tree"), &[]);
+}
+
+#[test]
+fn a_single_file_comes_from_the_copy_of_its_tree_on_a_host() {
+    let Some(server) = sshd("") else { return };
+    let trees = Trees::new(&[("a", "one"), ("b/c", "two")]);
+    fs::rename(trees.path("copy"), server.path("copy")).unwrap();
+    let (config, place) = (server.path("config"), server.path("copy"));
+    let repair = format!("repair --ssh-config {} --from web1:{}", config.display(), place.display());
+    for from in ["", "/b/c"] {
+        fs::remove_file(trees.path("tree/b/c")).unwrap();
+        trees.run("scrub tree");
+        trees.becomes(&format!("{repair}{from} tree/b/c"), 0, &trees.path("tree"), &[("repaired", "b/c")]);
+        assert_eq!(fs::read_to_string(trees.path("tree/b/c")).unwrap(), "two");
+    }
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, State, Trouble};
-use verisum::files::place::LocalPlace;
+use verisum::files::place::{LocalPlace, join};
 use verisum::files::{Class, Stop, Timestamp};
 use verisum::mend::repair::{self, Finished, Outcome, Repaired, Source, SourceCatalog, Summary};
 use verisum::remote::{Address, Host};
@@ -32,16 +32,22 @@ pub(crate) fn sources(
     let remote = from.iter().filter(|text| hosts::is_remote(text)).count();
     let reached = hosts.hosts(remote)?;
     let mut sources: Vec<Source> = Vec::new();
+    let names = names_in_copies(known)?;
     for text in from {
-        let (address, place) = hosts::tree(text, &reached)?;
-        let (shown, root) = match address.host {
-            Host::Local => {
-                let shown = absolute(Path::new(OsStr::from_bytes(&address.path)))?;
-                let shown = counterpart(shown, known)?;
-                let root = shown.as_os_str().as_bytes().to_vec();
-                (shown, root)
-            }
-            _ => (OsString::from_vec(address.address()).into(), address.path),
+        let (address, mut place) = hosts::tree(text, &reached)?;
+        let is_local = matches!(address.host, Host::Local);
+        let shown = match is_local {
+            true => absolute(Path::new(OsStr::from_bytes(&address.path)))?,
+            false => OsString::from_vec(address.address()).into(),
+        };
+        let root = if is_local { shown.as_os_str().as_bytes().to_vec() } else { address.path };
+        let mut is_there = |name: &&PathBuf| match is_local {
+            true => shown.join(name).is_file(),
+            false => place.state(&join(&root, name.as_os_str().as_bytes())).is_ok(),
+        };
+        let (shown, root) = match names.iter().find(|name| is_there(name)) {
+            Some(name) => (shown.join(name), join(&root, name.as_os_str().as_bytes())),
+            None => (shown, root),
         };
         sources.push(Source { root, ..Source::new(&shown, place) });
     }
@@ -133,16 +139,12 @@ pub(crate) fn look_up(
     }
 }
 
-/// The copy of a file in the copy of its tree, where that was named for a single file: by its path in the tree, or by its
-/// name.
-fn counterpart(named: PathBuf, known: Option<(&Catalog, &Path)>) -> Result<PathBuf, Failure> {
-    let Some((catalog, path)) = known.filter(|(_, path)| !path.is_dir() && named.is_dir()) else {
-        return Ok(named);
-    };
-    let Some(root) = catalog.root_of(path)?.filter(|root| root.path != path) else { return Ok(named) };
+/// Where a single file that is to be repaired may be in a copy of its tree: by its path in the tree, or by its name.
+fn names_in_copies(known: Option<(&Catalog, &Path)>) -> Result<Vec<PathBuf>, Failure> {
+    let Some((catalog, path)) = known.filter(|(_, path)| !path.is_dir()) else { return Ok(Vec::new()) };
+    let Some(root) = catalog.root_of(path)?.filter(|root| root.path != path) else { return Ok(Vec::new()) };
     let below = path.strip_prefix(&root.path).ok();
-    let mut copies = below.into_iter().chain(path.file_name().map(Path::new)).map(|below| named.join(below));
-    Ok(copies.find(|copy| copy.is_file()).unwrap_or(named))
+    Ok(below.into_iter().chain(path.file_name().map(Path::new)).map(Path::to_path_buf).collect())
 }
 
 /// Prints what became of each file, and keeps the worst of it.
