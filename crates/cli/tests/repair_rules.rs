@@ -5,6 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use common::sshd::sshd;
@@ -130,6 +131,71 @@ fn a_single_file_comes_from_the_copy_of_its_tree_on_a_host() {
 }
 
 #[test]
+fn names_of_one_file_stay_names_of_one_file() {
+    let trees = Trees::new(&[("a", "one"), ("b", "one")]);
+    let [a, b] = ["a", "b"].map(|name| trees.path("tree").join(name));
+    fs::remove_file(&b).unwrap();
+    fs::hard_link(&a, &b).unwrap();
+    trees.run("scrub tree");
+    let rot = |path: &Path| change_and_restore_time(path, "0ne");
+    let damages: [&[&dyn Fn()]; 4] = [
+        &[&|| fs::remove_file(&b).unwrap()],
+        &[&|| fs::remove_file(&a).unwrap(), &|| fs::remove_file(&b).unwrap()],
+        &[&|| rot(&a)],
+        &[&|| rot(&a), &|| fs::remove_file(&b).unwrap()],
+    ];
+    for (number, damage) in damages.iter().enumerate() {
+        damage.iter().for_each(|damage| damage());
+        trees.run("scrub tree");
+        let ended = trees.run("repair --from copy --keep-bad kept tree");
+        assert_eq!(ended.code, Some(0), "{number}: {}{}", ended.out(), ended.stderr);
+        assert_eq!(fs::read_to_string(&b).unwrap(), "one");
+        let [one, other] = [&a, &b].map(|path| path.metadata().unwrap().ino());
+        assert_eq!(one, other, "{number}: {}", ended.out());
+        trees.becomes("scrub tree", 0, &trees.path("tree"), &[]);
+    }
+    trees.run("catalog check").clean();
+    // A copy that was made later is a file of its own.
+    fs::remove_file(&b).unwrap();
+    fs::copy(&a, &b).unwrap();
+    trees.run("scrub tree").clean();
+    fs::remove_file(&b).unwrap();
+    trees.run("scrub tree");
+    trees.becomes("repair --from copy tree", 0, &trees.path("tree"), &[("repaired", "b")]);
+    assert_ne!(a.metadata().unwrap().ino(), b.metadata().unwrap().ino());
+}
+
+#[test]
+fn what_one_repair_makes_possible_the_same_run_does() {
+    let trees = Trees::new(&[("c", "text")]);
+    let [a, b] = [20_000, 200_000].map(|length| {
+        let mut bytes = vec![0; length];
+        fastrand::Rng::with_seed(length as u64).fill(&mut bytes);
+        bytes
+    });
+    let damage = |name: &str, places: &[usize]| {
+        let mut bytes = b.clone();
+        places.iter().for_each(|at| bytes[*at] ^= 1);
+        change_and_restore_time(&trees.path(name), &bytes);
+    };
+    fs::write(trees.path("tree/a"), &a).unwrap();
+    fs::write(trees.path("tree/b"), &b).unwrap();
+    fs::write(trees.path("copy/b"), &b).unwrap();
+    trees.run("parity create --redundancy 12% tree").clean();
+    trees.run("scrub tree").clean();
+    // Parity gives one of them, and not the parts of the other as well; a copy has these.
+    fs::remove_file(trees.path("tree/a")).unwrap();
+    damage("tree/b", &[10, 20, 40, 60, 80, 100, 120, 140, 160, 180].map(|at| at * 1_000));
+    damage("copy/b", &[30_000]);
+    trees.run("scrub tree");
+    let tree = trees.path("tree");
+    let words = "repair --from copy --keep-bad kept";
+    trees.becomes(&format!("{words} --dry-run tree"), 3, &tree, &[("no-source", "a"), ("mendable", "b")]);
+    trees.becomes(&format!("{words} tree"), 0, &tree, &[("repaired", "a"), ("repaired", "b")]);
+    assert!(fs::read(trees.path("tree/a")).unwrap() == a && fs::read(trees.path("tree/b")).unwrap() == b);
+}
+
+#[test]
 fn empty_content_needs_no_copy() {
     let trees = Trees::new(&[("empty", ""), ("grown", ""), ("full", "one")]);
     let [empty, grown, full] = ["empty", "grown", "full"].map(|name| trees.path("tree").join(name));
@@ -140,11 +206,12 @@ fn empty_content_needs_no_copy() {
     trees.run("scrub tree");
     for (word, options) in [("mendable", "--dry-run "), ("repaired", "")] {
         let words = format!("repair --keep-bad kept {options}tree");
-        trees.becomes(&words, 3, &trees.path("tree"), &[
-            (word, "empty"),
-            ("no-source", "full"),
-            (word, "grown"),
-        ]);
+        trees.becomes(
+            &words,
+            3,
+            &trees.path("tree"),
+            &[(word, "empty"), ("no-source", "full"), (word, "grown")],
+        );
     }
     assert_eq!((fs::read(&empty).unwrap(), fs::read(&grown).unwrap()), (Vec::new(), Vec::new()));
     assert_eq!(empty.metadata().unwrap().modified().unwrap(), before);

@@ -26,7 +26,9 @@ pub(super) fn dressed(
             let opened = Entry::followed(candidate.here()).and_then(|entry| entry.open_regular());
             opened.map_or(Model::None, Model::File)
         }
-        (None, Some((source, candidate))) => source.place.state(&candidate.path).map_or(Model::None, Model::Known),
+        (None, Some((source, candidate))) => {
+            source.place.state(&candidate.path).map_or(Model::None, Model::Known)
+        }
     };
     let is_usual = matches!(model, Model::None | Model::Known(KnownState { rights: None, .. }));
     Ok(match dress(new, &model, old.is_some(), modified) {

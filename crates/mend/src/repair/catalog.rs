@@ -109,7 +109,9 @@ pub fn repair(
     }
     match is_known || summary.interrupted {
         true => Ok(summary),
-        false => Err(wrong("it is not there, and the catalogue has nothing missing there: scrub its tree first")),
+        false => {
+            Err(wrong("it is not there, and the catalogue has nothing missing there: scrub its tree first"))
+        }
     }
 }
 
@@ -195,6 +197,7 @@ impl Work<'_> {
             size: record.size,
             modified: Some(record.mtime),
             found,
+            inode: (record.state == State::MISSING).then_some(record.inode),
             may_be_meant: may_be_meant(record.state),
             copies: self.copies.get(&content).cloned().unwrap_or_default(),
         }))

@@ -26,6 +26,8 @@ pub(super) struct Damaged {
     pub(super) modified: Option<i64>,
     /// What the file may be, by length and time of modification, to be the one that was found bad.
     pub(super) found: Vec<(u64, i64)>,
+    /// The inode that it was a name of, if it is missing and that is known.
+    pub(super) inode: Option<u64>,
     /// Whether somebody may have written what it is now.
     pub(super) may_be_meant: bool,
     /// Where the catalogue has its content.

@@ -166,6 +166,7 @@ fn damaged_file(path: PathBuf, recorded: Recorded, may_be_meant: bool) -> Damage
         size: ANY_LENGTH,
         modified: None,
         found: stat.iter().map(|stat| (stat.size, stamp(stat.modified))).collect(),
+        inode: None,
         may_be_meant,
         copies: Vec::new(),
     }

@@ -67,6 +67,8 @@ impl From<Outcome> for Done {
 /// A bad file, or none, as it was found to be just now.
 struct BadFile {
     stat: Option<Stat>,
+    /// The inode that it is, or was a name of.
+    inode: Option<Inode>,
     before: Option<Output>,
     /// Whether somebody may have written it.
     may_be_meant: bool,
@@ -85,6 +87,17 @@ struct WaitingFiles<'w> {
 }
 
 impl WaitingFiles<'_> {
+    /// How many wait.
+    fn count(&self) -> usize {
+        self.bad.iter().flatten().count()
+    }
+
+    /// Takes note of why a copy does not do, instead of what was noted of it before.
+    fn note(&mut self, at: usize, path: PathBuf, why: String) {
+        self.tried[at].retain(|(known, _)| *known != path);
+        self.tried[at].push((path, why));
+    }
+
     /// Tells what became of one, which waits no more.
     fn end(&mut self, at: usize, done: Done) {
         self.bad[at] = None;
@@ -173,9 +186,23 @@ impl<'a> Tree<'a> {
             source.place.end_by(&self.options.stop);
         }
         let mut waiting = self.examined(damaged, tell);
-        for which in 0..sources.len() {
-            self.take_blocks(which, sources, &mut waiting);
-            self.take_copies(&mut sources[which], &mut waiting);
+        let mut is_first = true;
+        loop {
+            let before = waiting.count();
+            for which in 0..sources.len() {
+                if is_first || sources[which].is_parity {
+                    self.take_blocks(which, sources, &mut waiting);
+                    self.take_copies(&mut sources[which], &mut waiting);
+                }
+            }
+            for at in 0..damaged.len() {
+                self.put_together(at, sources, &mut waiting);
+            }
+            is_first = false;
+            // What was repaired may be what the parity of another file lacked, or its block map.
+            if self.options.dry || self.options.stop.is_due() || [0, before].contains(&waiting.count()) {
+                break;
+            }
         }
         for at in 0..damaged.len() {
             self.end_waiting(at, sources, &mut waiting);
@@ -183,20 +210,43 @@ impl<'a> Tree<'a> {
     }
 
     /// Looks at all files. Those wait that still are what was found bad.
-    fn examined<'w>(&self, damaged: &'w [Damaged], tell: &'w mut dyn FnMut(usize, Done)) -> WaitingFiles<'w> {
+    fn examined<'w>(
+        &mut self,
+        damaged: &'w [Damaged],
+        tell: &'w mut dyn FnMut(usize, Done),
+    ) -> WaitingFiles<'w> {
         let mut bad = Vec::new();
         for (at, file) in damaged.iter().enumerate() {
             let found = match self.options.stop.is_due() {
                 true => Err(interrupted()),
                 false => self.examine(file),
             };
-            bad.push(found.map_err(|outcome| tell(at, outcome.into())).ok());
+            let found = found.map_err(|outcome| tell(at, outcome.into())).ok();
+            if let Some(inode) = found.as_ref().filter(|bad| bad.stat.is_none()).and_then(|bad| bad.inode) {
+                self.find_other_name(file, inode);
+            }
+            bad.push(found);
         }
         let mut names: HashMap<Inode, u64> = HashMap::new();
         for stat in bad.iter().flatten().filter_map(|bad| bad.stat.as_ref()) {
             *names.entry(inode(stat)).or_default() += 1;
         }
         WaitingFiles { damaged, bad, names, tried: damaged.iter().map(|_| Vec::new()).collect(), tell }
+    }
+
+    /// Looks for another name of a missing file's inode that is as recorded: it becomes a name of that again.
+    fn find_other_name(&mut self, missing: &Damaged, of: Inode) {
+        for path in missing.copies.iter().filter(|path| path.starts_with(&self.path)) {
+            let found = self.folder(path).and_then(|(folder, name)| Entry::within(&folder, &name));
+            let Some((entry, stat)) = found.ok().filter(|(_, stat)| inode(stat) == of) else { continue };
+            let has_its_time = missing.modified == Some(stamp(stat.modified));
+            let Some(file) = entry.open_regular().ok().filter(|_| has_its_time) else { continue };
+            let read = reread::past_the_cache_until(&file, &missing.digest, &self.options.stop);
+            if read.is_ok_and(|read| read.digest == missing.recorded) {
+                self.linked.entry(of).or_insert((path.clone(), of, missing.recorded));
+                return;
+            }
+        }
     }
 
     /// Takes bad blocks alone from a source, for files that are written in place, and where that moves less.
@@ -232,26 +282,24 @@ impl<'a> Tree<'a> {
             };
             match ended {
                 Ok(done) => waiting.end(at, done),
-                Err(why) => waiting.tried[at].push((candidate.shown, why)),
+                Err(why) => waiting.note(at, candidate.shown, why),
             }
         }
     }
 
-    /// Ends a file that still waits: by another name of it, by blocks of all sources together, or not at all.
-    fn end_waiting(&mut self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
+    /// Repairs a file that still waits by another name of it, or by blocks of all sources together.
+    fn put_together(&mut self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
         let (damaged, names) = (&waiting.damaged[at], &waiting.names);
-        let Some(bad) = &waiting.bad[at] else { return };
-        let mut tried = std::mem::take(&mut waiting.tried[at]);
-        let done = if self.options.stop.is_due() {
-            Some(interrupted().into())
-        } else if self.is_in_place(damaged, bad) {
+        let Some(bad) = waiting.bad[at].as_ref().filter(|_| !self.options.stop.is_due()) else { return };
+        let done = if self.is_in_place(damaged, bad) {
             let named = self.mended_by_name(damaged, bad).map(Ok);
-            let combined = named.or_else(|| self.combined(damaged, bad, sources, None, names));
-            combined.and_then(|done| done.map_err(|why| tried.push((damaged.path.clone(), why))).ok())
+            match named.or_else(|| self.combined(damaged, bad, sources, None, names)) {
+                Some(Err(why)) => return waiting.note(at, damaged.path.clone(), why),
+                done => done.and_then(Result::ok),
+            }
         } else {
             // Another name of it may have found a source.
-            let linked =
-                bad.stat.and_then(|stat| self.linked.get(&inode(&stat))).map(|(path, ..)| path.clone());
+            let linked = bad.inode.and_then(|inode| self.linked.get(&inode)).map(|(path, ..)| path.clone());
             let linked = linked.and_then(|path| {
                 let candidate = Candidate { path: Vec::new(), shown: path };
                 self.replace(damaged, bad, ContentOrigin::Name, &candidate, names)
@@ -259,10 +307,20 @@ impl<'a> Tree<'a> {
                     .ok()
             });
             let mut combined = || self.combined(damaged, bad, sources, None, names)?.ok();
-            let linked = linked.or_else(|| combined().filter(|_| !tried.is_empty()));
+            let linked = linked.or_else(|| combined().filter(|_| !waiting.tried[at].is_empty()));
             linked.or_else(|| self.emptied(damaged, bad, names))
         };
-        let done = done.unwrap_or_else(|| match self.is_in_place(damaged, bad) {
+        if let Some(done) = done {
+            waiting.end(at, done);
+        }
+    }
+
+    /// Ends a file that still waits: nothing repairs it.
+    fn end_waiting(&self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
+        let damaged = &waiting.damaged[at];
+        let Some(bad) = &waiting.bad[at] else { return };
+        let tried = std::mem::take(&mut waiting.tried[at]);
+        let done = match self.is_in_place(damaged, bad) {
             // A source that was not read to its end may have the content.
             _ if self.options.stop.is_due() => interrupted().into(),
             true => {
@@ -270,7 +328,7 @@ impl<'a> Tree<'a> {
                 not_in_place(found.any(|blocks| blocks.length() == damaged.size), tried)
             }
             false => Outcome::NoSource { tried }.into(),
-        });
+        };
         waiting.end(at, done);
     }
 
@@ -289,7 +347,10 @@ impl<'a> Tree<'a> {
         let failed = |why: String| Outcome::Failed(why);
         let gone = match self.options.leaves_missing {
             true => Err(Outcome::Refused("it is missing".to_string())),
-            false => Ok(BadFile { stat: None, before: None, may_be_meant: false }),
+            false => {
+                let inode = self.device.zip(damaged.inode);
+                Ok(BadFile { stat: None, inode, before: None, may_be_meant: false })
+            }
         };
         let found = match self.folder(&damaged.path) {
             Ok((folder, name)) => Entry::within(&folder, &name),
@@ -319,7 +380,7 @@ impl<'a> Tree<'a> {
         let is_unread = before.is_none() && !found.is_empty();
         let has_its_time = found.iter().any(|(_, modified)| *modified == now.1);
         let may_be_meant = damaged.may_be_meant || is_unread && !has_its_time;
-        let bad = BadFile { stat: Some(stat), before, may_be_meant };
+        let bad = BadFile { stat: Some(stat), inode: Some(inode(&stat)), before, may_be_meant };
         match self.needs_keep_bad(&bad) && !self.options.dry {
             _ if !is_unread && !found.contains(&now) => Err(Outcome::Refused(CHANGED.to_string())),
             true => Err(Outcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}"))),
@@ -468,8 +529,10 @@ impl<'a> Tree<'a> {
         let now = Entry::within(&folder, &name).ok().map(|(_, stat)| stat);
         let now = now.filter(|stat| made.is_ok_and(|made| made == inode(stat)));
         let mut other_names = 0;
-        if let (Some(old), Some(now)) = (bad.stat, now) {
-            self.linked.entry(inode(&old)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
+        if let (Some(old), Some(now)) = (bad.inode, now) {
+            self.linked.entry(old).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
+        }
+        if let (Some(old), Some(_)) = (bad.stat, now) {
             other_names = old.links.saturating_sub(names.get(&inode(&old)).copied().unwrap_or(1));
         }
         let (from, also_from) = givers_of(&taken, candidate);
@@ -498,7 +561,7 @@ impl<'a> Tree<'a> {
         {
             return Ok(done);
         }
-        let has_other_name = bad.stat.is_some_and(|stat| self.other_name(&stat, &damaged.recorded).is_some());
+        let has_other_name = self.other_name(bad, &damaged.recorded).is_some();
         let (from, bytes) = match from {
             _ if has_other_name => (candidate.shown.clone(), 0),
             ContentOrigin::Name => return Err(OTHER_NAME.to_string()),
@@ -527,8 +590,8 @@ impl<'a> Tree<'a> {
     }
 
     /// The repaired file of another name of the same bad inode, open, if it still is what was put there.
-    fn other_name(&self, old: &Stat, recorded: &Output) -> Option<File> {
-        let (path, made, content) = self.linked.get(&inode(old))?;
+    fn other_name(&self, bad: &BadFile, recorded: &Output) -> Option<File> {
+        let (path, made, content) = self.linked.get(&bad.inode?)?;
         let (folder, name) = self.folder(path).ok()?;
         let (entry, stat) = Entry::within(&folder, &name).ok()?;
         if content != recorded || inode(&stat) != *made {

@@ -5,10 +5,10 @@ use verisum::parity::UpdateOptions;
 
 use super::ParityTreeArgs;
 use super::report::{ParityReporter, made_totals};
-use crate::ui::values::counted;
-use crate::ui::{self, Output, PROGRAM};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::values::counted;
+use crate::ui::{self, Output, PROGRAM};
 
 /// What `verisum parity update` takes.
 #[derive(Args, Debug)]

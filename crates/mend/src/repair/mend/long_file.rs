@@ -101,7 +101,7 @@ impl Tree<'_> {
 
     /// What became of a file by another name of it that was written in place.
     pub(super) fn mended_by_name(&self, damaged: &Damaged, bad: &BadFile) -> Option<Done> {
-        let (path, made, content) = self.linked.get(&inode(&bad.stat?))?;
+        let (path, made, content) = self.linked.get(&bad.inode?)?;
         let (folder, name) = self.folder(&damaged.path).ok()?;
         let (_, now) = Entry::within(&folder, &name).ok()?;
         let from = path.clone();

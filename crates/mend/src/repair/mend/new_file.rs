@@ -34,7 +34,7 @@ impl Tree<'_> {
         candidate: &Candidate,
         target: &Path,
     ) -> Result<Filled, NotMended> {
-        if let Some(file) = bad.stat.and_then(|stat| self.other_name(&stat, &damaged.recorded)) {
+        if let Some(file) = self.other_name(bad, &damaged.recorded) {
             let new = Replacement::of_file(target, file);
             let new = new.map_err(|error| NotMended::failed(of_new(&error)))?;
             return Ok(Filled {
