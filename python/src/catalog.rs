@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -198,9 +199,16 @@ impl Catalog {
         let (path, lake) = (fs_path(path)?, fs_path(lake)?);
         let imported = interruptible(py, &mut |_| Ok(()), |_| {
             let path = absolute(&path).map_err(|error| Failure::from(&error))?;
-            let _lock = Lock::take(&path).map_err(|error| Failure::from(&error))?;
+            let is_new = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
+            let lock = Lock::take(&path).map_err(|error| Failure::from(&error))?;
             let store = store::Catalog::open(&path).map_err(|error| Failure::from(&error))?;
-            verisum::lake::import(&store, &lake, Timestamp::now()).map_err(|error| Failure::from(&error))
+            let imported = verisum::lake::import(&store, &lake, Timestamp::now());
+            // Another run may have made it meanwhile.
+            if is_new && imported.is_err() && store.roots().is_ok_and(|roots| roots.is_empty()) {
+                drop(store);
+                lock.discard(&path).map_err(|error| Failure::from(&error))?;
+            }
+            imported.map_err(|error| Failure::from(&error))
         })?;
         let imported = imported.map_err(|failure| failure.raise(py))?;
         let counts =

@@ -423,3 +423,7 @@ def test_a_catalogue_goes_to_a_lake_and_back(tree: Path, catalog: Path, tmp_path
     assert verisum.Catalog.import_lake(other, lake)["known"] == len(rows)
     with pytest.raises(verisum.FileError):
         verisum.Catalog.import_lake(other, tmp_path / "none")
+    (tmp_path / "new").mkdir()
+    with pytest.raises(verisum.FileError):
+        verisum.Catalog.import_lake(tmp_path / "new" / "c.db", tmp_path / "none")
+    assert other.exists() and not list((tmp_path / "new").iterdir())

@@ -381,6 +381,10 @@ fn all_that_rots_in_a_made_up_tree_is_found() {
     let numbers: Vec<u64> = found.split(' ').filter_map(|word| word.parse().ok()).collect();
     let [.., found, rotten] = numbers[..] else { panic!("{told}") };
     assert!(found == rotten && rotten > 0, "{told}");
+    let names = fs::read_dir(&made).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    assert_eq!(names, ["catalog.db", "catalog.db.lock", "lake"]);
 }
 
 #[test]

@@ -44,6 +44,31 @@ fn what_changed_goes_out_and_all_comes_back() {
 }
 
 #[test]
+fn an_import_that_fails_leaves_no_new_catalogue() {
+    let (folder, root, catalog) = tree();
+    let lake = folder.path().join("lake");
+    run(&["scrub"], &catalog, &[&root]).clean();
+    export(&catalog, &lake).clean();
+    let part = files(&lake).into_iter().find(|path| path.extension().is_some_and(|end| end == "parquet"));
+    fs::write(part.unwrap(), "broken").unwrap();
+    let new = folder.path().join("new");
+    fs::create_dir(&new).unwrap();
+    let broken = folder.path().join("broken");
+    fs::write(&broken, "{\"type\":").unwrap();
+    for lists in [&[&*lake][..], &[&broken], &[&lake, &broken]] {
+        assert_eq!(run(&["catalog", "import"], &new.join("catalog.db"), lists).code, Some(3));
+        assert_eq!(files(&new), [] as [PathBuf; 0]);
+    }
+    // One that was there stays.
+    let known = fs::read(&catalog).unwrap();
+    assert_eq!(run(&["catalog", "import"], &catalog, &[&lake]).code, Some(3));
+    assert_eq!(fs::read(&catalog).unwrap(), known);
+    run(&["catalog", "forget"], &catalog, &[&root]).clean();
+    assert_eq!(run(&["catalog", "import"], &catalog, &[&lake]).code, Some(3));
+    assert!(catalog.exists());
+}
+
+#[test]
 fn a_killed_export_leaves_no_half_part() {
     let (folder, root, catalog) = tree();
     run(&["scrub"], &catalog, &[&root]).clean();

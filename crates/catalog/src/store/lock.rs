@@ -67,6 +67,23 @@ impl Lock {
         Err(CatalogError::InUse { path: catalog.to_path_buf() })
     }
 
+    /// Removes a new catalogue that got no records, and then the lock. Nobody may have the catalogue open.
+    ///
+    /// # Errors
+    /// A file cannot be removed.
+    pub fn discard(self, catalog: &Path) -> Result<()> {
+        // The lock last: whoever waits for it finds that it is another one then.
+        for path in own_files(catalog) {
+            match std::fs::remove_file(&path) {
+                Err(error) if error.kind() != ErrorKind::NotFound => {
+                    return Err(CatalogError::io(&path, "remove", error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
     /// Whether a process has it. One that cannot be asked for has nobody.
     pub fn is_taken(catalog: &Path) -> bool {
         let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(beside(catalog, ".lock"));

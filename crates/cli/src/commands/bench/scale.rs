@@ -111,11 +111,11 @@ impl Steps<'_> {
         self.tell("scrub", clock, &format!("{found} of {rotten} rotten files found"))?;
         self.export("export", &catalog)?;
         let other = self.folder.join("imported.db");
-        let _other_lock = Lock::take(&other)?;
+        let other_lock = Lock::take(&other)?;
         let clock = Instant::now();
         let imported = lake::import(&Catalog::open(&other)?, &self.lake(), Timestamp::now())?;
         self.tell("import", clock, &format!("{} files", imported.added))?;
-        fs::remove_file(&other).map_err(|error| Failure::file(&other, "remove", error))
+        Ok(other_lock.discard(&other)?)
     }
 
     /// Reads what is due by that promise, or all.

@@ -335,20 +335,37 @@ impl Write for StandardOutput<'_> {
 }
 
 fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> {
+    if arguments.dry_run {
+        let tried = Tried::new(&arguments.catalog)?;
+        return import_all(arguments, tried.catalog(), &|| tried.is_ended(), output);
+    }
+    let path = arguments.catalog.path_to_write()?;
+    let is_new = path.symlink_metadata().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+    let (lock, catalog) = arguments.catalog.open()?;
+    let imported = import_all(arguments, &catalog, &|| false, output);
+    // Another run may have made it meanwhile.
+    if is_new && !matches!(imported, Ok(Exit::Clean)) && catalog.roots()?.is_empty() {
+        drop(catalog);
+        lock.discard(&path)?;
+    }
+    imported
+}
+
+/// Imports lists until it is time to end.
+fn import_all(
+    arguments: &ImportArgs,
+    catalog: &Catalog,
+    is_ended: &dyn Fn() -> bool,
+    output: &mut Output,
+) -> Result<Exit, Failure> {
     let algorithm = match &arguments.algorithm {
         Some(name) => Some(digests::find(name, &kernel::policy()?)?.name().to_string().into()),
         None => None,
     };
     let now = Timestamp::now();
-    let tried = arguments.dry_run.then(|| Tried::new(&arguments.catalog)).transpose()?;
-    let opened = tried.is_none().then(|| arguments.catalog.open()).transpose()?;
-    let catalog = match (&tried, &opened) {
-        (Some(tried), _) => tried.catalog(),
-        (None, opened) => &opened.as_ref().expect("one of the two").1,
-    };
     let (mut sum, mut worst) = (Imported::default(), Exit::Clean);
     for file in &arguments.files {
-        if tried.as_ref().is_some_and(Tried::is_ended) {
+        if is_ended() {
             break;
         }
         let list = ImportedList { file, tree: arguments.tree.as_deref(), algorithm: &algorithm, now };
