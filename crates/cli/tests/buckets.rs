@@ -198,7 +198,7 @@ fn what_is_not_there_is_named() {
     assert_one_line(&store.run(&["sum", "s3://empty/x"]), 3, "No such file or directory");
     assert_one_line(&store.run(&["sum", "s3://nowhere"]), 3, "no such bucket");
     let wrong = run_at("http://127.0.0.1:1", &["sum", "s3://empty"]);
-    assert_one_line(&wrong, 3, "cannot be reached: Connection refused");
+    assert_one_line(&wrong, 3, "cannot be reached: 127.0.0.1: Connection refused");
     let ended = store.run(&["sum", "--endpoint", "https://user:secret@host", "s3://empty"]);
     assert!(ended.code != Some(0) && !ended.stderr.contains("secret"), "{}", ended.stderr);
 }

@@ -15,7 +15,7 @@ use verisum_files::place::{FileState, KnownState, Modified, RecordedDigest};
 use verisum_files::{Limits, Timestamp};
 
 use crate::connect::{Connector, WHOLE};
-use crate::error::{OpenError, RequestError};
+use crate::error::{OpenError, RequestError, is_region};
 use crate::listing::{self, Page};
 use crate::meter::{Meter, RequestClass};
 use crate::options::StoreOptions;
@@ -38,8 +38,6 @@ const SLOWEST: u64 = 1 << 10;
 const REGION: HeaderName = HeaderName::from_static("x-amz-bucket-region");
 /// Where S3 says which version of an object it is.
 const VERSION: HeaderName = HeaderName::from_static("x-amz-version-id");
-/// The longest name of a region.
-const MOST_REGION: usize = 64;
 
 /// A bucket, and how to ask for what is in it.
 pub(crate) struct Client {
@@ -353,7 +351,9 @@ impl Client {
         }
         let class = RequestClass::of(&request.method, &request.query);
         self.meter.request(class, request.body.content_length());
-        let answer = self.http.execute(asked).await.map_err(|error| RequestError::of_network(&error))?;
+        let host = asked.uri().host().unwrap_or_default().to_string();
+        let answer = self.http.execute(asked).await;
+        let answer = answer.map_err(|error| RequestError::of_network(&host, &error))?;
         let status = answer.status();
         if let Some(region) = region_of(&answer) {
             return Err(RequestError::Region(region));
@@ -365,6 +365,11 @@ impl Client {
             let body = self.body(answer, MOST_ERROR).await.map(|answer| answer.body).unwrap_or_default();
             let body = named.map_or(body, |code| format!("<Code>{code}</Code>").into_bytes());
             return Err(RequestError::of_answer(status.as_u16(), &body));
+        }
+        let is_ranged = request.headers.iter().any(|(name, _)| *name == RANGE);
+        if is_ranged && status == 200 && length(answer.headers()).is_some_and(|length| length > request.most)
+        {
+            return Err(RequestError::Answer("it gives no ranges of objects"));
         }
         self.body(answer, request.most).await
     }
@@ -402,8 +407,7 @@ impl Client {
 /// The region that a bucket is in, where the store says that it is in another one.
 fn region_of(answer: &HttpResponse) -> Option<String> {
     let region = text(answer.headers(), &REGION).filter(|_| answer.status().is_redirection())?;
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    ((1..=MOST_REGION).contains(&region.len()) && region.bytes().all(is_plain)).then(|| region.to_string())
+    is_region(region).then(|| region.to_string())
 }
 
 pub(crate) fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {

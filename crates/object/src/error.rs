@@ -107,8 +107,12 @@ impl RequestError {
     /// The error of an answer that is no success. Of its body only the code is taken: the rest may have
     /// signatures in it.
     pub(crate) fn of_answer(status: u16, body: &[u8]) -> RequestError {
-        let code = code(&String::from_utf8_lossy(body));
+        let body = String::from_utf8_lossy(body);
+        let code = code(&body);
         match (status, &code[..]) {
+            (400, "AuthorizationHeaderMalformed") if region(&body).is_some() => {
+                RequestError::Region(region(&body).unwrap_or_default())
+            }
             (404, "NoSuchBucket" | "ContainerNotFound") => RequestError::NoBucket,
             (404, _) => RequestError::Missing,
             // Nobody asked whether something changed.
@@ -119,8 +123,9 @@ impl RequestError {
         }
     }
 
-    pub(crate) fn of_network(error: &HttpError) -> RequestError {
-        RequestError::Network(root(error))
+    /// That a host did not answer.
+    pub(crate) fn of_network(host: &str, error: &HttpError) -> RequestError {
+        RequestError::Network(format!("{host}: {}", root(error)))
     }
 
     /// The error of an answer that had begun well.
@@ -207,6 +212,18 @@ pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
     verisum_files::text::printable(&cause.to_string())
 }
 
+/// The region in the XML of an error, if it is like one.
+fn region(body: &str) -> Option<String> {
+    let (region, _) = body.split_once("<Region>")?.1.split_once("</Region>")?;
+    is_region(region).then(|| region.to_string())
+}
+
+/// Whether a text of a store is like the name of a region.
+pub(crate) fn is_region(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (1..=MOST_CODE).contains(&text.len()) && text.bytes().all(is_plain)
+}
+
 /// The code in the XML of an error: letters and digits only.
 fn code(body: &str) -> String {
     let code = body.split_once("<Code>").and_then(|(_, rest)| rest.split_once("</Code>"));
@@ -228,6 +245,9 @@ mod tests {
         let error = RequestError::of_answer(503, b"<Code>\x1b[2J</Code>");
         assert_eq!(error.to_string(), "the store answers 503");
         assert!(error.may_pass() && !error.is_of_object());
+        let elsewhere = b"<Error><Code>AuthorizationHeaderMalformed</Code><Region>eu-west-1</Region></Error>";
+        let error = RequestError::of_answer(400, elsewhere);
+        assert!(error.to_string().contains("in the region eu-west-1: "), "{error}");
         let slow = b"<Error><Code>RequestTimeout</Code></Error>";
         assert!(
             RequestError::of_answer(400, slow).may_pass() && !RequestError::of_answer(400, b"").may_pass()

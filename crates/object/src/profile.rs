@@ -48,8 +48,8 @@ impl StoreOptions {
         let file = |variable: &str, usual: &str| {
             of(variable).map(PathBuf::from).or_else(|| Some(home.as_ref()?.join(".aws").join(usual)))
         };
-        let credentials = read(file("AWS_SHARED_CREDENTIALS_FILE", "credentials"))?;
-        let config = read(file("AWS_CONFIG_FILE", "config"))?;
+        let (credentials, _) = read(file("AWS_SHARED_CREDENTIALS_FILE", "credentials"))?;
+        let (config, text) = read(file("AWS_CONFIG_FILE", "config"))?;
         let long = format!("profile {name}");
         let section =
             if name == USUAL && config.sections().iter().all(|known| *known != long) { name } else { &long };
@@ -70,31 +70,47 @@ impl StoreOptions {
         };
         // Of several values the last one holds.
         let mut settings = found(&OTHERS);
+        let endpoint = |url: String| ("AWS_ENDPOINT_URL".to_string(), url);
+        let of_service = value("services").and_then(|services| endpoint_of_s3(&text, &services));
+        settings.extend(of_service.map(endpoint));
+        let of_variable = of("AWS_ENDPOINT_URL_S3");
         let takes_keys = has_own && (profile.is_some() || !has_keys);
         let keys = if takes_keys { found(&CREDENTIALS) } else { Vec::new() };
         variables.retain(|(name, _)| {
             name.starts_with("AWS_") && !(takes_keys && CREDENTIALS.iter().any(|(_, known)| known == name))
         });
         settings.extend(variables);
+        settings.extend(of_variable.map(endpoint));
         settings.extend(keys);
         Ok(StoreOptions { settings, credential_process, ..StoreOptions::default() })
     }
 }
 
 /// A file of profiles; one that is not there has none.
-fn read(path: Option<PathBuf>) -> Result<Ini, OpenError> {
+fn read(path: Option<PathBuf>) -> Result<(Ini, String), OpenError> {
     let mut ini = Ini::new_cs();
     ini.set_comment_symbols(&['#', ';']);
-    let Some(path) = path else { return Ok(ini) };
     let mut text = String::new();
+    let Some(path) = path else { return Ok((ini, text)) };
     match File::open(&path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text)) {
         Ok(_) => {}
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(ini),
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok((ini, text)),
         Err(source) => return Err(OpenError::Profiles { path, source }),
     }
     // Its own words may repeat a line with a secret.
-    ini.read(text).map_err(|_| OpenError::NoProfiles(path))?;
-    Ok(ini)
+    ini.read(text.clone()).map_err(|_| OpenError::NoProfiles(path))?;
+    Ok((ini, text))
+}
+
+/// The endpoint of S3 in a section of services, which has the settings of each service in indented lines below its name.
+fn endpoint_of_s3(text: &str, services: &str) -> Option<String> {
+    let section = text.lines().skip_while(|line| line.trim() != format!("[services {services}]")).skip(1);
+    let section = section.take_while(|line| !line.starts_with('['));
+    let of_s3 =
+        section.skip_while(|line| line.split_once('=').is_none_or(|(name, _)| name.trim_end() != "s3"));
+    let settings = of_s3.skip(1).take_while(|line| line.is_empty() || line.starts_with([' ', '\t']));
+    let mut settings = settings.filter_map(|line| line.split_once('='));
+    settings.find(|(name, _)| name.trim() == "endpoint_url").map(|(_, url)| url.trim().to_string())
 }
 
 #[cfg(test)]
@@ -108,7 +124,9 @@ mod tests {
             [work]\naws_access_key_id=W\naws_secret_access_key=w\naws_session_token=t\n";
         std::fs::write(folder.path().join(".aws/credentials"), credentials).unwrap();
         let config = "# of the tools\n[default]\nregion = eu-central-1\n[profile work]\nregion = us-west-2\n\
-            endpoint_url = https://store\ns3 =\n  max_concurrent_requests = 20\n[profile vault]\ncredential_process = vault \"a b\"\n[profile sso]\nsso_session = x\n";
+            endpoint_url = https://store\ns3 =\n  max_concurrent_requests = 20\n[profile vault]\ncredential_process = vault \"a b\"\n[profile sso]\nsso_session = x\n\
+            [profile own]\naws_access_key_id=O\naws_secret_access_key=o\nservices = mine\nendpoint_url = https://all\n\
+            [services mine]\nsts =\n  endpoint_url = https://sts\ns3 =\n  x = y\n  endpoint_url = https://mine\n";
         std::fs::write(folder.path().join(".aws/config"), config).unwrap();
         let home = [("HOME", folder.path().to_str().unwrap())];
         let variables =
@@ -151,6 +169,14 @@ mod tests {
             ("SESSION_TOKEN", "s"),
         ];
         assert_settings(settings(&keys, None), &own);
+        let of_s3 = |variables: &[(&str, &str)]| {
+            let found = settings(variables, Some("own")).unwrap();
+            found.into_iter().find(|(name, _)| name == "AWS_ENDPOINT_URL").unwrap().1
+        };
+        assert_eq!(of_s3(&[]), "https://mine");
+        let all = ("AWS_ENDPOINT_URL", "https://variable");
+        assert_eq!(of_s3(&[all]), "https://variable");
+        assert_eq!(of_s3(&[("AWS_ENDPOINT_URL_S3", "https://variable-s3"), all]), "https://variable-s3");
         let region = [("ACCESS_KEY_ID", "D"), ("REGION", "here"), ("SECRET_ACCESS_KEY", "d/+=:d")];
         assert_settings(settings(&[("AWS_REGION", "here")], None), &region);
     }
