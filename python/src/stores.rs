@@ -70,7 +70,9 @@ impl Batches {
                 Some(Ok(Some(read))) => read,
                 Some(Ok(None)) => return,
                 Some(Err(failure)) => return fault(failure),
-                None => return fault(Failure::new(Kind::Fault, "the interpreter ends: not all files were read")),
+                None => {
+                    return fault(Failure::new(Kind::Fault, "the interpreter ends: not all files were read"));
+                }
             };
             match hashed(digests, read, outlet) {
                 Ok(rows) => {
@@ -134,7 +136,8 @@ fn failure(name: impl AsRef<OsStr>, operation: &'static str, py: Python<'_>, rai
     let text = value.str().map_or_else(|_| String::new(), |text| text.to_string_lossy().into_owned());
     // It may be of several lines.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let failure = Failure::new(Kind::File, &format!("{}: {operation}: {kind}: {text}", name.as_ref().display()));
+    let failure =
+        Failure::new(Kind::File, &format!("{}: {operation}: {kind}: {text}", name.as_ref().display()));
     let failure = failure.path(name).operation(operation);
     let number = raised.is_instance_of::<PyOSError>(py).then(|| value.getattr("errno").ok()?.extract().ok());
     let system = number.flatten().map(std::io::Error::from_raw_os_error);

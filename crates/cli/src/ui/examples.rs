@@ -34,7 +34,7 @@ mod tests {
         let found = of("verisum links");
         assert_eq!(found.len(), 2);
         assert_eq!(found[0].lines, ["verisum links bin", "PATH=$PWD/bin:$PATH sha256sum photos/a.jpg"]);
-        assert!(found[0].purpose.starts_with("Put md5sum"));
+        assert!(found[0].purpose.starts_with("Use verisum in place of md5sum"));
         assert_eq!(of("verisum nothing"), []);
     }
 
