@@ -144,6 +144,20 @@ fn what_is_replaced_within_a_second_is_a_change() {
 }
 
 #[test]
+fn a_second_bucket_is_no_first_one_by_another_address() {
+    let Some(store) = Store::start() else { return };
+    let (catalog, here) = (store.path("catalog"), store.path("a"));
+    fs::write(&here, "one").unwrap();
+    for bucket in ["box", "crate"] {
+        store.bucket(bucket);
+        let to = format!("s3://{bucket}/");
+        assert_eq!(store.run(&["copy", "--quiet", here.to_str().unwrap(), &to]).code, Some(0));
+        let ended = store.run(&["scrub", "--catalog", catalog.to_str().unwrap(), &to]);
+        assert_eq!((ended.code, ended.stderr.contains("another tree")), (Some(0), false), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn an_object_of_the_recorded_version_that_has_another_length_is_rot() {
     let Some(store) = Store::start() else { return };
     let (bucket, here, catalog) = (store.bucket("box"), store.path("here"), store.path("catalog"));

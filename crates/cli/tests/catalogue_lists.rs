@@ -100,7 +100,7 @@ fn lines_that_no_catalogue_could_have_are_refused() {
         assert_eq!(ended.code, Some(3), "{text}: {}", ended.stderr);
         let number = 1 + text.lines().count();
         assert!(ended.stderr.contains(&format!("line {number}")), "{text}: {}", ended.stderr);
-        assert_eq!(run(&["catalog", "export"], &other, &[]).clean(), "", "{text}");
+        assert!(!other.exists(), "{text}");
     }
     // The same line twice is no contradiction.
     fs::write(&list, format!("{}\n{file}\n{file}\n", lines[0])).unwrap();
@@ -161,7 +161,7 @@ fn what_a_list_says_is_not_overwritten_by_what_is_there() {
         assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
         let begin = format!("verisum: {}: line {line}: ", list.display());
         assert!(ended.stderr.starts_with(&begin) && ended.stderr.contains(what), "{}", ended.stderr);
-        assert_eq!(run(&["catalog", "export"], &other, &[]).clean(), "");
+        assert!(!other.exists());
     }
 }
 
@@ -270,7 +270,7 @@ fn a_list_of_another_directory_is_refused() {
         tree = root.display()
     );
     run(&["catalog", "import", "--tree", root.to_str().unwrap()], &catalog, &[&list]).failed(3, &what);
-    assert_eq!(run(&["catalog", "export"], &catalog, &[]).clean(), "");
+    assert!(!catalog.exists());
     // What is missing is no measure of how old the verifications are.
     run(&["scrub", "-q"], &catalog, &[&root]).clean();
     let sum = verisum(["sum", root.join("f1").to_str().unwrap()]).clean();

@@ -314,7 +314,10 @@ fn almost(roots: &[Root], address: &Path) -> Option<PathBuf> {
     if roots.iter().any(|root| address.starts_with(&root.path)) {
         return None;
     }
-    let same = roots.iter().filter(|root| root.is_remote()).find(|root| bare(&root.path) == bare(address));
+    // Buckets have neither.
+    let wanted = bare(address)?;
+    let same =
+        roots.iter().filter(|root| root.is_remote()).find(|root| bare(&root.path).as_ref() == Some(&wanted));
     same.map(|root| root.path.clone())
 }
 
