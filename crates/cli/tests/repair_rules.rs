@@ -218,3 +218,33 @@ fn empty_content_needs_no_copy() {
     trees.becomes("scrub tree", 0, &trees.path("tree"), &[]);
     trees.run("catalog check").clean();
 }
+
+#[test]
+fn zeros_are_not_taken_for_nothing() {
+    let trees = Trees::new(&[("other", "text")]);
+    let zeros = trees.path("zeros");
+    fs::create_dir(&zeros).unwrap();
+    fs::write(zeros.join("file"), [0; 4096]).unwrap();
+    // Of zeros, however many, and of nothing this is 0.
+    trees.run("scrub --catalog z.db -a crc64-jones zeros").clean();
+    fs::remove_file(zeros.join("file")).unwrap();
+    trees.run("scrub --catalog z.db zeros");
+    trees.becomes("repair --catalog z.db zeros", 3, &zeros, &[("no-source", "file")]);
+    assert!(!zeros.join("file").exists());
+}
+
+#[test]
+fn files_whose_inode_is_not_known_stay_files_of_their_own() {
+    let trees = Trees::new(&[("other", "text")]);
+    let tree = trees.path("tree");
+    // The digest of nothing, of two files that were never there.
+    let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    let other = trees.run("sum -a sha256 tree/other").out().split(' ').next().unwrap().to_string();
+    fs::write(trees.path("list"), format!("{other}  other\n{empty}  one\n{empty}  two\n")).unwrap();
+    trees.run("catalog import --catalog list.db --tree tree list");
+    trees.run("scrub --catalog list.db tree");
+    trees.run("repair --catalog list.db tree");
+    let [one, two] = ["one", "two"].map(|name| tree.join(name).metadata().unwrap());
+    assert_eq!((one.len(), two.len()), (0, 0));
+    assert_ne!(one.ino(), two.ino());
+}

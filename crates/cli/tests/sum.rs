@@ -366,7 +366,7 @@ fn a_signal_asks_how_far_it_is() {
     let ended = Ended::of(child.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(0));
     assert!(
-        ended.stderr.starts_with("verisum: 0 of 1 files  ") && ended.stderr.contains(" of 8 MiB"),
+        ended.stderr.starts_with("verisum: 0 of 1 file  ") && ended.stderr.contains(" of 8 MiB"),
         "{}",
         ended.stderr
     );

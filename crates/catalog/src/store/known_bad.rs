@@ -87,14 +87,16 @@ impl Catalog {
     /// inodes. Nothing took the place of those records; each may belong to a file under another name.
     pub fn list_misnamed(&self, root: i64, since: i64) -> Result<()> {
         let sql = format!(
-            "CREATE TEMP TABLE IF NOT EXISTS misnamed AS
+            "CREATE TEMP TABLE misnamed AS
              SELECT file.*, finding.inode AS found_inode, finding.size AS found_size,
                 finding.mtime AS found_mtime, coalesce(finding.ctime, 0) AS found_ctime,
                 coalesce(finding.digest, file.digest) AS found_digest
              FROM file JOIN finding USING(directory, name)
              WHERE file.root = ?1 AND file.state <> 0 AND file.state NOT IN ({MISSING}, {HELD}, {DAMAGED})
-             AND finding.since >= ?2 AND finding.inode <> file.inode AND {IS_INTACT}"
+             AND finding.since >= ?2 AND finding.inode <> file.inode
+             AND finding.inode <> 0 AND file.inode <> 0 AND {IS_INTACT}"
         );
+        self.write("DROP TABLE IF EXISTS temp.misnamed", [])?;
         self.write(&sql, [root, since])
     }
 
@@ -129,6 +131,7 @@ impl Catalog {
              FROM claim JOIN temp.misnamed AS heir ON heir.found_inode = claim.seen_inode AND heir.root = ?1
              WHERE (heir.found_size = claim.seen_size AND heir.found_mtime = claim.seen_mtime
                 OR heir.found_size = claim.size AND heir.found_mtime = claim.mtime)
+             AND (source <= 1 OR heir.algorithm = claim.algorithm)
              AND NOT (heir.directory = claim.directory AND heir.name = claim.name)
              AND NOT (source = 1 AND (claim.directory, claim.name) IN (SELECT directory, name FROM temp.misnamed))
              UNION ALL

@@ -197,7 +197,8 @@ impl Work<'_> {
             size: record.size,
             modified: Some(record.mtime),
             found,
-            inode: (record.state == State::MISSING).then_some(record.inode),
+            // 0 is not known.
+            inode: (record.state == State::MISSING && record.inode != 0).then_some(record.inode),
             may_be_meant: may_be_meant(record.state),
             copies: self.copies.get(&content).cloned().unwrap_or_default(),
         }))

@@ -344,9 +344,14 @@ fn import(arguments: &ImportArgs, output: &mut Output) -> Result<Exit, Failure> 
     let (lock, catalog) = arguments.catalog.open()?;
     let imported = import_all(arguments, &catalog, &|| false, output);
     // Another run may have made it meanwhile.
-    if is_new && !matches!(imported, Ok(Exit::Clean)) && catalog.roots()?.is_empty() {
+    let is_unused = catalog.roots().is_ok_and(|roots| roots.is_empty());
+    if is_new && !matches!(imported, Ok(Exit::Clean)) && is_unused {
         drop(catalog);
-        lock.discard(&path)?;
+        let discarded = lock.discard(&path);
+        // Why the import failed says more.
+        let exit = imported?;
+        discarded?;
+        return Ok(exit);
     }
     imported
 }

@@ -34,9 +34,10 @@ impl Tree<'_> {
         candidate: &Candidate,
         target: &Path,
     ) -> Result<Filled, NotMended> {
-        if let Some(file) = self.other_name(bad, &damaged.recorded) {
-            let new = Replacement::of_file(target, file);
-            let new = new.map_err(|error| NotMended::failed(of_new(&error)))?;
+        // Where there can be no link, it becomes a file of its own.
+        if let Some(file) = self.other_name(bad, &damaged.recorded)
+            && let Ok(new) = Replacement::of_file(target, file)
+        {
             return Ok(Filled {
                 new,
                 bytes: 0,
