@@ -188,7 +188,11 @@ impl<'w> RemoteScrub<'_, 'w> {
                     let known = self.listing.known(self.writer.catalog, &request.name)?;
                     match known {
                         // What is recorded here of the same version says more.
-                        Some((_, Some(record))) if has_its_time(&record, request.condition.mtime) => {
+                        Some((_, Some(record)))
+                            if has_its_time(&record, request.condition.mtime)
+                                // Two uploads may have one time.
+                                && is_same_file(&record, request.condition.identity) != Some(false) =>
+                        {
                             self.file(request, digest, &mut messages)?;
                         }
                         _ => self.unread(&request.name, Look::unreadable(why, false), &mut messages)?,
