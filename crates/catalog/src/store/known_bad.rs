@@ -226,9 +226,9 @@ impl Catalog {
         dropped.map_err(self.failed("write"))
     }
 
-    /// Whether the record that a file belies was replaced under its own name, or another file or none is there, so that
-    /// it may follow the file; and the names under which the file is that the name of this one was recorded of, as it was recorded: found by
-    /// this run, or in the place of another by one before.
+    /// Whether the record that a file belies was replaced under its own name, or another file or none is there, so
+    /// that it may follow the file; and the names under which the file is that the name of this one was recorded of,
+    /// as it was recorded: found by this run, or in the place of another by one before.
     pub fn succession(&self, bad: &KnownBad) -> Result<(bool, Vec<Place>)> {
         let KnownBad { heir, known, record, .. } = bad;
         let found = (|| {

@@ -306,8 +306,10 @@ impl<'a> Tree<'a> {
                     .or_else(NotMended::ended)
                     .ok()
             });
-            let mut combined = || self.combined(damaged, bad, sources, None, names)?.ok();
-            let linked = linked.or_else(|| combined().filter(|_| !waiting.tried[at].is_empty()));
+            // What is put together takes the file's place at once, so whether to try comes first.
+            let tries = linked.is_none() && !waiting.tried[at].is_empty();
+            let combined = tries.then(|| self.combined(damaged, bad, sources, None, names)?.ok()).flatten();
+            let linked = linked.or(combined);
             linked.or_else(|| self.emptied(damaged, bad, names))
         };
         if let Some(done) = done {
