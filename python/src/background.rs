@@ -1,5 +1,6 @@
 //! Work on a thread of its own, whose results Python takes one by one while it goes on.
 
+use std::mem::ManuallyDrop;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -19,9 +20,10 @@ const WAITING: usize = 1024;
 
 /// Results that come from a thread of their own.
 pub(crate) struct Feed<T> {
-    /// None once it is closed.
-    results: Mutex<Option<Receiver<T>>>,
-    worker: Mutex<Option<JoinHandle<()>>>,
+    // `close` empties these two. A forked process drops neither: their locks, and the one within the receiver, may be
+    // held for ever by threads that it lacks.
+    results: ManuallyDrop<Mutex<Option<Receiver<T>>>>,
+    worker: ManuallyDrop<Mutex<Option<JoinHandle<()>>>>,
     stop: Arc<AtomicBool>,
     /// Whether closing waits for the end of the work. What waits for another machine may take long.
     waits: bool,
@@ -81,8 +83,13 @@ impl<T: Send + 'static> Feed<T> {
         let stop = Arc::new(AtomicBool::new(false));
         let outlet = Outlet { sender, stop: stop.clone() };
         let worker = thread::Builder::new().name("verisum".to_string()).spawn(move || work(&outlet))?;
-        let (results, worker) = (Mutex::new(Some(results)), Mutex::new(Some(worker)));
-        Ok(Feed { results, worker, stop, waits, process: process::id() })
+        Ok(Feed {
+            results: ManuallyDrop::new(Mutex::new(Some(results))),
+            worker: ManuallyDrop::new(Mutex::new(Some(worker))),
+            stop,
+            waits,
+            process: process::id(),
+        })
     }
 }
 
@@ -142,8 +149,6 @@ impl<T> Feed<T> {
     /// Ends the work.
     pub(crate) fn close(&self) {
         if process::id() != self.process {
-            // There is no thread to wait for.
-            std::mem::forget(lock(&self.worker).take());
             return;
         }
         self.give_up();

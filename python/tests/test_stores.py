@@ -151,3 +151,21 @@ def test_the_interpreter_may_end_while_a_store_is_read(tmp_path: Path) -> None:
             print("done", flush=True)
         """)
         assert (ended.returncode, ended.stdout, ended.stderr) == (0, "done\n", ""), keep
+
+
+def test_a_forked_process_drops_rows_that_are_still_coming(tmp_path: Path) -> None:
+    for number in range(500):
+        (tmp_path / str(number)).write_bytes(bytes(number))
+    ended = run(f"""
+        import fsspec, os, verisum
+        for _ in range(100):
+            rows = verisum.hash_files(fsspec.filesystem("file").get_mapper({str(tmp_path)!r}))
+            next(rows)
+            # The other thread puts rows into the channel just now: the child has it as it stands.
+            child = os.fork()
+            del rows
+            if not child:
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0
+    """)
+    assert (ended.returncode, ended.stderr) == (0, "")
