@@ -28,8 +28,8 @@ use crate::scrub::{FileState, Moment};
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/Catalog"))]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Catalog {
-    path: PathBuf,
-    store: Mutex<store::Catalog>,
+    pub(crate) path: PathBuf,
+    pub(crate) store: Mutex<store::Catalog>,
 }
 
 /// A tree of a catalogue.
@@ -47,6 +47,15 @@ getters! { |tree: CatalogTree|
     path_bytes: &[u8] = tree.root.path.as_os_str().as_bytes();
     files: u64 = tree.root.files;
     bytes: u64 = tree.root.bytes;
+}
+
+impl CatalogTree {
+    pub(crate) fn read(store: &store::Catalog, root: Root) -> Result<CatalogTree, store::CatalogError> {
+        let troubles = store.troubles(root.id)?;
+        let troubles = troubles.into_iter().map(|(state, count)| (state.name(), count)).collect();
+        let stalest_verification_ms = store.oldest(root.id)?;
+        Ok(CatalogTree { root, troubles, stalest_verification_ms })
+    }
 }
 
 #[pymethods]
@@ -114,13 +123,7 @@ impl Catalog {
 
     /// The trees, by path.
     fn trees(&self, py: Python<'_>) -> PyResult<Vec<CatalogTree>> {
-        let tree = |store: &store::Catalog, root: Root| {
-            let troubles = store.troubles(root.id)?;
-            let troubles = troubles.into_iter().map(|(state, count)| (state.name(), count)).collect();
-            let stalest_verification_ms = store.oldest(root.id)?;
-            Ok(CatalogTree { root, troubles, stalest_verification_ms })
-        };
-        self.read(py, |store| store.roots()?.into_iter().map(|root| tree(store, root)).collect())
+        self.read(py, |store| store.roots()?.into_iter().map(|root| CatalogTree::read(store, root)).collect())
     }
 
     /// The runs over a tree, newest first.
@@ -128,8 +131,7 @@ impl Catalog {
     fn runs(&self, py: Python<'_>, tree: &Bound<'_, PyAny>, most: usize) -> PyResult<Vec<CatalogRun>> {
         let wanted = Wanted::of(tree)?;
         let found = self.read(py, |store| {
-            let root = wanted.find(store)?.filter(|(root, directory)| root.directory == *directory);
-            let Some((root, _)) = root else { return Ok(None) };
+            let Some(root) = wanted.root(store)? else { return Ok(None) };
             let mut last = None;
             for other in store.roots()? {
                 last = last.max(store.runs(other.id, 1)?.first().map(|run| run.id));
@@ -251,14 +253,26 @@ fn known_state(name: &str) -> PyResult<State> {
     State::find(name).ok_or_else(|| PyValueError::new_err(format!("state: {name:?} is no state of a record")))
 }
 
+/// Opens a catalogue to write.
+pub(crate) fn open_to_write(path: &Path) -> Result<(Lock, store::Catalog), store::CatalogError> {
+    let path = absolute(path)?;
+    // Before the lock, which would be a file beside nothing.
+    path.metadata().map_err(|source| store::CatalogError::Io {
+        path: path.clone(),
+        operation: "open",
+        source,
+    })?;
+    Ok((Lock::take(&path)?, store::Catalog::open_existing(&path)?))
+}
+
 /// A tree, or something in it, as a user names it.
-struct Wanted {
+pub(crate) struct Wanted {
     path: PathBuf,
     address: Option<PathBuf>,
 }
 
 impl Wanted {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Wanted> {
+    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Wanted> {
         let path = fs_path(object)?;
         let is_text = object.is_instance_of::<PyString>();
         let place = Address::parse(path.as_os_str(), false).ok().filter(|place| place.host != Host::Local);
@@ -285,6 +299,20 @@ impl Wanted {
         Ok(None)
     }
 
+    /// The root that it is.
+    pub(crate) fn root(&self, store: &store::Catalog) -> Result<Option<Root>, store::CatalogError> {
+        let found = self.find(store)?.filter(|(root, directory)| root.directory == *directory);
+        Ok(found.map(|(root, _)| root))
+    }
+
+    /// The path that a catalogue would have for it; `HOST:PATH` is one of another machine where that is wanted.
+    pub(crate) fn new_path(&self, is_remote: bool) -> Result<PathBuf, store::CatalogError> {
+        match &self.address {
+            Some(address) if is_remote || is_address(&self.path) => Ok(address.clone()),
+            _ => absolute(&self.path),
+        }
+    }
+
     /// The path by which the catalogue knows a file, whether it is there or not.
     fn file(&self, store: &store::Catalog) -> Result<PathBuf, store::CatalogError> {
         if is_address(&self.path) && store.root_of(&self.path)?.is_some() {
@@ -300,7 +328,7 @@ impl Wanted {
         if store.root_of(&named)?.is_some() { Ok(named) } else { absolute(&self.path) }
     }
 
-    fn unknown(&self, catalog: &Path) -> Failure {
+    pub(crate) fn unknown(&self, catalog: &Path) -> Failure {
         let message = format!("{}: not in the catalogue {}", self.path.display(), catalog.display());
         Failure::new(Kind::Catalog, &message).path(&self.path).operation("find")
     }
@@ -342,10 +370,7 @@ pub(crate) fn accept(
     let catalog = fs_path(catalog)?;
     let reach = Reach::of(py, hosts)?;
     let accepted = interruptible(py, &mut |_| Ok(()), |stop| {
-        let catalog = absolute(&catalog).map_err(|error| Failure::from(&error))?;
-        let opened =
-            Lock::take(&catalog).and_then(|lock| Ok((lock, store::Catalog::open_existing(&catalog)?)));
-        let (_lock, store) = opened.map_err(|error| Failure::from(&error))?;
+        let (_lock, store) = open_to_write(&catalog).map_err(|error| Failure::from(&error))?;
         let path = wanted.file(&store).map_err(|error| Failure::from(&error))?;
         let now = Timestamp::now();
         let what = Accept { path: &path, dry: dry_run, enters: cross_file_systems, now };
@@ -367,9 +392,7 @@ pub(crate) fn rehash(py: Python<'_>, catalog: &Bound<'_, PyAny>, to: Option<&str
     let path = fs_path(catalog)?;
     let to = to.map(|name| find(py, name)).transpose()?;
     let left = py.detach(|| {
-        let path = absolute(&path)?;
-        let _lock = Lock::take(&path)?;
-        let store = store::Catalog::open_existing(&path)?;
+        let (_lock, store) = open_to_write(&path)?;
         let to = to.as_ref().map(|digest| digest.name());
         store.set_rehash_target(to)?;
         let counts = store.files_by_algorithm(None)?;

@@ -13,6 +13,7 @@ mod block_map;
 #[allow(unsafe_code)]
 mod buffer;
 mod catalog;
+mod catalog_upkeep;
 mod check;
 mod compare;
 mod copy;
@@ -57,6 +58,8 @@ mod _native {
     use crate::block_map::BlockMap;
     #[pymodule_export]
     use crate::catalog::{AcceptedFile, Catalog, CatalogRun, CatalogTree, accept, rehash};
+    #[pymodule_export]
+    use crate::catalog_upkeep::ForgottenTree;
     #[pymodule_export]
     use crate::check::{Check, CheckRow, check};
     #[pymodule_export]

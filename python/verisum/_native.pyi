@@ -33,6 +33,7 @@ __all__ = [
     "FileState",
     "Finding",
     "Forecast",
+    "ForgottenTree",
     "Hash",
     "HashFiles",
     "Hosts",
@@ -1576,7 +1577,7 @@ class Problems(_Iterator[Problem]):
 
 @final
 class Catalog:
-    """A catalogue, opened to read, while others may write.
+    """A catalogue, opened to read, while others may write. `relocate` and `forget` write to it.
 
     Methods take a tree by its path or address, as for `hash_files`; `rows` and `problems` also a directory in one.
 
@@ -1655,12 +1656,95 @@ class Catalog:
             FileError: The lake cannot be read.
         """
 
+    @staticmethod
+    def check(path: _Path) -> list[str]:
+        """Reads a whole catalogue and looks for damage, as `verisum catalog check` does. Ctrl-C ends it within 100 ms.
+
+        Returns:
+            What is wrong, a text for each problem; none if the catalogue is sound.
+
+        Raises:
+            CatalogError: There is no catalogue, or it cannot be read.
+        """
+
+    def backup(self, to: _Path) -> None:
+        """Copies the catalogue as it is at one moment, also while a scrub runs, as `verisum catalog backup` does. The copy
+        appears whole or not at all. Ctrl-C ends it within 100 ms.
+
+        Args:
+            to: The copy; another catalogue or an empty file of this name is replaced.
+
+        Raises:
+            CatalogError: The copy cannot be written, or would replace something else.
+        """
+
+    @staticmethod
+    def restore(path: _Path, backup: _Path) -> None:
+        """Replaces the catalogue at `path`, which may be damaged or lost, by a copy of a backup, as `verisum catalog
+        restore` does. The backup is checked first, and stays as it is. Ctrl-C ends it within 100 ms, and nothing is
+        replaced then.
+
+        Raises:
+            CatalogError: The backup is damaged (`operation` is ``check``), somebody uses the catalogue, or something else is
+                in its place. A `Catalog` of this process uses it until it is deleted.
+        """
+
+    def relocate(self, tree: _Path, to: _Path, *, unmounted: bool = False) -> CatalogTree:
+        """Moves the records of a tree to a new path, as `verisum catalog relocate` does. It reads no file: the next scrub
+        compares the files there with the records.
+
+        Args:
+            tree: The tree as the catalogue knows it; it need not be there.
+            to: Where the tree is now: a directory, or the address of a tree on another machine for one that was on another
+                machine.
+            unmounted: Do it although `to` is not there, because its file system is not mounted.
+
+        Returns:
+            The tree with its new path.
+
+        Raises:
+            CatalogError: There is no such tree, `to` cannot be its path, or another run uses the catalogue.
+        """
+
+    def forget(self, tree: _Path, *, yes: bool = False, dry_run: bool = False) -> ForgottenTree:
+        """Removes the records of a tree, as `verisum catalog forget` does: all or nothing. Its files stay as they are.
+
+        Args:
+            tree: The tree as the catalogue knows it; it need not be there.
+            yes: Do it although files of it are bad, missing or held.
+            dry_run: Change nothing.
+
+        Raises:
+            CatalogError: There is no such tree, files wait for somebody and `yes` is not given, or another run uses the
+                catalogue.
+        """
+
     def problems(self, tree: _Path | None = None) -> Problems:
         """The files that are not as recorded: bad, missing, held, or not to be read.
 
         Raises:
             CatalogError: Nothing is recorded of the tree.
         """
+
+@final
+class ForgottenTree:
+    """A tree whose records were removed, or with `dry_run` would be."""
+
+    @property
+    def path(self) -> str:
+        """Its path or address."""
+
+    @property
+    def path_bytes(self) -> bytes:
+        """The bytes of its path."""
+
+    @property
+    def records(self) -> int:
+        """How many records it had."""
+
+    @property
+    def waiting(self) -> int:
+        """How many files of it were bad, missing or held: `forget` wants `yes` if there are any."""
 
 @final
 class Accepted:

@@ -8,7 +8,8 @@ use std::path::Path;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 
-use super::lock::sweep;
+use super::absolute::absolute;
+use super::lock::{own_files, sweep};
 use super::restore::is_catalogue;
 use super::{Catalog, CatalogError, Result};
 use verisum_files::replace::Permitted;
@@ -25,6 +26,9 @@ impl Catalog {
     /// # Errors
     /// Also where its name is that of something else than a catalogue or an empty file, and [`CatalogError::Stopped`].
     pub fn back_up(&self, to: &Path, stop: &Stop) -> Result<()> {
+        if own_files(&self.path).contains(&absolute(to)?) {
+            return Err(CatalogError::io(to, "write", io::Error::other("it belongs to the catalogue")));
+        }
         let permitted = std::fs::metadata(&self.path).as_ref().map_or(Permitted::PRIVATE, copies_of);
         self.end_early(stop);
         let copied = self.copy(to, permitted);
@@ -55,7 +59,7 @@ impl Catalog {
     }
 
     /// Has SQLite end what it does when somebody asks for that, with [`CatalogError::Stopped`].
-    pub(super) fn end_early(&self, stop: &Stop) {
+    pub fn end_early(&self, stop: &Stop) {
         let stop = stop.clone();
         self.connection.progress_handler(STEPS, Some(move || stop.is_due()));
     }
@@ -91,6 +95,9 @@ mod tests {
         catalog.back_up(&path("link"), &Stop::default()).unwrap();
         assert!(path("link").is_symlink() && path("old").metadata().unwrap().len() > 0);
         catalog.back_up(&path("old"), &Stop::default()).unwrap();
+        for end in ["", "-wal", "-shm", ".lock"] {
+            assert!(catalog.back_up(&path(&format!("c.db{end}")), &Stop::default()).is_err(), "{end}");
+        }
         std::fs::write(path("mine"), "something of mine").unwrap();
         assert!(catalog.back_up(&path("mine"), &Stop::default()).is_err());
         assert_eq!(std::fs::read_to_string(path("mine")).unwrap(), "something of mine");

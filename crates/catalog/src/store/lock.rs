@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use super::holders::{held_anew, is_named};
+use super::open::OpenHere;
 use super::restore::is_catalogue;
 use super::{Catalog, CatalogError, Result};
 use verisum_files::replace::{PRIVATE, RANDOM, UNPLACED, folder_of, require_trusted, without_others};
@@ -124,8 +125,8 @@ pub(super) fn give(lock: &File, catalog: &Path) {
 /// Takes the rights that all others have from what an earlier version made, and gives the lock the group
 /// and mode of the catalogue: who may read the one may look at the other.
 ///
-/// Nobody may have a connection: the files are opened and closed, and then the system forgets that this
-/// process locked them.
+/// Files to which this process has a connection stay as they are: they would be opened and closed, and then the system
+/// would forget that this process locked them.
 fn close_to_others(catalog: &Path, lock: &File) {
     let Ok(found) = catalog.metadata() else { return };
     let mode = without_others(found.mode());
@@ -138,6 +139,9 @@ fn close_to_others(catalog: &Path, lock: &File) {
         }
     };
     mend(lock);
+    if OpenHere::is(&found) {
+        return;
+    }
     for end in ["", "-wal", "-shm"] {
         let path = beside(catalog, end);
         if path.symlink_metadata().is_ok_and(|about| is_ours(&about) && about.mode() & 0o007 != 0)
@@ -226,6 +230,20 @@ mod tests {
             assert_eq!(!folder.path().join(name).exists(), is_removed, "{name}");
         }
         assert!(folder.path().join("c.db.abcdefABC125.new").exists(), "its process may go on");
+    }
+
+    #[test]
+    fn what_this_process_has_open_is_not_opened_once_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let catalog = Catalog::open(&path).unwrap();
+        std::fs::set_permissions(&path, Permissions::from_mode(0o644)).unwrap();
+        let mode = || path.metadata().unwrap().mode() & 0o777;
+        drop(Lock::take(&path).unwrap());
+        assert_eq!(mode(), 0o644);
+        drop(catalog);
+        drop(Lock::take(&path).unwrap());
+        assert_eq!(mode(), 0o600);
     }
 
     #[test]

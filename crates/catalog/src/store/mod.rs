@@ -41,8 +41,8 @@ mod written;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
-use open::Still;
 pub(crate) use open::uri;
+use open::{OpenHere, Still};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
 
 pub use absolute::{absolute, absolute_name, default_catalog};
@@ -61,7 +61,7 @@ pub use receive::{Arriving, ArrivingRepair, Receiving};
 pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, moment, stamp};
 pub use repairs::{Repair, Repairs};
 pub use restore::restore;
-pub use root::{Identity, Root, is_address};
+pub use root::{Identity, Root, Unmovable, is_address};
 pub use run::{Run, UNLISTED};
 pub use transfer::{Imported, Unfit};
 pub use tree_records::TreeRecords;
@@ -77,6 +77,8 @@ pub struct Catalog {
     file: Option<(u64, u64)>,
     /// What it is read by where nothing can be made beside it.
     still: Option<Still>,
+    /// Dropped after the connection.
+    _here: OpenHere,
 }
 
 impl Catalog {

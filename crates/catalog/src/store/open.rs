@@ -1,10 +1,11 @@
 //! Opens catalogues: to write, to read without the right to write, and for the first time.
 
-use std::fs::{File, Permissions};
+use std::fs::{File, Metadata, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
@@ -42,6 +43,7 @@ impl Catalog {
             return Err(CatalogError::Linked { path: path.to_path_buf() });
         }
         let file = Some((found.dev(), found.ino()));
+        let here = OpenHere::add(&found);
         let (mut connection, version) = connect(path, OpenFlags::SQLITE_OPEN_READ_WRITE, Sharing::Shared)?;
         let failed = |e| CatalogError::database(path, "open", e);
         (|| {
@@ -54,13 +56,14 @@ impl Catalog {
             schema::migrate(&mut connection, version)
         })()
         .map_err(failed)?;
-        Ok(Catalog { path: path.to_path_buf(), connection, file, still: None })
+        Ok(Catalog { path: path.to_path_buf(), connection, file, still: None, _here: here })
     }
 
     /// Opens a catalogue that is there for reading alone, while others may write. It needs no right to
     /// write, neither to the file nor beside it, and an older one stays as it is.
     pub fn open_to_read(path: &Path) -> Result<Catalog> {
         look_at(path)?;
+        let here = OpenHere::add(&std::fs::metadata(path).map_err(|e| CatalogError::io(path, "open", e))?);
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
         let opened = if is_on_read_only_file_system(path) && !has_log(path) {
             // Nobody can write to it, so nothing has to be shared with anybody.
@@ -92,7 +95,36 @@ impl Catalog {
         let ((connection, version), kept) =
             opened.map_err(|error| denied(path, &error).unwrap_or(error).of(path))?;
         schema::stand_in(&connection, version).map_err(|e| CatalogError::database(path, "open", e))?;
-        Ok(Catalog { path: path.to_path_buf(), connection, file: None, still: kept })
+        Ok(Catalog { path: path.to_path_buf(), connection, file: None, still: kept, _here: here })
+    }
+}
+
+/// The files of the catalogues that this process has open, each as often as it has.
+static OPEN_HERE: Mutex<Vec<(u64, u64)>> = Mutex::new(Vec::new());
+
+/// Says that this process has a catalogue open. The system tells only other processes of its locks, and forgets them as
+/// soon as this one opens the file once more and closes it.
+pub(super) struct OpenHere((u64, u64));
+
+impl OpenHere {
+    fn add(found: &Metadata) -> OpenHere {
+        let file = (found.dev(), found.ino());
+        OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        OpenHere(file)
+    }
+
+    /// Whether somebody in this process has this file open as a catalogue.
+    pub(super) fn is(found: &Metadata) -> bool {
+        OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner).contains(&(found.dev(), found.ino()))
+    }
+}
+
+impl Drop for OpenHere {
+    fn drop(&mut self) {
+        let mut open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = open.iter().position(|file| *file == self.0) {
+            open.swap_remove(at);
+        }
     }
 }
 
@@ -167,7 +199,7 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
 fn give_logs(path: &Path) {
     let Ok(found) = std::fs::metadata(path) else { return };
     for log in ["-wal", "-shm"].map(|end| beside(path, end)) {
-        let is_others = |about: std::fs::Metadata| about.is_file() && about.gid() != found.gid();
+        let is_others = |about: Metadata| about.is_file() && about.gid() != found.gid();
         if log.symlink_metadata().is_ok_and(is_others) && lchown(&log, None, Some(found.gid())).is_err() {
             // Another user's: that is for their process to do.
             let _ = std::fs::set_permissions(&log, Permissions::from_mode(found.mode() & 0o700));

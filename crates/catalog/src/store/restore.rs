@@ -10,6 +10,7 @@ use rustix::io::Errno;
 
 use super::backup::copies_of;
 use super::lock::beside;
+use super::open::OpenHere;
 use super::{Catalog, CatalogError, Lock, Problem, Result, schema};
 use verisum_files::Stop;
 use verisum_files::replace::{Permitted, folder_of};
@@ -83,6 +84,9 @@ fn replaceable(path: &Path) -> Result<Option<(File, Metadata)>> {
     if found.nlink() > 1 {
         return Err(CatalogError::Linked { path: path.to_path_buf() });
     }
+    if OpenHere::is(&found) {
+        return Err(CatalogError::InUse { path: path.to_path_buf() });
+    }
     let file = File::options().read(true).write(true).open(path).map_err(failed)?;
     match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
         Ok(()) => {}
@@ -124,6 +128,8 @@ mod tests {
         add(&catalog, "/first");
         catalog.back_up(&copy, &Stop::default()).unwrap();
         add(&catalog, "/second");
+        // Another connection of this process is told nothing by the system.
+        assert!(matches!(restore(&copy, &path, &Stop::default()), Err(CatalogError::InUse { .. })));
         // As a killed run leaves it.
         let logs = LOGS.map(|end| (beside(&path, end), std::fs::read(beside(&path, end))));
         drop(catalog);

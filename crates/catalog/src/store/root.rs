@@ -28,6 +28,22 @@ impl Identity {
     }
 }
 
+/// Why a tree's records cannot be moved to another path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unmovable {
+    /// Another tree, or the same, has this path.
+    #[error("it is a tree of the catalogue already")]
+    Taken,
+    /// One path is of this machine, the other is not.
+    #[error(
+        "one is a tree of another machine, and the other of this one: their files have nothing in common"
+    )]
+    OtherMachine,
+    /// There is no such directory on this machine.
+    #[error("no directory is there")]
+    NoDirectory,
+}
+
 /// A tree that is scrubbed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Root {
@@ -128,6 +144,20 @@ impl Catalog {
         self.in_transaction(|| set().map(drop).map_err(self.failed("write")))
     }
 
+    /// Whether something keeps a root's records from being moved to a path. Nobody calls another machine.
+    pub fn why_unmovable(&self, root: &Root, to: &Path) -> Result<Option<Unmovable>> {
+        let is_remote = is_address(to);
+        Ok(if self.root(to)?.is_some() {
+            Some(Unmovable::Taken)
+        } else if root.is_remote() != is_remote {
+            Some(Unmovable::OtherMachine)
+        } else if !is_remote && !to.is_dir() {
+            Some(Unmovable::NoDirectory)
+        } else {
+            None
+        })
+    }
+
     /// Says that a root is now at another path.
     pub fn relocate(&self, root: i64, path: &Path) -> Result<()> {
         let sql = "UPDATE root SET path = ?2 WHERE id = ?1";
@@ -188,6 +218,13 @@ impl Catalog {
             });
         let rows = rows.map_err(self.failed("read"))?;
         Ok(rows.into_iter().filter_map(|(code, count)| Some((State::of_code(code)?, count))).collect())
+    }
+
+    /// How many files of a root wait for somebody: those that are not as recorded, and those that took the place of
+    /// another one.
+    pub fn waiting(&self, root: i64) -> Result<u64> {
+        let in_trouble: u64 = self.troubles(root)?.iter().map(|(_, count)| count).sum();
+        Ok(in_trouble + self.replaced(root)?)
     }
 
     /// When the stalest file of a root was last verified, in milliseconds since 1970. What is missing cannot

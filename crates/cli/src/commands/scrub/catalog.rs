@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use verisum::catalog::Bitrot;
-use verisum::catalog::store::{self as store, Catalog, CatalogError, Imported, Problem, is_address};
+use verisum::catalog::store::{self as store, Catalog, CatalogError, Imported, Problem, Unmovable};
 use verisum::files::store::manifest::{
     BlockHashes, Chkbit, IndexError, Options, ReadError, Reader, Recorded, is_chkbit,
 };
@@ -216,11 +216,7 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
         CatalogCommand::Import(arguments) => import(arguments, output),
         CatalogCommand::Check { catalog, .. } => check(catalog, output),
         CatalogCommand::Backup { catalog, to, .. } => {
-            until_a_signal(|stop| {
-                let catalog = catalog.open_shared()?;
-                refuse_own(catalog.path(), to)?;
-                Ok(catalog.back_up(to, stop)?)
-            })?;
+            until_a_signal(|stop| Ok(catalog.open_shared()?.back_up(to, stop)?))?;
             Ok(Exit::Clean)
         }
         CatalogCommand::Restore { catalog, backup, .. } => {
@@ -567,20 +563,14 @@ fn relocate(arguments: &RelocateArgs, output: &mut Output) -> Result<Exit, Failu
         Some(address) => address,
         None => absolute(&arguments.to)?,
     };
-    if catalog.root(&to)?.is_some() {
-        return Err(failed(
-            &to,
-            "it is a tree of the catalogue already (`verisum catalog forget` removes one)",
-        ));
-    }
-    if root.is_remote() != is_address(&to) {
-        let why =
-            "one is a tree of another machine, and the other of this one: their files have nothing in common";
-        return Err(failed(&to, why));
-    }
-    let is_directory = is_address(&to) || std::fs::metadata(&to).is_ok_and(|found| found.is_dir());
-    if !is_directory && !arguments.unmounted {
-        return Err(failed(&to, "no directory is there (--unmounted takes its place as it will be)"));
+    let is_borne = |why: &Unmovable| arguments.unmounted && *why == Unmovable::NoDirectory;
+    if let Some(why) = catalog.why_unmovable(&root, &to)?.filter(|why| !is_borne(why)) {
+        let hint = match why {
+            Unmovable::Taken => " (`verisum catalog forget` removes one)",
+            Unmovable::OtherMachine => "",
+            Unmovable::NoDirectory => " (--unmounted takes its place as it will be)",
+        };
+        return Err(failed(&to, &format!("{why}{hint}")));
     }
     catalog.relocate(root.id, &to)?;
     let records = counted(root.files, "record");
@@ -600,8 +590,7 @@ fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> 
     let failed =
         |why: String| Failure::File { name: name.clone(), operation: "forget", error: io::Error::other(why) };
     let root = tree(&catalog, name)?.ok_or_else(|| failed("it is no tree of the catalogue".to_string()))?;
-    let in_trouble: u64 = catalog.troubles(root.id)?.iter().map(|(_, count)| count).sum();
-    let waiting = in_trouble + catalog.replaced(root.id)?;
+    let waiting = catalog.waiting(root.id)?;
     let place = names::quoted(root.path.as_os_str());
     if arguments.dry_run {
         let records = counted(root.files, "record");

@@ -1,0 +1,121 @@
+"""The upkeep of catalogues: damage, backups, trees that moved or are gone."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+import verisum
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    root = tmp_path / "tree"
+    root.mkdir()
+    for number in range(5):
+        (root / str(number)).write_bytes(bytes([number]) * 100)
+    return root
+
+
+@pytest.fixture
+def catalog(tree: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "c.db"
+    verisum.scrub(tree, catalog=path).finish()
+    return path
+
+
+def damage(catalog: Path) -> None:
+    """Changes a record behind the back of its check value."""
+    with sqlite3.connect(catalog) as database:
+        database.execute("UPDATE file SET size = size + 1 WHERE name = ?", (b"3",))
+    database.close()
+
+
+def test_check_tells_what_is_wrong(tree: Path, catalog: Path, tmp_path: Path) -> None:
+    assert verisum.Catalog.check(catalog) == []
+    damage(catalog)
+    problems = verisum.Catalog.check(catalog)
+    assert f"{tree}/3: its record is damaged" in problems
+    (tmp_path / "text").write_text("no database, but a text that somebody wrote")
+    (problem,) = verisum.Catalog.check(tmp_path / "text")
+    assert "text" in problem
+    with pytest.raises(verisum.CatalogError):
+        verisum.Catalog.check(tmp_path / "none.db")
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_backup_is_restored(tree: Path, catalog: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    verisum.Catalog(catalog).backup(copy)
+    (tree / "5").touch()
+    verisum.scrub(tree, catalog=catalog).finish()
+    opened = verisum.Catalog(catalog)
+    with pytest.raises(verisum.CatalogError, match="another run uses"):
+        verisum.Catalog.restore(catalog, copy)
+    assert opened.trees()[0].files == 6
+    del opened
+    verisum.Catalog.restore(catalog, copy)
+    assert verisum.Catalog(catalog).trees()[0].files == 5
+    catalog.unlink()
+    verisum.Catalog.restore(catalog, copy)
+    assert verisum.Catalog.check(catalog) == []
+    damage(copy)
+    with pytest.raises(verisum.CatalogError, match="its record is damaged") as raised:
+        verisum.Catalog.restore(catalog, copy)
+    assert raised.value.operation == "check" and raised.value.path == str(copy)
+    with pytest.raises(verisum.CatalogError, match="belongs to the catalogue"):
+        verisum.Catalog(catalog).backup(f"{catalog}-wal")
+
+
+def test_a_tree_is_relocated(tree: Path, catalog: Path, tmp_path: Path) -> None:
+    opened = verisum.Catalog(catalog)
+    moved = tmp_path / "moved"
+    with pytest.raises(verisum.CatalogError, match="no directory is there"):
+        opened.relocate(tree, moved)
+    shutil.copytree(tree, moved)
+    with pytest.raises(verisum.CatalogError, match="nothing in common"):
+        opened.relocate(tree, "ssh://web1/srv")
+    with pytest.raises(verisum.CatalogError, match="not in the catalogue"):
+        opened.relocate(tmp_path, moved)
+    with pytest.raises(verisum.CatalogError, match="a tree of the catalogue already"):
+        opened.relocate(tree, tree)
+    assert opened.relocate(tree, moved).path == str(moved)
+    assert [one.path for one in opened.trees()] == [str(moved)]
+    assert opened.relocate(moved, tmp_path / "mounted later", unmounted=True).files == 5
+
+
+def test_a_tree_of_another_machine_is_relocated(tree: Path, tmp_path: Path, ssh_config: Path) -> None:
+    catalog = tmp_path / "c.db"
+    verisum.scrub(f"web1:{tree}", catalog=catalog, hosts=verisum.Hosts(ssh_config=ssh_config)).finish()
+    opened = verisum.Catalog(catalog)
+    with pytest.raises(verisum.CatalogError, match="nothing in common"):
+        opened.relocate(f"web1:{tree}", tmp_path)
+    assert opened.relocate(f"web1:{tree}", "web2:/srv").path == "ssh://web2/srv"
+    assert opened.forget("web2:/srv").path == "ssh://web2/srv"
+
+
+def test_a_tree_is_forgotten(tree: Path, catalog: Path) -> None:
+    opened = verisum.Catalog(catalog)
+    (tree / "3").unlink()
+    verisum.scrub(tree, catalog=catalog).finish()
+    would = opened.forget(tree, dry_run=True)
+    assert (would.path, would.path_bytes, would.records, would.waiting) == (str(tree), os.fsencode(tree), 5, 1)
+    with pytest.raises(verisum.CatalogError, match="missing or waiting: 1"):
+        opened.forget(tree)
+    assert len(opened.trees()) == 1
+    assert opened.forget(tree, yes=True).records == 5
+    assert opened.trees() == [] and (tree / "4").exists()
+    with pytest.raises(verisum.CatalogError, match="not in the catalogue"):
+        opened.forget(tree, dry_run=True)
+
+
+def test_writing_to_no_catalogue_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(verisum.CatalogError):
+        verisum.rehash(tmp_path / "none.db", "sha256")
+    with pytest.raises(verisum.CatalogError):
+        verisum.accept(tmp_path / "x", catalog=tmp_path / "none.db")
+    assert list(tmp_path.iterdir()) == []
