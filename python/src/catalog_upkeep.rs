@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
 use pyo3::prelude::*;
-use verisum::catalog::store::{self, CatalogError, Problem, Unmovable, absolute, is_address};
+use verisum::catalog::store::{self, CatalogError, Problem, Unmovable, absolute};
 
 use crate::catalog::{Catalog, CatalogTree, Wanted, open_to_write};
 use crate::errors::{Failure, Kind};
