@@ -281,6 +281,35 @@ fn blocks_of_several_copies_and_of_parity_are_put_together() {
 }
 
 #[test]
+fn parity_gives_what_copies_lack_of_a_set_that_lost_more() {
+    for how in [&["--dry-run"][..], &[], &["--in-place"]] {
+        let trees = Trees::new(&[]);
+        let copy = trees.path("copy");
+        fs::create_dir_all(copy.join("sub")).unwrap();
+        fs::copy(trees.path("tree/long"), copy.join("long")).unwrap();
+        // A file that shares a set with others, of which only copies have enough.
+        for name in SMALL {
+            fs::copy(trees.path("tree").join(name), copy.join(name)).unwrap();
+        }
+        trees.damage("../copy/long", 1_000_000, 1000);
+        trees.damage("../copy/sub/b", 20_000, 10);
+        trees.damage("long", 0, 3_000_000);
+        SMALL.iter().for_each(|name| trees.damage(name, 0, 30_000));
+        trees.run(&["scrub", "tree"]);
+        let words = [&["repair", "--keep-bad", "bad", "--json"], how, &["--from", "copy", "tree"]].concat();
+        let out = trees.run(&words).clean();
+        let totals: Value = serde_json::from_str(out.lines().last().unwrap()).unwrap();
+        match how {
+            ["--dry-run"] => assert_eq!(totals["mendable"], 4, "{out}"),
+            _ => {
+                assert_eq!(totals["repaired"], 4, "{out}");
+                trees.is_whole();
+            }
+        }
+    }
+}
+
+#[test]
 fn who_gave_nothing_says_nothing_of_owners_and_modes() {
     let trees = Trees::new(&["--to", "parity"]);
     trees.run(&["image", "map", "--exact", "--output", "tree/long.map", "tree/long"]).clean();

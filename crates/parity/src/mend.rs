@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::ParityError;
 use crate::code::{Difference, Encoder, Parity, solve};
 use crate::digest::Hasher;
-use crate::scan::scan;
+use crate::scan::{FindPart, scan, scan_helped};
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
 
@@ -14,20 +14,29 @@ pub(crate) type Solved = BTreeMap<usize, Vec<u8>>;
 
 /// Reads a set again and computes what is lost in it; none if that is more than the parity can give.
 pub(crate) fn lost_blocks(tree: &Tree, set: &SetFile) -> Result<Option<Solved>, ParityError> {
+    Ok(lost_blocks_helped(tree, set, &mut |_, _, _, _| false)?.ok())
+}
+
+/// The same with what is found elsewhere. Else how many blocks are lost.
+pub(crate) fn lost_blocks_helped(
+    tree: &Tree,
+    set: &SetFile,
+    find: &mut FindPart<'_>,
+) -> Result<Result<Solved, usize>, ParityError> {
     let mut hasher = Hasher::new()?;
     let head = &set.head;
-    let Some(shape) = head.shape() else { return Ok(Some(Solved::new())) };
+    let Some(shape) = head.shape() else { return Ok(Ok(Solved::new())) };
     let mut encoder = Encoder::new(shape);
-    let scanned = scan(tree, head, &mut hasher, &mut |_, block, _| {
+    let mut add = |_: usize, block: &[u8], _: bool| {
         encoder.add(block);
         Ok(())
-    })?;
-    let lost = scanned.lost;
+    };
+    let lost = scan_helped(tree, head, &mut hasher, &mut add, find)?.lost;
     if lost.is_empty() {
-        return Ok(Some(Solved::new()));
+        return Ok(Ok(Solved::new()));
     }
     if lost.len() > shape.parity {
-        return Ok(None);
+        return Ok(Err(lost.len()));
     }
     let left = encoder.finish();
     let mut differences = Vec::with_capacity(lost.len());
@@ -42,7 +51,7 @@ pub(crate) fn lost_blocks(tree: &Tree, set: &SetFile) -> Result<Option<Solved>, 
     }
     drop(left);
     if differences.len() < lost.len() {
-        return Ok(None);
+        return Ok(Err(lost.len()));
     }
     let blocks = solve(shape, &lost, differences);
     let solved: Solved = lost.into_iter().zip(blocks).collect();
@@ -58,7 +67,7 @@ pub(crate) fn lost_blocks(tree: &Tree, set: &SetFile) -> Result<Option<Solved>, 
             }
         }
     }
-    Ok(Some(solved))
+    Ok(Ok(solved))
 }
 
 /// Writes a set file again as it was when it was made, given the blocks that are lost. Returns whether that could

@@ -12,15 +12,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
-    BlockDigests, Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, Modified,
-    Place, PlaceError, PlaceEvent, Reason, Sink,
+    BlockDigests, Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, Help, KnownState,
+    LostPart, Modified, Place, PlaceError, PlaceEvent, Reason, Sink,
 };
 
 use crate::ParityError;
 use crate::create::place_of;
-use crate::digest;
-use crate::head::{BlockPart, PartDigest};
-use crate::mend::{Solved, lost_blocks};
+use crate::digest::{self, Hasher};
+use crate::head::{BlockPart, PartDigest, Piece};
+use crate::mend::{Solved, lost_blocks_helped};
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
 
@@ -146,6 +146,18 @@ impl ParityPlace {
         Content { path, range, sets, at, ..Content::new(&self.0) }
     }
 
+    /// The content of a file that has parity.
+    fn recorded(&self, path: &[u8], range: Range<u64>) -> Result<Content, PlaceError> {
+        let content = self.content(path, range);
+        match content.sets.is_empty() {
+            true => {
+                let path = OsStr::from_bytes(path).into();
+                Err(verisum_files::FileError::NotRead { path, reason: Reason::Missing }.into())
+            }
+            false => Ok(content),
+        }
+    }
+
     /// The digests of a file.
     fn digests(&self, path: &[u8], digests: &[Digest]) -> Result<Vec<Output>, Reason> {
         let failed = |error: &dyn std::fmt::Display| Reason::Failed(error.to_string());
@@ -158,7 +170,7 @@ impl ParityPlace {
             streams.push(digest.stream().map_err(|error| failed(&error))?);
         }
         loop {
-            let bytes = content.next_chunk().map_err(|error| failed(&error))?;
+            let bytes = content.next_chunk(None).map_err(|error| failed(&error))?;
             if bytes.is_empty() {
                 break;
             }
@@ -241,19 +253,33 @@ impl Place for ParityPlace {
     }
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
-        let content = self.content(path, range);
-        match content.sets.is_empty() {
-            true => {
-                let path = OsStr::from_bytes(path).into();
-                Err(verisum_files::FileError::NotRead { path, reason: Reason::Missing }.into())
+        Ok(Box::new(self.recorded(path, range)?))
+    }
+
+    fn read_helped(
+        &mut self,
+        path: &[u8],
+        (offset, buffer): (u64, &mut [u8]),
+        help: &mut Help,
+    ) -> Result<(), PlaceError> {
+        let mut content = self.recorded(path, offset..offset + buffer.len() as u64)?;
+        let mut filled = 0;
+        while filled < buffer.len() {
+            let chunk = content.next_chunk(Some(help)).map_err(|error| PlaceError::Machine(error.into()))?;
+            if chunk.is_empty() {
+                return Err(PlaceError::Machine(gap().into()));
             }
-            false => Ok(Box::new(content)),
+            buffer[filled..filled + chunk.len()].copy_from_slice(chunk);
+            filled += chunk.len();
         }
+        Ok(())
     }
 }
 
 impl Shared {
-    fn solved(&self, number: u64) -> Result<Arc<SolvedSet>, ParityError> {
+    /// What is lost of a set. With help, parts of files that something else has do not count as lost: they are neither in
+    /// the tree nor computed then.
+    fn solved(&self, number: u64, help: Option<&mut Help>) -> Result<Arc<SolvedSet>, ParityError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_ref().filter(|last| last.set.head.number == number) {
             return Ok(last.clone());
@@ -261,10 +287,32 @@ impl Shared {
         // Its room is needed.
         *last = None;
         let set = self.store.set(number)?;
-        let solved = lost_blocks(&self.tree, &set)?
-            .ok_or(ParityError::damaged(set.path(), "more is lost than its parity gives"))?;
+        let alone = lost_blocks_helped(&self.tree, &set, &mut |_, _, _, _| false)?;
+        let solved = match (alone, help) {
+            (Err(lost), Some(help)) if help.in_vain.get(&number).is_none_or(|before| lost < *before) => {
+                let solved = lost_blocks_helped(&self.tree, &set, &mut finder(help)?)?;
+                if solved.is_err() {
+                    help.in_vain.insert(number, lost);
+                }
+                solved
+            }
+            (alone, _) => alone,
+        };
+        let too_much = |_| ParityError::damaged(set.path(), "more is lost than its parity gives");
+        let solved = solved.map_err(too_much)?;
         Ok(last.insert(Arc::new(SolvedSet { set, solved })).clone())
     }
+}
+
+/// Asks for help, and compares what comes.
+fn finder<'f>(
+    help: &'f mut Help<'_>,
+) -> Result<impl FnMut(&Piece, u64, &mut [u8], &PartDigest) -> bool + 'f, ParityError> {
+    let mut hasher = Hasher::new()?;
+    Ok(move |piece: &Piece, offset: u64, bytes: &mut [u8], expected: &PartDigest| {
+        let mut is_good = |bytes: &[u8]| hasher.part(bytes).is_ok_and(|found| found == *expected);
+        (help.find)(LostPart { path: &piece.path, offset, bytes, is_good: &mut is_good })
+    })
 }
 
 /// The content of a file, piece by piece.
@@ -305,13 +353,13 @@ impl Content {
     }
 
     /// The next bytes; none at the end of the range, or of the file.
-    fn next_chunk(&mut self) -> io::Result<&[u8]> {
+    fn next_chunk(&mut self, mut help: Option<&mut Help>) -> io::Result<&[u8]> {
         self.chunk.clear();
         self.given = 0;
         while self.chunk.len() < CHUNK && self.at < self.range.end {
             match self.parts.pop_front() {
                 Some(part) => self.part(&part)?,
-                None if !self.enter()? => break,
+                None if !self.enter(help.as_deref_mut())? => break,
                 None => {}
             }
         }
@@ -323,9 +371,9 @@ impl Content {
     }
 
     /// Goes on to the next set. False if that was the last.
-    fn enter(&mut self) -> io::Result<bool> {
+    fn enter(&mut self, help: Option<&mut Help>) -> io::Result<bool> {
         let Some(number) = self.sets.pop_front() else { return Ok(false) };
-        let current = self.shared.solved(number).map_err(io::Error::other)?;
+        let current = self.shared.solved(number, help).map_err(io::Error::other)?;
         let head = &current.set.head;
         for (piece, parts) in head.parts_of_pieces() {
             let piece = &head.pieces[piece];
@@ -371,7 +419,7 @@ impl Content {
 impl Read for Content {
     fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
         if self.given == self.chunk.len() {
-            self.next_chunk()?;
+            self.next_chunk(None)?;
         }
         let left = &self.chunk[self.given..];
         let count = left.len().min(room.len());

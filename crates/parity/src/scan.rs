@@ -8,7 +8,7 @@ use verisum_files::Stat;
 
 use crate::ParityError;
 use crate::digest::Hasher;
-use crate::head::{Piece, SetHead};
+use crate::head::{PartDigest, Piece, SetHead};
 use crate::read::{Source, read_blocks};
 use crate::tree::{Tree, time};
 use crate::verdict::FileVerdict;
@@ -81,6 +81,9 @@ impl PieceState {
 /// Takes a block: its number, its bytes, and whether it is as it was.
 pub(crate) type TakeJudged<'a> = dyn FnMut(usize, &[u8], bool) -> Result<(), ParityError> + 'a;
 
+/// Finds a part elsewhere: fills the room with the bytes of a piece at an offset, if something has those of the digest.
+pub(crate) type FindPart<'a> = dyn FnMut(&Piece, u64, &mut [u8], &PartDigest) -> bool + 'a;
+
 /// Reads all data of a set and compares it with the record. `each` gets every block, and whether it is as it was;
 /// one that is not is zeros.
 pub(crate) fn scan(
@@ -89,6 +92,17 @@ pub(crate) fn scan(
     hasher: &mut Hasher,
     each: &mut TakeJudged<'_>,
 ) -> Result<Scanned, ParityError> {
+    scan_helped(tree, head, hasher, each, &mut |_, _, _, _| false)
+}
+
+/// The same, with what is not as recorded taken from elsewhere, as far as it is found.
+pub(crate) fn scan_helped(
+    tree: &Tree,
+    head: &SetHead,
+    hasher: &mut Hasher,
+    each: &mut TakeJudged<'_>,
+    find: &mut FindPart<'_>,
+) -> Result<Scanned, ParityError> {
     let mut source = Found { tree, head, states: Vec::with_capacity(head.pieces.len()), opened: None };
     let mut bad = vec![(0, Vec::new()); head.pieces.len()];
     let mut lost = Vec::new();
@@ -96,7 +110,10 @@ pub(crate) fn scan(
         let mut is_good = true;
         for read in parts {
             let range = read.part.range.clone();
-            if !read.is_read || hasher.part(&block[range.clone()])? != head.parts[read.part.index] {
+            let expected = &head.parts[read.part.index];
+            if (!read.is_read || hasher.part(&block[range.clone()])? != *expected)
+                && !find(&head.pieces[read.piece], read.part.offset, &mut block[range.clone()], expected)
+            {
                 let (bytes, ranges) = &mut bad[read.piece];
                 *bytes += range.len() as u64;
                 add(ranges, read.part.offset..read.part.offset + range.len() as u64);

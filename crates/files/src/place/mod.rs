@@ -28,6 +28,7 @@
 
 mod answer;
 mod block_digests;
+mod help;
 mod local;
 mod ordered_sink;
 mod sorted;
@@ -37,17 +38,19 @@ use std::ffi::OsStr;
 use std::io::Read;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
 
-use crate::{FileError, ReplaceError, Stop, Timestamp};
+use crate::{FileError, Operation, ReplaceError, Stop, Timestamp};
 
 pub use answer::{
     Durability, Evidence, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState,
     Modified, NewFile, PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
 };
 pub use block_digests::BlockDigests;
+pub use help::{Help, LostPart};
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
 pub use stopping::StoppingPlace;
@@ -167,7 +170,22 @@ pub trait Place: Send {
         Err(PlaceError::Unsupported("read a range"))
     }
 
-    /// The same of a file that was listed so: a place that says of the same file two things gives nothing of it.
+    /// Fills a buffer with the bytes of a file at an offset. A place that computes them may be given help for that.
+    ///
+    /// # Errors
+    /// Those of [`read`](Place::read), or the file ends before.
+    fn read_helped(
+        &mut self,
+        path: &[u8],
+        (offset, buffer): (u64, &mut [u8]),
+        _help: &mut Help,
+    ) -> Result<(), PlaceError> {
+        let mut content = self.read(path, offset..offset + buffer.len() as u64)?;
+        let read = content.read_exact(buffer);
+        Ok(read.map_err(|error| FileError::io(Path::new(OsStr::from_bytes(path)), Operation::Read, error))?)
+    }
+
+    /// The same as [`read`](Place::read) of a file that was listed so: a place that says of the same file two things gives nothing of it.
     ///
     /// # Errors
     /// Those of [`read`](Place::read).

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use verisum_digest::Digest;
 
 use super::{
-    BlockDigests, Capabilities, Durability, FileAnswer, FileRecord, FileRequest, FileState, Files,
+    BlockDigests, Capabilities, Durability, FileAnswer, FileRecord, FileRequest, FileState, Files, Help,
     KnownState, NewFile, Place, PlaceError, PlaceEvent, PlacedFile, RangedFile, Sink, StagedFile, WholeFile,
 };
 use crate::Stop;
@@ -110,6 +110,15 @@ impl Place for StoppingPlace<'_> {
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
         self.place.read(path, range)
+    }
+
+    fn read_helped(
+        &mut self,
+        path: &[u8],
+        room: (u64, &mut [u8]),
+        help: &mut Help,
+    ) -> Result<(), PlaceError> {
+        self.place.read_helped(path, room, help)
     }
 
     fn read_listed(

@@ -4,7 +4,7 @@
 //! whole is good its record says, as always.
 
 use std::fs::File;
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -15,7 +15,9 @@ use verisum_files::Stop;
 use verisum_files::place::BlockDigests;
 
 use super::changes::Block;
+use super::damaged::Damaged;
 use super::fill::{FillError, prove, write};
+use super::helper::{FAILURES, Helper};
 use super::record::Taken;
 use super::source::{Candidate, Source};
 
@@ -27,9 +29,6 @@ const LONGEST: u32 = 16 << 20;
 
 /// The most blocks whose digests are held.
 const MOST: u64 = 1 << 21;
-
-/// So often in a row a copy may fail before it is given up.
-const FAILURES: u32 = 16;
 
 /// Why a file cannot be put together.
 #[derive(Debug, thiserror::Error)]
@@ -74,6 +73,16 @@ struct BadBlock {
     old: Option<Vec<u8>>,
 }
 
+/// What gives blocks.
+pub(super) struct Givers<'a, 's> {
+    pub(super) sources: &'a mut [Source<'s>],
+    /// The copies, in the order in which they are asked.
+    pub(super) copies: Vec<Giver>,
+    /// What helps parity, and the files that it may ask for.
+    pub(super) helper: &'a mut Helper,
+    pub(super) damaged: &'a [Damaged],
+}
+
 /// A copy, by the number of its source, and how often in a row it failed.
 pub(super) struct Giver {
     pub(super) source: usize,
@@ -107,13 +116,12 @@ impl Combination<'_> {
     /// with its number. Each block that the bad file lacks is given to `changed`, in their order.
     pub(super) fn fill(
         &self,
-        sources: &mut [Source],
-        givers: &mut [Giver],
+        givers: &mut Givers,
         changed: &mut dyn FnMut(Block) -> io::Result<()>,
     ) -> Result<Vec<(usize, Taken)>, CombineError> {
         let digest_failed = |error| CombineError::Fill(FillError::Digest(error));
         let mut stream = self.digest.stream().map_err(digest_failed)?;
-        let mut taken: Vec<Vec<Range<u64>>> = givers.iter().map(|_| Vec::new()).collect();
+        let mut taken: Vec<Vec<Range<u64>>> = givers.copies.iter().map(|_| Vec::new()).collect();
         let mut window = Vec::new();
         let mut at = 0;
         while at < self.blocks.count() {
@@ -128,10 +136,10 @@ impl Combination<'_> {
             window.resize((self.blocks.block(end - 1).end - start) as usize, 0);
             let mut bad = self.left_by_old(at..end, &mut window).map_err(digest_failed)?;
             let mut wanted: Vec<usize> = bad.iter().map(|bad| bad.number).collect();
-            for (number, (giver, taken)) in givers.iter_mut().zip(&mut taken).enumerate() {
-                if !wanted.is_empty() && giver.failures < FAILURES {
+            for (number, taken) in taken.iter_mut().enumerate() {
+                if !wanted.is_empty() && givers.copies[number].failures < FAILURES {
                     let left = self
-                        .fetch((&wanted, start), &mut window, (sources, giver), taken)
+                        .fetch((&wanted, start), &mut window, (givers, number), taken)
                         .map_err(digest_failed)?;
                     let those = bad.iter_mut().filter(|bad| self.keeps_old && wanted.contains(&bad.number));
                     for bad in those {
@@ -164,7 +172,7 @@ impl Combination<'_> {
             new.set_len(self.blocks.length()).map_err(FillError::Write)?;
             prove(new, (self.digest, self.recorded), self.stop)?;
         }
-        let all = givers.iter().zip(taken).enumerate().filter(|(_, (_, ranges))| !ranges.is_empty());
+        let all = givers.copies.iter().zip(taken).enumerate().filter(|(_, (_, ranges))| !ranges.is_empty());
         Ok(all.map(|(number, (giver, ranges))| (number, of_giver(giver, ranges))).collect())
     }
 
@@ -197,17 +205,17 @@ impl Combination<'_> {
         &self,
         (wanted, start): (&[usize], u64),
         window: &mut [u8],
-        (sources, giver): (&mut [Source], &mut Giver),
+        (givers, which): (&mut Givers, usize),
         taken: &mut Vec<Range<u64>>,
     ) -> Result<Vec<usize>, verisum_digest::DigestError> {
         let mut left = Vec::new();
         for run in wanted.chunk_by(|one, next| one + 1 == *next) {
             let [first, .., last] = run else {
                 let [only] = run else { continue };
-                left.extend(self.fetch_run(*only..only + 1, start, window, (sources, giver), taken)?);
+                left.extend(self.fetch_run(*only..only + 1, start, window, (givers, which), taken)?);
                 continue;
             };
-            left.extend(self.fetch_run(*first..last + 1, start, window, (sources, giver), taken)?);
+            left.extend(self.fetch_run(*first..last + 1, start, window, (givers, which), taken)?);
         }
         Ok(left)
     }
@@ -217,17 +225,18 @@ impl Combination<'_> {
         run: Range<usize>,
         start: u64,
         window: &mut [u8],
-        (sources, giver): (&mut [Source], &mut Giver),
+        (givers, which): (&mut Givers, usize),
         taken: &mut Vec<Range<u64>>,
     ) -> Result<Vec<usize>, verisum_digest::DigestError> {
+        let Givers { sources, copies, helper, damaged } = givers;
+        let giver = &mut copies[which];
         let within = |range: &Range<u64>| (range.start - start) as usize..(range.end - start) as usize;
         let mut read = |range: Range<u64>, bytes: &mut [u8]| -> bool {
             if giver.failures >= FAILURES {
                 return false;
             }
-            let content = sources[giver.source].place.read(&giver.candidate.path, range);
-            let content = content.map_err(io::Error::other);
-            let is_read = content.and_then(|mut content| content.read_exact(bytes)).is_ok();
+            let from = (&mut **sources, giver.source);
+            let is_read = helper.read(from, damaged, &giver.candidate.path, (range.start, bytes)).is_ok();
             giver.failures = if is_read { 0 } else { giver.failures + 1 };
             is_read
         };

@@ -20,8 +20,9 @@ use verisum_files::place::BlockDigests;
 use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat, Stop};
 use verisum_files::{has_writer, reread, says_storage_failed};
 
-use super::blocks::{Combination, CombineError, Giver, of_map};
+use super::blocks::{Combination, CombineError, Giver, Givers, of_map};
 use super::damaged::{ANY_LENGTH, Damaged};
+use super::helper::Helper;
 use super::keep::dress_as;
 use super::record::Taken;
 use super::source::{Candidate, CopyDigest, Source};
@@ -156,6 +157,8 @@ pub(super) struct Tree<'a> {
     journal: Option<PathBuf>,
     /// What became of bad inodes with several names: the repaired file, its inode and content.
     linked: HashMap<Inode, (PathBuf, Inode, Output)>,
+    /// What helps parity to repair the files that wait.
+    helper: Helper,
 }
 
 impl<'a> Tree<'a> {
@@ -164,8 +167,8 @@ impl<'a> Tree<'a> {
         let top = Directory::trusted(path)?;
         let device = Entry::within(&top, OsStr::new("."))?.1.device;
         let device = (!options.enters).then_some(device);
-        let linked = HashMap::new();
-        Ok(Tree { top, path: path.to_path_buf(), device, options, journal: None, linked })
+        let (linked, helper) = (HashMap::new(), Helper::default());
+        Ok(Tree { top, path: path.to_path_buf(), device, options, journal: None, linked, helper })
     }
 
     /// Has long files written in place, with a journal of this path.
@@ -185,6 +188,7 @@ impl<'a> Tree<'a> {
         for source in sources.iter_mut() {
             source.place.end_by(&self.options.stop);
         }
+        self.helper = Helper::default();
         let mut waiting = self.examined(damaged, tell);
         let mut is_first = true;
         loop {
@@ -254,7 +258,7 @@ impl<'a> Tree<'a> {
         for (at, damaged) in waiting.damaged.iter().enumerate() {
             let Some(bad) = &waiting.bad[at] else { continue };
             if (moves_less(bad, &sources[which]) || self.is_in_place(damaged, bad))
-                && let Some(Ok(done)) = self.combined(damaged, bad, sources, Some(which), &waiting.names)
+                && let Some(Ok(done)) = self.combined(at, waiting, sources, Some(which))
             {
                 waiting.end(at, done);
             }
@@ -293,7 +297,7 @@ impl<'a> Tree<'a> {
         let Some(bad) = waiting.bad[at].as_ref().filter(|_| !self.options.stop.is_due()) else { return };
         let done = if self.is_in_place(damaged, bad) {
             let named = self.mended_by_name(damaged, bad).map(Ok);
-            match named.or_else(|| self.combined(damaged, bad, sources, None, names)) {
+            match named.or_else(|| self.combined(at, waiting, sources, None)) {
                 Some(Err(why)) => return waiting.note(at, damaged.path.clone(), why),
                 done => done.and_then(Result::ok),
             }
@@ -308,7 +312,7 @@ impl<'a> Tree<'a> {
             });
             // What is put together takes the file's place at once, so whether to try comes first.
             let tries = linked.is_none() && !waiting.tried[at].is_empty();
-            let combined = tries.then(|| self.combined(damaged, bad, sources, None, names)?.ok()).flatten();
+            let combined = tries.then(|| self.combined(at, waiting, sources, None)?.ok()).flatten();
             let linked = linked.or(combined);
             linked.or_else(|| self.emptied(damaged, bad, names))
         };
@@ -439,19 +443,19 @@ impl<'a> Tree<'a> {
     /// In words, why they do not suffice.
     fn combined(
         &mut self,
-        damaged: &Damaged,
-        bad: &BadFile,
+        at: usize,
+        waiting: &WaitingFiles,
         sources: &mut [Source],
         only: Option<usize>,
-        names: &HashMap<Inode, u64>,
     ) -> Option<Result<Done, String>> {
+        let damaged = &waiting.damaged[at];
         let of_other = Outcome::Refused(OTHER_BLOCKS.to_string());
         let mut ended = None;
         for find in BLOCK_DIGESTS {
             let Some(blocks) = find(damaged, sources).filter(|blocks| may_be_of(blocks, damaged)) else {
                 continue;
             };
-            match self.combined_by(&blocks, damaged, bad, sources, only, names)? {
+            match self.combined_by(&blocks, (at, waiting), sources, only)? {
                 Ok(done) if done.outcome != of_other => return Some(Ok(done)),
                 other => ended = Some(other),
             }
@@ -463,23 +467,26 @@ impl<'a> Tree<'a> {
     fn combined_by(
         &mut self,
         blocks: &BlockDigests,
-        damaged: &Damaged,
-        bad: &BadFile,
+        (at, waiting): (usize, &WaitingFiles),
         sources: &mut [Source],
         only: Option<usize>,
-        names: &HashMap<Inode, u64>,
     ) -> Option<Result<Done, String>> {
-        let mut givers = Vec::new();
+        let (damaged, bad) = (&waiting.damaged[at], waiting.bad[at].as_ref()?);
+        let mut copies = Vec::new();
         for (number, source) in
             sources.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at))
         {
             let candidates = source.candidates(damaged).into_iter();
             let candidates = candidates.filter(|candidate| candidate.shown != damaged.path);
-            givers.extend(candidates.map(|candidate| Giver { source: number, candidate, failures: 0 }));
+            copies.extend(candidates.map(|candidate| Giver { source: number, candidate, failures: 0 }));
         }
-        let candidate = givers.first()?.candidate.clone();
-        let blocks = Blocks { blocks, sources, givers: &mut givers };
-        let done = self.replace(damaged, bad, ContentOrigin::Blocks(blocks), &candidate, names);
+        let candidate = copies.first()?.candidate.clone();
+        // The new file is the tree's work, too.
+        let mut helper = std::mem::take(&mut self.helper);
+        let givers = Givers { sources, copies, helper: &mut helper, damaged: waiting.damaged };
+        let from = ContentOrigin::Blocks(Blocks { blocks, givers });
+        let done = self.replace(damaged, bad, from, &candidate, &waiting.names);
+        self.helper = helper;
         Some(done.or_else(NotMended::ended))
     }
 
@@ -577,13 +584,13 @@ impl<'a> Tree<'a> {
                 let asked = || source?.place.state(&candidate.path).ok().and_then(|state| state.now.size);
                 (candidate.shown.clone(), size.or_else(asked).unwrap_or_default())
             }
-            ContentOrigin::Blocks(Blocks { blocks, sources, givers }) => {
+            ContentOrigin::Blocks(Blocks { blocks, mut givers }) => {
                 let found =
                     self.folder(&damaged.path).and_then(|(folder, name)| Entry::within(&folder, &name));
                 let old = found.ok().and_then(|(entry, _)| entry.open().ok());
                 let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
                 let combination = Combination { old: old.as_ref(), ..of_file };
-                let taken = match combination.fill(sources, givers, &mut |_| Ok(())) {
+                let taken = match combination.fill(&mut givers, &mut |_| Ok(())) {
                     Err(CombineError::Other) if self.is_in_place(damaged, bad) => {
                         return Ok(Outcome::Refused(OTHER_BLOCKS.to_string()).into());
                     }
@@ -625,8 +632,7 @@ enum ContentOrigin<'a, 's> {
 /// What blocks a file has, and who may give some.
 struct Blocks<'a, 's> {
     blocks: &'a BlockDigests,
-    sources: &'a mut [Source<'s>],
-    givers: &'a mut [Giver],
+    givers: Givers<'a, 's>,
 }
 
 /// Whether less is read or moved if only bad blocks are asked of a source.

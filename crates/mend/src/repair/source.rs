@@ -63,14 +63,7 @@ impl<'a> Source<'a> {
 
     /// The files that may have a content: the one at the same path, then those that catalogues know.
     pub(super) fn candidates(&self, damaged: &Damaged) -> Vec<Candidate> {
-        let mut found = Vec::new();
-        if self.is_counterpart
-            && let Ok(below) = damaged.below.strip_prefix(&self.part)
-        {
-            let is_itself = self.is_parity || below.as_os_str().is_empty();
-            let shown = if is_itself { self.address.clone() } else { self.address.join(below) };
-            found.push(Candidate { path: self.path_of(below), shown });
-        }
+        let mut found: Vec<Candidate> = self.at_path(&damaged.below).into_iter().collect();
         let copies = damaged.copies.iter().filter_map(|copy| copy.strip_prefix(&self.address).ok());
         let own = self.catalog.iter().flat_map(|catalog| catalog.copies(damaged)).map(PathBuf::as_path);
         for below in copies.chain(own) {
@@ -80,6 +73,14 @@ impl<'a> Source<'a> {
             }
         }
         found
+    }
+
+    /// The file at a path below what is repaired.
+    pub(super) fn at_path(&self, below: &Path) -> Option<Candidate> {
+        let below = below.strip_prefix(&self.part).ok().filter(|_| self.is_counterpart)?;
+        let is_itself = self.is_parity || below.as_os_str().is_empty();
+        let shown = if is_itself { self.address.clone() } else { self.address.join(below) };
+        Some(Candidate { path: self.path_of(below), shown })
     }
 
     /// Whether a file of this machine is known not to have a content, by its length: there is no need to read it.

@@ -71,7 +71,7 @@ impl Tree<'_> {
         journal: &Path,
         damaged: &Damaged,
         (stat, old): (&Stat, &File),
-        Blocks { blocks, sources, givers }: Blocks,
+        Blocks { blocks, mut givers }: Blocks,
     ) -> Result<Draft, NotMended> {
         // Its file is half written, and only it says what with.
         if journal.symlink_metadata().is_ok() {
@@ -82,7 +82,7 @@ impl Tree<'_> {
             path: damaged.path.clone(),
             algorithm: damaged.digest.name().to_string(),
             recorded: damaged.recorded,
-            copies: givers.iter().map(|giver| giver.candidate.shown.clone()).collect(),
+            copies: givers.copies.iter().map(|giver| giver.candidate.shown.clone()).collect(),
             inode: stat.inode,
             size: stat.size,
             modified: damaged.modified.unwrap_or_else(|| stamp(stat.modified)),
@@ -90,7 +90,7 @@ impl Tree<'_> {
         let mut draft = Draft::begin(journal, &subject).map_err(|error| of_journal(journal, &error))?;
         let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
         let combination = Combination { old: Some(old), keeps_old: true, ..of_file };
-        match combination.fill(sources, givers, &mut |block| draft.add(&block)) {
+        match combination.fill(&mut givers, &mut |block| draft.add(&block)) {
             Ok(_) => Ok(draft),
             // No other copy helps.
             Err(CombineError::Other) => Err(NotMended::refused(OTHER_BLOCKS)),

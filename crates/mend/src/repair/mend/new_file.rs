@@ -90,7 +90,7 @@ impl Tree<'_> {
 fn put_together(
     damaged: &Damaged,
     (bad, old): (&BadFile, Option<&File>),
-    Blocks { blocks, sources, givers }: Blocks,
+    Blocks { blocks, mut givers }: Blocks,
     target: &Path,
     stop: &Stop,
 ) -> Result<Filled, NotMended> {
@@ -101,14 +101,14 @@ fn put_together(
         is_sparse: bad.stat.is_none_or(|stat| stat.stored < stat.size),
         ..Combination::of(blocks, &damaged.digest, &damaged.recorded, stop)
     };
-    let taken = combination.fill(sources, givers, &mut |_| Ok(())).map_err(|error| match error {
+    let taken = combination.fill(&mut givers, &mut |_| Ok(())).map_err(|error| match error {
         CombineError::Fill(error) => of_fill(&error),
         other => other.to_string().into(),
     })?;
     // What gave nothing says nothing of owners and modes either.
     let first = taken.first().map_or(0, |(number, _)| *number);
-    let giver = givers.get(first).ok_or_else(|| "no copy of it is known".to_string())?;
-    let model = Some((&mut sources[giver.source], &giver.candidate));
+    let giver = givers.copies.get(first).ok_or_else(|| "no copy of it is known".to_string())?;
+    let model = Some((&mut givers.sources[giver.source], &giver.candidate));
     let dressed = dressed(new.file(), old, model, damaged.modified)?;
     let has_usual_permissions = dressed.map_err(NotMended::failed)?;
     let taken: Vec<Taken> = taken.into_iter().map(|(_, taken)| taken).collect();

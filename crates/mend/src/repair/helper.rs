@@ -1,0 +1,124 @@
+//! Helps parity: finds in copies what the tree lost of other files, which parity needs to compute a file.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use verisum_files::place::{Help, LostPart, below};
+
+use super::damaged::Damaged;
+use super::source::{Candidate, Source};
+
+/// So often in a row a copy may fail before it is given up.
+pub(super) const FAILURES: u32 = 16;
+
+/// The most bytes that are read ahead.
+const AHEAD: usize = 1 << 20;
+
+/// What helps to repair some files.
+#[derive(Default)]
+pub(super) struct Helper {
+    /// The file that was asked for last, and its copies.
+    below: Option<PathBuf>,
+    copies: Vec<Copy>,
+    /// What each parity could not solve, by the number of its source.
+    in_vain: HashMap<usize, HashMap<u64, usize>>,
+}
+
+/// A copy, and what was read of it last.
+struct Copy {
+    source: usize,
+    candidate: Candidate,
+    failures: u32,
+    start: u64,
+    bytes: Vec<u8>,
+}
+
+impl Helper {
+    /// Fills a buffer with the bytes of a file of a source at an offset; the other sources help where that is parity.
+    pub(super) fn read(
+        &mut self,
+        (sources, which): (&mut [Source], usize),
+        damaged: &[Damaged],
+        path: &[u8],
+        room: (u64, &mut [u8]),
+    ) -> io::Result<()> {
+        let (before, others) = sources.split_at_mut(which);
+        let Some((own, after)) = others.split_first_mut() else { return Err(io::ErrorKind::NotFound.into()) };
+        let Source { place, root, part, .. } = own;
+        let Helper { below, copies, in_vain } = self;
+        let mut find = |lost: LostPart| {
+            let Some(path) = path_below(root, part, lost.path) else { return false };
+            if below.as_ref() != Some(&path) {
+                let all = before.iter().enumerate().chain((which + 1..).zip(after.iter()));
+                (*copies, *below) = (copies_of(all, damaged, &path), Some(path));
+            }
+            copies.iter_mut().any(|copy| {
+                let source = match copy.source < which {
+                    true => &mut before[copy.source],
+                    false => &mut after[copy.source - which - 1],
+                };
+                copy.fill(source, lost.offset, lost.bytes).is_ok() && (lost.is_good)(lost.bytes)
+            })
+        };
+        let mut help = Help { find: &mut find, in_vain: in_vain.entry(which).or_default() };
+        place.read_helped(path, room, &mut help).map_err(io::Error::other)
+    }
+}
+
+/// The path below what is repaired of a file of parity.
+fn path_below(root: &[u8], part: &Path, path: &[u8]) -> Option<PathBuf> {
+    let path = if root.is_empty() { path } else { below(root, path)? };
+    Some(part.join(OsStr::from_bytes(path)))
+}
+
+/// The copies of a file, in the order of their sources. Where it does not wait for its repair, nothing but its path says
+/// where they are.
+fn copies_of<'s, 'p: 's>(
+    sources: impl Iterator<Item = (usize, &'s Source<'p>)>,
+    damaged: &[Damaged],
+    below: &Path,
+) -> Vec<Copy> {
+    let known = damaged.iter().find(|damaged| damaged.below == below);
+    let mut copies = Vec::new();
+    for (source, of) in sources.filter(|(_, source)| !source.is_parity) {
+        let candidates =
+            known.map_or_else(|| of.at_path(below).into_iter().collect(), |file| of.candidates(file));
+        let others = candidates.into_iter().filter(|one| known.is_none_or(|file| one.shown != file.path));
+        copies.extend(others.map(|candidate| Copy {
+            source,
+            candidate,
+            failures: 0,
+            start: 0,
+            bytes: Vec::new(),
+        }));
+    }
+    copies
+}
+
+impl Copy {
+    /// Fills a buffer with its bytes at an offset. Who asks for all, one after the other, makes it read ahead.
+    fn fill(&mut self, source: &mut Source, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+        let end = offset + buffer.len() as u64;
+        let read_to = self.start + self.bytes.len() as u64;
+        if offset < self.start || end > read_to {
+            if self.failures >= FAILURES {
+                return Err(io::ErrorKind::NotFound.into());
+            }
+            let ahead = if offset == read_to { (2 * self.bytes.len()).min(AHEAD) } else { 0 };
+            self.start = offset;
+            self.bytes.clear();
+            let range = offset..offset + ahead.max(buffer.len()) as u64;
+            let content = source.place.read(&self.candidate.path, range).map_err(io::Error::other);
+            // As far as it can be read.
+            let read = content.and_then(|mut content| content.read_to_end(&mut self.bytes));
+            self.failures = if read.is_ok() { 0 } else { self.failures + 1 };
+        }
+        let at = (offset - self.start) as usize;
+        let bytes = self.bytes.get(at..at + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        buffer.copy_from_slice(bytes);
+        Ok(())
+    }
+}
