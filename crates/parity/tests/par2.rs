@@ -303,6 +303,58 @@ fn hostile_sets_lead_nowhere() {
     }
 }
 
+/// Changes the packets that describe files, in all PAR2 files of a tree.
+fn redescribe(tree: &Tree, change: impl Fn(&mut Vec<u8>)) {
+    for volume in volumes(tree).into_iter().chain([tree.path().join("set.par2")]) {
+        let (old, mut new, mut at) = (fs::read(&volume).unwrap(), Vec::new(), 0);
+        while at < old.len() {
+            let length = u64::from_le_bytes(old[at + 8..at + 16].try_into().unwrap()) as usize;
+            let mut packet = old[at..at + length].to_vec();
+            if packet[48..].starts_with(b"PAR 2.0\0FileDesc") {
+                change(&mut packet);
+            }
+            let length = packet.len() as u64;
+            packet[8..16].copy_from_slice(&length.to_le_bytes());
+            new.extend(packet);
+            at += length as usize;
+        }
+        seal(&mut new);
+        fs::write(volume, new).unwrap();
+    }
+}
+
+#[test]
+fn a_set_that_contradicts_itself_changes_no_file() {
+    let describes = |packet: &[u8], name: &[u8]| packet[120..].starts_with(name);
+    let lie_of_length = |packet: &mut Vec<u8>| {
+        if describes(packet, b"bb") {
+            packet[112..120].fill(0);
+        }
+    };
+    let lie_of_name = |packet: &mut Vec<u8>| {
+        if describes(packet, b"bb") {
+            packet[120..122].copy_from_slice(b"aa");
+        }
+    };
+    let lie_of_content = |packet: &mut Vec<u8>| {
+        if describes(packet, b"aa") {
+            packet[80..96].fill(1);
+        }
+    };
+    for lie in [&lie_of_length as &dyn Fn(&mut Vec<u8>), &lie_of_name, &lie_of_content] {
+        let mut random = fastrand::Rng::with_seed(7);
+        let content =
+            [("aa", 9_000), ("bb", 700)].map(|(name, length)| (name.into(), bytes(&mut random, length)));
+        let Some(tree) = with_par2(Content::from(content), &["-s500", "-c20"]) else { return };
+        redescribe(&tree, lie);
+        flip(&tree.path().join("aa"), 4_321);
+        let before = tree.now();
+        let done = repair_par2(&tree.path().join("set.par2"), &RepairOptions::default(), &mut |_| {});
+        assert!(done.is_err() || done.is_ok_and(|done| done.repaired == 0));
+        assert!(tree.now() == before);
+    }
+}
+
 /// Writes the right MD5 into each packet, as far as their lengths lead from one to the next.
 fn seal(set: &mut [u8]) {
     let mut at = 0;

@@ -1,6 +1,6 @@
 //! A set of PAR2 files: the content of all their packets.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
@@ -104,14 +104,19 @@ impl Packets {
         }
         let mut members: Vec<Member> = Vec::with_capacity(ids.len());
         let mut first = 0;
+        let mut names = HashSet::new();
         for id in ids {
             let (md5, size, path) = self.files.remove(&id).ok_or("a packet that names a file is lost")?;
             if !is_plain(&path) {
                 return Err("it names a file outside its directory");
             }
-            let blocks = match size {
-                0 => Vec::new(),
-                _ => self.blocks.remove(&id).ok_or("a packet with the digests of blocks is lost")?,
+            if !names.insert(path.clone()) {
+                return Err("it names a file twice");
+            }
+            let blocks = match (self.blocks.remove(&id), size) {
+                (Some(blocks), _) => blocks,
+                (None, 0) => Vec::new(),
+                (None, _) => return Err("a packet with the digests of blocks is lost"),
             };
             if blocks.len() as u64 != size.div_ceil(block) {
                 return Err("the length of a file does not fit its blocks");
