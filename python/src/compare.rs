@@ -357,7 +357,13 @@ impl<const N: usize> Compared<'_, N> {
             PlaceEvent::Answer(FileAnswer { request, result: Err(error) }) => {
                 self.tell_unlisted(address.shown(&request.path), Failure::from(&error))
             }
-            PlaceEvent::Answer(_) => true,
+            PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) => match read.contradiction() {
+                Some(why) => {
+                    let name = String::from_utf8_lossy(address.shown(&request.path)).into_owned();
+                    self.steps.note(format!("{}: {name}: {why}", address.host.name()))
+                }
+                None => true,
+            },
             PlaceEvent::Unlisted(line) => {
                 let message = format!("{}: list: {line}", address.host.name());
                 let failure = Failure::new(Kind::Host, &message).operation("list");

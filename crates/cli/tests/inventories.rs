@@ -301,6 +301,17 @@ fn a_report_of_checksums_stands_for_reading_and_is_no_verification() {
     let text = store.run(&["scrub", "--catalog", catalog, "--checksum-report", report, "s3://box"]);
     let told = "1 file not read: recorded by the store at 2026-11-24T17:48:39";
     assert!(text.out().contains(told), "{} {}", text.out(), text.stderr);
+    // What the report contradicts is read, and is as in the catalogue.
+    let crc = Digest::find("crc64-nvme").unwrap().hash(b"content of b").unwrap();
+    let why = format!("b: crc64-nvme is {crc}, recorded by the store 0000000000000000");
+    assert!(text.stderr.contains(&format!("{why}; it is as the catalogue has it\n")), "{}", text.stderr);
+    // The ETag of `b` is that of the file here, and yet nobody calls it the same for that.
+    let here = here.to_str().unwrap();
+    let compared = store.run(&["compare", "--checksum-report", report, here, "s3://box"]);
+    assert_eq!(compared.code, Some(1), "{}", compared.stderr);
+    assert!(compared.stderr.contains(&format!("s3://box: {why}\n")), "{}", compared.stderr);
+    assert!(compared.stderr.contains("4 the same\n"), "{}", compared.stderr);
+    assert!(compared.stderr.contains("cost: 2 requests (1 get, 1 list)"), "{}", compared.stderr);
     // A report that is older than verifications may be counts for nothing.
     let (read, reported, line) = scrub(&["--since", "2100-01-01", "--checksum-report", report]);
     assert_eq!((read, reported), (4.into(), 0.into()), "{line}");

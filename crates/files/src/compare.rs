@@ -54,7 +54,8 @@ impl<'a> Tree<'a> {
     }
 }
 
-/// Takes what the trees say beside answers, the first of them being 0; false to end the work.
+/// Takes what the trees say beside answers, and the answers about files that are not what the keeper of their place
+/// recorded; the first tree is 0. False ends the work.
 pub type TreeSink<'a> = &'a (dyn Fn(usize, PlaceEvent) -> bool + Sync);
 
 /// What is known of a name in all trees.
@@ -80,6 +81,8 @@ pub struct ComparedFile {
     pub read: Option<Box<Result<Output, Reason>>>,
     /// What the keeper of its place recorded of it.
     pub recorded: Option<Recorded>,
+    /// Whether a report of the keeper has a digest of what was listed.
+    pub is_reported: bool,
 }
 
 /// How a file differs.
@@ -276,15 +279,17 @@ pub fn read<const N: usize>(
         }
         let answered = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
-                let result = match result {
+                let digest = match &result {
                     Ok(read) => read.digest().ok_or(Reason::Failed(String::new())),
                     Err(error) => Err(error.reason()),
                 };
                 let mut pairs = shared.lock().unwrap_or_else(PoisonError::into_inner);
                 if let Some(file) = &mut pairs[request.tag as usize].files[side] {
-                    file.read = Some(Box::new(result));
+                    file.read = Some(Box::new(digest));
                 }
-                true
+                drop(pairs);
+                let is_contradicted = result.as_ref().is_ok_and(|read| read.contradicted.is_some());
+                !is_contradicted || sink(side, PlaceEvent::Answer(FileAnswer { request, result }))
             }
             // Every file has an answer, whatever its program said beside.
             PlaceEvent::Unlisted(line) => sink(side, PlaceEvent::Note(line)),
@@ -317,6 +322,7 @@ struct ListedFile {
     name: Vec<u8>,
     seen: FileState,
     recorded: Option<Recorded>,
+    is_reported: bool,
 }
 
 /// So many files of a side wait for those of the others.
@@ -342,7 +348,7 @@ fn list_one(
     let (incomplete, twice) = (AtomicBool::new(false), Mutex::new(None));
     let root = tree.root.clone();
     let note = |event: PlaceEvent| match event {
-        PlaceEvent::Answer(FileAnswer { request, result: Ok(FileRead { recorded, .. }) }) => {
+        PlaceEvent::Answer(FileAnswer { request, result: Ok(FileRead { recorded, reported, .. }) }) => {
             let Some(name) = below(&root, &request.path).map(<[u8]>::to_vec) else { return true };
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
             if last.as_ref() == Some(&name) {
@@ -350,7 +356,8 @@ fn list_one(
                 return false;
             }
             *last = Some(name.clone());
-            give.send(ListedFile { name, seen: request.seen, recorded }).is_ok()
+            let is_reported = reported.is_some();
+            give.send(ListedFile { name, seen: request.seen, recorded, is_reported }).is_ok()
         }
         PlaceEvent::Answer(_) | PlaceEvent::Unlisted(_) => {
             incomplete.store(true, Ordering::Relaxed);
@@ -377,8 +384,8 @@ fn paired<const N: usize>(listings: Vec<Receiver<ListedFile>>) -> Vec<Pair<N>> {
         let first = sides.iter_mut().filter_map(|side| side.peek().map(|file| &file.name)).min();
         let Some(name) = first.cloned() else { return pairs };
         let mut next = sides.iter_mut().map(|side| {
-            let ListedFile { seen, recorded, .. } = side.next_if(|other| other.name == name)?;
-            Some(ComparedFile { seen, read: None, recorded })
+            let ListedFile { seen, recorded, is_reported, .. } = side.next_if(|other| other.name == name)?;
+            Some(ComparedFile { seen, read: None, recorded, is_reported })
         });
         let files = std::array::from_fn(|_| next.next().flatten());
         drop(next);

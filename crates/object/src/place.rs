@@ -40,7 +40,7 @@ pub struct BucketPlace {
     stop: Arc<Stop>,
     inventory: Option<Box<Inventoried>>,
     /// Checksums that nobody needs to be asked for.
-    checksums: Option<ReportChecksums>,
+    checksums: Option<Arc<ReportChecksums>>,
 }
 
 /// The bytes of a manifest, and the bucket that it is in.
@@ -151,7 +151,7 @@ impl BucketPlace {
                 OpenError::ReportUnread(format!("{}: {error}", text::printable(&file.key)))
             })?;
         }
-        Ok(BucketPlace { checksums: Some(checksums), ..self })
+        Ok(BucketPlace { checksums: Some(Arc::new(checksums)), ..self })
     }
 
     /// Goes through the objects below a root in the order of their keys, until `each` returns false.
@@ -272,22 +272,20 @@ impl Place for BucketPlace {
     }
 
     fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
-        let checksums = self.checksums.take();
-        let ended = self.each_listed(root, sink, &mut |listed| {
+        let checksums = self.checksums.clone();
+        self.each_listed(root, sink, &mut |listed| {
             let path = keys::path(&listed.key);
             let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };
             let reported = checksums.as_ref().and_then(|checksums| checksums.digest(&request)).map(Box::new);
             let result = Ok(FileRead { recorded: listed.recorded, reported, ..FileRead::default() });
             Ok(sink(PlaceEvent::Answer(FileAnswer { request, result })))
-        });
-        self.checksums = checksums;
-        ended
+        })
     }
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
         let runtime = self.runtime.clone();
         let queue = Queue::new(&self.client, &runtime, &self.stop, digests, sink)?;
-        self.queued(queue, files, sink)
+        self.queued(queue.beside(self.checksums.clone()), files, sink)
     }
 
     fn hash_recorded(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {

@@ -13,6 +13,7 @@ use verisum_files::place::{
 
 use verisum_files::{Stop, text};
 
+use crate::checksum_report::ReportChecksums;
 use crate::client::{Part, SharedClient};
 use crate::content::ObjectContent;
 use crate::error::RequestError;
@@ -74,8 +75,20 @@ enum First {
 struct Small {
     request: FileRequest,
     bytes: Vec<u8>,
-    /// What the store recorded of it.
-    claim: Option<RecordedDigest>,
+    claims: Claims,
+}
+
+/// What the store recorded of an object, and what a report of the store has of it.
+struct Claims(Vec<RecordedDigest>);
+
+impl Claims {
+    /// The first that the content is not, and the digest that it has: `found` by the names of digests.
+    fn contradicted(self, found: impl Fn(&str) -> Option<Output>) -> Option<(RecordedDigest, Output)> {
+        self.0.into_iter().find_map(|claim| {
+            let found = found(&claim.algorithm)?;
+            (found != claim.digest).then_some((claim, found))
+        })
+    }
 }
 
 /// Reads and hashes objects.
@@ -88,6 +101,8 @@ pub(crate) struct Queue<'a> {
     sink: Sink<'a>,
     /// Whether objects are not read whose digests the store recorded.
     takes_records: bool,
+    /// What else it says of objects.
+    report: Option<Arc<ReportChecksums>>,
     /// The first parts of objects, in order.
     fetched: VecDeque<(FileRequest, Fetch<Result<First, RequestError>>)>,
     /// Small objects that wait to be hashed.
@@ -117,6 +132,7 @@ impl<'a> Queue<'a> {
             batches,
             sink,
             takes_records,
+            report: None,
             fetched,
             small,
             small_bytes: 0,
@@ -127,6 +143,11 @@ impl<'a> Queue<'a> {
     /// Takes the digests that the store recorded, where it has them.
     pub(crate) fn taking_records(self, takes_records: bool) -> Queue<'a> {
         Queue { takes_records, ..self }
+    }
+
+    /// Compares what is read with this report too.
+    pub(crate) fn beside(self, report: Option<Arc<ReportChecksums>>) -> Queue<'a> {
+        Queue { report, ..self }
     }
 
     /// Reads one more object. False when nothing more is wanted.
@@ -196,7 +217,8 @@ impl<'a> Queue<'a> {
                     return Ok(self.flush()? && self.large(request, part)?);
                 }
                 self.small_bytes += part.bytes.len();
-                self.small.push(Small { request, bytes: part.bytes, claim: part.claim });
+                let claims = self.claims(&request, &part);
+                self.small.push(Small { request, bytes: part.bytes, claims });
                 match self.small.len() >= MOST_OBJECTS || self.small_bytes >= MOST_BYTES {
                     true => self.flush(),
                     false => Ok(true),
@@ -242,33 +264,32 @@ impl<'a> Queue<'a> {
             }
         }
         let mut is_wanted = true;
-        for (Small { request, bytes, claim }, digests) in small.into_iter().zip(sums) {
-            let contradicted = claim.and_then(|claim| {
-                let found = self
-                    .found(&claim, &digests)
-                    .or_else(|| Digest::find(&claim.algorithm).and_then(|digest| digest.hash(&bytes)).ok())?;
-                (found != claim.digest).then_some((claim, found))
-            });
+        for (Small { request, bytes, claims }, digests) in small.into_iter().zip(sums) {
+            let hashed = |name: &str| Digest::find(name).and_then(|digest| digest.hash(&bytes)).ok();
+            let contradicted =
+                claims.contradicted(|name| found(name, self.digests, &digests).or_else(|| hashed(name)));
             is_wanted =
                 is_wanted && self.tell(request, FileRead { digests, contradicted, ..FileRead::default() });
         }
         Ok(is_wanted)
     }
 
-    /// The digest that is recorded, if it is one of those that are computed anyway.
-    fn found(&self, claim: &RecordedDigest, digests: &[Output]) -> Option<Output> {
-        let at = self.digests.iter().position(|digest| digest.name() == claim.algorithm)?;
-        digests.get(at).copied()
+    /// What is said of an object that was read.
+    fn claims(&self, request: &FileRequest, part: &Part) -> Claims {
+        let reported = self.report.as_ref().and_then(|report| report.digest(request));
+        Claims(part.claim.iter().cloned().chain(reported).collect())
     }
 
     /// Hashes a large object.
     fn large(&mut self, request: FileRequest, first: Part) -> Result<bool, PlaceError> {
-        // What the store recorded is computed beside, unless it is asked for.
-        let claim = first.claim.clone();
-        let is_asked =
-            |claim: &&RecordedDigest| !self.digests.iter().any(|one| one.name() == claim.algorithm);
-        let own = claim.as_ref().filter(is_asked).and_then(|claim| Digest::find(&claim.algorithm).ok());
-        let all: Vec<Digest> = self.digests.iter().chain(&own).cloned().collect();
+        let claims = self.claims(&request, &first);
+        let mut all = self.digests.to_vec();
+        for claim in &claims.0 {
+            // What is claimed is computed beside, unless it is asked for.
+            if !all.iter().any(|one| one.name() == claim.algorithm) {
+                all.extend(Digest::find(&claim.algorithm).ok());
+            }
+        }
         let object = ObjectContent::new(&self.client, key(&request.path), first);
         let hashed = match SplitObject::parts_of(&all) {
             Some(parts) => SplitObject::new(object, parts).hash(self.runtime, &self.stop),
@@ -280,11 +301,8 @@ impl<'a> Queue<'a> {
             Err(LargeError::Request(error)) => return self.failed(request, &error),
             Err(LargeError::Digest(error)) => return Err(PlaceError::Digest(error.into())),
         };
-        let beside = own.and_then(|_| digests.pop());
-        let contradicted = claim.and_then(|claim| {
-            let found = beside.or_else(|| self.found(&claim, &digests))?;
-            (found != claim.digest).then_some((claim, found))
-        });
+        let contradicted = claims.contradicted(|name| found(name, &all, &digests));
+        digests.truncate(self.digests.len());
         Ok(self.tell(request, FileRead { digests, contradicted, ..FileRead::default() }))
     }
 
@@ -322,4 +340,10 @@ impl<'a> Queue<'a> {
     fn tell(&self, request: FileRequest, read: FileRead) -> bool {
         (self.sink)(PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }))
     }
+}
+
+/// The digest of this name among those that were computed.
+fn found(name: &str, digests: &[Digest], computed: &[Output]) -> Option<Output> {
+    let at = digests.iter().position(|digest| digest.name() == name)?;
+    computed.get(at).copied()
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verisum_digest::Digest;
 use verisum_files::compare::{self, CompareError, FileStatus, Pair, Tree};
-use verisum_files::place::{PlaceEvent, StoppingPlace};
+use verisum_files::place::{FileAnswer, PlaceEvent, StoppingPlace};
 use verisum_files::{Class, Outlet, Results, StartError, Stop};
 
 /// How trees are compared. The default is by SHA-256.
@@ -23,7 +23,8 @@ pub struct CompareOptions {
 pub enum Compared {
     /// A file that is in one of the trees or in both, and whether it is the same.
     File(Pair),
-    /// What the place of a tree says beside: what it cannot list, and notes.
+    /// What the place of a tree says beside: what it cannot list, files that are not what their store recorded, and
+    /// notes.
     Event {
         /// The number of the tree, 0 or 1.
         tree: usize,
@@ -119,7 +120,7 @@ fn run(
     });
     let unlisted = AtomicU64::new(0);
     let sink = |tree, event| {
-        if matches!(event, PlaceEvent::Answer(_) | PlaceEvent::Unlisted(_)) {
+        if matches!(&event, PlaceEvent::Answer(FileAnswer { result: Err(_), .. }) | PlaceEvent::Unlisted(_)) {
             unlisted.fetch_add(1, Ordering::Relaxed);
         }
         outlet.give(Compared::Event { tree, event })

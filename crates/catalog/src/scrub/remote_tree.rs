@@ -31,7 +31,7 @@ use super::{Options, Scope, ScrubError, guard};
 use crate::store::{Catalog, Heap, Identity, Record, Seen, State, moment, stamp};
 use choice::{Choice, HeapFiles};
 use listing::Listing;
-use verisum_files::place::{FileIdentity, PlaceError, RecordedDigest};
+use verisum_files::place::{FileIdentity, PlaceError, PlaceEvent, RecordedDigest};
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
 
 use reader::Sink;
@@ -77,6 +77,7 @@ impl Passage for PlaceTree<'_> {
             is_in_store: self.place.tells_records(),
             listed_at: None,
             reported_at: None,
+            notes: self.notes,
             failed: None,
         };
         // With one digest for all files, and all of them due, they are listed and read in one go.
@@ -144,6 +145,7 @@ struct RemoteScrub<'a, 'w> {
     listed_at: Option<i64>,
     /// When the report was made whose digests stand for reading.
     reported_at: Option<i64>,
+    notes: Notes<'a>,
     failed: Option<ScrubError>,
 }
 
@@ -193,6 +195,11 @@ impl<'w> RemoteScrub<'_, 'w> {
                                 // Two uploads may have one time.
                                 && is_same_file(&record, request.condition.identity) != Some(false) =>
                         {
+                            if record.digest == digest {
+                                let name = String::from_utf8_lossy(&request.name);
+                                let note = format!("{name}: {why}; it is as the catalogue has it");
+                                (self.notes)(PlaceEvent::Note(note));
+                            }
                             self.file(request, digest, &mut messages)?;
                         }
                         _ => self.unread(&request.name, Look::unreadable(why, false), &mut messages)?,

@@ -32,7 +32,8 @@ pub(super) fn find<const N: usize>(
         for (pair, record) in group.iter_mut().zip(found) {
             match record {
                 Some(record) => {
-                    pair.files[side] = Some(ComparedFile { seen: record.of, read: None, recorded: None });
+                    let (seen, read, recorded) = (record.of, None, None);
+                    pair.files[side] = Some(ComparedFile { seen, read, recorded, is_reported: false });
                 }
                 None if !is_told => pair.status = FileStatus::Unknown,
                 None => {}

@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 
-use super::{CompareError, Evidence, FileStatus, Pair, Tree, TreeSink};
+use super::{CompareError, ComparedFile, Evidence, FileStatus, Pair, Tree, TreeSink};
 use crate::place::{
     FileAnswer, FileRead, FileRecord, FileRequest, Files, Modified, PlaceError, PlaceEvent, Recorded,
     RecordedDigest, join,
@@ -67,6 +67,7 @@ fn settle_all<const N: usize>(
             && a.recorded.is_some()
             && a.recorded == b.recorded
             && a.seen.size.is_some()
+            && !(a.is_reported && b.is_reported)
         {
             (pair.status, pair.evidence) = (FileStatus::Same, Evidence::Recorded(a.seen.modified));
             settled += 1;
@@ -127,20 +128,25 @@ fn listed<const N: usize>(side: usize, pairs: &[Pair<N>], group: Range<usize>) -
     let mut found = Candidates::new();
     for (at, pair) in group.map(|at| (at, &pairs[at])).filter(|(_, pair)| pair.status == FileStatus::Asked) {
         let [Some(_), Some(other)] = [&pair.files[side], &pair.files[1 - side]] else { continue };
-        let (Some(recorded), Some(size)) = (&other.recorded, other.seen.size) else { continue };
-        let Some(digest) = Output::from_bytes(&recorded.md5) else { continue };
-        let candidate = |algorithm: String| RecordedCandidate {
-            digest: RecordedDigest { algorithm, digest, is_certain: false },
-            is_of_digest: recorded.parts == Some(NonZeroU32::MIN),
-            at: other.seen.modified,
-        };
-        let candidates: Vec<RecordedCandidate> =
-            digests_of(recorded, size).into_iter().map(candidate).collect();
+        // A report may say something else of it: both are compared at once then.
+        let candidates = if other.is_reported { Vec::new() } else { listed_of(other) };
         if !candidates.is_empty() {
             found.insert(at, candidates);
         }
     }
     found
+}
+
+/// What the listing told of a file.
+fn listed_of(file: &ComparedFile) -> Vec<RecordedCandidate> {
+    let (Some(recorded), Some(size)) = (&file.recorded, file.seen.size) else { return Vec::new() };
+    let Some(digest) = Output::from_bytes(&recorded.md5) else { return Vec::new() };
+    let candidate = |algorithm: String| RecordedCandidate {
+        digest: RecordedDigest { algorithm, digest, is_certain: false },
+        is_of_digest: recorded.parts == Some(NonZeroU32::MIN),
+        at: file.seen.modified,
+    };
+    digests_of(recorded, size).into_iter().map(candidate).collect()
 }
 
 /// Whether a record is of the file that was listed.
@@ -164,14 +170,15 @@ fn candidates<const N: usize>(
         let Some(record) = record.as_ref().filter(|record| is_of(record, &pairs[*at], other)) else {
             continue;
         };
+        let Some(file) = &pairs[*at].files[other] else { continue };
         if pairs[*at].status == FileStatus::Asked && !record.digests.is_empty() {
-            let listed = pairs[*at].files[other].as_ref().and_then(|file| file.seen.modified);
             let candidate = |digest: &RecordedDigest| RecordedCandidate {
                 digest: digest.clone(),
                 is_of_digest: false,
-                at: record.of.modified.or(listed),
+                at: record.of.modified.or(file.seen.modified),
             };
-            found.insert(*at, record.digests.iter().map(candidate).collect());
+            let listed = if file.is_reported { listed_of(file) } else { Vec::new() };
+            found.insert(*at, record.digests.iter().map(candidate).chain(listed).collect());
         }
     }
     found
@@ -187,7 +194,9 @@ fn both<const N: usize>(group: &[usize], pairs: &mut [Pair<N>], told: &[Vec<Opti
             is_of(record, pair, side).then_some(record)
         };
         let [Some(one), Some(other)] = [of(0), of(1)] else { continue };
-        let mut outcome = RecordedOutcome::default();
+        let listed = |side: usize| pair.files[side].as_ref().and_then(|file| file.recorded.as_ref());
+        let is_same = listed(0).is_some() && listed(0) == listed(1);
+        let mut outcome = RecordedOutcome { is_same, differs: false };
         for digest in &one.digests {
             let of_other = other.digests.iter().find(|other| other.algorithm == digest.algorithm);
             if let Some(of_other) = of_other {

@@ -224,6 +224,12 @@ impl FileAnswer {
 }
 
 impl FileRead {
+    /// How what was read is not what the keeper of its place recorded, in words; none if it is.
+    pub fn contradiction(&self) -> Option<String> {
+        let (RecordedDigest { algorithm, digest, .. }, found) = self.contradicted.as_ref()?;
+        Some(format!("{algorithm} is {found}, recorded by the store {digest}"))
+    }
+
     /// The digest, where one was asked for.
     pub fn digest(&self) -> Option<Output> {
         self.digests.first().copied()

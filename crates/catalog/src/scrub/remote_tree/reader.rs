@@ -145,12 +145,8 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
                 let (mtime, is_exact) = (stamp(modified.time), modified.is_exact);
                 let condition = Condition { size, mtime, is_exact, identity: request.seen.identity };
                 let request = Request { name, condition };
-                return Some(match (read.digest(), read.contradicted) {
-                    (Some(digest), Some((recorded, found))) => {
-                        let RecordedDigest { algorithm, digest: told, .. } = recorded;
-                        let why = format!("{algorithm} is {found}, recorded by the store {told}");
-                        Response::Contradicted(request, digest, why)
-                    }
+                return Some(match (read.digest(), read.contradiction()) {
+                    (Some(digest), Some(why)) => Response::Contradicted(request, digest, why),
                     (Some(digest), None) => Response::File(request, digest),
                     (None, _) => Response::Listed(request, read.reported),
                 });

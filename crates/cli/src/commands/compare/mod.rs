@@ -111,6 +111,9 @@ fn compared<const N: usize>(
                 let name = names::quoted(OsStr::from_bytes(address.shown(&request.path)));
                 report.note(&address.host, &format!("{name}: {}", error.reason().message()))
             }
+            PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) => {
+                report.contradicted(&address.host, address.shown(&request.path), &read)
+            }
             event => report.event(&address.host, event),
         }
     };

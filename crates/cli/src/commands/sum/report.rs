@@ -124,14 +124,7 @@ impl SumLines<'_> {
         if read.changed {
             return self.wrong(address, name, CHANGED);
         }
-        if let Some((recorded, found)) = &read.contradicted {
-            let (algorithm, told) = (&recorded.algorithm, recorded.digest);
-            self.report.worse(Exit::Mismatch);
-            let name = names::quoted(OsStr::from_bytes(name));
-            let why = format!("{algorithm} is {found}, recorded by the store {told}");
-            return self.report.note(&address.host, &format!("{name}: {why}")) && goes_on;
-        }
-        goes_on
+        self.report.contradicted(&address.host, name, &read) && goes_on
     }
 
     /// Says what is wrong with a file of a host.

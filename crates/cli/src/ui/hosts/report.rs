@@ -1,7 +1,9 @@
 //! Prints the results of many hosts on one standard output.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::ops::Range;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -13,7 +15,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::json::Object;
 use crate::ui::{self, Output, names};
-use verisum::files::place::PlaceEvent;
+use verisum::files::place::{FileRead, PlaceEvent};
 use verisum::remote::{Address, Host};
 
 /// How long a result may wait to be seen.
@@ -135,6 +137,13 @@ impl<'a> PlaceReport<'a> {
             }
             PlaceEvent::Answer(_) => true,
         }
+    }
+
+    /// Says that a file is not what its store recorded, if it is not: that is a mismatch.
+    pub(crate) fn contradicted(&self, host: &Host, name: &[u8], read: &FileRead) -> bool {
+        let Some(why) = read.contradiction() else { return true };
+        self.worse(Exit::Mismatch);
+        self.note(host, &format!("{}: {why}", names::quoted(OsStr::from_bytes(name))))
     }
 
     /// Says why a host could not be gone through.
