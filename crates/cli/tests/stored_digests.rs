@@ -387,7 +387,9 @@ fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() 
     // A copy of what is bad is the same, but nothing is well.
     let here = store.path("here");
     fs::create_dir(&here).unwrap();
-    ["good", "etag", "crc", "large"].map(|name| fs::copy(bucket.join(name), here.join(name)).unwrap());
+    for name in ["good", "etag", "crc", "large"] {
+        fs::copy(bucket.join(name), here.join(name)).unwrap();
+    }
     let compared = store.run(&["compare", "--read", here.to_str().unwrap(), "s3://box"]);
     assert!(compared.code == Some(1) && compared.stderr.contains("4 the same\n"), "{}", compared.stderr);
     assert_eq!(compared.stderr.matches(", recorded by the store ").count(), 3, "{}", compared.stderr);
