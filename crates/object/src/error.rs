@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::{fmt, io};
 
 use object_store::client::{HttpError, HttpErrorKind};
-use verisum_files::place::{PlaceError, Reason};
+use verisum_files::place::Reason;
 
 /// The longest error code of a store that is shown.
 const MOST_CODE: usize = 64;
@@ -58,18 +58,22 @@ pub enum OpenError {
     /// This is no file of profiles.
     #[error("{}: read: it is no file of profiles", .0.display())]
     NoProfiles(PathBuf),
-    /// The manifest of an inventory cannot be read.
-    #[error("read the inventory's manifest: {0}")]
-    ManifestUnread(PlaceError),
+    /// A file of an inventory or of a report cannot be read.
+    #[error("read {list} {name}: {why}")]
+    Unread {
+        /// Which of the two it is of.
+        list: &'static str,
+        /// Its address.
+        name: String,
+        /// Why not.
+        why: String,
+    },
     /// What is wrong with the manifest of an inventory.
     #[error("the inventory's manifest {0}")]
     Manifest(&'static str),
     /// What is wrong with the manifest of a report of checksums.
     #[error("the report's manifest {0}")]
     Report(&'static str),
-    /// A report of checksums cannot be read.
-    #[error("read the report: {0}")]
-    ReportUnread(String),
     /// The settings of the store are wrong, or do not fit together.
     #[error("{}", root(&**.0))]
     Setting(Box<dyn Error + Send + Sync>),

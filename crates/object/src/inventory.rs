@@ -14,8 +14,8 @@ use flate2::read::MultiGzDecoder;
 use rustix::fs::OFlags;
 use serde::Deserialize;
 use verisum_digest::{Digest, Output, Stream};
-use verisum_files::Timestamp;
 use verisum_files::place::{FileState, Modified, Sorted};
+use verisum_files::{Timestamp, text};
 
 use crate::error::OpenError;
 use crate::inventory_parquet;
@@ -51,6 +51,19 @@ pub enum Location {
     File(PathBuf),
     /// In a bucket, by its name and the key.
     Object(String, String),
+}
+
+impl Location {
+    /// That the manifest, or a file that it names, cannot be read.
+    pub(crate) fn unread(&self, list: &'static str, file: Option<&DataFile>, why: String) -> OpenError {
+        let name = match (self, file) {
+            (Location::File(manifest), None) => manifest.display().to_string(),
+            (Location::Object(bucket, key), None) => format!("{bucket}/{}", key.trim_start_matches('/')),
+            (Location::File(_), Some(file)) => file.key.clone(),
+            (Location::Object(bucket, _), Some(file)) => format!("{bucket}/{}", file.key),
+        };
+        OpenError::Unread { list, name: text::printable(&name), why }
+    }
 }
 
 #[derive(Debug, Deserialize)]

@@ -43,41 +43,60 @@ pub struct BucketPlace {
     checksums: Option<Arc<ReportChecksums>>,
 }
 
+/// Lists that stores write, as errors call them.
+const INVENTORY: &str = "the inventory";
+const REPORT: &str = "the report";
+
 /// The bytes of a manifest, and the bucket that it is in.
 fn manifest(
+    list: &'static str,
     location: &Location,
     options: &StoreOptions,
-) -> Result<(Vec<u8>, Option<BucketPlace>), PlaceError> {
-    let unread = |error: io::Error| PlaceError::Machine(error.into());
+) -> Result<(Vec<u8>, Option<BucketPlace>), OpenError> {
     let mut manifest = Vec::new();
-    let (mut content, source): (Box<dyn Read>, _) = match location {
-        Location::File(path) => (Box::new(File::open(path).map_err(unread)?.take(MOST_MANIFEST)), None),
-        Location::Object(bucket, key) => {
-            let source = BucketPlace::open(bucket, options);
-            let mut source = source.map_err(|error| PlaceError::Machine(error.into()))?;
-            (source.read(key.as_bytes(), 0..MOST_MANIFEST)?, Some(source))
-        }
+    let mut read = || -> Result<Option<BucketPlace>, String> {
+        let in_words = |error: io::Error| text::of_system(&error);
+        let (mut content, source): (Box<dyn Read>, _) = match location {
+            Location::File(path) => (Box::new(File::open(path).map_err(in_words)?.take(MOST_MANIFEST)), None),
+            Location::Object(bucket, key) => {
+                let mut source = BucketPlace::open(bucket, options).map_err(|error| error.to_string())?;
+                (source.read(key.as_bytes(), 0..MOST_MANIFEST).map_err(of_named)?, Some(source))
+            }
+        };
+        content.read_to_end(&mut manifest).map_err(in_words)?;
+        Ok(source)
     };
-    content.read_to_end(&mut manifest).map_err(unread)?;
+    let source = read().map_err(|why| location.unread(list, None, why))?;
     Ok((manifest, source))
+}
+
+/// What is wrong with a file that is named beside.
+fn of_named(error: PlaceError) -> String {
+    match error {
+        PlaceError::File(error) => error.reason().message(),
+        error => error.to_string(),
+    }
 }
 
 /// Opens a file that a manifest names.
 fn data(
+    list: &'static str,
     location: &Location,
     bucket: &mut Option<BucketPlace>,
     file: &DataFile,
-) -> Result<Box<dyn Read>, PlaceError> {
-    let unread = |why: String| {
-        PlaceError::Machine(format!("read the inventory: {}: {why}", text::printable(&file.key)).into())
-    };
-    Ok(match (location, bucket) {
-        (Location::Object(..), Some(bucket)) => bucket.read(file.key.as_bytes(), 0..u64::MAX)?,
+) -> Result<Box<dyn Read>, OpenError> {
+    let opened = match (location, bucket) {
+        (Location::Object(..), Some(bucket)) => bucket
+            .read(file.key.as_bytes(), 0..u64::MAX)
+            .map(|content| content as Box<dyn Read>)
+            .map_err(of_named),
         (Location::File(manifest), _) => {
-            Box::new(Inventory::open(manifest, file).map_err(|error| unread(error.to_string()))?)
+            let opened = Inventory::open(manifest, file);
+            opened.map(|file| Box::new(file) as Box<dyn Read>).map_err(|error| text::of_system(&error))
         }
-        (Location::Object(..), None) => return Err(unread("its bucket is not open".to_string())),
-    })
+        (Location::Object(..), None) => Err("its bucket is not open".to_string()),
+    };
+    opened.map_err(|why| location.unread(list, Some(file), why))
 }
 
 /// What is read in place of listing the bucket.
@@ -121,7 +140,7 @@ impl BucketPlace {
         (bucket, options): (&str, &StoreOptions),
         scratch: &Path,
     ) -> Result<BucketPlace, OpenError> {
-        let (manifest, source) = manifest(&location, options).map_err(OpenError::ManifestUnread)?;
+        let (manifest, source) = manifest(INVENTORY, &location, options)?;
         let name =
             bucket.strip_prefix("s3://").ok_or(OpenError::Address("inventories are of buckets of S3"))?;
         let inventory = Inventory::new(&manifest, name, location, scratch)?;
@@ -138,18 +157,15 @@ impl BucketPlace {
         location: Location,
         (bucket, options): (&str, &StoreOptions),
     ) -> Result<BucketPlace, OpenError> {
-        let unread = |error: PlaceError| OpenError::ReportUnread(error.to_string());
-        let (manifest, mut source) = manifest(&location, options).map_err(unread)?;
+        let (manifest, mut source) = manifest(REPORT, &location, options)?;
         let name = bucket.strip_prefix("s3://").ok_or(OpenError::Address("reports are of buckets of S3"))?;
         let report = Report::new(&manifest, name, location)?;
         let mut checksums = ReportChecksums::default();
         checksums.created = report.created;
         for file in &report.files {
-            let content = data(&report.location, &mut source, file).map_err(unread)?;
+            let content = data(REPORT, &report.location, &mut source, file)?;
             let read = report.read(&mut checksums, file, content);
-            read.map_err(|error| {
-                OpenError::ReportUnread(format!("{}: {error}", text::printable(&file.key)))
-            })?;
+            read.map_err(|error| report.location.unread(REPORT, Some(file), text::of_system(&error)))?;
         }
         Ok(BucketPlace { checksums: Some(Arc::new(checksums)), ..self })
     }
@@ -170,12 +186,13 @@ impl BucketPlace {
             }
             return Ok(());
         };
-        let unread = |why: String| PlaceError::Machine(format!("read the inventory: {why}").into());
+        let machine = |error: OpenError| PlaceError::Machine(error.into());
         let mut rows = inventory.rows();
         for file in inventory.files() {
-            let content = data(&inventory.location, bucket, file)?;
+            let content = data(INVENTORY, &inventory.location, bucket, file).map_err(machine)?;
             let read = rows.add(key(root), file, content);
-            read.map_err(|error| unread(format!("{}: {error}", text::printable(&file.key))))?;
+            let unread = |error| inventory.location.unread(INVENTORY, Some(file), text::of_system(&error));
+            read.map_err(|error| machine(unread(error)))?;
         }
         let (mut is_empty, mut ended) = (true, Ok(()));
         let went = rows.each(|listed| {
@@ -189,7 +206,7 @@ impl BucketPlace {
                 None => false,
             }
         });
-        went.map_err(|error| unread(error.to_string()))?;
+        went.map_err(|error| PlaceError::Machine(format!("read {INVENTORY}: {error}").into()))?;
         if is_empty && !key(root).is_empty() {
             let request = FileRequest { path: keys::path(key(root)), ..FileRequest::default() };
             sink(PlaceEvent::Answer(FileAnswer::failed(request, Reason::Missing)));

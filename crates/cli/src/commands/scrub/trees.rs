@@ -125,8 +125,10 @@ impl<'a, 'o> Trees<'a, 'o> {
         let mut opened = hosts::place(hosts, &on.host);
         for address in &on.places {
             let path = path(address);
-            let ready = opened.as_mut().map_err(|failure| failure.message());
-            let ready = ready.map_err(|why| Failure::Program { name: on.host.name(), why });
+            let ready = opened.as_mut().map_err(|failure| {
+                let why = hosts::without_name(&on.host, failure);
+                Failure::Program { name: on.host.name(), why }
+            });
             let ready = ready.and_then(|opened| Ok((opened, self.own(catalog, &path)?)));
             let (opened, mut catalog) = match ready {
                 Ok(ready) => ready,

@@ -23,7 +23,7 @@ use self::buckets::{Lists, location};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
 pub(crate) use self::record::PlaceRecord;
-pub(crate) use self::report::{PlaceReport, tally};
+pub(crate) use self::report::{PlaceReport, tally, without_name};
 use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;

@@ -160,9 +160,7 @@ impl<'a> PlaceReport<'a> {
 
     /// Says what failed, and makes the exit code that of it.
     pub(crate) fn fail(&self, host: &Host, failure: &Failure) {
-        let message = failure.message();
-        // The host is named already.
-        self.note(host, message.strip_prefix(&format!("{}: ", host.name())).unwrap_or(&message));
+        self.note(host, &without_name(host, failure));
         self.worse(failure.exit());
     }
 
@@ -184,6 +182,12 @@ impl<'a> PlaceReport<'a> {
     fn lock(&self) -> MutexGuard<'_, PlaceReportState<'a>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What failed, without the name of the host, which is said before.
+pub(crate) fn without_name(host: &Host, failure: &Failure) -> String {
+    let message = failure.message();
+    message.strip_prefix(&format!("{}: ", host.name())).unwrap_or(&message).to_string()
 }
 
 /// So many of what is always told, and of those others that there are.
