@@ -241,7 +241,7 @@ pub(crate) fn failure(address: &Address, error: &PlaceError) -> Failure {
     let path = PathBuf::from(OsStr::from_bytes(address.shown(&address.path)));
     let (kind, operation) = match error {
         PlaceError::Digest(_) => (Kind::Digest, "find"),
-        PlaceError::Machine(_) => (Kind::Host, "connect"),
+        PlaceError::Machine(_) | PlaceError::Absent(_) => (Kind::Host, "connect"),
         PlaceError::Unlisted(_) | PlaceError::ListedTwice(_) => (Kind::Host, "list"),
         PlaceError::Unsupported(operation) => (Kind::Host, *operation),
         PlaceError::File(error) => return Failure::from(error),

@@ -197,6 +197,24 @@ fn what_is_not_there_is_named() {
     assert_eq!(store.run(&["sum", "--quiet", "s3://empty"]).clean(), "");
     assert_one_line(&store.run(&["sum", "s3://empty/x"]), 3, "No such file or directory");
     assert_one_line(&store.run(&["sum", "s3://nowhere"]), 3, "no such bucket");
+    // Of many files that have no place to go to, and of many that nothing is beside, one line says so.
+    let here = store.path("many");
+    fs::create_dir(&here).unwrap();
+    (0..20).for_each(|number| fs::write(here.join(number.to_string()), "x").unwrap());
+    let here = here.to_str().unwrap();
+    let copied = store.run(&["copy", here, "s3://nowhere/x"]);
+    assert_eq!(
+        (copied.code, copied.stderr.matches("no such bucket").count()),
+        (Some(3), 1),
+        "{}",
+        copied.stderr
+    );
+    let compared = store.run(&["compare", here, "s3://empty/x"]);
+    assert_eq!((compared.code, compared.out()), (Some(3), ""), "{}", compared.stderr);
+    assert_eq!(compared.stderr.matches("No such file or directory").count(), 1, "{}", compared.stderr);
+    assert!(compared.stderr.contains("0 the same, 20 unknown\n"), "{}", compared.stderr);
+    let all = store.run(&["compare", "-v", here, "s3://empty/x"]);
+    assert_eq!(all.out().matches(": UNKNOWN\n").count(), 20, "{}", all.out());
     let wrong = run_at("http://127.0.0.1:1", &["sum", "s3://empty"]);
     assert_one_line(&wrong, 3, "cannot be reached: 127.0.0.1: Connection refused");
     let ended = store.run(&["sum", "--endpoint", "https://user:secret@host", "s3://empty"]);

@@ -164,5 +164,8 @@ pub(crate) fn path(key: &[u8]) -> Vec<u8> {
 
 /// An error after which nothing else of the store can be read.
 pub(crate) fn machine(error: &RequestError) -> PlaceError {
-    PlaceError::Machine(error.to_string().into())
+    match error {
+        RequestError::NoBucket => PlaceError::Absent(error.to_string().into()),
+        error => PlaceError::Machine(error.to_string().into()),
+    }
 }

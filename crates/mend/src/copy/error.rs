@@ -119,10 +119,15 @@ impl CopyError {
         matches!(self, CopyError::Place { source: PlaceError::Machine(_) | PlaceError::Digest(_), .. })
     }
 
-    /// Whether all that follows would fail for the same reason: TO is full or read-only.
+    /// Whether all that follows would fail for the same reason: TO is full, read-only, or no place that is there.
     pub fn ends_all(&self) -> bool {
-        let CopyError::Target { source, .. } = self else { return false };
-        matches!(Errno::from_io_error(source), Some(Errno::NOSPC | Errno::DQUOT | Errno::ROFS))
+        match self {
+            CopyError::Target { source, .. } => {
+                matches!(Errno::from_io_error(source), Some(Errno::NOSPC | Errno::DQUOT | Errno::ROFS))
+            }
+            CopyError::Place { source, .. } => matches!(source, PlaceError::Absent(_)),
+            _ => false,
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod report;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueHint};
 use verisum::catalog::compare::{Judge, Lists, RecordedTree, Settled, known_bad, settle_by_records};
@@ -103,19 +104,12 @@ fn compared<const N: usize>(
     let mut sides = all(typed.map(side))?;
     let report = PlaceReport::new(output).quiet(arguments.quiet);
     let addresses = sides.each_ref().map(|side| side.address.clone());
+    let is_lost = AtomicBool::new(false);
     let sink = |side: usize, event: PlaceEvent| {
-        let address = &addresses[side];
-        match event {
-            PlaceEvent::Answer(FileAnswer { request, result: Err(error) }) => {
-                report.worse(Exit::Unchecked);
-                let name = names::quoted(OsStr::from_bytes(address.shown(&request.path)));
-                report.note(&address.host, &format!("{name}: {}", error.reason().message()))
-            }
-            PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) => {
-                report.contradicted(&address.host, address.shown(&request.path), &read)
-            }
-            event => report.event(&address.host, event),
+        if let PlaceEvent::Answer(FileAnswer { request, result: Err(_) }) = &event {
+            is_lost.fetch_or(request.path == addresses[side].path, Ordering::Relaxed);
         }
+        tell(&report, &addresses[side], event)
     };
     let failed = |error: CompareError| {
         for (address, error) in addresses.iter().zip(error.0) {
@@ -181,11 +175,27 @@ fn compared<const N: usize>(
         addresses: &addresses,
         ways,
         listed_at,
+        is_lost: is_lost.load(Ordering::Relaxed),
         report: &report,
     }
     .tell(&pairs, &judged, settled)?;
     drop(sides);
     report.end()
+}
+
+/// Tells what a tree says beside its files.
+fn tell(report: &PlaceReport, address: &Address, event: PlaceEvent) -> bool {
+    match event {
+        PlaceEvent::Answer(FileAnswer { request, result: Err(error) }) => {
+            report.worse(Exit::Unchecked);
+            let name = names::quoted(OsStr::from_bytes(address.shown(&request.path)));
+            report.note(&address.host, &format!("{name}: {}", error.reason().message()))
+        }
+        PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) => {
+            report.contradicted(&address.host, address.shown(&request.path), &read)
+        }
+        event => report.event(&address.host, event),
+    }
 }
 
 /// What the catalogue knows of the trees.

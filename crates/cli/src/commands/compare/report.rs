@@ -33,6 +33,8 @@ pub(super) struct CompareReport<'a, 'r, const N: usize> {
     pub(super) ways: [&'static str; N],
     /// When the listing of a side was made, if not in this run.
     pub(super) listed_at: [Option<String>; N],
+    /// Whether one of the trees is not there, which is said: then all that the others have is unknown.
+    pub(super) is_lost: bool,
     pub(super) report: &'a PlaceReport<'r>,
 }
 
@@ -53,6 +55,10 @@ impl<const N: usize> CompareReport<'_, '_, N> {
             }
             if pair.status != FileStatus::Same {
                 report.worse(exit(pair.status));
+            }
+            let is_said = self.is_lost && pair.status == FileStatus::Unknown && !self.arguments.json;
+            if is_said && !verbosity::names_all() {
+                continue;
             }
             let judgement = judged.get(&number);
             counts.unrecorded += u64::from(judgement.is_some_and(|judgement| !judgement.is_recorded));
