@@ -8,8 +8,8 @@ use verisum::object::{RequestClass, Usage};
 
 use super::EvidenceCounts;
 use crate::ui::failure::Failure;
-use crate::ui::sizes;
 use crate::ui::values::counted;
+use crate::ui::{names, sizes};
 
 /// Stores count bytes so.
 const GB: f64 = 1e9;
@@ -122,9 +122,19 @@ impl Costs {
             text += &format!(", {} sent", sizes::human(self.sent));
         }
         if let Some(Money { amount, currency }) = &self.money {
-            text += &format!(", {amount:.4} {currency}");
+            let digits = digits(*amount);
+            text += &format!(", {amount:.digits$} {}", names::plain(currency));
         }
         text
+    }
+}
+
+/// How many digits of an amount stand behind its point: four, and more if two would not be other than zero.
+fn digits(amount: f64) -> usize {
+    const MOST: usize = 12;
+    match amount > 0.0 {
+        true => ((1.0 - amount.log10().floor()).max(0.0) as usize).clamp(4, MOST),
+        false => 0,
     }
 }
 
@@ -145,6 +155,14 @@ mod tests {
             "cost: 2009 requests (2000 get, 7 head, 2 list), 1.86 GiB received, 9 bytes sent, 1.2100 EUR"
         );
         assert!(Costs::of(&Usage::default(), Some(&prices)).is_none());
+        // Two digits tell what little is; and a currency tells a terminal nothing.
+        let text = |usage: &Usage, prices: &Prices| Costs::of(usage, Some(prices)).unwrap().text();
+        let usage = Usage { requests: [0, 1, 0, 0, 0, 0], ..Usage::default() };
+        let cheap = toml::from_str("currency = \"\\u001b[31m\"\n[per_1000_requests]\nget = 0.0004\n");
+        let told = text(&usage, &cheap.unwrap());
+        assert!(told.ends_with(", 0.00000040 \\033[31m"), "{told}");
+        let told = text(&usage, &toml::from_str("currency = \"EUR\"").unwrap());
+        assert!(told.ends_with(", 0 EUR"), "{told}");
     }
 
     #[test]
