@@ -406,6 +406,21 @@ fn an_answer_that_drips_or_breaks_off_is_given_up() {
 }
 
 #[test]
+fn an_image_in_a_store_that_drips_is_given_up_in_the_time_that_is_named() {
+    let store = Server::start(|asked| match asked.method == "HEAD" {
+        true => Answer::new(200, [1; 3000]).header("ETag", "\"v1\""),
+        false => {
+            let answer = asked.part(&[1; 3000]).header("ETag", "\"v1\"");
+            Answer { sent: 10, drip: Some((1, Duration::from_millis(200))), ..answer }
+        }
+    });
+    let ended = store.run(&["image", "sum", "--timeout", "1s", "s3://bucket/x"]);
+    assert_said(&ended, 3, "it comes too slowly");
+    let ended = store.run(&["image", "sum", "--timeout", "2d", "s3://bucket/x"]);
+    assert_said(&ended, 2, "--timeout: 2d: must be a day at most");
+}
+
+#[test]
 fn an_answer_may_take_as_long_as_it_comes() {
     const LENGTH: usize = 1 << 20;
     // It takes longer than ten times the time in which a store must answer, and comes faster than it must.

@@ -21,9 +21,6 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{BucketArgs, Costs};
 use crate::ui::{self, names, progress};
 
-/// A store must begin to answer within so many seconds.
-const BUCKET_TIMEOUT: u32 = 30;
-
 /// So many threads read an image in a bucket: each waits for a store most of the time.
 const BUCKET_THREADS: usize = 16;
 
@@ -190,7 +187,7 @@ fn in_bucket(name: &OsStr, how: &How, options: &OpenOptions) -> Result<Box<dyn I
         return Err(failed("it is no address of an object".to_string()));
     };
     buckets.check()?;
-    let mut place = buckets.open(&bucket, BUCKET_TIMEOUT).map_err(|error| failed(error.to_string()))?;
+    let mut place = buckets.open(&bucket).map_err(|error| failed(error.to_string()))?;
     verisum::open_image(&mut place, &path, name, options).map_err(|error| match error {
         PlaceImageError::Image(error) => error.into(),
         PlaceImageError::Place(PlaceError::File(error)) => failed(error.reason().message()),

@@ -13,7 +13,7 @@ use super::options::{FormatArg, ReadOptions, format_parser};
 use super::{map, sum, verify};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::BucketArgs;
+use crate::ui::hosts::StoreArgs;
 use crate::ui::input::{self, How, Input};
 use crate::ui::{self, Output, PROGRAM, progress};
 use crate::ui::{kernel, sizes};
@@ -49,7 +49,7 @@ pub(crate) struct DiffArgs {
     json: bool,
 
     #[command(flatten)]
-    buckets: BucketArgs,
+    stores: StoreArgs,
 
     /// An image or a block map
     #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
@@ -68,7 +68,8 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
         return Err(Failure::Usage("standard input can be one of the two only".to_string()));
     }
     let mut read = arguments.read;
-    read.open.buckets = Some(arguments.buckets.clone());
+    let buckets = arguments.stores.buckets()?;
+    read.open.buckets = Some(buckets.clone());
     if read.open.snapshot().is_some() {
         let what = "--snapshot would be of both images: give --snapshot-a or --snapshot-b";
         return Err(Failure::Usage(what.to_string()));
@@ -89,7 +90,7 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
     let sides = [0, 1].map(|i| ImageSide { name: inputs[i].name(), length: found.lengths[i] });
     let Differences { block_size, ranges, modified, .. } = found;
     let exit = Difference { sides, block_size, ranges, modified }.print(arguments.json, output)?;
-    match arguments.buckets.costs() {
+    match buckets.costs() {
         Some(costs) if arguments.json => output.json("costs", &costs)?,
         Some(costs) => ui::say(PROGRAM, &costs.text()),
         None => {}

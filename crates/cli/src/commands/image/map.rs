@@ -15,7 +15,7 @@ use super::sum;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::BucketArgs;
+use crate::ui::hosts::StoreArgs;
 use crate::ui::input::{self, Input};
 use crate::ui::kernel;
 
@@ -37,7 +37,7 @@ pub(crate) struct MapArgs {
     json: bool,
 
     #[command(flatten)]
-    buckets: BucketArgs,
+    stores: StoreArgs,
 
     /// An image file, block device, pipe, NBD address or s3://BUCKET/KEY; `-` is standard input
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
@@ -46,7 +46,7 @@ pub(crate) struct MapArgs {
 
 /// Hashes an image and keeps the digest of each block.
 pub(crate) fn run(mut arguments: MapArgs, output: &mut Output) -> Result<Exit, Failure> {
-    arguments.read.open.buckets = Some(arguments.buckets);
+    arguments.read.open.buckets = Some(arguments.stores.buckets()?);
     let (digest, block_size) = arguments.hash.parse()?;
     let how = arguments.read.how(digest, block_size, 1)?;
     if how.is_made() {

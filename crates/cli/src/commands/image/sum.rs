@@ -14,7 +14,7 @@ use crate::ui::PROGRAM;
 use crate::ui::block_hashes;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::BucketArgs;
+use crate::ui::hosts::StoreArgs;
 use crate::ui::input::{self, How, Input, Sum};
 use crate::ui::names::{self, Name};
 use crate::ui::{self, Output};
@@ -48,7 +48,7 @@ pub(crate) struct ImageSumArgs {
     json: bool,
 
     #[command(flatten)]
-    buckets: BucketArgs,
+    stores: StoreArgs,
 
     /// Image files of any format, block devices, NBD addresses, s3://BUCKET/KEY, and pipes with raw images; `-`, or none at
     /// all, is standard input
@@ -58,7 +58,7 @@ pub(crate) struct ImageSumArgs {
 
 /// Hashes every file. A file that cannot be hashed does not keep the others from it.
 pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Exit, Failure> {
-    arguments.read.open.buckets = Some(arguments.buckets.clone());
+    arguments.read.open.buckets = Some(arguments.stores.buckets()?);
     if arguments.check {
         let (digest, block_size) = arguments.hash.parse()?;
         let how = arguments.read.how(digest, block_size, arguments.files.len())?;

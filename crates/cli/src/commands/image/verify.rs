@@ -12,7 +12,7 @@ use super::options::ReadOptions;
 use super::{map, sum};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::BucketArgs;
+use crate::ui::hosts::StoreArgs;
 use crate::ui::input::{self, How, Input, Sum};
 use crate::ui::{Output, alarm, shell};
 
@@ -31,7 +31,7 @@ pub(crate) struct ImageVerifyArgs {
     json: bool,
 
     #[command(flatten)]
-    buckets: BucketArgs,
+    stores: StoreArgs,
 
     /// An image file, block device, pipe, NBD address or s3://BUCKET/KEY; `-` is standard input
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]
@@ -40,7 +40,7 @@ pub(crate) struct ImageVerifyArgs {
 
 /// Hashes an image and compares every block with the map.
 pub(crate) fn run(mut arguments: ImageVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
-    arguments.read.open.buckets = Some(arguments.buckets);
+    arguments.read.open.buckets = Some(arguments.stores.buckets()?);
     let map = map::open(&arguments.map)?;
     let input = Input::new(arguments.image);
     let how = how(&arguments.read, &map)?;

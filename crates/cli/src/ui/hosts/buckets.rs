@@ -11,6 +11,7 @@ use verisum::object::{BucketPlace, Location, Meter, OpenError, StoreOptions};
 use verisum::remote::{Address, Host, Hosts, without_secrets};
 
 use super::costs::{Costs, Prices};
+use super::timeout;
 use crate::ui::failure::Failure;
 use crate::ui::{places, verbosity};
 
@@ -44,9 +45,31 @@ pub(crate) struct BucketArgs {
     #[arg(long, value_name = "FILE", help_heading = BUCKETS, value_hint = ValueHint::FilePath)]
     prices: Option<PathBuf>,
 
+    /// How many seconds a store may be silent.
+    #[arg(skip)]
+    timeout: u32,
+
     /// Counts what stores are asked for.
     #[arg(skip)]
     meter: Arc<Meter>,
+}
+
+/// The same for verbs that ask no hosts.
+#[derive(Args, Debug)]
+pub(crate) struct StoreArgs {
+    #[command(flatten)]
+    buckets: BucketArgs,
+
+    /// Give up a store that does not answer for this long
+    #[arg(long, value_name = "DURATION", default_value = "30s", help_heading = BUCKETS)]
+    timeout: String,
+}
+
+impl StoreArgs {
+    /// How stores are reached.
+    pub(crate) fn buckets(&self) -> Result<BucketArgs, Failure> {
+        Ok(BucketArgs { timeout: timeout(&self.timeout)?, ..self.buckets.clone() })
+    }
 }
 
 fn a_second(text: &str) -> Result<f64, String> {
@@ -101,9 +124,9 @@ impl BucketArgs {
         (lists, reading): (Lists, ObjectReading),
     ) -> Result<Hosts, Failure> {
         self.check()?;
-        let arguments = self.clone();
+        let arguments = BucketArgs { timeout, ..self.clone() };
         Ok(hosts.with_buckets(Box::new(move |bucket| {
-            let mut options = arguments.options(bucket, timeout)?;
+            let mut options = arguments.options(bucket)?;
             options.limits = reading.limits.clone();
             options.at_once = reading.at_once.unwrap_or(options.at_once);
             let place = BucketPlace::open(bucket, &options)?;
@@ -144,11 +167,11 @@ impl BucketArgs {
     }
 
     /// A bucket, or why it cannot be opened.
-    pub(crate) fn open(&self, bucket: &str, timeout: u32) -> Result<BucketPlace, OpenError> {
-        BucketPlace::open(bucket, &self.options(bucket, timeout)?)
+    pub(crate) fn open(&self, bucket: &str) -> Result<BucketPlace, OpenError> {
+        BucketPlace::open(bucket, &self.options(bucket)?)
     }
 
-    fn options(&self, bucket: &str, timeout: u32) -> Result<StoreOptions, OpenError> {
+    fn options(&self, bucket: &str) -> Result<StoreOptions, OpenError> {
         let variables = variables();
         let value = |typed: &Option<String>, option: &str| {
             typed.clone().or_else(|| places::of_bucket(bucket, option))
@@ -175,7 +198,7 @@ impl BucketArgs {
         options.unsigned = self.no_sign_request;
         options.requests_per_second = self.requests_per_second;
         options.meter = self.meter.clone();
-        options.timeout = timeout;
+        options.timeout = self.timeout;
         Ok(options)
     }
 

@@ -18,7 +18,7 @@ use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::place::Place;
 
-pub(crate) use self::buckets::{BucketArgs, ObjectReading};
+pub(crate) use self::buckets::{BucketArgs, ObjectReading, StoreArgs};
 use self::buckets::{Lists, location};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
