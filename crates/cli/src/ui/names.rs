@@ -110,11 +110,30 @@ pub(crate) fn quoted_without_pipes(name: &OsStr) -> String {
     }
 }
 
-/// Lines as a terminal may have them: what it would take for commands is escaped. The ends of lines, tabs
-/// and NUL, which ends lines too, stay.
+/// Lines as a terminal may have them: what it would take for commands is escaped, in objects of JSON as those have it.
+/// The ends of lines, tabs and NUL, which ends lines too, stay.
 pub(crate) fn for_terminal(bytes: &[u8]) -> Vec<u8> {
-    let mut text = String::new();
     let mut out = Vec::with_capacity(bytes.len());
+    for line in bytes.split_inclusive(|byte| *byte == b'\n') {
+        match line.starts_with(b"{\"").then(|| std::str::from_utf8(line).ok()).flatten() {
+            Some(object) => push_object(&mut out, object),
+            None => push_line(&mut out, line),
+        }
+    }
+    out
+}
+
+fn push_object(out: &mut Vec<u8>, object: &str) {
+    for c in object.chars() {
+        match is_unprintable(c) && c != '\n' {
+            true => out.extend(format!("\\u{:04x}", u32::from(c)).into_bytes()),
+            false => out.extend_from_slice(c.encode_utf8(&mut [0; 4]).as_bytes()),
+        }
+    }
+}
+
+fn push_line(out: &mut Vec<u8>, bytes: &[u8]) {
+    let mut text = String::new();
     for chunk in bytes.utf8_chunks() {
         for c in chunk.valid().chars() {
             text.clear();
@@ -136,7 +155,6 @@ pub(crate) fn for_terminal(bytes: &[u8]) -> Vec<u8> {
             }
         }
     }
-    out
 }
 
 #[cfg(test)]
@@ -160,6 +178,8 @@ mod tests {
     fn a_terminal_gets_no_commands_from_names() {
         assert_eq!(for_terminal(b"a\tb\0\n\xff \xc3\xbc"), b"a\tb\0\n\xff \xc3\xbc");
         assert_eq!(for_terminal(b"\x1b[2J\r\x9b1m\x7f\xc2\x9b"), br"\033[2J\015\2331m\177\302\233");
+        let lines = for_terminal("{\"a\u{7f}\":\"\u{9b}\u{202e}ü\"}\n{\u{7f}\n".as_bytes());
+        assert_eq!(lines, "{\"a\\u007f\":\"\\u009b\\u202eü\"}\n{\\177\n".as_bytes());
     }
 
     #[test]
