@@ -333,6 +333,35 @@ fn keys_that_are_no_file_names_are_named_and_never_asked_for() {
 }
 
 #[test]
+fn what_a_scrub_could_not_look_at_is_unchecked_afterwards() {
+    let keys = [("a", 1), ("b//", 1)];
+    let (url, _) = raw_server(move |asked| match asked.contains("list-type=2") {
+        true => whole("200 OK", "", &listing(&keys, None)),
+        false => {
+            let headers = "ETag: \"v\"\r\nLast-Modified: Tue, 24 Nov 2026 09:12:44 GMT\r\n";
+            whole("200 OK", headers, "x")
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("c.db");
+    let run = |words: &[&str]| {
+        let [verb, rest @ ..] = words else { panic!() };
+        run_at(&url, &[&[*verb, "--catalog", catalog.to_str().unwrap()], rest].concat())
+    };
+    let scrub = run(&["scrub", "s3://bucket"]);
+    let text = format!("{}{}", scrub.out(), scrub.stderr);
+    assert!(scrub.code == Some(3) && text.contains("b//: the key is no file name"), "{text}");
+    let report = run(&["report"]);
+    assert_eq!(report.code, Some(3), "{}", report.out());
+    let told = "UNCHECKED: the last run could not look at 1 file or directory.";
+    assert!(report.out().contains(told) && !report.out().contains("All of"), "{}", report.out());
+    let mut status = common::command(common::VERISUM);
+    status.args(["catalog", "status", "--nagios", "--catalog"]).arg(&catalog);
+    let status = Ended::of(status.output().unwrap());
+    assert!(status.code == Some(1) && status.out().contains("1 not looked at"), "{}", status.out());
+}
+
+#[test]
 fn a_store_that_lies_is_never_taken_for_good() {
     let (url, _) = server(|_| (200, listing(&[("a", 1)], Some("again"))));
     let endless = run_at(&url, &["sum", "--quiet", "s3://bucket"]);

@@ -216,6 +216,11 @@ impl Overview {
         troubles.filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
     }
 
+    /// How many directories and files the last runs that ended could not look at.
+    pub fn unlisted(&self) -> u64 {
+        self.trees.iter().map(|tree| Run::unlisted(&tree.runs)).sum()
+    }
+
     /// What it means as a whole: [`Class::Corrupt`] where data is bad, [`Class::Unchecked`] where something could not be
     /// checked, is older than may be, or the last run over a tree failed; otherwise [`Class::Clean`].
     pub fn class(&self) -> Class {
@@ -224,7 +229,7 @@ impl Overview {
             self.trees.iter().any(|tree| tree.runs.first().is_some_and(|run| run.error.is_some()));
         match (is(Class::Corrupt), is(Class::Unchecked) || has_failed) {
             (true, _) => Class::Corrupt,
-            (false, false) if self.stale.files == 0 && self.damaged == 0 => Class::Clean,
+            (false, false) if self.stale.files + self.damaged + self.unlisted() == 0 => Class::Clean,
             _ => Class::Unchecked,
         }
     }

@@ -63,6 +63,12 @@ impl Run {
         }
     }
 
+    /// How many directories and files the last of these runs that ended could not look at; the newest is the first.
+    pub fn unlisted(runs: &[Run]) -> u64 {
+        let last = runs.iter().find(|run| run.finished.is_some());
+        last.and_then(|run| run.verdicts().get(UNLISTED).copied()).unwrap_or_default()
+    }
+
     /// Whether it came to its end, and told what there was to tell then.
     pub fn is_whole(&self) -> bool {
         self.finished.is_some() && !self.interrupted && self.error.is_none()

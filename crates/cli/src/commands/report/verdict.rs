@@ -61,6 +61,12 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         let unchecked = counted(unchecked, "file");
         lines.push(format!("UNCHECKED: {unchecked} could not be read or compared."));
     }
+    let unlisted = match overview.unlisted() {
+        0 => None,
+        1 => Some("1 file or directory".to_string()),
+        many => Some(format!("{many} files or directories")),
+    };
+    lines.extend(unlisted.map(|entries| format!("UNCHECKED: the last run could not look at {entries}.")));
     if held > 0 {
         let files = counted(held, "changed file");
         let (are, their) = if held == 1 { ("is", "its record stays") } else { ("are", "their records stay") };

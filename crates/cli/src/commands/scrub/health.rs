@@ -44,6 +44,8 @@ struct Tree {
     remedy: Option<Remedy>,
     /// When the last run began, and why it failed.
     last: Option<(i64, Option<String>)>,
+    /// How many files and directories the last run could not look at.
+    unlisted: u64,
 }
 
 /// What a catalogue is judged by.
@@ -118,6 +120,7 @@ impl Health {
                 oldest: catalog.oldest(root.id)?,
                 remedy: if has_remedies { remedies.of(root)? } else { None },
                 last: runs.first().map(|run| (run.started, run.error.clone())),
+                unlisted: Run::unlisted(runs),
             });
         }
         let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
@@ -128,6 +131,10 @@ impl Health {
     fn sum(&self, is_one: impl Fn(State) -> bool) -> u64 {
         let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
         troubles.filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
+    }
+
+    fn unlisted(&self) -> u64 {
+        self.trees.iter().map(|tree| tree.unlisted).sum()
     }
 
     fn oldest(&self) -> Option<i64> {
@@ -163,7 +170,7 @@ impl Health {
             state => remedy::exit(state),
         };
         let worst = troubles.map(|(state, _)| exit(*state)).max().unwrap_or(Exit::Clean);
-        match self.is_stale() || self.failures().next().is_some() {
+        match self.is_stale() || self.failures().next().is_some() || self.unlisted() > 0 {
             true => worst.max(Exit::Unchecked),
             false => worst,
         }
@@ -195,6 +202,9 @@ impl Health {
             let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked, {missing} missing");
             if held > 0 {
                 let _ = write!(line, ", {held} held");
+            }
+            if self.unlisted() > 0 {
+                let _ = write!(line, ", {} not looked at", self.unlisted());
             }
         }
         for bad in &self.bad {
