@@ -7,11 +7,13 @@ use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::bucket::{KEY, SECRET, run_at};
 use common::{Ended, VERISUM, command};
+use verisum::digest::Digest;
 
 /// A request, as it came.
 #[derive(Clone, Debug, Default)]
@@ -418,6 +420,28 @@ fn an_image_in_a_store_that_drips_is_given_up_in_the_time_that_is_named() {
     assert_said(&ended, 3, "it comes too slowly");
     let ended = store.run(&["image", "sum", "--timeout", "2d", "s3://bucket/x"]);
     assert_said(&ended, 2, "--timeout: 2d: must be a day at most");
+}
+
+#[test]
+fn what_nothing_names_is_of_one_answer() {
+    const LENGTH: usize = 5 << 20;
+    // Each answer is of another content.
+    let answers = AtomicUsize::new(0);
+    let web = Server::start(move |asked| {
+        let length = if asked.target.contains("long") { 40 << 20 } else { LENGTH };
+        let content = vec![answers.fetch_add(1, Ordering::Relaxed) as u8; length];
+        if asked.method == "HEAD" { Answer::new(200, content) } else { asked.part(&content) }
+    });
+    for digest in ["sha256", "s3-etag:1M"] {
+        let sum = web.run(&["sum", "--quiet", "-a", digest, &format!("{}/x", web.url)]).clean();
+        let of = |number: u8| Digest::find(digest).unwrap().hash(&vec![number; LENGTH]).unwrap().to_string();
+        let answers = web.asked().len() as u8;
+        assert!((0..answers).any(|number| sum.contains(&of(number))), "{sum}");
+    }
+    for words in [&["sum", "--quiet"][..], &["image", "sum"]] {
+        let ended = web.run(&[words, &[&format!("{}/long", web.url)]].concat());
+        assert_said(&ended, 3, "it has neither an ETag nor a time");
+    }
 }
 
 #[test]

@@ -30,6 +30,8 @@ const ATTEMPTS: u32 = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(100);
 /// The longest answer that is no object: a page of keys, or an error.
 const MOST_TEXT: u64 = 16 << 20;
+/// The longest object that is read in one answer because nothing names its content.
+const MOST_NAMELESS: u64 = 32 << 20;
 /// The longest body of an error that is read for its code.
 const MOST_ERROR: u64 = 64 << 10;
 /// An answer that brings fewer bytes a second, measured over the time in which a store must answer, is given up.
@@ -92,6 +94,13 @@ pub(crate) struct Part {
     pub(crate) version: Option<String>,
     /// A digest of the whole object as the store recorded it.
     pub(crate) claim: Option<RecordedDigest>,
+}
+
+impl Part {
+    /// Whether anything tells its content from another of the same length.
+    pub(crate) fn has_name(&self) -> bool {
+        self.etag.is_some() || self.version.is_some() || self.seen.modified.is_some()
+    }
 }
 
 /// What is asked for.
@@ -285,6 +294,22 @@ impl Client {
             true => Ok(part),
             false => Err(RequestError::Answer("it is another object than was listed")),
         }
+    }
+
+    /// The same, whole where nothing would tell whether a further range is of the same content.
+    pub(crate) async fn beginning(
+        &self,
+        key: &[u8],
+        range: Range<u64>,
+        listed: &FileState,
+    ) -> Result<Part, RequestError> {
+        let is_first = range.start == 0;
+        let part = self.listed_part(key, range, listed).await?;
+        let is_whole = part.bytes.len() as u64 == part.size;
+        if !is_first || is_whole || part.has_name() || part.size > MOST_NAMELESS {
+            return Ok(part);
+        }
+        self.part(key, 0..part.size, None).await
     }
 
     /// Waits until so many bytes may be read by so many requests.

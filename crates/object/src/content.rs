@@ -18,6 +18,7 @@ pub(crate) struct ObjectContent {
     etag: Option<String>,
     version: Option<String>,
     seen: FileState,
+    has_name: bool,
     pub(crate) size: u64,
     /// What was read of it.
     pub(crate) head: Vec<u8>,
@@ -25,8 +26,9 @@ pub(crate) struct ObjectContent {
 
 impl ObjectContent {
     pub(crate) fn new(client: &SharedClient, key: &[u8], first: Part) -> ObjectContent {
+        let has_name = first.has_name();
         let Part { bytes: head, seen, size, etag, version, .. } = first;
-        ObjectContent { client: client.clone(), key: key.to_vec(), etag, version, seen, size, head }
+        ObjectContent { client: client.clone(), key: key.to_vec(), etag, version, seen, has_name, size, head }
     }
 
     /// How many requests may be under way.
@@ -36,6 +38,10 @@ impl ObjectContent {
 
     /// A range of it.
     pub(crate) async fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, RequestError> {
+        if !self.has_name {
+            let why = "it has neither an ETag nor a time, so that ranges could be of several contents";
+            return Err(RequestError::Answer(why));
+        }
         let part = self.client.part(&self.key, range, self.etag.as_deref()).await?;
         // A store may say the same ETag of another content.
         match part.size == self.size && part.seen == self.seen && part.version == self.version {

@@ -353,7 +353,7 @@ impl Place for BucketPlace {
     ) -> Result<Box<dyn Read + Send>, PlaceError> {
         let key = key(&file.path);
         let first = range.start..range.end.clamp(range.start + 1, range.start + PIECE);
-        let first = self.runtime.block_on(self.client.listed_part(key, first, &file.seen));
+        let first = self.runtime.block_on(self.client.beginning(key, first, &file.seen));
         let first = first.map_err(|error| of_object(&file.path, &error))?;
         let content = ObjectContent::new(&self.client, key, first);
         Ok(Box::new(ObjectReader::new(content, &self.runtime, range)))

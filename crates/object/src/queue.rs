@@ -185,7 +185,7 @@ impl<'a> Queue<'a> {
                 return Ok(First::Known(known));
             }
             client.admit(listed.size.unwrap_or_default().min(PIECE), 1).await;
-            let mut part = client.listed_part(&key, 0..PIECE, &listed).await?;
+            let mut part = client.beginning(&key, 0..PIECE, &listed).await?;
             part.claim = client.claim_of_whole(&key, &part).await;
             if listed.size.is_none() {
                 // Only now is it known how much there was.
@@ -314,9 +314,9 @@ impl<'a> Queue<'a> {
     ) -> Result<Vec<Output>, LargeError> {
         let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>()?;
         streams.iter_mut().try_for_each(|stream| stream.expect(object.size))?;
-        let mut starts = (PIECE..object.size).step_by(PIECE as usize);
         let mut under_way = VecDeque::new();
         let mut bytes = std::mem::take(&mut object.head);
+        let mut starts = (bytes.len() as u64..object.size).step_by(PIECE as usize);
         let object = Arc::new(object);
         loop {
             while under_way.len() < self.client.at_once
