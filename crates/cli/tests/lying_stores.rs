@@ -248,6 +248,19 @@ fn secrets_in_addresses_are_never_repeated() {
     assert!(!logged.contains("hidden"), "{logged}");
 }
 
+#[test]
+fn what_results_name_is_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "user:hidden@x";
+    fs::write(folder.path().join(name), "x").unwrap();
+    let tree = folder.path().to_str().unwrap();
+    for form in ["--quiet", "--json"] {
+        let words = ["sum", "-r", form, "--exclude", "https://user:hidden@127.0.0.1", tree];
+        let sum = run_at("http://127.0.0.1:1", &words).clean();
+        assert!(sum.contains(name), "{sum}");
+    }
+}
+
 fn with(variables: &[(&str, &str)], url: &str, words: &[&str]) -> Ended {
     let mut command = command(VERISUM);
     command.args(words).env("AWS_ENDPOINT_URL", url);

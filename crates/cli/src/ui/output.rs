@@ -16,7 +16,6 @@ use crate::ui::json::Object;
 use crate::ui::log;
 use crate::ui::names;
 use crate::ui::progress;
-use crate::ui::secrets;
 use crate::ui::terminal;
 use crate::ui::verbosity;
 
@@ -208,9 +207,7 @@ fn last_line(text: &[u8]) -> &[u8] {
     &text[before.iter().rposition(ends).map_or(0, |at| at + 1)..]
 }
 
-fn write_all(bytes: &[u8]) -> Result<(), Failure> {
-    let bytes = secrets::hidden(bytes);
-    let mut bytes = &bytes[..];
+fn write_all(mut bytes: &[u8]) -> Result<(), Failure> {
     while !bytes.is_empty() {
         match rustix::io::write(rustix::stdio::stdout(), bytes) {
             Ok(0) => return Err(Failure::Output(std::io::ErrorKind::WriteZero.into())),

@@ -1,4 +1,4 @@
-//! Hides what may be a secret in typed addresses from all that is printed and logged.
+//! Hides what may be a secret in typed addresses from messages and logs. Results are data: what they name is never changed.
 
 use std::borrow::Cow;
 use std::ffi::OsStr;
