@@ -543,6 +543,33 @@ fn killed_at_any_moment_a_repair_leaves_old_or_new_and_the_next_one_ends_it() {
     }
 }
 
+/// Where a kill meets the moment between the exchange of two files and what the catalogue is told of it.
+#[test]
+fn what_a_killed_repair_left_is_no_file_of_the_tree_and_the_next_repair_removes_it() {
+    let trees = Trees::new(&[(b"a", "good"), (b"b", "well")]);
+    let (path, from) = (trees.path("tree").join("a"), trees.path("copy").join("a"));
+    change_and_restore_time(&path, "evil");
+    assert_eq!(trees.scrub().code, Some(1));
+    let [left, of_one_that_runs, somebodys] =
+        [format!("{}-0", i32::MAX), format!("{}-0", std::process::id()), "0-notes".to_string()]
+            .map(|name| trees.path("tree").join(format!(".verisum-repair-{name}")));
+    let time = fs::metadata(&path).unwrap().modified().unwrap();
+    fs::rename(&path, &left).unwrap();
+    fs::copy(&left, &of_one_that_runs).unwrap();
+    fs::copy(&left, &somebodys).unwrap();
+    fs::copy(&from, &path).unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+
+    assert_eq!(trees.repair(&["--dry-run"]).code, Some(0));
+    assert!(left.exists());
+    let ended = trees.repair(&[]);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+    assert!(ended.out().contains("1 as recorded now"), "{}", ended.out());
+    assert!(!left.exists() && of_one_that_runs.exists() && somebodys.exists());
+    trees.scrub().clean();
+    check(&trees.catalog());
+}
+
 #[test]
 fn a_host_is_a_source_too() {
     let Some(server) = sshd("") else { return };

@@ -23,6 +23,9 @@ pub const RANDOM: usize = 12;
 /// What follows them.
 pub const UNPLACED: &str = ".new";
 
+/// What the name of a file begins with while it takes the place of another; only a kill leaves one.
+pub const PASSING: &str = ".verisum-repair-";
+
 /// Why a file could not take its place.
 #[derive(Debug, thiserror::Error)]
 #[error("{}: {operation}: {source}", path.display())]
@@ -423,6 +426,22 @@ pub fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
+/// Removes what a process that was killed while it replaced a file of this folder left of it.
+pub fn remove_passing(folder: &Path) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let numbers = name.to_str().and_then(|name| name.strip_prefix(PASSING)?.split_once('-'));
+        let process =
+            numbers.and_then(|(process, number)| number.parse::<u32>().ok().and(process.parse().ok()));
+        let process = process.and_then(rustix::process::Pid::from_raw);
+        let is_left =
+            process.is_some_and(|process| rustix::process::test_kill_process(process) == Err(Errno::SRCH));
+        if is_left && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
+}
+
 /// Gives a file without a name its own. Only a rename replaces another file: then it has a passing one first.
 fn place_nameless(file: &File, target: &Path) -> io::Result<()> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -441,7 +460,7 @@ fn passing_name(file: &File, target: &Path) -> io::Result<PathBuf> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
     let mut number = 0_u32;
     loop {
-        let passing = folder_of(target).join(format!(".verisum-{}-{number}", std::process::id()));
+        let passing = folder_of(target).join(format!("{PASSING}{}-{number}", std::process::id()));
         match rustix::fs::linkat(CWD, &own, CWD, &passing, AtFlags::SYMLINK_FOLLOW) {
             Ok(()) => return Ok(passing),
             Err(Errno::EXIST) if number < 1000 => number += 1,

@@ -13,12 +13,12 @@ use rustix::fd::AsFd;
 use rustix::fs::{Advice, AtFlags, Gid, Mode, OFlags, RenameFlags, Timestamps, Uid, XattrFlags};
 use rustix::io::Errno;
 use verisum_digest::Digest;
-use verisum_files::replace::swap_back;
+use verisum_files::replace::{PASSING, swap_back};
 use verisum_files::{AsRead, Directory, KeptFile, Stat, Stop, times_of};
 
 use crate::digest::Hasher;
 use crate::head::{Piece, SetHead};
-use crate::tree::{Tree, UNPLACED, time};
+use crate::tree::{Tree, time};
 use crate::verdict::Mended;
 use crate::{ParityError, digest};
 
@@ -84,7 +84,7 @@ pub(crate) struct Draft {
 /// The name beside a file that its repair has until it takes its place.
 pub(crate) fn unplaced_name(path: &[u8]) -> String {
     let seal: String = digest::whole(path)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{UNPLACED}{seal}")
+    format!("{PASSING}{seal}")
 }
 
 impl Draft {

@@ -7,15 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::AtFlags;
+use verisum_files::replace::PASSING;
 use verisum_files::{
     Directory, Entry, Kind, Operation, Order, Progress, Stat, Stop, Timestamp, Walk, WalkOptions,
 };
 
 use crate::ParityError;
 use crate::head::Piece;
-
-/// What the name of a file begins with that a repair makes and nobody is to see.
-pub(crate) const UNPLACED: &str = ".verisum-repair-";
 
 /// A directory with all below it.
 pub(crate) struct Tree {
@@ -98,7 +96,7 @@ impl Tree {
                 };
                 match entry.kind() {
                     Kind::Directory if is_the_one(&entry, left_out) => walk.pass_over(&entry),
-                    Kind::File if !entry.name().as_bytes().starts_with(UNPLACED.as_bytes()) => {
+                    Kind::File if !entry.name().as_bytes().starts_with(PASSING.as_bytes()) => {
                         if let Some(found) = self.piece(&entry).transpose() {
                             return Some(found);
                         }

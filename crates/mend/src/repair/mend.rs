@@ -17,6 +17,7 @@ use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::Output;
 use verisum_files::place::BlockDigests;
+use verisum_files::replace::remove_passing;
 use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat, Stop};
 use verisum_files::{has_writer, reread, says_storage_failed};
 
@@ -380,7 +381,15 @@ impl<'a> Tree<'a> {
             return Err(Outcome::Refused(IN_USE.to_string()));
         }
         let before = match reread::past_the_cache_until(&file, &damaged.digest, &self.options.stop) {
-            Ok(read) if read.digest == damaged.recorded => return Err(Outcome::Sound),
+            Ok(read) if read.digest == damaged.recorded => {
+                // By a repair that was killed before it could say so, perhaps.
+                if let Ok(folder) = entry.folder()
+                    && !self.options.dry
+                {
+                    remove_passing(&by_way_of(&folder, OsStr::new("")));
+                }
+                return Err(Outcome::Sound);
+            }
             Ok(read) => Some(read.digest),
             Err(reread::Failed::System(errno)) if says_storage_failed(errno) => None,
             Err(error @ reread::Failed::Stopped) => return Err(failed(error.to_string())),
