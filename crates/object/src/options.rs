@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use verisum_files::Limits;
 
+use crate::inventory::Location;
 use crate::meter::Meter;
 
 /// How long a store may take to answer, in seconds.
@@ -37,6 +38,15 @@ pub struct StoreOptions {
     pub meter: Arc<Meter>,
     /// The store must begin to answer, and go on, within so many seconds.
     pub timeout: u32,
+}
+
+/// Lists of a store that stand for asking it.
+#[derive(Clone, Debug, Default)]
+pub struct StoreLists {
+    /// The manifest of an inventory.
+    pub inventory: Option<Location>,
+    /// The manifest of the completion report of a *Compute checksum* job.
+    pub checksum_report: Option<Location>,
 }
 
 /// How the variables of the stores begin.

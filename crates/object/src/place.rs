@@ -24,7 +24,7 @@ use crate::error::{OpenError, RequestError};
 use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
 use crate::keys::{self, Keys, is_file, key, machine};
 use crate::listing::Listed;
-use crate::options::StoreOptions;
+use crate::options::{StoreLists, StoreOptions};
 use crate::queue::{Fetch, PIECE, Queue};
 use crate::ranged::RangedObject;
 use crate::store::Store;
@@ -127,6 +127,28 @@ impl BucketPlace {
             inventory: None,
             checksums: None,
         })
+    }
+
+    /// The same, with lists that stand for asking it. Parts of a long inventory are in unlinked files in the folder
+    /// `scratch`.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), [`with_inventory`](Self::with_inventory) and
+    /// [`with_checksums`](Self::with_checksums).
+    pub fn open_with_lists(
+        url: &str,
+        options: &StoreOptions,
+        lists: &StoreLists,
+        scratch: &Path,
+    ) -> Result<BucketPlace, OpenError> {
+        let mut place = BucketPlace::open(url, options)?;
+        if let Some(location) = &lists.inventory {
+            place = place.with_inventory(location.clone(), (url, options), scratch)?;
+        }
+        if let Some(location) = &lists.checksum_report {
+            place = place.with_checksums(location.clone(), (url, options))?;
+        }
+        Ok(place)
     }
 
     /// The same, listed by an inventory of it and not by asking. What was written since is not there; sorted parts of a

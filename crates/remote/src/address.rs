@@ -285,6 +285,11 @@ impl Address {
 }
 
 impl Host {
+    /// Whether it is a store that may have recorded digests of its objects, which a server of the web has not.
+    pub fn keeps_records(&self) -> bool {
+        matches!(self, Host::Bucket(url) if !url.starts_with("http"))
+    }
+
     /// A host by the name that ssh shall take, with or without `USER@`.
     ///
     /// # Errors

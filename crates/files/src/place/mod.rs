@@ -28,6 +28,7 @@
 
 mod answer;
 mod block_digests;
+mod choice;
 mod help;
 mod local;
 mod ordered_sink;
@@ -50,6 +51,7 @@ pub use answer::{
     Modified, NewFile, PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
 };
 pub use block_digests::BlockDigests;
+pub use choice::Choice;
 pub use help::{Help, LostPart};
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;

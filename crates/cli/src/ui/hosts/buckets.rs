@@ -7,10 +7,10 @@ use std::sync::Arc;
 use clap::{Args, ValueHint};
 use verisum::files::Limits;
 use verisum::files::place::Place;
-use verisum::object::{BucketPlace, Location, Meter, OpenError, StoreOptions};
+use verisum::object::{BucketPlace, Location, Meter, OpenError, Prices, StoreLists, StoreOptions};
 use verisum::remote::{Address, Host, Hosts, without_secrets};
 
-use super::costs::{Costs, Prices};
+use super::costs::{Costs, read_prices};
 use super::timeout;
 use crate::ui::failure::Failure;
 use crate::ui::{places, verbosity};
@@ -83,13 +83,6 @@ fn variables() -> impl Iterator<Item = (String, String)> {
     std::env::vars_os().filter_map(move |(name, value)| Some((text(name)?, text(value)?)))
 }
 
-/// What lists of a store stand for asking it.
-#[derive(Clone, Debug)]
-pub(super) struct Lists {
-    pub(super) inventory: Option<Location>,
-    pub(super) report: Option<Location>,
-}
-
 /// How objects are read.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ObjectReading {
@@ -121,7 +114,7 @@ impl BucketArgs {
         &self,
         hosts: Hosts,
         timeout: u32,
-        (lists, reading): (Lists, ObjectReading),
+        (lists, reading): (StoreLists, ObjectReading),
     ) -> Result<Hosts, Failure> {
         self.check()?;
         let arguments = BucketArgs { timeout, ..self.clone() };
@@ -129,18 +122,7 @@ impl BucketArgs {
             let mut options = arguments.options(bucket)?;
             options.limits = reading.limits.clone();
             options.at_once = reading.at_once.unwrap_or(options.at_once);
-            let place = BucketPlace::open(bucket, &options)?;
-            let place = match lists.inventory.clone() {
-                Some(location) => {
-                    let folder = std::env::temp_dir();
-                    place.with_inventory(location, (bucket, &options), &folder)?
-                }
-                None => place,
-            };
-            let place = match lists.report.clone() {
-                Some(location) => place.with_checksums(location, (bucket, &options))?,
-                None => place,
-            };
+            let place = BucketPlace::open_with_lists(bucket, &options, &lists, &std::env::temp_dir())?;
             Ok(Box::new(place) as Box<dyn Place>)
         })))
     }
@@ -203,7 +185,7 @@ impl BucketArgs {
     }
 
     fn read_prices(&self) -> Result<Option<Prices>, Failure> {
-        self.prices.as_deref().map(Prices::read).transpose()
+        self.prices.as_deref().map(read_prices).transpose()
     }
 
     /// What stores were asked for so far; none where none was.

@@ -6,7 +6,6 @@ use clap::Args;
 use serde::Serialize;
 use verisum::digest::Digest;
 use verisum::files::place::{Evidence, Files, Place, PlaceError, Sink};
-use verisum::remote::Host;
 
 use super::OnHost;
 use super::buckets::BUCKETS;
@@ -46,11 +45,8 @@ pub(crate) struct Known {
 impl RecordedArgs {
     /// Fails where no store could have recorded anything.
     pub(crate) fn refuse(self, places: &[OnHost]) -> Result<(), Failure> {
-        let has_records = |on: &OnHost| match &on.host {
-            Host::Bucket(url) => !url.starts_with("http"),
-            _ => false,
-        };
-        match self.recorded && (places.is_empty() || !places.iter().all(has_records)) {
+        let keep_records = places.iter().all(|on| on.host.keeps_records());
+        match self.recorded && (places.is_empty() || !keep_records) {
             true => Err(Failure::Usage("--recorded: only for files in buckets".to_string())),
             false => Ok(()),
         }

@@ -17,9 +17,10 @@ use std::thread;
 use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::place::Place;
+use verisum::object::StoreLists;
 
+use self::buckets::location;
 pub(crate) use self::buckets::{BucketArgs, ObjectReading, StoreArgs};
-use self::buckets::{Lists, location};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
 pub(crate) use self::record::PlaceRecord;
@@ -304,9 +305,9 @@ impl HostArgs {
         let config = |host: &Host| places::of(host, "ssh-config").map(PathBuf::from);
         let hosts =
             Hosts::new(self.options(hosts)?, &std::env::temp_dir()).with_ssh_configs(Box::new(config));
-        let lists = Lists {
+        let lists = StoreLists {
             inventory: self.inventory.as_ref().map(|typed| location("--inventory", typed)).transpose()?,
-            report: self
+            checksum_report: self
                 .checksum_report
                 .as_ref()
                 .map(|typed| location("--checksum-report", typed))
