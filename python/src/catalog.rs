@@ -20,8 +20,9 @@ use verisum::remote::{Address, Host};
 use crate::errors::{Failure, Kind};
 use crate::getters::getters;
 use crate::hash::find;
+use crate::hosts::{Hosts, Reach};
 use crate::interrupt::interruptible;
-use crate::place::{self, Hosts, Reach, fs_path};
+use crate::place::{self, fs_path};
 use crate::records::{Filter, Problems, Records};
 use crate::scrub::{FileState, Moment};
 

@@ -24,9 +24,10 @@ use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
 use crate::getters::getters;
 use crate::hash::find;
+use crate::hosts::{Hosts, Reach};
 use crate::image::listed_sum;
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Hosts, Named, Reach, fs_path, refuse};
+use crate::place::{self, Named, fs_path, refuse};
 
 /// The keys of summaries: those of `verisum check --json`, and lists that cannot be read.
 const COUNTED: [&str; 11] = [

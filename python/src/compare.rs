@@ -23,8 +23,9 @@ use verisum::remote::{Address, Host};
 use crate::errors::{Failure, Kind};
 use crate::getters::getters;
 use crate::hash::find;
+use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Hosts, Named, Reach};
+use crate::place::{self, Named};
 use crate::row::nanoseconds;
 
 /// The words of summaries, for each status.
@@ -207,7 +208,7 @@ pub(crate) fn compare(
     let whole = |path: &Path| absolute(path).map_err(|error| Failure::from(&error).raise(py));
     let catalog = catalog.map(|path| whole(&place::fs_path(path)?)).transpose()?;
     let lists = sums.map(place::paths).transpose()?.unwrap_or_default();
-    let reach = Reach::of(py, hosts)?;
+    let reach = Reach::with_report(py, hosts)?;
     let waits = named.iter().all(Named::is_here);
     let done = Arc::new(Done::default());
     let told = (done.clone(), progress);

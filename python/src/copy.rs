@@ -21,8 +21,9 @@ use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
 use crate::getters::getters;
 use crate::hash::find;
+use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, python_iterator};
-use crate::place::{self, Hosts, Named, Reach};
+use crate::place::{self, Named};
 
 /// What came of an entry of the tree that was copied.
 #[pyclass(frozen, module = "verisum")]
@@ -210,7 +211,7 @@ pub(crate) fn copy(
     }
     options.progress = done.here.clone();
     options.scratch = std::env::temp_dir();
-    let hosts = Reach::of(py, hosts)?.open();
+    let hosts = Reach::with_report(py, hosts)?.open();
     let running = Running::start(true, (done, progress), move |steps| {
         options.stop = steps.stop();
         let copied = open(catalog.as_deref()).and_then(|catalog| {

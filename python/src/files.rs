@@ -12,7 +12,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyString, PyTuple};
 use verisum::digest::Digest;
-use verisum::files::place::{Files, Place, PlaceEvent, StoppingPlace};
+use verisum::files::place::{Choice, Files, Place, PlaceEvent, Sink, StoppingPlace};
 use verisum::files::{Excludes, Limits, StartError, Stop};
 use verisum::remote::{Address, Host};
 use verisum::{HashOptions, ResultOrder};
@@ -21,9 +21,10 @@ use crate::arrow::{Table, python_table};
 use crate::background::{Broken, Feed, Outlet};
 use crate::errors::{self, Failure, Kind};
 use crate::hash::find;
+use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::interrupt::TICK;
 use crate::log::{Event, results};
-use crate::place::{self, AT_ONCE, Hosts, Named, Reach, refuse};
+use crate::place::{self, AT_ONCE, Named, refuse};
 use crate::row::{FileRow, Row};
 use crate::row_columns::RowColumns;
 use crate::stores::{Batches, is_store};
@@ -128,7 +129,7 @@ impl Source {
 #[pyfunction]
 #[pyo3(signature = (
     paths, algorithms=None, *, ordered=false, threads=0, one_file_system=false, follow_links=false,
-    exclude=None, limit=None, requests=None, hosts=None
+    exclude=None, limit=None, requests=None, recorded=false, hosts=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn hash_files(
@@ -142,22 +143,29 @@ pub(crate) fn hash_files(
     exclude: Option<Vec<String>>,
     limit: Option<u64>,
     requests: Option<u64>,
+    recorded: bool,
     hosts: Option<Hosts>,
 ) -> PyResult<HashFiles> {
     let digests = algorithms.map_or_else(|| Ok(vec![find(py, "sha256")?]), several)?;
-    let Sources { here, there, stores } = Sources::of(paths)?;
-    if !there.is_empty() || !stores.is_empty() {
+    let sources = Sources::of(paths)?;
+    if recorded && !sources.are_all(Host::keeps_records) {
+        return Err(PyValueError::new_err("recorded: only for files in buckets"));
+    }
+    if !sources.stores.is_empty() {
         refuse(&[
-            ("ordered", ordered),
-            ("threads", threads > 0),
-            ("one_file_system", one_file_system),
-            ("follow_links", follow_links),
             ("exclude", exclude.is_some()),
             ("limit", limit.is_some()),
             ("requests", requests.is_some()),
         ])?;
-        let is_bucket = |address: &Address| matches!(address.host, Host::Bucket(_));
-        if digests.len() > 1 && !there.iter().all(is_bucket) {
+    }
+    if !sources.are_here() {
+        refuse(&[
+            ("ordered", ordered),
+            ("threads", threads > 0 && !sources.are_all(is_bucket)),
+            ("one_file_system", one_file_system),
+            ("follow_links", follow_links),
+        ])?;
+        if digests.len() > 1 && !sources.there.iter().all(|address| is_bucket(&address.host)) {
             return Err(PyValueError::new_err("files on other machines get one digest in a read"));
         }
     }
@@ -172,7 +180,9 @@ pub(crate) fn hash_files(
         None => limits(limit),
         Some(requests) => Some(Arc::new(Limits::new(limit.unwrap_or(0), requests))),
     };
-    let rows = match there.is_empty() && stores.is_empty() {
+    let are_here = sources.are_here();
+    let Sources { here, there, stores } = sources;
+    let rows = match are_here {
         true => {
             let files = py.detach(|| verisum::hash_files(here, &options)).map_err(|error| match error {
                 StartError::Digest(error) => errors::of_digest(py, &error),
@@ -181,10 +191,13 @@ pub(crate) fn hash_files(
             Rows::Here(Here { files: Mutex::new(Some(ManuallyDrop::new(files))), process: process::id() })
         }
         false => {
-            let reach = Reach::of(py, hosts)?;
+            let at_once = (threads > 0).then_some(threads);
+            let reading = ObjectReading { limits: options.limits.clone(), at_once };
+            let reach = Reach::of(py, hosts)?.reading(reading);
             let batches = (!stores.is_empty()).then(|| Batches::of(py, &stores, &digests)).transpose()?;
             Rows::Places(Feed::start(false, move |outlet| {
-                of_places(here, &there, &options, &reach.open(), outlet);
+                let job = PlacesJob { options: &options, recorded, hosts: &reach.open(), outlet };
+                job.of_places(here, &there);
                 if let Some(batches) = batches.filter(|_| !outlet.is_over()) {
                     batches.run(&options.digests, outlet);
                 }
@@ -203,7 +216,22 @@ struct Sources<'py> {
     stores: Vec<Bound<'py, PyAny>>,
 }
 
+fn is_bucket(host: &Host) -> bool {
+    matches!(host, Host::Bucket(_))
+}
+
 impl<'py> Sources<'py> {
+    /// Whether all of it is on this machine.
+    fn are_here(&self) -> bool {
+        self.there.is_empty() && self.stores.is_empty()
+    }
+
+    /// Whether all of it is in places of this kind.
+    fn are_all(&self, kind: impl Fn(&Host) -> bool) -> bool {
+        let are_there = self.here.is_empty() && self.stores.is_empty() && !self.there.is_empty();
+        are_there && self.there.iter().all(|address| kind(&address.host))
+    }
+
     fn of(objects: &Bound<'py, PyAny>) -> PyResult<Sources<'py>> {
         let mut found = Sources::default();
         let is_one = place::is_one(objects)? || is_store(objects)?;
@@ -255,38 +283,108 @@ pub(crate) fn limits(bytes: Option<u64>) -> Option<Arc<Limits>> {
     bytes.map(|bytes| Arc::new(Limits::new(bytes, 0)))
 }
 
-/// Hashes what is here, then what is on hosts, some of them at once.
-fn of_places(
-    here: Vec<PathBuf>,
-    there: &[Address],
-    options: &HashOptions,
-    hosts: &verisum::remote::Hosts,
-    outlet: &Outlet<Event<Row>>,
-) {
-    if !here.is_empty() && !of_here(here, options, outlet) {
-        return;
-    }
-    let mut by_host: Vec<Vec<&Address>> = Vec::new();
-    for address in there {
-        match by_host.iter_mut().find(|known| known[0].host == address.host) {
-            Some(known) => known.push(address),
-            None => by_host.push(vec![address]),
+/// Files of several places that are hashed.
+struct PlacesJob<'a> {
+    options: &'a HashOptions,
+    /// Whether digests that stores recorded are taken.
+    recorded: bool,
+    hosts: &'a verisum::remote::Hosts,
+    outlet: &'a Outlet<Event<Row>>,
+}
+
+impl PlacesJob<'_> {
+    /// Hashes what is here, then what is on hosts, some of them at once.
+    fn of_places(&self, here: Vec<PathBuf>, there: &[Address]) {
+        if !here.is_empty() && !of_here(here, self.options, self.outlet) {
+            return;
         }
+        let mut by_host: Vec<Vec<&Address>> = Vec::new();
+        for address in there {
+            match by_host.iter_mut().find(|known| known[0].host == address.host) {
+                Some(known) => known.push(address),
+                None => by_host.push(vec![address]),
+            }
+        }
+        let queue = Mutex::new(by_host.into_iter());
+        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        thread::scope(|scope| {
+            let work = || {
+                while let Some(addresses) = next() {
+                    self.of_host(&addresses);
+                }
+            };
+            for _ in 1..there.len().min(AT_ONCE) {
+                // With fewer threads it is done too.
+                let _ = thread::Builder::new().spawn_scoped(scope, work);
+            }
+            work();
+        });
     }
-    let queue = Mutex::new(by_host.into_iter());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
-    thread::scope(|scope| {
-        let work = || {
-            while let Some(addresses) = next() {
-                of_host(&addresses, &options.digests, hosts, outlet);
+
+    /// Files of the trees of one host.
+    fn of_host(&self, addresses: &[&Address]) {
+        let host = &addresses[0].host;
+        let name: Arc<str> = host.name().into();
+        let PlacesJob { options, outlet, .. } = self;
+        let tell = |address: &Address, event: PlaceEvent| match event {
+            PlaceEvent::Answer(answer) => outlet.give(Event::Result(Row::of_host(&name, address, answer))),
+            PlaceEvent::Unlisted(line) => {
+                let failure = Failure::new(Kind::Host, &format!("{name}: list: {line}")).operation("list");
+                outlet.give(Event::Result(Row::of_tree(&name, address, failure)))
+            }
+            PlaceEvent::Way(text) | PlaceEvent::Note(text) => {
+                outlet.give(Event::Note(format!("{name}: {text}")))
             }
         };
-        for _ in 1..there.len().min(AT_ONCE) {
-            // With fewer threads it is done too.
-            let _ = thread::Builder::new().spawn_scoped(scope, work);
+        let failed = |address: &Address, failure: Failure| {
+            outlet.give(Event::Result(Row::of_tree(&name, address, failure)));
+        };
+        let stop: Arc<Stop> = outlet.stop();
+        let opened = place::host(self.hosts, host).and_then(|mut place| {
+            // A limit may have an object wait for minutes.
+            place.end_by(&stop);
+            let mut place = StoppingPlace::new(place, stop.clone());
+            let ready = place.capabilities(&options.digests, &|event| tell(addresses[0], event));
+            ready.map(|_| place).map_err(|error| place::failure(addresses[0], &error))
+        });
+        let mut place = match opened {
+            Ok(place) => place,
+            Err(failure) => {
+                return addresses.iter().for_each(|address| failed(address, failure.clone()));
+            }
+        };
+        // Buckets keep to the limits themselves.
+        let limits = options.limits.clone().filter(|_| !is_bucket(host));
+        let choice = Choice { excludes: options.excludes.clone(), limits, stop };
+        for address in addresses {
+            let sink = |event| tell(address, event);
+            if let Err(failure) = self.of_tree(&mut place, address, &choice, &sink) {
+                failed(address, failure);
+            }
         }
-        work();
-    });
+    }
+
+    /// Files of a tree.
+    fn of_tree(
+        &self,
+        place: &mut dyn Place,
+        address: &Address,
+        choice: &Choice,
+        sink: Sink,
+    ) -> Result<(), Failure> {
+        let mut hash = |files: Files| match self.recorded {
+            true => place.hash_recorded(&self.options.digests, files, sink),
+            false => place.hash(&self.options.digests, files, sink),
+        };
+        let ended = match choice.is_everything() {
+            true => hash(Files::Trees(&mut std::iter::once(address.path.clone()))),
+            false => {
+                let mut lister = place::host(self.hosts, &address.host)?;
+                choice.hash(&mut *lister, &address.path, sink, hash)
+            }
+        };
+        ended.map_err(|error| place::failure(address, &error))
+    }
 }
 
 /// Files of this machine. False where nobody wants more.
@@ -309,47 +407,6 @@ fn of_here(roots: Vec<PathBuf>, options: &HashOptions, outlet: &Outlet<Event<Row
                     return false;
                 }
             }
-        }
-    }
-}
-
-/// Files of the trees of one host.
-fn of_host(
-    addresses: &[&Address],
-    digests: &[Digest],
-    hosts: &verisum::remote::Hosts,
-    outlet: &Outlet<Event<Row>>,
-) {
-    let host = &addresses[0].host;
-    let name: Arc<str> = host.name().into();
-    let tell = |address: &Address, event: PlaceEvent| match event {
-        PlaceEvent::Answer(answer) => outlet.give(Event::Result(Row::of_host(&name, address, answer))),
-        PlaceEvent::Unlisted(line) => {
-            let failure = Failure::new(Kind::Host, &format!("{name}: list: {line}")).operation("list");
-            outlet.give(Event::Result(Row::of_tree(&name, address, failure)))
-        }
-        PlaceEvent::Way(text) | PlaceEvent::Note(text) => outlet.give(Event::Note(format!("{name}: {text}"))),
-    };
-    let failed = |address: &Address, failure: Failure| {
-        outlet.give(Event::Result(Row::of_tree(&name, address, failure)));
-    };
-    let stop: Arc<Stop> = outlet.stop();
-    let opened = place::host(hosts, host).and_then(|place| {
-        let mut place = StoppingPlace::new(place, stop);
-        let ready = place.capabilities(digests, &|event| tell(addresses[0], event));
-        ready.map(|_| place).map_err(|error| place::failure(addresses[0], &error))
-    });
-    let mut place = match opened {
-        Ok(place) => place,
-        Err(failure) => {
-            return addresses.iter().for_each(|address| failed(address, failure.clone()));
-        }
-    };
-    for address in addresses {
-        let mut roots = std::iter::once(address.path.clone());
-        let sink = |event| tell(address, event);
-        if let Err(error) = place.hash(digests, Files::Trees(&mut roots), &sink) {
-            failed(address, place::failure(address, &error));
         }
     }
 }

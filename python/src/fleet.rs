@@ -14,8 +14,9 @@ use verisum::remote::Address;
 
 use crate::errors::Failure;
 use crate::hash::find;
+use crate::hosts::{Hosts, Reach};
 use crate::interrupt::interruptible;
-use crate::place::{self, Hosts, Reach};
+use crate::place;
 use crate::row::{contradiction, nanoseconds};
 
 const SECOND: i64 = 1_000_000_000;

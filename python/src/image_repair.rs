@@ -20,9 +20,10 @@ use verisum::{image_reader, require_raw, stored_length};
 
 use crate::errors::{Failure, Kind, image_failure};
 use crate::getters::getters;
+use crate::hosts::{Hosts, Reach};
 use crate::image::{UntilStopped, cores, sum_to};
 use crate::interrupt::interruptible;
-use crate::place::{self, Hosts, Named, Reach, fs_path};
+use crate::place::{self, Named, fs_path};
 
 /// A virtual machine reads its disk in sectors of so many bytes.
 const SECTOR: u64 = 512;

@@ -24,6 +24,7 @@ mod files;
 mod fleet;
 mod getters;
 mod hash;
+mod hosts;
 mod image;
 mod image_repair;
 mod interrupt;
@@ -75,6 +76,8 @@ mod _native {
     #[pymodule_export]
     use crate::hash::{Hash, algorithms, new};
     #[pymodule_export]
+    use crate::hosts::{Hosts, StoreCosts};
+    #[pymodule_export]
     use crate::image::{ImageSum, image_sum};
     #[pymodule_export]
     use crate::image_repair::{ImageRepair, image_repair};
@@ -86,8 +89,6 @@ mod _native {
     };
     #[pymodule_export]
     use crate::parity::{Parity, ParityFinding, ParityRun};
-    #[pymodule_export]
-    use crate::place::Hosts;
     #[pymodule_export]
     use crate::records::{CatalogRecord, Problem, Problems, Records};
     #[pymodule_export]

@@ -29,6 +29,8 @@ pub(crate) struct ParityFinding {
     #[pyo3(get)]
     mendable: Option<bool>,
     #[pyo3(get)]
+    kept_unread: Option<u64>,
+    #[pyo3(get)]
     of_parity: bool,
     error: Option<Failure>,
 }
@@ -58,6 +60,7 @@ impl From<parity::Finding> for ParityFinding {
             bytes: None,
             ranges: None,
             mendable: None,
+            kept_unread: None,
             of_parity: false,
             error: None,
         };
@@ -71,9 +74,10 @@ impl From<parity::Finding> for ParityFinding {
                     FileVerdict::Missing { can_be_repaired } => {
                         ParityFinding { mendable: Some(can_be_repaired), ..found }
                     }
-                    FileVerdict::Repaired { bytes, ranges, .. } => {
+                    FileVerdict::Repaired { bytes, ranges, kept_unread } => {
                         let ranges = ranges.into_iter().map(|range| (range.start, range.end)).collect();
-                        ParityFinding { bytes: Some(bytes), ranges: Some(ranges), ..found }
+                        let (bytes, ranges, kept_unread) = (Some(bytes), Some(ranges), Some(kept_unread));
+                        ParityFinding { bytes, ranges, kept_unread, ..found }
                     }
                     FileVerdict::Unreadable(error) => {
                         ParityFinding { error: Some(Failure::from(&error)), ..found }

@@ -7,11 +7,10 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
+use pyo3::types::{PyBytes, PyString};
 use verisum::files::Stop;
 use verisum::files::place::{FileAnswer, LocalPlace, Place, PlaceError, StoppingPlace};
-use verisum::object::{BucketPlace, StoreOptions};
-use verisum::remote::{Address, Host, OpenError, Options, Program, WAYS, without_secrets};
+use verisum::remote::{Address, Host, OpenError, without_secrets};
 
 use crate::errors::{Failure, Kind};
 use crate::iterator::Done;
@@ -78,142 +77,6 @@ pub(crate) fn fs_path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     match name.contains(&0) {
         true => Err(PyValueError::new_err("embedded null byte")),
         false => Ok(PathBuf::from(OsString::from_vec(name))),
-    }
-}
-
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/Hosts"))]
-#[pyclass(frozen, from_py_object, module = "verisum")]
-#[derive(Clone, Debug)]
-pub(crate) struct Hosts {
-    way: Option<String>,
-    push: Option<PathBuf>,
-    ssh_config: Option<PathBuf>,
-    timeout: u32,
-    endpoint: Option<String>,
-    region: Option<String>,
-    profile: Option<String>,
-    no_sign_request: bool,
-}
-
-impl Default for Hosts {
-    fn default() -> Hosts {
-        Hosts {
-            way: None,
-            push: None,
-            ssh_config: None,
-            timeout: 30,
-            endpoint: None,
-            region: None,
-            profile: None,
-            no_sign_request: false,
-        }
-    }
-}
-
-#[pymethods]
-impl Hosts {
-    #[new]
-    #[pyo3(signature = (
-        *, way=None, push=None, ssh_config=None, timeout=30, endpoint=None, region=None, profile=None,
-        no_sign_request=false
-    ))]
-    #[allow(clippy::too_many_arguments)] // Python names them.
-    fn new(
-        way: Option<String>,
-        push: Option<&Bound<'_, PyAny>>,
-        ssh_config: Option<&Bound<'_, PyAny>>,
-        timeout: u32,
-        endpoint: Option<String>,
-        region: Option<String>,
-        profile: Option<String>,
-        no_sign_request: bool,
-    ) -> PyResult<Hosts> {
-        if let Some(way) = way.as_ref().filter(|way| !WAYS.contains(&way.as_str())) {
-            let ways = WAYS.join(", ");
-            return Err(PyValueError::new_err(format!("way: {way:?} is none of {ways}")));
-        }
-        if !(1..=86400).contains(&timeout) {
-            return Err(PyValueError::new_err("timeout: must be 1 to 86400 seconds"));
-        }
-        if profile.is_some() && no_sign_request {
-            return Err(PyValueError::new_err("profile and no_sign_request exclude each other"));
-        }
-        let (push, ssh_config) = (push.map(fs_path).transpose()?, ssh_config.map(fs_path).transpose()?);
-        let hosts = Hosts { way, push, ssh_config, timeout, endpoint, region, profile, no_sign_request };
-        // What cannot be read is told at once.
-        hosts.options()?;
-        Ok(hosts)
-    }
-
-    /// For `pickle`: the same words again.
-    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyTuple>, Bound<'py, PyDict>)> {
-        let words = PyDict::new(py);
-        words.set_item("way", self.way.as_deref())?;
-        words.set_item("push", self.push.as_deref().map(Path::as_os_str))?;
-        words.set_item("ssh_config", self.ssh_config.as_deref().map(Path::as_os_str))?;
-        words.set_item("timeout", self.timeout)?;
-        words.set_item("endpoint", self.endpoint.as_deref())?;
-        words.set_item("region", self.region.as_deref())?;
-        words.set_item("profile", self.profile.as_deref())?;
-        words.set_item("no_sign_request", self.no_sign_request)?;
-        Ok((PyTuple::empty(py), words))
-    }
-}
-
-impl Hosts {
-    fn options(&self) -> PyResult<Options> {
-        let push = self.push.as_deref().map(Program::open).transpose()?;
-        let mut options = Options::default();
-        options.ssh.config.clone_from(&self.ssh_config);
-        options.ssh.timeout = self.timeout;
-        options.ssh.may_ask = false;
-        options.required = self.way.clone().into_iter().collect();
-        options.push = push.map(|program| Arc::new(vec![program]));
-        Ok(options)
-    }
-}
-
-/// How hosts and buckets are reached, with the variables of Python's environment: those are read while Python waits,
-/// for other threads may change them.
-pub(crate) struct Reach {
-    options: Options,
-    hosts: Hosts,
-    variables: Vec<(String, String)>,
-}
-
-impl Reach {
-    /// Of an option that was left out or given.
-    pub(crate) fn of(py: Python<'_>, option: Option<Hosts>) -> PyResult<Reach> {
-        let hosts = option.unwrap_or_default();
-        let items = py.import("os")?.getattr("environ")?.call_method0("items")?;
-        let pairs = items.try_iter()?.map(|pair| pair?.extract::<(Bound<'_, PyAny>, Bound<'_, PyAny>)>());
-        let mut variables = Vec::new();
-        for pair in pairs {
-            let (name, value) = pair?;
-            // What is no UTF-8 is nothing that stores know.
-            if let (Ok(name), Ok(value)) = (name.extract(), value.extract()) {
-                variables.push((name, value));
-            }
-        }
-        Ok(Reach { options: hosts.options()?, hosts, variables })
-    }
-
-    /// What opens connections.
-    pub(crate) fn open(self) -> verisum::remote::Hosts {
-        let Reach { options, hosts, variables } = self;
-        let opened = verisum::remote::Hosts::new(options, &std::env::temp_dir());
-        opened.with_buckets(Box::new(move |bucket| {
-            let mut options = match bucket.starts_with("s3://") {
-                true => StoreOptions::from_environment(variables.clone(), hosts.profile.as_deref())?,
-                false => StoreOptions::of_variables(variables.clone()),
-            };
-            options.endpoint.clone_from(&hosts.endpoint);
-            options.region.clone_from(&hosts.region);
-            options.unsigned = hosts.no_sign_request;
-            options.timeout = hosts.timeout;
-            let place = BucketPlace::open(bucket, &options)?;
-            Ok(Box::new(place) as Box<dyn Place>)
-        }))
     }
 }
 

@@ -18,8 +18,9 @@ use verisum::remote::Address;
 use crate::digests::hex;
 use crate::errors::{Failure, Kind};
 use crate::getters::getters;
+use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Hosts, Named, Reach};
+use crate::place::{self, Named};
 
 /// A file that was to be repaired.
 #[pyclass(frozen, module = "verisum")]
@@ -76,6 +77,11 @@ impl RepairedFile {
     #[getter]
     fn before_hexdigest(&self) -> Option<String> {
         self.0.before.map(|before| hex(before.as_bytes()))
+    }
+
+    #[getter]
+    fn kept_unread(&self) -> u64 {
+        self.0.kept_unread
     }
 
     #[getter]

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use verisum::FileDigests;
 use verisum::digest::Output;
-use verisum::files::place::{FileAnswer, FileRead, Reason, RecordedDigest};
+use verisum::files::place::{Evidence, FileAnswer, FileRead, Reason, RecordedDigest};
 use verisum::files::{Stat, Timestamp};
 use verisum::remote::Address;
 
@@ -31,6 +31,7 @@ pub(crate) struct Hashed {
     pub(crate) modified: Option<Timestamp>,
     pub(crate) stat: Option<Stat>,
     pub(crate) changed: bool,
+    pub(crate) evidence: Evidence,
 }
 
 impl From<Result<FileDigests, verisum::files::FileError>> for Row {
@@ -38,7 +39,11 @@ impl From<Result<FileDigests, verisum::files::FileError>> for Row {
         match found {
             Ok(FileDigests { path, digests, length, stat, changed, .. }) => {
                 let (size, modified, stat) = (Some(length), Some(stat.modified), Some(stat));
-                Row { host: None, path, result: Ok(Hashed { digests, size, modified, stat, changed }) }
+                Row {
+                    host: None,
+                    path,
+                    result: Ok(Hashed { digests, size, modified, stat, changed, evidence: Evidence::Read }),
+                }
             }
             Err(error) => {
                 let failure = Failure::from(&error);
@@ -75,6 +80,7 @@ impl Row {
                 modified: request.seen.modified.map(|modified| modified.time),
                 stat: None,
                 changed: read.changed,
+                evidence: read.evidence,
             }),
             Err(reason) => {
                 let message = format!("{host}: {}: read: {}", path.display(), reason.message());
@@ -203,6 +209,21 @@ impl FileRow {
     #[getter]
     fn changed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.found(py)?.changed)
+    }
+
+    /// What its digests are known by.
+    #[getter]
+    fn evidence(&self, py: Python<'_>) -> PyResult<&'static str> {
+        Ok(self.found(py)?.evidence.name())
+    }
+
+    /// When the store recorded them, in nanoseconds since 1970.
+    #[getter]
+    fn recorded_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
+        Ok(match self.found(py)?.evidence {
+            Evidence::Recorded(at) => at.map(|at| nanoseconds(at.time)),
+            _ => None,
+        })
     }
 
     fn __repr__(&self) -> String {

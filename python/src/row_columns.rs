@@ -27,6 +27,7 @@ pub(crate) struct RowColumns {
     inode: UInt64Builder,
     has_changed: BooleanBuilder,
     host: StringBuilder,
+    evidence: StringBuilder,
     digests: Vec<(Digest, FixedSizeBinaryBuilder)>,
 }
 
@@ -48,6 +49,7 @@ impl RowColumns {
             inode: UInt64Builder::new(),
             has_changed: BooleanBuilder::new(),
             host: StringBuilder::new(),
+            evidence: StringBuilder::new(),
             digests: digests.iter().map(of_digest).collect(),
         }
     }
@@ -67,6 +69,7 @@ impl Columns<Row> for RowColumns {
             Field::new("inode", DataType::UInt64, true),
             Field::new("changed", DataType::Boolean, true),
             Field::new("host", DataType::Utf8, true),
+            Field::new("evidence", DataType::Utf8, true),
         ];
         let digests = self.digests.iter().map(|(digest, _)| digest);
         fields.extend(
@@ -93,6 +96,7 @@ impl Columns<Row> for RowColumns {
         self.inode.append_option(stat.map(|stat| stat.inode));
         self.has_changed.append_option(file.map(|file| file.changed));
         self.host.append_option(row.host.as_deref());
+        self.evidence.append_option(file.map(|file| file.evidence.name()));
         for (number, (_, column)) in self.digests.iter_mut().enumerate() {
             match file {
                 Some(file) => column.append_value(file.digests[number].as_bytes())?,
@@ -114,6 +118,7 @@ impl Columns<Row> for RowColumns {
             Arc::new(self.inode.finish()),
             Arc::new(self.has_changed.finish()),
             Arc::new(self.host.finish()),
+            Arc::new(self.evidence.finish()),
         ];
         columns.extend(self.digests.iter_mut().map(|(_, column)| Arc::new(column.finish()) as ArrayRef));
         columns

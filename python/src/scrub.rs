@@ -20,8 +20,9 @@ use crate::errors::Failure;
 use crate::files::{excludes, limits};
 use crate::getters::getters;
 use crate::hash::find;
+use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Hosts, Named, Reach, refuse};
+use crate::place::{self, Named, refuse};
 use crate::repair::{RepairSummary, RepairedFile, known_sources};
 
 /// A file's state when it was read.
@@ -247,7 +248,7 @@ pub(crate) fn scrub(
     options.limits = limits(limit);
     options.progress = done.here.clone();
     let target = Target { named, path, catalog, mending };
-    let reach = Reach::of(py, hosts)?;
+    let reach = Reach::with_report(py, hosts)?;
     let waits = target.named.is_here();
     let told = (done.clone(), progress);
     let running = Running::start(waits, told, move |steps| {

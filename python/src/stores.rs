@@ -11,6 +11,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyCFunction, PyList, PyString};
 use verisum::digest::{Digest, DigestError, Output};
 use verisum::files::Timestamp;
+use verisum::files::place::Evidence;
 
 use crate::at_exit;
 use crate::background::Outlet;
@@ -175,6 +176,7 @@ fn hashed(digests: &[Digest], read: Vec<Read>, outlet: &Outlet<Event<Row>>) -> R
             modified: modified.map(timestamp),
             stat: None,
             changed: false,
+            evidence: Evidence::Read,
         });
         rows.push(Row { host: Some(host), path: PathBuf::from(name), result });
     }

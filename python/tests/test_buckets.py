@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import os
 import pickle
 import shutil
+import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import verisum
@@ -59,6 +63,128 @@ def test_options_reach_the_store(store: Store, photos: Path, monkeypatch: pytest
 def test_hosts_can_be_pickled(store: Store, photos: Path) -> None:
     hosts = pickle.loads(pickle.dumps(store.hosts))
     assert len(list(verisum.hash_files("s3://photos", hosts=hosts))) == 21
+
+
+def test_recorded_digests_are_taken(store: Store, photos: Path, tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    prices.write_text('currency = "EUR"\n[per_1000_requests]\nattributes = 1000\nhead = 1000\nget = 1000\n')
+    verisum.copy(photos / "2024", "s3://photos/again", hosts=store.hosts).finish()
+    here = {row.path.rsplit("/", 1)[-1]: row.digest for row in verisum.hash_files(photos / "2024")}
+    hosts = verisum.Hosts(endpoint=store.url, region="us-east-1", prices=prices)
+    assert (hosts.costs().requests, hosts.costs().amount) == ({}, 0.0)
+    rows = list(verisum.hash_files("s3://photos/again", recorded=True, hosts=hosts))
+    assert {row.path.rsplit("/", 1)[-1]: row.digest for row in rows} == here
+    assert {row.evidence for row in rows} == {"recorded"}
+    costs = hosts.costs()
+    assert "get" not in costs.requests and costs.requests["list"] >= 1 and costs.received > 0 and costs.sent == 0
+    asked = sum(count for name, count in costs.requests.items() if name != "list")
+    assert (costs.amount, costs.currency) == (asked, "EUR") and asked >= 21
+    # Nobody reads them, so rot is not found; without the word it is.
+    flip(photos / "again" / "07.raw")
+    rows = list(verisum.hash_files("s3://photos/again", recorded=True, hosts=hosts))
+    assert {row.path.rsplit("/", 1)[-1]: row.digest for row in rows} == here
+    assert hosts.costs().requests["list"] == 2 * costs.requests["list"]
+    # What the store recorded nothing of is read.
+    both = verisum.hash_files(["s3://photos/again", "s3://photos/2024"], recorded=True, hosts=hosts)
+    table = pa.table(both).to_pylist()
+    assert {(row["path"].split("/")[0], row["evidence"]) for row in table} == {("again", "recorded"), ("2024", "read")}
+    assert "get" in hosts.costs().requests
+    (read,) = verisum.hash_files(photos / "2024" / "07.raw")
+    assert (read.evidence, read.recorded_ns) == ("read", None)
+    assert store.hosts.costs().amount is None and store.hosts.costs().requests["put"] >= 21
+
+
+def test_what_is_no_list_of_prices_is_refused(tmp_path: Path) -> None:
+    prices = tmp_path / "prices.toml"
+    with pytest.raises(FileNotFoundError):
+        verisum.Hosts(prices=prices)
+    prices.write_text('currency = "EUR"\n[per_1000_requests]\nlits = 1\n')
+    with pytest.raises(ValueError, match="lits is no class of requests"):
+        verisum.Hosts(prices=prices)
+    with pytest.raises(ValueError, match="requests_per_second"):
+        verisum.Hosts(requests_per_second=0)
+    with pytest.raises(ValueError, match="inventory: must be a file"):
+        verisum.Hosts(inventory="ssh://web1/manifest.json")
+
+
+@pytest.mark.parametrize(("limit", "requests"), [(80_000, None), (None, 8)])
+def test_objects_are_read_no_faster_than_a_limit(
+    store: Store, photos: Path, limit: int | None, requests: int | None
+) -> None:
+    began = time.monotonic()
+    place, exclude = "s3://photos/2024", ["*%20"]
+    found = verisum.hash_files(place, exclude=exclude, threads=2, limit=limit, requests=requests, hosts=store.hosts)
+    rows = list(found)
+    # 190 kB, or 20 objects, of which a quarter of a second's worth may come at once.
+    assert time.monotonic() - began > 1.5
+    assert len(rows) == 20 and all(row.error is None for row in rows)
+
+
+def test_no_more_requests_are_sent_than_a_limit(store: Store, photos: Path) -> None:
+    hosts = verisum.Hosts(endpoint=store.url, region="us-east-1", requests_per_second=10)
+    began = time.monotonic()
+    assert len(list(verisum.hash_files("s3://photos/2024", hosts=hosts))) == 21
+    assert time.monotonic() - began > 1.5
+
+
+def manifest(folder: Path, names: list[str]) -> Path:
+    """An inventory of these names, which all have one length."""
+    folder.mkdir()
+    rows = "".join(f'"photos","{name}","{len(name)}","{verisum.new("md5", name.encode()).hexdigest()}"\n' for name in names)
+    (folder / "x.csv").write_text(rows)
+    data = {"key": "all/data/x.csv", "size": len(rows), "MD5checksum": verisum.new("md5", rows.encode()).hexdigest()}
+    about = {"sourceBucket": "photos", "fileFormat": "CSV", "fileSchema": "Bucket, Key, Size, ETag", "files": [data]}
+    (folder / "manifest.json").write_text(json.dumps(about))
+    return folder / "manifest.json"
+
+
+def report(folder: Path, names: list[str]) -> Path:
+    """A completion report of a job that computed the checksums of these."""
+    (folder / "results").mkdir(parents=True)
+    rows = ""
+    for name in names:
+        crc = base64.b64encode(verisum.new("crc64-nvme", name.encode()).digest()).decode()
+        told = {"checksum_base64": crc, "etag": verisum.new("md5", name.encode()).hexdigest()}
+        told |= {"checksumAlgorithm": "CRC64NVME", "checksumType": "FULL_OBJECT"}
+        message = json.dumps(told).replace('"', '""')
+        rows += f'photos,{name},,succeeded,200,,"{message}"\n'
+    (folder / "results" / "y.csv").write_text(rows)
+    result = {"TaskExecutionStatus": "succeeded", "Bucket": "r", "Key": "job/results/y.csv"}
+    result["MD5Checksum"] = verisum.new("md5", rows.encode()).hexdigest()
+    schema = "Bucket, Key, VersionId, TaskStatus, ErrorCode, HTTPStatusCode, ResultMessage"
+    about = {"Format": "Report_CSV_20180820", "ReportCreationDate": "2026-11-24T17:48:39.725Z", "Results": [result]}
+    (folder / "report.json").write_text(json.dumps(about | {"ReportSchema": schema}))
+    return folder / "report.json"
+
+
+def test_lists_of_a_store_stand_for_asking_it(store: Store, tmp_path: Path) -> None:
+    folder, tree = store.bucket("photos"), tmp_path / "tree"
+    tree.mkdir()
+    names = [f"f{number:02}" for number in range(10)]
+    for name in names:
+        (tree / name).write_text(name)
+    verisum.copy(tree, "s3://photos", hosts=store.hosts).finish()
+    # It is in the bucket, and not in its inventory.
+    (folder / "later").write_text("later")
+    inventory, job = manifest(tmp_path / "lists", names), report(tmp_path / "job", names)
+    listed = verisum.Hosts(endpoint=store.url, region="us-east-1", inventory=inventory)
+    for hosts in (listed, pickle.loads(pickle.dumps(listed))):
+        rows = list(verisum.hash_files("s3://photos", hosts=hosts))
+        assert sorted(row.path for row in rows) == names and "list" not in hosts.costs().requests
+    bucket = store.bucket("lists")
+    shutil.copytree(tmp_path / "lists", bucket / "all")
+    there = verisum.Hosts(endpoint=store.url, region="us-east-1", inventory="s3://lists/all/manifest.json")
+    with pytest.raises(verisum.HostError, match="inventory"):
+        verisum.scrub("s3://lists", catalog=tmp_path / "c.db", hosts=listed).finish()
+    (bucket / "all" / "data").mkdir()
+    (bucket / "all" / "x.csv").rename(bucket / "all" / "data" / "x.csv")
+    for hosts in (there, pickle.loads(pickle.dumps(there))):
+        assert len(list(verisum.hash_files("s3://photos", hosts=hosts))) == 10
+    both = verisum.Hosts(endpoint=store.url, region="us-east-1", inventory=inventory, checksum_report=job)
+    compared = verisum.compare(tree, "s3://photos", hosts=pickle.loads(pickle.dumps(both)))
+    assert compared.finish()["same"] == 10 and compared.settled is not None and compared.settled["store"] == 10
+    with pytest.raises(ValueError, match="checksum_report: only for compare, copy and scrub"):
+        verisum.hash_files("s3://photos", hosts=both)
 
 
 def test_what_is_not_as_the_store_recorded_it_has_no_digest(store: Store, photos: Path) -> None:

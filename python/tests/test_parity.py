@@ -53,7 +53,7 @@ def test_rot_is_found_and_mended(tree: Path) -> None:
     assert parity.repair(changed=True, keep_bad=tree.parent / "bad").finish()["not_repaired"] == 2
     (tree / "bb").write_bytes(CONTENT["bb"])
     outcomes = {found.path: found for found in parity.repair()}
-    assert outcomes["aa"].outcome == "repaired"
+    assert outcomes["aa"].outcome == "repaired" and outcomes["aa"].kept_unread == 0
     [(begin, end)] = outcomes["aa"].ranges or []
     assert begin <= 100 < end and outcomes["aa"].bytes == end - begin
     assert_whole(tree)

@@ -50,6 +50,7 @@ def test_what_is_bad_or_missing_comes_back(tree: Path, tmp_path: Path) -> None:
     bad_digest = verisum.new("sha256", (bad / "3").read_bytes()).hexdigest()
     assert (files["3"].before_hexdigest, files["5"].before_hexdigest) == (bad_digest, None)
     assert (files["3"].bytes, files["3"].ranges, files["3"].also_from) == (5000, [(0, 4096)], [])
+    assert {file.kept_unread for file in files.values()} == {0}
     assert not files["5"].has_usual_permissions and told[files["5"].path].bytes == 5000
     assert told[files["5"].path].ranges is None
     assert run.summary is not None and (run.summary.repaired, run.summary.bytes) == (3, 15000)

@@ -57,6 +57,7 @@ __all__ = [
     "SecondLook",
     "SharedContent",
     "Side",
+    "StoreCosts",
     "TagFinding",
     "Tagging",
     "TreeOverview",
@@ -337,6 +338,14 @@ class FileRow:
     def changed(self) -> bool:
         """Whether it changed while it was read: the digests may fit no state of it then."""
 
+    @property
+    def evidence(self) -> Literal["read", "recorded"]:
+        """What its digests are known by: it was read, or with `recorded` the store recorded them."""
+
+    @property
+    def recorded_ns(self) -> int | None:
+        """When the store recorded them, in nanoseconds since 1970; None if the file was read, or the store does not tell."""
+
 @final
 class Hosts:
     """How other machines and buckets are reached, and what hashes there.
@@ -354,11 +363,17 @@ class Hosts:
         region: Region of the store, instead of ``AWS_REGION``.
         profile: Profile of the AWS tools whose keys to use, instead of those of the environment.
         no_sign_request: Ask the store without credentials, as for public buckets.
+        requests_per_second: Send at most so many requests to a store in a second.
+        inventory: The manifest of an S3 Inventory of the bucket, in a file or at ``s3://BUCKET/KEY``. It stands for listing
+            the bucket.
+        checksum_report: The manifest of the completion report of a *Compute checksum* job, in a file or at
+            ``s3://BUCKET/KEY``. `compare`, `copy` and `scrub` take checksums from it.
+        prices: A list of prices in TOML, for `costs`.
 
     Raises:
-        OSError: The program to push cannot be read.
-        ValueError: There is no such way, the time is not from 1 to 86400 seconds, or `profile` is given with
-            `no_sign_request`.
+        OSError: The program to push or the list of prices cannot be read.
+        ValueError: There is no such way, a number is out of its range, `prices` is no list of prices, or `profile` is given
+            with `no_sign_request`.
     """
 
     def __new__(
@@ -372,8 +387,40 @@ class Hosts:
         region: str | None = None,
         profile: str | None = None,
         no_sign_request: bool = False,
+        requests_per_second: float | None = None,
+        inventory: _Path | None = None,
+        checksum_report: _Path | None = None,
+        prices: _Path | None = None,
     ) -> Hosts: ...
+    def costs(self) -> StoreCosts:
+        """What the functions that got this object asked stores for so far. A copy made by pickle counts for itself."""
+
     def __getnewargs_ex__(self) -> tuple[tuple[()], dict[str, Any]]: ...
+
+@final
+class StoreCosts:
+    """Requests to stores, and what they cost."""
+
+    @property
+    def requests(self) -> dict[str, int]:
+        """How many requests there were of each class: ``list``, ``get``, ``head``, ``attributes``, ``put``, ``delete``; none
+        that is 0. A request that is sent again counts again."""
+
+    @property
+    def received(self) -> int:
+        """Bytes of objects and answers."""
+
+    @property
+    def sent(self) -> int:
+        """Bytes of objects that were written."""
+
+    @property
+    def amount(self) -> float | None:
+        """What that costs; None without a list of prices."""
+
+    @property
+    def currency(self) -> str | None:
+        """The currency of the list of prices."""
 
 @final
 class HashFiles(_Iterator[FileRow]):
@@ -425,6 +472,7 @@ class ArrowStream:
     - `device`, `inode`: uint64.
     - `changed`: whether the file changed while it was read.
     - `host`: text; null for this machine. What a host does not tell of a file is null.
+    - `evidence`: text: ``read`` or ``recorded``, as `FileRow.evidence`.
     - a column for each digest, with its name: binary of fixed length.
     """
 
@@ -442,6 +490,7 @@ def hash_files(
     exclude: Sequence[str] | None = None,
     limit: int | None = None,
     requests: int | None = None,
+    recorded: bool = False,
     hosts: Hosts | None = None,
 ) -> HashFiles:
     """Hashes the regular files of trees: many at once, on all cores, every digest in one read.
@@ -451,8 +500,12 @@ def hash_files(
 
     Text is an address as on the command line: ``ssh://[USER@]HOST[:PORT]/PATH``, ``s3://BUCKET/PREFIX`` and the like always,
     ``[USER@]HOST:PATH`` and ``local:PATH`` unless a file of this machine has that name. Bytes and objects of `pathlib`
-    are always paths of this machine. A host needs ssh and nothing of verisum; it computes one digest, and of the options only `hosts` is for it.
+    are always paths of this machine. A host needs ssh and nothing of verisum; it computes one digest.
     Which program hashes there goes to the logger ``verisum``.
+
+    Hosts and buckets take `exclude`, `limit` and `requests` too. On a host, each file counts as one read, and verisum waits
+    before it asks for the file; a second connection lists the files. Buckets also take `threads` and `recorded`. What fsspec
+    opens takes none of these options, because Python reads it.
 
     Args:
         paths: A file or directory, or several. Links among them are followed. Also whatever fsspec opens: a filesystem
@@ -461,18 +514,21 @@ def hash_files(
             store's protocol as `host`, and they come last.
         algorithms: The name of a digest, as for `new`, or several names; SHA-256 if there is none.
         ordered: Give the rows root by root, by the bytes of the paths; otherwise as files are finished, which is faster.
-        threads: How many threads read and hash; 0 for as many as there are cores.
+        threads: How many threads read and hash; 0 for as many as there are cores. In buckets: how many requests at a time; 0
+            for 16.
         one_file_system: Do not enter directories of other file systems.
         follow_links: Follow links to files and directories below the roots too.
         exclude: What is left out, by patterns as in `.gitignore`.
         limit: The most bytes to read in a second.
         requests: The most files, and pieces of large files, to read in a second.
-        hosts: How other machines are reached.
+        recorded: Take the digests that a store recorded when objects were uploaded, and read only objects without such a
+            digest. This does not find rot in the store.
+        hosts: How other machines and buckets are reached.
 
     Raises:
         DigestError: A digest is not to be had.
-        ValueError: A pattern or an address cannot be understood, no algorithm is named, or an option or a second digest
-            is not for files on other machines.
+        ValueError: A pattern or an address cannot be understood, no algorithm is named, an option or a second digest
+            is not for files on other machines, or `recorded` is given for files that are not in buckets.
     """
 
 @final
@@ -1090,6 +1146,11 @@ class ParityFinding:
         """Whether there is parity enough to mend it; None where it is neither damaged nor missing."""
 
     @property
+    def kept_unread(self) -> int | None:
+        """How many bytes of the copy that `keep_bad` kept are zeros because storage did not give them; None where it was
+        not repaired."""
+
+    @property
     def of_parity(self) -> bool:
         """Whether it is a file of the parity itself."""
 
@@ -1256,6 +1317,10 @@ class RepairedFile:
     @property
     def before_hexdigest(self) -> str | None:
         """The digest that it had before, in hexadecimal digits; None if it was not repaired, or could not be read."""
+
+    @property
+    def kept_unread(self) -> int:
+        """How many bytes of the copy that `keep_bad` kept are zeros because storage did not give them."""
 
     @property
     def has_usual_permissions(self) -> bool:
