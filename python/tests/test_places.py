@@ -2,6 +2,7 @@
 
 import logging
 import os
+import time
 from pathlib import Path
 
 import pyarrow as pa
@@ -92,9 +93,12 @@ def test_what_is_an_address(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_options_that_hosts_do_not_have(tree: Path) -> None:
     place = f"local:{tree}"
-    for option, value in {"ordered": True, "threads": 2, "exclude": ["x"], "limit": 1, "follow_links": True}.items():
+    for option, value in {"ordered": True, "threads": 2, "one_file_system": True, "follow_links": True}.items():
         with pytest.raises(ValueError, match=f"{option}: not for files on other machines"):
             verisum.hash_files(place, **{option: value})  # type: ignore[arg-type]
+    for path in (place, tree, "https://example.org/x"):
+        with pytest.raises(ValueError, match="recorded: only for files in buckets"):
+            verisum.hash_files(path, recorded=True)
     with pytest.raises(ValueError, match="one digest"):
         verisum.hash_files(place, ["md5", "sha1"])
     with pytest.raises(ValueError, match="coreutils"):
@@ -103,6 +107,22 @@ def test_options_that_hosts_do_not_have(tree: Path) -> None:
         verisum.Hosts(timeout=0)
     with pytest.raises(FileNotFoundError):
         verisum.Hosts(push="/nonexistent")
+
+
+def test_files_of_a_host_are_left_out(tree: Path) -> None:
+    chosen = digests(verisum.hash_files(f"local:{tree}", exclude=["a*", "!a b"]))
+    assert chosen == digests(verisum.hash_files(tree, exclude=["a*", "!a b"])) and len(chosen) == len(NAMES) - 2
+    (row,) = verisum.hash_files(f"local:{tree}/none", exclude=["x"])
+    assert row.error is not None and "none" in str(row.error)
+
+
+@pytest.mark.parametrize(("limit", "requests"), [(10_000, None), (None, 4)])
+def test_files_of_a_host_are_read_no_faster_than_a_limit(tree: Path, limit: int | None, requests: int | None) -> None:
+    began = time.monotonic()
+    rows = verisum.hash_files(f"local:{tree}", limit=limit, requests=requests)
+    assert digests(rows) == digests(verisum.hash_files(tree))
+    # 28 kB, or 8 files, of which a quarter of a second's worth may come at once.
+    assert time.monotonic() - began > 0.9
 
 
 def test_ctrl_c_while_a_host_is_silent(tmp_path: Path) -> None:
