@@ -1,5 +1,7 @@
 //! Block maps: the digest of every block of a disk image.
 
+use std::fs::File;
+use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
 
@@ -88,7 +90,7 @@ impl BlockMap {
         let mut options = OpenOptions::default();
         (options.sector_padding, options.stream_padding) = (!exact, !exact);
         let writing = Writing { path: fs_path(path)?, image: fs_path(image)?, params, options };
-        written(py, &writing, progress, |_, done| writing.update(&self.0, ranges, done))
+        written(py, &writing, progress, |stop, done| writing.update(&self.0, ranges, stop, done))
     }
 
     fn __len__(&self) -> usize {
@@ -185,6 +187,7 @@ impl Writing {
         &self,
         old: &blockhash::BlockMap,
         ranges: Vec<Range<u64>>,
+        stop: &Stop,
         done: &Progress,
     ) -> Result<(), WriteError> {
         let opened =
@@ -195,8 +198,26 @@ impl Writing {
             let failure = Failure::new(Kind::Image, &message).path(&self.image).operation("update");
             return Err(WriteError::Failure(failure));
         };
-        update_map(old, &**image, ranges, &self.params, file.file(), &self.path, done)?;
+        old.check_while(&|| !stop.is_due())?;
+        let out = WriterUntilStopped { file: file.file(), stop };
+        update_map(old, &**image, ranges, &self.params, out, &self.path, done)?;
         Ok(file.place()?)
+    }
+}
+
+/// Fails when it is time to stop. Nobody sees its error: whoever asked to stop raises its own.
+struct WriterUntilStopped<'a> {
+    file: &'a File,
+    stop: &'a Stop,
+}
+
+impl Write for WriterUntilStopped<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.stop.is_due() { Err(io::ErrorKind::TimedOut.into()) } else { self.file.write(bytes) }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
     }
 }
 

@@ -182,9 +182,9 @@ impl Catalog {
     /// Writes to a lake what changed since the last export.
     fn export(&self, py: Python<'_>, lake: &Bound<'_, PyAny>) -> PyResult<BTreeMap<&'static str, u64>> {
         let lake = fs_path(lake)?;
-        let exported = interruptible(py, &mut |_| Ok(()), |_| {
+        let exported = interruptible(py, &mut |_| Ok(()), |stop| {
             let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
-            verisum::lake::export(&store, &lake, Timestamp::now())
+            verisum::lake::export(&store, &lake, Timestamp::now(), stop)
         })?;
         let Exported { changed, gone, unchanged, damaged } =
             exported.map_err(|error| Failure::from(&error).raise(py))?;
@@ -200,12 +200,12 @@ impl Catalog {
         lake: &Bound<'_, PyAny>,
     ) -> PyResult<BTreeMap<&'static str, u64>> {
         let (path, lake) = (fs_path(path)?, fs_path(lake)?);
-        let imported = interruptible(py, &mut |_| Ok(()), |_| {
+        let imported = interruptible(py, &mut |_| Ok(()), |stop| {
             let path = absolute(&path).map_err(|error| Failure::from(&error))?;
             let is_new = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
             let lock = Lock::take(&path).map_err(|error| Failure::from(&error))?;
             let store = store::Catalog::open(&path).map_err(|error| Failure::from(&error))?;
-            let imported = verisum::lake::import(&store, &lake, Timestamp::now());
+            let imported = verisum::lake::import(&store, &lake, Timestamp::now(), stop);
             // Another run may have made it meanwhile.
             if is_new && imported.is_err() && store.roots().is_ok_and(|roots| roots.is_empty()) {
                 drop(store);

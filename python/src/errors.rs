@@ -165,6 +165,7 @@ impl From<&lake::LakeError> for Failure {
             lake::LakeError::Io { path, operation, source } => {
                 of(path).operation(operation).system(Some(source))
             }
+            lake::LakeError::Stopped => Failure::new(Kind::File, &error.to_string()),
             lake::LakeError::InUse { path } => of(path).operation("lock"),
             lake::LakeError::Part { path, .. } => of(path).operation("read"),
             lake::LakeError::Row { path, .. } => of(path).operation("write"),

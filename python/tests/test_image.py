@@ -163,6 +163,23 @@ def test_ctrl_c_ends_the_check_of_a_map(tmp_path: Path) -> None:
     ctrl_c(f"map = verisum.BlockMap({str(made)!r})", "while True: map.check()", delay=0.1)
 
 
+def test_an_update_that_a_callback_ends_leaves_the_map_as_it_is(tmp_path: Path) -> None:
+    image, path = tmp_path / "disk.img", tmp_path / "disk.map"
+    with open(image, "wb") as file:
+        file.truncate(1 << 30)
+        for at in range(0, 1 << 30, 1 << 16):
+            os.pwrite(file.fileno(), b"x", at)
+    made = verisum.BlockMap.create(path, image, "sha3-512")
+    before = path.read_bytes()
+
+    def end(_: int) -> None:
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        made.update(path, image, [(0, 1 << 30)], threads=1, progress=end)
+    assert path.read_bytes() == before
+
+
 def test_a_map_is_made_and_updated(tmp_path: Path) -> None:
     image = tmp_path / "disk.img"
     data = bytearray(os.urandom(3_000_000)) + bytes(1_000_000)

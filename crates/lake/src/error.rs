@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use arrow_schema::ArrowError;
 use parquet::errors::ParquetError;
 use verisum_catalog::store;
-use verisum_files::ReplaceError;
 use verisum_files::text::of_system;
+use verisum_files::{ReplaceError, Stop};
 
 /// What went wrong with a lake.
 #[derive(Debug, thiserror::Error)]
@@ -25,6 +25,9 @@ pub enum LakeError {
         /// Why it failed.
         source: io::Error,
     },
+    /// It was time to stop.
+    #[error("the run was stopped")]
+    Stopped,
     /// Another export writes to the lake.
     #[error("{}: lock: another export writes to this lake", path.display())]
     InUse {
@@ -83,6 +86,10 @@ impl LakeError {
     pub(crate) fn table(path: &Path, error: &ArrowError) -> LakeError {
         LakeError::Row { path: path.to_path_buf(), why: error.to_string() }
     }
+}
+
+pub(crate) fn go_on(stop: &Stop) -> Result<(), LakeError> {
+    if stop.is_due() { Err(LakeError::Stopped) } else { Ok(()) }
 }
 
 /// The system's error, or the library's words.

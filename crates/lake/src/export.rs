@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use verisum_catalog::store::{Catalog, Record, Root, State, is_address, moment};
 use verisum_digest::Digest;
-use verisum_files::Timestamp;
+use verisum_files::{Stop, Timestamp};
 
+use crate::error::go_on;
 use crate::repairs;
 use crate::{Lake, LakeError, Newest, PartWriter, Result, Row};
 
@@ -33,8 +34,8 @@ pub struct Exported {
 /// parts of a place, and not with its files.
 ///
 /// # Errors
-/// The catalogue or a part cannot be read, or the disk is full or fails.
-pub fn export(catalog: &Catalog, lake: &Path, now: Timestamp) -> Result<Exported> {
+/// The catalogue or a part cannot be read, the disk is full or fails, or it is time to stop.
+pub fn export(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Result<Exported> {
     let lake = Lake::create(lake)?;
     let _lock = lake.lock()?;
     catalog.at_one_moment(|| {
@@ -42,7 +43,7 @@ pub fn export(catalog: &Catalog, lake: &Path, now: Timestamp) -> Result<Exported
         let algorithms = catalog.algorithms()?;
         let algorithms = algorithms.into_iter().map(|(number, name)| (number, name.into())).collect();
         for root in catalog.roots()? {
-            let tree = Tree { catalog, root: &root, algorithms: &algorithms };
+            let tree = Tree { catalog, root: &root, algorithms: &algorithms, stop };
             tree.export(&lake, moment(now), &mut exported)?;
         }
         Ok(exported)
@@ -54,6 +55,7 @@ struct Tree<'a> {
     catalog: &'a Catalog,
     root: &'a Root,
     algorithms: &'a HashMap<i64, Arc<str>>,
+    stop: &'a Stop,
 }
 
 impl Tree<'_> {
@@ -71,6 +73,7 @@ impl Tree<'_> {
             exported,
         };
         self.catalog.records_by_path(self.root, &mut |path, record| {
+            go_on(self.stop)?;
             let path = path.as_os_str().as_bytes();
             let last = merge.pass(path)?;
             if record.state == State::DAMAGED {

@@ -5,22 +5,24 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use verisum_catalog::store::{Arriving, Catalog, Imported, Unfit};
-use verisum_files::Timestamp;
+use verisum_files::{Stop, Timestamp};
 
+use crate::error::go_on;
 use crate::{Lake, LakeError, Newest, Result, Row, repairs};
 
 /// Records the present rows of all places of a lake. Files that have a record keep it, and so do those whose rows
 /// have no digest. Repairs that are not remembered are remembered too. All or nothing.
 ///
 /// # Errors
-/// A part is none, or the catalogue cannot be written.
-pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp) -> Result<Imported> {
+/// A part is none, the catalogue cannot be written, or it is time to stop.
+pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Result<Imported> {
     let lake = Lake::open(lake)?;
     let mut import = catalog.receive(now)?;
     for place in lake.places()? {
         import.tree(place.name())?.map_err(|why| LakeError::part(place.path(), why.to_string()))?;
         let mut rows = Newest::open(&place)?;
         while let Some((row, part)) = rows.read()? {
+            go_on(stop)?;
             let Some(file) = arriving(&row) else { continue };
             let of_file = |why: Unfit| format!("{}: {why}", file.path.display());
             import.file(&file)?.map_err(|why| LakeError::part(part, of_file(why)))?;

@@ -21,7 +21,7 @@
 //! let mut catalog = Catalog::open(&path)?;
 //! let options = Options::new(Digest::find("blake3")?);
 //! scrub(&mut catalog, &tree, &options, &mut |_| {})?;
-//! export(&catalog, &lake, options.now)?;
+//! export(&catalog, &lake, options.now, &options.stop)?;
 //!
 //! for place in Lake::open(&lake)?.places()? {
 //!     let mut newest = Newest::open(&place)?;

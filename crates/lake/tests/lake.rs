@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use verisum_catalog::store::{Catalog, Change, Finding, Identity, Record, Repair, Root, State};
 use verisum_digest::Output;
-use verisum_files::Timestamp;
+use verisum_files::{Stop, Timestamp};
 use verisum_lake::{Exported, Lake, LakeError, Newest, Part, PartWriter, Row, export, import};
 
 /// A catalogue with a tree, and a lake that is not there yet.
@@ -51,7 +51,7 @@ impl Bench {
     }
 
     fn export(&self, now: i64) -> Exported {
-        export(&self.catalog, &self.lake, Timestamp::of_milliseconds(now)).unwrap()
+        export(&self.catalog, &self.lake, Timestamp::of_milliseconds(now), &Stop::default()).unwrap()
     }
 
     /// The present rows of the tree.
@@ -149,16 +149,35 @@ fn a_lake_comes_back_as_a_catalogue() {
     bench.export(20);
     let folder = tempfile::tempdir().unwrap();
     let other = Catalog::open(&folder.path().join("other.db")).unwrap();
-    let imported = import(&other, &bench.lake, Timestamp::of_milliseconds(40)).unwrap();
+    let imported = import(&other, &bench.lake, Timestamp::of_milliseconds(40), &Stop::default()).unwrap();
     assert_eq!((imported.added, imported.known), (3, 0));
     assert_eq!(other.check().unwrap(), []);
-    let again = import(&other, &bench.lake, Timestamp::of_milliseconds(50)).unwrap();
+    let again = import(&other, &bench.lake, Timestamp::of_milliseconds(50), &Stop::default()).unwrap();
     assert_eq!((again.added, again.known, again.differing), (0, 3, 0));
     // What came back goes out as the same.
-    assert_eq!(export(&other, &bench.lake, Timestamp::of_milliseconds(60)).unwrap().unchanged, 3);
+    assert_eq!(
+        export(&other, &bench.lake, Timestamp::of_milliseconds(60), &Stop::default()).unwrap().unchanged,
+        3
+    );
     let root = other.root(Path::new("/srv/a b")).unwrap().unwrap();
     let record = other.record(root.directory, "a".as_ref()).unwrap().unwrap();
     assert_eq!((record.verified, record.mtime, record.state), (9, i64::MIN, State::Sound));
+}
+
+#[test]
+fn what_is_asked_to_stop_writes_no_part_and_imports_nothing() {
+    let bench = Bench::new();
+    for path in [&b"a"[..], b"b"] {
+        bench.change(path, Change::Add);
+    }
+    let (stop, now) = (Stop::default(), Timestamp::of_milliseconds(10));
+    stop.request();
+    let ended = export(&bench.catalog, &bench.lake, now, &stop);
+    assert!(matches!(ended, Err(LakeError::Stopped)) && bench.rows().is_empty());
+    bench.export(20);
+    let other = Catalog::open(&bench.lake.with_file_name("other.db")).unwrap();
+    assert!(matches!(import(&other, &bench.lake, now, &stop), Err(LakeError::Stopped)));
+    assert!(other.roots().unwrap().is_empty());
 }
 
 #[test]
@@ -210,9 +229,13 @@ fn what_is_no_whole_part_is_refused_by_name() {
         }
     }
     fs::write(&part, &whole[..whole.len() / 2]).unwrap();
-    let ended = export(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(20)).unwrap_err().to_string();
+    let ended = export(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(20), &Stop::default())
+        .unwrap_err()
+        .to_string();
     assert!(ended.starts_with(&name), "{ended}");
-    let ended = import(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(20)).unwrap_err().to_string();
+    let ended = import(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(20), &Stop::default())
+        .unwrap_err()
+        .to_string();
     assert!(ended.starts_with(&name), "{ended}");
 }
 
@@ -269,7 +292,9 @@ fn other_files_are_no_parts_and_other_folders_no_places() {
     fs::create_dir(bench.lake.join("_delta_log")).unwrap();
     assert_eq!(bench.export(20).unchanged, 1);
     fs::create_dir(bench.lake.join("place=%2")).unwrap();
-    let error = import(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(1)).unwrap_err().to_string();
+    let error = import(&bench.catalog, &bench.lake, Timestamp::of_milliseconds(1), &Stop::default())
+        .unwrap_err()
+        .to_string();
     assert!(error.ends_with("place=%2: read: not a part of a lake: its name is no place"), "{error}");
 }
 
@@ -343,13 +368,13 @@ fn repairs_are_beside_the_parts_and_each_is_written_once() {
     // All of them come back, once.
     let other = Catalog::open(&bench.lake.join("other.db")).unwrap();
     for added in [1, 0] {
-        let imported = import(&other, &bench.lake, Timestamp::of_milliseconds(50)).unwrap();
+        let imported = import(&other, &bench.lake, Timestamp::of_milliseconds(50), &Stop::default()).unwrap();
         assert_eq!(imported.added, added);
         assert_eq!(repairs(&other, &bench.root.path), repairs(&bench.catalog, &bench.root.path));
         assert_eq!(repairs(&other, &bench.root.path).len(), 4);
     }
     // What came back is not new.
-    export(&other, &bench.lake, Timestamp::of_milliseconds(60)).unwrap();
+    export(&other, &bench.lake, Timestamp::of_milliseconds(60), &Stop::default()).unwrap();
     assert_eq!(walk(&folder).len(), 2);
 
     // Damage is named, by exports and imports.
@@ -357,8 +382,8 @@ fn repairs_are_beside_the_parts_and_each_is_written_once() {
     let name = format!("{}: read: not a part of a lake: ", files[0].display());
     let now = Timestamp::of_milliseconds(70);
     for error in [
-        import(&other, &bench.lake, now).map(drop).unwrap_err(),
-        export(&bench.catalog, &bench.lake, now).map(drop).unwrap_err(),
+        import(&other, &bench.lake, now, &Stop::default()).map(drop).unwrap_err(),
+        export(&bench.catalog, &bench.lake, now, &Stop::default()).map(drop).unwrap_err(),
     ] {
         assert!(error.to_string().starts_with(&name), "{error}");
     }

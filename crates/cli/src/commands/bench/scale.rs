@@ -12,7 +12,7 @@ use verisum::catalog::scrub::{Options, PlaceTree, Summary, scrub_tree};
 use verisum::catalog::store::{Catalog, Lock, State};
 use verisum::digest::Digest;
 use verisum::files::place::{Place, PlaceEvent};
-use verisum::files::{Timestamp, Verdict};
+use verisum::files::{Stop, Timestamp, Verdict};
 use verisum::lake::{self, Lake, PartWriter, Row};
 use verisum_bench::scale::{SyntheticFile, SyntheticPlace};
 
@@ -113,7 +113,8 @@ impl Steps<'_> {
         let other = self.folder.join("imported.db");
         let other_lock = Lock::take(&other)?;
         let clock = Instant::now();
-        let imported = lake::import(&Catalog::open(&other)?, &self.lake(), Timestamp::now())?;
+        let imported =
+            lake::import(&Catalog::open(&other)?, &self.lake(), Timestamp::now(), &Stop::default())?;
         self.tell("import", clock, &format!("{} files", imported.added))?;
         Ok(other_lock.discard(&other)?)
     }
@@ -133,7 +134,7 @@ impl Steps<'_> {
     fn export(&mut self, step: &str, catalog: &Catalog) -> Result<(), Failure> {
         let before = size(&self.lake()).unwrap_or(0);
         let clock = Instant::now();
-        let exported = lake::export(catalog, &self.lake(), Timestamp::now())?;
+        let exported = lake::export(catalog, &self.lake(), Timestamp::now(), &Stop::default())?;
         let rows = exported.changed + exported.gone;
         let bytes = size(&self.lake()).map_err(|error| Failure::file(self.lake(), "read", error))? - before;
         let each = bytes as f64 / rows.max(1) as f64;

@@ -407,7 +407,7 @@ impl ImportedList<'_> {
     fn import(&self, catalog: &Catalog) -> Result<(Imported, Exit), Failure> {
         let ImportedList { file, tree, algorithm, now } = *self;
         if file.is_dir() {
-            return Ok((verisum::lake::import(catalog, file, now)?, Exit::Clean));
+            return Ok((verisum::lake::import(catalog, file, now, &Stop::default())?, Exit::Clean));
         }
         let failed = |operation| move |error| Failure::File { name: file.to_path_buf(), operation, error };
         let mut from: Box<dyn BufRead> = match file.as_os_str() == "-" {

@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use verisum::catalog::store::Catalog;
-use verisum::files::Timestamp;
 use verisum::files::store::manifest::Format;
+use verisum::files::{Stop, Timestamp};
 use verisum::lake::Exported;
 
 use crate::ui::exit::Exit;
@@ -53,7 +53,7 @@ pub(super) fn export(
 ) -> Result<Exit, Failure> {
     let lake = lake.ok_or_else(|| Failure::Usage("--format parquet: needs a directory".to_string()))?;
     catalog.require_complete()?;
-    let exported = verisum::lake::export(catalog, lake, Timestamp::now())?;
+    let exported = verisum::lake::export(catalog, lake, Timestamp::now(), &Stop::default())?;
     let Exported { changed, gone, unchanged, damaged } = exported;
     output.line(&format!("{changed} new or changed, {gone} gone, {unchanged} as before"))?;
     if damaged == 0 {
