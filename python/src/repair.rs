@@ -356,7 +356,9 @@ pub(crate) fn failure(error: &engine::RepairError) -> Failure {
         engine::RepairError::Catalog(error) => Failure::from(error),
         engine::RepairError::Tree(error) => Failure::from(error),
         engine::RepairError::InPlace { path, .. } => of(path).operation("repair in place"),
-        engine::RepairError::Path { path, .. } => of(path).operation("repair"),
+        engine::RepairError::Path { path, .. } | engine::RepairError::Place { address: path, .. } => {
+            of(path).operation("repair")
+        }
         engine::RepairError::KeepBad { path, operation, source }
         | engine::RepairError::List { path, operation, source } => {
             of(path).operation(operation).system(Some(source))

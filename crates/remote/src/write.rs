@@ -110,7 +110,11 @@ impl Staged {
     pub(crate) fn place(mut self, files: &[PlacedFile]) -> Result<Vec<Result<(), PlaceError>>, PlaceError> {
         let mut script = Script::texts().text(files.len().to_string().as_bytes());
         for file in files {
-            let mode = if is_plain(file.mode) { String::new() } else { format!("{:o}", file.mode) };
+            let mode = match file.takes_over {
+                true => "same".to_string(),
+                false if is_plain(file.mode) => String::new(),
+                false => format!("{:o}", file.mode),
+            };
             let time = file.modified.to_string();
             script = script.text(file.passing).text(file.path).text(time.as_bytes()).text(mode.as_bytes());
         }
@@ -274,6 +278,7 @@ fn failure(said: &str) -> PlaceError {
         "sync" => "sync",
         "time" => "set its time",
         "mode" => "set its mode",
+        "owner" => "keep its owner",
         _ => "rename",
     };
     let known = CAUSES.iter().find(|(text, _)| *text == cause);

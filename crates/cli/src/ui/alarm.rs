@@ -15,6 +15,7 @@ use crate::ui::catalog::{CatalogArgs, with_name};
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
+use crate::ui::remedy::Given;
 use crate::ui::sizes::human;
 use crate::ui::values::{moment_of_milliseconds, written};
 use crate::ui::{self, Output, log, remedy, shell};
@@ -250,7 +251,7 @@ fn is_alarming(state: State, missing_fails: bool) -> bool {
 /// The first bad files of some trees, the worst first, and how many there are beyond them.
 pub(crate) fn of_trees(
     catalog: &Catalog,
-    named: Option<&Path>,
+    given: &Given,
     roots: &[&Root],
     missing_fails: bool,
     most: usize,
@@ -269,17 +270,13 @@ pub(crate) fn of_trees(
         files.sort_by_key(|file| (!file.record.state.is_corrupt(), file.record.state == State::MISSING));
         files.truncate(most);
     }
-    let alarms = of_files(catalog, named, files)?;
+    let alarms = of_files(catalog, given, files)?;
     let beyond = all.saturating_sub(alarms.len() as u64);
     Ok((alarms, beyond))
 }
 
 /// What is to be told of files that are not as recorded.
-pub(crate) fn of_files(
-    catalog: &Catalog,
-    named: Option<&Path>,
-    files: Vec<Listed>,
-) -> Result<Vec<Alarm>, Failure> {
+pub(crate) fn of_files(catalog: &Catalog, given: &Given, files: Vec<Listed>) -> Result<Vec<Alarm>, Failure> {
     let copies = catalog.copies_of(&files)?;
     let mut beside = Beside::default();
     let alarm = |file: Listed| {
@@ -287,18 +284,17 @@ pub(crate) fn of_files(
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
         let copy = copies.get(&content).cloned();
         let root = catalog.root_of(&file.path)?.map(|root| root.path);
-        Ok(of_file(&file, finding.as_ref(), copy, (named, root.as_deref()), &mut beside))
+        Ok(of_file(&file, finding.as_ref(), copy, (given, root.as_deref()), &mut beside))
     };
     files.into_iter().map(alarm).collect()
 }
 
-/// What is to be told of a file, with a copy if one is known, by the catalogue that was named, if one was, and the tree
-/// that it is in.
+/// What is to be told of a file, with a copy if one is known, and the tree that it is in.
 pub(crate) fn of_file(
     file: &Listed,
     finding: Option<&Finding>,
     copy: Option<PathBuf>,
-    (named, root): (Option<&Path>, Option<&Path>),
+    (given, root): (&Given, Option<&Path>),
     beside: &mut Beside,
 ) -> Alarm {
     let state = file.record.state;
@@ -315,8 +311,8 @@ pub(crate) fn of_file(
         digest: is_sound.then_some(file.record.digest),
         copy,
         mend: match is_sound {
-            true => remedy::mend_command(named, file, root).map_or(Mend::Nothing, Mend::File),
-            false => Mend::Accept(remedy::accept_command(named, &file.path)),
+            true => remedy::mend_command(given, file, root).map_or(Mend::Nothing, Mend::File),
+            false => Mend::Accept(given.accept(&file.path)),
         },
         path: file.path.clone(),
         algorithm: file.algorithm.clone(),

@@ -17,7 +17,7 @@ use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
 use crate::ui::names::{self, Name};
-use crate::ui::remedy::repair_command;
+use crate::ui::remedy::Given;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM};
@@ -78,12 +78,31 @@ pub(crate) fn sources(
     Ok(sources)
 }
 
+/// Repairs the files of a path, in whichever place its tree is.
+pub(crate) fn repair_wherever(
+    catalog: &Catalog,
+    path: &Path,
+    (sources, hosts): (&mut [Source], &HostArgs),
+    options: &repair::Options,
+    telling: &mut MendingReport,
+) -> Result<Summary, Failure> {
+    let report = &mut |file: &Repaired| telling.file(file);
+    let root = catalog.root_of(path)?;
+    let address = root.and_then(|root| Address::of_address(root.path.as_os_str().as_bytes()));
+    let Some(address) = address else {
+        return Ok(repair::repair(catalog, path, sources, options, report)?);
+    };
+    let is_distant = |source: &&Source| source.is_counterpart && !source.place.is_here();
+    let reached = hosts.hosts(1 + sources.iter().filter(is_distant).count())?;
+    let mut place = hosts::place(&reached, &address.host)?;
+    Ok(repair::repair_there(catalog, path, (&mut *place, &address.path), sources, options, report)?)
+}
+
 /// Finishes a repair in place that was interrupted, before anything looks at the file. Where it cannot be finished now
-/// returns the file, which nothing is to look at meanwhile, and why. `named` is the catalogue that was named, if one
-/// was.
+/// returns the file, which nothing is to look at meanwhile, and why.
 pub(crate) fn finish_in_place(
     catalog: &Catalog,
-    named: Option<&Path>,
+    given: &Given,
     stop: &Stop,
 ) -> Result<Option<(PathBuf, String)>, Failure> {
     let say =
@@ -96,7 +115,7 @@ pub(crate) fn finish_in_place(
             say(&path, &format!("an interrupted repair was given up: {why}"));
         }
         Some(Finished::Waits { path, journal, why }) => {
-            let command = repair_command(named, &path).unwrap_or_default();
+            let command = given.repair(&path);
             let given_up = names::quoted(journal.as_os_str());
             say(&path, &format!("{why} (`{command}` finishes it then; to give it up, remove {given_up})"));
             return Ok(Some((path, why)));

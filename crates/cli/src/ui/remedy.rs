@@ -13,6 +13,7 @@ use verisum::files::{Class, Verdict};
 use crate::ui::catalog::absolute;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::HostArgs;
 use crate::ui::input::SECTOR;
 use crate::ui::kernel;
 use crate::ui::parity::Beside;
@@ -28,20 +29,43 @@ pub(crate) fn exit(state: State) -> Exit {
     }
 }
 
-/// What repairs a file or a tree, by the catalogue that was named, if one was.
-/// None where `repair` does not work: it mends what is on this machine.
-pub(crate) fn repair_command(catalog: Option<&Path>, path: &Path) -> Option<String> {
-    (!is_address(path)).then(|| of_path("repair", catalog, path))
+/// What a command was given that the commands which it prints need, too.
+#[derive(Clone, Default)]
+pub(crate) struct Given {
+    catalog: String,
+    hosts: String,
 }
 
-/// What takes a file, or the files of a tree, as they are.
-pub(crate) fn accept_command(catalog: Option<&Path>, path: &Path) -> String {
-    of_path("accept", catalog, path)
-}
+impl Given {
+    /// The catalogue that was named, if one was.
+    pub(crate) fn new(catalog: Option<&Path>) -> Given {
+        Given { catalog: catalog.map(of_catalog).unwrap_or_default(), hosts: String::new() }
+    }
 
-fn of_path(verb: &str, catalog: Option<&Path>, path: &Path) -> String {
-    let catalog = catalog.map(of_catalog).unwrap_or_default();
-    format!("verisum {verb}{catalog} {}", shell::word(path.as_os_str().as_bytes()))
+    /// The same with options to reach hosts.
+    pub(crate) fn with_hosts(self, hosts: &HostArgs) -> Given {
+        Given { hosts: hosts.typed(), ..self }
+    }
+
+    /// The options for what takes only a catalogue, with a space before each.
+    pub(crate) fn catalog(&self) -> &str {
+        &self.catalog
+    }
+
+    /// What repairs a file or a tree.
+    pub(crate) fn repair(&self, path: &Path) -> String {
+        self.of_path("repair", path)
+    }
+
+    /// What takes a file, or the files of a tree, as they are.
+    pub(crate) fn accept(&self, path: &Path) -> String {
+        self.of_path("accept", path)
+    }
+
+    fn of_path(&self, verb: &str, path: &Path) -> String {
+        let Given { catalog, hosts } = self;
+        format!("verisum {verb}{catalog}{hosts} {}", shell::word(path.as_os_str().as_bytes()))
+    }
 }
 
 /// The option that names a catalogue, as it can be typed in any directory.
@@ -80,13 +104,14 @@ pub(crate) fn repair_image(image: &Path, hash: &DigestValue) -> Option<String> {
     (of_image.root() == hash && length == stored).then(|| format!("verisum image repair --map {map} {image}"))
 }
 
-/// The option that keeps what a file is now: in a directory beside its tree. What has nothing beside it is the top of all
-/// file systems; there the reader has to name one.
+/// The option that keeps what a file is now: in a directory beside its tree. What another place has is kept on this
+/// machine, where the command is run. What has nothing beside it is the top of all file systems; there the reader has to
+/// name one.
 pub(crate) fn keep_bad(root: Option<&Path>) -> String {
     let beside = |root: &Path| -> Option<PathBuf> {
         let (parent, mut name) = (root.parent()?, root.file_name()?.to_os_string());
         name.push(".bad");
-        Some(parent.join(name))
+        Some(if is_address(root) { name.into() } else { parent.join(name) })
     };
     let place = root.and_then(beside);
     let place = place.map_or("DIR".to_string(), |path| shell::word(path.as_os_str().as_bytes()));
@@ -94,9 +119,12 @@ pub(crate) fn keep_bad(root: Option<&Path>) -> String {
 }
 
 /// The same for a file of a tree whose recorded content is wanted again. What somebody may have written is kept.
-pub(crate) fn mend_command(catalog: Option<&Path>, file: &Listed, root: Option<&Path>) -> Option<String> {
+pub(crate) fn mend_command(given: &Given, file: &Listed, root: Option<&Path>) -> Option<String> {
     let state = file.record.state;
-    let command = repair_command(catalog, &file.path).filter(|_| state.wants_content())?;
+    if !state.wants_content() {
+        return None;
+    }
+    let command = given.repair(&file.path);
     Some(if keeps_bad(state) { command + &keep_bad(root) } else { command })
 }
 
@@ -110,7 +138,7 @@ pub(crate) fn storage_advice(outcome: &str) -> Option<&'static str> {
     (outcome == Verdict::IoError.name()).then_some("the storage failed: see to the disk first")
 }
 
-/// What mends a tree of this machine.
+/// What mends a tree.
 pub(crate) struct Remedy {
     /// Files whose recorded content is wanted again.
     wanted: u64,
@@ -133,20 +161,18 @@ pub(crate) struct Remedy {
 /// Looks for what mends the trees of a catalogue; the copies that it knows are looked for once for all of them.
 pub(crate) struct Remedies<'a> {
     catalog: &'a Catalog,
-    named: Option<&'a Path>,
+    given: &'a Given,
     copies: Option<HashMap<(i64, Vec<u8>), PathBuf>>,
     beside: Beside,
 }
 
 impl<'a> Remedies<'a> {
-    /// `named` is the catalogue that was named, if one was.
-    pub(crate) fn new(catalog: &'a Catalog, named: Option<&'a Path>) -> Remedies<'a> {
-        Remedies { catalog, named, copies: None, beside: Beside::default() }
+    pub(crate) fn new(catalog: &'a Catalog, given: &'a Given) -> Remedies<'a> {
+        Remedies { catalog, given, copies: None, beside: Beside::default() }
     }
 
-    /// None if nothing is to be mended in a tree, or not from here.
+    /// None if nothing is to be mended in a tree.
     pub(crate) fn of(&mut self, root: &Root) -> Result<Option<Remedy>, Failure> {
-        let Some(mut command) = repair_command(self.named, &root.path) else { return Ok(None) };
         let mut troubles = self.catalog.troubles(root.id)?;
         troubles.retain(|(state, _)| state.wants_content());
         if troubles.is_empty() {
@@ -156,13 +182,13 @@ impl<'a> Remedies<'a> {
             true => keep_bad(Some(&root.path)),
             false => String::new(),
         };
-        command += &keeps;
+        let command = self.given.repair(&root.path) + &keeps;
         if self.copies.is_none() {
             self.copies = Some(self.catalog.copies_of_troubled()?);
         }
         let (copies, beside) = (self.copies.as_ref(), &mut self.beside);
         let first = troubles.iter().find_map(|(state, _)| storage_advice(state.name()));
-        let accept = accept_command(self.named, &root.path);
+        let accept = self.given.accept(&root.path);
         let held = troubles.iter().filter(|(state, _)| *state == State::Trouble(Trouble::Held));
         let held = held.map(|(_, count)| count).sum();
         let mut remedy =
@@ -173,7 +199,8 @@ impl<'a> Remedies<'a> {
                 let has_copy = copies.is_some_and(|copies| copies.contains_key(&content));
                 remedy.wanted += 1;
                 remedy.mendable += u64::from(has_copy);
-                remedy.with_parity += u64::from(!has_copy && beside.of(&file.path).is_some());
+                remedy.with_parity +=
+                    u64::from(!has_copy && !root.is_remote() && beside.of(&file.path).is_some());
             }
             Ok::<_, Failure>(())
         })?;

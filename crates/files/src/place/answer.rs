@@ -99,6 +99,8 @@ pub struct PlacedFile<'a> {
     pub modified: Timestamp,
     /// Its permissions: the lowest twelve bits of `st_mode`.
     pub mode: u32,
+    /// Whether it takes over the owner and the permissions of the file that has its name, instead of `mode`.
+    pub takes_over: bool,
 }
 
 /// When a file was modified, as exactly as the place told.

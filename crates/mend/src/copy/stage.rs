@@ -171,6 +171,7 @@ impl Sender<'_> {
             path: &arrived.opened.file.path,
             modified: arrived.opened.stat.modified,
             mode: arrived.opened.mode,
+            takes_over: false,
         });
         let placed = match self.place.place_staged(&files.collect::<Vec<_>>()) {
             Ok(placed) => placed,

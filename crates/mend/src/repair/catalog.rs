@@ -6,16 +6,15 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::require_tree;
-use verisum_catalog::store::{
-    Catalog, Change, Position, Record, Repair, Root, State, Trouble, moment, stamp,
-};
+use verisum_catalog::store::{Catalog, Change, Position, Record, Repair, Root, State, Trouble, moment};
 use verisum_digest::Digest;
 use verisum_files::Verdict;
+use verisum_files::place::Place;
 
 use super::damaged::Damaged;
 use super::in_place::{Finished, finish_in_place, journal_of};
 use super::keep::require_room;
-use super::mend::{Done, MAY_BE_MEANT, Tree};
+use super::mend::{DistantTree, Done, MAY_BE_MEANT, MendedTree, Tree};
 use super::{Options, Outcome, RepairError, Repaired, Source, Summary, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
@@ -48,14 +47,7 @@ pub fn repair(
     options: &Options,
     report: &mut dyn FnMut(&Repaired),
 ) -> Result<Summary, RepairError> {
-    let wrong = |why| RepairError::Path { path: path.to_path_buf(), why };
-    let root = match catalog.root_of(path)? {
-        Some(root) if root.is_remote() => {
-            return Err(wrong("it is on another machine: repair it there"));
-        }
-        Some(root) => root,
-        None => return Err(wrong("it is in no tree of the catalogue (`verisum catalog status` lists them)")),
-    };
+    let root = root_of(catalog, path, false)?;
     require_tree(catalog, &root, path)?;
     if let Some(keep) = &options.keep_bad {
         require_room(keep, &root.path)?;
@@ -69,49 +61,57 @@ pub fn repair(
     if options.in_place {
         tree = tree.in_place(journal_of(catalog.path()));
     }
-    let work = Work {
-        catalog,
-        root: &root,
-        path,
-        options,
-        algorithms: catalog.algorithms()?,
-        copies: copies(catalog)?,
-        waits,
-    };
-    let mut summary = Summary::default();
-    let mut is_known = path.symlink_metadata().is_ok();
-    let mut after = Position::START;
-    loop {
-        if options.stop.is_due() {
-            summary.interrupted = true;
-            break;
-        }
-        let page = catalog.in_trouble(root.id, &after, true, PAGE)?;
-        let Some((last, _)) = page.last() else { break };
-        after = last.clone();
-        let mut waiting = Vec::new();
-        for (position, record) in page {
-            let folder = root.path.join(catalog.path_in_root(position.directory)?);
-            let file = folder.join(OsStr::from_bytes(&position.name));
-            if !file.starts_with(path) {
-                continue;
-            }
-            is_known = true;
-            if record.state == State::MISSING && options.leaves_missing {
-                continue;
-            }
-            match work.damaged(&position, &record, file)? {
-                Ok(damaged) => waiting.push(WaitingRepair { position, record, damaged }),
-                Err(refused) => work.tell(refused, &mut summary, report),
-            }
-        }
-        work.mend(waiting, &mut tree, sources, &mut summary, report)?;
+    let work = Work::new(catalog, (&root, path), options, waits)?;
+    match work.all(&mut tree, sources, report)? {
+        None if path.symlink_metadata().is_err() => Err(wrong(path, UNKNOWN)),
+        summary => Ok(summary.unwrap_or_default()),
     }
-    match is_known || summary.interrupted {
-        true => Ok(summary),
-        false => {
-            Err(wrong("it is not there, and the catalogue has nothing missing there: scrub its tree first"))
-        }
+}
+
+/// The same of a tree in another place, such as a host or a bucket: the place, and the path of the tree there. Only
+/// whole copies repair its files. A host keeps their owners and permissions. What a bad file is now is kept here.
+///
+/// # Errors
+/// The address is in no tree of another place that the catalogue has, or nothing of it is there; the place cannot be
+/// reached; the catalogue cannot be read or written.
+pub fn repair_there(
+    catalog: &Catalog,
+    address: &Path,
+    (place, top): (&mut dyn Place, &[u8]),
+    sources: &mut [Source],
+    options: &Options,
+    report: &mut dyn FnMut(&Repaired),
+) -> Result<Summary, RepairError> {
+    let root = root_of(catalog, address, true)?;
+    if let Some(keep) = &options.keep_bad {
+        require_room(keep, &root.path)?;
+    }
+    let mut tree = DistantTree::new(place, top, options);
+    let work = Work::new(catalog, (&root, address), options, None)?;
+    if let Some(summary) = work.all(&mut tree, sources, report)? {
+        return Ok(summary);
+    }
+    let below = address.strip_prefix(&root.path).unwrap_or(Path::new(""));
+    match tree.has_any(below) {
+        Ok(true) => Ok(Summary::default()),
+        Ok(false) => Err(wrong(address, UNKNOWN)),
+        Err(error) => Err(RepairError::Place { address: address.to_path_buf(), source: error }),
+    }
+}
+
+/// Why nothing is repaired where nothing is.
+const UNKNOWN: &str = "it is not there, and the catalogue has nothing missing there: scrub its tree first";
+
+fn wrong(path: &Path, why: &'static str) -> RepairError {
+    RepairError::Path { path: path.to_path_buf(), why }
+}
+
+/// The tree that has a path.
+fn root_of(catalog: &Catalog, path: &Path, is_remote: bool) -> Result<Root, RepairError> {
+    match catalog.root_of(path)? {
+        Some(root) if root.is_remote() == is_remote => Ok(root),
+        Some(root) if root.is_remote() => Err(wrong(path, "it is on another machine")),
+        _ => Err(wrong(path, "it is in no tree of the catalogue (`verisum catalog status` lists them)")),
     }
 }
 
@@ -145,7 +145,57 @@ struct Work<'a> {
     waits: Option<(PathBuf, String)>,
 }
 
-impl Work<'_> {
+impl<'a> Work<'a> {
+    fn new(
+        catalog: &'a Catalog,
+        (root, path): (&'a Root, &'a Path),
+        options: &'a Options,
+        waits: Option<(PathBuf, String)>,
+    ) -> Result<Work<'a>, RepairError> {
+        let (algorithms, copies) = (catalog.algorithms()?, copies(catalog)?);
+        Ok(Work { catalog, root, path, options, algorithms, copies, waits })
+    }
+
+    /// Repairs all files of the path that are in trouble; none if there are none.
+    fn all(
+        &self,
+        tree: &mut dyn MendedTree,
+        sources: &mut [Source],
+        report: &mut dyn FnMut(&Repaired),
+    ) -> Result<Option<Summary>, RepairError> {
+        let Work { catalog, root, path, options, .. } = *self;
+        let mut summary = Summary::default();
+        let mut is_known = false;
+        let mut after = Position::START;
+        loop {
+            if options.stop.is_due() {
+                summary.interrupted = true;
+                break;
+            }
+            let page = catalog.in_trouble(root.id, &after, true, PAGE)?;
+            let Some((last, _)) = page.last() else { break };
+            after = last.clone();
+            let mut waiting = Vec::new();
+            for (position, record) in page {
+                let folder = root.path.join(catalog.path_in_root(position.directory)?);
+                let file = folder.join(OsStr::from_bytes(&position.name));
+                if !file.starts_with(path) {
+                    continue;
+                }
+                is_known = true;
+                if record.state == State::MISSING && options.leaves_missing {
+                    continue;
+                }
+                match self.damaged(&position, &record, file)? {
+                    Ok(damaged) => waiting.push(WaitingRepair { position, record, damaged }),
+                    Err(refused) => self.tell(refused, &mut summary, report),
+                }
+            }
+            self.mend(waiting, tree, sources, &mut summary, report)?;
+        }
+        Ok((is_known || summary.interrupted).then_some(summary))
+    }
+
     /// What is to be repaired, or why it must not be.
     fn damaged(
         &self,
@@ -228,7 +278,7 @@ impl Work<'_> {
     fn mend(
         &self,
         waiting: Vec<WaitingRepair>,
-        tree: &mut Tree,
+        tree: &mut dyn MendedTree,
         sources: &mut [Source],
         summary: &mut Summary,
         report: &mut dyn FnMut(&Repaired),
@@ -259,8 +309,8 @@ impl Work<'_> {
             return Ok(());
         };
         let new = Record {
-            mtime: stamp(now.modified),
-            ctime: stamp(now.changed),
+            mtime: now.mtime,
+            ctime: now.ctime,
             inode: now.inode,
             verified: moment(self.options.now),
             state: State::Sound,

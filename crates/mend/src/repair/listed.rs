@@ -13,7 +13,7 @@ use verisum_files::{Entry, Kind, Misjudged, Standing, Stat, Stop, Verdict, Walk,
 
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
-use super::mend::{Done, MAY_BE_MEANT, Tree};
+use super::mend::{Done, MAY_BE_MEANT, MendedTree, Tree};
 use super::{Options, Outcome, RepairError, Repaired, Source, Summary};
 
 /// How many files are compared and repaired together.

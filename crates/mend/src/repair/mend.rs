@@ -1,7 +1,9 @@
 //! Repairs files of one tree of this machine, with records from any source.
 
+mod distant;
 mod long_file;
 mod new_file;
+mod waiting;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
@@ -18,7 +20,7 @@ use verisum_catalog::store::stamp;
 use verisum_digest::Output;
 use verisum_files::place::BlockDigests;
 use verisum_files::replace::remove_passing;
-use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat, Stop};
+use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat};
 use verisum_files::{has_writer, reread, says_storage_failed};
 
 use super::blocks::{Combination, CombineError, Giver, Givers, of_map};
@@ -26,11 +28,14 @@ use super::damaged::{ANY_LENGTH, Damaged};
 use super::helper::Helper;
 use super::keep::dress_as;
 use super::record::Taken;
-use super::source::{Candidate, CopyDigest, Source};
+use super::source::{Candidate, Source};
 use super::{Options, Outcome};
 
 use long_file::{OTHER_BLOCKS, not_in_place};
 use new_file::{Filled, givers_of};
+use waiting::{NotMended, WaitingFiles, interrupted};
+
+pub(super) use distant::DistantTree;
 
 /// From this length on only bad blocks are asked of a copy that is not here.
 const LONG: u64 = 1 << 20;
@@ -42,6 +47,8 @@ pub(super) const MAY_BE_MEANT: &str =
 const CHANGED: &str = "it changed since it was found bad: scrub it first";
 const IN_USE: &str = "a program has it open to write to it";
 const OTHER_LENGTH: &str = "other content: it has another length";
+const IS_MISSING: &str = "it is missing";
+const OTHER_KIND: &str = "something else is in its place";
 const OTHER_NAME: &str = "its other name has different content";
 const ELSEWHERE: &str = "another file system is mounted there (--cross-file-systems enters it)";
 
@@ -49,7 +56,7 @@ const ELSEWHERE: &str = "another file system is mounted there (--cross-file-syst
 pub(super) struct Done {
     pub(super) outcome: Outcome,
     /// What the repaired file is.
-    pub(super) now: Option<Stat>,
+    pub(super) now: Option<FileAfter>,
     /// The digest that it had before, if it could be read.
     pub(super) before: Option<Output>,
     /// Which of its bytes are others now, if it was repaired.
@@ -66,6 +73,29 @@ impl From<Outcome> for Done {
     }
 }
 
+/// What is known of a repaired file, as records have it.
+#[derive(Clone, Copy)]
+pub(super) struct FileAfter {
+    pub(super) mtime: i64,
+    /// 0 where that is not known.
+    pub(super) ctime: i64,
+    /// Likewise.
+    pub(super) inode: u64,
+}
+
+impl From<Stat> for FileAfter {
+    fn from(stat: Stat) -> FileAfter {
+        FileAfter { mtime: stamp(stat.modified), ctime: stamp(stat.changed), inode: stat.inode }
+    }
+}
+
+/// A tree whose files are repaired.
+pub(super) trait MendedTree {
+    /// Repairs files, and tells what became of each, by its number, as soon as that is known: a kill later must not
+    /// lose it.
+    fn mend(&mut self, damaged: &[Damaged], sources: &mut [Source], tell: &mut dyn FnMut(usize, Done));
+}
+
 /// A bad file, or none, as it was found to be just now.
 struct BadFile {
     stat: Option<Stat>,
@@ -76,70 +106,6 @@ struct BadFile {
     may_be_meant: bool,
 }
 
-/// The files that are to be repaired, while sources are asked for them.
-struct WaitingFiles<'w> {
-    damaged: &'w [Damaged],
-    /// What each was found to be; none of those that were told of.
-    bad: Vec<Option<BadFile>>,
-    /// How many of them are names of an inode.
-    names: HashMap<Inode, u64>,
-    /// The copies of each that would not do, and why.
-    tried: Vec<Vec<(PathBuf, String)>>,
-    tell: &'w mut dyn FnMut(usize, Done),
-}
-
-impl WaitingFiles<'_> {
-    /// How many wait.
-    fn count(&self) -> usize {
-        self.bad.iter().flatten().count()
-    }
-
-    /// Takes note of why a copy does not do, instead of what was noted of it before.
-    fn note(&mut self, at: usize, path: PathBuf, why: String) {
-        self.tried[at].retain(|(known, _)| *known != path);
-        self.tried[at].push((path, why));
-    }
-
-    /// Tells what became of one, which waits no more.
-    fn end(&mut self, at: usize, done: Done) {
-        self.bad[at] = None;
-        (self.tell)(at, done);
-    }
-}
-
-/// Why a copy does not repair a file.
-enum NotMended {
-    /// The copy is not what it was a moment ago: another may do.
-    ByThisCopy(String),
-    /// No copy can, for this is what becomes of the file.
-    ByAny(Outcome),
-}
-
-impl NotMended {
-    fn failed(why: String) -> NotMended {
-        NotMended::ByAny(Outcome::Failed(why))
-    }
-
-    fn refused(why: &str) -> NotMended {
-        NotMended::ByAny(Outcome::Refused(why.to_string()))
-    }
-
-    /// What becomes of the file, unless another copy may do: then why this one does not.
-    fn ended(self) -> Result<Done, String> {
-        match self {
-            NotMended::ByAny(outcome) => Ok(outcome.into()),
-            NotMended::ByThisCopy(why) => Err(why),
-        }
-    }
-}
-
-/// What is said of a copy.
-impl From<String> for NotMended {
-    fn from(why: String) -> NotMended {
-        NotMended::ByThisCopy(why)
-    }
-}
-
 /// A device and an inode on it.
 type Inode = (u64, u64);
 
@@ -147,7 +113,7 @@ fn inode(stat: &Stat) -> Inode {
     (stat.device, stat.inode)
 }
 
-/// The tree that is repaired.
+/// A tree of this machine that is repaired.
 pub(super) struct Tree<'a> {
     top: Arc<Directory>,
     path: PathBuf,
@@ -160,32 +126,12 @@ pub(super) struct Tree<'a> {
     linked: HashMap<Inode, (PathBuf, Inode, Output)>,
     /// What helps parity to repair the files that wait.
     helper: Helper,
+    /// How many of the files that are repaired together are names of an inode.
+    names: HashMap<Inode, u64>,
 }
 
-impl<'a> Tree<'a> {
-    /// Opens a tree by the path of its top.
-    pub(super) fn open(path: &Path, options: &'a Options) -> Result<Tree<'a>, FileError> {
-        let top = Directory::trusted(path)?;
-        let device = Entry::within(&top, OsStr::new("."))?.1.device;
-        let device = (!options.enters).then_some(device);
-        let (linked, helper) = (HashMap::new(), Helper::default());
-        Ok(Tree { top, path: path.to_path_buf(), device, options, journal: None, linked, helper })
-    }
-
-    /// Has long files written in place, with a journal of this path.
-    pub(super) fn in_place(mut self, journal: PathBuf) -> Tree<'a> {
-        self.journal = Some(journal);
-        self
-    }
-
-    /// Repairs files, and tells what became of each, by its number, as soon as that is known: a kill later must not
-    /// lose it.
-    pub(super) fn mend(
-        &mut self,
-        damaged: &[Damaged],
-        sources: &mut [Source],
-        tell: &mut dyn FnMut(usize, Done),
-    ) {
+impl MendedTree for Tree<'_> {
+    fn mend(&mut self, damaged: &[Damaged], sources: &mut [Source], tell: &mut dyn FnMut(usize, Done)) {
         for source in sources.iter_mut() {
             source.place.end_by(&self.options.stop);
         }
@@ -213,13 +159,31 @@ impl<'a> Tree<'a> {
             self.end_waiting(at, sources, &mut waiting);
         }
     }
+}
+
+impl<'a> Tree<'a> {
+    /// Opens a tree by the path of its top.
+    pub(super) fn open(path: &Path, options: &'a Options) -> Result<Tree<'a>, FileError> {
+        let top = Directory::trusted(path)?;
+        let device = Entry::within(&top, OsStr::new("."))?.1.device;
+        let device = (!options.enters).then_some(device);
+        let (linked, names, helper) = (HashMap::new(), HashMap::new(), Helper::default());
+        let journal = None;
+        Ok(Tree { top, path: path.to_path_buf(), device, options, journal, linked, helper, names })
+    }
+
+    /// Has long files written in place, with a journal of this path.
+    pub(super) fn in_place(mut self, journal: PathBuf) -> Tree<'a> {
+        self.journal = Some(journal);
+        self
+    }
 
     /// Looks at all files. Those wait that still are what was found bad.
     fn examined<'w>(
         &mut self,
         damaged: &'w [Damaged],
         tell: &'w mut dyn FnMut(usize, Done),
-    ) -> WaitingFiles<'w> {
+    ) -> WaitingFiles<'w, BadFile> {
         let mut bad = Vec::new();
         for (at, file) in damaged.iter().enumerate() {
             let found = match self.options.stop.is_due() {
@@ -232,11 +196,11 @@ impl<'a> Tree<'a> {
             }
             bad.push(found);
         }
-        let mut names: HashMap<Inode, u64> = HashMap::new();
+        self.names.clear();
         for stat in bad.iter().flatten().filter_map(|bad| bad.stat.as_ref()) {
-            *names.entry(inode(stat)).or_default() += 1;
+            *self.names.entry(inode(stat)).or_default() += 1;
         }
-        WaitingFiles { damaged, bad, names, tried: damaged.iter().map(|_| Vec::new()).collect(), tell }
+        WaitingFiles::new(damaged, bad, tell)
     }
 
     /// Looks for another name of a missing file's inode that is as recorded: it becomes a name of that again.
@@ -255,7 +219,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Takes bad blocks alone from a source, for files that are written in place, and where that moves less.
-    fn take_blocks(&mut self, which: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
+    fn take_blocks(&mut self, which: usize, sources: &mut [Source], waiting: &mut WaitingFiles<BadFile>) {
         for (at, damaged) in waiting.damaged.iter().enumerate() {
             let Some(bad) = &waiting.bad[at] else { continue };
             if (moves_less(bad, &sources[which]) || self.is_in_place(damaged, bad))
@@ -267,34 +231,20 @@ impl<'a> Tree<'a> {
     }
 
     /// Takes whole files from a source, unless they are written in place.
-    fn take_copies(&mut self, source: &mut Source, waiting: &mut WaitingFiles) {
+    fn take_copies(&mut self, source: &mut Source, waiting: &mut WaitingFiles<BadFile>) {
         let damaged = waiting.damaged;
         let is_whole =
             |at: &usize| waiting.bad[*at].as_ref().is_some_and(|bad| !self.is_in_place(&damaged[*at], bad));
         let those: Vec<usize> = (0..damaged.len()).filter(is_whole).collect();
-        for (at, candidate, answer) in ask(source, (damaged, &those), &self.options.stop) {
-            let Some(bad) = &waiting.bad[at] else { continue };
-            let is_over = self.options.stop.is_due();
-            let ended = match answer {
-                _ if is_over => Ok(interrupted().into()),
-                Ok(copy) if copy.digest != damaged[at].recorded => Err("other content".to_string()),
-                Err(why) => Err(why),
-                Ok(copy) => {
-                    let from = ContentOrigin::Source(Some(&mut *source), copy.size);
-                    self.replace(&damaged[at], bad, from, &candidate, &waiting.names)
-                        .or_else(NotMended::ended)
-                }
-            };
-            match ended {
-                Ok(done) => waiting.end(at, done),
-                Err(why) => waiting.note(at, candidate.shown, why),
-            }
-        }
+        let stop = self.options.stop.clone();
+        waiting.try_copies(source, &those, &stop, &mut |(damaged, bad), source, size, candidate| {
+            self.replace(damaged, bad, ContentOrigin::Source(Some(source), size), candidate)
+        });
     }
 
     /// Repairs a file that still waits by another name of it, or by blocks of all sources together.
-    fn put_together(&mut self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
-        let (damaged, names) = (&waiting.damaged[at], &waiting.names);
+    fn put_together(&mut self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles<BadFile>) {
+        let damaged = &waiting.damaged[at];
         let Some(bad) = waiting.bad[at].as_ref().filter(|_| !self.options.stop.is_due()) else { return };
         let done = if self.is_in_place(damaged, bad) {
             let named = self.mended_by_name(damaged, bad).map(Ok);
@@ -307,15 +257,13 @@ impl<'a> Tree<'a> {
             let linked = bad.inode.and_then(|inode| self.linked.get(&inode)).map(|(path, ..)| path.clone());
             let linked = linked.and_then(|path| {
                 let candidate = Candidate { path: Vec::new(), shown: path };
-                self.replace(damaged, bad, ContentOrigin::Name, &candidate, names)
-                    .or_else(NotMended::ended)
-                    .ok()
+                self.replace(damaged, bad, ContentOrigin::Name, &candidate).or_else(NotMended::ended).ok()
             });
             // What is put together takes the file's place at once, so whether to try comes first.
             let tries = linked.is_none() && !waiting.tried[at].is_empty();
             let combined = tries.then(|| self.combined(at, waiting, sources, None)?.ok()).flatten();
             let linked = linked.or(combined);
-            linked.or_else(|| self.emptied(damaged, bad, names))
+            linked.or_else(|| self.emptied(damaged, bad))
         };
         if let Some(done) = done {
             waiting.end(at, done);
@@ -323,7 +271,7 @@ impl<'a> Tree<'a> {
     }
 
     /// Ends a file that still waits: nothing repairs it.
-    fn end_waiting(&self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles) {
+    fn end_waiting(&self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles<BadFile>) {
         let damaged = &waiting.damaged[at];
         let Some(bad) = &waiting.bad[at] else { return };
         let tried = std::mem::take(&mut waiting.tried[at]);
@@ -340,25 +288,17 @@ impl<'a> Tree<'a> {
     }
 
     /// Makes a file empty whose recorded content is that: no copy is needed to know it.
-    fn emptied(&mut self, damaged: &Damaged, bad: &BadFile, names: &HashMap<Inode, u64>) -> Option<Done> {
-        let may_be = damaged.size == 0 || damaged.size >= ANY_LENGTH;
-        // Some checksums are 0 for nothing and for any number of zeros.
-        let tells = damaged.recorded.as_bytes().iter().any(|byte| *byte != 0);
-        let is_empty =
-            may_be && tells && damaged.digest.hash(b"").is_ok_and(|empty| empty == damaged.recorded);
-        if !is_empty {
-            return None;
-        }
-        let nothing = Candidate { path: Vec::new(), shown: PathBuf::from("/dev/null") };
+    fn emptied(&mut self, damaged: &Damaged, bad: &BadFile) -> Option<Done> {
+        let nothing = nothing_for(damaged)?;
         let from = ContentOrigin::Source(None, Some(0));
-        self.replace(damaged, bad, from, &nothing, names).or_else(NotMended::ended).ok()
+        self.replace(damaged, bad, from, &nothing).or_else(NotMended::ended).ok()
     }
 
     /// Looks whether a file still is what was found bad.
     fn examine(&self, damaged: &Damaged) -> Result<BadFile, Outcome> {
         let failed = |why: String| Outcome::Failed(why);
         let gone = match self.options.leaves_missing {
-            true => Err(Outcome::Refused("it is missing".to_string())),
+            true => Err(Outcome::Refused(IS_MISSING.to_string())),
             false => {
                 let inode = self.device.zip(damaged.inode);
                 Ok(BadFile { stat: None, inode, before: None, may_be_meant: false })
@@ -374,7 +314,7 @@ impl<'a> Tree<'a> {
             Err(error) => return Err(failed(text(&error))),
         };
         if entry.kind() != Kind::File {
-            return Err(Outcome::Refused("something else is in its place".to_string()));
+            return Err(Outcome::Refused(OTHER_KIND.to_string()));
         }
         let file = entry.open().map_err(|error| failed(text(&error)))?;
         if has_writer(&file) {
@@ -453,7 +393,7 @@ impl<'a> Tree<'a> {
     fn combined(
         &mut self,
         at: usize,
-        waiting: &WaitingFiles,
+        waiting: &WaitingFiles<BadFile>,
         sources: &mut [Source],
         only: Option<usize>,
     ) -> Option<Result<Done, String>> {
@@ -476,7 +416,7 @@ impl<'a> Tree<'a> {
     fn combined_by(
         &mut self,
         blocks: &BlockDigests,
-        (at, waiting): (usize, &WaitingFiles),
+        (at, waiting): (usize, &WaitingFiles<BadFile>),
         sources: &mut [Source],
         only: Option<usize>,
     ) -> Option<Result<Done, String>> {
@@ -494,7 +434,7 @@ impl<'a> Tree<'a> {
         let mut helper = std::mem::take(&mut self.helper);
         let givers = Givers { sources, copies, helper: &mut helper, damaged: waiting.damaged };
         let from = ContentOrigin::Blocks(Blocks { blocks, givers });
-        let done = self.replace(damaged, bad, from, &candidate, &waiting.names);
+        let done = self.replace(damaged, bad, from, &candidate);
         self.helper = helper;
         Some(done.or_else(NotMended::ended))
     }
@@ -507,7 +447,6 @@ impl<'a> Tree<'a> {
         bad: &BadFile,
         from: ContentOrigin,
         candidate: &Candidate,
-        names: &HashMap<Inode, u64>,
     ) -> Result<Done, NotMended> {
         if self.options.dry {
             let done = self.could_be(damaged, bad, from, candidate)?;
@@ -556,10 +495,11 @@ impl<'a> Tree<'a> {
             self.linked.entry(old).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
         }
         if let (Some(old), Some(_)) = (bad.stat, now) {
-            other_names = old.links.saturating_sub(names.get(&inode(&old)).copied().unwrap_or(1));
+            other_names = old.links.saturating_sub(self.names.get(&inode(&old)).copied().unwrap_or(1));
         }
         let (from, also_from) = givers_of(&taken, candidate);
         let outcome = Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
+        let now = now.map(FileAfter::from);
         Ok(Done { outcome, now, before: bad.before, ranges, taken, kept_unread })
     }
 
@@ -625,10 +565,6 @@ impl<'a> Tree<'a> {
     }
 }
 
-fn interrupted() -> Outcome {
-    Outcome::Failed("interrupted".to_string())
-}
-
 /// Where the new content comes from.
 enum ContentOrigin<'a, 's> {
     /// A copy that has all of it, and its length, if that is known; no copy for empty content.
@@ -668,32 +604,13 @@ fn of_parity(damaged: &Damaged, sources: &mut [Source]) -> Option<BlockDigests> 
     })
 }
 
-/// What a source says of the files that wait: each candidate with its digest, or why it has none.
-fn ask(
-    source: &mut Source,
-    (damaged, waiting): (&[Damaged], &[usize]),
-    stop: &Stop,
-) -> Vec<(usize, Candidate, Result<CopyDigest, String>)> {
-    let mut answers = Vec::new();
-    let mut of_digest: HashMap<&str, Vec<(usize, Candidate)>> = HashMap::new();
-    for at in waiting {
-        let file = &damaged[*at];
-        let candidates = source.candidates(file).into_iter();
-        for candidate in candidates.filter(|candidate| candidate.shown != file.path) {
-            match source.has_other_length(&candidate, file.size) {
-                true => answers.push((*at, candidate, Err(OTHER_LENGTH.to_string()))),
-                false => of_digest.entry(file.digest.name()).or_default().push((*at, candidate)),
-            }
-        }
-    }
-    for candidates in of_digest.into_values().take_while(|_| !stop.is_due()) {
-        let digest = &damaged[candidates[0].0].digest;
-        let paths = candidates.iter().map(|(_, candidate)| candidate.path.clone()).collect();
-        let digests = source.digests(digest, paths, stop);
-        answers.extend(candidates.into_iter().zip(digests).map(|((at, file), digest)| (at, file, digest)));
-    }
-    answers.sort_by_key(|(at, ..)| *at);
-    answers
+/// What an empty file is made of: no copy is needed to know its content. None if it is not empty.
+fn nothing_for(damaged: &Damaged) -> Option<Candidate> {
+    let may_be = damaged.size == 0 || damaged.size >= ANY_LENGTH;
+    // Some checksums are 0 for nothing and for any number of zeros.
+    let tells = damaged.recorded.as_bytes().iter().any(|byte| *byte != 0);
+    let is_empty = may_be && tells && damaged.digest.hash(b"").is_ok_and(|empty| empty == damaged.recorded);
+    is_empty.then(|| Candidate { path: Vec::new(), shown: PathBuf::from("/dev/null") })
 }
 
 /// A name in an open directory, as a path.

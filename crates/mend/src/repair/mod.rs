@@ -5,7 +5,7 @@
 //! without a name, synchronized, read again past the page cache, and then exchanged with the old one, which must
 //! still be the one that was found bad.
 //!
-//! Non-goals: finding out what is bad, which scrubs do, and files on other machines, which are repaired there.
+//! Non-goals: finding out what is bad, which scrubs do.
 
 mod attributes;
 mod blocks;
@@ -32,7 +32,7 @@ use verisum_catalog::scrub;
 use verisum_catalog::store::{self, State};
 use verisum_files::{Stop, Timestamp};
 
-pub use catalog::repair;
+pub use catalog::{repair, repair_there};
 pub use in_place::{Finished, finish_in_place};
 pub use known::SourceCatalog;
 pub use listed::{Recorded, repair_recorded, tagged};
@@ -201,6 +201,14 @@ pub enum RepairError {
     /// What is there is not the tree that was recorded.
     #[error(transparent)]
     Tree(#[from] scrub::ScrubError),
+    /// A place cannot be asked.
+    #[error("{}: repair: {source}", address.display())]
+    Place {
+        /// The address.
+        address: PathBuf,
+        /// Why.
+        source: verisum_files::place::PlaceError,
+    },
     /// The path is nothing that can be repaired.
     #[error("{}: repair: {why}", path.display())]
     Path {

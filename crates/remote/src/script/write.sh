@@ -82,6 +82,15 @@ last=
 names() { # brings new names to the disk
   if [ -n "$last" ] && [ "$how" != none ]; then sync -- "$last" 2>/dev/null; fi
 }
+same() { # gives a file the owner and the mode of another
+  if [ -h "$1" ]; then e=link; return; fi
+  for o in -c%u:%g:%a -f%u:%g:%Mp%Lp; do
+    was=$(stat "$o" -- "$1" 2>/dev/null) && has=$(stat "$o" -- "$2" 2>/dev/null) && break
+  done
+  mode=${was##*:} was=${was%:*}
+  if [ "${has%:*}" != "$was" ]; then e=$(chown -- "$was" "$2" 2>&1) || { cause; e="owner $e"; return; }; fi
+  e=$(chmod -- "$mode" "$2" 2>&1) || { cause; e="mode $e"; }
+}
 text; left=$l
 while [ "$left" -gt 0 ]; do
   left=$((left - 1)) e=
@@ -93,7 +102,8 @@ while [ "$left" -gt 0 ]; do
     touch -d "@${time%.*}" -- "$passing" 2>/dev/null ||
     e=$(TZ=UTC0 touch -t "$(TZ=UTC0 date -r "${time%.*}" +%Y%m%d%H%M.%S)" -- "$passing" 2>&1) ||
     { cause; e="time $e"; }
-  if [ -z "$e" ] && [ -n "$mode" ]; then e=$(chmod "$mode" "$passing" 2>&1) || { cause; e="mode $e"; }; fi
+  if [ -z "$e" ] && [ "$mode" = same ]; then same "$path" "$passing"
+  elif [ -z "$e" ] && [ -n "$mode" ]; then e=$(chmod "$mode" "$passing" 2>&1) || { cause; e="mode $e"; }; fi
   # A name that leads to a directory would be gone into.
   if [ -z "$e" ] && [ -h "$path" ] && [ -d "$path" ]; then rm -f -- "$path"; fi
   if [ -z "$e" ]; then

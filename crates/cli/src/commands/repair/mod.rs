@@ -7,16 +7,18 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
+use verisum::catalog::store::is_address;
 use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{self, Options, Recorded, Repaired};
 
 use crate::ui::Output;
-use crate::ui::catalog::{CatalogArgs, OwnWay, absolute, own_way};
+use crate::ui::catalog::{CatalogArgs, OwnWay, absolute, address, own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
-use crate::ui::mending::{MendingReport, finish_in_place, look_up, sources};
+use crate::ui::mending::{MendingReport, finish_in_place, look_up, repair_wherever, sources};
 use crate::ui::progress::ProgressArgs;
+use crate::ui::remedy::Given;
 use crate::ui::repairs::Recorder;
 use crate::ui::signals::Ending;
 use crate::ui::{parity, sums};
@@ -93,19 +95,29 @@ pub(crate) struct RepairArgs {
     #[command(flatten, next_help_heading = HOSTS)]
     hosts: HostArgs,
 
-    /// A directory or file of this machine that is in the catalogue; with --sums or --tags any directory
+    /// A directory or file that is in the catalogue, here or at HOST:PATH; with --sums or --tags any directory of this
+    /// machine
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
 }
 
 /// Repairs files.
 pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, Failure> {
-    if hosts::is_remote(&arguments.path.clone().into_os_string()) {
-        let place = arguments.path.display();
-        let why = "is not on this machine: remove there what is bad, and `verisum copy` puts a good copy in its place";
-        return Err(Failure::Usage(format!("PATH: {place} {why}")));
+    let is_remote = hosts::is_remote(&arguments.path.clone().into_os_string());
+    if is_remote {
+        hosts::refuse_because(
+            "not for a PATH on another machine",
+            &[
+                ("--sums", !arguments.sums.is_empty()),
+                ("--tags", arguments.tags),
+                ("--trust", arguments.trust.is_some()),
+                ("--parity", arguments.parity.is_some()),
+                ("--in-place", arguments.in_place),
+                ("--cross-file-systems", arguments.cross_file_systems),
+            ],
+        )?;
     }
-    let way = own_way(&arguments.path)?;
+    let way = (!is_remote).then(|| own_way(&arguments.path)).transpose()?;
     let ending = Ending::new()?;
     let mut options = Options::default();
     options.dry = arguments.dry_run;
@@ -116,9 +128,10 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
     options.now = Timestamp::now();
     let telling = MendingReport::new(["file", "summary"], arguments.json, arguments.quiet, output);
-    let worst = match arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty() {
-        true => by_records(arguments, &way.leads, &options, telling)?,
-        false => by_catalog(arguments, way, &options, telling)?,
+    let has_records = arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty();
+    let worst = match way {
+        Some(way) if has_records => by_records(arguments, &way.leads, &options, telling)?,
+        way => by_catalog(arguments, way, &options, telling)?,
     };
     output.flush()?;
     ending.obey();
@@ -127,24 +140,29 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
 
 fn by_catalog(
     arguments: &RepairArgs,
-    way: OwnWay,
+    way: Option<OwnWay>,
     options: &Options,
     mut telling: MendingReport,
 ) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
-    let path = if catalog.root_of(&way.named)?.is_some() { way.named } else { way.leads };
+    let path = match way {
+        Some(way) if catalog.root_of(&way.named)?.is_some() => way.named,
+        Some(way) => way.leads,
+        None => address(&catalog, &arguments.path, true)?.unwrap_or_else(|| arguments.path.clone()),
+    };
     if !options.dry {
-        finish_in_place(&catalog, arguments.catalog.catalog.as_deref(), &options.stop)?;
+        let given = Given::new(arguments.catalog.catalog.as_deref());
+        finish_in_place(&catalog, &given, &options.stop)?;
     }
     let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
     let others = arguments.catalog.paths_there().into_iter().filter(|other| other != catalog.path());
     look_up(&mut sources, arguments.from_catalog.as_deref(), &others.collect::<Vec<_>>())?;
-    sources.extend(parity::sources(
-        &path,
-        parity_of(arguments)?.as_deref(),
-        parity::troubled(&catalog, &path)?,
-    )?);
-    let summary = repair::repair(&catalog, &path, &mut sources, options, &mut |file| telling.file(file))?;
+    if !is_address(&path) {
+        let named = parity_of(arguments)?;
+        sources.extend(parity::sources(&path, named.as_deref(), parity::troubled(&catalog, &path)?)?);
+    }
+    let sources = (&mut sources[..], &arguments.hosts);
+    let summary = repair_wherever(&catalog, &path, sources, options, &mut telling)?;
     telling.end(&summary, arguments.dry_run)
 }
 

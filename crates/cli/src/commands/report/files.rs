@@ -9,7 +9,7 @@ use super::{FOLDED, Subject, bytes, moment, path};
 use crate::ui::alarm::{self, Mend};
 use crate::ui::names;
 use crate::ui::parity::Beside;
-use crate::ui::remedy::{keep_bad, of_catalog, repair_by_tags, with_source};
+use crate::ui::remedy::{Given, keep_bad, of_catalog, repair_by_tags, with_source};
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -54,8 +54,8 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
     let record = &file.record;
     let root = subject.root_of(*catalog, &file.path);
     let path_of_copy = copy.as_ref().map(|copy| copy.path.clone());
-    let mut alarm =
-        alarm::of_file(file, finding.as_ref(), path_of_copy, (subject.catalog(*catalog), root), beside);
+    let given = Given::new(subject.catalog(*catalog));
+    let mut alarm = alarm::of_file(file, finding.as_ref(), path_of_copy, (&given, root), beside);
     alarm.mend = match alarm.mend {
         // That of another catalogue has to be named.
         Mend::File(command) if copy.as_ref().is_some_and(|copy| copy.catalog != *catalog) => {

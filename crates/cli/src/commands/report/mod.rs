@@ -25,7 +25,7 @@ use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::progress::ProgressArgs;
-use crate::ui::remedy::{self, Remedies, Remedy};
+use crate::ui::remedy::{self, Given, Remedies, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::{Output, config, export, names, values};
 
@@ -274,9 +274,10 @@ fn report(subject: &Subject, catalogs: &[Catalog]) -> Report {
 impl Subject {
     /// What mends each tree.
     fn remedies(&self, catalogs: &[Catalog]) -> Result<Vec<Option<Remedy>>, Failure> {
-        let of_catalogs = catalogs.iter().enumerate();
+        let given: Vec<Given> = (0..catalogs.len()).map(|number| Given::new(self.catalog(number))).collect();
+        let of_catalogs = catalogs.iter().zip(&given);
         let mut remedies: Vec<Remedies> =
-            of_catalogs.map(|(number, catalog)| Remedies::new(catalog, self.catalog(number))).collect();
+            of_catalogs.map(|(catalog, given)| Remedies::new(catalog, given)).collect();
         self.overview.trees.iter().map(|tree| remedies[tree.catalog].of(&tree.root)).collect()
     }
 

@@ -12,7 +12,7 @@ use super::metrics::{figure, label};
 use crate::ui::alarm::{self, Alarm};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
-use crate::ui::remedy::{Remedies, Remedy};
+use crate::ui::remedy::{Given, Remedies, Remedy};
 use crate::ui::values::{self, counted, rough};
 use crate::ui::{names, remedy};
 
@@ -62,20 +62,20 @@ pub(super) struct Limits {
 /// What is to be said of the first bad files of some trees, a line each.
 pub(super) fn bad_lines(
     catalog: &Catalog,
-    named: Option<&Path>,
+    given: &Given,
     trees: &[PathBuf],
     missing_fails: bool,
 ) -> Result<Vec<String>, Failure> {
     let roots = catalog.roots()?;
     let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
-    let (bad, _) = alarm::of_trees(catalog, named, &roots, missing_fails, NAMED)?;
+    let (bad, _) = alarm::of_trees(catalog, given, &roots, missing_fails, NAMED)?;
     Ok(bad.iter().map(Alarm::line_without_pipes).collect())
 }
 
 /// The same of files of some trees that are missing, and were not before a moment in milliseconds since 1970.
 pub(super) fn missing_lines(
     catalog: &Catalog,
-    named: Option<&Path>,
+    given: &Given,
     trees: &[PathBuf],
     since: i64,
 ) -> Result<Vec<String>, Failure> {
@@ -89,14 +89,14 @@ pub(super) fn missing_lines(
             Ok::<_, Failure>(())
         })?;
     }
-    let missing = alarm::of_files(catalog, named, files)?;
+    let missing = alarm::of_files(catalog, given, files)?;
     Ok(missing.iter().map(Alarm::line_without_pipes).collect())
 }
 
 impl Health {
     pub(super) fn of(
         catalog: &Catalog,
-        named: Option<&Path>,
+        given: &Given,
         trees: &[(Root, Vec<Run>)],
         limits: Limits,
     ) -> Result<Health, Failure> {
@@ -109,7 +109,7 @@ impl Health {
             missing_fails,
             now: values::now(),
         };
-        let mut remedies = Remedies::new(catalog, named);
+        let mut remedies = Remedies::new(catalog, given);
         for (root, runs) in trees {
             let troubles = catalog.troubles(root.id)?;
             health.trees.push(Tree {
@@ -124,7 +124,7 @@ impl Health {
             });
         }
         let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
-        (health.bad, health.more) = alarm::of_trees(catalog, named, &roots, missing_fails, NAMED)?;
+        (health.bad, health.more) = alarm::of_trees(catalog, given, &roots, missing_fails, NAMED)?;
         Ok(health)
     }
 

@@ -18,6 +18,7 @@ use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
 use crate::ui::progress::ProgressArgs;
+use crate::ui::remedy::Given;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
 use crate::ui::{Output, remedy};
@@ -96,6 +97,7 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
             copies: None,
             beside: Beside::default(),
             arguments,
+            given: Given::new(arguments.catalog.catalog.as_deref()),
             worst: Exit::Clean,
             output,
         };
@@ -167,6 +169,7 @@ struct PrintedList<'a> {
     copies: Option<HashMap<(i64, Vec<u8>), PathBuf>>,
     beside: Beside,
     arguments: &'a CatalogListArgs,
+    given: Given,
     worst: Exit,
     output: &'a mut Output,
 }
@@ -204,7 +207,7 @@ impl PrintedList<'_> {
         };
         let copy = copies.get(&(file.record.algorithm, file.record.digest.as_bytes().to_vec())).cloned();
         let root = self.catalog.root_of(&file.path)?.map(|root| root.path);
-        let of = (self.arguments.catalog.catalog.as_deref(), root.as_deref());
+        let of = (&self.given, root.as_deref());
         Ok(Some(alarm::of_file(file, finding, copy, of, &mut self.beside)))
     }
 

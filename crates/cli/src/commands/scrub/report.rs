@@ -1,7 +1,6 @@
 //! Prints the results of a scrub: a line for each file that is not as recorded, and a summary.
 
 use std::fmt::Write as _;
-use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -18,10 +17,10 @@ use crate::ui::color::Paint;
 use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
-use crate::ui::remedy::{Remedy, keep_bad, of_catalog};
+use crate::ui::remedy::{Given, Remedy, keep_bad};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
-use crate::ui::{self, Output, log, shell};
+use crate::ui::{self, Output, log};
 
 /// How many held files of a directory are named, and how many missing ones; there may be as many as files.
 const NAMED: u64 = 10;
@@ -47,8 +46,8 @@ pub(crate) struct ScrubReporter<'a, 'o> {
     output: &'a Mutex<&'o mut Output>,
     style: ScrubStyle,
     failing: Failing,
-    /// The option that names the catalogue in commands, if it was named.
-    catalog: String,
+    /// What printed commands are given, too.
+    given: Given,
     /// Held files of this directory so far.
     held: u64,
     /// Missing files of this directory so far.
@@ -70,7 +69,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
             output,
             style,
             failing,
-            catalog: String::new(),
+            given: Given::default(),
             held: 0,
             missing: 0,
             modified: Vec::new(),
@@ -79,9 +78,9 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
         }
     }
 
-    /// Names the catalogue in commands that are to be typed.
-    pub(crate) fn by_catalog(self, named: Option<&Path>) -> ScrubReporter<'a, 'o> {
-        ScrubReporter { catalog: named.map(of_catalog).unwrap_or_default(), ..self }
+    /// Gives the commands that it prints what they need.
+    pub(crate) fn given(self, given: Given) -> ScrubReporter<'a, 'o> {
+        ScrubReporter { given, ..self }
     }
 
     /// Says in lines of JSON of which host they are.
@@ -165,7 +164,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
         (self.held, self.missing) = (0, 0);
         self.modified.clear();
         if self.style != ScrubStyle::Nothing {
-            for remark in remarks(summary, &self.catalog) {
+            for remark in remarks(summary, &self.given) {
                 ui::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
         }
@@ -198,7 +197,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
             lines.push(format!(
                 "... and {} more missing (`verisum catalog list --missing{}` names all)",
                 self.missing - NAMED,
-                self.catalog
+                self.given.catalog()
             ));
         }
         lines
@@ -211,16 +210,11 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
 }
 
 /// What the user has to know beyond the counts.
-fn remarks(summary: &Summary, catalog: &str) -> Vec<String> {
+fn remarks(summary: &Summary, given: &Given) -> Vec<String> {
     let mut remarks = Vec::new();
-    let root = shell::word(summary.root.as_os_str().as_bytes());
-    let undo = match is_address(&summary.root) {
-        true => String::new(),
-        false => {
-            let keep = keep_bad(Some(&summary.root));
-            format!("; if it was not, `verisum repair{catalog} {root}{keep}` brings back what was")
-        }
-    };
+    let (accept, repair) = (given.accept(&summary.root), given.repair(&summary.root));
+    let keep = keep_bad(Some(&summary.root));
+    let undo = format!("; if it was not, `{repair}{keep}` brings back what was");
     if let Some(TooMuch { files, of, unread }) = summary.alarm {
         let not_read = match unread {
             0 => String::new(),
@@ -228,13 +222,12 @@ fn remarks(summary: &Summary, catalog: &str) -> Vec<String> {
         };
         remarks.push(format!(
             "ALARM: {files} of {of} files changed or went{not_read}: the records stay as they were (if that was you, \
-             `verisum accept{catalog} {root}` takes the files as they are{undo})"
+             `{accept}` takes the files as they are{undo})"
         ));
     } else if summary.held > 0 {
         let files = if summary.held == 1 { "changed file waits" } else { "changed files wait" };
-        let command = format!("verisum accept{catalog} {root}");
         remarks.push(format!(
-            "{} {files} (if that was you, `{command}` takes the files as they are, and `{command} --dry-run` lists \
+            "{} {files} (if that was you, `{accept}` takes the files as they are, and `{accept} --dry-run` lists \
              them{undo})",
             summary.held
         ));

@@ -20,9 +20,9 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
-use crate::ui::mending::{MendingReport, finish_in_place, sources};
+use crate::ui::mending::{MendingReport, finish_in_place, repair_wherever, sources};
 use crate::ui::reading::{Order, ReadingArgs};
-use crate::ui::remedy::{Remedies, of_catalog};
+use crate::ui::remedy::{Given, Remedies};
 use crate::ui::values;
 use crate::ui::{self, Output, PROGRAM};
 use crate::ui::{alarm, digests, kernel, names, parity, signals, sizes};
@@ -127,6 +127,11 @@ impl ScrubArgs {
         refuse(&[("--cross-file-systems", self.cross_file_systems)])
     }
 
+    /// What the commands that it prints are given, too.
+    pub(super) fn given(&self) -> Given {
+        Given::new(self.catalog.catalog.as_deref()).with_hosts(&self.hosts)
+    }
+
     /// The files that it names, the directories not among them.
     pub(super) fn files(&self) -> impl Iterator<Item = &PathBuf> {
         self.catalog.catalog.iter().chain(&self.results.prometheus).chain(self.reading.lists())
@@ -160,15 +165,16 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     };
     arguments.results.refuse_own(&catalog)?;
     let directories = directories(&here, all_recorded, &catalog)?;
-    let waits = finish_in_place(&catalog, arguments.catalog.catalog.as_deref(), &options.stop)?;
+    let waits = finish_in_place(&catalog, &arguments.given(), &options.stop)?;
     options.withheld.extend(waits);
-    if (!arguments.from.is_empty() || arguments.parity.is_some()) && directories.len() != 1 {
+    let places = trees::with_recorded(&there, &catalog.roots()?, all_recorded);
+    let trees = directories.len() + places.iter().map(|on| on.places.len()).sum::<usize>();
+    if !arguments.from.is_empty() && trees != 1 || arguments.parity.is_some() && directories.len() != 1 {
         return Err(Failure::Usage(
-            "--from PLACE and --parity PLACE are of one directory of this machine: name that one alone"
+            "--from PLACE is of one directory, and --parity PLACE of one of this machine: name that one alone"
                 .to_string(),
         ));
     }
-    let places = trees::with_recorded(&there, &catalog.roots()?, all_recorded);
     if !arguments.foreground {
         verisum::files::go_to_background();
     }
@@ -197,9 +203,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let told = arguments.results.tell(&summaries, worst, &options, output);
     if let Ok(Exit::Nagios(_)) = told {
         let roots: Vec<PathBuf> = summaries.iter().map(|(root, _)| root.clone()).collect();
-        let named = arguments.catalog.catalog.as_deref();
+        let given = arguments.given();
         let missing_fails = arguments.results.failing().missing;
-        for line in health::bad_lines(&catalog, named, &roots, missing_fails)? {
+        for line in health::bad_lines(&catalog, &given, &roots, missing_fails)? {
             output.line(&line)?;
         }
         // No later run names them, unless that is asked for.
@@ -208,7 +214,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
             .filter(|(_, summary)| summary.as_ref().is_ok_and(|summary| summary.count(Verdict::Missing) > 0))
             .filter(|_| !missing_fails);
         let roots: Vec<PathBuf> = roots.map(|(root, _)| root.clone()).collect();
-        for line in health::missing_lines(&catalog, named, &roots, moment(options.now))? {
+        for line in health::missing_lines(&catalog, &given, &roots, moment(options.now))? {
             output.line(&line)?;
         }
     }
@@ -217,7 +223,8 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
 
 /// Says what mends each tree, now that all that were scrubbed are known.
 fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
-    let mut remedies = Remedies::new(catalog, arguments.catalog.catalog.as_deref());
+    let given = arguments.given();
+    let mut remedies = Remedies::new(catalog, &given);
     for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
         if let Some(remedy) = trees::remedy(arguments, catalog, summary, &mut remedies) {
             let root = names::quoted(summary.root.as_os_str());
@@ -234,18 +241,18 @@ fn alarm(
     style: ScrubStyle,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let named = arguments.catalog.catalog.as_deref();
+    let given = arguments.given();
     let missing_fails = arguments.results.failing().missing;
     let roots = catalog.roots()?;
     let is_scrubbed = |root: &&Root| summaries.iter().any(|(path, _)| *path == root.path);
     let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
-    let (alarms, beyond) = alarm::of_trees(catalog, named, &roots, missing_fails, alarm::NAMED)?;
+    let (alarms, beyond) = alarm::of_trees(catalog, &given, &roots, missing_fails, alarm::NAMED)?;
     let missing = if missing_fails { " --missing" } else { "" };
-    let list = format!("verisum catalog list --bad{missing}{}", named.map(of_catalog).unwrap_or_default());
+    let list = format!("verisum catalog list --bad{missing}{}", given.catalog());
     alarm::tell(&alarms, beyond, Some(&list), style == ScrubStyle::Json, output)
 }
 
-/// Repairs what is bad in the trees of this machine. The run ends with what was found all the same: that something
+/// Repairs what is bad in the trees. The run ends with what was found all the same: that something
 /// was bad is to be known. Missing files may be meant to be gone.
 fn mend(
     arguments: &ScrubArgs,
@@ -258,16 +265,16 @@ fn mend(
     for (path, summary) in summaries {
         // So much changed at once that it may be on purpose.
         let is_alarmed = !summary.as_ref().is_ok_and(|summary| summary.alarm.is_none());
-        let Some(root) = catalog.root_of(path)?.filter(|root| !is_alarmed && !root.is_remote()) else {
-            continue;
-        };
+        let Some(root) = catalog.root_of(path)?.filter(|_| !is_alarmed) else { continue };
         let troubles = catalog.troubles(root.id)?;
         if !troubles.iter().any(|(state, _)| state.is_repairable() && *state != State::MISSING) {
             continue;
         }
         let mut sources = sources(&arguments.from, &arguments.hosts, Some((catalog, path)))?;
-        let named = arguments.parity.as_deref().map(absolute).transpose()?;
-        sources.extend(parity::sources(path, named.as_deref(), parity::troubled(catalog, path)?)?);
+        if !root.is_remote() {
+            let named = arguments.parity.as_deref().map(absolute).transpose()?;
+            sources.extend(parity::sources(path, named.as_deref(), parity::troubled(catalog, path)?)?);
+        }
         let options = {
             let mut adapted = repair::Options::default();
             adapted.keep_bad = arguments.keep_bad.as_deref().map(absolute).transpose()?;
@@ -278,7 +285,8 @@ fn mend(
             adapted
         };
         let mut telling = MendingReport::new(["repair", "repairs"], style == ScrubStyle::Json, false, output);
-        let done = repair::repair(catalog, path, &mut sources, &options, &mut |file| telling.file(file))?;
+        let sources = (&mut sources[..], &arguments.hosts);
+        let done = repair_wherever(catalog, path, sources, &options, &mut telling)?;
         telling.end(&done, false)?;
     }
     Ok(())

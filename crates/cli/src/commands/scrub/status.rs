@@ -18,7 +18,7 @@ use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::progress::ProgressArgs;
-use crate::ui::remedy::{Remedies, Remedy};
+use crate::ui::remedy::{Given, Remedies, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
 
@@ -87,7 +87,7 @@ fn judge(
             missing_fails: arguments.missing == Missing::Fail,
             has_remedies: arguments.prometheus.is_some(),
         };
-        Health::of(&catalog, arguments.catalog.catalog.as_deref(), &trees, limits)
+        Health::of(&catalog, &Given::new(arguments.catalog.catalog.as_deref()), &trees, limits)
     })?;
     if let Some(path) = &arguments.prometheus {
         metrics::write(path, &health.prometheus())?;
@@ -115,7 +115,8 @@ fn status_of(
     // One goes on at a time, and it is the last that was begun.
     let last = trees.iter().flat_map(|(_, runs)| runs).map(|run| run.id).max();
     let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
-    let mut remedies = Remedies::new(catalog, arguments.catalog.catalog.as_deref());
+    let given = Given::new(arguments.catalog.catalog.as_deref());
+    let mut remedies = Remedies::new(catalog, &given);
     for (root, runs) in trees.iter().filter(|_| !arguments.nagios) {
         let remedy = remedies.of(root)?;
         match arguments.json {

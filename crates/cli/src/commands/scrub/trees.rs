@@ -54,7 +54,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         let wanted = self.arguments.reading.progress();
         let results = &self.arguments.results;
         let reporter = ScrubReporter::new(&self.output, results.style(), results.failing());
-        let reporter = Mutex::new(reporter.by_catalog(self.arguments.catalog.catalog.as_deref()));
+        let reporter = Mutex::new(reporter.given(self.arguments.given()));
         let told = options.progress.clone();
         let total = total(directories, catalog, options);
         progress::of_files(wanted, total, &told, || {
@@ -139,7 +139,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             };
             let results = &self.arguments.results;
             let reporter = ScrubReporter::new(&self.output, results.style(), results.failing());
-            let reporter = reporter.by_catalog(self.arguments.catalog.catalog.as_deref());
+            let reporter = reporter.given(self.arguments.given());
             let reporter = Mutex::new(reporter.of_host(&on.host.name()));
             let mut tree = PlaceTree { place: &mut **opened, root: &address.path, notes: &notes };
             self.tree(&path, &mut catalog, &options, &mut tree, &reporter);
@@ -173,7 +173,8 @@ impl<'a, 'o> Trees<'a, 'o> {
                 self.worse(exit(&summary, self.arguments.results.failing()));
                 // Other trees may have copies, which are known when all are read; a program reads on meanwhile.
                 let is_now = self.arguments.results.style() == ScrubStyle::Json;
-                let mut remedies = Remedies::new(catalog, self.arguments.catalog.catalog.as_deref());
+                let given = self.arguments.given();
+                let mut remedies = Remedies::new(catalog, &given);
                 let remedy =
                     if is_now { remedy(self.arguments, catalog, &summary, &mut remedies) } else { None };
                 lock(reporter).summary(&summary, remedy.as_ref());
@@ -213,7 +214,7 @@ impl<'a, 'o> Trees<'a, 'o> {
     }
 }
 
-/// What mends a tree of this machine, where something in it is bad or missing. An alarm comes first: so much may
+/// What mends a tree, where something in it is bad or missing. An alarm comes first: so much may
 /// have changed on purpose. None where the run repairs by itself.
 pub(super) fn remedy(
     arguments: &ScrubArgs,
@@ -227,9 +228,6 @@ pub(super) fn remedy(
         return None;
     }
     let root = catalog.root_of(&summary.root).ok()??;
-    if root.is_remote() {
-        return None;
-    }
     let remedy = remedies.of(&root).ok()?;
     remedy.filter(|remedy| is_bad || remedy.is_known())
 }

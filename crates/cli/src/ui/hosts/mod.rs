@@ -28,10 +28,13 @@ pub(crate) use self::report::{PlaceReport, tally, without_name};
 use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::{digests, kernel, places, progress, values, verbosity};
+use crate::ui::{digests, kernel, places, progress, shell, values, verbosity};
 use verisum::remote::{
     Address, Folder, Host, Hosts, OpenError, Options, Program, SshOptions, WAYS, without_secrets,
 };
+
+/// How long a host may be silent, unless somebody says otherwise.
+const USUAL_TIMEOUT: &str = "30s";
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
 const AT_ONCE: usize = 8;
@@ -62,7 +65,7 @@ pub(crate) struct HostArgs {
     ssh_config: Option<PathBuf>,
 
     /// Give up a host that does not answer for this long
-    #[arg(long, value_name = "DURATION", default_value = "30s")]
+    #[arg(long, value_name = "DURATION", default_value = USUAL_TIMEOUT)]
     timeout: String,
 
     /// Use only these programs to hash: the best of them that a host has
@@ -284,6 +287,36 @@ impl HostArgs {
 }
 
 impl HostArgs {
+    /// The options that were typed, with a space before each: another command is to reach the same hosts and buckets.
+    pub(crate) fn typed(&self) -> String {
+        let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
+        let config = self
+            .ssh_config
+            .as_ref()
+            .map(|file| std::path::absolute(file).map_or_else(|_| path(file), |file| path(&file)));
+        let is_typed = |option: &str| !config::is_untyped(option);
+        let timeout = Some(self.timeout.clone().into_bytes()).filter(|text| text != USUAL_TIMEOUT.as_bytes());
+        let require = self.require.join(",").into_bytes();
+        let way = self.way.clone().map(String::into_bytes);
+        let options = [
+            ("--ssh-config", config),
+            ("--timeout", timeout),
+            ("--require", Some(require).filter(|words| !words.is_empty())),
+            ("--way", way),
+        ];
+        let typed = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
+        let typed = typed.filter(|(option, _)| is_typed(option));
+        let mut words: String =
+            typed.map(|(option, value)| format!(" {option} {}", shell::word(&value))).collect();
+        for file in self.push.iter().flatten() {
+            words += &format!(" --push={}", shell::word(file.as_os_str().as_bytes()));
+        }
+        if self.push.as_ref().is_some_and(Vec::is_empty) {
+            words += " --push";
+        }
+        words + &self.buckets.typed()
+    }
+
     /// How so many hosts are reached.
     ///
     /// # Errors

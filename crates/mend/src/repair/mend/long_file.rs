@@ -13,7 +13,8 @@ use super::super::keep::dress_as;
 use super::super::record::Taken;
 use super::super::source::Candidate;
 use super::new_file::{bytes_of, givers_of, ranges_of};
-use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, NotMended, Outcome, Tree, inode, stamp};
+use super::waiting::NotMended;
+use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, Outcome, Tree, inode, stamp};
 
 impl Tree<'_> {
     /// Whether a file is to be written in place: it is long, and no longer or shorter than it was.
@@ -62,7 +63,7 @@ impl Tree<'_> {
         let outcome =
             Outcome::Repaired { from, bytes, other_names: 0, has_usual_permissions: false, also_from };
         let ranges = Some(ranges_of(&taken));
-        Ok(Done { outcome, now: Some(now), before: bad.before, ranges, taken, kept_unread })
+        Ok(Done { outcome, now: Some(now.into()), before: bad.before, ranges, taken, kept_unread })
     }
 
     /// The journal of a file that is to be written in place, before it has its name.
@@ -116,7 +117,7 @@ impl Tree<'_> {
             },
         };
         let is_it = inode(&now) == *made && *content == damaged.recorded;
-        is_it.then(|| Done { now: Some(now), before: bad.before, ..Done::from(outcome) })
+        is_it.then(|| Done { now: Some(now.into()), before: bad.before, ..Done::from(outcome) })
     }
 }
 

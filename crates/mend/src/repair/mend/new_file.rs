@@ -13,7 +13,8 @@ use super::super::differences::Differences;
 use super::super::fill::{FillError, Limits, fill};
 use super::super::record::Taken;
 use super::super::source::{Candidate, Source};
-use super::{BadFile, Blocks, ContentOrigin, Damaged, NotMended, OTHER_NAME, Tree, of_new};
+use super::waiting::NotMended;
+use super::{BadFile, Blocks, ContentOrigin, Damaged, OTHER_NAME, Tree, of_new};
 
 /// A new file that waits to take its place.
 pub(super) struct Filled {
