@@ -56,9 +56,7 @@ impl Place {
         let found = self.sh(look);
         assert_eq!(found.code, Some(1), "{look}: {}", found.stderr);
         let line = command_in(&format!("{}{}", found.stderr, found.out()));
-        // A directory's copy is one of that directory.
-        let is_below = line.contains("my tree/a b' --from") || line.ends_with("my tree/a b'");
-        self.run_remedy(&line.replace("PLACE", if is_below { "'mirror/a b'" } else { "mirror" }));
+        self.run_remedy(&line.replace("PLACE", "mirror"));
         let again = self.sh(look);
         assert_eq!(again.code, Some(0), "{look} after {line}: {}{}", again.stderr, again.out());
         assert_eq!(fs::read(self.bad()).unwrap(), b"good content", "{line}");
@@ -299,6 +297,50 @@ fn what_lists_and_tags_name_mends() {
     // Where the catalogue knows a copy, it is named.
     assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
     place.mends("verisum verify 'my tree'");
+}
+
+#[test]
+fn what_tags_name_is_one_command_for_the_tree_that_was_verified() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum tag 'my tree' && cp 'my tree/other' mirror").code, Some(0));
+    let other = place.path.join("my tree/other");
+    place.damage();
+    change_and_restore_time(&other, "OTHER content");
+    let found = place.sh("verisum verify 'my tree'");
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    assert_eq!(found.stderr.matches("verisum repair").count(), 1, "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror"));
+    assert_eq!(place.sh("verisum verify 'my tree'").code, Some(0));
+    // Parity that is there is named.
+    assert_eq!(place.sh("verisum parity create 'my tree'").code, Some(0));
+    change_and_restore_time(&other, "OTHER content");
+    let found = place.sh("verisum verify 'my tree'");
+    assert!(found.stderr.contains("parity may mend it: "), "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr));
+    assert_eq!(place.sh("verisum verify 'my tree'").code, Some(0));
+}
+
+#[test]
+fn an_empty_file_needs_no_copy_and_its_alarm_says_so() {
+    let place = Place::new();
+    let empty = place.path.join("my tree/empty");
+    fs::write(&empty, "").unwrap();
+    assert_eq!(place.sh("verisum scrub --catalog c.db 'my tree'").code, Some(0));
+    fs::remove_file(&empty).unwrap();
+    let found = place.sh("verisum scrub --catalog c.db --missing fail 'my tree'");
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    assert!(found.stderr.contains("it was empty: no copy is needed\n"), "{}", found.stderr);
+    assert!(found.stderr.contains("1 needs no copy, being empty: `verisum repair"), "{}", found.stderr);
+    let page = place.sh("verisum report -o page.html c.db");
+    assert!(page.out().contains(", and 1 needs no copy, being empty;"), "{}", page.out());
+    assert!(
+        fs::read_to_string(place.path.join("page.html")).unwrap().contains("none is needed: it was empty")
+    );
+    let json = place.sh("verisum catalog status --json --catalog c.db");
+    assert!(json.out().contains(r#""empty":1"#), "{}", json.out());
+    place.run_remedy(&command_in(&found.stderr));
+    assert_eq!(fs::read(&empty).unwrap(), b"");
+    assert_eq!(place.sh("verisum scrub --catalog c.db --missing fail 'my tree'").code, Some(0));
 }
 
 #[test]

@@ -61,9 +61,16 @@ pub(crate) enum Mend {
 }
 
 impl Alarm {
-    /// Whether a copy or parity is known.
+    /// Whether a copy or parity is known, or none is needed.
     fn is_mendable(&self) -> bool {
-        self.copy.is_some() || self.parity.is_some()
+        self.copy.is_some() || self.parity.is_some() || self.needs_none()
+    }
+
+    /// Whether the file is to be empty: then its repair needs no copy. One by a list or tags asks for a source.
+    pub(crate) fn needs_none(&self) -> bool {
+        let digest = self.digest.as_ref();
+        matches!(self.mend, Mend::File(_))
+            && digest.is_some_and(|digest| remedy::is_empty(&self.algorithm, self.size, digest))
     }
 
     /// How much it helps to mend the file.
@@ -77,7 +84,7 @@ impl Alarm {
             (Mend::Nothing | Mend::Unmounted(_), _) => None,
             (Mend::Accept(command), _) | (Mend::File(command), Some(_)) => Some(command.clone()),
             (Mend::File(command) | Mend::FromCopy(command) | Mend::Directory { command, .. }, None)
-                if self.parity.is_some() =>
+                if self.parity.is_some() || self.needs_none() =>
             {
                 Some(command.clone())
             }
@@ -165,6 +172,7 @@ impl Alarm {
         let copy = match (&self.copy, &self.parity) {
             (Some(copy), _) => format!("a good copy is {}", quoted(copy.as_os_str())),
             (None, Some(parity)) => format!("parity may mend it: {}", quoted(parity.as_os_str())),
+            (None, None) if self.needs_none() => "it was empty: no copy is needed".to_string(),
             (None, None) => "no copy is known".to_string(),
         };
         let unmounted = match &self.mend {
@@ -319,9 +327,18 @@ pub(crate) fn of_file(
     }
 }
 
-/// Looks in the catalogue for copies of files that lists or tags are of. Without a catalogue, or where it cannot be
-/// read, none is known.
+/// Looks in the catalogue for copies of files that lists or tags are of, and for parity beside the others. Without a
+/// catalogue, or where it cannot be read, no copy is known.
 pub(crate) fn find_copies(catalog: Option<&Path>, alarms: &mut [Alarm]) {
+    find_by_catalog(catalog, alarms);
+    let mut beside = Beside::default();
+    let is_open = |alarm: &&mut Alarm| alarm.copy.is_none() && matches!(alarm.mend, Mend::Directory { .. });
+    for alarm in alarms.iter_mut().filter(is_open) {
+        alarm.parity = beside.of(&alarm.path);
+    }
+}
+
+fn find_by_catalog(catalog: Option<&Path>, alarms: &mut [Alarm]) {
     let named = CatalogArgs { catalog: catalog.map(Path::to_path_buf) };
     let catalog_option = catalog.map(remedy::of_catalog);
     let Ok(Some(catalog)) = named.open_if_there() else { return };

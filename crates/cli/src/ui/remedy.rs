@@ -7,8 +7,9 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use verisum::blockhash::BlockMap;
 use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble, is_address};
-use verisum::digest::Output as DigestValue;
+use verisum::digest::{Digest, Output as DigestValue};
 use verisum::files::{Class, Verdict};
+use verisum::mend::repair::is_of_nothing;
 
 use crate::ui::catalog::absolute;
 use crate::ui::exit::Exit;
@@ -133,6 +134,17 @@ pub(crate) fn keeps_bad(state: State) -> bool {
     matches!(state, State::Trouble(Trouble::Verdict(Verdict::Suspicious) | Trouble::Held))
 }
 
+/// Whether a file was empty: no copy is needed to mend it. Without its length its digest tells.
+pub(crate) fn is_empty(algorithm: &str, size: Option<u64>, digest: &DigestValue) -> bool {
+    let of_nothing = || Digest::find(algorithm).is_ok_and(|of| is_of_nothing(&of, digest));
+    size.is_none_or(|size| size == 0) && of_nothing()
+}
+
+/// How many files need no copy, in words.
+pub(crate) fn needs_none(count: u64) -> String {
+    format!("{count} {} no copy, being empty", if count == 1 { "needs" } else { "need" })
+}
+
 /// What comes before any repair of a file in this state.
 pub(crate) fn storage_advice(outcome: &str) -> Option<&'static str> {
     (outcome == Verdict::IoError.name()).then_some("the storage failed: see to the disk first")
@@ -148,6 +160,8 @@ pub(crate) struct Remedy {
     mendable: u64,
     /// Those of the others that have parity beside them.
     with_parity: u64,
+    /// Those of the others that are empty, and need neither.
+    empty: u64,
     /// What comes before any repair, where storage failed.
     first: Option<&'static str>,
     /// The command that repairs these.
@@ -192,15 +206,18 @@ impl<'a> Remedies<'a> {
         let held = troubles.iter().filter(|(state, _)| *state == State::Trouble(Trouble::Held));
         let held = held.map(|(_, count)| count).sum();
         let mut remedy =
-            Remedy { wanted: 0, held, mendable: 0, with_parity: 0, first, command, keeps, accept };
+            Remedy { wanted: 0, held, mendable: 0, with_parity: 0, empty: 0, first, command, keeps, accept };
         self.catalog.each_in_trouble(root, true, true, &mut |file| {
             if file.record.state.wants_content() {
                 let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
                 let has_copy = copies.is_some_and(|copies| copies.contains_key(&content));
                 remedy.wanted += 1;
                 remedy.mendable += u64::from(has_copy);
-                remedy.with_parity +=
-                    u64::from(!has_copy && !root.is_remote() && beside.of(&file.path).is_some());
+                if !has_copy && is_empty(&file.algorithm, Some(file.record.size), &file.record.digest) {
+                    remedy.empty += 1;
+                } else if !has_copy && !root.is_remote() && beside.of(&file.path).is_some() {
+                    remedy.with_parity += 1;
+                }
             }
             Ok::<_, Failure>(())
         })?;
@@ -210,19 +227,16 @@ impl<'a> Remedies<'a> {
 
 impl Remedy {
     pub(crate) fn text(&self) -> String {
-        let Remedy { wanted, held, mendable, with_parity, first, command, accept, .. } = self;
+        let Remedy { wanted, held, first, command, accept, .. } = self;
         let are = if *wanted == 1 { "is" } else { "are" };
         let files = counted(*wanted, "file");
-        let known = match (mendable, with_parity) {
-            (0, 0) => {
+        let known = match self.known().as_slice() {
+            [] => {
                 let and = if first.is_some() { "; " } else { ", and " };
                 format!("{and}no copy is known (`{command} --from PLACE` takes one)")
             }
-            (mendable, 0) => format!("; copies of {mendable} are known: `{command}` puts them in place"),
-            (0, parity) => format!("; parity may mend {parity}: `{command}`"),
-            (mendable, parity) => {
-                format!("; copies of {mendable} are known, and parity may mend {parity}: `{command}`")
-            }
+            [only] if self.mendable > 0 => format!("; {only}: `{command}` puts them in place"),
+            known => format!("; {}: `{command}`", known.join(", and ")),
         };
         let first = first.map_or(String::new(), |first| format!("; {first}"));
         let (or_held, if_wanted) = match held {
@@ -230,6 +244,16 @@ impl Remedy {
             _ => (", missing or held", format!("; if that was you: `{accept}` takes the files as they are")),
         };
         format!("{files} {are} bad{or_held}{first}{known}{if_wanted}")
+    }
+
+    /// What is known that may mend files, in words.
+    fn known(&self) -> Vec<String> {
+        let Remedy { mendable, with_parity, empty, .. } = self;
+        let mut known = Vec::new();
+        known.extend((*mendable > 0).then(|| format!("copies of {mendable} are known")));
+        known.extend((*with_parity > 0).then(|| format!("parity may mend {with_parity}")));
+        known.extend((*empty > 0).then(|| needs_none(*empty)));
+        known
     }
 
     /// The command as it is to be typed, if others than the catalogue know copies or not.
@@ -241,7 +265,12 @@ impl Remedy {
     }
 
     pub(crate) fn json(&self) -> Value {
-        json!({ "files": self.wanted, "mendable": self.mendable, "with_parity": self.with_parity, "command": self.command })
+        json!({ "files": self.wanted, "mendable": self.mendable, "with_parity": self.with_parity, "empty": self.empty, "command": self.command })
+    }
+
+    /// How many files were empty, and need no copy.
+    pub(crate) fn empty(&self) -> u64 {
+        self.empty
     }
 
     /// How many files without a known copy have parity beside them.
@@ -256,12 +285,13 @@ impl Remedy {
 
     /// Whether anything is known that may mend some.
     pub(crate) fn is_known(&self) -> bool {
-        self.mendable + self.with_parity > 0
+        self.mendable + self.with_parity + self.empty > 0
     }
 
-    /// Files whose recorded content is wanted again: those that have a known copy or parity, and those without.
+    /// Files whose recorded content is wanted again: those that have a known copy or parity or need none, and those
+    /// without.
     pub(crate) fn figures(&self) -> [(&'static str, u64); 2] {
-        let known = self.mendable + self.with_parity;
+        let known = self.mendable + self.with_parity + self.empty;
         [("yes", known), ("no", self.wanted.saturating_sub(known))]
     }
 }

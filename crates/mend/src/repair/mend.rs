@@ -17,7 +17,7 @@ use rustix::fd::AsFd;
 use rustix::fs::Mode;
 use rustix::io::Errno;
 use verisum_catalog::store::stamp;
-use verisum_digest::Output;
+use verisum_digest::{Digest, Output};
 use verisum_files::place::BlockDigests;
 use verisum_files::replace::remove_passing;
 use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat};
@@ -604,12 +604,17 @@ fn of_parity(damaged: &Damaged, sources: &mut [Source]) -> Option<BlockDigests> 
     })
 }
 
+/// Whether a digest says that a file is empty: no copy is needed to make it again.
+pub fn is_of_nothing(digest: &Digest, value: &Output) -> bool {
+    // Some checksums are 0 for nothing and for any number of zeros.
+    let tells = value.as_bytes().iter().any(|byte| *byte != 0);
+    tells && digest.hash(b"").is_ok_and(|empty| empty == *value)
+}
+
 /// What an empty file is made of: no copy is needed to know its content. None if it is not empty.
 fn nothing_for(damaged: &Damaged) -> Option<Candidate> {
     let may_be = damaged.size == 0 || damaged.size >= ANY_LENGTH;
-    // Some checksums are 0 for nothing and for any number of zeros.
-    let tells = damaged.recorded.as_bytes().iter().any(|byte| *byte != 0);
-    let is_empty = may_be && tells && damaged.digest.hash(b"").is_ok_and(|empty| empty == damaged.recorded);
+    let is_empty = may_be && is_of_nothing(&damaged.digest, &damaged.recorded);
     is_empty.then(|| Candidate { path: Vec::new(), shown: PathBuf::from("/dev/null") })
 }
 

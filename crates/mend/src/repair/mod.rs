@@ -36,6 +36,7 @@ pub use catalog::{repair, repair_there};
 pub use in_place::{Finished, finish_in_place};
 pub use known::SourceCatalog;
 pub use listed::{Recorded, repair_recorded, tagged};
+pub use mend::is_of_nothing;
 pub use record::{MendedFile, Noted, Taken, note};
 pub use source::Source;
 pub use sums::{UselessLine, recorded_in};

@@ -73,6 +73,7 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
         mend.map_or(Cell::Missing, Cell::Command),
         match &alarm.copy {
             Some(copy) => path(copy),
+            None if alarm.needs_none() => Cell::text("none is needed: it was empty"),
             None if record.state.wants_content() => Cell::text("none is known"),
             None => Cell::Missing,
         },

@@ -109,8 +109,10 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
             0 => String::new(),
             count => format!(", and parity may mend {count}"),
         };
+        let empty: u64 = subject.remedies.iter().flatten().map(Remedy::empty).sum();
+        let empty = if empty > 0 { format!(", and {}", remedy::needs_none(empty)) } else { String::new() };
         lines.push(format!(
-            "Of {} that {} bad{or_held}, copies of {mendable} are known{elsewhere}{parity}; the table of the page says where, and the command.",
+            "Of {} that {} bad{or_held}, copies of {mendable} are known{elsewhere}{parity}{empty}; the table of the page says where, and the command.",
             counted(wanted, "file"),
             are(wanted),
         ));

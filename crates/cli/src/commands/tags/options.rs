@@ -95,6 +95,12 @@ impl TagTreeArgs {
         Ok(Walk::new(self.paths.clone(), options))
     }
 
+    /// What was named, as it can be typed in any directory.
+    pub(crate) fn roots(&self) -> Vec<PathBuf> {
+        let whole = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        self.paths.iter().map(whole).collect()
+    }
+
     /// The length of all files together, found out by a walk of its own.
     pub(crate) fn total(&self) -> Result<Total, Failure> {
         Ok(Total::walked(self.walk()?))

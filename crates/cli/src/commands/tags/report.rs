@@ -30,6 +30,8 @@ pub(crate) struct TagReporter<'a> {
     stop: Arc<Stop>,
     apart: Option<Arc<dyn RecordStore>>,
     started: Instant,
+    /// The trees that were named.
+    roots: Vec<PathBuf>,
     /// Where copies are looked for.
     catalog: Option<PathBuf>,
     shared: Mutex<TagShared<'a>>,
@@ -54,6 +56,7 @@ impl<'a> TagReporter<'a> {
             stop: options.plan.stop.clone(),
             apart: options.apart.clone(),
             started: Instant::now(),
+            roots: arguments.roots(),
             catalog: None,
             shared: Mutex::new(TagShared { output, bad: (Vec::new(), 0), failed: None }),
         }
@@ -82,7 +85,7 @@ impl<'a> TagReporter<'a> {
             && let Some(record) = finding.record
         {
             let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let alarm = alarm(finding, record);
+            let alarm = alarm(finding, record, &self.roots);
             match shared.bad.0.len() < alarm::NAMED {
                 // A file may have tags of several digests.
                 true if shared.bad.0.iter().any(|other| other.path == alarm.path) => {}
@@ -180,9 +183,11 @@ impl<'a> TagReporter<'a> {
     }
 }
 
-/// What helps to mend a file that is not as its tag says.
-fn alarm(finding: &Finding, record: &Record) -> Alarm {
+/// What helps to mend a file that is not as its tag says: one command for all of the tree that was named.
+fn alarm(finding: &Finding, record: &Record, roots: &[PathBuf]) -> Alarm {
     let path = std::path::absolute(finding.path()).unwrap_or_else(|_| finding.path().to_path_buf());
+    let tree = roots.iter().find(|root| **root != path && path.starts_with(root));
+    let directory = tree.map(PathBuf::as_path).or(path.parent());
     Alarm {
         outcome: finding.outcome.name(),
         since: None,
@@ -192,11 +197,11 @@ fn alarm(finding: &Finding, record: &Record) -> Alarm {
         digest: Some(record.digest),
         copy: None,
         parity: None,
-        mend: match (path.parent(), path.file_name()) {
-            (Some(directory), Some(name)) => {
-                Mend::Directory { command: remedy::repair_by_tags(directory), below: name.into() }
+        mend: match directory.and_then(|directory| Some((directory, path.strip_prefix(directory).ok()?))) {
+            Some((directory, below)) => {
+                Mend::Directory { command: remedy::repair_by_tags(directory), below: below.to_path_buf() }
             }
-            _ => Mend::Nothing,
+            None => Mend::Nothing,
         },
         path,
     }
