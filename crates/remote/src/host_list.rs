@@ -10,10 +10,10 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::{Mutex, PoisonError};
 
-use verisum_digest::{Digest, Output};
+use verisum_digest::Output;
 use verisum_files::Kind;
 use verisum_files::place::{
-    Evidence, FileAnswer, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Sink,
+    Evidence, FileAnswer, FileRequest, FileState, Files, PlaceError, PlaceEvent, Reason, Sink,
 };
 use verisum_files::store::manifest::{Bad, Claim, Line, Listed, Options, ReadError, Reader, Skipped};
 
@@ -40,19 +40,6 @@ pub struct HostList {
     pub of_others: u64,
     /// What was left out of it.
     pub skipped: Skipped,
-}
-
-/// A file of a list that was looked at.
-#[derive(Debug)]
-pub struct CheckedFile {
-    /// Its name, as the list has it.
-    pub name: Vec<u8>,
-    /// What was seen of it besides its content.
-    pub seen: FileState,
-    /// The digest that the list has.
-    pub listed: Option<Output>,
-    /// The digest that it has, or why there is none.
-    pub found: Result<Output, Reason>,
 }
 
 /// A line of a list, of which all digests were looked at in one read.
@@ -149,30 +136,12 @@ impl HostList {
         Ok(list)
     }
 
-    /// Checks the files at an address that have a digest of this kind.
-    ///
-    /// # Errors
-    /// The list or the host fails; what was found before stands.
-    pub fn check(
-        &self,
-        place: &mut dyn Place,
-        address: &Address,
-        digest: &Digest,
-        notes: Sink,
-        each: &(dyn Fn(CheckedFile) -> bool + Sync),
-    ) -> Result<(), HostListError> {
-        let mut hash = |files: Files, sink: Sink| place.hash(std::slice::from_ref(digest), files, sink);
-        let claims = Claims::One(digest.name().to_string());
-        self.check_lines(&mut hash, address, &claims, notes, &|line| {
-            let found =
-                line.found.and_then(|found| found.first().copied().ok_or(Reason::Failed(String::new())));
-            each(CheckedFile {
-                name: line.name,
-                seen: line.seen,
-                listed: line.listed.first().copied(),
-                found,
-            })
-        })
+    /// The claims that are checked in each pass over a host's files: its programs compute one digest in a read.
+    pub fn passes(&self, host: &Host) -> Vec<Claims> {
+        match host {
+            Host::Bucket(_) => self.sets.iter().cloned().map(Claims::All).collect(),
+            _ => self.algorithms.iter().cloned().map(Claims::One).collect(),
+        }
     }
 
     /// Checks the lines at an address that make such claims. `hash` computes the digests of these.

@@ -64,7 +64,7 @@ use verisum_files::place::{
 pub use address::{Address, Host, secrets, without_secrets};
 pub use error::SessionError;
 pub use folder::Folder;
-pub use host_list::{CheckedFile, CheckedLine, Claims, HostList, HostListError, kept};
+pub use host_list::{CheckedLine, Claims, HostList, HostListError, kept};
 pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshConfigOf};
 pub use link::{Script, SshOptions, Traffic};
 pub use protocol::GREETING;

@@ -12,7 +12,7 @@ use serde::Serialize;
 use verisum::digest::{Digest, Output as Sum};
 use verisum::files::place::{Files, Place, Reason, Sink};
 use verisum::files::store::manifest::{Options as Reading, ReadError};
-use verisum::remote::{Address, CheckedLine, Claims, Host, HostList, HostListError, Hosts, kept};
+use verisum::remote::{Address, CheckedLine, Claims, HostList, HostListError, Hosts, kept};
 
 use super::CheckArgs;
 use crate::ui::exit::Exit;
@@ -133,11 +133,7 @@ impl PlaceCheck<'_> {
         let counts = Mutex::new(vec![PlaceCounts::default(); on.places.len()]);
         let complete = match hosts::place(&self.hosts, &on.host) {
             Ok(mut place) => {
-                // The programs of a host compute one digest in a read.
-                let passes: Vec<Claims> = match on.host {
-                    Host::Bucket(_) => self.list.sets.iter().cloned().map(Claims::All).collect(),
-                    _ => self.list.algorithms.iter().cloned().map(Claims::One).collect(),
-                };
+                let passes = self.list.passes(&on.host);
                 let ended = passes.iter().map(|claims| self.pass(&mut *place, on, claims, &counts));
                 ended.fold(true, |complete, ended| complete & ended)
             }
