@@ -15,19 +15,20 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use verisum::digest::{Digest, Output};
 use verisum::files::check::{Compute, Difference, Event, Extra, Lists, Outcome, check as check_lists};
-use verisum::files::place::{PlaceEvent, Reason};
+use verisum::files::place::{Evidence, Files, PlaceEvent, Reason, Sink};
 use verisum::files::store::manifest::{Bad, BlockHashes, Claim, Listed, Options, ReadError};
 use verisum::files::{Excludes, Limits, Plan};
-use verisum::remote::{Address, CheckedFile, HostList, HostListError, kept};
+use verisum::remote::{Address, CheckedLine, Claims, HostList, HostListError, kept};
 
 use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
 use crate::getters::getters;
 use crate::hash::find;
-use crate::hosts::{Hosts, Reach};
+use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::image::listed_sum;
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Named, fs_path, refuse};
+use crate::row::recorded_at;
 
 /// The keys of summaries: those of `verisum check --json`, and lists that cannot be read.
 const COUNTED: [&str; 11] = [
@@ -60,6 +61,7 @@ pub(crate) struct CheckRow {
     listed_size: Option<u64>,
     #[pyo3(get)]
     found_size: Option<u64>,
+    evidence: Option<Evidence>,
     error: Option<Failure>,
 }
 
@@ -68,6 +70,8 @@ getters! { |row: CheckRow|
     name: &OsStr = OsStr::from_bytes(&row.name);
     name_bytes: &[u8] = &row.name;
     class_: &'static str = class_of(row.outcome);
+    evidence: Option<&'static str> = row.evidence.map(Evidence::name);
+    recorded_ns: Option<i128> = row.evidence.and_then(recorded_at);
 }
 
 #[pymethods]
@@ -103,6 +107,7 @@ impl CheckRow {
             digests: Vec::new(),
             listed_size: None,
             found_size: None,
+            evidence: None,
             error: None,
         }
     }
@@ -143,7 +148,7 @@ python_iterator!(Check, CheckRow, |ended| -> Counts { ended.counts.clone() });
 #[pyfunction]
 #[pyo3(signature = (
     lists, place=None, *, algorithm=None, base=None, strict_tree=None, zero=false, ignore_missing=false, strict=false,
-    threads=0, exclude=None, limit=None, hosts=None, progress=None
+    threads=0, exclude=None, limit=None, recorded=false, hosts=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn check(
@@ -159,6 +164,7 @@ pub(crate) fn check(
     threads: usize,
     exclude: Option<Vec<String>>,
     limit: Option<u64>,
+    recorded: bool,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Check> {
@@ -168,7 +174,11 @@ pub(crate) fn check(
     let done = Arc::new(Done::default());
     let told = (done.clone(), progress);
     let telling = Telling { ignore_missing, strict };
-    let Some(place) = place else {
+    let named = place.map(Named::of).transpose()?;
+    if recorded && !matches!(&named, Some(Named::There(address)) if address.host.keeps_records()) {
+        return Err(PyValueError::new_err("recorded: only for files in buckets"));
+    }
+    let Some(named) = named else {
         let here = Here {
             lists: lists.iter().map(list_name).collect(),
             reading: {
@@ -187,15 +197,16 @@ pub(crate) fn check(
         let running = Running::start(true, told, move |steps| steps.end(here.check(telling, &done, steps)))?;
         return Ok(Check(running));
     };
-    let Named::There(address) = Named::of(place)? else {
+    let is_bucket = named.is_bucket();
+    let Named::There(address) = named else {
         return Err(PyValueError::new_err("place: must be an address; names of this machine begin at base"));
     };
     refuse(&[
         ("base", base.is_some()),
         ("strict_tree", strict_tree.is_some()),
-        ("threads", threads > 0),
+        ("threads", threads > 0 && !is_bucket),
         ("exclude", exclude.is_some()),
-        ("limit", limit.is_some()),
+        ("limit", limit.is_some() && !is_bucket),
     ])?;
     let [list] = &lists[..] else {
         return Err(PyValueError::new_err("one list is checked on other machines at a time"));
@@ -205,7 +216,9 @@ pub(crate) fn check(
     reading.algorithm = algorithm;
     reading.zero = zero;
     reading.name = name;
-    let there = There { list: list.clone(), reading, address, reach: Reach::of(py, hosts)? };
+    let objects = ObjectReading { limits: limits(limit), at_once: (threads > 0).then_some(threads) };
+    let reach = Reach::of(py, hosts)?.reading(objects);
+    let there = There { list: list.clone(), reading, address, recorded, reach };
     let running = Running::start(false, told, move |steps| steps.end(there.check(telling, &done, steps)))?;
     Ok(Check(running))
 }
@@ -476,6 +489,7 @@ struct There {
     list: PathBuf,
     reading: Options,
     address: Address,
+    recorded: bool,
     reach: Reach,
 }
 
@@ -486,7 +500,7 @@ impl There {
         done: &Arc<Done>,
         steps: &Steps<CheckRow, Ended>,
     ) -> Result<Ended, Failure> {
-        let There { list: path, reading, address, reach } = self;
+        let There { list: path, reading, address, recorded, reach } = self;
         let shown = path.to_string_lossy().into_owned();
         let opened = File::open(&path).and_then(|mut file| match file.metadata()?.is_file() {
             true => Ok(file),
@@ -509,19 +523,25 @@ impl There {
         let hosts = reach.open();
         let opened = place::open(Named::There(address.clone()), &hosts, &steps.stop(), done)?;
         let mut place = opened.place;
-        for name in &list.algorithms {
-            let digest = Digest::find(name).map_err(|error| Failure::from(&error))?;
-            let ready = place.capabilities(std::slice::from_ref(&digest), &notes);
+        for claims in list.passes(&address.host) {
+            let digests = claims.names().iter().map(|name| Digest::find(name)).collect::<Result<Vec<_>, _>>();
+            let digests = digests.map_err(|error| Failure::from(&error))?;
+            let ready = place.capabilities(&digests, &notes);
             ready.map_err(|error| place::failure(&address, &error))?;
-            let each = |file: CheckedFile| {
-                let row = checked(&file, digest.name(), &named, &host);
+            let each = |line: CheckedLine| {
+                let row = checked(&line, &claims, &named, &host);
                 let mut row = Some(row);
                 with(&mut |counter| match row.take() {
                     Some(row) if counter.count(row.outcome) => counter.row(row),
                     _ => true,
                 })
             };
-            list.check(&mut *place, &address, &digest, &notes, &each).map_err(|error| match error {
+            let mut hash = |files: Files, sink: Sink| match recorded {
+                true => place.hash_recorded(&digests, files, sink),
+                false => place.hash(&digests, files, sink),
+            };
+            let ended = list.check_lines(&mut hash, &address, &claims, &notes, &each);
+            ended.map_err(|error| match error {
                 HostListError::List(error) => unreadable(&shown, &error),
                 HostListError::Place(error) => place::failure(&address, &error),
             })?;
@@ -538,24 +558,28 @@ impl There {
     }
 }
 
-/// What a host has for a file of a list.
-fn checked(file: &CheckedFile, algorithm: &str, list: &OsString, host: &str) -> CheckRow {
-    let outcome = match &file.found {
-        Ok(found) if file.listed == Some(*found) => "ok",
+/// What a host has for a line of a list.
+fn checked(line: &CheckedLine, claims: &Claims, list: &OsString, host: &str) -> CheckRow {
+    let outcome = match &line.found {
+        Ok(found) if line.listed == *found => "ok",
         Ok(_) => "failed",
         Err(Reason::Missing) => "missing",
         Err(_) => "unreadable",
     };
-    let found = file.found.as_ref().ok().copied();
-    let error = file.found.as_ref().err().map(|reason| {
-        let name = String::from_utf8_lossy(&file.name).into_owned();
+    let found = line.found.as_ref().ok();
+    let digests = claims.names().iter().zip(&line.listed).enumerate();
+    let digests = digests
+        .map(|(at, (name, listed))| (name.clone(), *listed, found.and_then(|found| found.get(at).copied())));
+    let error = line.found.as_ref().err().map(|reason| {
+        let name = String::from_utf8_lossy(&line.name).into_owned();
         let message = format!("{host}: {name}: read: {}", reason.message());
-        Failure::new(Kind::File, &message).path(OsStr::from_bytes(&file.name)).operation("read")
+        Failure::new(Kind::File, &message).path(OsStr::from_bytes(&line.name)).operation("read")
     });
     CheckRow {
         host: Some(host.to_string()),
-        digests: file.listed.map(|listed| (algorithm.to_string(), listed, found)).into_iter().collect(),
+        digests: digests.collect(),
+        evidence: found.map(|_| line.evidence),
         error,
-        ..CheckRow::new(Some(list), &file.name, outcome)
+        ..CheckRow::new(Some(list), &line.name, outcome)
     }
 }

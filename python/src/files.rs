@@ -24,7 +24,7 @@ use crate::hash::find;
 use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::interrupt::TICK;
 use crate::log::{Event, results};
-use crate::place::{self, AT_ONCE, Named, refuse};
+use crate::place::{self, AT_ONCE, Named, is_bucket, refuse};
 use crate::row::{FileRow, Row};
 use crate::row_columns::RowColumns;
 use crate::stores::{Batches, is_store};
@@ -214,10 +214,6 @@ struct Sources<'py> {
     there: Vec<Address>,
     /// What Python reads.
     stores: Vec<Bound<'py, PyAny>>,
-}
-
-fn is_bucket(host: &Host) -> bool {
-    matches!(host, Host::Bucket(_))
 }
 
 impl<'py> Sources<'py> {

@@ -32,6 +32,11 @@ impl Named {
         matches!(self, Named::Here(_))
     }
 
+    /// Whether it is in a bucket.
+    pub(crate) fn is_bucket(&self) -> bool {
+        matches!(self, Named::There(address) if is_bucket(&address.host))
+    }
+
     /// Text may be an address, as on the command line; bytes and objects of `pathlib` are paths of this machine.
     pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Named> {
         let path = fs_path(object)?;
@@ -49,6 +54,11 @@ impl Named {
     pub(crate) fn several(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Named>> {
         several(objects, Named::of)
     }
+}
+
+/// Whether a host is a bucket.
+pub(crate) fn is_bucket(host: &Host) -> bool {
+    matches!(host, Host::Bucket(_))
 }
 
 /// One path or several of this machine.
@@ -139,7 +149,9 @@ pub(crate) fn open(
             Opened { address, place: Box::new(StoppingPlace::new(Box::new(place), stop)) }
         }
         Named::There(address) => {
-            let (place, done) = (host(hosts, &address.host)?, done.clone());
+            let (mut place, done) = (host(hosts, &address.host)?, done.clone());
+            // A limit may have an object wait for minutes.
+            place.end_by(&stop);
             let count = move |answer: &FileAnswer| {
                 if answer.result.as_ref().is_ok_and(|read| !read.digests.is_empty()) {
                     done.add(answer.request.seen.size.unwrap_or(0));

@@ -220,10 +220,7 @@ impl FileRow {
     /// When the store recorded them, in nanoseconds since 1970.
     #[getter]
     fn recorded_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
-        Ok(match self.found(py)?.evidence {
-            Evidence::Recorded(at) => at.map(|at| nanoseconds(at.time)),
-            _ => None,
-        })
+        Ok(recorded_at(self.found(py)?.evidence))
     }
 
     fn __repr__(&self) -> String {
@@ -232,6 +229,14 @@ impl FileRow {
             Ok(file) => format!("<verisum.FileRow {name:?}: {}>", file.digests[0]),
             Err(failure) => format!("<verisum.FileRow {name:?}: {}>", failure.message()),
         }
+    }
+}
+
+/// When a store recorded digests, if it did and tells that.
+pub(crate) fn recorded_at(evidence: Evidence) -> Option<i128> {
+    match evidence {
+        Evidence::Recorded(at) => at.map(|at| nanoseconds(at.time)),
+        _ => None,
     }
 }
 

@@ -20,7 +20,7 @@ use crate::errors::Failure;
 use crate::files::{excludes, limits};
 use crate::getters::getters;
 use crate::hash::find;
-use crate::hosts::{Hosts, Reach};
+use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Named, refuse};
 use crate::repair::{RepairSummary, RepairedFile, known_sources};
@@ -210,16 +210,7 @@ pub(crate) fn scrub(
         return Err(PyValueError::new_err("max_age and since exclude each other"));
     }
     if !named.is_here() {
-        refuse(&[
-            ("max_age", max_age.is_some()),
-            ("budget", budget.is_some()),
-            ("sample", sample < 1.0),
-            ("shuffle", shuffle),
-            ("since", since.is_some()),
-            ("cross_file_systems", cross_file_systems),
-            ("limit", limit.is_some()),
-            ("repair_from", repair_from.is_some()),
-        ])?;
+        refuse(&[("cross_file_systems", cross_file_systems), ("repair_from", repair_from.is_some())])?;
     }
     if keep_bad.is_some() && repair_from.is_none() {
         return Err(PyValueError::new_err("keep_bad: only with repair_from"));
@@ -247,8 +238,14 @@ pub(crate) fn scrub(
     options.excludes = excludes(exclude)?;
     options.limits = limits(limit);
     options.progress = done.here.clone();
-    let target = Target { named, path, catalog, mending };
+    let at_once = (threads > 0).then_some(threads);
     let reach = Reach::with_report(py, hosts)?;
+    let reach = reach.reading(ObjectReading { limits: options.limits.clone(), at_once });
+    if named.is_bucket() {
+        // It keeps to the limits itself.
+        options.limits = None;
+    }
+    let target = Target { named, path, catalog, mending };
     let waits = target.named.is_here();
     let told = (done.clone(), progress);
     let running = Running::start(waits, told, move |steps| {

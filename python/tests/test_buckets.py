@@ -94,6 +94,41 @@ def test_recorded_digests_are_taken(store: Store, photos: Path, tmp_path: Path) 
     assert store.hosts.costs().amount is None and store.hosts.costs().requests["put"] >= 21
 
 
+def test_recorded_digests_are_compared_with_a_list(store: Store, photos: Path, tmp_path: Path) -> None:
+    verisum.copy(photos / "2024", "s3://photos/again", hosts=store.hosts).finish()
+    sums = tmp_path / "SUMS"
+    lines = "".join(
+        f"{algorithm.upper()} ({os.path.basename(row.path)}) = {digest.hex()}\n"
+        for row in verisum.hash_files(photos / "2024", ["sha256", "md5"])
+        for algorithm, digest in zip(("sha256", "md5"), row.digests, strict=True)
+        if algorithm == "sha256" or row.path.endswith("07.raw")
+    )
+    sums.write_text(lines)
+    flip(photos / "again" / "08.raw")
+    hosts = verisum.Hosts(endpoint=store.url, region="us-east-1")
+    rows = list(verisum.check(sums, "s3://photos/again", recorded=True, threads=2, hosts=hosts))
+    assert {row.outcome for row in rows} == {"ok"}
+    # Of one the list has two digests in two lines.
+    known = {(row.name, row.evidence) for row in rows}
+    assert ("08.raw", "recorded") in known and {name for name, _ in known} == set(os.listdir(photos / "again"))
+    began = time.monotonic()
+    read = {row.name: row for row in verisum.check(sums, "s3://photos/again", limit=100_000, hosts=hosts)}
+    # 190 kB, of which a quarter of a second's worth may come at once.
+    assert time.monotonic() - began > 1.2
+    assert read["08.raw"].class_ != "clean" and (read["09.raw"].outcome, read["09.raw"].evidence) == ("ok", "read")
+    for place in (None, "local:/", "https://example.org/x"):
+        with pytest.raises(ValueError, match="recorded: only for files in buckets"):
+            verisum.check(sums, place, recorded=True)
+
+
+def test_a_scrub_of_a_bucket_keeps_to_limits(store: Store, photos: Path, tmp_path: Path) -> None:
+    began = time.monotonic()
+    first = verisum.scrub("s3://photos/2024", catalog=tmp_path / "c.db", limit=80_000, hosts=store.hosts).finish()
+    assert first.counts["new"] == 21 and time.monotonic() - began > 1.5
+    again = verisum.scrub("s3://photos/2024", catalog=tmp_path / "c.db", max_age=3600, threads=2, hosts=store.hosts)
+    assert again.finish().read_files == 0
+
+
 def test_what_is_no_list_of_prices_is_refused(tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
     with pytest.raises(FileNotFoundError):

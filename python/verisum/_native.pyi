@@ -907,15 +907,15 @@ def scrub(
     """Compares a tree with its catalogue, records what is new or changed, and verifies what is due, as `verisum scrub`
     does.
 
-    Trees of the catalogue that lie inside this one are scrubbed apart. The process keeps its priority. Of the options
-    only `algorithm`, `exclude`, `archive`, `missing_fails`, `replaced_root`, `alarm_changed`, `hosts` and `progress` are
-    for trees on other machines, which are read whole.
+    Trees of the catalogue that lie inside this one are scrubbed apart. The process keeps its priority. A tree on another
+    machine does not take `cross_file_systems` and `repair_from`; on a host, `threads` and `stop_after` have no effect.
 
     Args:
         tree: A directory, or an address, as for `hash_files`.
         catalog: The catalogue's file. It is made if it is not there.
         algorithm: The name of the digest of new files. Others keep that of their record.
-        threads: How many threads read and hash; 0 for as many as there are cores.
+        threads: How many threads read and hash; 0 for as many as there are cores. In buckets: how many requests at a time; 0
+            for 16.
         max_age: Let no verification get older than this, in seconds; with 0, all files are verified.
         budget: Begin no file after this time, in seconds.
         sample: Verify a random share of the files that are due, more than 0 and at most 1.
@@ -2118,6 +2118,15 @@ class CheckRow:
         """The length that the file has instead."""
 
     @property
+    def evidence(self) -> Literal["read", "recorded"] | None:
+        """On another machine: whether the file was read, or with `recorded` the store recorded its digests. None where it
+        has none, and on this machine."""
+
+    @property
+    def recorded_ns(self) -> int | None:
+        """When the store recorded them, in nanoseconds since 1970, if it did and tells that."""
+
+    @property
     def error(self) -> FileError | None:
         """Why it was not checked."""
 
@@ -2151,6 +2160,7 @@ def check(
     threads: int = 0,
     exclude: Sequence[str] | None = None,
     limit: int | None = None,
+    recorded: bool = False,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Check:
@@ -2163,7 +2173,7 @@ def check(
         lists: A list or the directory of a bag, or several.
         place: The address of a tree on another machine where the names begin, as for `hash_files`: ``web1:/srv``. Then
             there is one list, and of the options only `algorithm`, `zero`, `ignore_missing`, `strict`, `hosts` and
-            `progress` are for it.
+            `progress` are for it; in a bucket also `threads` (requests at a time), `limit` and `recorded`.
         algorithm: The digest, if the list does not tell.
         base: The directory where the names in the lists begin; without it, the working directory.
         strict_tree: Also report files below this directory that no list has.
@@ -2173,6 +2183,8 @@ def check(
         threads: How many threads read and hash; 0 for as many as there are cores.
         exclude: What of `strict_tree` is left out, by patterns as in `.gitignore`.
         limit: The most bytes to read in a second.
+        recorded: Take the digests that a store recorded when objects were uploaded, and read only objects without such a
+            digest. This does not find rot in the store.
         hosts: How other machines are reached.
         progress: Called about 25 times a second, while you wait for a row, with the files and bytes read so far. What
             it raises ends the work and comes through.
