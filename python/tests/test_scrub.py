@@ -256,8 +256,8 @@ def test_values_that_are_none(tree: Path, catalog: Path) -> None:
     for never in (float("nan"), float("inf")):
         with pytest.raises(ValueError, match="finite"):
             verisum.scrub(tree, catalog=catalog, since=never)
-    with pytest.raises(ValueError, match="budget: not for files on other machines"):
-        verisum.scrub("web1:/srv", catalog=catalog, budget=1)
+    with pytest.raises(ValueError, match="cross_file_systems: not for files on other machines"):
+        verisum.scrub("web1:/srv", catalog=catalog, cross_file_systems=True)
     with pytest.raises(ValueError, match="named by their paths"):
         verisum.scrub(f"local:{tree}", catalog=catalog)
     assert not catalog.exists()
@@ -285,6 +285,22 @@ def test_a_real_host(tree: Path, catalog: Path, ssh_config: Path) -> None:
         verisum.scrub(f"down:{tree}", catalog=catalog, hosts=verisum.Hosts(ssh_config=ssh_config, timeout=50)).finish()
     # Nothing could be recorded of it.
     assert len(opened.trees()) == 1
+
+
+def test_what_is_due_on_a_host(tree: Path, catalog: Path, ssh_config: Path) -> None:
+    hosts = verisum.Hosts(ssh_config=ssh_config)
+    place = f"web1:{tree}"
+    verisum.scrub(place, catalog=catalog, hosts=hosts).finish()
+    due = verisum.scrub(place, catalog=catalog, hosts=hosts, max_age=3600).finish()
+    assert (due.read_files, due.files) == (0, 21)
+    since = verisum.scrub(place, catalog=catalog, hosts=hosts, since=time.time() + 1, shuffle=True, budget=3600).finish()
+    assert since.read_files == 21
+    part = verisum.scrub(place, catalog=catalog, hosts=hosts, sample=0.2).finish()
+    assert part.read_files < 21
+    size = sum(path.stat().st_size for path in tree.rglob("*") if path.is_file())
+    began = time.monotonic()
+    limited = verisum.scrub(place, catalog=catalog, hosts=hosts, limit=size // 2).finish()
+    assert limited.read_files == 21 and time.monotonic() - began > 1.5
 
 
 def test_a_host_that_is_given_up_in_the_middle_loses_no_file(tree: Path, catalog: Path, ssh_config: Path) -> None:
