@@ -216,7 +216,7 @@ fn what_is_not_there_is_named() {
     let all = store.run(&["compare", "-v", here, "s3://empty/x"]);
     assert_eq!(all.out().matches(": UNKNOWN\n").count(), 20, "{}", all.out());
     let wrong = run_at("http://127.0.0.1:1", &["sum", "s3://empty"]);
-    assert_one_line(&wrong, 3, "cannot be reached: 127.0.0.1: Connection refused");
+    assert_one_line(&wrong, 3, "cannot be reached: 127.0.0.1: Connection refused\n");
     let ended = store.run(&["sum", "--endpoint", "https://user:secret@host", "s3://empty"]);
     assert!(ended.code != Some(0) && !ended.stderr.contains("secret"), "{}", ended.stderr);
 }

@@ -6,6 +6,7 @@ use std::{fmt, io};
 
 use object_store::client::{HttpError, HttpErrorKind};
 use verisum_files::place::Reason;
+use verisum_files::text;
 
 /// The longest error code of a store that is shown.
 const MOST_CODE: usize = 64;
@@ -48,7 +49,7 @@ pub enum OpenError {
     )]
     NoKeys(String),
     /// A file of the AWS tools cannot be read.
-    #[error("{}: read: {}", path.display(), verisum_files::text::of_system(source))]
+    #[error("{}: read: {}", path.display(), text::of_system(source))]
     Profiles {
         /// The file.
         path: PathBuf,
@@ -213,7 +214,10 @@ pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
     while let Some(source) = cause.source() {
         cause = source;
     }
-    verisum_files::text::printable(&cause.to_string())
+    match cause.downcast_ref::<io::Error>() {
+        Some(error) => text::of_system(error),
+        None => text::printable(&cause.to_string()),
+    }
 }
 
 /// The region in the XML of an error, if it is like one.
