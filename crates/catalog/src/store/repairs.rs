@@ -37,12 +37,12 @@ pub struct Repair {
     pub ranges: Option<Vec<Range<u64>>>,
 }
 
-/// How many repairs of a tree there were.
+/// How much of a tree was repaired.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Repairs {
-    /// Their number.
+    /// Files that were repaired, each counted once.
     pub count: u64,
-    /// When the last one was, in milliseconds since 1970.
+    /// When the last one was repaired, in milliseconds since 1970.
     pub last: Option<i64>,
 }
 
@@ -73,9 +73,10 @@ impl Catalog {
         self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
     }
 
-    /// How many repairs of a tree there were, and when the last one was.
+    /// How many files of a tree were repaired, and when the last one was.
     pub fn repairs(&self, root: i64) -> Result<Repairs> {
-        let sql = "SELECT count(*), max(repaired) FROM repair WHERE root = ?1";
+        let sql = "SELECT count(*), max(last) FROM
+                   (SELECT max(repaired) AS last FROM repair WHERE root = ?1 GROUP BY directory, name)";
         let read = |row: &rusqlite::Row| Ok(Repairs { count: unsigned(row, 0)?, last: row.get(1)? });
         self.connection.query_row(sql, [root], read).map_err(self.failed("read"))
     }
@@ -272,7 +273,7 @@ mod tests {
             Ok::<_, CatalogError>(())
         };
         catalog.each_repair(&root, each).unwrap();
-        assert_eq!(catalog.repairs(root.id).unwrap(), Repairs { count: 3, last: Some(6) });
+        assert_eq!(catalog.repairs(root.id).unwrap(), Repairs { count: 1, last: Some(6) });
         found.reverse();
         assert_eq!(found, all);
         assert_eq!(catalog.check().unwrap(), []);
