@@ -196,6 +196,40 @@ fn what_one_repair_makes_possible_the_same_run_does() {
 }
 
 #[test]
+fn what_one_parity_repairs_helps_another() {
+    let trees = Trees::new(&[("c", "text")]);
+    let [a, b] = [1_000_000, 3_000_000].map(|length| {
+        let mut bytes = vec![0; length];
+        fastrand::Rng::with_seed(length as u64).fill(&mut bytes);
+        bytes
+    });
+    let damage = |name: &str, content: &[u8], places: &[usize], length: usize| {
+        let mut bytes = content.to_vec();
+        places.iter().for_each(|at| bytes[*at..at + length].fill(0));
+        change_and_restore_time(&trees.path(name), &bytes);
+    };
+    fs::create_dir(trees.path("tree/sub")).unwrap();
+    fs::create_dir(trees.path("copy/sub")).unwrap();
+    fs::write(trees.path("tree/sub/a"), &a).unwrap();
+    fs::write(trees.path("tree/sub/b"), &b).unwrap();
+    fs::write(trees.path("copy/sub/b"), &b).unwrap();
+    trees.run("parity create --redundancy 4% --set-size 1M tree").clean();
+    trees.run("parity create --redundancy 2.5% tree/sub").clean();
+    trees.run("scrub tree").clean();
+    // The parity above gives what the copy lacks of one file; only then the parity below has enough for the other.
+    let places = [900_000, 1_900_000, 2_900_000];
+    damage("tree/sub/a", &a, &[100_000], 70_000);
+    damage("tree/sub/b", &b, &places, 60_000);
+    damage("copy/sub/b", &b, &places, 10_000);
+    trees.run("scrub tree");
+    let tree = trees.path("tree/sub");
+    let words = "repair --from copy --keep-bad kept";
+    trees.becomes(&format!("{words} --dry-run tree"), 1, &tree, &[("no-source", "a"), ("mendable", "b")]);
+    trees.becomes(&format!("{words} tree"), 0, &tree, &[("repaired", "a"), ("repaired", "b")]);
+    assert!(fs::read(tree.join("a")).unwrap() == a && fs::read(tree.join("b")).unwrap() == b);
+}
+
+#[test]
 fn empty_content_needs_no_copy() {
     let trees = Trees::new(&[("empty", ""), ("grown", ""), ("full", "one")]);
     let [empty, grown, full] = ["empty", "grown", "full"].map(|name| trees.path("tree").join(name));

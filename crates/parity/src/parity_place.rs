@@ -19,7 +19,7 @@ use verisum_files::place::{
 use crate::ParityError;
 use crate::create::place_of;
 use crate::digest::{self, Hasher};
-use crate::head::{BlockPart, PartDigest, Piece};
+use crate::head::{BlockPart, PartDigest};
 use crate::mend::{Solved, lost_blocks_helped};
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -121,6 +121,8 @@ impl ParityFiles {
 struct SolvedSet {
     set: SetFile,
     solved: Solved,
+    /// Whether parts that are not in the tree were found elsewhere.
+    is_helped: bool,
 }
 
 impl ParityPlace {
@@ -277,8 +279,7 @@ impl Place for ParityPlace {
 }
 
 impl Shared {
-    /// What is lost of a set. With help, parts of files that something else has do not count as lost: they are neither in
-    /// the tree nor computed then.
+    /// What is lost of a set. With help, parts of files that something else has do not count as lost.
     fn solved(&self, number: u64, help: Option<&mut Help>) -> Result<Arc<SolvedSet>, ParityError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(last) = last.as_ref().filter(|last| last.set.head.number == number) {
@@ -288,6 +289,7 @@ impl Shared {
         *last = None;
         let set = self.store.set(number)?;
         let alone = lost_blocks_helped(&self.tree, &set, &mut |_, _, _, _| false)?;
+        let is_helped = alone.is_err();
         let solved = match (alone, help) {
             (Err(lost), Some(help)) if help.in_vain.get(&number).is_none_or(|before| lost < *before) => {
                 let solved = lost_blocks_helped(&self.tree, &set, &mut finder(help)?)?;
@@ -300,18 +302,18 @@ impl Shared {
         };
         let too_much = |_| ParityError::damaged(set.path(), "more is lost than its parity gives");
         let solved = solved.map_err(too_much)?;
-        Ok(last.insert(Arc::new(SolvedSet { set, solved })).clone())
+        Ok(last.insert(Arc::new(SolvedSet { set, solved, is_helped })).clone())
     }
 }
 
 /// Asks for help, and compares what comes.
 fn finder<'f>(
     help: &'f mut Help<'_>,
-) -> Result<impl FnMut(&Piece, u64, &mut [u8], &PartDigest) -> bool + 'f, ParityError> {
+) -> Result<impl FnMut(&[u8], u64, &mut [u8], &PartDigest) -> bool + 'f, ParityError> {
     let mut hasher = Hasher::new()?;
-    Ok(move |piece: &Piece, offset: u64, bytes: &mut [u8], expected: &PartDigest| {
+    Ok(move |path: &[u8], offset: u64, bytes: &mut [u8], expected: &PartDigest| {
         let mut is_good = |bytes: &[u8]| hasher.part(bytes).is_ok_and(|found| found == *expected);
-        (help.find)(LostPart { path: &piece.path, offset, bytes, is_good: &mut is_good })
+        (help.find)(LostPart { path, offset, bytes, is_good: &mut is_good })
     })
 }
 
@@ -358,7 +360,7 @@ impl Content {
         self.given = 0;
         while self.chunk.len() < CHUNK && self.at < self.range.end {
             match self.parts.pop_front() {
-                Some(part) => self.part(&part)?,
+                Some(part) => self.part(&part, help.as_deref_mut())?,
                 None if !self.enter(help.as_deref_mut())? => break,
                 None => {}
             }
@@ -390,7 +392,7 @@ impl Content {
     }
 
     /// Adds a part to the chunk, as far as it is wanted.
-    fn part(&mut self, part: &BlockPart) -> io::Result<()> {
+    fn part(&mut self, part: &BlockPart, help: Option<&mut Help>) -> io::Result<()> {
         if part.offset != self.at {
             return Err(gap());
         }
@@ -405,12 +407,29 @@ impl Content {
         let Some(current) = &self.current else { return Ok(()) };
         match (current.solved.get(&part.block), &self.file) {
             (Some(block), _) => self.chunk.extend_from_slice(&block[part.range.clone()][within]),
+            (None, file)
+                if current.is_helped
+                    && let Some(help) = help =>
+            {
+                let (mut bytes, expected) = (vec![0; length], &current.set.head.parts[part.index]);
+                let is_read =
+                    file.as_ref().is_some_and(|file| file.read_exact_at(&mut bytes, whole.start).is_ok());
+                let is_good = is_read
+                    && Hasher::new().and_then(|mut hasher| hasher.part(&bytes)).map_err(io::Error::other)?
+                        == *expected;
+                if !is_good
+                    && !finder(help).map_err(io::Error::other)?(&self.path, whole.start, &mut bytes, expected)
+                {
+                    return Err(changed());
+                }
+                self.chunk.extend_from_slice(&bytes[within]);
+            }
             (None, Some(file)) => {
                 let before = self.chunk.len();
                 self.chunk.resize(before + within.len(), 0);
                 file.read_exact_at(&mut self.chunk[before..], wanted.start)?;
             }
-            (None, None) => return Err(io::Error::other("it changed while it was read")),
+            (None, None) => return Err(changed()),
         }
         Ok(())
     }
@@ -427,6 +446,10 @@ impl Read for Content {
         self.given += count;
         Ok(count)
     }
+}
+
+fn changed() -> io::Error {
+    io::Error::other("it changed while it was read")
 }
 
 fn gap() -> io::Error {

@@ -81,8 +81,8 @@ impl PieceState {
 /// Takes a block: its number, its bytes, and whether it is as it was.
 pub(crate) type TakeJudged<'a> = dyn FnMut(usize, &[u8], bool) -> Result<(), ParityError> + 'a;
 
-/// Finds a part elsewhere: fills the room with the bytes of a piece at an offset, if something has those of the digest.
-pub(crate) type FindPart<'a> = dyn FnMut(&Piece, u64, &mut [u8], &PartDigest) -> bool + 'a;
+/// Finds a part elsewhere: fills the room with the bytes of a file at an offset, if something has those of the digest.
+pub(crate) type FindPart<'a> = dyn FnMut(&[u8], u64, &mut [u8], &PartDigest) -> bool + 'a;
 
 /// Reads all data of a set and compares it with the record. `each` gets every block, and whether it is as it was;
 /// one that is not is zeros.
@@ -112,7 +112,7 @@ pub(crate) fn scan_helped(
             let range = read.part.range.clone();
             let expected = &head.parts[read.part.index];
             if (!read.is_read || hasher.part(&block[range.clone()])? != *expected)
-                && !find(&head.pieces[read.piece], read.part.offset, &mut block[range.clone()], expected)
+                && !find(&head.pieces[read.piece].path, read.part.offset, &mut block[range.clone()], expected)
             {
                 let (bytes, ranges) = &mut bad[read.piece];
                 *bytes += range.len() as u64;

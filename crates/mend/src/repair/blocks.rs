@@ -4,7 +4,7 @@
 //! whole is good its record says, as always.
 
 use std::fs::File;
-use std::io;
+use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -78,8 +78,8 @@ pub(super) struct Givers<'a, 's> {
     pub(super) sources: &'a mut [Source<'s>],
     /// The copies, in the order in which they are asked.
     pub(super) copies: Vec<Giver>,
-    /// What helps parity, and the files that it may ask for.
-    pub(super) helper: &'a mut Helper,
+    /// What helps parity, if anything is to, and the files that it may ask for.
+    pub(super) helper: Option<&'a mut Helper>,
     pub(super) damaged: &'a [Damaged],
 }
 
@@ -235,8 +235,17 @@ impl Combination<'_> {
             if giver.failures >= FAILURES {
                 return false;
             }
-            let from = (&mut **sources, giver.source);
-            let is_read = helper.read(from, damaged, &giver.candidate.path, (range.start, bytes)).is_ok();
+            let path = &giver.candidate.path;
+            let read = match helper {
+                Some(helper) => {
+                    helper.read((&mut **sources, giver.source), damaged, path, (range.start, bytes))
+                }
+                None => {
+                    let content = sources[giver.source].place.read(path, range).map_err(io::Error::other);
+                    content.and_then(|mut content| content.read_exact(bytes))
+                }
+            };
+            let is_read = read.is_ok();
             giver.failures = if is_read { 0 } else { giver.failures + 1 };
             is_read
         };

@@ -432,7 +432,9 @@ impl<'a> Tree<'a> {
         let candidate = copies.first()?.candidate.clone();
         // The new file is the tree's work, too.
         let mut helper = std::mem::take(&mut self.helper);
-        let givers = Givers { sources, copies, helper: &mut helper, damaged: waiting.damaged };
+        // What all sources have comes from them rather than by way of parity.
+        let all = only.is_none().then_some(&mut helper);
+        let givers = Givers { sources, copies, helper: all, damaged: waiting.damaged };
         let from = ContentOrigin::Blocks(Blocks { blocks, givers });
         let done = self.replace(damaged, bad, from, &candidate);
         self.helper = helper;
