@@ -246,3 +246,18 @@ fn what_changed_since_it_was_found_bad_on_a_host_stays() {
     assert!(ended.out().contains("is it mounted?"), "{}{}", ended.out(), ended.stderr);
     assert_eq!(fs::read_dir(archive.path("srv")).unwrap().count(), 0);
 }
+
+#[test]
+fn what_a_list_told_no_length_of_comes_back_on_a_host() {
+    let Some(archive) = Archive::new() else { return };
+    let mirror = archive.path("mirror");
+    let sums = verisum(["sum", "-r", "-a", "sha256", mirror.to_str().unwrap()].map(OsStr::new)).clean();
+    fs::write(archive.path("SUMS"), sums.replace(&format!("{}/", mirror.display()), "")).unwrap();
+    let list = archive.path("SUMS").display().to_string();
+    archive.catalog_verb(&["import", "-a", "sha256", "--tree", &archive.address(), &list]).clean();
+    fs::remove_file(archive.path("srv/f2")).unwrap();
+    archive.scrub(&[]);
+    let ended = archive.run("repair", &["--json", "--from", mirror.to_str().unwrap(), &archive.address()]);
+    assert!(ended.code == Some(0) && ended.out().contains("\"size\":9"), "{}{}", ended.out(), ended.stderr);
+    archive.assert_restored(&["f2"]);
+}

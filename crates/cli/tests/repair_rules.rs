@@ -282,3 +282,25 @@ fn files_whose_inode_is_not_known_stay_files_of_their_own() {
     assert_eq!((one.len(), two.len()), (0, 0));
     assert_ne!(one.ino(), two.ino());
 }
+
+#[test]
+fn what_a_list_told_no_length_of_comes_back() {
+    let trees = Trees::new(&[("there", "good"), ("gone", "as it was"), ("empty", "")]);
+    let sums = trees.run("sum -r -a sha256 tree").clean();
+    fs::write(trees.path("SUMS"), sums).unwrap();
+    for name in ["gone", "empty"] {
+        fs::remove_file(trees.path("tree").join(name)).unwrap();
+    }
+    let told = trees.run("catalog import --catalog list.db SUMS");
+    assert!(told.out().starts_with("3 recorded"), "{}{}", told.out(), told.stderr);
+    trees.run("scrub --catalog list.db tree");
+    let repaired = trees.run("repair --catalog list.db --json --from copy tree").clean();
+    assert!(repaired.contains("\"size\":9") && repaired.contains("\"repaired\":2"), "{repaired}");
+    for name in ["gone", "empty"] {
+        let [now, copy] = ["tree", "copy"].map(|tree| trees.path(tree).join(name));
+        assert_eq!(fs::read(&now).unwrap(), fs::read(&copy).unwrap());
+        let [now, copy] = [now, copy].map(|path| fs::metadata(path).unwrap().modified().unwrap());
+        assert_eq!(now, copy, "{name}");
+    }
+    trees.run("scrub --catalog list.db tree").clean();
+}

@@ -83,11 +83,10 @@ impl<'a> RecordedTree<'a> {
         Ok(self.records.algorithm(&record).map(|algorithm| Content {
             algorithm: algorithm.to_string(),
             digest: record.digest,
-            // A list of checksums knows neither length nor time.
-            size: Some(record.size).filter(|size| *size > 0 || record.verified > 0),
+            size: record.known_size(),
             is_changed: modified
-                .filter(|_| record.mtime != 0 || record.verified > 0)
-                .map(|modified| !is_same_time(record.mtime, stamp(modified.time))),
+                .zip(record.known_mtime())
+                .map(|(modified, recorded)| !is_same_time(recorded, stamp(modified.time))),
         }))
     }
 

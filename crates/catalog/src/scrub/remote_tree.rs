@@ -537,14 +537,14 @@ fn look(token: &Token, read: &ReadFile, compared: ControlFlow<Look, Comparison>)
     }
 }
 
-/// Whether a file has the recorded length. A list that was recorded says nothing of lengths and times.
+/// Whether a file has the recorded length, as far as that is known.
 fn has_its_size(record: &Record, size: u64) -> bool {
-    record.size == size || record.verified == 0 && record.size == 0
+    record.known_size().is_none_or(|known| known == size)
 }
 
 /// Whether it has the recorded time of modification.
 fn has_its_time(record: &Record, mtime: i64) -> bool {
-    is_same_time(record.mtime, mtime) || record.verified == 0 && record.mtime == 0
+    record.known_mtime().is_none_or(|known| is_same_time(known, mtime))
 }
 
 /// Whether a file is the one that was recorded, as far as both are known.

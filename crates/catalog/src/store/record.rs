@@ -180,6 +180,18 @@ pub struct Record {
     pub state: State,
 }
 
+impl Record {
+    /// The length in bytes; none of a file that nobody read yet: a list of checksums does not tell it.
+    pub fn known_size(&self) -> Option<u64> {
+        (self.size > 0 || self.verified > 0).then_some(self.size)
+    }
+
+    /// The time of modification, as [`stamp`] has it; none where a list did not tell it.
+    pub fn known_mtime(&self) -> Option<i64> {
+        (self.mtime != 0 || self.verified > 0).then_some(self.mtime)
+    }
+}
+
 /// What a scan needs to know of a file: a part of its record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {

@@ -11,7 +11,7 @@ use verisum_digest::Digest;
 use verisum_files::Verdict;
 use verisum_files::place::Place;
 
-use super::damaged::Damaged;
+use super::damaged::{ANY_LENGTH, Damaged};
 use super::in_place::{Finished, finish_in_place, journal_of};
 use super::keep::require_room;
 use super::mend::{DistantTree, Done, MAY_BE_MEANT, MendedTree, Tree};
@@ -244,8 +244,8 @@ impl<'a> Work<'a> {
             path,
             digest,
             recorded: record.digest,
-            size: record.size,
-            modified: Some(record.mtime),
+            size: record.known_size().unwrap_or(ANY_LENGTH),
+            modified: record.known_mtime(),
             found,
             // 0 is not known.
             inode: (record.state == State::MISSING && record.inode != 0).then_some(record.inode),
@@ -296,8 +296,9 @@ impl<'a> Work<'a> {
             }
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
-            let Done { before, ranges, taken, kept_unread, .. } = done;
-            let file = Repaired { before, ranges, taken, kept_unread, ..file };
+            let Done { now, before, ranges, taken, kept_unread, .. } = done;
+            let size = now.map_or(file.size, |now| now.size);
+            let file = Repaired { size, before, ranges, taken, kept_unread, ..file };
             self.tell(file, summary, report);
         });
         written
@@ -309,6 +310,7 @@ impl<'a> Work<'a> {
             return Ok(());
         };
         let new = Record {
+            size: now.size,
             mtime: now.mtime,
             ctime: now.ctime,
             inode: now.inode,

@@ -76,6 +76,7 @@ impl From<Outcome> for Done {
 /// What is known of a repaired file, as records have it.
 #[derive(Clone, Copy)]
 pub(super) struct FileAfter {
+    pub(super) size: u64,
     pub(super) mtime: i64,
     /// 0 where that is not known.
     pub(super) ctime: i64,
@@ -85,7 +86,12 @@ pub(super) struct FileAfter {
 
 impl From<Stat> for FileAfter {
     fn from(stat: Stat) -> FileAfter {
-        FileAfter { mtime: stamp(stat.modified), ctime: stamp(stat.changed), inode: stat.inode }
+        FileAfter {
+            size: stat.size,
+            mtime: stamp(stat.modified),
+            ctime: stamp(stat.changed),
+            inode: stat.inode,
+        }
     }
 }
 

@@ -105,6 +105,7 @@ fn write(
     let is_as_recorded = repair.digest == old.digest;
     if is_as_recorded {
         let new = Record {
+            size: stat.size,
             mtime: stamp(stat.modified),
             ctime: stamp(stat.changed),
             inode: stat.inode,

@@ -171,8 +171,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let trees = directories.len() + places.iter().map(|on| on.places.len()).sum::<usize>();
     if !arguments.from.is_empty() && trees != 1 || arguments.parity.is_some() && directories.len() != 1 {
         return Err(Failure::Usage(
-            "--from PLACE and --parity PLACE are of one directory: name that one alone"
-                .to_string(),
+            "--from PLACE and --parity PLACE are of one directory: name that one alone".to_string(),
         ));
     }
     if !arguments.foreground {

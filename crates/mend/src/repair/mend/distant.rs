@@ -21,6 +21,7 @@ use verisum_files::place::{
 };
 use verisum_files::{AsRead, FileError, KeptFile, Timestamp, message_says_storage_failed};
 
+use super::super::damaged::ANY_LENGTH;
 use super::super::fill::FillError;
 use super::super::source::{Candidate, Source};
 use super::super::{Options, Outcome};
@@ -172,11 +173,16 @@ impl<'a> DistantTree<'a> {
     fn replace(
         &mut self,
         (damaged, bad): (&Damaged, &DistantFile),
-        source: Option<&mut Source>,
+        mut source: Option<&mut Source>,
         size: u64,
         candidate: &Candidate,
     ) -> Result<Done, NotMended> {
         let from = candidate.shown.clone();
+        // What the record does not tell, the copy may.
+        let is_told = damaged.size < ANY_LENGTH && damaged.modified.is_some();
+        let copy = source.as_mut().filter(|_| !is_told);
+        let known = copy.and_then(|source| source.place.state(&candidate.path).ok()).unwrap_or_default();
+        let size = if size < ANY_LENGTH { size } else { known.now.size.unwrap_or_default() };
         if self.options.dry {
             let needs_keep_bad = bad.may_be_meant && self.options.keep_bad.is_none();
             return Ok(Outcome::Mendable { from, bytes: size, needs_keep_bad }.into());
@@ -192,6 +198,7 @@ impl<'a> DistantTree<'a> {
         let about = here.and_then(|_| candidate.here().metadata().ok());
         let has_usual_permissions = bad.state.is_none() && about.is_none();
         let written = about.as_ref().and_then(|about| about.modified().ok()).map(modified_at);
+        let written = written.or(known.original).or(known.now.modified);
         let mode = about.map_or(USUAL_MODE, |about| about.permissions().mode() & 0o777);
         let mut content: Box<dyn Read> = match source {
             Some(source) => {
@@ -203,7 +210,7 @@ impl<'a> DistantTree<'a> {
         let mut content = ProvedContent::new(&mut *content, &damaged.digest, damaged.recorded)?;
         let path = self.path_of(damaged);
         match self.place.stages() {
-            true => self.stage((damaged, bad), &path, (&mut content, size), mode)?,
+            true => self.stage((damaged, bad), &path, (&mut content, size), (mode, written))?,
             false => self.write((damaged, bad), &path, (&mut content, size), written)?,
         }
         let kept_unread = kept.map_or(0, KeptFile::stay);
@@ -212,6 +219,7 @@ impl<'a> DistantTree<'a> {
         // What is listed may be in whole seconds.
         let mtime = damaged.modified.filter(|wanted| listed.is_none_or(|time| is_same_time(*wanted, time)));
         let after = FileAfter {
+            size,
             mtime: mtime.or(listed).unwrap_or_default(),
             ctime: 0,
             inode: now.identity.map_or(0, |identity| identity.number),
@@ -232,7 +240,7 @@ impl<'a> DistantTree<'a> {
         (damaged, bad): (&Damaged, &DistantFile),
         path: &[u8],
         (content, size): (&mut ProvedContent, u64),
-        mode: u32,
+        (mode, of_copy): (u32, Option<Modified>),
     ) -> Result<(), NotMended> {
         let takes_over = bad.state.is_some();
         let mode = if takes_over { PRIVATE } else { mode };
@@ -247,7 +255,8 @@ impl<'a> DistantTree<'a> {
             Some(Ok(None)) | None => return Err(NotMended::failed("write: the host ended".to_string())),
         };
         let proved = self.prove(damaged, &passing).and_then(|()| self.require_as_found(bad, path));
-        let modified = Timestamp::of_nanoseconds(damaged.modified.unwrap_or_default());
+        let recorded = damaged.modified.map(Timestamp::of_nanoseconds);
+        let modified = recorded.or(of_copy.map(|modified| modified.time)).unwrap_or_else(Timestamp::now);
         let placed = PlacedFile { passing: &passing, path, modified, mode, takes_over };
         // Without it what is staged is removed.
         let wanted = if proved.is_ok() { std::slice::from_ref(&placed) } else { &[] };
