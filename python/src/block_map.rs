@@ -10,13 +10,14 @@ use pyo3::prelude::*;
 use verisum::blockhash::{self, MapWriter, Params, Progress, compare_maps, merge_ranges, update_map};
 use verisum::digest::Policy;
 use verisum::files::{ReplaceError, Replacement, Stop};
-use verisum::image::{OpenOptions, Opened, open_named};
+use verisum::image::{OpenOptions, Opened};
 use verisum::mend::image::require_replaceable;
 
 use crate::digests::Digests;
 use crate::errors::{self, Failure, Kind};
 use crate::getters::getters;
-use crate::image::{UntilStopped, cores, params, sum_to};
+use crate::hosts::Hosts;
+use crate::image::{NamedImage, UntilStopped, cores, padding, params, sum_to};
 use crate::interrupt::interruptible;
 use crate::place::fs_path;
 
@@ -49,7 +50,7 @@ impl BlockMap {
     /// Hashes an image, and writes the map of it.
     #[staticmethod]
     #[pyo3(signature = (
-        path, image, algorithm="sha256", *, block_size=65536, exact=false, threads=0, progress=None
+        path, image, algorithm="sha256", *, block_size=65536, exact=false, threads=0, hosts=None, progress=None
     ))]
     #[allow(clippy::too_many_arguments)] // Python names them.
     fn create(
@@ -60,17 +61,17 @@ impl BlockMap {
         block_size: u32,
         exact: bool,
         threads: usize,
+        hosts: Option<Hosts>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<BlockMap> {
         let params = params(py, algorithm, block_size, threads)?;
-        let mut options = OpenOptions::default();
-        (options.sector_padding, options.stream_padding) = (!exact, !exact);
-        let writing = Writing { path: fs_path(path)?, image: fs_path(image)?, params, options };
+        let image = NamedImage::of(image, hosts)?;
+        let writing = Writing { path: fs_path(path)?, image, params, options: padding(exact) };
         written(py, &writing, progress, |stop, done| writing.create(stop, done))
     }
 
     /// Writes the map of an image that has changed in known places since this map was made of it.
-    #[pyo3(signature = (path, image, ranges, *, exact=false, threads=0, progress=None))]
+    #[pyo3(signature = (path, image, ranges, *, exact=false, threads=0, hosts=None, progress=None))]
     #[allow(clippy::too_many_arguments)] // Python names them.
     fn update(
         &self,
@@ -80,6 +81,7 @@ impl BlockMap {
         ranges: Vec<(u64, u64)>,
         exact: bool,
         threads: usize,
+        hosts: Option<Hosts>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<BlockMap> {
         if let Some((start, end)) = ranges.iter().find(|(start, end)| start > end) {
@@ -87,9 +89,8 @@ impl BlockMap {
         }
         let ranges = merge_ranges(ranges.into_iter().map(|(start, end)| start..end).collect());
         let params = params(py, self.algorithm(), self.block_size(), threads)?;
-        let mut options = OpenOptions::default();
-        (options.sector_padding, options.stream_padding) = (!exact, !exact);
-        let writing = Writing { path: fs_path(path)?, image: fs_path(image)?, params, options };
+        let image = NamedImage::of(image, hosts)?;
+        let writing = Writing { path: fs_path(path)?, image, params, options: padding(exact) };
         written(py, &writing, progress, |stop, done| writing.update(&self.0, ranges, stop, done))
     }
 
@@ -139,7 +140,7 @@ impl BlockMap {
 /// A map that is written, and the image.
 struct Writing {
     path: PathBuf,
-    image: PathBuf,
+    image: NamedImage,
     params: Params,
     options: OpenOptions,
 }
@@ -156,6 +157,12 @@ impl From<blockhash::BlockHashError> for WriteError {
     }
 }
 
+impl From<Failure> for WriteError {
+    fn from(failure: Failure) -> WriteError {
+        WriteError::Failure(failure)
+    }
+}
+
 impl From<ReplaceError> for WriteError {
     fn from(error: ReplaceError) -> WriteError {
         WriteError::Failure(Failure::new(Kind::Image, &error.to_string()).operation("write"))
@@ -164,7 +171,7 @@ impl From<ReplaceError> for WriteError {
 
 impl Writing {
     fn replacement(&self, opened: &Opened) -> Result<Replacement, WriteError> {
-        require_replaceable(&self.path, &parts(self.image.clone(), opened)).map_err(|error| {
+        require_replaceable(&self.path, &parts(self.image.name.clone(), opened)).map_err(|error| {
             let message = format!("{}: create: {error}", self.path.display());
             let failure = Failure::new(Kind::Image, &message).path(&self.path).operation("create");
             WriteError::Failure(failure.system(Some(&error)))
@@ -173,8 +180,7 @@ impl Writing {
     }
 
     fn create(&self, stop: &Stop, done: &Progress) -> Result<(), WriteError> {
-        let mut opened =
-            open_named(self.image.as_os_str(), &self.options).map_err(blockhash::BlockHashError::from)?;
+        let mut opened = self.image.open(&self.options)?;
         let file = self.replacement(&opened)?;
         let mut writer = MapWriter::new(file.file(), &self.path, &self.params)?;
         let sink = &mut UntilStopped::giving(stop, &mut writer);
@@ -190,12 +196,11 @@ impl Writing {
         stop: &Stop,
         done: &Progress,
     ) -> Result<(), WriteError> {
-        let opened =
-            open_named(self.image.as_os_str(), &self.options).map_err(blockhash::BlockHashError::from)?;
+        let opened = self.image.open(&self.options)?;
         let file = self.replacement(&opened)?;
         let Opened::Image(image) = &opened else {
-            let message = format!("{}: update: a pipe cannot be read in places", self.image.display());
-            let failure = Failure::new(Kind::Image, &message).path(&self.image).operation("update");
+            let message = format!("{}: update: a pipe cannot be read in places", self.image.name.display());
+            let failure = Failure::new(Kind::Image, &message).path(&self.image.name).operation("update");
             return Err(WriteError::Failure(failure));
         };
         old.check_while(&|| !stop.is_due())?;
@@ -235,7 +240,7 @@ fn written(
         Ok(blockhash::BlockMap::open(&writing.path, &Policy::default())?)
     })?;
     ended.map(BlockMap).map_err(|error| match error {
-        WriteError::Image(error) => errors::of_image(py, &writing.image, &error),
+        WriteError::Image(error) => errors::of_image(py, &writing.image.name, &error),
         WriteError::Failure(failure) => failure.raise(py),
     })
 }

@@ -8,20 +8,65 @@ use std::thread;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
+use pyo3::types::{PyBytes, PyString};
+use verisum::PlaceImageError;
 use verisum::blockhash::{
     BlockHashError, DigestSink, MAX_THREADS, Params, Progress, hash_image_to, hash_stream_to,
 };
 use verisum::digest::{Digest, Output};
+use verisum::files::place::PlaceError;
 use verisum::files::store::manifest::Listed;
 use verisum::files::{self, Operation, Stop};
 use verisum::image::{Format, OpenOptions, Opened, is_nbd_uri, open_named};
+use verisum::remote::Address;
 
 use crate::digests::hex;
-use crate::errors;
+use crate::errors::{self, Failure, Kind};
 use crate::hash::find;
+use crate::hosts::{Hosts, Reach};
 use crate::interrupt::interruptible;
-use crate::place::fs_path;
+use crate::place::{self, fs_path, is_bucket};
+
+/// A disk image as a user names it.
+pub(crate) struct NamedImage {
+    /// Its path, or its address.
+    pub(crate) name: PathBuf,
+    /// Where it is, if it is in a bucket.
+    there: Option<(Address, verisum::remote::Hosts)>,
+}
+
+impl NamedImage {
+    /// Only text may be an address.
+    pub(crate) fn of(object: &Bound<'_, PyAny>, hosts: Option<Hosts>) -> PyResult<NamedImage> {
+        let name = fs_path(object)?;
+        let address = object.is_instance_of::<PyString>().then(|| Address::typed(name.as_os_str()));
+        let address = address.and_then(Result::ok).flatten().filter(|address| is_bucket(&address.host));
+        let there = match address {
+            Some(address) => Some((address, Reach::of(object.py(), hosts)?.open())),
+            None => None,
+        };
+        Ok(NamedImage { name, there })
+    }
+
+    pub(crate) fn open(&self, options: &OpenOptions) -> Result<Opened, Failure> {
+        let of_image = |error: verisum::image::ImageError| errors::image_failure(&self.name, &error.into());
+        let Some((address, hosts)) = &self.there else {
+            return open_named(self.name.as_os_str(), options).map_err(of_image);
+        };
+        let mut place = place::host(hosts, &address.host)?;
+        let opened = verisum::open_image(&mut *place, &address.path, self.name.as_os_str(), options);
+        let of_object = |why: String| {
+            let message = format!("{}: open: {why}", self.name.display());
+            Failure::new(Kind::Image, &message).path(&self.name).operation("open")
+        };
+        opened.map(Opened::Image).map_err(|error| match error {
+            PlaceImageError::Image(error) => of_image(error),
+            PlaceImageError::Place(PlaceError::File(error)) => of_object(error.reason().message()),
+            PlaceImageError::Place(error) => place::failure(address, &error),
+            error => of_object(error.to_string()),
+        })
+    }
+}
 
 /// The block hash of a disk image.
 #[pyclass(frozen, module = "verisum")]
@@ -58,7 +103,8 @@ impl ImageSum {
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/image_sum"))]
 #[pyfunction]
-#[pyo3(signature = (path, algorithm="sha256", *, block_size=65536, exact=false, threads=0, progress=None))]
+#[pyo3(signature = (path, algorithm="sha256", *, block_size=65536, exact=false, threads=0, hosts=None, progress=None))]
+#[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn image_sum(
     py: Python<'_>,
     path: &Bound<'_, PyAny>,
@@ -66,14 +112,19 @@ pub(crate) fn image_sum(
     block_size: u32,
     exact: bool,
     threads: usize,
+    hosts: Option<Hosts>,
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<ImageSum> {
-    let name = fs_path(path)?;
+    let image = NamedImage::of(path, hosts)?;
     let params = params(py, algorithm, block_size, threads)?;
     let done = Progress::default();
     let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
-    let summed = interruptible(py, &mut tick, |stop| sum(&name, &params, exact, &done, stop))?;
-    let (digest, length, padded, modified) = summed.map_err(|error| errors::of_image(py, &name, &error))?;
+    let summed = interruptible(py, &mut tick, |stop| {
+        let mut opened = image.open(&padding(exact))?;
+        let summed = sum_to(&mut opened, &params, &done, &mut UntilStopped::new(stop));
+        summed.map_err(|error| errors::image_failure(&image.name, &error))
+    })?;
+    let (digest, length, padded, modified) = summed.map_err(|failure| failure.raise(py))?;
     if let Some(progress) = progress {
         progress.call1((length,))?;
     }
@@ -104,16 +155,11 @@ pub(crate) fn cores() -> usize {
 /// Digest, length, zeros that were added, and whether somebody may have written meanwhile.
 pub(crate) type Summed = (Output, u64, u64, bool);
 
-fn sum(
-    name: &Path,
-    params: &Params,
-    exact: bool,
-    done: &Progress,
-    stop: &Stop,
-) -> Result<Summed, BlockHashError> {
+/// How images are opened: with zeros at their end, up to a whole sector or block, or exactly as they are.
+pub(crate) fn padding(exact: bool) -> OpenOptions {
     let mut options = OpenOptions::default();
     (options.sector_padding, options.stream_padding) = (!exact, !exact);
-    sum_opened(name, params, &options, done, stop)
+    options
 }
 
 fn sum_opened(
@@ -154,8 +200,7 @@ pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<
     let (Some(line), [claim]) = (&listed.block_hash, &listed.claims[..]) else {
         return Err(failed(Operation::Open, "the line has no block hash".to_string()));
     };
-    let mut options = OpenOptions::default();
-    (options.sector_padding, options.stream_padding) = (true, true);
+    let mut options = padding(false);
     for word in &line.view {
         match (word.as_str(), Format::find(&word.to_ascii_lowercase())) {
             ("EXACT", _) => (options.sector_padding, options.stream_padding) = (false, false),

@@ -305,6 +305,33 @@ def test_a_copy_on_a_host(photos: Path, ssh_config: Path, tmp_path: Path) -> Non
     assert verisum.compare(photos, tmp_path / "there").finish()["same"] == 21
 
 
+def test_images(store: Store, photos: Path, tmp_path: Path) -> None:
+    image = photos / "disk.img"
+    image.write_bytes(b"boot" + bytes(5_000_000) + b"end" * 100_001)
+    here = verisum.image_sum(image)
+    there = verisum.image_sum("s3://photos/disk.img", hosts=store.hosts)
+    assert (there.digest, there.length, there.padded) == (here.digest, here.length, here.padded)
+    exact = verisum.image_sum("s3://photos/disk.img", "blake3", exact=True, hosts=store.hosts)
+    assert exact.digest == verisum.image_sum(image, "blake3", exact=True).digest != here.digest
+    made = verisum.BlockMap.create(tmp_path / "disk.map", "s3://photos/disk.img", hosts=store.hosts)
+    assert made.root == here.digest
+    with open(image, "r+b") as file:
+        file.seek(70_000)
+        file.write(b"more")
+    changed = made.update(tmp_path / "new.map", "s3://photos/disk.img", [(70_000, 70_004)], hosts=store.hosts)
+    assert changed.root == verisum.image_sum(image).digest and made.differences(changed) == [(65536, 131072)]
+    with pytest.raises(verisum.ImageError, match="s3://photos/none.img: open: No such file") as raised:
+        verisum.image_sum("s3://photos/none.img", hosts=store.hosts)
+    assert raised.value.path == "s3://photos/none.img"
+    down = verisum.Hosts(endpoint="http://127.0.0.1:1", region="us-east-1", timeout=1)
+    with pytest.raises(verisum.HostError):
+        verisum.BlockMap.create(tmp_path / "no.map", "s3://photos/disk.img", hosts=down)
+    assert not (tmp_path / "no.map").exists()
+    # Objects of pathlib are always paths of this machine.
+    with pytest.raises(verisum.ImageError):
+        verisum.image_sum(Path("s3://photos/disk.img"), hosts=store.hosts)
+
+
 def test_no_such_bucket(store: Store) -> None:
     (row,) = verisum.hash_files("s3://nosuchbucket/x", hosts=store.hosts)
     assert isinstance(row.error, verisum.HostError) and "bucket" in str(row.error)

@@ -2565,6 +2565,7 @@ def image_sum(
     block_size: int = 65536,
     exact: bool = False,
     threads: int = 0,
+    hosts: Hosts | None = None,
     progress: Callable[[int], object] | None = None,
 ) -> ImageSum:
     """Computes the block hash of a disk image as a guest sees it, on all cores. Holes are not read.
@@ -2572,16 +2573,19 @@ def image_sum(
     It is the value that `verisum image sum` prints. Ctrl-C ends it.
 
     Args:
-        path: A file of any format that verisum reads, a block device, a pipe, or the address of an NBD export.
+        path: A file of any format that verisum reads, a block device, a pipe, the address of an NBD export, or as text
+            that of an object in a bucket (``s3://BUCKET/KEY``), of which only data is read.
         algorithm: The name of a digest, as for `new`. It changes the value.
         block_size: Length of the blocks in bytes, even and not 0. It changes the value.
         exact: Do not complete the last sector of 512 bytes with zeros.
         threads: How many threads hash; 0 for as many as there are cores.
+        hosts: How buckets are reached.
         progress: Called about 25 times a second with the number of bytes hashed so far, and with all at the end. What
             it raises ends the work and comes through.
 
     Raises:
         DigestError: The digest is not to be had.
+        HostError: The bucket cannot be reached.
         ImageError: The image cannot be opened, read or understood. It is an `OSError`.
         ValueError: The block size is odd or 0, or there are too many threads.
     """
@@ -2606,6 +2610,7 @@ class BlockMap:
         block_size: int = 65536,
         exact: bool = False,
         threads: int = 0,
+        hosts: Hosts | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> BlockMap:
         """Hashes an image and writes the map of it, as `verisum image map` does; the other arguments are those of
@@ -2626,6 +2631,7 @@ class BlockMap:
         *,
         exact: bool = False,
         threads: int = 0,
+        hosts: Hosts | None = None,
         progress: Callable[[int], object] | None = None,
     ) -> BlockMap:
         """Writes the map of an image that has changed since this map was made: only what may have changed is read.
