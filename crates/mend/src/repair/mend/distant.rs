@@ -367,11 +367,11 @@ impl MendedTree for DistantTree<'_> {
                 self.replace(file, Some(source), size.unwrap_or(file.0.size), candidate)
             });
         }
-        for at in 0..damaged.len() {
+        for (at, damaged) in damaged.iter().enumerate() {
             let Some(bad) = &waiting.bad[at] else { continue };
-            let emptied = nothing_for(&damaged[at]).filter(|_| !stop.is_due());
+            let emptied = nothing_for(damaged).filter(|_| !stop.is_due());
             let emptied = emptied.and_then(|nothing| {
-                self.replace((&damaged[at], bad), None, 0, &nothing).or_else(NotMended::ended).ok()
+                self.replace((damaged, bad), None, 0, &nothing).or_else(NotMended::ended).ok()
             });
             let tried = std::mem::take(&mut waiting.tried[at]);
             let is_over = stop.is_due();
