@@ -102,12 +102,12 @@ impl Pieces {
 pub struct ParityFiles(Pieces);
 
 impl ParityFiles {
-    /// Reads which files the tree's own parity has.
+    /// Reads which files the parity of `tree` in the directory `place` has, or the tree's own one.
     ///
     /// # Errors
     /// As [`ParityPlace::open`].
-    pub fn read(tree: &Path) -> Result<ParityFiles, ParityError> {
-        let place = place_of(tree, None);
+    pub fn read(tree: &Path, place: Option<&Path>) -> Result<ParityFiles, ParityError> {
+        let place = place_of(tree, place);
         Ok(ParityFiles(Pieces::read(&place, &Store::open(&place, false)?)?))
     }
 

@@ -286,7 +286,7 @@ pub(crate) fn of_trees(
 /// What is to be told of files that are not as recorded.
 pub(crate) fn of_files(catalog: &Catalog, given: &Given, files: Vec<Listed>) -> Result<Vec<Alarm>, Failure> {
     let copies = catalog.copies_of(&files)?;
-    let mut beside = Beside::default();
+    let mut beside = given.beside();
     let alarm = |file: Listed| {
         let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
@@ -310,8 +310,8 @@ pub(crate) fn of_file(
     let may_have_parity = copy.is_none() && state.wants_content() && !is_address(&file.path);
     // What a damaged record says is nothing to go by.
     let is_sound = state != State::DAMAGED;
+    let parity = if may_have_parity { beside.of(&file.path) } else { None };
     Alarm {
-        parity: if may_have_parity { beside.of(&file.path) } else { None },
         outcome: state.name(),
         since: finding.map(|finding| finding.since),
         last_good: is_sound.then_some(file.record.verified),
@@ -319,9 +319,13 @@ pub(crate) fn of_file(
         digest: is_sound.then_some(file.record.digest),
         copy,
         mend: match is_sound {
-            true => remedy::mend_command(given, file, root).map_or(Mend::Nothing, Mend::File),
+            true => {
+                let command = remedy::mend_command(given, file, root, parity.as_deref());
+                command.map_or(Mend::Nothing, Mend::File)
+            }
             false => Mend::Accept(given.accept(&file.path)),
         },
+        parity,
         path: file.path.clone(),
         algorithm: file.algorithm.clone(),
     }

@@ -93,18 +93,41 @@ fn source(path: &Path, top: &Path, named: Option<&Path>) -> Result<Option<Source
     Ok(Some(Source { root, part, is_parity: true, ..Source::new(&address, Box::new(opened)) }))
 }
 
-/// What lies beside files, read as it is asked for. Nothing stays open: whoever reads the output slowly is in nobody's way.
+/// The parity of a tree that somebody named, in another directory.
+#[derive(Clone, Debug)]
+pub(crate) struct NamedParity {
+    pub(crate) tree: PathBuf,
+    pub(crate) place: PathBuf,
+}
+
+/// What lies beside files, read as it is asked for, and what was named. Nothing stays open: whoever reads the output
+/// slowly is in nobody's way.
 #[derive(Default)]
-pub(crate) struct Beside(HashMap<PathBuf, Option<ParityFiles>>);
+pub(crate) struct Beside {
+    named: Option<NamedParity>,
+    read: HashMap<PathBuf, Option<ParityFiles>>,
+}
 
 impl Beside {
+    pub(crate) fn with(named: Option<NamedParity>) -> Beside {
+        Beside { named, ..Beside::default() }
+    }
+
     /// The parity that a file has, if it has some. How much of it is lost only a repair finds out.
     pub(crate) fn of(&mut self, file: &Path) -> Option<PathBuf> {
-        let top = top_of(file)?;
-        if !self.0.contains_key(top) {
-            self.0.insert(top.to_path_buf(), ParityFiles::read(top).ok());
-        }
-        let files = self.0.get(top)?.as_ref()?;
-        files.has(file.strip_prefix(top).ok()?).then(|| top.join(USUAL_PLACE))
+        let named = self.named.clone().filter(|named| file.starts_with(&named.tree));
+        let (top, place) = match &named {
+            Some(NamedParity { tree, place }) => (&**tree, Some(&**place)),
+            None => (top_of(file)?, None),
+        };
+        let read = self.read.entry(top.to_path_buf());
+        let files = read.or_insert_with(|| ParityFiles::read(top, place).ok()).as_ref()?;
+        let place = place.map_or_else(|| top.join(USUAL_PLACE), Path::to_path_buf);
+        files.has(file.strip_prefix(top).ok()?).then_some(place)
     }
+}
+
+/// Fails if the parity that was named is none.
+pub(crate) fn require(NamedParity { tree, place }: &NamedParity) -> Result<(), Failure> {
+    Ok(ParityFiles::read(tree, Some(place)).map(drop)?)
 }

@@ -17,7 +17,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::HostArgs;
 use crate::ui::input::SECTOR;
 use crate::ui::kernel;
-use crate::ui::parity::Beside;
+use crate::ui::parity::{Beside, NamedParity};
 use crate::ui::shell;
 use crate::ui::values::counted;
 
@@ -35,17 +35,40 @@ pub(crate) fn exit(state: State) -> Exit {
 pub(crate) struct Given {
     catalog: String,
     hosts: String,
+    parity: Option<NamedParity>,
 }
 
 impl Given {
     /// The catalogue that was named, if one was.
     pub(crate) fn new(catalog: Option<&Path>) -> Given {
-        Given { catalog: catalog.map(of_catalog).unwrap_or_default(), hosts: String::new() }
+        Given { catalog: catalog.map(of_catalog).unwrap_or_default(), ..Given::default() }
     }
 
     /// The same with options to reach hosts.
     pub(crate) fn with_hosts(self, hosts: &HostArgs) -> Given {
         Given { hosts: hosts.typed(), ..self }
+    }
+
+    /// The same with parity that is not beside its tree.
+    pub(crate) fn with_parity(self, parity: Option<NamedParity>) -> Given {
+        Given { parity, ..self }
+    }
+
+    /// Where parity may be.
+    pub(crate) fn beside(&self) -> Beside {
+        Beside::with(self.parity.clone())
+    }
+
+    /// What repairs a file that has parity at a place, by which alone it may be repaired: that of its tree, if the place
+    /// has to be named.
+    pub(crate) fn repair_by(&self, parity: Option<&Path>, path: &Path) -> String {
+        match self.parity.as_ref().filter(|named| parity == Some(&named.place)) {
+            Some(NamedParity { tree, place }) => {
+                let place = shell::word(place.as_os_str().as_bytes());
+                self.of_path(&format!("repair --parity {place}"), tree)
+            }
+            None => self.repair(path),
+        }
     }
 
     /// The options for what takes only a catalogue, with a space before each.
@@ -64,7 +87,7 @@ impl Given {
     }
 
     fn of_path(&self, verb: &str, path: &Path) -> String {
-        let Given { catalog, hosts } = self;
+        let Given { catalog, hosts, .. } = self;
         format!("verisum {verb}{catalog}{hosts} {}", shell::word(path.as_os_str().as_bytes()))
     }
 }
@@ -120,12 +143,17 @@ pub(crate) fn keep_bad(root: Option<&Path>) -> String {
 }
 
 /// The same for a file of a tree whose recorded content is wanted again. What somebody may have written is kept.
-pub(crate) fn mend_command(given: &Given, file: &Listed, root: Option<&Path>) -> Option<String> {
+pub(crate) fn mend_command(
+    given: &Given,
+    file: &Listed,
+    root: Option<&Path>,
+    parity: Option<&Path>,
+) -> Option<String> {
     let state = file.record.state;
     if !state.wants_content() {
         return None;
     }
-    let command = given.repair(&file.path);
+    let command = given.repair_by(parity, &file.path);
     Some(if keeps_bad(state) { command + &keep_bad(root) } else { command })
 }
 
@@ -182,7 +210,7 @@ pub(crate) struct Remedies<'a> {
 
 impl<'a> Remedies<'a> {
     pub(crate) fn new(catalog: &'a Catalog, given: &'a Given) -> Remedies<'a> {
-        Remedies { catalog, given, copies: None, beside: Beside::default() }
+        Remedies { catalog, given, copies: None, beside: given.beside() }
     }
 
     /// None if nothing is to be mended in a tree.
@@ -196,7 +224,7 @@ impl<'a> Remedies<'a> {
             true => keep_bad(Some(&root.path)),
             false => String::new(),
         };
-        let command = self.given.repair(&root.path) + &keeps;
+        let command = String::new();
         if self.copies.is_none() {
             self.copies = Some(self.catalog.copies_of_troubled()?);
         }
@@ -221,6 +249,10 @@ impl<'a> Remedies<'a> {
             }
             Ok::<_, Failure>(())
         })?;
+        // Without it only what lies beside the files is looked for.
+        let named = self.given.parity.as_ref().filter(|_| remedy.with_parity > 0);
+        let named = named.map(|named| &*named.place);
+        remedy.command = self.given.repair_by(named, &root.path) + &remedy.keeps;
         Ok((remedy.wanted > 0).then_some(remedy))
     }
 }

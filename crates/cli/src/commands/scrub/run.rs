@@ -21,6 +21,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
 use crate::ui::mending::{MendingReport, finish_in_place, repair_wherever, sources};
+use crate::ui::parity::NamedParity;
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::remedy::{Given, Remedies};
 use crate::ui::values;
@@ -97,8 +98,8 @@ pub(crate) struct ScrubArgs {
     from: Vec<OsString>,
 
     /// The parity of DIR that `verisum parity create --to PLACE` made; without this option, parity beside the
-    /// files
-    #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::DirPath, help_heading = "Repair")]
+    /// files. Without --repair, the printed commands name it
+    #[arg(long, value_name = "PLACE", value_hint = ValueHint::DirPath, help_heading = "Repair")]
     parity: Option<PathBuf>,
 
     /// Move bad files to this directory instead of removing them; to another file system they are copied
@@ -129,7 +130,15 @@ impl ScrubArgs {
 
     /// What the commands that it prints are given, too.
     pub(super) fn given(&self) -> Given {
-        Given::new(self.catalog.catalog.as_deref()).with_hosts(&self.hosts)
+        let given = Given::new(self.catalog.catalog.as_deref()).with_hosts(&self.hosts);
+        given.with_parity(self.named_parity())
+    }
+
+    /// The parity that was named, and its tree.
+    fn named_parity(&self) -> Option<NamedParity> {
+        let [tree] = &self.directories[..] else { return None };
+        let tree = absolute(Path::new(tree)).ok()?;
+        Some(NamedParity { tree, place: absolute(self.parity.as_deref()?).ok()? })
     }
 
     /// The files that it names, the directories not among them.
@@ -167,6 +176,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let directories = directories(&here, all_recorded, &catalog)?;
     let waits = finish_in_place(&catalog, &arguments.given(), &options.stop)?;
     options.withheld.extend(waits);
+    if let Some(named) = arguments.named_parity() {
+        parity::require(&named)?;
+    }
     let places = trees::with_recorded(&there, &catalog.roots()?, all_recorded);
     let trees = directories.len() + places.iter().map(|on| on.places.len()).sum::<usize>();
     if !arguments.from.is_empty() && trees != 1 || arguments.parity.is_some() && directories.len() != 1 {
