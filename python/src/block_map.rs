@@ -24,6 +24,9 @@ use crate::place::fs_path;
 /// The digests of one call are at most so many bytes: a small file can claim blocks without end.
 const MOST_BYTES: u64 = 1 << 32;
 
+/// After so many it is looked whether Ctrl-C came.
+const BLOCKS_AT_ONCE: usize = 1 << 20;
+
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/BlockMap"))]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct BlockMap(blockhash::BlockMap);
@@ -112,7 +115,16 @@ impl BlockMap {
         if rows.saturating_mul(self.digest_size() as u64) > MOST_BYTES {
             return Err(PyValueError::new_err("more than 4 GiB of digests: take them in several calls"));
         }
-        let read = interruptible(py, &mut |_| Ok(()), |_| self.0.digests(start..stop))?;
+        let read = interruptible(py, &mut |_| Ok(()), |until| {
+            let mut digests = Vec::new();
+            for start in (start..stop).step_by(BLOCKS_AT_ONCE) {
+                if until.is_due() {
+                    return Err(blockhash::BlockHashError::Finished);
+                }
+                digests.extend(self.0.digests(start..stop.min(start + BLOCKS_AT_ONCE as u64))?);
+            }
+            Ok(digests)
+        })?;
         let digests = read.map_err(|error| errors::of_image(py, self.0.path(), &error))?;
         Ok(Digests::new(digests, rows as usize, self.digest_size()))
     }

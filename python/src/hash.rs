@@ -118,20 +118,27 @@ impl Message {
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/new"))]
 #[pyfunction]
-#[pyo3(signature = (name, data=None, *, usedforsecurity=true))]
-pub(crate) fn new(
-    py: Python<'_>,
-    name: &str,
-    data: Option<&Bound<'_, PyAny>>,
-    usedforsecurity: bool,
-) -> PyResult<Hash> {
+#[pyo3(signature = (name, data=Given::default(), *, usedforsecurity=true), text_signature = "(name, data=b'', *, usedforsecurity=True)")]
+pub(crate) fn new(py: Python<'_>, name: &str, data: Given<'_>, usedforsecurity: bool) -> PyResult<Hash> {
     // hashlib has it for systems that forbid some digests; nothing is forbidden here.
     let _ = usedforsecurity;
     let hash = Hash { found: Found::find(py, name)?, message: Mutex::new(Message::Kept(Vec::new())) };
-    if let Some(data) = data {
-        hash.update(py, data)?;
+    if let Some(data) = data.0 {
+        hash.update(py, &data)?;
     }
     Ok(hash)
+}
+
+/// What is to be hashed, if something was given. `None` is something, and has no bytes.
+#[derive(Default)]
+pub(crate) struct Given<'py>(Option<Bound<'py, PyAny>>);
+
+impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
+    type Error = PyErr;
+
+    fn extract(object: Borrowed<'a, 'py, PyAny>) -> PyResult<Given<'py>> {
+        Ok(Given(Some(object.to_owned())))
+    }
 }
 
 /// Every digest of the table that can be had here: name, length, block length, and what it is good for.

@@ -151,6 +151,8 @@ def test_what_has_no_bytes_is_refused() -> None:
     for nothing in ("text", 7, None, [1, 2], object()):
         with pytest.raises(TypeError):
             verisum.new("sha256").update(nothing)  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            verisum.new("sha256", nothing)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="Strings must be encoded"):
         verisum.new("sha256", "text")  # type: ignore[arg-type]
 

@@ -224,7 +224,7 @@ class Digests:
     def __iter__(self) -> Iterator[bytes]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
-def new(name: str, data: _Data | None = None, *, usedforsecurity: bool = True) -> Hash:
+def new(name: str, data: _Data = b"", *, usedforsecurity: bool = True) -> Hash:
     """Starts a message.
 
     Args:

@@ -32,6 +32,10 @@ pub(crate) struct Batches {
 impl Batches {
     /// Opens a file, and checks that it has these columns. A length of fixed-length binaries does not matter.
     pub(crate) fn open(path: &Path, schema: &Schema) -> Result<(Batches, Arc<ParquetMetaData>)> {
+        // Whoever opens a pipe waits for its other end.
+        if std::fs::metadata(path).is_ok_and(|about| !about.is_file()) {
+            return Err(LakeError::part(path, "it is no regular file"));
+        }
         let file = File::open(path).map_err(|error| LakeError::io(path, "open", error))?;
         // What a writer says of types of its own does not matter.
         let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);

@@ -220,6 +220,10 @@ fn what_is_no_whole_part_is_refused_by_name() {
         let error = refused(&garbage).unwrap_err();
         assert!(error.starts_with(&name), "{error}");
     }
+    let pipe = part.with_file_name("pipe.parquet");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    assert!(Part::open(&pipe).map(drop).unwrap_err().to_string().ends_with(": it is no regular file"));
+    fs::remove_file(pipe).unwrap();
     // A byte that is not what was written is refused or changes a value; it never ends the program.
     for at in (0..whole.len()).step_by(61).chain((whole.len() - 700..whole.len()).step_by(3)) {
         let mut changed = whole.clone();
