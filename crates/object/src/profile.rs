@@ -90,6 +90,8 @@ impl StoreOptions {
 fn read(path: Option<PathBuf>) -> Result<(Ini, String), OpenError> {
     let mut ini = Ini::new_cs();
     ini.set_comment_symbols(&['#', ';']);
+    // What follows a value on its line belongs to it, as in the tools of AWS.
+    ini.set_inline_comment_symbols(Some(&[]));
     let mut text = String::new();
     let Some(path) = path else { return Ok((ini, text)) };
     match File::open(&path).and_then(|file| file.take(MOST_BYTES).read_to_string(&mut text)) {
@@ -124,7 +126,7 @@ mod tests {
             [work]\naws_access_key_id=W\naws_secret_access_key=w\naws_session_token=t\n";
         std::fs::write(folder.path().join(".aws/credentials"), credentials).unwrap();
         let config = "# of the tools\n[default]\nregion = eu-central-1\n[profile work]\nregion = us-west-2\n\
-            endpoint_url = https://store\ns3 =\n  max_concurrent_requests = 20\n[profile vault]\ncredential_process = vault \"a b\"\n[profile sso]\nsso_session = x\n\
+            endpoint_url = https://store\ns3 =\n  max_concurrent_requests = 20\n[profile vault]\ncredential_process = vault \"a b\"; x # y\n[profile sso]\nsso_session = x\n\
             [profile own]\naws_access_key_id=O\naws_secret_access_key=o\nservices = mine\nendpoint_url = https://all\n\
             [services mine]\nsts =\n  endpoint_url = https://sts\ns3 =\n  x = y\n  endpoint_url = https://mine\n";
         std::fs::write(folder.path().join(".aws/config"), config).unwrap();
@@ -184,11 +186,11 @@ mod tests {
     #[test]
     fn a_profile_may_name_a_program_for_its_keys() {
         let of = |keys: &[(&str, &str)], profile| found(keys, profile).unwrap().credential_process;
-        assert_eq!(of(&[], Some("vault")).as_deref(), Some("vault \"a b\""));
-        assert_eq!(of(&[("AWS_PROFILE", "vault")], None).as_deref(), Some("vault \"a b\""));
+        assert_eq!(of(&[], Some("vault")).as_deref(), Some("vault \"a b\"; x # y"));
+        assert_eq!(of(&[("AWS_PROFILE", "vault")], None).as_deref(), Some("vault \"a b\"; x # y"));
         let keys = [("AWS_ACCESS_KEY_ID", "E"), ("AWS_SECRET_ACCESS_KEY", "e")];
         assert_eq!(of(&keys, None), None);
-        assert_eq!(of(&keys, Some("vault")).as_deref(), Some("vault \"a b\""));
+        assert_eq!(of(&keys, Some("vault")).as_deref(), Some("vault \"a b\"; x # y"));
         assert_eq!(of(&[], Some("work")), None);
     }
 

@@ -439,6 +439,8 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
         return Some(Err("must be without ? and #: what follows them may be secret"));
     }
     let path = if slash == rest.len() { b"/" } else { &rest[slash..] };
+    let below = path.strip_prefix(b"/").map(|rest| rest.strip_suffix(b"/").unwrap_or(rest));
+    let is_no_name = |part: &[u8]| matches!(part, b"" | b"." | b"..");
     let (_, port) = name.rsplit_once(':').unwrap_or_default();
     let is_port = name.ends_with(']') || port.bytes().all(|byte| byte.is_ascii_digit());
     // A key may have slashes in it.
@@ -453,6 +455,12 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
         }
         () if name.starts_with('.') || !name.chars().all(is_usual) => {
             Err("the bucket's name has characters that no bucket's name has")
+        }
+        // `a//b` is not the key `a/b`, and no file has such a name.
+        () if below
+            .is_some_and(|rest| !rest.is_empty() && rest.split(|byte| *byte == b'/').any(is_no_name)) =>
+        {
+            Err("no part of the key may be empty, `.` or `..`")
         }
         () => Ok(Address::new(Host::Bucket(format!("{scheme}{name}")), path)),
     })
@@ -701,6 +709,19 @@ mod tests {
         let odd = place("web:/100%20 a:b");
         assert_eq!(Address::of_address(&odd.address()).unwrap().path, odd.path);
         assert!(Address::of_address(b"/srv").is_none());
+    }
+
+    #[test]
+    fn a_key_is_no_other() {
+        for text in
+            ["s3://b/a//b", "s3://b//a", "s3://b/a//", "gs://b/a/./b", "s3://b/../a", "https://h/a//b"]
+        {
+            let error = Address::typed(OsStr::new(text)).unwrap_err();
+            assert_eq!(error, "no part of the key may be empty, `.` or `..`", "{text}");
+        }
+        for text in ["s3://b", "s3://b/", "s3://b/a/", "s3://b/a/...b/.c"] {
+            assert!(Address::typed(OsStr::new(text)).is_ok(), "{text}");
+        }
     }
 
     #[test]
