@@ -41,7 +41,11 @@ side_by_side() {
 # What a script starts in the background has SIGINT ignored, and so have all programs below it that tests send one.
 with_signals() { env --default-signal "$@"; }
 
-test_workspace() { with_signals cargo test --locked --workspace --no-fail-fast "$@"; }
+# Most tests wait for disks, hosts and timers: a processor has two at a time.
+test_workspace() {
+    RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))} with_signals \
+        cargo test --locked --workspace --no-fail-fast "$@"
+}
 
 first_half() {
     stage "workspace, a to q" test_workspace --test '[a-q]*'
@@ -62,9 +66,12 @@ test_scripts() {
     done
 }
 
-test_python() {
+test_reference() {
     stage "reference" python3 -m unittest discover -s reference -p '*test*.py'
     stage "vectors" python3 reference/make_vectors.py --check
+}
+
+test_python() {
     stage "python" with_signals scripts/test_python.sh
 }
 
@@ -72,7 +79,7 @@ all() {
     # The tests read the object code of a release; the library's is built in a tenth of the time of all.
     stage "release" cargo build --locked --release -p verisum-capi
     stage "build" cargo test --locked --workspace --no-run
-    side_by_side first_half second_half test_python test_scripts
+    side_by_side first_half second_half test_python test_scripts test_reference
 }
 
 export PYTHONDONTWRITEBYTECODE=1
