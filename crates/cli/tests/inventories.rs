@@ -258,16 +258,18 @@ fn a_report_of_checksums_stands_for_reading_and_is_no_verification() {
     for folder in [&here, &folder.join("results")] {
         fs::create_dir_all(folder).unwrap();
     }
-    let names = ["a", "b", "c", "d"];
+    // No name is a command for a terminal.
+    let names = ["a", "b\x7f", "c", "d"];
     names.iter().for_each(|name| fs::write(here.join(name), format!("content of {name}")).unwrap());
     assert_eq!(store.run(&["copy", "--quiet", here.to_str().unwrap(), "s3://box"]).code, Some(0));
     // Of `b` the report has another checksum, of `c` that of another version, and of `d` none.
     let rows = names[..3].iter().map(|name| {
         let content = format!("content of {name}");
-        let crc = if *name == "b" { "AAAAAAAAAAA=".to_string() } else { crc64(content.as_bytes()) };
+        let key = name.replace('\x7f', "%7F");
+        let crc = if *name == "b\x7f" { "AAAAAAAAAAA=".to_string() } else { crc64(content.as_bytes()) };
         let etag = md5(if *name == "c" { b"other" } else { content.as_bytes() });
         format!(
-            "box,{name},,succeeded,200,,\"{{\"\"checksum_base64\"\":\"\"{crc}\"\",\"\"etag\"\":\"\"{etag}\"\",\
+            "box,{key},,succeeded,200,,\"{{\"\"checksum_base64\"\":\"\"{crc}\"\",\"\"etag\"\":\"\"{etag}\"\",\
              \"\"checksumAlgorithm\"\":\"\"CRC64NVME\"\",\"\"checksumType\"\":\"\"FULL_OBJECT\"\"}}\"\n"
         )
     });
@@ -305,14 +307,18 @@ fn a_report_of_checksums_stands_for_reading_and_is_no_verification() {
     let told = "1 file not read: recorded by the store at 2026-11-24T17:48:39";
     assert!(text.out().contains(told), "{} {}", text.out(), text.stderr);
     // What the report contradicts is read, and is as in the catalogue.
-    let crc = Digest::find("crc64-nvme").unwrap().hash(b"content of b").unwrap();
-    let why = format!("b: crc64-nvme is {crc}, recorded by the store 0000000000000000");
+    let crc = Digest::find("crc64-nvme").unwrap().hash(b"content of b\x7f").unwrap();
+    let why = format!("b\\177: crc64-nvme is {crc}, recorded by the store 0000000000000000");
     assert!(text.stderr.contains(&format!("{why}; it is as the catalogue has it\n")), "{}", text.stderr);
+    let quiet =
+        store.run(&["scrub", "--quiet", "--catalog", catalog, "--checksum-report", report, "s3://box"]);
+    assert!(quiet.code == Some(0) && quiet.stderr.contains(&why), "{}", quiet.stderr);
     // The ETag of `b` is that of the file here, and yet nobody calls it the same for that.
     let here = here.to_str().unwrap();
     let compared = store.run(&["compare", "--checksum-report", report, here, "s3://box"]);
     assert_eq!(compared.code, Some(1), "{}", compared.stderr);
-    assert!(compared.stderr.contains(&format!("s3://box: {why}\n")), "{}", compared.stderr);
+    let quoted = why.replace("b\\177", "$'b\\177'");
+    assert!(compared.stderr.contains(&format!("s3://box: {quoted}\n")), "{}", compared.stderr);
     assert!(compared.stderr.contains("4 the same\n"), "{}", compared.stderr);
     assert!(compared.stderr.contains("cost: 2 requests (1 get, 1 list)"), "{}", compared.stderr);
     // A report that is not there is named by its own address.

@@ -115,10 +115,13 @@ impl<'a, 'o> Trees<'a, 'o> {
             // It keeps to the limits itself.
             options.limits = None;
         }
-        let is_quiet = matches!(self.arguments.results.style(), ScrubStyle::Quiet | ScrubStyle::Nothing);
         let notes = |event: PlaceEvent| {
-            if let (PlaceEvent::Note(text) | PlaceEvent::Way(text), false) = (event, is_quiet) {
-                self.say(&format!("{}: {text}", on.host.name()));
+            match (event, self.arguments.results.style()) {
+                (_, ScrubStyle::Nothing) | (PlaceEvent::Way(_), ScrubStyle::Quiet) => {}
+                (PlaceEvent::Note(text) | PlaceEvent::Way(text), _) => {
+                    self.say(&format!("{}: {}", on.host.name(), names::plain(&text)));
+                }
+                _ => {}
             }
             true
         };
