@@ -55,6 +55,8 @@ mod scrub;
 pub use verisum_digest as digest;
 pub use verisum_files as files;
 
+#[cfg(all(feature = "mend", feature = "parity"))]
+pub mod parity_sources;
 #[cfg(feature = "image")]
 mod place_image;
 #[cfg(all(feature = "image", feature = "mend"))]

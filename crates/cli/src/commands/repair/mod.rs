@@ -10,6 +10,7 @@ use clap::{Args, ValueHint};
 use verisum::catalog::store::is_address;
 use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{self, Options, Recorded, Repaired};
+use verisum::parity_sources;
 
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, OwnWay, absolute, address, own_way};
@@ -159,7 +160,7 @@ fn by_catalog(
     look_up(&mut sources, arguments.from_catalog.as_deref(), &others.collect::<Vec<_>>())?;
     if !is_address(&path) {
         let named = parity_of(arguments)?;
-        sources.extend(parity::sources(&path, named.as_deref(), parity::troubled(&catalog, &path)?)?);
+        sources.extend(parity::sources(&path, named.as_deref(), parity_sources::troubled(&catalog, &path)?)?);
     }
     let sources = (&mut sources[..], &arguments.hosts);
     let summary = repair_wherever(&catalog, &path, sources, options, &mut telling)?;
@@ -187,10 +188,10 @@ fn by_records(
     }
     let named = parity_of(arguments)?;
     let parity = match arguments.tags {
-        true => parity::sources(tree, named.as_deref(), parity::tops_below(tree))?,
+        true => parity::sources(tree, named.as_deref(), parity_sources::tops_below(tree))?,
         false => {
             let files = records.iter().map(|record: &Recorded| tree.join(&record.below));
-            parity::sources(tree, named.as_deref(), parity::tops_above(tree, files))?
+            parity::sources(tree, named.as_deref(), parity_sources::tops_above(tree, files))?
         }
     };
     if arguments.from.is_empty() && arguments.trust.is_none() && parity.is_empty() {

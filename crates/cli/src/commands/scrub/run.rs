@@ -10,6 +10,7 @@ use verisum::catalog::store::{Catalog, Root, State, moment};
 use verisum::digest::{Digest, Policy};
 use verisum::files::{Class, Excludes, Stop, Timestamp, Verdict};
 use verisum::mend::repair;
+use verisum::parity_sources;
 
 use super::health;
 use super::metrics::Summaries;
@@ -284,7 +285,11 @@ fn mend(
         let mut sources = sources(&arguments.from, &arguments.hosts, Some((catalog, path)))?;
         if !root.is_remote() {
             let named = arguments.parity.as_deref().map(absolute).transpose()?;
-            sources.extend(parity::sources(path, named.as_deref(), parity::troubled(catalog, path)?)?);
+            sources.extend(parity::sources(
+                path,
+                named.as_deref(),
+                parity_sources::troubled(catalog, path)?,
+            )?);
         }
         let options = {
             let mut adapted = repair::Options::default();
