@@ -311,7 +311,7 @@ fn counts_of_repaired(repaired: &parity::Repaired) -> Counts {
     ])
 }
 
-fn failure(error: &parity::ParityError) -> Failure {
+pub(crate) fn failure(error: &parity::ParityError) -> Failure {
     let of = |path: &PathBuf| Failure::new(Kind::File, &error.to_string()).path(path);
     match error {
         parity::ParityError::Tree(error) => Failure::from(error),

@@ -1,5 +1,6 @@
 //! `repair`: gives bad and missing files of a catalogue their recorded content again, from other copies.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -13,6 +14,7 @@ use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{
     self as engine, Options, Outcome, Recorded, Repaired, Source, SourceCatalog, Summary, UselessLine,
 };
+use verisum::parity_sources;
 use verisum::remote::Address;
 
 use crate::digests::hex;
@@ -160,8 +162,8 @@ python_iterator!(Repair, RepairedFile, |summary| -> RepairSummary { summary.into
 #[pyfunction]
 #[pyo3(signature = (
     path, *, catalog=None, sums=None, tags=false, algorithm=None, sources=None, source_catalog=None, dry_run=false,
-    keep_bad=None, leave_missing=false, cross_file_systems=false, in_place=false, hosts=None,
-    progress=None
+    keep_bad=None, leave_missing=false, cross_file_systems=false, in_place=false, parity=None,
+    hosts=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn repair(
@@ -178,6 +180,7 @@ pub(crate) fn repair(
     leave_missing: bool,
     cross_file_systems: bool,
     in_place: bool,
+    parity: Option<&Bound<'_, PyAny>>,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Repair> {
@@ -194,8 +197,11 @@ pub(crate) fn repair(
         }
     };
     let named = sources.map(Named::several).transpose()?.unwrap_or_default();
-    if named.is_empty() && !matches!(records, Records::Catalog(_)) {
-        return Err(PyValueError::new_err("sources: sums and tags know of no copies"));
+    let parity = parity.map(whole).transpose()?;
+    if named.is_empty() && parity.is_none() && !matches!(records, Records::Catalog(_)) {
+        return Err(PyValueError::new_err(
+            "sources: sums and tags know of no copies, and parity is not given",
+        ));
     }
     let source_catalog = source_catalog.map(whole).transpose()?;
     if named.is_empty() && source_catalog.is_some() {
@@ -217,7 +223,7 @@ pub(crate) fn repair(
     let told = (done.clone(), progress);
     let running = Running::start(waits, told, move |steps| {
         let hosts = reach.open();
-        let job = Job { path, records, named, source_catalog, done };
+        let job = Job { path, records, named, source_catalog, parity, done };
         steps.end(job.repair(&hosts, options, steps));
     })?;
     Ok(Repair(running))
@@ -236,6 +242,7 @@ struct Job {
     records: Records,
     named: Vec<Named>,
     source_catalog: Option<PathBuf>,
+    parity: Option<PathBuf>,
     done: Arc<Done>,
 }
 
@@ -246,23 +253,30 @@ impl Job {
         mut options: Options,
         steps: &Steps<Repaired, Summary>,
     ) -> Result<Summary, Failure> {
-        let Job { path, records, named, source_catalog, done } = self;
+        let Job { path, records, named, source_catalog, parity, done } = self;
         options.stop = steps.stop();
+        let of_parity = |below| sources_of_parity(&path, parity.as_deref(), below, &|note| steps.note(note));
         let mut report = |file: &Repaired| {
             done.add(file.size);
             // Who takes no more has also asked it to stop.
             steps.result(file.clone());
         };
+        let mending;
         let mut recorded: Box<dyn Iterator<Item = Recorded>> = match records {
             Records::Catalog(catalog) => {
                 let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
                 let catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
                 let mut sources = known_sources(named, hosts, &catalog, &path, &options.stop)?;
                 look_up(&mut sources, source_catalog.as_deref())?;
+                let troubled = parity_sources::troubled(&catalog, &path);
+                sources.extend(of_parity(troubled.map_err(|error| Failure::from(&error))?)?);
                 let repaired = engine::repair(&catalog, &path, &mut sources, &options, &mut report);
                 return repaired.map_err(|error| failure(&error));
             }
-            Records::Tags => Box::new(engine::tagged(&path)),
+            Records::Tags => {
+                mending = of_parity(parity_sources::tops_below(&path))?;
+                Box::new(engine::tagged(&path))
+            }
             Records::Lists { lists, algorithm } => {
                 let mut all = Vec::new();
                 for list in lists {
@@ -273,12 +287,15 @@ impl Job {
                     let found = engine::recorded_in(&list, algorithm.as_deref(), trees, useless);
                     all.extend(found.map_err(|error| failure(&error))?);
                 }
+                let files = all.iter().map(|record: &Recorded| path.join(&record.below));
+                mending = of_parity(parity_sources::tops_above(&path, files))?;
                 Box::new(all.into_iter())
             }
         };
         let opened = named.into_iter().map(|named| source(named, hosts, true, &options.stop));
         let mut sources = opened.collect::<Result<Vec<_>, _>>()?;
         look_up(&mut sources, source_catalog.as_deref())?;
+        sources.extend(mending);
         let repaired = engine::repair_recorded(&path, &mut *recorded, &mut sources, &options, &mut report);
         repaired.map_err(|error| failure(&error))
     }
@@ -309,11 +326,24 @@ pub(crate) fn known_sources(
     Ok(sources)
 }
 
+/// The parity that may mend what is below a path: the one that was named, or what lies beside the files.
+pub(crate) fn sources_of_parity(
+    path: &Path,
+    named: Option<&Path>,
+    below: BTreeSet<PathBuf>,
+    note: &dyn Fn(String) -> bool,
+) -> Result<Vec<Source<'static>>, Failure> {
+    let found = parity_sources::sources(path, named, below, &mut |error| {
+        note(format!("{error}: repairing without it"));
+    });
+    found.map_err(|error| crate::parity::failure(&error))
+}
+
 /// Gives the copies that were named the catalogue that knows them.
 fn look_up(sources: &mut [Source], catalog: Option<&Path>) -> Result<(), Failure> {
     let Some(path) = catalog else { return Ok(()) };
     let mut knows_any = false;
-    for source in sources.iter_mut().filter(|source| source.is_counterpart) {
+    for source in sources.iter_mut().filter(|source| source.is_counterpart && !source.is_parity) {
         let opened = Catalog::open_to_read(path).map_err(|error| Failure::from(&error))?;
         source.catalog = SourceCatalog::of(opened, source).map_err(|error| Failure::from(&error))?;
         knows_any |= source.catalog.is_some();

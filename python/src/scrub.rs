@@ -14,6 +14,7 @@ use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
 use verisum::files::place::PlaceEvent;
 use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
 use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
+use verisum::parity_sources;
 
 use crate::digests::hex;
 use crate::errors::Failure;
@@ -23,7 +24,7 @@ use crate::hash::find;
 use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Named, refuse};
-use crate::repair::{RepairSummary, RepairedFile, known_sources};
+use crate::repair::{RepairSummary, RepairedFile, known_sources, sources_of_parity};
 
 /// A file's state when it was read.
 #[pyclass(frozen, module = "verisum")]
@@ -339,7 +340,9 @@ fn scrubbed(
     // So much changed at once that it may be on purpose.
     let is_alarmed = summary.alarm.is_some() || options.stop.is_due();
     let mended = match mending.sources.filter(|_| !is_alarmed) {
-        Some(sources) => mend(&catalog, &path, (sources, &hosts), mending.keep_bad, &options)?,
+        Some(sources) => {
+            mend(&catalog, &path, (sources, &hosts), mending.keep_bad, &options, &|note| steps.note(note))?
+        }
         None => Mended::default(),
     };
     Ok((summary, mended))
@@ -352,8 +355,11 @@ fn mend(
     (sources, hosts): (Vec<Named>, &verisum::remote::Hosts),
     keep_bad: Option<PathBuf>,
     options: &Options,
+    note: &dyn Fn(String) -> bool,
 ) -> Result<Mended, Failure> {
     let mut sources = known_sources(sources, hosts, catalog, path, &options.stop)?;
+    let troubled = parity_sources::troubled(catalog, path).map_err(|error| Failure::from(&error))?;
+    sources.extend(sources_of_parity(path, None, troubled, note)?);
     let mut mending = repair::Options::default();
     mending.keep_bad = keep_bad;
     mending.leaves_missing = true;

@@ -120,3 +120,31 @@ def test_par2_files(tree: Path) -> None:
         parity.repair(in_place=True)
     with pytest.raises(ValueError, match="place"):
         verisum.Parity(tree / "set.par2", tree)
+
+
+def test_parity_repairs_what_records_say(tree: Path, tmp_path: Path) -> None:
+    catalog, elsewhere, bad = tmp_path / "c.db", tmp_path / "elsewhere", tmp_path / "bad"
+    verisum.Parity(tree, elsewhere).create().finish()
+    verisum.scrub(tree, catalog=catalog).finish()
+    sums = tmp_path / "SUMS"
+    sums.write_text("".join(f"{row.hexdigest}  {row.path}\n" for row in verisum.hash_files(tree)))
+    rot(tree / "aa")
+    (by_list,) = verisum.repair(tree, sums=sums, parity=elsewhere, keep_bad=bad)
+    assert_whole(tree)
+    rot(tree / "aa")
+    verisum.scrub(tree, catalog=catalog).finish()
+    (without,) = verisum.repair(tree, catalog=catalog, keep_bad=bad)
+    assert without.outcome == "no-source"
+    (by_catalog,) = verisum.repair(tree, catalog=catalog, parity=elsewhere, keep_bad=bad)
+    assert_whole(tree)
+    for file in (by_list, by_catalog):
+        assert (file.outcome, file.kept_unread) == ("repaired", 0) and str(file.source).startswith(str(elsewhere))
+    with pytest.raises(verisum.Error):
+        verisum.repair(tree, catalog=catalog, parity=tmp_path / "none").finish()
+    # What lies beside the files is found by itself.
+    verisum.Parity(tree).create().finish()
+    rot(tree / "aa")
+    run = verisum.scrub(tree, catalog=catalog, repair_from=[], keep_bad=bad)
+    summary = run.finish()
+    assert [file.outcome for file in summary.repaired] == ["repaired"]
+    assert_whole(tree)

@@ -930,8 +930,8 @@ def scrub(
         replaced_root: The directory is the recorded tree, although its file system and inodes differ.
         alarm_changed: Keep all records if more than this share of the files changed or is gone; without it, half of
             them and at least 100.
-        repair_from: Copies of the tree; bad files are repaired from them afterwards, as `repair` does, and missing ones
-            stay missing. An empty list is for all trees of the catalogue. For trees of this machine.
+        repair_from: Copies of the tree; bad files are repaired from them and from parity beside them afterwards, as
+            `repair` does, and missing ones stay missing. An empty list is for all trees of the catalogue. For trees of this machine.
         keep_bad: Move bad files to this directory, as for `repair`.
         hosts: How other machines are reached.
         progress: Called about 25 times a second, while you wait for a finding, with the files and bytes hashed so far.
@@ -1398,6 +1398,7 @@ def repair(
     leave_missing: bool = False,
     cross_file_systems: bool = False,
     in_place: bool = False,
+    parity: _Path | None = None,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Repair:
@@ -1422,15 +1423,18 @@ def repair(
         cross_file_systems: Also repair files on file systems that are mounted below.
         in_place: Write bad blocks of files of a mebibyte and more into the files themselves, where parity or a block map
             tells digests of their blocks. With `catalog` only.
+        parity: The parity of `path` that `Parity(path, DIR)` made in this directory. Without it, parity beside the files is
+            used. What cannot be used goes to the logger ``verisum``.
         hosts: How other machines are reached.
         progress: Called about 25 times a second, while you wait for a file, with the files and bytes done so far.
 
     Raises:
-        ValueError: Not one of `catalog`, `sums` and `tags` is given, or the last two or `source_catalog` without `sources`.
+        ValueError: Not one of `catalog`, `sums` and `tags` is given, `source_catalog` is given without `sources`, or `sums`
+            or `tags` without `sources` and `parity`.
         CatalogError: The catalogue cannot be used; `operation` is ``lock`` if another run uses it. Like the next two, it
             comes while files are taken.
-        FileError: The path is not in the catalogue, is not the tree that was recorded, `keep_bad` cannot be used, or
-            `source_catalog` knows none of the sources.
+        FileError: The path is not in the catalogue, is not the tree that was recorded, `keep_bad` or `parity` cannot be
+            used, or `source_catalog` knows none of the sources.
         HostError: A host cannot be reached.
     """
 
