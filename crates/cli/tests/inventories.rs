@@ -98,6 +98,14 @@ fn an_inventory_stands_for_listing_the_bucket() {
     for name in ["newer", "nowhere"] {
         fs::write(Path::new(here).join(name), name).unwrap();
     }
+    // And one was replaced since, and one removed.
+    let [bucket, local]: [PathBuf; 2] = [store.bucket("box"), here.into()];
+    for tree in [&bucket, &local] {
+        fs::remove_file(tree.join("f 5")).unwrap();
+    }
+    fs::write(local.join("f 3"), "longer").unwrap();
+    let copied = store.run(&["copy", "--quiet", local.join("f 3").to_str().unwrap(), "s3://box/f 3"]);
+    assert_eq!(copied.code, Some(0), "{}", copied.stderr);
     let words = ["compare", "--inventory", manifest, here, "s3://box"];
     let compared = store.run(&words);
     let told = format!("{}{}", compared.out(), compared.stderr);
@@ -105,6 +113,7 @@ fn an_inventory_stands_for_listing_the_bucket() {
         compared.code == Some(1) && told.contains("nowhere: MISSING") && !told.contains("newer:"),
         "{told}"
     );
+    assert!(!told.contains("f 3:") && !told.contains("f 5:"), "{told}");
     assert!(told.contains("s3://box: listed by an inventory of 2096-10-02T07:06:40.000000000Z"), "{told}");
     let json = store.run(&[&words[..1], &["--json"], &words[1..]].concat());
     let told = summary(json.out());
@@ -115,6 +124,12 @@ fn an_inventory_stands_for_listing_the_bucket() {
     );
     for name in ["newer", "nowhere"] {
         fs::remove_file(Path::new(here).join(name)).unwrap();
+    }
+    for name in ["f 3", "f 5"] {
+        fs::write(local.join(name), name).unwrap();
+        let copied =
+            store.run(&["copy", "--quiet", local.join(name).to_str().unwrap(), &format!("s3://box/{name}")]);
+        assert_eq!(copied.code, Some(0), "{}", copied.stderr);
     }
     fs::write(manifest, &text).unwrap();
     let sum = store.run(&["sum", "--relative", "--inventory", manifest, "s3://box"]);

@@ -248,6 +248,7 @@ pub fn list<const N: usize>(
     if errors.iter().any(Option::is_some) {
         return Err(CompareError(errors.into()));
     }
+    pairs.retain(|pair| pair.files.iter().any(Option::is_some));
     let is_incomplete = listings.map(|listing| listing.is_incomplete);
     for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
         if (0..N).any(|side| is_incomplete[side] && !pair.has(side)) {

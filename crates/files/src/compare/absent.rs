@@ -1,4 +1,4 @@
-//! Asks a place for files that an older listing of it does not have.
+//! Asks a place for files that an older listing of it does not have, or has as no other side has them.
 
 use super::{ComparedFile, FileStatus, Pair, Tree};
 use crate::place::{FileRequest, PlaceError, Reason};
@@ -6,8 +6,8 @@ use crate::place::{FileRequest, PlaceError, Reason};
 /// So many files are asked for at once: what is recorded of them is in memory.
 const AT_ONCE: usize = 1000;
 
-/// Finds files that were written to a place since its listing was made. A file about which its place does not answer
-/// is [`FileStatus::Unknown`].
+/// Finds what was written to a place, or removed, since its listing was made: nothing is called different by that
+/// listing alone. A file about which its place does not answer is [`FileStatus::Unknown`].
 ///
 /// # Errors
 /// The place cannot be asked.
@@ -16,7 +16,7 @@ pub(super) fn find<const N: usize>(
     tree: &mut Tree,
     pairs: &mut [Pair<N>],
 ) -> Result<(), PlaceError> {
-    let mut absent: Vec<&mut Pair<N>> = pairs.iter_mut().filter(|pair| !pair.has(side)).collect();
+    let mut absent: Vec<&mut Pair<N>> = pairs.iter_mut().filter(|pair| !pair.is_to_read(side)).collect();
     for group in absent.chunks_mut(AT_ONCE) {
         let request =
             |pair: &&mut Pair<N>| FileRequest { path: tree.path_of(&pair.name), ..FileRequest::default() };
@@ -36,7 +36,7 @@ pub(super) fn find<const N: usize>(
                     pair.files[side] = Some(ComparedFile { seen, read, recorded, is_reported: false });
                 }
                 None if !is_told => pair.status = FileStatus::Unknown,
-                None => {}
+                None => pair.files[side] = None,
             }
         }
     }

@@ -107,7 +107,9 @@ impl<const N: usize> CompareReport<'_, '_, N> {
         for (address, at) in self.addresses.iter().zip(&self.listed_at) {
             if let Some(at) = at {
                 let place = address.host.name();
-                report.say(&format!("{place}: listed by an inventory of {at}, other objects were asked for"));
+                report.say(&format!(
+                    "{place}: listed by an inventory of {at}; the store was asked about each difference"
+                ));
             }
         }
         report.say(&tally(counts.same, "the same", &others));
