@@ -169,6 +169,16 @@ fn lines_about_files_fit_the_terminal_but_for_names_and_commands() {
     }
 }
 
+#[test]
+fn what_tags_are_worth_fits_the_terminal() {
+    let Some(script) = require_tool("script") else { return };
+    let trial = Trial::new();
+    let shown = trial.on_terminal(&script, "status tree", &[("COLUMNS", "40"), ("NO_COLOR", "1")]);
+    assert!(shown.contains("current") && shown.contains("recorded"), "{shown}");
+    let lines = shown.lines().map(|line| line.rsplit('\r').next().unwrap_or_default());
+    assert!(lines.into_iter().all(|line| line.chars().count() <= 40), "{shown}");
+}
+
 /// The commands that say an outcome, the word, and its colour when it is bad.
 const OUTCOMES: [(&str, &str); 5] = [
     ("scrub --catalog c.db tree", "\x1b[1m\x1b[31m"),

@@ -192,7 +192,7 @@ fn require_written(answer: &[u8], md5: &str) -> Result<(), RequestError> {
     let written: WrittenObject =
         serde_json::from_slice(answer).map_err(|_| RequestError::Answer("it names no object"))?;
     match written.md5_hash {
-        Some(found) if found != md5 => Err(RequestError::Answer("it has another content than was sent")),
+        Some(found) if found != md5 => Err(RequestError::Answer("it has other content than was sent")),
         _ => Ok(()),
     }
 }

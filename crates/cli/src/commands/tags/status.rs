@@ -113,7 +113,7 @@ fn print(
 }
 
 fn row(output: &mut Output, name: &str, count: u64, remark: &str) -> Result<(), Failure> {
-    output.line(format!("{name:<22}{count:>12}  {remark}").trim_end())
+    output.sentence(format!("{name:<22}{count:>12}  {remark}").trim_end())
 }
 
 #[derive(Serialize)]
