@@ -20,7 +20,7 @@ use crate::ui::names::{self, Name};
 use crate::ui::remedy::Given;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
-use crate::ui::{self, Output, PROGRAM};
+use crate::ui::{self, Output, PROGRAM, progress};
 
 /// The copies that were named; without any, all trees of the catalogue that knows the path. The tree itself may have copies under other
 /// names, and comes last.
@@ -88,6 +88,12 @@ pub(crate) fn repair_wherever(
 ) -> Result<Summary, Failure> {
     let report = &mut |file: &Repaired| telling.file(file);
     let root = catalog.root_of(path)?;
+    // How many are below a directory nobody knows before.
+    if let Some(root) = root.as_ref().filter(|root| root.path == path) {
+        let troubles = catalog.troubles(root.id)?;
+        let wanted = troubles.iter().filter(|(state, _)| !options.leaves_missing || *state != State::MISSING);
+        progress::expect(wanted.map(|(_, count)| count).sum());
+    }
     let address = root.and_then(|root| Address::of_address(root.path.as_os_str().as_bytes()));
     let Some(address) = address else {
         return Ok(repair::repair(catalog, path, sources, options, report)?);
@@ -200,6 +206,7 @@ impl<'o> MendingReport<'o> {
     }
 
     pub(crate) fn file(&mut self, file: &Repaired) {
+        progress::advance(1);
         let exit = exit(file);
         self.worst = self.worst.max(exit);
         if self.printed.is_err() || self.quiet && exit == Exit::Clean && !self.json {

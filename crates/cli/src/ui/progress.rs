@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
-use std::io::{IsTerminal, Write, stderr};
+use std::io::{self, IsTerminal, Read, Write, stderr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
@@ -365,12 +365,63 @@ pub(crate) fn leave_terminal() {
     IS_ASKED.store(true, Ordering::Relaxed);
 }
 
-/// Does `work` whose length nobody knows, and says on a terminal that it goes on, if that is wanted.
+/// How many steps work has, and how many of them are done; none in all if nobody knows.
+static STEPS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
+
+/// Says how many steps the work has that [`during`] watches; 0 if that is not known after all.
+pub(crate) fn expect(steps: u64) {
+    STEPS[0].store(steps, Ordering::Relaxed);
+}
+
+/// So many more steps are done.
+pub(crate) fn advance(steps: u64) {
+    STEPS[1].fetch_add(steps, Ordering::Relaxed);
+}
+
+/// A reader whose bytes are steps.
+pub(crate) struct Counted<R>(pub(crate) R);
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let count = self.0.read(buffer)?;
+        advance(count as u64);
+        Ok(count)
+    }
+}
+
+/// A writer whose lines are steps.
+pub(crate) struct CountedLines<'w>(pub(crate) &'w mut dyn Write);
+
+impl Write for CountedLines<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let count = self.0.write(bytes)?;
+        advance(bytes[..count].iter().filter(|byte| **byte == b'\n').count() as u64);
+        Ok(count)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush()
+    }
+}
+
+/// What is done by now, and how long it took or how long the rest will take.
+fn line_of_steps(what: &str, [all, done]: [u64; 2], time: Duration) -> String {
+    if all == 0 || done == 0 {
+        return format!("{what}  {}", clock(time.as_secs()));
+    }
+    let done = done.min(all);
+    let left = time.as_secs_f64() * (all - done) as f64 / done as f64;
+    let percent = u128::from(done) * 100 / u128::from(all);
+    format!("{what}  {percent:>3}%  {} left", clock(left as u64))
+}
+
+/// Does `work`, and says on a terminal how far it is, as far as it [tells](expect), or that it goes on, if that is wanted.
 pub(crate) fn during<T>(progress: ProgressArgs, what: &str, work: impl FnOnce() -> T) -> T {
     let Some(delay) = progress.wanted().after() else { return work() };
     let tick = |time: Duration| {
         if time >= delay && !IS_ASKED.load(Ordering::Relaxed) {
-            draw(&format!("{what}  {}", clock(time.as_secs())));
+            let steps = [&STEPS[0], &STEPS[1]].map(|steps| steps.load(Ordering::Relaxed));
+            draw(&line_of_steps(what, steps, time));
         }
     };
     let result = watched(&tick, work);
@@ -553,6 +604,25 @@ mod tests {
                 assert!(columns(&head) <= width / 3, "{width}: {head}");
             }
         }
+    }
+
+    #[test]
+    fn the_line_of_steps_has_a_share_only_of_a_known_whole() {
+        assert_eq!(line_of_steps("at work", [0, 5], 3 * SECOND), "at work  0:03");
+        assert_eq!(line_of_steps("at work", [20, 0], 3 * SECOND), "at work  0:03");
+        assert_eq!(line_of_steps("at work", [20, 5], 3 * SECOND), "at work   25%  0:09 left");
+        assert_eq!(line_of_steps("at work", [20, 25], 3 * SECOND), "at work  100%  0:00 left");
+    }
+
+    #[test]
+    fn bytes_that_are_read_and_lines_that_are_written_are_steps() {
+        let before = STEPS[1].load(Ordering::Relaxed);
+        let mut read = Vec::new();
+        Counted(&b"four"[..]).read_to_end(&mut read).unwrap();
+        let mut written = Vec::new();
+        CountedLines(&mut written).write_all(b"one\ntwo\nno line").unwrap();
+        assert_eq!((read.len(), written.len()), (4, 15));
+        assert_eq!(STEPS[1].load(Ordering::Relaxed) - before, 6);
     }
 
     #[test]

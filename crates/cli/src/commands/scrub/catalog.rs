@@ -1,7 +1,7 @@
 //! `verisum catalog`: export, import, check, backup, restore, relocate, forget, rehash, status and list.
 
 use std::borrow::Cow;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::progress::ProgressArgs;
+use crate::ui::progress::{self, Counted, CountedLines, ProgressArgs};
 use crate::ui::remedy::of_catalog;
 use crate::ui::signals::Ending;
 use crate::ui::values::counted;
@@ -281,6 +281,11 @@ fn export_from(catalog: &Catalog, arguments: &ExportArgs, output: &mut Output) -
 }
 
 fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Result<Exit, Failure> {
+    // A line for each record; how many are below a directory nobody knows before.
+    if arguments.tree.is_none() {
+        progress::expect(catalog.roots()?.iter().map(|root| root.files).sum());
+    }
+    let to: &mut dyn Write = &mut CountedLines(to);
     let Some(ExportFormat::List(format)) = arguments.format else {
         catalog.export(to)?;
         return Ok(Exit::Clean);
@@ -365,6 +370,9 @@ fn import_all(
         None => None,
     };
     let now = Timestamp::now();
+    let length = |file: &PathBuf| file.metadata().ok().filter(Metadata::is_file).map(|about| about.len());
+    let lengths: Option<Vec<u64>> = arguments.files.iter().map(length).collect();
+    progress::expect(lengths.map_or(0, |lengths| lengths.iter().sum()));
     let (mut sum, mut worst) = (Imported::default(), Exit::Clean);
     for file in &arguments.files {
         if is_ended() {
@@ -412,7 +420,7 @@ impl ImportedList<'_> {
         let failed = |operation| move |error| Failure::File { name: file.to_path_buf(), operation, error };
         let mut from: Box<dyn BufRead> = match file.as_os_str() == "-" {
             true => Box::new(BufReader::new(io::stdin())),
-            false => Box::new(BufReader::new(File::open(file).map_err(failed("open"))?)),
+            false => Box::new(BufReader::new(Counted(File::open(file).map_err(failed("open"))?))),
         };
         let base = here_or_remote(catalog, tree.unwrap_or(Path::new(".")))?;
         let head = from.fill_buf().map_err(failed("read"))?;
@@ -437,6 +445,8 @@ impl ImportedList<'_> {
                 catalog.import_list(reader, file, (&base, now), &mut not_there, block_hashes::is_of)?
             }
             Err(error @ (ReadError::Chkbit | ReadError::Database)) if file.as_os_str() != "-" => {
+                // It is read once more, and not from beginning to end.
+                progress::expect(0);
                 let base = match (tree, file.parent()) {
                     (None, Some(folder)) if folder != Path::new("") => absolute(folder)?,
                     _ => base,
