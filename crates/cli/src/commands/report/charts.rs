@@ -63,7 +63,11 @@ fn end_of(path: &Path) -> String {
     let mut starts = whole.char_indices().map(|(at, _)| at);
     match whole.chars().count().checked_sub(ROOM) {
         None | Some(0) => whole,
-        Some(over) => format!("…{}", &whole[starts.nth(over + 1).unwrap_or(0)..]),
+        Some(over) => {
+            let end = &whole[starts.nth(over + 1).unwrap_or(0)..];
+            // At a name where one fits; a line that is broken after the dots would part them from it.
+            format!("…\u{2060}{}", end.find('/').map_or(end, |slash| &end[slash..]))
+        }
     }
 }
 
