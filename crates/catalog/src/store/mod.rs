@@ -149,7 +149,7 @@ impl Catalog {
         let _ = self.connection.execute_batch("ROLLBACK");
     }
 
-    /// Does what writes, all of it or nothing.
+    /// Does what writes, all of it or nothing. A part of what is written so is kept or forgotten with the whole.
     ///
     /// # Errors
     /// Those of what is done, of [`Catalog::begin`] and of [`Catalog::commit`].
@@ -157,6 +157,9 @@ impl Catalog {
         &self,
         write: impl FnOnce() -> Result<T, E>,
     ) -> Result<T, E> {
+        if !self.connection.is_autocommit() {
+            return write();
+        }
         self.begin()?;
         let done = write().and_then(|written| {
             self.commit()?;
@@ -237,6 +240,19 @@ mod tests {
             verified,
             state: State::Sound,
         }
+    }
+
+    #[test]
+    fn a_root_is_recorded_with_its_top_or_not_at_all() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = catalog(folder.path());
+        let refuse =
+            "CREATE TEMP TRIGGER refuse BEFORE INSERT ON directory BEGIN SELECT RAISE(ABORT, 'no'); END";
+        catalog.connection.execute_batch(refuse).unwrap();
+        let path = Path::new("/other");
+        catalog.add_root(path, Identity { device: 1, inode: 2 }).unwrap_err();
+        assert!(catalog.root(path).unwrap().is_none());
+        assert!(catalog.check().unwrap().is_empty());
     }
 
     /// A catalogue with a tree.

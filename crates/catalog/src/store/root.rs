@@ -116,13 +116,17 @@ impl Catalog {
 
     /// Records a root.
     pub fn add_root(&self, path: &Path, identity: Identity) -> Result<Root> {
-        let directory = self.last_directory()? + 1;
-        let sql = "INSERT INTO root(path, directory, device, inode) VALUES (?1, ?2, ?3, ?4)";
-        let values =
-            params![path.as_os_str().as_bytes(), directory, identity.device as i64, identity.inode as i64];
-        self.connection.execute(sql, values).map_err(self.failed("write"))?;
-        let id = self.connection.last_insert_rowid();
-        self.add_directory(directory, -id, "".as_ref(), identity.device)?;
+        // Whoever is killed in between leaves no root without a top.
+        let (id, directory) = self.in_transaction(|| -> Result<_> {
+            let directory = self.last_directory()? + 1;
+            let sql = "INSERT INTO root(path, directory, device, inode) VALUES (?1, ?2, ?3, ?4)";
+            let (device, inode) = (identity.device as i64, identity.inode as i64);
+            let values = params![path.as_os_str().as_bytes(), directory, device, inode];
+            self.connection.execute(sql, values).map_err(self.failed("write"))?;
+            let id = self.connection.last_insert_rowid();
+            self.add_directory(directory, -id, "".as_ref(), identity.device)?;
+            Ok((id, directory))
+        })?;
         Ok(Root { id, path: path.to_path_buf(), directory, identity, born: None, files: 0, bytes: 0 })
     }
 
