@@ -17,7 +17,7 @@ use verisum_files::place::BlockDigests;
 use super::changes::Block;
 use super::damaged::Damaged;
 use super::fill::{FillError, prove, write};
-use super::helper::{FAILURES, Helper};
+use super::helper::{FAILURES, Helper, is_absent, unreadable};
 use super::record::Taken;
 use super::source::{Candidate, Source};
 
@@ -241,13 +241,16 @@ impl Combination<'_> {
                     helper.read((&mut **sources, giver.source), damaged, path, (range.start, bytes))
                 }
                 None => {
-                    let content = sources[giver.source].place.read(path, range).map_err(io::Error::other);
-                    content.and_then(|mut content| content.read_exact(bytes))
+                    let content = sources[giver.source].place.read(path, range);
+                    content.and_then(|mut content| content.read_exact(bytes).map_err(unreadable))
                 }
             };
-            let is_read = read.is_ok();
-            giver.failures = if is_read { 0 } else { giver.failures + 1 };
-            is_read
+            giver.failures = match &read {
+                Ok(()) => 0,
+                Err(error) if is_absent(error) => FAILURES,
+                Err(_) => giver.failures + 1,
+            };
+            read.is_ok()
         };
         let range = self.blocks.block(run.start).start..self.blocks.block(run.end - 1).end;
         let is_whole = read(range.clone(), &mut window[within(&range)]);

@@ -1,12 +1,13 @@
 //! Helps parity: finds in copies what the tree lost of other files, which parity needs to compute a file.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use verisum_files::place::{Help, LostPart, below};
+use verisum_files::FileError;
+use verisum_files::place::{Help, LostPart, PlaceError, Reason, below};
 
 use super::damaged::Damaged;
 use super::source::{Candidate, Source};
@@ -25,6 +26,8 @@ pub(super) struct Helper {
     copies: Vec<Copy>,
     /// What each parity could not solve, by the number of its source.
     in_vain: HashMap<usize, HashMap<u64, usize>>,
+    /// The files that sources elsewhere do not have, by the number of the source: they are not asked again.
+    absent: HashSet<(usize, Vec<u8>)>,
 }
 
 /// A copy, and what was read of it last.
@@ -44,11 +47,15 @@ impl Helper {
         damaged: &[Damaged],
         path: &[u8],
         room: (u64, &mut [u8]),
-    ) -> io::Result<()> {
+    ) -> Result<(), PlaceError> {
+        let missing = || FileError::NotRead { path: OsStr::from_bytes(path).into(), reason: Reason::Missing };
+        if self.absent.contains(&(which, path.to_vec())) {
+            return Err(missing().into());
+        }
         let (before, others) = sources.split_at_mut(which);
-        let Some((own, after)) = others.split_first_mut() else { return Err(io::ErrorKind::NotFound.into()) };
+        let Some((own, after)) = others.split_first_mut() else { return Err(missing().into()) };
         let Source { place, root, part, .. } = own;
-        let Helper { below, copies, in_vain } = self;
+        let Helper { below, copies, in_vain, absent } = self;
         let mut find = |lost: LostPart| {
             let Some(path) = path_below(root, part, lost.path) else { return false };
             if below.as_ref() != Some(&path) {
@@ -64,8 +71,22 @@ impl Helper {
             })
         };
         let mut help = Help { find: &mut find, in_vain: in_vain.entry(which).or_default() };
-        place.read_helped(path, room, &mut help).map_err(io::Error::other)
+        let read = place.read_helped(path, room, &mut help);
+        if !place.is_here() && read.as_ref().is_err_and(is_absent) {
+            absent.insert((which, path.to_vec()));
+        }
+        read
     }
+}
+
+/// Whether a place has no such file.
+pub(super) fn is_absent(error: &PlaceError) -> bool {
+    matches!(error, PlaceError::File(error) if error.reason() == Reason::Missing)
+}
+
+/// A file that cannot be read to where it should be.
+pub(super) fn unreadable(error: io::Error) -> PlaceError {
+    PlaceError::Machine(error.into())
 }
 
 /// The path below what is repaired of a file of parity.
@@ -100,25 +121,91 @@ fn copies_of<'s, 'p: 's>(
 
 impl Copy {
     /// Fills a buffer with its bytes at an offset. Who asks for all, one after the other, makes it read ahead.
-    fn fill(&mut self, source: &mut Source, offset: u64, buffer: &mut [u8]) -> io::Result<()> {
+    fn fill(&mut self, source: &mut Source, offset: u64, buffer: &mut [u8]) -> Result<(), PlaceError> {
+        let lacking = || unreadable(io::ErrorKind::UnexpectedEof.into());
         let end = offset + buffer.len() as u64;
         let read_to = self.start + self.bytes.len() as u64;
         if offset < self.start || end > read_to {
             if self.failures >= FAILURES {
-                return Err(io::ErrorKind::NotFound.into());
+                return Err(lacking());
             }
             let ahead = if offset == read_to { (2 * self.bytes.len()).min(AHEAD) } else { 0 };
             self.start = offset;
             self.bytes.clear();
             let range = offset..offset + ahead.max(buffer.len()) as u64;
-            let content = source.place.read(&self.candidate.path, range).map_err(io::Error::other);
+            let content = source.place.read(&self.candidate.path, range);
             // As far as it can be read.
-            let read = content.and_then(|mut content| content.read_to_end(&mut self.bytes));
-            self.failures = if read.is_ok() { 0 } else { self.failures + 1 };
+            let read =
+                content.and_then(|mut content| content.read_to_end(&mut self.bytes).map_err(unreadable));
+            self.failures = match &read {
+                Ok(_) => 0,
+                Err(error) if is_absent(error) => FAILURES,
+                Err(_) => self.failures + 1,
+            };
         }
         let at = (offset - self.start) as usize;
-        let bytes = self.bytes.get(at..at + buffer.len()).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let bytes = self.bytes.get(at..at + buffer.len()).ok_or_else(lacking)?;
         buffer.copy_from_slice(bytes);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::Range;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use verisum_digest::Digest;
+    use verisum_files::Stop;
+    use verisum_files::place::{BlockDigests, Capabilities, Files, Place, Sink};
+
+    use super::super::blocks::{Combination, Giver, Givers};
+    use super::*;
+
+    /// A place without files, far away, that counts how often it is asked for one.
+    struct Nothing(Arc<AtomicUsize>);
+
+    impl Place for Nothing {
+        fn capabilities(&mut self, _: &[Digest], _: Sink) -> Result<Capabilities, PlaceError> {
+            Ok(Capabilities::new("nothing"))
+        }
+
+        fn list(&mut self, _: &[u8], _: Sink) -> Result<(), PlaceError> {
+            Ok(())
+        }
+
+        fn hash(&mut self, _: &[Digest], _: Files, _: Sink) -> Result<(), PlaceError> {
+            Ok(())
+        }
+
+        fn read(&mut self, path: &[u8], _: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {
+            self.0.fetch_add(1, Ordering::Relaxed);
+            let path = OsStr::from_bytes(path).into();
+            Err(FileError::NotRead { path, reason: Reason::Missing }.into())
+        }
+    }
+
+    #[test]
+    fn a_place_is_asked_once_for_a_file_that_it_does_not_have() {
+        let (digest, content) = (Digest::find("sha256").unwrap(), [7; 4000]);
+        let recorded = digest.hash(&content).unwrap();
+        let mut blocks = BlockDigests::new(digest.clone(), 16);
+        for block in content.chunks(1000) {
+            blocks.push(1000, digest.hash(block).unwrap().as_bytes());
+        }
+        let asked = Arc::new(AtomicUsize::new(0));
+        let mut sources = [Source::new(Path::new("/there"), Box::new(Nothing(asked.clone())))];
+        let mut helper = Helper::default();
+        for _ in 0..3 {
+            let candidate = Candidate { path: b"/there/file".to_vec(), shown: "/there/file".into() };
+            let copies = vec![Giver { source: 0, candidate, failures: 0 }];
+            let helper = Some(&mut helper);
+            let mut givers = Givers { sources: &mut sources, copies, helper, damaged: &[] };
+            let stop = Stop::default();
+            let combination = Combination::of(&blocks, &digest, &recorded, &stop);
+            assert!(combination.fill(&mut givers, &mut |_| Ok(())).is_err());
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
 }
