@@ -21,6 +21,7 @@ use crate::create::place_of;
 use crate::digest::{self, Hasher};
 use crate::head::{BlockPart, PartDigest};
 use crate::mend::{Solved, lost_blocks_helped};
+use crate::scan::FindPart;
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
 
@@ -292,7 +293,7 @@ impl Shared {
         let is_helped = alone.is_err();
         let solved = match (alone, help) {
             (Err(lost), Some(help)) if help.in_vain.get(&number).is_none_or(|before| lost < *before) => {
-                let solved = lost_blocks_helped(&self.tree, &set, &mut finder(help)?)?;
+                let solved = lost_blocks_helped(&self.tree, &set, &mut *finder(help)?)?;
                 if solved.is_err() {
                     help.in_vain.insert(number, lost);
                 }
@@ -307,14 +308,12 @@ impl Shared {
 }
 
 /// Asks for help, and compares what comes.
-fn finder<'f>(
-    help: &'f mut Help<'_>,
-) -> Result<impl FnMut(&[u8], u64, &mut [u8], &PartDigest) -> bool + 'f, ParityError> {
+fn finder<'f>(help: &'f mut Help<'_>) -> Result<Box<FindPart<'f>>, ParityError> {
     let mut hasher = Hasher::new()?;
-    Ok(move |path: &[u8], offset: u64, bytes: &mut [u8], expected: &PartDigest| {
+    Ok(Box::new(move |path, offset, bytes, expected| {
         let mut is_good = |bytes: &[u8]| hasher.part(bytes).is_ok_and(|found| found == *expected);
         (help.find)(LostPart { path, offset, bytes, is_good: &mut is_good })
-    })
+    }))
 }
 
 /// The content of a file, piece by piece.
