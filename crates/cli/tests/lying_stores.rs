@@ -540,6 +540,14 @@ fn what_is_listed_and_is_not_there_is_an_error() {
         assert_eq!(ended.code, Some(code), "{told}");
         assert_eq!(told.contains("/b  (read: the store lists it"), !is_gone, "{told}");
     }
+    // A listing without an end, of nothing.
+    let store = Server::start(|asked| match asked.is_listing() {
+        true => asked_page(asked, &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"]),
+        false => Answer::new(404, "<Error><Code>NoSuchKey</Code></Error>"),
+    });
+    let ended = store.run(&["sum", "s3://bucket"]);
+    let lines = ended.stderr.lines().filter(|line| line.contains(": the store lists it, and says"));
+    assert_eq!((ended.code, lines.count()), (Some(3), 9), "{}", ended.stderr);
 }
 
 #[test]

@@ -8,7 +8,7 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use verisum_digest::{Batch, Digest, Output, Stream};
 use verisum_files::place::{
-    Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, RecordedDigest, Sink,
+    Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Reason, RecordedDigest, Sink,
 };
 
 use verisum_files::{Stop, text};
@@ -236,12 +236,16 @@ impl<'a> Queue<'a> {
 
     /// Says that an object was not read. An error of the whole store ends the work, and so do many in a row that may be.
     fn failed(&mut self, request: FileRequest, error: &RequestError) -> Result<bool, PlaceError> {
-        self.wrong = if error.may_be_of_object() { self.wrong + 1 } else { 0 };
-        if !error.is_of_object() && !(1..=MOST_WRONG).contains(&self.wrong) {
-            let key = text::printable(&String::from_utf8_lossy(key(&request.path)));
-            return Err(PlaceError::Machine(format!("{key}: {error}").into()));
-        }
         let why = reason(&self.client, self.runtime, key(&request.path), error);
+        // That what is listed is not there is as wrong as an answer that makes no sense.
+        let is_contradiction = *error == RequestError::Missing && matches!(why, Reason::Failed(_));
+        self.wrong = if error.may_be_of_object() || is_contradiction { self.wrong + 1 } else { 0 };
+        let is_of_object = error.is_of_object() && !is_contradiction;
+        if !is_of_object && !(1..=MOST_WRONG).contains(&self.wrong) {
+            let key = text::printable(&String::from_utf8_lossy(key(&request.path)));
+            let why = if let Reason::Failed(why) = why { why } else { error.to_string() };
+            return Err(PlaceError::Machine(format!("{key}: {why}").into()));
+        }
         Ok((self.sink)(PlaceEvent::Answer(FileAnswer::failed(request, why))))
     }
 
