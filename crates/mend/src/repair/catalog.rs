@@ -277,12 +277,14 @@ impl<'a> Work<'a> {
     /// Repairs some files, and records each.
     fn mend(
         &self,
-        waiting: Vec<WaitingRepair>,
+        mut waiting: Vec<WaitingRepair>,
         tree: &mut dyn MendedTree,
         sources: &mut [Source],
         summary: &mut Summary,
         report: &mut dyn FnMut(&Repaired),
     ) -> Result<(), RepairError> {
+        // Files that share a set of parity follow each other.
+        waiting.sort_by(|one, other| one.damaged.path.cmp(&other.damaged.path));
         let (records, damaged): (Vec<_>, Vec<_>) =
             waiting.into_iter().map(|one| ((one.position, one.record), one.damaged)).unzip();
         for source in sources.iter_mut() {
