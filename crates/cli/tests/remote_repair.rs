@@ -238,6 +238,14 @@ fn what_changed_since_it_was_found_bad_on_a_host_stays() {
     let ended = repair();
     assert_ne!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
     assert!(archive.path("srv/f0").is_symlink());
+    // A link that leads nowhere is what somebody left in the place of a file that is missing.
+    fs::remove_file(archive.path("srv/f2")).unwrap();
+    std::os::unix::fs::symlink("nowhere", archive.path("srv/f2")).unwrap();
+    archive.scrub(&[]);
+    let ended =
+        archive.run("repair", &["--from", &archive.path("mirror").display().to_string(), &archive.address()]);
+    assert_ne!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+    assert!(archive.path("srv/f2").is_symlink(), "{}{}", ended.out(), ended.stderr);
     assert_eq!(fs::read_to_string(archive.path("srv/target")).unwrap(), "CONTENT 0");
     // Where nothing is there, its file system may not be mounted.
     fs::remove_dir_all(archive.path("srv")).unwrap();

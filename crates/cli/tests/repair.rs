@@ -560,8 +560,17 @@ fn what_a_killed_repair_left_is_no_file_of_the_tree_and_the_next_repair_removes_
     fs::copy(&from, &path).unwrap();
     File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
 
-    assert_eq!(trees.repair(&["--dry-run"]).code, Some(0));
-    assert!(left.exists());
+    for options in [&["--dry-run"][..], &[]] {
+        assert_eq!(trees.repair(options).code, Some(0));
+        assert!(left.exists(), "somebody may have written it, and nothing else has it");
+    }
+    fs::create_dir(trees.path("bad")).unwrap();
+    fs::hard_link(&left, trees.path("bad/a")).unwrap();
+    assert_eq!(trees.scrub().code, Some(0));
+    change_and_restore_time(&path, "evil");
+    trees.scrub();
+    fs::copy(&from, &path).unwrap();
+    File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
     let ended = trees.repair(&[]);
     assert_eq!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
     assert!(ended.out().contains("1 as recorded now"), "{}", ended.out());

@@ -426,8 +426,9 @@ pub fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
-/// Removes what a process that was killed while it replaced a file of this folder left of it.
-pub fn remove_passing(folder: &Path) {
+/// Removes what a process that was killed while it replaced a file of this folder left of it, as far as it is such a
+/// file.
+pub fn remove_passing(folder: &Path, is_such: &dyn Fn(&std::fs::Metadata) -> bool) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let numbers = name.to_str().and_then(|name| name.strip_prefix(PASSING)?.split_once('-'));
@@ -436,7 +437,7 @@ pub fn remove_passing(folder: &Path) {
         let process = process.and_then(rustix::process::Pid::from_raw);
         let is_left =
             process.is_some_and(|process| rustix::process::test_kill_process(process) == Err(Errno::SRCH));
-        if is_left && entry.file_type().is_ok_and(|kind| kind.is_file()) {
+        if is_left && entry.metadata().is_ok_and(|about| about.is_file() && is_such(&about)) {
             let _ = std::fs::remove_file(entry.path());
         }
     }

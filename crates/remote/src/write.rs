@@ -6,7 +6,7 @@ use std::io::{self, BufWriter, Write};
 use std::os::unix::ffi::OsStrExt;
 
 use rustix::io::Errno;
-use verisum_files::place::{Durability, NewFile, PlaceError, PlacedFile, StagedFile};
+use verisum_files::place::{Durability, NewFile, PlaceError, PlacedFile, Replaces, StagedFile};
 use verisum_files::{FileError, Operation, text};
 
 use crate::link::{Link, Running, Script};
@@ -110,10 +110,11 @@ impl Staged {
     pub(crate) fn place(mut self, files: &[PlacedFile]) -> Result<Vec<Result<(), PlaceError>>, PlaceError> {
         let mut script = Script::texts().text(files.len().to_string().as_bytes());
         for file in files {
-            let mode = match file.takes_over {
-                true => "same".to_string(),
-                false if is_plain(file.mode) => String::new(),
-                false => format!("{:o}", file.mode),
+            let new = if file.replaces == Replaces::Nothing { "new" } else { "" };
+            let mode = match file.replaces {
+                Replaces::Likeness => "same".to_string(),
+                _ if is_plain(file.mode) => new.to_string(),
+                _ => format!("{new}{:o}", file.mode),
             };
             let time = file.modified.to_string();
             script = script.text(file.passing).text(file.path).text(time.as_bytes()).text(mode.as_bytes());

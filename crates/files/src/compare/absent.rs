@@ -35,8 +35,14 @@ pub(super) fn find<const N: usize>(
                     let (seen, read, recorded) = (record.of, None, None);
                     pair.files[side] = Some(ComparedFile { seen, read, recorded, is_reported: false });
                 }
-                None if !is_told => pair.status = FileStatus::Unknown,
-                None => pair.files[side] = None,
+                None if !is_told && pair.files[side].is_none() => pair.status = FileStatus::Unknown,
+                None if pair.files[side].is_some() => match tree.place.state(&tree.path_of(&pair.name)) {
+                    Err(PlaceError::File(error)) if error.reason() == Reason::Missing => {
+                        pair.files[side] = None
+                    }
+                    _ => pair.status = FileStatus::Unknown,
+                },
+                None => {}
             }
         }
     }

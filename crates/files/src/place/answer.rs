@@ -99,8 +99,19 @@ pub struct PlacedFile<'a> {
     pub modified: Timestamp,
     /// Its permissions: the lowest twelve bits of `st_mode`.
     pub mode: u32,
-    /// Whether it takes over the owner and the permissions of the file that has its name, instead of `mode`.
-    pub takes_over: bool,
+    /// What it may replace.
+    pub replaces: Replaces,
+}
+
+/// What a staged file may replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Replaces {
+    /// Any file or link.
+    Anything,
+    /// The file that has its name: it takes over the owner and the permissions of that, instead of its mode.
+    Likeness,
+    /// Nothing may have its name, not even a link that leads nowhere.
+    Nothing,
 }
 
 /// When a file was modified, as exactly as the place told.

@@ -48,7 +48,7 @@ use crate::{FileError, Operation, ReplaceError, Stop, Timestamp};
 
 pub use answer::{
     Durability, Evidence, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState,
-    Modified, NewFile, PlacedFile, Reason, Recorded, RecordedDigest, WholeFile,
+    Modified, NewFile, PlacedFile, Reason, Recorded, RecordedDigest, Replaces, WholeFile,
 };
 pub use block_digests::BlockDigests;
 pub use choice::Choice;

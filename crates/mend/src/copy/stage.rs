@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
     Durability, FileAnswer, FileRequest, FileState, Files, NewFile, PlaceError, PlaceEvent, PlacedFile,
-    StagedFile,
+    Replaces, StagedFile,
 };
 
 use super::digests::{Set, Sums};
@@ -171,7 +171,7 @@ impl Sender<'_> {
             path: &arrived.opened.file.path,
             modified: arrived.opened.stat.modified,
             mode: arrived.opened.mode,
-            takes_over: false,
+            replaces: Replaces::Anything,
         });
         let placed = match self.place.place_staged(&files.collect::<Vec<_>>()) {
             Ok(placed) => placed,

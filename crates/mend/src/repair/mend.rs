@@ -7,9 +7,10 @@ mod waiting;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::ops::Range;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -328,11 +329,16 @@ impl<'a> Tree<'a> {
         }
         let before = match reread::past_the_cache_until(&file, &damaged.digest, &self.options.stop) {
             Ok(read) if read.digest == damaged.recorded => {
-                // By a repair that was killed before it could say so, perhaps.
+                // By a repair that was killed before it could say so, perhaps. What is to be kept has another name.
+                let may_go = self.options.keep_bad.is_none() && !damaged.may_be_meant;
+                let is_left = |about: &Metadata| {
+                    let modified = about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec());
+                    damaged.found.contains(&(about.size(), modified)) && (may_go || about.nlink() > 1)
+                };
                 if let Ok(folder) = entry.folder()
                     && !self.options.dry
                 {
-                    remove_passing(&by_way_of(&folder, OsStr::new("")));
+                    remove_passing(&by_way_of(&folder, OsStr::new("")), &is_left);
                 }
                 return Err(Outcome::Sound);
             }

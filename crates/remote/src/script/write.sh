@@ -98,6 +98,10 @@ while [ "$left" -gt 0 ]; do
   text; path=$l
   text; time=$l
   text; mode=$l
+  case $mode in
+  new*) mode=${mode#new}; if [ -e "$path" ] || [ -h "$path" ]; then e='rename File exists'; fi ;;
+  esac
+  if [ -n "$e" ]; then printf 'failed %s\0' "$e"; continue; fi
   touch -d "@$time" -- "$passing" 2>/dev/null ||
     touch -d "@${time%.*}" -- "$passing" 2>/dev/null ||
     e=$(TZ=UTC0 touch -t "$(TZ=UTC0 date -r "${time%.*}" +%Y%m%d%H%M.%S)" -- "$passing" 2>&1) ||

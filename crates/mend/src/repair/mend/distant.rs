@@ -17,7 +17,7 @@ use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, Output, Stream};
 use verisum_files::place::{
     Durability, FileAnswer, FileRequest, FileState, Files, Modified, NewFile, Place, PlaceError, PlaceEvent,
-    PlacedFile, Reason, join,
+    PlacedFile, Reason, Replaces, join,
 };
 use verisum_files::{AsRead, FileError, KeptFile, Timestamp, message_says_storage_failed};
 
@@ -187,7 +187,7 @@ impl<'a> DistantTree<'a> {
             let needs_keep_bad = bad.may_be_meant && self.options.keep_bad.is_none();
             return Ok(Outcome::Mendable { from, bytes: size, needs_keep_bad }.into());
         }
-        let kept = match (&bad.state, &self.options.keep_bad) {
+        let mut kept = match (&bad.state, &self.options.keep_bad) {
             (Some(state), Some(keep)) => {
                 let kept = self.kept(damaged, (bad.before, state), keep);
                 Some(kept.map_err(|why| NotMended::failed(format!("--keep-bad: {why}")))?)
@@ -196,7 +196,7 @@ impl<'a> DistantTree<'a> {
         };
         let here = source.as_ref().filter(|source| source.place.is_here());
         let about = here.and_then(|_| candidate.here().metadata().ok());
-        let has_usual_permissions = bad.state.is_none() && about.is_none();
+        let has_usual_permissions = bad.state.is_none() && about.is_none() && self.place.stages();
         let written = about.as_ref().and_then(|about| about.modified().ok()).map(modified_at);
         let written = written.or(known.original).or(known.now.modified);
         let mode = about.map_or(USUAL_MODE, |about| about.permissions().mode() & 0o777);
@@ -209,11 +209,13 @@ impl<'a> DistantTree<'a> {
         };
         let mut content = ProvedContent::new(&mut *content, &damaged.digest, damaged.recorded)?;
         let path = self.path_of(damaged);
+        let mut kept_unread = 0;
+        // From when on the file may have been replaced, whatever is heard of that.
+        let keep = &mut || kept_unread += kept.take().map_or(0, KeptFile::stay);
         match self.place.stages() {
-            true => self.stage((damaged, bad), &path, (&mut content, size), (mode, written))?,
-            false => self.write((damaged, bad), &path, (&mut content, size), written)?,
+            true => self.stage((damaged, bad), &path, (&mut content, size), (mode, written), keep)?,
+            false => self.write((damaged, bad), &path, (&mut content, size), written, keep)?,
         }
-        let kept_unread = kept.map_or(0, KeptFile::stay);
         let now = self.place.state(&path).map(|known| known.now).unwrap_or_default();
         let listed = now.modified.map(|modified| stamp(modified.time));
         // What is listed may be in whole seconds.
@@ -241,9 +243,10 @@ impl<'a> DistantTree<'a> {
         path: &[u8],
         (content, size): (&mut ProvedContent, u64),
         (mode, of_copy): (u32, Option<Modified>),
+        keep: &mut dyn FnMut(),
     ) -> Result<(), NotMended> {
-        let takes_over = bad.state.is_some();
-        let mode = if takes_over { PRIVATE } else { mode };
+        let replaces = if bad.state.is_some() { Replaces::Likeness } else { Replaces::Nothing };
+        let mode = if bad.state.is_some() { PRIVATE } else { mode };
         let mut files = [NewFile { path, size, mode, content }];
         let staged = self.place.stage(self.root, &mut files, Durability::Uncached).map_err(failed)?;
         let passing = match staged.into_iter().next() {
@@ -257,9 +260,12 @@ impl<'a> DistantTree<'a> {
         let proved = self.prove(damaged, &passing).and_then(|()| self.require_as_found(bad, path));
         let recorded = damaged.modified.map(Timestamp::of_nanoseconds);
         let modified = recorded.or(of_copy.map(|modified| modified.time)).unwrap_or_else(Timestamp::now);
-        let placed = PlacedFile { passing: &passing, path, modified, mode, takes_over };
+        let placed = PlacedFile { passing: &passing, path, modified, mode, replaces };
         // Without it what is staged is removed.
         let wanted = if proved.is_ok() { std::slice::from_ref(&placed) } else { &[] };
+        if proved.is_ok() {
+            keep();
+        }
         let placed = self.place.place_staged(wanted);
         proved?;
         placed.map_err(failed)?.into_iter().try_for_each(|placed| placed.map_err(failed))
@@ -272,16 +278,21 @@ impl<'a> DistantTree<'a> {
         path: &[u8],
         (content, size): (&mut ProvedContent, u64),
         of_copy: Option<Modified>,
+        keep: &mut dyn FnMut(),
     ) -> Result<(), NotMended> {
         self.require_as_found(bad, path)?;
         // Its own time is that of its upload.
         let original = self.place.state(path).ok().and_then(|known| known.original);
         let modified = original.or(of_copy);
         let about = FileState { size: Some(size), modified, identity: None };
-        self.place.write(path, content, &about).map_err(|error| match error {
-            PlaceError::File(FileError::Io { source, .. }) => source.to_string().into(),
-            error => failed(error),
-        })?;
+        match self.place.write(path, content, &about) {
+            // The copy is not the good content, or could not be read: the upload was given up.
+            Err(PlaceError::File(FileError::Io { source, .. })) => return Err(source.to_string().into()),
+            written => {
+                keep();
+                written.map_err(failed)?;
+            }
+        }
         self.prove(damaged, path)
     }
 
@@ -318,7 +329,9 @@ impl<'a> DistantTree<'a> {
             (Some(now), Some(found)) => {
                 let times = now.modified.zip(found.modified);
                 let sizes = now.size.zip(found.size);
-                times.is_none_or(|(now, found)| now.is_same(&found))
+                let identities = now.identity.zip(found.identity);
+                identities.is_none_or(|(now, found)| now.number == found.number)
+                    && times.is_none_or(|(now, found)| now.is_same(&found))
                     && sizes.is_none_or(|(now, found)| now == found)
             }
             (now, found) => now.is_none() && found.is_none(),
