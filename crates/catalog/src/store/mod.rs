@@ -150,6 +150,7 @@ impl Catalog {
     }
 
     /// Does what writes, all of it or nothing. A part of what is written so is kept or forgotten with the whole.
+    /// [`Catalog::at_one_moment`] is for reading: it forgets what is written within.
     ///
     /// # Errors
     /// Those of what is done, of [`Catalog::begin`] and of [`Catalog::commit`].
