@@ -1,4 +1,4 @@
-//! Asks a place for files that an older listing of it does not have, or has as no other side has them.
+//! Asks a place about files that are missing or different by an older listing of it.
 
 use super::{ComparedFile, FileStatus, Pair, Tree};
 use crate::place::{FileRequest, PlaceError, Reason};
@@ -35,13 +35,13 @@ pub(super) fn find<const N: usize>(
                     let (seen, read, recorded) = (record.of, None, None);
                     pair.files[side] = Some(ComparedFile { seen, read, recorded, is_reported: false });
                 }
-                None if !is_told && pair.files[side].is_none() => pair.status = FileStatus::Unknown,
                 None if pair.files[side].is_some() => match tree.place.state(&tree.path_of(&pair.name)) {
                     Err(PlaceError::File(error)) if error.reason() == Reason::Missing => {
                         pair.files[side] = None
                     }
                     _ => pair.status = FileStatus::Unknown,
                 },
+                None if !is_told => pair.status = FileStatus::Unknown,
                 None => {}
             }
         }

@@ -1,4 +1,4 @@
-//! Help for a place that computes the content of files from that of others.
+//! What parity asks for when it lacks parts of other files.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! Helps parity: finds in copies what the tree lost of other files, which parity needs to compute a file.
+//! Lets parity use copies: finds in other sources the parts of files that the tree has lost.
 
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
