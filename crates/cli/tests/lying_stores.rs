@@ -523,6 +523,43 @@ fn the_failure_of_one_object_leaves_the_others() {
     assert_eq!(sum.stderr.lines().count(), 9, "{}", sum.stderr);
 }
 
+/// The store has the new object then, perhaps.
+#[test]
+fn what_a_repair_is_to_keep_stays_where_nothing_is_heard_of_its_upload() {
+    let folder = tempfile::tempdir().unwrap();
+    let [catalog, copy, kept] = ["catalog", "copy", "kept"].map(|name| folder.path().join(name));
+    fs::create_dir(&copy).unwrap();
+    fs::write(copy.join("a"), "lorem").unwrap();
+    let content = Arc::new(Mutex::new(Some("lorem")));
+    let now = content.clone();
+    let store = Server::start(move |asked| {
+        let mut now = now.lock().unwrap();
+        if asked.method == "PUT" {
+            *now = None;
+            return Answer::new(200, "").header("ETag", "\"v2\"");
+        }
+        let answer = match (asked.is_listing(), &asked.method[..], *now) {
+            (true, ..) => return asked_page(asked, &["a"]),
+            (_, _, None) => return Answer::new(403, ""),
+            (_, "HEAD", Some(content)) => Answer::new(200, content),
+            (_, _, Some(content)) => asked.part(content.as_bytes()),
+        };
+        answer.header("ETag", "\"v1\"").header("Last-Modified", "Tue, 24 Nov 2026 09:12:44 GMT")
+    });
+    let [catalog, copy] = [&catalog, &copy].map(|path| path.to_str().unwrap());
+    let scrub = || store.run(&["scrub", "--catalog", catalog, "s3://bucket"]);
+    assert_eq!(scrub().code, Some(0));
+    *content.lock().unwrap() = Some("LOREM");
+    let ended = scrub();
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    let keep = kept.to_str().unwrap();
+    let ended =
+        store.run(&["repair", "--catalog", catalog, "--keep-bad", keep, "--from", copy, "s3://bucket"]);
+    assert_ne!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+    assert!(content.lock().unwrap().is_none(), "{}{}", ended.out(), ended.stderr);
+    assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "LOREM");
+}
+
 #[test]
 fn what_is_listed_and_is_not_there_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
