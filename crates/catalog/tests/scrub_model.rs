@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
@@ -11,6 +11,7 @@ use verisum_catalog::scrub::{Accept, Alarm, Options, accept, scrub};
 use verisum_catalog::store::{Catalog, State};
 use verisum_digest::Digest;
 use verisum_files::Timestamp;
+use verisum_testkit::{FsKind, Mount};
 
 /// How many worlds; `VERISUM_SEEDS` sets another number.
 const SEEDS: u64 = 8;
@@ -62,8 +63,8 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64, times: Times) -> World {
-        let folder = tempfile::tempdir().unwrap();
+    fn new(seed: u64, times: Times, parent: &Path) -> World {
+        let folder = tempfile::tempdir_in(parent).unwrap();
         fs::create_dir(folder.path().join("tree")).unwrap();
         World {
             times,
@@ -126,7 +127,7 @@ impl World {
     fn step(&mut self) {
         let name = NAMES[self.random(NAMES.len())];
         let other = NAMES[self.random(NAMES.len())];
-        let kind = self.random(13);
+        let kind = self.random(14);
         let Some(&inode) = self.names.get(name) else {
             return match kind {
                 0..=3 if !self.outside.is_empty() => self.bring_back(name),
@@ -202,8 +203,24 @@ impl World {
                 self.outside.insert(self.count, inode);
             }
             12 if !self.outside.is_empty() => self.bring_back(name),
+            13 => self.rotate(),
             _ => {}
         }
+    }
+
+    /// The first three names that there are change places.
+    fn rotate(&mut self) {
+        let three: Vec<&'static str> = self.names.keys().copied().take(3).collect();
+        let [one, two, three] = three[..] else { return };
+        self.log.push(format!("rotate {one} {two} {three}"));
+        let aside = self.folder.path().join("aside");
+        fs::rename(self.path(three), &aside).unwrap();
+        // There is nothing at the new name: two names of one file would not be renamed to each other.
+        fs::rename(self.path(two), self.path(three)).unwrap();
+        fs::rename(self.path(one), self.path(two)).unwrap();
+        fs::rename(&aside, self.path(one)).unwrap();
+        let [first, second, third] = [one, two, three].map(|name| self.names[name]);
+        self.names.extend([(one, third), (two, first), (three, second)]);
     }
 
     /// From a copy of what is recorded.
@@ -329,23 +346,29 @@ impl World {
     }
 }
 
+fn seeds() -> std::ops::RangeInclusive<u64> {
+    1..=std::env::var("VERISUM_SEEDS").map_or(SEEDS, |text| text.parse().unwrap())
+}
+
 fn run(times: Times) {
-    let seeds = std::env::var("VERISUM_SEEDS").map_or(SEEDS, |text| text.parse().unwrap());
-    for seed in 1..=seeds {
-        let mut world = World::new(seed, times);
-        for name in &NAMES[..5] {
-            let (content, _) = world.content();
-            world.put(name, &content);
+    for seed in seeds() {
+        live(World::new(seed, times, &std::env::temp_dir()));
+    }
+}
+
+fn live(mut world: World) {
+    for name in &NAMES[..5] {
+        let (content, _) = world.content();
+        world.put(name, &content);
+    }
+    world.scrub();
+    for _ in 0..RUNS {
+        for _ in 0..=world.random(4) {
+            world.step();
         }
         world.scrub();
-        for _ in 0..RUNS {
-            for _ in 0..=world.random(4) {
-                world.step();
-            }
-            world.scrub();
-            if world.random(6) == 0 {
-                world.accept_all();
-            }
+        if world.random(6) == 0 {
+            world.accept_all();
         }
     }
 }
@@ -359,4 +382,20 @@ fn bad_data_is_never_recorded_as_good_and_good_data_never_accused() {
 fn the_same_holds_where_all_files_have_one_time() {
     run(Times::Same(0));
     run(Times::Same(123_456_789));
+}
+
+#[test]
+fn the_same_holds_where_nothing_says_when_a_file_was_made() {
+    // Inode numbers are used again at once there, and times are whole seconds.
+    let Some(mount) = Mount::formatted(FsKind::Ext4, 256 << 20, &["-I", "128"]) else { return };
+    let path = mount.path();
+    // Each run waits for another second.
+    std::thread::scope(|threads| {
+        for seed in seeds() {
+            for times in [Times::Own, Times::Same(0)] {
+                let world = World::new(seed, times, &path);
+                threads.spawn(|| live(world));
+            }
+        }
+    });
 }

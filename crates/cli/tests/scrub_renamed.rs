@@ -367,7 +367,7 @@ fn files_that_are_well_and_change_places_between_two_runs_are_not_accused() {
 }
 
 #[test]
-fn a_replaced_file_with_the_inode_and_time_of_the_old_one_and_another_length_is_modified() {
+fn a_replaced_file_with_the_inode_and_time_of_the_old_one_is_modified() {
     // With inodes of 128 bytes nothing says when a file was made.
     let Some(mount) = Mount::formatted(FsKind::Ext4, 0, &["-I", "128"]) else { return };
     let folder = tempfile::tempdir().unwrap();
@@ -380,15 +380,23 @@ fn a_replaced_file_with_the_inode_and_time_of_the_old_one_and_another_length_is_
     };
     let inode = put("content");
     scrub(&catalog, &mount.path(), &[]).clean();
-    // The clock of the file system may not have ticked since, and its times are whole seconds.
-    let changed = file.metadata().unwrap().ctime();
-    wait_until("there is another second", || {
-        fs::write(mount.path().join("clock"), "").unwrap();
-        mount.path().join("clock").metadata().unwrap().ctime() > changed
-    });
-    fs::remove_file(mount.path().join("clock")).unwrap();
-    // The first inode that is free is the next to be used.
-    fs::remove_file(&file).unwrap();
-    assert_eq!(put("other content"), inode);
-    expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("modified", &file)]);
+    // Another length, and the same again.
+    for content in ["other content", "third content"] {
+        // The clock of the file system may not have ticked since, and its times are whole seconds.
+        let changed = file.metadata().unwrap().ctime();
+        wait_until("there is another second", || {
+            fs::write(mount.path().join("clock"), "").unwrap();
+            mount.path().join("clock").metadata().unwrap().ctime() > changed
+        });
+        fs::remove_file(mount.path().join("clock")).unwrap();
+        // The first inode that is free is the next to be used.
+        fs::remove_file(&file).unwrap();
+        assert_eq!(put(content), inode);
+        expect(&scrub(&catalog, &mount.path(), &["-v"]), 0, &[("modified", &file)]);
+    }
+    // The file itself with another content, of the same length and of another one.
+    change_and_restore_time(&file, "rotten thing!");
+    expect(&scrub(&catalog, &mount.path(), &["-v"]), 1, &[("suspicious", &file)]);
+    change_and_restore_time(&file, "longer than it was");
+    expect(&scrub(&catalog, &mount.path(), &["-v"]), 1, &[("suspicious", &file)]);
 }

@@ -57,7 +57,7 @@ pub use record::{Record, RecordedTime, Standing};
 pub use replace::{ReplaceError, Replacement, rename_to_nothing};
 pub use results::{Outlet, Results};
 pub use stat::{Kind, Stat, Timestamp, times_of};
-pub use system::{go_to_background, has_writer, is_rotating, outlast, settle};
+pub use system::{generation, go_to_background, has_writer, is_rotating, outlast, settle};
 pub use verdict::{Class, Comparison, Evidence, Fate, SecondRead, Verdict};
 pub use walk::trusted::{Reached, trusted_name, trusted_path};
 pub use walk::{Directory, Entry, LEADS_OUT, Order, Roots, Walk, WalkOptions, born};

@@ -43,6 +43,12 @@ pub fn settle(file: &File, stat: &Stat) -> bool {
     has_waited || !is_settled
 }
 
+/// The generation of a file's inode: another number each time that the inode is given to a new file. `None` where
+/// the file system does not tell.
+pub fn generation(file: &File) -> Option<u32> {
+    calls::generation(file)
+}
+
 /// Whether somebody has a file open to be written to, as far as the system tells: only a file's owner and root
 /// may ask.
 pub fn has_writer(file: &File) -> bool {
@@ -148,6 +154,15 @@ mod calls {
         known.then_some(map.physical)
     }
 
+    #[allow(unsafe_code)]
+    pub(super) fn generation(file: &File) -> Option<u32> {
+        // File systems write four bytes, and the number of the call says that it is a `long`.
+        let mut found = [0_u32; 2];
+        // SAFETY: the descriptor is open, and there is room for what the call writes: a `long` at most.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), libc::FS_IOC_GETVERSION, found.as_mut_ptr()) };
+        (result == 0).then_some(found[0])
+    }
+
     /// `cachestat`, which has the same number on all processors that Rust knows.
     const CACHESTAT: libc::c_long = 451;
 
@@ -249,6 +264,10 @@ mod calls {
 
     pub(super) fn marks_by_our_clock(_: &File) -> bool {
         false
+    }
+
+    pub(super) fn generation(_: &File) -> Option<u32> {
+        None
     }
 
     pub(super) fn has_clean_pages(_: &File) -> bool {

@@ -272,6 +272,7 @@ impl Accepting<'_> {
                     ..old
                 };
                 self.catalog.apply(root, directory, &name, &Change::Add(record))?;
+                self.catalog.note_generation_at(self.root, &accepted.path, &record)?;
                 self.catalog.absolve(root, &record)
             })?;
         }

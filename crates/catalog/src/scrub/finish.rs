@@ -87,6 +87,9 @@ impl Writer<'_> {
         let unread = [Verdict::Busy, Verdict::Unverifiable, Verdict::IoError];
         let has_read_all = was_everywhere && unread.iter().all(|verdict| self.summary.count(*verdict) == 0);
         self.catalog.settle_previous(root, has_read_all, self.options.started())?;
+        if has_read_all {
+            self.catalog.settle_generations(root)?;
+        }
         self.report_new(&names)?;
         self.report_modified(&names)?;
         self.summary.alarm = self.too_much(outcome)?;

@@ -174,7 +174,11 @@ impl Writer<'_> {
         heir: &Heir,
         (record, finding): (&Record, &Finding),
     ) -> bool {
-        let may_be = |known: i64| self.may_be(&heir.place, known);
+        let root = match lost {
+            Lost::OfOther(other, _) => other,
+            _ => &self.scope.root,
+        };
+        let may_be = |known: i64| self.may_be(&heir.place, (root.id, record), known);
         match (rule.likeness, rule.was_bad) {
             (Likeness::BadContent, _) => finding.read.is_some_and(|read| {
                 let content = (record.algorithm, &read.digest);
@@ -296,11 +300,20 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether a fresh file may be one that was last known to be there at some time, in milliseconds since
-    /// 1970, because it has the inode. Inodes are used again: what was made since then is another file.
-    pub(super) fn may_be(&self, heir: &Place, last_known: i64) -> bool {
-        let found = self.find_place(heir).and_then(|found| found.ok());
-        found.and_then(|(entry, _)| entry.born()).is_none_or(|born| born <= last_known)
+    /// Whether a fresh file may be that of a record of some root, which was last known to be there at some time, in
+    /// milliseconds since 1970, because it has the inode. Inodes are used again: what was made since then, or has
+    /// another generation, is another file.
+    pub(super) fn may_be(&self, heir: &Place, (root, record): (i64, &Record), last_known: i64) -> bool {
+        let Some(Ok((entry, stat))) = self.find_place(heir) else { return true };
+        if let Some(born) = entry.born() {
+            return born <= last_known;
+        }
+        if stat.inode != record.inode {
+            return true;
+        }
+        let generation = entry.open_regular().ok().and_then(|file| verisum_files::generation(&file));
+        let is_it = generation.map(|generation| self.catalog.has_generation(root, record, generation));
+        is_it.and_then(|is_it| is_it.ok().flatten()).unwrap_or(true)
     }
 
     /// Whether a file of the run's root is on the file system of another root's top.

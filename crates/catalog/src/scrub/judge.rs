@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
+use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 use verisum_digest::Output;
@@ -17,7 +18,7 @@ use super::tally::Tally;
 use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
 use super::{Options, due};
-use crate::store::{Change, Finding, Known, Record, Seen, State, Trouble};
+use crate::store::{Catalog, Change, Finding, Known, Record, Seen, State, Trouble};
 use verisum_files::reread::{self, Bypass, Failed};
 use verisum_files::says_storage_failed;
 use verisum_files::text::of_system;
@@ -47,6 +48,8 @@ pub(super) struct ScrubJudge<'a> {
     pub options: &'a Options,
     pub tally: &'a Tally,
     pub plan: &'a due::Plan,
+    /// A connection and the root, if anything is known of the generations of its inodes.
+    pub generations: Option<(Mutex<Catalog>, i64)>,
 }
 
 /// What the look at a file led to.
@@ -57,12 +60,14 @@ pub(super) struct Look {
     pub error: Option<String>,
     /// The digest by the algorithm that records are to have, if theirs is another one.
     pub rehashed: Option<Output>,
+    /// The generation of its inode, if nothing else tells it from another that is given the inode later.
+    pub generation: Option<u32>,
 }
 
 impl Look {
     /// One that found this, in what was read.
     pub(super) fn of(evidence: Evidence, read: Option<Seen>) -> Look {
-        Look { found: evidence.verdict(), read, second: None, error: None, rehashed: None }
+        Look { found: evidence.verdict(), read, second: None, error: None, rehashed: None, generation: None }
     }
 
     /// One at a file that cannot be read.
@@ -171,9 +176,11 @@ impl ScrubJudge<'_> {
             return Ok(Look::of(Evidence::Unsettled, None));
         }
         let seen = Seen::new(&content.after, content.digests[0]);
+        let born = verisum_files::born(&content.file);
+        let generation = if born.is_none() { verisum_files::generation(&content.file) } else { None };
         let record = match self.comparable(token.record.as_ref(), seen) {
             ControlFlow::Continue(record) => record,
-            ControlFlow::Break(look) => return Ok(look),
+            ControlFlow::Break(look) => return Ok(Look { generation, ..look }),
         };
         let mut comparison = Comparison {
             same_digest: seen.digest == record.digest,
@@ -186,10 +193,11 @@ impl ScrubJudge<'_> {
             second: SecondRead::NotMade,
         };
         if comparison.needs_second_read() && comparison.same_file == Some(true) {
-            // Numbers of inodes are used again. Where nothing says when a file was made, another length tells.
-            let is_it = match verisum_files::born(&content.file) {
-                Some(born) => born <= last_known(record),
-                None => seen.size == record.size || comparison.same_ctime == Some(true),
+            // Numbers of inodes are used again. Where nothing else says so, another length tells.
+            let is_it = match (born, self.has_generation(record, generation)) {
+                (Some(born), _) => born <= last_known(record),
+                (None, Some(is_it)) => is_it,
+                (None, None) => seen.size == record.size || comparison.same_ctime == Some(true),
             };
             comparison.same_file = Some(is_it);
         }
@@ -212,7 +220,20 @@ impl ScrubJudge<'_> {
             }
         }
         let rehashed = content.digests.get(1).copied();
-        Ok(Look { second, error, rehashed, ..Look::of(Evidence::Compared(comparison), Some(seen)) })
+        Ok(Look {
+            second,
+            error,
+            rehashed,
+            generation,
+            ..Look::of(Evidence::Compared(comparison), Some(seen))
+        })
+    }
+
+    /// Whether a generation is the one that the inode of a record had, where that is known.
+    fn has_generation(&self, record: &Record, generation: Option<u32>) -> Option<bool> {
+        let (catalog, root) = self.generations.as_ref()?;
+        let catalog = catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        catalog.has_generation(*root, record, generation?).ok()?
     }
 
     /// The record that a file is compared with that was read; what it is, if there is none.
@@ -280,6 +301,7 @@ impl ScrubJudge<'_> {
             held,
             recorded: token.record,
             found: look.read,
+            generation: look.generation,
             set: token.set,
             second: look.second,
             error: look.error,

@@ -118,7 +118,7 @@ impl Writer<'_> {
             return Ok(state != Some(State::Sound));
         }
         let last_known = last_known(record).max(found.map_or(0, |(_, seen)| seen));
-        Ok(*likeness == Likeness::File && self.may_be(heir, last_known))
+        Ok(*likeness == Likeness::File && self.may_be(heir, (self.scope.root.id, record), last_known))
     }
 
     /// Whether a content that was found to be bad at some time, in milliseconds since 1970, says of a file that

@@ -107,7 +107,11 @@ pub fn scrub_tree(
     drop(held);
 
     let tally = Tally::new(options.stop_after);
-    let judge = ScrubJudge { digests: &digests, algorithm, options, tally: &tally, plan: &plan };
+    let generations = match catalog.has_generations(scope.root.id)? {
+        true => Some((Mutex::new(catalog.again()?), scope.root.id)),
+        false => None,
+    };
+    let judge = ScrubJudge { digests: &digests, algorithm, options, tally: &tally, plan: &plan, generations };
     let work = Work { scope: &scope, options, plan: &plan, judge, is_rehashed, turn };
     let writer = Writer::new(catalog, &work, &history, report);
     let done = go(passage, &work, writer);

@@ -57,6 +57,8 @@ pub(super) struct Judged {
     pub restored: bool,
     pub recorded: Option<Record>,
     pub found: Option<Seen>,
+    /// The generation of its inode, where that is of use.
+    pub generation: Option<u32>,
     pub set: usize,
     pub second: Option<(bool, Bypass)>,
     pub error: Option<String>,
@@ -189,6 +191,9 @@ impl<'a> Writer<'a> {
                     self.catalog.keep_previous(root, judged.directory, &judged.name, now)?;
                 }
                 self.catalog.apply(root, judged.directory, &judged.name, change)?;
+                if let (Some(generation), Some(new)) = (judged.generation, change.record()) {
+                    self.catalog.note_generation(root, new, generation)?;
+                }
                 match &judged.unread {
                     Some(stat) => self.catalog.note_inode(judged.directory, &judged.name, stat),
                     None => Ok(()),

@@ -15,6 +15,7 @@ mod directory;
 mod due;
 mod error;
 mod files;
+mod generations;
 mod guard;
 mod heirs;
 mod holders;

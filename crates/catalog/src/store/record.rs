@@ -286,6 +286,18 @@ pub enum Change {
     Forget(Record),
 }
 
+impl Change {
+    /// The record of a file that was verified.
+    pub fn record(&self) -> Option<&Record> {
+        match self {
+            Change::Add(new) | Change::Verify(new) | Change::Confirm(new) | Change::Replace { new, .. } => {
+                Some(new)
+            }
+            Change::Suspect(..) | Change::Unread(..) | Change::Forget(_) => None,
+        }
+    }
+}
+
 /// The columns that [`record`] reads.
 pub(super) fn columns() -> String {
     format!(

@@ -183,6 +183,7 @@ impl Catalog {
             let sql = format!("{INSIDE} DELETE FROM directory WHERE id IN (SELECT id FROM inside)");
             self.connection.execute(&sql, [root.directory])?;
             self.connection.execute("DELETE FROM run WHERE root = ?1", [root.id])?;
+            self.connection.execute("DELETE FROM generation WHERE root = ?1", [root.id])?;
             self.connection.execute("DELETE FROM root WHERE id = ?1", [root.id])?;
             Ok(forgotten)
         };

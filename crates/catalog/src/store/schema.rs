@@ -15,9 +15,9 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 10] = [
+pub(super) const STEPS: [&str; 11] = [
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9,
-    VERSION_10,
+    VERSION_10, VERSION_11,
 ];
 
 /// The version that this program writes.
@@ -125,6 +125,15 @@ const VERSION_9: &str = "ALTER TABLE algorithm ADD COLUMN target INTEGER NOT NUL
 
 /// Which bytes a repair changed: pairs of offset and length in JSON, or NULL where nobody knows.
 const VERSION_10: &str = "ALTER TABLE repair ADD COLUMN ranges TEXT;";
+
+/// Which generations the inodes had on file systems that do not keep when a file was made, and between which times
+/// of verification: that tells a file from another that was given its inode later.
+const VERSION_11: &str = "
+    CREATE TABLE generation(
+        root INTEGER NOT NULL, inode INTEGER NOT NULL, generation INTEGER NOT NULL,
+        first INTEGER NOT NULL, last INTEGER NOT NULL,
+        PRIMARY KEY(root, inode, generation)) WITHOUT ROWID;
+";
 
 /// An index for the end of a run, which goes with it; a run that is killed there leaves it.
 pub(super) const FRESH_BY_DIGEST: &str = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";

@@ -294,7 +294,7 @@ impl<'a> Work<'a> {
         tree.mend(&damaged, sources, &mut |at, done| {
             let ((position, record), damaged) = (&records[at], &damaged[at]);
             if written.is_ok() {
-                written = self.record(position, record, &done);
+                written = self.record((position, &damaged.path), record, &done);
             }
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
@@ -307,7 +307,12 @@ impl<'a> Work<'a> {
     }
 
     /// Records that a file is good again.
-    fn record(&self, position: &Position, old: &Record, done: &Done) -> Result<(), RepairError> {
+    fn record(
+        &self,
+        (position, path): (&Position, &Path),
+        old: &Record,
+        done: &Done,
+    ) -> Result<(), RepairError> {
         let (Outcome::Repaired { from, bytes, .. }, Some(now)) = (&done.outcome, &done.now) else {
             return Ok(());
         };
@@ -343,6 +348,7 @@ impl<'a> Work<'a> {
         let written =
             self.catalog.apply(root, position.directory, name, &Change::Confirm(new)).and_then(|()| {
                 self.catalog.absolve(root, &new)?;
+                self.catalog.note_generation_at(self.root, path, &new)?;
                 let key = (position.directory, position.name.clone());
                 repairs.iter().try_for_each(|repair| self.catalog.add_repair(root, &key, repair))
             });

@@ -114,6 +114,7 @@ fn write(
             ..*old
         };
         catalog.apply(root.id, directory, name, &Change::Confirm(new))?;
+        catalog.note_generation_at(root, &mended.path, &new)?;
         catalog.absolve(root.id, &new)?;
     }
     let key = (directory, std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec());

@@ -1,0 +1,109 @@
+//! The generations of inodes: where a file system does not keep when a file was made, they tell it from another that
+//! was given its inode later.
+
+use std::fs::File;
+use std::path::Path;
+
+use rusqlite::params;
+
+use super::{Catalog, Record, Result, Root};
+use verisum_files::{Entry, Stat, born, generation};
+
+impl Catalog {
+    /// Remembers which generation the inode of a record had when its file was verified.
+    pub fn note_generation(&self, root: i64, record: &Record, generation: u32) -> Result<()> {
+        let sql = "INSERT INTO generation VALUES (?1, ?2, ?3, ?4, ?4)
+                   ON CONFLICT DO UPDATE SET last = max(last, ?4)";
+        let values = params![root, record.inode as i64, generation, record.verified];
+        let noted = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        noted.map(drop).map_err(self.failed("write"))
+    }
+
+    /// The same of the file at a path, if that is still the one of the record. What cannot be known is not noted.
+    pub fn note_generation_at(&self, root: &Root, path: &Path, record: &Record) -> Result<()> {
+        if root.is_remote() {
+            return Ok(());
+        }
+        let file = Entry::named(path).and_then(|entry| entry.open_regular()).ok();
+        let is_it = |file: &File| {
+            let inode = Stat::of(file).ok().map(|stat| stat.inode);
+            inode == Some(record.inode) && born(file).is_none()
+        };
+        match file.filter(is_it).and_then(|file| generation(&file)) {
+            Some(generation) => self.note_generation(root.id, record, generation),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether a file whose inode has a generation now is the one of a record with that inode; `None` where nobody
+    /// knows which one it had then. No generation comes back, so it had the same between two verifications.
+    pub fn has_generation(&self, root: i64, record: &Record, generation: u32) -> Result<Option<bool>> {
+        // Several file systems below one root may have the same inodes.
+        let sql = "SELECT max(generation = ?4) FROM generation
+                   WHERE root = ?1 AND inode = ?2 AND ?3 BETWEEN first AND last";
+        let values = params![root, record.inode as i64, record.verified, generation];
+        let found = self
+            .connection
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.query_row(values, |row| row.get::<_, Option<bool>>(0)));
+        found.map_err(self.failed("read"))
+    }
+
+    /// Whether any are known of a root.
+    pub fn has_generations(&self, root: i64) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM generation WHERE root = ?1)";
+        self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
+    /// Forgets those that were last seen before any file was verified of which there is a record.
+    pub fn settle_generations(&self, root: i64) -> Result<()> {
+        let sql = "DELETE FROM generation WHERE root = ?1 AND last < (SELECT min(verified) FROM (
+                   SELECT verified FROM file WHERE root = ?1
+                   UNION ALL SELECT verified FROM former WHERE root = ?1))";
+        self.write(sql, [root])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::tests::record;
+    use crate::store::{Catalog, Change, Record, State};
+
+    #[test]
+    fn a_generation_is_known_between_two_verifications() {
+        let folder = tempfile::tempdir().unwrap();
+        let catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+        let at = |verified| Record { verified, ..record(1) };
+        assert!(!catalog.has_generations(1).unwrap());
+        for (verified, generation) in [(100, 7), (200, 7), (300, 8)] {
+            catalog.note_generation(1, &at(verified), generation).unwrap();
+        }
+        assert!(catalog.has_generations(1).unwrap());
+        let table = [
+            (99, 7, None),
+            (100, 7, Some(true)),
+            (150, 7, Some(true)),
+            (200, 8, Some(false)),
+            // Something else recorded it, which takes no note of generations.
+            (250, 7, None),
+            (300, 7, Some(false)),
+            (301, 8, None),
+        ];
+        for (verified, generation, is_it) in table {
+            let found = catalog.has_generation(1, &at(verified), generation).unwrap();
+            assert_eq!(found, is_it, "{verified} {generation}");
+        }
+        assert_eq!(catalog.has_generation(2, &at(100), 8).unwrap(), None, "another root");
+        // Another file system has the inode too.
+        catalog.note_generation(1, &at(150), 9).unwrap();
+        assert_eq!(catalog.has_generation(1, &at(150), 7).unwrap(), Some(true));
+        assert_eq!(catalog.has_generation(1, &at(150), 9).unwrap(), Some(true));
+        // What is missing has a record still.
+        let state = State::MISSING;
+        catalog.apply(1, 1, "lost".as_ref(), &Change::Add(Record { state, ..at(180) })).unwrap();
+        catalog.apply(1, 1, "there".as_ref(), &Change::Add(at(300))).unwrap();
+        catalog.settle_generations(1).unwrap();
+        assert_eq!(catalog.has_generation(1, &at(180), 7).unwrap(), Some(true));
+        assert_eq!(catalog.has_generation(1, &at(150), 9).unwrap(), Some(false), "that was last seen before");
+    }
+}
