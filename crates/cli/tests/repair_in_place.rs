@@ -217,7 +217,10 @@ fn killed_at_any_moment_the_next_scrub_ends_it_and_keeps_the_record() {
 
 /// A repair that was interrupted before its first write.
 fn interrupted(chattr: &Path) -> Option<Trees> {
-    let trees = Trees::new();
+    interrupted_at(chattr, Trees::new())
+}
+
+fn interrupted_at(chattr: &Path, trees: Trees) -> Option<Trees> {
     trees.damage("tree/long", &[5, 6]);
     trees.run(&["scrub", "tree"]);
     let set =
@@ -397,6 +400,30 @@ fn a_file_that_is_held_open_keeps_no_scrub_from_the_others() {
     let words = format!("{VERISUM} {}", command.strip_prefix("verisum ").unwrap());
     let ended = Command::new("sh").args(["-c", &words]).current_dir(trees.folder.path()).output().unwrap();
     assert!(ended.status.success(), "{ended:?}");
+    assert!(trees.is_good() && !trees.journal().exists());
+    trees.run(&["scrub", "tree"]).clean();
+}
+
+#[test]
+fn a_new_file_takes_the_place_of_one_whose_storage_fails_meanwhile() {
+    let (Some(_), Some(chattr)) = (require_root(), require_tool("chattr")) else { return };
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let Some(trees) = interrupted_at(&chattr, Trees::of(Some(&mount.path()))) else { return };
+    // A block that the journal does not have can never be read again.
+    mount.edit_image(|image| {
+        let bytes = fs::read(image).unwrap();
+        let block = &good()[20 * BLOCK..][..64];
+        let place = bytes.chunks(4096).position(|sector| sector.starts_with(block)).unwrap() * 4096;
+        File::options().write(true).open(image).unwrap().write_all_at(b"rotten", place as u64).unwrap();
+    });
+    let scrubbed = trees.run(&["scrub", "tree"]);
+    assert!(scrubbed.stderr.contains("Input/output error"), "{}", scrubbed.stderr);
+    assert!(scrubbed.stderr.contains("puts a new file in its place"), "{}", scrubbed.stderr);
+    let ended = trees.repair(&["--from", "one"]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    assert!(trees.journal().exists());
+    let ended = trees.run(&["repair", "--keep-bad", "bad", "--from", "one", "tree"]);
+    assert_eq!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
     assert!(trees.is_good() && !trees.journal().exists());
     trees.run(&["scrub", "tree"]).clean();
 }

@@ -120,10 +120,12 @@ pub(crate) fn finish_in_place(
         Some(Finished::Left { path, why }) => {
             say(&path, &format!("an interrupted repair was given up: {why}"));
         }
-        Some(Finished::Waits { path, journal, why }) => {
+        Some(Finished::Waits { path, journal, why, is_in_use }) => {
             let command = given.repair(&path);
             let given_up = names::quoted(journal.as_os_str());
-            say(&path, &format!("{why} (`{command}` finishes it then; to give it up, remove {given_up})"));
+            let what =
+                if is_in_use { "finishes it then" } else { "finishes it, or puts a new file in its place" };
+            say(&path, &format!("{why} (`{command}` {what}; to give it up, remove {given_up})"));
             return Ok(Some((path, why)));
         }
         _ => {}

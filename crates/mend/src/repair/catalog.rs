@@ -12,7 +12,7 @@ use verisum_files::Verdict;
 use verisum_files::place::Place;
 
 use super::damaged::{ANY_LENGTH, Damaged};
-use super::in_place::{Finished, finish_in_place, journal_of};
+use super::in_place::{Finished, finish_in_place, give_up_replaced, journal_of};
 use super::keep::require_room;
 use super::mend::{DistantTree, Done, MAY_BE_MEANT, MendedTree, Tree};
 use super::{Options, Outcome, RepairError, Repaired, Source, Summary, Taken};
@@ -53,16 +53,24 @@ pub fn repair(
         require_room(keep, &root.path)?;
     }
     let unfinished = if options.dry { None } else { finish_in_place(catalog, options.now, &options.stop)? };
-    let waits = match unfinished {
-        Some(Finished::Waits { path, why, .. }) => Some((path, why)),
-        _ => None,
+    // Where storage fails, the journal never can be written: unless this is to be in place too, a new file takes the
+    // place of its file.
+    let (waits, is_replaced) = match unfinished {
+        Some(Finished::Waits { is_in_use: false, .. }) if !options.in_place => (None, true),
+        Some(Finished::Waits { path, why, .. }) => (Some((path, why)), false),
+        _ => (None, false),
     };
     let mut tree = Tree::open(&root.path, options).map_err(verisum_catalog::scrub::ScrubError::from)?;
     if options.in_place {
         tree = tree.in_place(journal_of(catalog.path()));
     }
     let work = Work::new(catalog, (&root, path), options, waits)?;
-    match work.all(&mut tree, sources, report)? {
+    let all = work.all(&mut tree, sources, report);
+    if is_replaced {
+        // If that fails, the next run does it.
+        let _ = give_up_replaced(catalog);
+    }
+    match all? {
         None if path.symlink_metadata().is_err() => Err(wrong(path, UNKNOWN)),
         summary => Ok(summary.unwrap_or_default()),
     }

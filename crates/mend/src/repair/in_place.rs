@@ -28,6 +28,8 @@ const SECTOR: usize = 512;
 
 const CHANGED: &str = "it changed while it was repaired";
 
+const HAS_WRITER: &str = "a program has it open to write to it";
+
 /// Bytes that are read at once.
 const PIECE: usize = 1 << 20;
 
@@ -57,6 +59,8 @@ pub enum Finished {
         journal: PathBuf,
         /// Why.
         why: String,
+        /// A program has it open to write to it. Else its storage may fail for good, and a new file can take its place.
+        is_in_use: bool,
     },
 }
 
@@ -104,8 +108,9 @@ pub fn finish_in_place(
     let applied = match apply(&mut journal, None, stop) {
         Ok(applied) => applied,
         Err(why) => {
+            let is_in_use = why == HAS_WRITER;
             let why = format!("its repair in place is not finished: {why}");
-            return Ok(Some(Finished::Waits { path: subject, journal: path, why }));
+            return Ok(Some(Finished::Waits { path: subject, journal: path, why, is_in_use }));
         }
     };
     let finished = match applied {
@@ -120,6 +125,16 @@ pub fn finish_in_place(
     };
     std::fs::remove_file(&path).map_err(|error| failed(&subject, format!("remove: {error}")))?;
     Ok(Some(finished))
+}
+
+/// Removes the journal of a repair in place if a new file has taken the place of its file.
+pub(super) fn give_up_replaced(catalog: &Catalog) -> io::Result<()> {
+    let path = journal_of(catalog.path());
+    let Some(Journal { subject, .. }) = Journal::open(&path)? else { return Ok(()) };
+    match Entry::trusted(&subject.path).and_then(|entry| entry.stat()) {
+        Ok(stat) if stat.inode != subject.inode => std::fs::remove_file(&path),
+        _ => Ok(()),
+    }
 }
 
 /// Writes the blocks of a journal to their file, and reads all of it back past the cache. `before` is what the file was
@@ -152,7 +167,7 @@ pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>, stop: &Stop) -
     }
     let old = entry.open().map_err(|error| error.to_string())?;
     if has_writer(&old) {
-        return Err("a program has it open to write to it".to_string());
+        return Err(HAS_WRITER.to_string());
     }
     const THEIRS: &str = "somebody wrote to it since: scrub it";
     let is_unwritten = match before {

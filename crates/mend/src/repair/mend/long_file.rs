@@ -76,7 +76,10 @@ impl Tree<'_> {
     ) -> Result<Draft, NotMended> {
         // Its file is half written, and only it says what with.
         if journal.symlink_metadata().is_ok() {
-            let why = format!("{}: an earlier repair in place is to be finished first", journal.display());
+            let why = format!(
+                "{}: an earlier repair in place is to be finished first (without --in-place a repair replaces its file)",
+                journal.display()
+            );
             return Err(NotMended::failed(why));
         }
         let subject = Subject {
