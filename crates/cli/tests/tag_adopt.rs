@@ -221,6 +221,12 @@ fn absolute_names_of_a_list_are_found_below_their_directory() {
     assert!(ended.stderr.contains("20 more names not found (--verbose lists all)\n"), "{}", ended.stderr);
     let hint = "no listed name was found below DIR: names begin at DIR\n";
     assert!(ended.stderr.ends_with(hint), "{}", ended.stderr);
+    // Beside one that is there, so many are named as `check` names.
+    let lines: String = (0..1200).map(|number| format!("{sha1}  dir/{number}\n")).collect();
+    fs::write(&list, format!("{sha1}  a\n{lines}")).unwrap();
+    let ended = verisum(["adopt", "--from", list.to_str().unwrap(), root.join("dir").to_str().unwrap()]);
+    assert_eq!(ended.stderr.matches("No such file").count(), 1000);
+    assert!(ended.stderr.contains("200 more names not found (--verbose lists all)\n"));
     // Lines that make no sense beside one that does.
     let lines: String = (0..30).map(|number| format!("nonsense {number}\n")).collect();
     fs::write(&list, format!("{sha1}  s/b\n{lines}")).unwrap();

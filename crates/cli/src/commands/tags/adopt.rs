@@ -22,6 +22,9 @@ use crate::ui::{self, Output, progress};
 /// How many names are reported that are not below DIR, as long as no other one was.
 const NAMED: u64 = 10;
 
+/// How many are reported at most.
+const MOST: u64 = 1000;
+
 /// What `verisum adopt` takes.
 #[derive(Args, Debug)]
 pub(crate) struct AdoptArgs {
@@ -134,8 +137,8 @@ impl NameCounts {
             self.found.fetch_add(u64::from(finding.entry.is_some()), Ordering::Relaxed);
             return false;
         }
-        let is_hidden =
-            self.unfound.fetch_add(1, Ordering::Relaxed) >= NAMED && self.found.load(Ordering::Relaxed) == 0;
+        let most = if self.found.load(Ordering::Relaxed) == 0 { NAMED } else { MOST };
+        let is_hidden = self.unfound.fetch_add(1, Ordering::Relaxed) >= most;
         self.hidden.fetch_add(u64::from(is_hidden), Ordering::Relaxed);
         is_hidden
     }
