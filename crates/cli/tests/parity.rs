@@ -156,6 +156,21 @@ fn mistakes_are_said_in_one_line() {
         .failed(3, &format!("verisum: {place}: there is parity already (`verisum parity update` renews it)"));
     let nothing = format!("verisum: {}/no/such: there is no parity of it", tree.display());
     parity("repair", tree, &["--only", "no/such"]).failed(3, &nothing);
+    // Parity is of a directory: for a file it is said what to type.
+    let file = tree.join("small").display().to_string();
+    fs::write(&file, "small").unwrap();
+    for words in [
+        &["parity", "create"][..],
+        &["parity", "update"],
+        &["parity", "verify", "--to", "place"],
+        &["parity", "repair", "--to", "place"],
+        &["repair", "--tags", "--parity", &place],
+    ] {
+        let ended = verisum(words.iter().copied().chain([file.as_str()]));
+        assert_eq!(ended.code, Some(2), "{words:?}: {}", ended.stderr);
+        let told = "`verisum parity repair --only PATH DIR` repairs one file of it";
+        assert!(ended.stderr.contains(told), "{words:?}: {}", ended.stderr);
+    }
     verisum(["parity", "create", "/no/such"]).failed(3, "verisum: /no/such: open: No such file or directory");
 }
 

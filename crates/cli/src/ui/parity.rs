@@ -16,10 +16,21 @@ pub(crate) fn sources(
     named: Option<&Path>,
     below: BTreeSet<PathBuf>,
 ) -> Result<Vec<Source<'static>>, Failure> {
+    if named.is_some() && path.is_file() {
+        return Err(of_directory("repair --parity PLACE DIR"));
+    }
     let found = verisum::parity_sources::sources(path, named, below, &mut |error: ParityError| {
         ui::say(PROGRAM, &format!("{}: repairing without it", Failure::from(error).message()));
     });
     Ok(found?)
+}
+
+/// What to type where a file was named and parity is of a directory.
+pub(crate) fn of_directory(command: &str) -> Failure {
+    Failure::Usage(format!(
+        "parity is of a directory: name that (`verisum {command}`); `verisum parity repair --only PATH DIR` repairs \
+         one file of it, with --to PLACE if its parity is elsewhere"
+    ))
 }
 
 /// The parity of a tree that somebody named, in another directory.

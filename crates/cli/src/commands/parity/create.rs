@@ -26,6 +26,7 @@ pub(crate) struct ParityCreateArgs {
 }
 
 pub(super) fn run(arguments: &ParityCreateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.tree.require_directory("create")?;
     let mut options = CreateOptions::default();
     options.redundancy = redundancy(&arguments.redundancy)?;
     options.set_bytes = arguments.set_size.as_deref().map(set_size).transpose()?;

@@ -16,7 +16,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::progress::{self, ProgressArgs, Total};
 use crate::ui::signals::Ending;
-use crate::ui::{Output, sizes};
+use crate::ui::{Output, parity, sizes};
 
 /// The verbs of `verisum parity`.
 #[derive(Debug, Subcommand)]
@@ -86,11 +86,19 @@ impl ParityTreeArgs {
         Ok(self.threads.as_deref().map(sizes::threads).transpose()?.unwrap_or(usual))
     }
 
+    /// Fails if it is a file.
+    fn require_directory(&self, verb: &str) -> Result<(), Failure> {
+        match self.tree.is_file() {
+            true => Err(parity::of_directory(&format!("parity {verb} DIR"))),
+            false => Ok(()),
+        }
+    }
+
     /// Whether it is a PAR2 file. What else is no directory fails when it is opened.
     fn is_par2(&self) -> Result<bool, Failure> {
         let is_file = std::fs::metadata(&self.tree).is_ok_and(|metadata| metadata.is_file());
         match is_file && self.to.is_some() {
-            true => Err(Failure::Usage("--to is for a directory, not for a PAR2 file".to_string())),
+            true => Err(parity::of_directory("parity verify --to PLACE DIR")),
             false => Ok(is_file),
         }
     }

@@ -26,6 +26,7 @@ pub(crate) struct ParityUpdateArgs {
 }
 
 pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.tree.require_directory("update")?;
     let mut options = UpdateOptions::default();
     options.accept_damage = arguments.accept_damage;
     options.accept_changes = arguments.accept_changes;
