@@ -472,6 +472,45 @@ fn a_list_of_stale_files_names_the_copy_too() {
 
 /// A missing file that fails the run is told as bad ones are.
 #[test]
+fn a_missing_file_has_the_alarm_of_a_bad_one_where_something_brings_it_back() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    let scrub = |options: &str| place.sh(&format!("verisum scrub {options} 'my tree'"));
+    for options in ["", "--quiet", "--json", "--prometheus metrics"] {
+        fs::remove_file(place.bad()).unwrap();
+        let told = scrub(options);
+        assert_eq!(told.code, Some(0), "{}", told.stderr);
+        if options == "--json" {
+            let line = told.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap();
+            assert!(
+                line.contains(r#""outcome":"missing""#) && line.contains(r#""mend":"verisum repair"#),
+                "{line}"
+            );
+        } else {
+            let told = &told.stderr;
+            assert!(told.contains(": missing since ") && told.contains("a good copy is "), "{told}");
+        }
+        if options.starts_with("--prometheus") {
+            let figures = fs::read_to_string(place.path.join("metrics")).unwrap();
+            let row = |from: &str| {
+                let end = format!(",from=\"{from}\"}} ");
+                let mut lines =
+                    figures.lines().filter(|line| line.starts_with("verisum_scrub_repairable_files{"));
+                lines.find_map(|line| line.split_once(&end)?.1.parse::<u64>().ok())
+            };
+            assert_eq!(
+                ["copy", "parity", "nothing", "unknown"].map(row),
+                [Some(1), Some(0), Some(0), Some(0)]
+            );
+        }
+        // It is news once.
+        assert!(!scrub("").stderr.contains("missing since"));
+        place.run_remedy("verisum repair 'my tree'");
+        assert_eq!(scrub("").code, Some(0));
+    }
+}
+
+#[test]
 fn a_missing_file_that_fails_a_run_has_its_alarm() {
     let place = Place::new();
     assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));

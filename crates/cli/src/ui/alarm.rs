@@ -62,7 +62,7 @@ pub(crate) enum Mend {
 
 impl Alarm {
     /// Whether a copy or parity is known, or none is needed.
-    fn is_mendable(&self) -> bool {
+    pub(crate) fn is_mendable(&self) -> bool {
         self.copy.is_some() || self.parity.is_some() || self.needs_none()
     }
 
@@ -281,6 +281,27 @@ pub(crate) fn of_trees(
     let alarms = of_files(catalog, given, files)?;
     let beyond = all.saturating_sub(alarms.len() as u64);
     Ok((alarms, beyond))
+}
+
+/// The first files of some trees that are missing, and were not before a moment in milliseconds since 1970.
+pub(crate) fn of_missing(
+    catalog: &Catalog,
+    given: &Given,
+    roots: &[&Root],
+    since: i64,
+    most: usize,
+) -> Result<Vec<Alarm>, Failure> {
+    let mut files = Vec::new();
+    for root in roots {
+        catalog.each_in_trouble(root, false, true, &mut |file| {
+            if files.len() < most {
+                let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
+                files.extend(Some(file).filter(|_| finding.is_some_and(|finding| finding.since >= since)));
+            }
+            Ok::<_, Failure>(())
+        })?;
+    }
+    of_files(catalog, given, files)
 }
 
 /// What is to be told of files that are not as recorded.

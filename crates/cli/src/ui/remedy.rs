@@ -320,10 +320,11 @@ impl Remedy {
         self.mendable + self.with_parity + self.empty > 0
     }
 
-    /// Files whose recorded content is wanted again: those that have a known copy or parity or need none, and those
-    /// without.
-    pub(crate) fn figures(&self) -> [(&'static str, u64); 2] {
-        let known = self.mendable + self.with_parity + self.empty;
-        [("yes", known), ("no", self.wanted.saturating_sub(known))]
+    /// Files whose recorded content is wanted again, by what has it.
+    pub(crate) fn figures(remedy: Option<&Remedy>) -> [(&'static str, u64); 4] {
+        let [wanted, mendable, with_parity, empty] = remedy
+            .map_or([0; 4], |remedy| [remedy.wanted, remedy.mendable, remedy.with_parity, remedy.empty]);
+        let unknown = wanted.saturating_sub(mendable + with_parity + empty);
+        [("copy", mendable), ("parity", with_parity), ("nothing", empty), ("unknown", unknown)]
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use verisum::catalog::store::{Catalog, Root, Run, State, Trouble};
 use verisum::files::Verdict;
 
-use super::metrics::{figure, label};
+use super::metrics::{figure, label, repairable};
 use crate::ui::alarm::{self, Alarm};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
@@ -79,17 +79,9 @@ pub(super) fn missing_lines(
     trees: &[PathBuf],
     since: i64,
 ) -> Result<Vec<String>, Failure> {
-    let mut files = Vec::new();
-    for root in catalog.roots()?.iter().filter(|root| trees.contains(&root.path)) {
-        catalog.each_in_trouble(root, false, true, &mut |file| {
-            if files.len() < NAMED {
-                let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
-                files.extend(Some(file).filter(|_| finding.is_some_and(|finding| finding.since >= since)));
-            }
-            Ok::<_, Failure>(())
-        })?;
-    }
-    let missing = alarm::of_files(catalog, given, files)?;
+    let roots = catalog.roots()?;
+    let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
+    let missing = alarm::of_missing(catalog, given, &roots, since, NAMED)?;
     Ok(missing.iter().map(Alarm::line_without_pipes).collect())
 }
 
@@ -279,16 +271,8 @@ impl Health {
                 }
             }
         });
-        let help = "Files that are bad, missing or held, by whether the catalogue knows a copy.";
-        figure(&mut text, "verisum_catalog_repairable_files", help, |text, name| {
-            for tree in &self.trees {
-                let figures = tree.remedy.as_ref().map_or([("yes", 0), ("no", 0)], Remedy::figures);
-                for (copy, count) in figures {
-                    let _ =
-                        writeln!(text, "{name}{{root=\"{}\",copy=\"{copy}\"}} {count}", label(&tree.path));
-                }
-            }
-        });
+        let remedies = self.trees.iter().map(|tree| (&*tree.path, tree.remedy.as_ref()));
+        repairable(&mut text, "verisum_catalog_repairable_files", remedies);
         text
     }
 }

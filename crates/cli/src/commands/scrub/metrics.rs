@@ -14,6 +14,7 @@ use super::results::Failing;
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::names;
+use crate::ui::remedy::Remedy;
 use crate::ui::values::counted;
 
 /// The directories of a run, each with its summary, or why there is none.
@@ -105,7 +106,12 @@ fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: i64) -> String {
 }
 
 /// The text for the textfile collector.
-pub(crate) fn prometheus(summaries: &Summaries, failing: Failing, now: i64) -> String {
+pub(crate) fn prometheus(
+    summaries: &Summaries,
+    remedies: &[(PathBuf, Option<Remedy>)],
+    failing: Failing,
+    now: i64,
+) -> String {
     let failed: Vec<(&Path, &Reason)> = summaries
         .iter()
         .filter_map(|(root, summary)| Some((root.as_path(), summary.as_ref().err()?)))
@@ -146,6 +152,8 @@ pub(crate) fn prometheus(summaries: &Summaries, failing: Failing, now: i64) -> S
             }
         });
     }
+    let remedies = remedies.iter().map(|(root, remedy)| (&**root, remedy.as_ref()));
+    repairable(&mut text, "verisum_scrub_repairable_files", remedies);
     text
 }
 
@@ -153,6 +161,23 @@ pub(crate) fn prometheus(summaries: &Summaries, failing: Failing, now: i64) -> S
 pub(super) fn figure(text: &mut String, name: &str, help: &str, rows: impl FnOnce(&mut String, &str)) {
     let _ = writeln!(text, "# HELP {name} {help}\n# TYPE {name} gauge");
     rows(text, name);
+}
+
+/// Writes how many files of trees are bad, missing or held, by what may bring them back.
+pub(super) fn repairable<'a>(
+    text: &mut String,
+    name: &str,
+    remedies: impl Iterator<Item = (&'a Path, Option<&'a Remedy>)>,
+) {
+    let help = "Files that are bad, missing or held, by what brings them back: a known copy, parity, nothing at all \
+        for empty files, or a copy that has to be named.";
+    figure(text, name, help, |text, name| {
+        for (root, remedy) in remedies {
+            for (from, count) in Remedy::figures(remedy) {
+                let _ = writeln!(text, "{name}{{root=\"{}\",from=\"{from}\"}} {count}", label(root));
+            }
+        }
+    });
 }
 
 /// Tells of an attempt for which the catalogue could not be used. The figures of the last run stay, beside

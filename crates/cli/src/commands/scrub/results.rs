@@ -12,6 +12,7 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, refuse_own};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
+use crate::ui::remedy::Remedy;
 use crate::ui::{self, Output};
 use crate::ui::{values, verbosity};
 
@@ -103,16 +104,17 @@ impl ScrubResultArgs {
     pub(crate) fn tell(
         &self,
         summaries: &metrics::Summaries,
+        remedies: &dyn Fn() -> Result<Vec<(PathBuf, Option<Remedy>)>, Failure>,
         mut worst: Exit,
         options: &Options,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         // What was found counts more than that nobody can read of it.
         if let Some(path) = &self.prometheus
-            && let Err(failure) = metrics::write(
-                path,
-                &metrics::prometheus(summaries, self.failing(), store::moment(options.now)),
-            )
+            && let Err(failure) = remedies().and_then(|remedies| {
+                let now = store::moment(options.now);
+                metrics::write(path, &metrics::prometheus(summaries, &remedies, self.failing(), now))
+            })
         {
             ui::say(PROGRAM, &failure.message());
             worst = worst.max(failure.exit());

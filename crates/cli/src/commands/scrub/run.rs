@@ -13,10 +13,11 @@ use verisum::mend::repair;
 use verisum::parity_sources;
 
 use super::health;
-use super::metrics::Summaries;
+use super::metrics::{Reason, Summaries};
 use super::report::ScrubStyle;
 use super::results::{Failing, ScrubResultArgs};
 use super::trees::{self, Trees};
+use crate::ui::alarm::{self, Alarm};
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -24,10 +25,13 @@ use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
 use crate::ui::mending::{MendingReport, finish_in_place, repair_wherever, sources};
 use crate::ui::parity::NamedParity;
 use crate::ui::reading::{Order, ReadingArgs};
-use crate::ui::remedy::{Given, Remedies};
+use crate::ui::remedy::{Given, Remedies, Remedy};
 use crate::ui::values;
 use crate::ui::{self, Output, PROGRAM};
-use crate::ui::{alarm, digests, kernel, names, parity, signals, sizes};
+use crate::ui::{digests, kernel, names, parity, signals, sizes};
+
+/// How many files that went missing are looked at, to find some that can be had again.
+const MOST_MISSING: usize = 1000;
 
 /// What `verisum scrub` takes.
 #[derive(Args, Debug)]
@@ -207,12 +211,18 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
             if style != ScrubStyle::Json {
                 advise(arguments, &catalog, &summaries);
             }
-            alarm(arguments, &catalog, &summaries, style, output)
+            alarm(arguments, &catalog, (&summaries, moment(options.now)), style, output)
         }
     };
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
-    let told = arguments.results.tell(&summaries, worst, &options, output);
+    let told = arguments.results.tell(
+        &summaries,
+        &|| remedies(arguments, &catalog, &summaries),
+        worst,
+        &options,
+        output,
+    );
     if let Ok(Exit::Nagios(_)) = told {
         let roots: Vec<PathBuf> = summaries.iter().map(|(root, _)| root.clone()).collect();
         let given = arguments.given();
@@ -233,6 +243,23 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     printed.and(alarmed).and(told)
 }
 
+/// What mends each tree that was scrubbed.
+fn remedies(
+    arguments: &ScrubArgs,
+    catalog: &Catalog,
+    summaries: &Summaries,
+) -> Result<Vec<(PathBuf, Option<Remedy>)>, Failure> {
+    let given = arguments.given();
+    let mut remedies = Remedies::new(catalog, &given);
+    let mut found = Vec::new();
+    for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
+        if let Some(root) = catalog.root_of(&summary.root)? {
+            found.push((summary.root.clone(), remedies.of(&root)?));
+        }
+    }
+    Ok(found)
+}
+
 /// Says what mends each tree, now that all that were scrubbed are known.
 fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
     let given = arguments.given();
@@ -245,11 +272,11 @@ fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
     }
 }
 
-/// Tells of the first bad files what helps to mend them, when all else is said.
+/// Tells of the first bad files, and of those that went missing and can be had again, what helps to mend them, when all else is said.
 fn alarm(
     arguments: &ScrubArgs,
     catalog: &Catalog,
-    summaries: &Summaries,
+    (summaries, since): (&Summaries, i64),
     style: ScrubStyle,
     output: &mut Output,
 ) -> Result<(), Failure> {
@@ -258,8 +285,20 @@ fn alarm(
     let roots = catalog.roots()?;
     let is_scrubbed = |root: &&Root| summaries.iter().any(|(path, _)| *path == root.path);
     let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
-    let (alarms, beyond) = alarm::of_trees(catalog, &given, &roots, missing_fails, alarm::NAMED)?;
+    let (mut alarms, beyond) = alarm::of_trees(catalog, &given, &roots, missing_fails, alarm::NAMED)?;
     let missing = if missing_fails { " --missing" } else { "" };
+    let has_lost = |root: &&Root| {
+        let of_root = |(path, summary): &(PathBuf, Result<Summary, Reason>)| {
+            let lost = summary.as_ref().map(|summary| summary.count(Verdict::Missing));
+            *path == root.path && lost.is_ok_and(|lost| lost > 0)
+        };
+        !missing_fails && summaries.iter().any(of_root)
+    };
+    // Without a copy it is as likely that somebody removed it; its line says enough.
+    let lost: Vec<&Root> = roots.into_iter().filter(has_lost).collect();
+    let lost = alarm::of_missing(catalog, &given, &lost, since, MOST_MISSING)?;
+    let room = alarm::NAMED.saturating_sub(alarms.len());
+    alarms.extend(lost.into_iter().filter(Alarm::is_mendable).take(room));
     let list = format!("verisum catalog list --bad{missing}{}", given.catalog());
     alarm::tell(&alarms, beyond, Some(&list), style == ScrubStyle::Json, output)
 }
