@@ -1,6 +1,7 @@
 //! Running the two programs.
 #![allow(dead_code, reason = "each test program uses a part of it")]
 
+pub mod answers;
 pub mod bucket;
 pub mod chroot;
 pub mod cloud;
