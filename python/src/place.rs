@@ -120,6 +120,7 @@ pub(crate) fn failure(address: &Address, error: &PlaceError) -> Failure {
         PlaceError::File(error) => return Failure::from(error),
         PlaceError::Write(_) | PlaceError::NotWritten { .. } => (Kind::File, "write"),
         PlaceError::InTheWay(_) => (Kind::File, "create"),
+        PlaceError::Replaced => (Kind::File, "write"),
     };
     let message = format!("{}: {error}", address.host.name());
     Failure::new(kind, &message).path(path).operation(operation)

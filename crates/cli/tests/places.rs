@@ -240,16 +240,62 @@ fn suite_over(what: &str, place: &mut dyn Place, folder: &Path, root: &[u8]) {
     } else {
         assert!(matches!(range("a", 0, 1), Err(PlaceError::Unsupported(_))), "{what}");
     }
-    let written = place.write(&path("written"), &mut &b"new"[..], &FileState::default());
+    let about = FileState::default();
+    let written = place.write(&path("written"), &mut &b"new"[..], &about, None);
     assert_eq!(written.is_ok(), can.writes, "{what}");
     if can.writes {
         let mut whole = || {
             let mut bytes = Vec::new();
             place.read(&path("written"), 0..100).unwrap().read_to_end(&mut bytes).unwrap();
-            (bytes, place.write(&path("written"), &mut Breaks, &FileState::default()))
+            let there = place.state(&path("written")).unwrap().now;
+            (bytes, place.write(&path("written"), &mut Breaks, &about, Some(&there)))
         };
         assert!(matches!(whole(), (bytes, Err(_)) if bytes == b"new"), "{what}");
         assert_eq!(whole().0, b"new", "{what}");
+    }
+}
+
+/// What somebody else writes while a file is written stays, be the file long or short, new or not.
+fn write_side_by_side(what: &str, place: &mut dyn Place, other: &mut dyn Place, folder: &[u8]) {
+    for (number, length) in [1_000, 17 << 20].into_iter().enumerate() {
+        let path = &[folder, b"/side", number.to_string().as_bytes()].concat();
+        let content = vec![7; length];
+        let about = FileState { size: Some(length as u64), ..FileState::default() };
+        let state = |place: &mut dyn Place| place.state(path).ok().map(|known| known.now);
+        for round in ["theirs", "theirs later"] {
+            let seen = state(place);
+            assert_eq!(seen.is_some(), round == "theirs later", "{what}");
+            let mut theirs =
+                || other.write(path, &mut round.as_bytes(), &FileState::default(), seen.as_ref());
+            let mut interrupted = Interrupted { content: &content, once: Some(&mut theirs) };
+            let written = place.write(path, &mut interrupted, &about, seen.as_ref());
+            assert!(matches!(written, Err(PlaceError::Replaced)), "{what}: {length}: {written:?}");
+            let mut bytes = Vec::new();
+            place.read(path, 0..100).unwrap().read_to_end(&mut bytes).unwrap();
+            assert_eq!(bytes, round.as_bytes(), "{what}: {length}");
+        }
+        // Who looked before may write, and who did not may not.
+        let seen = state(place);
+        let refused = place.write(path, &mut &content[..], &about, None);
+        assert!(matches!(refused, Err(PlaceError::Replaced)), "{what}: {length}: {refused:?}");
+        place.write(path, &mut &content[..], &about, seen.as_ref()).unwrap();
+        assert_eq!(state(place).unwrap().size, about.size, "{what}");
+    }
+}
+
+/// A source during which something happens.
+struct Interrupted<'c> {
+    content: &'c [u8],
+    once: Option<&'c mut dyn FnMut() -> Result<(), PlaceError>>,
+}
+
+impl Read for Interrupted<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        let count = self.content.read(buffer)?;
+        if let Some(once) = self.once.take_if(|_| self.content.is_empty()) {
+            once().unwrap();
+        }
+        Ok(count)
     }
 }
 
@@ -285,6 +331,9 @@ fn reached(way: &str, config: Option<std::path::PathBuf>, push: bool, scratch: &
 #[test]
 fn this_machine() {
     suite("this machine", &mut LocalPlace::default());
+    let folder = tempfile::tempdir().unwrap();
+    let (mut one, mut other) = (LocalPlace::default(), LocalPlace::default());
+    write_side_by_side("this machine", &mut one, &mut other, folder.path().as_os_str().as_bytes());
 }
 
 #[test]
@@ -318,6 +367,8 @@ fn a_bucket() {
     let options = store.options();
     let mut place = BucketPlace::open("s3://places", &options).unwrap();
     suite_over("a bucket", &mut place, &folder.join("pre/fix"), b"/pre/fix");
+    let mut other = BucketPlace::open("s3://places", &options).unwrap();
+    write_side_by_side("a bucket", &mut place, &mut other, b"/sides");
 }
 
 #[test]
@@ -327,15 +378,17 @@ fn buckets_of_google_and_azure() {
         let mut place = BucketPlace::open(cloud.url, &cloud.options()).unwrap();
         if cloud.url.starts_with("az://") {
             // Azure takes a backslash for a slash.
-            let refused = place.write(b"/pre/fix/z\\t", &mut &b"x"[..], &FileState::default());
+            let refused = place.write(b"/pre/fix/z\\t", &mut &b"x"[..], &FileState::default(), None);
             assert!(refused.unwrap_err().to_string().contains("no such name"));
             fs::remove_file(folder.path().join("z\\t")).unwrap();
         }
         let outside = BTreeMap::from([(b"/pre/fixed".to_vec(), content(7))]);
         for (path, content) in files(folder.path(), b"/pre/fix").into_iter().chain(outside) {
             let about = FileState { size: Some(content.len() as u64), ..FileState::default() };
-            place.write(&path, &mut &content[..], &about).unwrap();
+            place.write(&path, &mut &content[..], &about, None).unwrap();
         }
         suite_over(cloud.url, &mut place, folder.path(), b"/pre/fix");
+        let mut other = BucketPlace::open(cloud.url, &cloud.options()).unwrap();
+        write_side_by_side(cloud.url, &mut place, &mut other, b"/sides");
     }
 }

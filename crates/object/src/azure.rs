@@ -5,7 +5,6 @@ use http::{HeaderName, Method};
 use quick_xml::de::from_reader;
 use serde::Deserialize;
 use verisum_digest::Output;
-use verisum_files::Timestamp;
 use verisum_files::percent;
 use verisum_files::place::FileState;
 
@@ -13,6 +12,7 @@ use crate::client::{Client, Request};
 use crate::error::RequestError;
 use crate::google::{md5_of, recorded};
 use crate::listing::{Listed, Page, encoded, identity, is_answer, time_of_header};
+use crate::replaced::Upload;
 use crate::upload::WrittenPart;
 
 const KIND: HeaderName = HeaderName::from_static("x-ms-blob-type");
@@ -113,17 +113,13 @@ impl Client {
     }
 
     /// Writes an object at once. The store checks its MD5, and keeps it.
-    pub(crate) async fn azure_put(
-        &self,
-        key: &[u8],
-        body: Vec<u8>,
-        original: Option<Timestamp>,
-    ) -> Result<(), RequestError> {
+    pub(crate) async fn azure_put(&self, upload: &Upload<'_>, body: Vec<u8>) -> Result<(), RequestError> {
         let md5 = BASE64.encode(md5_of(&body)?.as_bytes());
-        let mut headers = vec![(KIND, "BlockBlob".to_string()), (MD5, md5)];
-        headers.extend(self.original_header(original));
-        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, key, "") };
-        self.ask(&request).await.map(drop)
+        let mut headers = vec![(KIND, "BlockBlob".to_string()), (MD5, md5.clone())];
+        headers.extend(upload.headers(self));
+        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, upload.key, "") };
+        let written = self.show(upload, request).await.map(drop);
+        self.ended(upload, written, &md5).await
     }
 
     /// Writes a part, which the store keeps until an object is made of it.
@@ -145,18 +141,20 @@ impl Client {
     /// Makes an object of its parts.
     pub(crate) async fn azure_complete(
         &self,
-        key: &[u8],
+        upload: &Upload<'_>,
         parts: &[WrittenPart],
-        (original, md5): (Option<Timestamp>, Option<Output>),
+        md5: Option<Output>,
     ) -> Result<(), RequestError> {
         let names: String =
             parts.iter().map(|part| format!("<Uncommitted>{}</Uncommitted>", part.etag)).collect();
         let body = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>{names}</BlockList>");
-        let mut headers: Vec<_> = self.original_header(original).into_iter().collect();
-        headers.extend(md5.map(|md5| (WHOLE_MD5, BASE64.encode(md5.as_bytes()))));
+        let md5 = md5.map(|md5| BASE64.encode(md5.as_bytes())).unwrap_or_default();
+        let mut headers = upload.headers(self);
+        headers.push((WHOLE_MD5, md5.clone()));
         let body = body.into_bytes().into();
-        let request = Request { headers, body, ..Request::new(Method::PUT, key, "comp=blocklist") };
-        self.ask(&request).await.map(drop)
+        let request = Request { headers, body, ..Request::new(Method::PUT, upload.key, "comp=blocklist") };
+        let written = self.show(upload, request).await.map(drop);
+        self.ended(upload, written, &md5).await
     }
 }
 

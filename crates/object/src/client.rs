@@ -190,7 +190,7 @@ impl Client {
         Ok(self.part_of(key, size, &headers, Vec::new()))
     }
 
-    async fn ask_headers(&self, key: &[u8]) -> Result<HeaderMap, RequestError> {
+    pub(crate) async fn ask_headers(&self, key: &[u8]) -> Result<HeaderMap, RequestError> {
         let answer = self.ask(&Request { most: 0, ..Request::new(Method::HEAD, key, "") }).await?;
         Ok(answer.headers)
     }

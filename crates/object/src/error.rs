@@ -122,7 +122,7 @@ impl RequestError {
             (404, _) => RequestError::Missing,
             // Nobody asked whether something changed.
             (304, _) => RequestError::Answer("it says that nothing changed"),
-            (412, _) => RequestError::Replaced,
+            (412, _) | (_, "PreconditionFailed") | (409, "BlobAlreadyExists") => RequestError::Replaced,
             (416, _) => RequestError::Range,
             _ => RequestError::Refused { status, code },
         }
@@ -146,7 +146,10 @@ impl RequestError {
         match self {
             // S3 says of a request that took too long that it was bad, others say it by the status.
             RequestError::Refused { status, code } => {
-                *status >= 500 || matches!(status, 408 | 429) || code == "RequestTimeout"
+                // What a store does not know it will not know then.
+                *status >= 500 && *status != 501
+                    || matches!(status, 408 | 429)
+                    || matches!(&code[..], "RequestTimeout" | "ConditionalRequestConflict")
             }
             RequestError::Network(_) => true,
             RequestError::Answer(_) => true,

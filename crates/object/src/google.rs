@@ -6,7 +6,6 @@ use http::{HeaderName, Method};
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 use verisum_digest::{Digest, Output};
-use verisum_files::Timestamp;
 use verisum_files::place::{FileState, Recorded};
 
 use std::io::Read;
@@ -14,6 +13,7 @@ use std::io::Read;
 use crate::client::{Client, Request, text};
 use crate::error::RequestError;
 use crate::listing::{Listed, Page, encoded, identity, time_of_listing};
+use crate::replaced::{Replaced, Upload};
 use crate::upload::{PART, UploadError, piece};
 
 /// As Google's own libraries ask for it: what a part of an upload is answered is else a redirection that leads nowhere.
@@ -100,13 +100,13 @@ impl Client {
     /// Writes an object at once. The store checks its MD5.
     pub(crate) async fn google_put(
         &self,
-        upload: &str,
-        (key, original): (&[u8], Option<Timestamp>),
+        url: &str,
+        upload: &Upload<'_>,
         body: Vec<u8>,
     ) -> Result<(), RequestError> {
         let md5 = BASE64.encode(md5_of(&body)?.as_bytes());
         let boundary = format!("verisum-{}", encoded(md5.as_bytes(), false).replace('%', ""));
-        let about = about(key, original, Some(&md5))?;
+        let about = about(upload, Some(&md5))?;
         let mut whole = format!(
             "--{boundary}\r\ncontent-type: application/json; charset=UTF-8\r\n\r\n{about}\r\n--{boundary}\r\n\
              content-type: application/octet-stream\r\n\r\n"
@@ -117,30 +117,27 @@ impl Client {
         let request = Request {
             headers: vec![(CONTENT_TYPE, format!("multipart/related; boundary={boundary}"))],
             body: whole.into(),
-            ..Request::new(Method::POST, b"", "uploadType=multipart")
+            ..Request::new(Method::POST, b"", format!("uploadType=multipart{}", condition(upload)))
         };
-        let answer = self.ask_at(upload, &request).await?;
-        require_written(&answer.body, &md5)
+        let written = self.ask_at(url, &request).await;
+        let written = written.and_then(|answer| require_written(&answer.body, &md5));
+        self.ended(upload, written, &md5).await
     }
 
     /// Begins an upload in parts, and returns its URL.
-    async fn google_begin(
-        &self,
-        upload: &str,
-        key: &[u8],
-        original: Option<Timestamp>,
-    ) -> Result<String, RequestError> {
-        let query = format!("uploadType=resumable&name={}", encoded(key, false));
+    async fn google_begin(&self, url: &str, upload: &Upload<'_>) -> Result<String, RequestError> {
+        let name = encoded(upload.key, false);
+        let query = format!("uploadType=resumable&name={name}{}", condition(upload));
         let request = Request {
             headers: vec![(CONTENT_TYPE, "application/json; charset=UTF-8".to_string())],
-            body: about(key, original, None)?.into_bytes().into(),
+            body: about(upload, None)?.into_bytes().into(),
             ..Request::new(Method::POST, b"", query)
         };
-        let answer = self.ask_at(upload, &request).await?;
+        let answer = self.ask_at(url, &request).await?;
         let session = text(&answer.headers, &LOCATION);
         // Credentials go with each part of it.
         let origin = |url: &str| url.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
-        let session = session.filter(|session| origin(session) == origin(upload));
+        let session = session.filter(|session| origin(session) == origin(url));
         session.map(str::to_string).ok_or(RequestError::Answer("no URL of an upload"))
     }
 
@@ -157,13 +154,13 @@ impl Client {
 
 /// Writes a large object in parts, one after the other, as the store wants it. It is there when the last one is.
 pub(crate) fn resumable(
-    (client, upload): (&Client, &str),
+    (client, url): (&Client, &str),
     runtime: &Runtime,
-    (key, original): (&[u8], Option<Timestamp>),
+    upload: &Upload<'_>,
     first: Vec<u8>,
     content: &mut dyn Read,
 ) -> Result<(), UploadError> {
-    let session = runtime.block_on(client.google_begin(upload, key, original))?;
+    let session = runtime.block_on(client.google_begin(url, upload))?;
     let mut sum = Digest::find("md5").and_then(|digest| digest.stream()).map_err(|_| no_md5())?;
     let (mut start, mut part) = (0, first);
     loop {
@@ -182,8 +179,9 @@ pub(crate) fn resumable(
         let md5 = BASE64.encode(md5.as_bytes());
         headers.push((CONTENT_RANGE, format!("bytes {start}-{}/{end}", end - 1)));
         headers.push((HASH, format!("md5={md5}")));
-        let answer = runtime.block_on(client.google_part(&session, headers, part))?;
-        return Ok(require_written(&answer, &md5)?);
+        let written = runtime.block_on(client.google_part(&session, headers, part));
+        let written = written.and_then(|answer| require_written(&answer, &md5));
+        return Ok(runtime.block_on(client.ended(upload, written, &md5))?);
     }
 }
 
@@ -197,15 +195,36 @@ fn require_written(answer: &[u8], md5: &str) -> Result<(), RequestError> {
     }
 }
 
+/// The parameter by which an upload fails if somebody else wrote the object meanwhile.
+fn condition(upload: &Upload) -> String {
+    match &upload.replaced {
+        Replaced::Nothing => "&ifGenerationMatch=0".to_string(),
+        Replaced::Version(generation) => {
+            format!("&ifGenerationMatch={}", encoded(generation.as_bytes(), false))
+        }
+        Replaced::Unknown => String::new(),
+    }
+}
+
 /// What an object is called, and what else is kept of it.
-fn about(key: &[u8], original: Option<Timestamp>, md5: Option<&str>) -> Result<String, RequestError> {
-    let name = std::str::from_utf8(key).map_err(|_| RequestError::Answer("names must be UTF-8"))?;
+fn about(upload: &Upload, md5: Option<&str>) -> Result<String, RequestError> {
+    let name = std::str::from_utf8(upload.key).map_err(|_| RequestError::Answer("names must be UTF-8"))?;
     let mut about = serde_json::json!({ "name": name });
     if let Some(md5) = md5 {
         about["md5Hash"] = md5.into();
     }
-    if let Some(original) = original {
-        about["metadata"] = serde_json::json!({ "mtime": original.to_string() });
+    // `Content-Type` is `contentType` there.
+    for (name, value) in &upload.kept.headers {
+        let mut words = name.as_str().split('-');
+        let first = words.next().unwrap_or_default().to_string();
+        let name = words.fold(first, |name, word| name + &word[..1].to_uppercase() + &word[1..]);
+        about[name] = value[..].into();
+    }
+    for (name, value) in &upload.kept.metadata {
+        about["metadata"][name] = value[..].into();
+    }
+    if let Some(original) = upload.original {
+        about["metadata"]["mtime"] = original.to_string().into();
     }
     Ok(about.to_string())
 }

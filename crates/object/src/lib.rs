@@ -53,6 +53,7 @@ mod profile;
 mod queue;
 mod ranged;
 mod recorded;
+mod replaced;
 mod split;
 mod store;
 mod upload;

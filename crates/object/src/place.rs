@@ -403,12 +403,20 @@ impl Place for BucketPlace {
         Ok(found)
     }
 
-    fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
+    fn write(
+        &mut self,
+        path: &[u8],
+        content: &mut dyn Read,
+        about: &FileState,
+        previous: Option<&FileState>,
+    ) -> Result<(), PlaceError> {
         if !self.client.store.takes_files() {
             return Err(PlaceError::Unsupported("write"));
         }
-        upload::write(&self.client, &self.runtime, key(path), content, about).map_err(|error| match error {
+        let written = upload::write(&self.client, &self.runtime, key(path), content, about, previous);
+        written.map_err(|error| match error {
             UploadError::Content(source) => FileError::io(&path_of(path), Operation::Read, source).into(),
+            UploadError::Request(RequestError::Replaced) => PlaceError::Replaced,
             UploadError::Request(error) => machine(&error),
         })
     }

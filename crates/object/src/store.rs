@@ -230,12 +230,23 @@ impl Store {
     /// The header in which an object has the time of the file that it was uploaded from, in seconds since 1970 with a
     /// fraction, as rclone and s3fs write it.
     pub(crate) fn original_time(&self) -> Option<HeaderName> {
+        HeaderName::try_from(format!("{}mtime", self.metadata_prefix()?)).ok()
+    }
+
+    /// How the headers begin that have the metadata of users.
+    pub(crate) fn metadata_prefix(&self) -> Option<&'static str> {
         match self {
-            Store::S3 { .. } => Some(HeaderName::from_static("x-amz-meta-mtime")),
-            Store::Google { .. } => Some(HeaderName::from_static("x-goog-meta-mtime")),
-            Store::Azure { .. } => Some(HeaderName::from_static("x-ms-meta-mtime")),
+            Store::S3 { .. } => Some("x-amz-meta-"),
+            Store::Google { .. } => Some("x-goog-meta-"),
+            Store::Azure { .. } => Some("x-ms-meta-"),
             Store::Web => None,
         }
+    }
+
+    /// The header of an upload that sets this header of the object.
+    pub(crate) fn content_header(&self, name: &HeaderName) -> HeaderName {
+        let renamed = matches!(self, Store::Azure { .. }).then(|| format!("x-ms-blob-{name}"));
+        renamed.and_then(|name| HeaderName::try_from(name).ok()).unwrap_or_else(|| name.clone())
     }
 
     /// The header that tells a version of an object from others: that listings have too.
@@ -275,7 +286,7 @@ impl Store {
                 AwsAuthorizer::new(&credential, "s3", region).try_authorize(request, None).map_err(failed)?;
             }
             Store::Google { credentials, .. } => {
-                if request.method() == Method::GET {
+                if matches!(*request.method(), Method::GET | Method::HEAD) {
                     // Or it sends another content of what was compressed when it was written.
                     request.headers_mut().insert(ACCEPT_ENCODING, HeaderValue::from_static("gzip"));
                 }

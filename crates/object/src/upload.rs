@@ -20,6 +20,7 @@ use crate::client::{Client, Request, SharedClient, text};
 use crate::error::RequestError;
 use crate::google::{self, no_md5};
 use crate::listing::encoded;
+use crate::replaced::Upload;
 use crate::store::Store;
 
 /// The shortest part but the last; what is not longer is written at once.
@@ -59,13 +60,15 @@ struct Begun {
     upload_id: String,
 }
 
-/// Writes an object with this content, which has about this length and this time.
+/// Writes an object with this content, which has about this length and this time, in the place of what was seen at its
+/// key.
 pub(crate) fn write(
     client: &SharedClient,
     runtime: &Runtime,
     key: &[u8],
     content: &mut dyn Read,
     about: &FileState,
+    previous: Option<&FileState>,
 ) -> Result<(), UploadError> {
     if matches!(client.store, Store::Azure { .. }) && key.contains(&b'\\') {
         return Err(RequestError::Name("it makes / of \\").into());
@@ -73,22 +76,23 @@ pub(crate) fn write(
     let part = about.size.unwrap_or(0).div_ceil(MOST_PARTS - 1).next_multiple_of(1 << 20).max(PART);
     let first = piece(content, part)?;
     let original = about.modified.map(|modified| modified.time);
+    let upload = runtime.block_on(client.upload(key, original, previous))?;
     if (first.len() as u64) < part {
-        return Ok(runtime.block_on(client.put(key, first, original))?);
+        return Ok(runtime.block_on(client.put(&upload, first))?);
     }
-    if let Store::Google { upload, .. } = &client.store {
-        return google::resumable((client, upload), runtime, (key, original), first, content);
+    if let Store::Google { upload: url, .. } = &client.store {
+        return google::resumable((client, url), runtime, &upload, first, content);
     }
-    let upload = runtime.block_on(client.begin(key, original))?;
+    let number = runtime.block_on(client.begin(&upload))?;
     let mut whole = Whole::new(&client.store)?;
-    let written = parts((client, runtime), key, &upload, first, (content, part), &mut whole);
+    let written = parts((client, runtime), key, &number, first, (content, part), &mut whole);
     let ended = written.and_then(|parts| {
-        let about = (original, whole.md5()?);
-        runtime.block_on(client.complete(key, &upload, &parts, about)).map_err(UploadError::from)
+        let md5 = whole.md5()?;
+        runtime.block_on(client.complete(&upload, &number, &parts, md5)).map_err(UploadError::from)
     });
     if ended.is_err() {
         // Stores keep the parts of uploads that nobody ends, and ask money for them.
-        let _ = runtime.block_on(client.abort(key, &upload));
+        let _ = runtime.block_on(client.abort(key, &number));
     }
     ended
 }
@@ -185,32 +189,40 @@ fn checksum(body: &[u8]) -> Result<String, RequestError> {
     Ok(BASE64.encode(digest.as_bytes()))
 }
 
+/// The checksum of an object of these parts.
+fn checksum_of_parts(parts: &[WrittenPart]) -> Result<String, RequestError> {
+    let digests = parts.iter().map(|part| BASE64.decode(part.checksum.as_bytes()).unwrap_or_default());
+    checksum(&digests.collect::<Vec<_>>().concat())
+}
+
 impl Client {
     /// When the file was modified, in seconds since 1970 with a fraction, as rclone and s3fs write it.
     pub(crate) fn original_header(&self, time: Option<Timestamp>) -> Option<(HeaderName, String)> {
         Some((self.store.original_time()?, time?.to_string()))
     }
 
-    async fn put(&self, key: &[u8], body: Vec<u8>, original: Option<Timestamp>) -> Result<(), RequestError> {
+    async fn put(&self, upload: &Upload<'_>, body: Vec<u8>) -> Result<(), RequestError> {
         match &self.store {
-            Store::Google { upload, .. } => return self.google_put(upload, (key, original), body).await,
-            Store::Azure { .. } => return self.azure_put(key, body, original).await,
+            Store::Google { upload: url, .. } => return self.google_put(url, upload, body).await,
+            Store::Azure { .. } => return self.azure_put(upload, body).await,
             Store::S3 { .. } | Store::Web => {}
         }
-        let mut headers = vec![(CHECKSUM, checksum(&body)?)];
-        headers.extend(self.original_header(original));
-        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, key, "") };
-        self.ask(&request).await.map(drop)
+        let checksum = checksum(&body)?;
+        let mut headers = vec![(CHECKSUM, checksum.clone())];
+        headers.extend(upload.headers(self));
+        let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, upload.key, "") };
+        let written = self.show(upload, request).await.map(drop);
+        self.ended(upload, written, &checksum).await
     }
 
-    async fn begin(&self, key: &[u8], original: Option<Timestamp>) -> Result<String, RequestError> {
+    async fn begin(&self, upload: &Upload<'_>) -> Result<String, RequestError> {
         if let Store::Azure { .. } = self.store {
             // It keeps the parts of an object until they are named, and for a week.
             return Ok(String::new());
         }
         let mut headers = vec![(CHECKSUM_ALGORITHM, "SHA256".to_string())];
-        headers.extend(self.original_header(original));
-        let request = Request { headers, ..Request::new(Method::POST, key, "uploads=") };
+        headers.extend(upload.headers(self));
+        let request = Request { headers, ..Request::new(Method::POST, upload.key, "uploads=") };
         let answer = self.ask(&request).await?;
         let begun: Begun =
             from_reader(&answer.body[..]).map_err(|_| RequestError::Answer("no number of an upload"))?;
@@ -238,13 +250,13 @@ impl Client {
 
     async fn complete(
         &self,
-        key: &[u8],
-        upload: &str,
+        upload: &Upload<'_>,
+        number: &str,
         parts: &[WrittenPart],
-        (original, md5): (Option<Timestamp>, Option<Output>),
+        md5: Option<Output>,
     ) -> Result<(), RequestError> {
         if let Store::Azure { .. } = self.store {
-            return self.azure_complete(key, parts, (original, md5)).await;
+            return self.azure_complete(upload, parts, md5).await;
         }
         let mut body = "<CompleteMultipartUpload>".to_string();
         for WrittenPart { number, etag, checksum } in parts {
@@ -254,14 +266,17 @@ impl Client {
             );
         }
         body += "</CompleteMultipartUpload>";
-        let query = format!("uploadId={}", encoded(upload.as_bytes(), false));
-        let request = Request { body: body.into_bytes().into(), ..Request::new(Method::POST, key, query) };
-        let answer = self.ask(&request).await?;
-        // It says that it succeeds before it has.
-        match String::from_utf8_lossy(&answer.body).contains("<CompleteMultipartUploadResult") {
-            true => Ok(()),
-            false => Err(RequestError::of_answer(500, &answer.body)),
-        }
+        let query = format!("uploadId={}", encoded(number.as_bytes(), false));
+        let body = body.into_bytes().into();
+        let request = Request { body, ..Request::new(Method::POST, upload.key, query) };
+        let completed = self.show(upload, request).await.and_then(|answer| {
+            // It says that it succeeds before it has.
+            match String::from_utf8_lossy(&answer.body).contains("<CompleteMultipartUploadResult") {
+                true => Ok(()),
+                false => Err(RequestError::of_answer(500, &answer.body)),
+            }
+        });
+        self.ended(upload, completed, &checksum_of_parts(parts)?).await
     }
 
     async fn abort(&self, key: &[u8], upload: &str) -> Result<(), RequestError> {

@@ -14,7 +14,7 @@ use verisum_digest::{Digest, Output};
 use super::ordered_sink::OrderedSink;
 use super::{
     Capabilities, FileAnswer, FileIdentity, FileRead, FileRequest, FileState, Files, Place, PlaceError,
-    PlaceEvent, Sink,
+    PlaceEvent, Reason, Sink,
 };
 use crate::hash_reader::hash_reader;
 use crate::{
@@ -137,8 +137,14 @@ impl Place for LocalPlace {
         Ok(Box::new(file.take(range.end.saturating_sub(range.start))))
     }
 
-    fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
-        let path = path_of(path);
+    fn write(
+        &mut self,
+        bytes: &[u8],
+        content: &mut dyn Read,
+        about: &FileState,
+        previous: Option<&FileState>,
+    ) -> Result<(), PlaceError> {
+        let path = path_of(bytes);
         let replacement = Replacement::new(path)?;
         io::copy(content, &mut replacement.file())
             .map_err(|error| FileError::io(path, Operation::Read, error))?;
@@ -146,7 +152,15 @@ impl Place for LocalPlace {
             let set = modified.time.set(replacement.file());
             set.map_err(|error| FileError::io(path, Operation::Stat, error))?;
         }
-        Ok(replacement.place()?)
+        let now = match self.state(bytes) {
+            Ok(known) => Some(known.now),
+            Err(PlaceError::File(error)) if error.reason() == Reason::Missing => None,
+            Err(error) => return Err(error),
+        };
+        match now.as_ref() == previous {
+            true => Ok(replacement.place()?),
+            false => Err(PlaceError::Replaced),
+        }
     }
 }
 

@@ -211,9 +211,18 @@ pub trait Place: Send {
     /// Makes a file with this content, or replaces one: at once, when all of it is safely there, or not at all; so a
     /// content that fails at its end leaves what was there. It gets this time, if one is known; the length is a hint.
     ///
+    /// It replaces what was [seen](Place::state) at its path, or nothing; what somebody else writes meanwhile stays, as far
+    /// as the place can tell.
+    ///
     /// # Errors
-    /// The content cannot be read or written, or the place takes none.
-    fn write(&mut self, _path: &[u8], _content: &mut dyn Read, _about: &FileState) -> Result<(), PlaceError> {
+    /// The content cannot be read or written, somebody else wrote the file, or the place takes none.
+    fn write(
+        &mut self,
+        _path: &[u8],
+        _content: &mut dyn Read,
+        _about: &FileState,
+        _previous: Option<&FileState>,
+    ) -> Result<(), PlaceError> {
         Err(PlaceError::Unsupported("write"))
     }
 
@@ -368,6 +377,9 @@ pub enum PlaceError {
         /// Why it failed.
         source: std::io::Error,
     },
+    /// A file is no longer what it was when it was looked at.
+    #[error("somebody else wrote it meanwhile: it was left as it is")]
+    Replaced,
     /// Something else has the name of a file that is to be placed, or of its directory.
     #[error("{0} is in the way")]
     InTheWay(&'static str),

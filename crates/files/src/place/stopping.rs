@@ -133,8 +133,14 @@ impl Place for StoppingPlace<'_> {
         self.place.read_whole(files)
     }
 
-    fn write(&mut self, path: &[u8], content: &mut dyn Read, about: &FileState) -> Result<(), PlaceError> {
-        self.place.write(path, content, about)
+    fn write(
+        &mut self,
+        path: &[u8],
+        content: &mut dyn Read,
+        about: &FileState,
+        previous: Option<&FileState>,
+    ) -> Result<(), PlaceError> {
+        self.place.write(path, content, about, previous)
     }
 
     fn stages(&self) -> bool {

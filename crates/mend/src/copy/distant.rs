@@ -93,9 +93,11 @@ impl Sender<'_> {
         file: &'f Outgoing,
         distant: &Distant,
     ) -> Result<Option<OpenedUpload<'f>>, CopyError> {
-        if self.has_it(file, distant)? {
+        let there = self.there(file)?;
+        if self.has_it(file, there.as_ref(), distant)? {
             return Ok(None);
         }
+        let previous = there.map(|there| there.now);
         let mut seen = distant.seen;
         let mut is_second = false;
         loop {
@@ -116,7 +118,8 @@ impl Sender<'_> {
                 // What is here now is what counts.
                 let is_second = true;
                 let source = fetched.file;
-                return Ok(Some(OpenedUpload { file, source, stat, mode: FILE_MODE, expected, is_second }));
+                let mode = FILE_MODE;
+                return Ok(Some(OpenedUpload { file, source, stat, mode, expected, is_second, previous }));
             }
             if is_second {
                 return Err(CopyError::Changed { path: distant.address.clone() });
@@ -127,17 +130,22 @@ impl Sender<'_> {
     }
 
     /// Whether TO has a file already, which is told then.
-    fn has_it(&mut self, file: &Outgoing, distant: &Distant) -> Result<bool, CopyError> {
+    fn has_it(
+        &mut self,
+        file: &Outgoing,
+        there: Option<&KnownState>,
+        distant: &Distant,
+    ) -> Result<bool, CopyError> {
         let (Some(size), Some(listed)) = (distant.seen.size, distant.seen.modified) else { return Ok(false) };
         let mut modified = listed.time;
-        let mut is_current = self.is_current(file, size, modified)?;
+        let mut is_current = self.is_current(there, size, modified);
         // Only stores tell it.
         let tells_original = self.source.as_ref().is_some_and(|source| !source.stages());
         if !is_current && tells_original {
             let original: Option<Modified> = self.state(distant)?.original;
             if let Some(original) = original {
                 modified = original.time;
-                is_current = self.is_current(file, size, modified)?;
+                is_current = self.is_current(there, size, modified);
             }
         }
         if is_current {

@@ -391,6 +391,8 @@ pub(super) struct OpenedUpload<'f> {
     pub(super) expected: Vec<Expected>,
     /// Whether it is read once more, from the disk.
     pub(super) is_second: bool,
+    /// What it replaces.
+    pub(super) previous: Option<FileState>,
 }
 
 impl OpenedUpload<'_> {
@@ -452,13 +454,15 @@ impl<'s> Sender<'s> {
         if Metadata::new(&raw).read_attributes(&source, self.shared.options.tag) {
             record::of_tags(&source, &stat, &mut expected);
         }
-        if self.is_current(file, stat.size, stat.modified)? {
+        let there = self.there(file)?;
+        if self.is_current(there.as_ref(), stat.size, stat.modified) {
             self.shared.options.progress.skip(stat.size);
             let paths = (&*entry.path(), &*file.below);
             self.shared.tell(&event(paths, (&stat, mode), CopyOutcome::Current, &[]));
             return Ok(None);
         }
-        Ok(Some(OpenedUpload { file, source, stat, mode, expected, is_second: false }))
+        let previous = there.map(|there| there.now);
+        Ok(Some(OpenedUpload { file, source, stat, mode, expected, is_second: false, previous }))
     }
 
     /// Sends one file, which the place takes at once or not at all.
@@ -473,7 +477,7 @@ impl<'s> Sender<'s> {
                 modified: Some(opened.stat.modified.into()),
                 ..FileState::default()
             };
-            let written = self.place.write(&file.path, &mut content, &about);
+            let written = self.place.write(&file.path, &mut content, &about, opened.previous.as_ref());
             match (content.end, written) {
                 (Some(End::Whole(sums, mismatch)), Ok(())) => break (sums, mismatch),
                 (Some(End::Stopped), _) => return Ok(()),
@@ -516,29 +520,26 @@ impl<'s> Sender<'s> {
 
     /// Whether what is at TO was sent from a file of this size and time; of what others sent, whether it was not sent
     /// before the file was modified.
-    pub(super) fn is_current(
-        &mut self,
-        file: &Outgoing,
-        size: u64,
-        modified: Timestamp,
-    ) -> Result<bool, CopyError> {
+    pub(super) fn is_current(&self, there: Option<&KnownState>, size: u64, modified: Timestamp) -> bool {
+        let is_host = self.place.stages();
+        there.is_some_and(|KnownState { now, original, .. }| {
+            let is_in_time = match (original.or(now.modified.filter(|_| is_host)), now.modified) {
+                (Some(original), _) => original.is_same(&modified.into()),
+                (None, Some(sent)) => sent.time > modified,
+                (None, None) => false,
+            };
+            now.size == Some(size) && is_in_time
+        })
+    }
+
+    /// What is at TO where a file goes.
+    pub(super) fn there(&mut self, file: &Outgoing) -> Result<Option<KnownState>, CopyError> {
         if self.place.stages() {
-            return Ok(file.there.is_some_and(|there| {
-                let is_same_time = there.modified.is_some_and(|there| there.is_same(&modified.into()));
-                there.size == Some(size) && is_same_time
-            }));
+            return Ok(file.there.map(|now| KnownState { now, ..KnownState::default() }));
         }
         match self.place.state(&file.path) {
-            Ok(KnownState { now, original, .. }) => {
-                let is_same_size = now.size == Some(size);
-                let is_in_time = match (original, now.modified) {
-                    (Some(original), _) => original.is_same(&modified.into()),
-                    (None, Some(sent)) => sent.time > modified,
-                    (None, None) => false,
-                };
-                Ok(is_same_size && is_in_time)
-            }
-            Err(PlaceError::File(error)) if error.reason() == Reason::Missing => Ok(false),
+            Ok(known) => Ok(Some(known)),
+            Err(PlaceError::File(error)) if error.reason() == Reason::Missing => Ok(None),
             Err(error) => Err(self.place_failed(file, error)),
         }
     }

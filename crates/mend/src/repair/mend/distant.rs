@@ -16,8 +16,8 @@ use verisum_catalog::scrub::is_same_time;
 use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, Output, Stream};
 use verisum_files::place::{
-    Durability, FileAnswer, FileRequest, FileState, Files, Modified, NewFile, Place, PlaceError, PlaceEvent,
-    PlacedFile, Reason, Replaces, join,
+    Durability, FileAnswer, FileRequest, FileState, Files, KnownState, Modified, NewFile, Place, PlaceError,
+    PlaceEvent, PlacedFile, Reason, Replaces, join,
 };
 use verisum_files::{AsRead, FileError, KeptFile, Timestamp, message_says_storage_failed};
 
@@ -257,7 +257,7 @@ impl<'a> DistantTree<'a> {
             Some(Err(error)) => return Err(failed(error)),
             Some(Ok(None)) | None => return Err(NotMended::failed("write: the host ended".to_string())),
         };
-        let proved = self.prove(damaged, &passing).and_then(|()| self.require_as_found(bad, path));
+        let proved = self.prove(damaged, &passing).and_then(|()| self.require_as_found(bad, path).map(drop));
         let recorded = damaged.modified.map(Timestamp::of_nanoseconds);
         let modified = recorded.or(of_copy.map(|modified| modified.time)).unwrap_or_else(Timestamp::now);
         let placed = PlacedFile { passing: &passing, path, modified, mode, replaces };
@@ -280,17 +280,19 @@ impl<'a> DistantTree<'a> {
         of_copy: Option<Modified>,
         keep: &mut dyn FnMut(),
     ) -> Result<(), NotMended> {
-        self.require_as_found(bad, path)?;
+        let previous = self.require_as_found(bad, path)?;
         // Its own time is that of its upload.
-        let original = self.place.state(path).ok().and_then(|known| known.original);
-        let modified = original.or(of_copy);
+        let modified = previous.and_then(|known| known.original).or(of_copy);
         let about = FileState { size: Some(size), modified, identity: None };
-        match self.place.write(path, content, &about) {
+        match self.place.write(path, content, &about, previous.map(|known| known.now).as_ref()) {
             // The copy is not the good content, or could not be read: the upload was given up.
             Err(PlaceError::File(FileError::Io { source, .. })) => return Err(source.to_string().into()),
             written => {
                 keep();
-                written.map_err(failed)?;
+                written.map_err(|error| match error {
+                    PlaceError::Replaced => NotMended::refused(CHANGED),
+                    error => failed(error),
+                })?;
             }
         }
         self.prove(damaged, path)
@@ -318,14 +320,14 @@ impl<'a> DistantTree<'a> {
         }
     }
 
-    /// Fails if a file is no longer what it was found to be.
-    fn require_as_found(&mut self, bad: &DistantFile, path: &[u8]) -> Result<(), NotMended> {
-        let now = match self.place.state(path) {
-            Ok(known) => Some(known.now),
+    /// What a file is now, if that is what it was found to be.
+    fn require_as_found(&mut self, bad: &DistantFile, path: &[u8]) -> Result<Option<KnownState>, NotMended> {
+        let known = match self.place.state(path) {
+            Ok(known) => Some(known),
             Err(PlaceError::File(error)) if error.reason() == Reason::Missing => None,
             Err(error) => return Err(failed(error)),
         };
-        let is_same = match (&now, &bad.state) {
+        let is_same = match (known.map(|known| known.now), &bad.state) {
             (Some(now), Some(found)) => {
                 let times = now.modified.zip(found.modified);
                 let sizes = now.size.zip(found.size);
@@ -336,7 +338,7 @@ impl<'a> DistantTree<'a> {
             }
             (now, found) => now.is_none() && found.is_none(),
         };
-        if is_same { Ok(()) } else { Err(NotMended::refused(CHANGED)) }
+        if is_same { Ok(known) } else { Err(NotMended::refused(CHANGED)) }
     }
 
     /// A copy of a bad file in a directory of this machine.
