@@ -9,6 +9,7 @@ checks. Keyed hashing, key derivation and long output are not here.
 It hashes about a megabyte a second.
 """
 
+import functools
 import struct
 
 CHUNK_LENGTH = 1024
@@ -51,7 +52,7 @@ def subtree(message, first_chunk, root):
     is ROOT for the whole input and 0 otherwise.
     """
     if len(message) <= CHUNK_LENGTH:
-        return chunk(message, first_chunk, root)
+        return chunk(bytes(message), first_chunk, root)
     left_chunks = 1
     while left_chunks * 2 * CHUNK_LENGTH < len(message):
         left_chunks *= 2
@@ -61,12 +62,14 @@ def subtree(message, first_chunk, root):
     return compress(INITIAL_VALUE, left + right, 0, BLOCK_LENGTH, PARENT | root)
 
 
+# The contents of the vectors repeat themselves: most chunks occur again in another message.
+@functools.cache
 def chunk(message, index, root):
     """The chaining value of one chunk of at most 1024 bytes."""
     chaining_value = INITIAL_VALUE
     block_count = max(1, -(-len(message) // BLOCK_LENGTH))
     for number in range(block_count):
-        block = bytes(message[number * BLOCK_LENGTH:(number + 1) * BLOCK_LENGTH])
+        block = message[number * BLOCK_LENGTH:(number + 1) * BLOCK_LENGTH]
         words = struct.unpack("<16I", block.ljust(BLOCK_LENGTH, b"\0"))
         flags = 0
         if number == 0:
