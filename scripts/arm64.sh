@@ -142,7 +142,7 @@ prepare() {
 cargo_arm() {
     local verb=$1 package options=()
     shift
-    for package in verisum-kernels verisum-digest blake3 crc-fast libsqlite3-sys zstd-sys twox-hash; do
+    for package in verisum-kernels verisum-digest blake3 crc-fast twox-hash; do
         options+=(--config "profile.dev.package.$package.opt-level=1")
     done
     CARGO_PROFILE_DEV_DEBUG=0 cargo "$verb" --locked --target "$triple" --config 'profile.dev.opt-level=0' \
