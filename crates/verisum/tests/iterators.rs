@@ -54,7 +54,7 @@ fn nothing_that_was_not_checked_is_clean() {
     assert_eq!((summary.unread_lists, summary.class()), (1, Class::Unchecked));
     let empty = folder.path().join("empty");
     fs::write(&empty, "").unwrap();
-    assert_eq!(check(vec![empty]).class(), Class::Unchecked);
+    assert_eq!(check(vec![empty]).class(), Class::Corrupt);
     let (_, list) = tree(folder.path(), 10);
     let options = CheckOptions::default();
     options.stop.request();
