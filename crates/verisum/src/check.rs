@@ -2,12 +2,13 @@
 
 use std::ffi::OsString;
 use std::io;
+use std::mem;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
 
 use verisum_digest::Digest;
-use verisum_files::check::{Compute, Event, Lists, Outcome};
+use verisum_files::check::{Compute, Event, ListClass, Lists, Outcome};
 use verisum_files::store::manifest::{Bad, Options};
 use verisum_files::{Class, FileError, Limits, Outlet, Plan, Progress, Results, StartError, Stop};
 
@@ -51,32 +52,46 @@ pub struct CheckSummary {
     pub unread_lists: u64,
     /// Whether it ended early.
     pub stopped: bool,
+    /// What the lists mean that have ended.
+    worst: Option<Class>,
+    /// What was found in the list at hand.
+    list: ListClass,
 }
 
 impl CheckSummary {
-    /// What it means: nothing that was not compared is clean.
+    /// What it means, by the rule of the command: a file that is not there was not compared, and a list by which
+    /// nothing was verified is corrupt. Without a list nothing was checked.
     pub fn class(&self) -> Class {
-        let unchecked = self.unreadable + self.unknown_digests + self.unread_lists;
-        match () {
-            () if self.different + self.missing > 0 => Class::Corrupt,
-            () if unchecked > 0 || self.stopped || self.verified + self.present == 0 => Class::Unchecked,
-            () => Class::Clean,
-        }
+        let found = self.worst.unwrap_or(Class::Unchecked);
+        if self.stopped { found.max(Class::Unchecked) } else { found }
     }
 
     fn count(&mut self, event: &Event) {
         let counter = match event {
-            Event::File { outcome, .. } => match outcome {
-                Outcome::Match => &mut self.verified,
-                Outcome::Present { .. } | Outcome::Absent => &mut self.present,
-                Outcome::Mismatch(_) | Outcome::Unlike(_) => &mut self.different,
-                Outcome::Missing(_) => &mut self.missing,
-                Outcome::Failed(_) => &mut self.unreadable,
-            },
-            Event::Bad { bad: Bad::UnknownDigest(_), .. } => &mut self.unknown_digests,
-            Event::Bad { .. } => &mut self.bad_lines,
-            Event::End { error: Some(_), .. } => &mut self.unread_lists,
-            Event::End { error: None, .. } => return,
+            Event::File { outcome, .. } => {
+                self.list.file(outcome);
+                match outcome {
+                    Outcome::Match => &mut self.verified,
+                    Outcome::Present { .. } | Outcome::Absent => &mut self.present,
+                    Outcome::Mismatch(_) | Outcome::Unlike(_) => &mut self.different,
+                    Outcome::Missing(_) => &mut self.missing,
+                    Outcome::Failed(_) => &mut self.unreadable,
+                }
+            }
+            Event::Bad { bad, .. } => {
+                self.list.bad(bad);
+                match bad {
+                    Bad::UnknownDigest(_) => &mut self.unknown_digests,
+                    _ => &mut self.bad_lines,
+                }
+            }
+            Event::End { error, .. } => {
+                self.worst = self.worst.max(Some(mem::take(&mut self.list).end(error.is_none())));
+                match error {
+                    Some(_) => &mut self.unread_lists,
+                    None => return,
+                }
+            }
         };
         *counter += 1;
     }
@@ -151,5 +166,9 @@ fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Event>) -> Chec
         }
     });
     summary.stopped = outlet.stop().is_due();
+    if summary.stopped {
+        // The list at hand has no end.
+        summary.worst = summary.worst.max(Some(mem::take(&mut summary.list).end(false)));
+    }
     summary
 }

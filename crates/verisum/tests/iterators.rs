@@ -62,6 +62,37 @@ fn nothing_that_was_not_checked_is_clean() {
     assert_eq!((summary.stopped, summary.class()), (true, Class::Unchecked));
 }
 
+/// As `verisum check` ends.
+#[test]
+fn a_file_that_is_not_there_was_not_compared() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, list) = tree(folder.path(), 3);
+    let class = || verisum::check(vec![list.clone()], &CheckOptions::default()).unwrap().finish().class();
+    assert_eq!(class(), Class::Clean);
+    fs::remove_file(tree.join("0001")).unwrap();
+    assert_eq!(class(), Class::Unchecked);
+    fs::write(tree.join("0002"), "x").unwrap();
+    assert_eq!(class(), Class::Corrupt);
+}
+
+#[test]
+fn a_list_by_which_nothing_was_verified_is_corrupt() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list");
+    fs::write(folder.path().join("file"), "abc").unwrap();
+    let class = |text: &str| {
+        fs::write(&list, text).unwrap();
+        let mut options = CheckOptions::default();
+        options.base = Some(folder.path().into());
+        verisum::check(vec![list.clone()], &options).unwrap().finish().class()
+    };
+    assert_eq!(class("no list\n"), Class::Corrupt);
+    assert_eq!(class("GOST (file) = 00\n"), Class::Unchecked);
+    assert_eq!(class("#mtree\n./file type=file size=3\n"), Class::Corrupt);
+    let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    assert_eq!(class(&format!("no list\n{sum}  file\n")), Class::Clean);
+}
+
 #[test]
 fn a_dropped_check_ends() {
     let folder = tempfile::tempdir().unwrap();

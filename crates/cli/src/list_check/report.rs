@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use verisum::files::check::{Difference, Event, Outcome};
+use verisum::files::check::{Difference, Event, ListClass, Outcome};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
 use verisum::files::{FileError, Kind, Misjudged, Verdict, says_storage_failed};
 
@@ -80,6 +80,9 @@ struct CheckCounts {
     /// Lines that list a digest; not shown.
     #[serde(skip)]
     formatted: u64,
+    /// What it means.
+    #[serde(skip)]
+    class: ListClass,
     /// How many hexadecimal digits the last assumed digest had, and what it was taken for.
     #[serde(skip)]
     taken: Option<(usize, &'static str)>,
@@ -251,6 +254,12 @@ impl<'a> CheckReport<'a> {
         outcome: &Outcome,
     ) -> Result<(), Failure> {
         self.list.formatted += 1;
+        if self.options.ignore_missing && matches!(outcome, Outcome::Missing(_)) {
+            self.list.class.ignored();
+            return Ok(());
+        }
+        self.list.class.file(outcome);
+        self.worse(outcome.class().into());
         let status = match outcome {
             Outcome::Match => {
                 self.list.verified += 1;
@@ -268,13 +277,11 @@ impl<'a> CheckReport<'a> {
             Outcome::Absent => return Ok(()),
             Outcome::Unlike(difference) => {
                 self.list.failed += 1;
-                self.worse(Exit::Mismatch);
                 self.say_unlike(&listed.name, difference)?;
                 "failed"
             }
             Outcome::Mismatch(_) => {
                 self.list.failed += 1;
-                self.worse(Exit::Mismatch);
                 if let Some(claim) = listed.claims.iter().find(|claim| claim.assumed) {
                     self.list.assumed += 1;
                     let digits = claim.digest.as_bytes().len() * 2;
@@ -283,16 +290,13 @@ impl<'a> CheckReport<'a> {
                 }
                 "failed"
             }
-            Outcome::Missing(_) if self.options.ignore_missing => return Ok(()),
             Outcome::Missing(error) => {
                 self.list.missing += 1;
-                self.worse(Exit::Unchecked);
                 self.say_of_file(&listed.name, error)?;
                 MISSING
             }
             Outcome::Failed(error) => {
                 self.list.unreadable += 1;
-                self.worse(Exit::Unchecked);
                 self.say_of_file(&listed.name, error)?;
                 UNREADABLE
             }
@@ -334,18 +338,16 @@ impl<'a> CheckReport<'a> {
     }
 
     fn bad(&mut self, manifest: usize, number: u64, bad: &Bad) -> Result<(), Failure> {
+        if self.is_own() {
+            self.list.class.bad(bad);
+            self.worse(self.list.class.so_far().into());
+        }
         match bad {
             Bad::UnknownDigest(name) if self.is_own() => {
                 self.list.unknown_digests += 1;
-                self.worse(Exit::Unchecked);
                 if self.list.unknown.len() < UNKNOWN && !self.list.unknown.contains(name) {
                     self.list.unknown.push(name.clone());
                 }
-            }
-            // It may name any file.
-            Bad::TooLong if self.is_own() => {
-                self.list.bad_lines += 1;
-                self.worse(Exit::Unchecked);
             }
             _ => self.list.bad_lines += 1,
         }
@@ -392,12 +394,13 @@ impl<'a> CheckReport<'a> {
             self.say(&format!("{}: ... and {hidden} more (--verbose tells why)", self.shown(manifest)))?;
         }
         if let Some(error) = error {
-            self.worse(Exit::Unchecked);
+            self.worse(list.class.end(false).into());
             return self.unreadable_list(manifest, error);
         }
         if list.refused {
             return Ok(());
         }
+        self.worse(list.class.end(true).into());
         if !list.unknown.is_empty() && !self.options.status {
             let lines = if list.unknown_digests == 1 { "line has" } else { "lines have" };
             let unknown = names::plain(&list.unknown.join(", "));
@@ -407,14 +410,10 @@ impl<'a> CheckReport<'a> {
             return Ok(());
         }
         if list.formatted == 0 {
-            self.worse(Exit::Mismatch);
             let message = format!("{}: no properly formatted checksum lines found", self.shown(manifest));
             return self.say(&message);
         }
         if self.options.strict && list.bad_lines > 0 {
-            self.worse(Exit::Mismatch);
-        }
-        if list.verified == 0 && unread == 0 {
             self.worse(Exit::Mismatch);
         }
         if self.options.status {

@@ -4,6 +4,8 @@
 
 use std::process::ExitCode;
 
+use verisum::files::Class;
+
 /// How a run ended, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Exit {
@@ -75,6 +77,16 @@ impl Service {
             Service::Warning => "WARNING",
             Service::Critical => "CRITICAL",
             Service::Unknown => "UNKNOWN",
+        }
+    }
+}
+
+impl From<Class> for Exit {
+    fn from(class: Class) -> Exit {
+        match class {
+            Class::Clean | Class::Change => Exit::Clean,
+            Class::Unchecked => Exit::Unchecked,
+            Class::Corrupt => Exit::Mismatch,
         }
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use verisum::blockhash::BlockMap;
 use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble, is_address};
 use verisum::digest::{Digest, Output as DigestValue};
-use verisum::files::{Class, Verdict};
+use verisum::files::Verdict;
 use verisum::mend::repair::is_of_nothing;
 
 use crate::ui::catalog::absolute;
@@ -23,11 +23,7 @@ use crate::ui::values::counted;
 
 /// What a list with a file in this state ends with.
 pub(crate) fn exit(state: State) -> Exit {
-    match state.class() {
-        Class::Corrupt => Exit::Mismatch,
-        Class::Unchecked => Exit::Unchecked,
-        Class::Clean | Class::Change => Exit::Clean,
-    }
+    state.class().into()
 }
 
 /// What a command was given that the commands which it prints need, too.

@@ -9,6 +9,7 @@ mod existence;
 mod extra;
 mod feed;
 mod group;
+mod list_class;
 mod lists;
 mod place;
 
@@ -23,6 +24,7 @@ use crate::store::manifest::{Bad, Listed, ReadError, Reader, Skipped};
 use crate::{FileError, Hashed, Kind, Plan};
 
 pub use extra::Extra;
+pub use list_class::ListClass;
 pub use lists::{Lists, OpenInput};
 
 use answers::{Answers, lock};

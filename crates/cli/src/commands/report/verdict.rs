@@ -16,9 +16,7 @@ use crate::ui::values::{self, counted};
 pub(super) fn exit(subject: &Subject) -> Exit {
     let of_catalogs = match subject.overview.class() {
         Class::Clean if empty(subject).next().is_some() => Exit::Unchecked,
-        Class::Corrupt => Exit::Mismatch,
-        Class::Unchecked => Exit::Unchecked,
-        Class::Clean | Class::Change => Exit::Clean,
+        class => class.into(),
     };
     of_catalogs.max(tagged::exit(&subject.tagged)).max(images::exit(&subject.images, &subject.options))
 }

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{Options, Summary};
 use verisum::catalog::store::{Catalog, Root, State, moment};
 use verisum::digest::{Digest, Policy};
-use verisum::files::{Class, Excludes, Stop, Timestamp, Verdict};
+use verisum::files::{Excludes, Stop, Timestamp, Verdict};
 use verisum::mend::repair;
 use verisum::parity_sources;
 
@@ -420,9 +420,5 @@ pub(crate) fn exit(summary: &Summary, failing: Failing) -> Exit {
     if summary.interrupted {
         return Exit::Interrupted;
     }
-    match summary.class(failing.modified, failing.missing) {
-        Class::Corrupt => Exit::Mismatch,
-        Class::Unchecked => Exit::Unchecked,
-        Class::Change | Class::Clean => Exit::Clean,
-    }
+    summary.class(failing.modified, failing.missing).into()
 }

@@ -97,7 +97,7 @@ impl<'a> TagReporter<'a> {
             return;
         }
         self.print(|output| {
-            output.found(exit(finding.outcome.class()));
+            output.found(finding.outcome.class().into());
             match self.json {
                 true => output.json("file", &TagLine::new(finding, self.dry)),
                 false => {
@@ -209,19 +209,10 @@ fn alarm(finding: &Finding, record: &Record, roots: &[PathBuf]) -> Alarm {
 
 /// How a run ended. A catalogue that failed is told of, and does not hide what is worse.
 fn ended(apart: Option<&dyn RecordStore>, counts: &Counts) -> Result<Exit, Failure> {
-    let exit = exit(counts.worst());
+    let exit = Exit::from(counts.worst());
     let Some(failed) = apart.and_then(RecordStore::take_failure) else { return Ok(exit) };
     ui::say(PROGRAM, &names::plain(&failed.to_string()));
     Ok(exit.max(Exit::Unchecked))
-}
-
-/// How a run ended that found this at worst.
-pub(crate) fn exit(worst: Class) -> Exit {
-    match worst {
-        Class::Clean | Class::Change => Exit::Clean,
-        Class::Unchecked => Exit::Unchecked,
-        Class::Corrupt => Exit::Mismatch,
-    }
 }
 
 /// Whether an outcome says that something was written or removed.

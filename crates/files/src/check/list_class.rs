@@ -1,0 +1,71 @@
+//! What a list means as a whole: one rule for programs and for the command.
+
+use super::Outcome;
+use crate::Class;
+use crate::store::manifest::Bad;
+
+impl Outcome {
+    /// What it means. A file that is not there was not compared; it need not be lost.
+    pub const fn class(&self) -> Class {
+        match self {
+            Outcome::Match | Outcome::Present { .. } | Outcome::Absent => Class::Clean,
+            Outcome::Mismatch(_) | Outcome::Unlike(_) => Class::Corrupt,
+            Outcome::Missing(_) | Outcome::Failed(_) => Class::Unchecked,
+        }
+    }
+}
+
+/// What was found in a list so far, of which [`ListClass::end`] says what it means.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ListClass {
+    /// The worst so far.
+    worst: Option<Class>,
+    /// Whether a line was understood.
+    is_list: bool,
+    /// Whether a line has a digest that is not known here.
+    is_unknown: bool,
+    /// Whether content was compared and is the listed one, or could not be compared.
+    is_tried: bool,
+}
+
+impl ListClass {
+    /// Takes in what was found of a file.
+    pub fn file(&mut self, outcome: &Outcome) {
+        let class = outcome.class();
+        self.is_list = true;
+        self.is_tried |= matches!(outcome, Outcome::Match) || class == Class::Unchecked;
+        self.worst = self.worst.max(Some(class));
+    }
+
+    /// Takes in a file that counts for nothing, because it may be missing.
+    pub fn ignored(&mut self) {
+        self.is_list = true;
+    }
+
+    /// Takes in a line that is no line of a list that is known here. Only what may name a file counts: the others
+    /// may be text.
+    pub fn bad(&mut self, bad: &Bad) {
+        match bad {
+            Bad::UnknownDigest(_) => self.is_unknown = true,
+            Bad::TooLong => {}
+            _ => return,
+        }
+        self.worst = self.worst.max(Some(Class::Unchecked));
+    }
+
+    /// What was found so far.
+    pub fn so_far(&self) -> Class {
+        self.worst.unwrap_or(Class::Clean)
+    }
+
+    /// What the whole list means, which was read to its end or was not. A list by which nothing was verified is no
+    /// proof of anything: it counts as corrupt, as for md5sum.
+    pub fn end(&self, is_whole: bool) -> Class {
+        let is_empty = !self.is_tried && (self.is_list || !self.is_unknown);
+        match is_whole {
+            true if is_empty => Class::Corrupt,
+            true => self.so_far(),
+            false => self.so_far().max(Class::Unchecked),
+        }
+    }
+}
