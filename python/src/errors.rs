@@ -108,7 +108,9 @@ impl Failure {
 impl From<&digest::DigestError> for Failure {
     fn from(error: &digest::DigestError) -> Failure {
         let operation = match error {
-            digest::DigestError::Unknown { .. } | digest::DigestError::Unavailable { .. } => "find",
+            digest::DigestError::Unknown { .. }
+            | digest::DigestError::PartLength { .. }
+            | digest::DigestError::Unavailable { .. } => "find",
             digest::DigestError::Failed { operation, .. } => operation,
             digest::DigestError::Length { .. } => "hash",
         };

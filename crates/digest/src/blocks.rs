@@ -71,6 +71,9 @@ const RECIPES: [Recipe; 7] = [
 /// How the names of digests begin that object stores make of the parts of an upload.
 const OF_PARTS: &str = "s3-";
 
+/// The shortest part, in bytes.
+const SHORTEST_PART: u64 = 1 << 10;
+
 /// The longest part, which is the longest upload in one piece, in bytes.
 const LONGEST_PART: u64 = 5 << 30;
 
@@ -99,6 +102,12 @@ pub fn part_count(name: &str, length: u64) -> Option<u64> {
 
 /// The digest of the parts, and their length.
 fn of_parts(name: &str) -> Option<(&str, u64)> {
+    let lengths = SHORTEST_PART..=LONGEST_PART;
+    named_parts(name).filter(|(_, length)| lengths.contains(length))
+}
+
+/// The same with a length that may be none of parts.
+fn named_parts(name: &str) -> Option<(&str, u64)> {
     let prefix = name.get(..OF_PARTS.len()).filter(|prefix| prefix.eq_ignore_ascii_case(OF_PARTS))?;
     let (inner, length) = name[prefix.len()..].split_once(':')?;
     let digits = length.find(|digit: char| !digit.is_ascii_digit()).unwrap_or(length.len());
@@ -109,7 +118,7 @@ fn of_parts(name: &str) -> Option<(&str, u64)> {
     };
     let length = number.parse::<u64>().ok()?.checked_mul(unit)?;
     let inner = if inner.eq_ignore_ascii_case("etag") { "md5" } else { inner };
-    (1024..=LONGEST_PART).contains(&length).then_some((inner, length))
+    Some((inner, length))
 }
 
 /// One name for each: with the largest unit that the length is a multiple of.
@@ -131,6 +140,9 @@ pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<Made, DigestErr
         let recipe = Recipe { name: "", inner: inner.id, block, fills: false, join };
         let made = |digest| Made { name: name_of_parts(inner.id, length).into(), recipe, inner: digest };
         return Some(Digest::find_with(inner.id, policy).map(made));
+    }
+    if let Some((inner, _)) = named_parts(name) {
+        return Algorithm::find(inner).map(|_| Err(DigestError::PartLength { name: name.to_string() }));
     }
     let recipe = *RECIPES.iter().find(|recipe| recipe.name.eq_ignore_ascii_case(name))?;
     let made = |inner| Made { name: recipe.name.into(), recipe, inner };

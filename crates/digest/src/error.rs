@@ -9,6 +9,12 @@ pub enum DigestError {
         /// The name as it was given.
         name: String,
     },
+    /// A digest of the parts of an upload names a length that no parts have.
+    #[error("{name}: parts of an upload have 1 KiB to 5 GiB")]
+    PartLength {
+        /// The name as it was given.
+        name: String,
+    },
     /// The digest is known, but nothing on this machine computes it.
     #[error("digest {name} is not available: {reason}")]
     Unavailable {

@@ -103,6 +103,8 @@ fn parts_have_one_name_for_each_length() {
     for wrong in ["s3-etag", "s3-etag:", "s3-etag:8X", "s3-etag:0", "s3-etag:6G", "s3-no:8M", "s3-etag:8M8"] {
         assert!(Digest::find(wrong).is_err(), "{wrong}");
     }
+    let short = Digest::find("s3-etag:1000").unwrap_err().to_string();
+    assert_eq!(short, "s3-etag:1000: parts of an upload have 1 KiB to 5 GiB");
     assert_eq!((part_length("s3-etag:8M"), part_length("sha256")), (Some(8 << 20), None));
 }
 

@@ -89,6 +89,7 @@ impl Failure {
             Failure::Usage(_)
             | Failure::Value { .. }
             | Failure::UnknownDigest { .. }
+            | Failure::Digest(verisum::digest::DigestError::PartLength { .. })
             | Failure::LevelUnknown(_)
             | Failure::LevelMissing(_)
             | Failure::Map(MapError::Digest(_))
