@@ -560,3 +560,18 @@ fn a_page_for_logging_in_is_no_empty_bucket() {
         }
     }
 }
+
+#[test]
+fn a_head_that_is_none_of_http_is_called_so() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let _ = std::io::Write::write_all(&mut stream, b"SSH-2.0-x\r\n\r\n");
+        }
+    });
+    let ended = run_at(&url, &["sum", "--quiet", "s3://bucket/x"]);
+    assert_said(&ended, 3, "the head of the store's answer is none of HTTP: 127.0.0.1: ");
+}

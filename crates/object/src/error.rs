@@ -100,7 +100,7 @@ pub(crate) enum RequestError {
     Region(String),
     /// No credentials were found: why, and what to do.
     Credentials(String, &'static str),
-    /// The store cannot be reached, or the connection breaks.
+    /// The store cannot be reached, or gives no answer: which of them, and why.
     Network(String),
     /// The store has no such names.
     Name(&'static str),
@@ -130,7 +130,15 @@ impl RequestError {
 
     /// That a host did not answer.
     pub(crate) fn of_network(host: &str, error: &HttpError) -> RequestError {
-        RequestError::Network(format!("{host}: {}", root(error)))
+        let why = root(error);
+        // Of what hyper says of heads.
+        let is_of_head = ["parsed", "message head"].iter().any(|words| why.contains(words));
+        let what = match error.kind() {
+            HttpErrorKind::Timeout => "the store does not answer in time",
+            _ if is_of_head => "the head of the store's answer is none of HTTP",
+            _ => "the store cannot be reached",
+        };
+        RequestError::Network(format!("{what}: {host}: {why}"))
     }
 
     /// The error of an answer that had begun well.
@@ -204,7 +212,7 @@ impl fmt::Display for RequestError {
                 write!(f, "the bucket is in the region {region}: name it by --region or AWS_REGION")
             }
             RequestError::Credentials(why, remedy) => write!(f, "no credentials ({why}): {remedy}"),
-            RequestError::Network(why) => write!(f, "the store cannot be reached: {why}"),
+            RequestError::Network(why) => f.write_str(why),
             RequestError::Name(why) => write!(f, "the store takes no such name: {why}"),
             RequestError::Answer(what) => write!(f, "the store's answer is wrong: {what}"),
         }

@@ -326,7 +326,7 @@ pub(crate) fn each_row(
     let (mut fields, mut ends) = (vec![0; MOST_ROW], [0; MOST_COLUMNS]);
     let (mut text, mut count) = (0, 0);
     let mut buffer = vec![0; MOST_ROW];
-    let (mut start, mut end, mut is_end) = (0, 0, false);
+    let (mut start, mut end, mut is_end, mut number) = (0, 0, false, 0_u64);
     loop {
         if start == end && !is_end {
             (start, end) = (0, content.read(&mut buffer)?);
@@ -338,13 +338,14 @@ pub(crate) fn each_row(
         match result {
             ReadRecordResult::InputEmpty => {}
             ReadRecordResult::OutputFull | ReadRecordResult::OutputEndsFull => {
-                return Err(bad("a row is too long"));
+                return Err(of_row(number + 1, &bad("a row is too long")));
             }
             ReadRecordResult::Record => {
                 let starts = std::iter::once(0).chain(ends[..count].iter().copied());
                 let row: Vec<&[u8]> =
                     starts.zip(&ends[..count]).filter_map(|(start, end)| fields.get(start..*end)).collect();
-                each(&row)?;
+                number += 1;
+                each(&row).map_err(|error| of_row(number, &error))?;
                 (text, count) = (0, 0);
             }
             ReadRecordResult::End => return Ok(()),
@@ -367,6 +368,11 @@ impl<R: Read> Read for Hashed<R> {
         self.length += count as u64;
         Ok(count)
     }
+}
+
+/// What is wrong with the first row that cannot be used.
+fn of_row(number: u64, error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("row {number}: {error}"))
 }
 
 pub(crate) fn bad(why: &'static str) -> io::Error {
@@ -421,6 +427,8 @@ mod tests {
 
     #[test]
     fn rows_that_cannot_be_are_refused() {
+        let error = read("", b"b,k,,true,false,5\nb,l,,true,false,x\n").unwrap_err();
+        assert!(error.to_string().starts_with("row 2: "), "{error}");
         let endless = vec![b'x'; 1 << 20];
         for bad in [&b"b\n"[..], b"b,k,,true,false,x\n", b"b,%G0,,true,false,5\n", &endless, &[b','; 1000]] {
             assert!(read("", bad).is_err(), "{}", String::from_utf8_lossy(&bad[..bad.len().min(30)]));

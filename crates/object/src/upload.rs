@@ -141,7 +141,7 @@ fn send_all(
         while under_way.len() >= AT_ONCE || is_last && !under_way.is_empty() {
             let Some(handle) = under_way.pop_front() else { break };
             let ended = runtime.block_on(handle);
-            written.push(ended.map_err(|error| RequestError::Network(error.to_string()))??);
+            written.push(ended.map_err(|error| RequestError::Network(format!("send a part: {error}")))??);
         }
         if is_last {
             return Ok(written);
