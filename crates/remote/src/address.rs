@@ -87,14 +87,22 @@ fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let scheme = start + url.windows(3).position(|part| part == b"://").map_or(0, |place| place + 3);
     let rest = &text[scheme..];
     let authority = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
+    let is_web = url.starts_with(b"http");
     let user = match rest.iter().rposition(|byte| *byte == b'@') {
         Some(at) => scheme..scheme + at,
-        None if authority.contains(&b':') => scheme..text.len(),
+        None if authority.contains(&b':') && !(is_web && has_port(authority)) => scheme..text.len(),
         None => scheme..scheme,
     };
     let query = text[user.end..].iter().position(|byte| b"?#".contains(byte));
     let end = query.map_or(text.len(), |at| user.end + at);
     Some((user, end..text.len()))
+}
+
+/// Whether a host ends with a port, or is an address in brackets.
+fn has_port(authority: &[u8]) -> bool {
+    let host = authority.split(|byte| b"?#".contains(byte)).next().unwrap_or_default();
+    let port = host.rsplit(|byte| *byte == b':').next().unwrap_or_default();
+    host.ends_with(b"]") || (1..=5).contains(&port.len()) && port.iter().all(u8::is_ascii_digit)
 }
 
 /// Which machine, or which bucket.
@@ -595,6 +603,8 @@ mod tests {
             ("https://user:SECRET@host/x?token=SECRET", "https://…@host/x"),
             ("https://host/x?token=SECRET", "https://host/x"),
             ("https://host/x#SECRET", "https://host/x"),
+            ("http://127.0.0.1:9000/x?token=SECRET", "http://127.0.0.1:9000/x"),
+            ("https://user:SECRET/x?y", "https://…"),
             ("ssh://user:SECRET@host/x", "ssh://…@host/x"),
             ("ssh://user:SECRET@host:22/x", "ssh://…@host:22/x"),
             ("ftp://user:SECRET@host/x", "ftp://…@host/x"),
