@@ -178,7 +178,7 @@ impl Writer<'_> {
             Lost::OfOther(other, _) => other,
             _ => &self.scope.root,
         };
-        let may_be = |known: i64| self.may_be(&heir.place, (root.id, record), known);
+        let may_be = |seen| self.may_be(&heir.place, (root.id, record), seen);
         match (rule.likeness, rule.was_bad) {
             (Likeness::BadContent, _) => finding.read.is_some_and(|read| {
                 let content = (record.algorithm, &read.digest);
@@ -189,11 +189,11 @@ impl Writer<'_> {
                     Lost::OfOther(_, top) => self.is_on_device_of(top, &heir.place),
                     _ => true,
                 };
-                is_on_device && may_be(last_known(record).max(finding.seen))
+                is_on_device && may_be(Some(finding.seen))
             }
             // Contents of two algorithms cannot be compared.
-            (Likeness::File, _) => heir.is_comparable && may_be(last_known(record)),
-            (Likeness::Unread, _) => may_be(last_known(record)),
+            (Likeness::File, _) => heir.is_comparable && may_be(None),
+            (Likeness::Unread, _) => may_be(None),
             _ => true,
         }
     }
@@ -300,20 +300,20 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether a fresh file may be that of a record of some root, which was last known to be there at some time, in
-    /// milliseconds since 1970, because it has the inode. Inodes are used again: what was made since then, or has
-    /// another generation, is another file.
-    pub(super) fn may_be(&self, heir: &Place, (root, record): (i64, &Record), last_known: i64) -> bool {
+    /// Whether a fresh file may be that of a record of some root, which may have been `seen` to be bad later, in
+    /// milliseconds since 1970, because it has the inode that it had then. Inodes are used again: what was made since
+    /// then, or has another generation, is another file.
+    pub(super) fn may_be(&self, heir: &Place, (root, record): (i64, &Record), seen: Option<i64>) -> bool {
         let Some(Ok((entry, stat))) = self.find_place(heir) else { return true };
         if let Some(born) = entry.born() {
-            return born <= last_known;
+            return born <= last_known(record).max(seen.unwrap_or(0));
         }
-        if stat.inode != record.inode {
+        let Ok(Some(generation)) = entry.open_regular().map(|file| verisum_files::generation(&file)) else {
             return true;
-        }
-        let generation = entry.open_regular().ok().and_then(|file| verisum_files::generation(&file));
-        let is_it = generation.map(|generation| self.catalog.has_generation(root, record, generation));
-        is_it.and_then(|is_it| is_it.ok().flatten()).unwrap_or(true)
+        };
+        let verified = (stat.inode == record.inode).then_some(record.verified);
+        let is_it = |read| self.catalog.has_generation(root, (stat.inode, read), generation).ok().flatten();
+        seen.into_iter().chain(verified).find_map(is_it).unwrap_or(true)
     }
 
     /// Whether a file of the run's root is on the file system of another root's top.

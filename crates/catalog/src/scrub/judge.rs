@@ -233,7 +233,7 @@ impl ScrubJudge<'_> {
     fn has_generation(&self, record: &Record, generation: Option<u32>) -> Option<bool> {
         let (catalog, root) = self.generations.as_ref()?;
         let catalog = catalog.lock().unwrap_or_else(PoisonError::into_inner);
-        catalog.has_generation(*root, record, generation?).ok()?
+        catalog.has_generation(*root, (record.inode, record.verified), generation?).ok()?
     }
 
     /// The record that a file is compared with that was read; what it is, if there is none.

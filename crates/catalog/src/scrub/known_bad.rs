@@ -14,7 +14,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use verisum_digest::Output;
 
-use super::finish::{PAGE, bad_verdict, is_one_file, last_known};
+use super::finish::{PAGE, bad_verdict, is_one_file};
 use super::writer::{AlgorithmNames, Writer};
 use super::{Report, ScrubError};
 use crate::store::{Copied, KnownBad, Likeness, Place, Seen, State, Trouble};
@@ -117,8 +117,8 @@ impl Writer<'_> {
             let state = self.catalog.record(known.0, OsStr::from_bytes(&known.1))?.map(|now| now.state);
             return Ok(state != Some(State::Sound));
         }
-        let last_known = last_known(record).max(found.map_or(0, |(_, seen)| seen));
-        Ok(*likeness == Likeness::File && self.may_be(heir, (self.scope.root.id, record), last_known))
+        let seen = found.map(|(_, seen)| seen);
+        Ok(*likeness == Likeness::File && self.may_be(heir, (self.scope.root.id, record), seen))
     }
 
     /// Whether a content that was found to be bad at some time, in milliseconds since 1970, says of a file that

@@ -191,8 +191,9 @@ impl<'a> Writer<'a> {
                     self.catalog.keep_previous(root, judged.directory, &judged.name, now)?;
                 }
                 self.catalog.apply(root, judged.directory, &judged.name, change)?;
-                if let (Some(generation), Some(new)) = (judged.generation, change.record()) {
-                    self.catalog.note_generation(root, new, generation)?;
+                let read = judged.found.map(|found| found.inode).zip(change.read());
+                if let Some((read, generation)) = read.zip(judged.generation) {
+                    self.catalog.note_generation(root, read, generation)?;
                 }
                 match &judged.unread {
                     Some(stat) => self.catalog.note_inode(judged.directory, &judged.name, stat),

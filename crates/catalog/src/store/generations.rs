@@ -10,11 +10,11 @@ use super::{Catalog, Record, Result, Root};
 use verisum_files::{Entry, Stat, born, generation};
 
 impl Catalog {
-    /// Remembers which generation the inode of a record had when its file was verified.
-    pub fn note_generation(&self, root: i64, record: &Record, generation: u32) -> Result<()> {
+    /// Remembers which generation an inode had when its file was read, in milliseconds since 1970.
+    pub fn note_generation(&self, root: i64, (inode, read): (u64, i64), generation: u32) -> Result<()> {
         let sql = "INSERT INTO generation VALUES (?1, ?2, ?3, ?4, ?4)
                    ON CONFLICT DO UPDATE SET last = max(last, ?4)";
-        let values = params![root, record.inode as i64, generation, record.verified];
+        let values = params![root, inode as i64, generation, read];
         let noted = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
         noted.map(drop).map_err(self.failed("write"))
     }
@@ -30,18 +30,23 @@ impl Catalog {
             inode == Some(record.inode) && born(file).is_none()
         };
         match file.filter(is_it).and_then(|file| generation(&file)) {
-            Some(generation) => self.note_generation(root.id, record, generation),
+            Some(generation) => self.note_generation(root.id, (record.inode, record.verified), generation),
             None => Ok(()),
         }
     }
 
-    /// Whether a file whose inode has a generation now is the one of a record with that inode; `None` where nobody
-    /// knows which one it had then. No generation comes back, so it had the same between two verifications.
-    pub fn has_generation(&self, root: i64, record: &Record, generation: u32) -> Result<Option<bool>> {
+    /// Whether an inode has the generation that it had when its file was read; `None` where nobody knows which one that
+    /// was. No generation comes back, so it had the same between two reads.
+    pub fn has_generation(
+        &self,
+        root: i64,
+        (inode, read): (u64, i64),
+        generation: u32,
+    ) -> Result<Option<bool>> {
         // Several file systems below one root may have the same inodes.
         let sql = "SELECT max(generation = ?4) FROM generation
                    WHERE root = ?1 AND inode = ?2 AND ?3 BETWEEN first AND last";
-        let values = params![root, record.inode as i64, record.verified, generation];
+        let values = params![root, inode as i64, read, generation];
         let found = self
             .connection
             .prepare_cached(sql)
@@ -70,13 +75,14 @@ mod tests {
     use crate::store::{Catalog, Change, Record, State};
 
     #[test]
-    fn a_generation_is_known_between_two_verifications() {
+    fn a_generation_is_known_between_two_reads() {
         let folder = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
-        let at = |verified| Record { verified, ..record(1) };
+        let Record { inode, .. } = record(1);
+        let at = |read| (inode, read);
         assert!(!catalog.has_generations(1).unwrap());
-        for (verified, generation) in [(100, 7), (200, 7), (300, 8)] {
-            catalog.note_generation(1, &at(verified), generation).unwrap();
+        for (read, generation) in [(100, 7), (200, 7), (300, 8)] {
+            catalog.note_generation(1, at(read), generation).unwrap();
         }
         assert!(catalog.has_generations(1).unwrap());
         let table = [
@@ -89,21 +95,23 @@ mod tests {
             (300, 7, Some(false)),
             (301, 8, None),
         ];
-        for (verified, generation, is_it) in table {
-            let found = catalog.has_generation(1, &at(verified), generation).unwrap();
-            assert_eq!(found, is_it, "{verified} {generation}");
+        for (read, generation, is_it) in table {
+            let found = catalog.has_generation(1, at(read), generation).unwrap();
+            assert_eq!(found, is_it, "{read} {generation}");
         }
-        assert_eq!(catalog.has_generation(2, &at(100), 8).unwrap(), None, "another root");
+        assert_eq!(catalog.has_generation(2, at(100), 8).unwrap(), None, "another root");
         // Another file system has the inode too.
-        catalog.note_generation(1, &at(150), 9).unwrap();
-        assert_eq!(catalog.has_generation(1, &at(150), 7).unwrap(), Some(true));
-        assert_eq!(catalog.has_generation(1, &at(150), 9).unwrap(), Some(true));
+        catalog.note_generation(1, at(150), 9).unwrap();
+        assert_eq!(catalog.has_generation(1, at(150), 7).unwrap(), Some(true));
+        assert_eq!(catalog.has_generation(1, at(150), 9).unwrap(), Some(true));
         // What is missing has a record still.
         let state = State::MISSING;
-        catalog.apply(1, 1, "lost".as_ref(), &Change::Add(Record { state, ..at(180) })).unwrap();
-        catalog.apply(1, 1, "there".as_ref(), &Change::Add(at(300))).unwrap();
+        catalog
+            .apply(1, 1, "lost".as_ref(), &Change::Add(Record { state, verified: 180, ..record(1) }))
+            .unwrap();
+        catalog.apply(1, 1, "there".as_ref(), &Change::Add(record(300))).unwrap();
         catalog.settle_generations(1).unwrap();
-        assert_eq!(catalog.has_generation(1, &at(180), 7).unwrap(), Some(true));
-        assert_eq!(catalog.has_generation(1, &at(150), 9).unwrap(), Some(false), "that was last seen before");
+        assert_eq!(catalog.has_generation(1, at(180), 7).unwrap(), Some(true));
+        assert_eq!(catalog.has_generation(1, at(150), 9).unwrap(), Some(false), "that was last seen before");
     }
 }

@@ -287,13 +287,14 @@ pub enum Change {
 }
 
 impl Change {
-    /// The record of a file that was verified.
-    pub fn record(&self) -> Option<&Record> {
+    /// When the file was read, in milliseconds since 1970, if it was.
+    pub fn read(&self) -> Option<i64> {
         match self {
             Change::Add(new) | Change::Verify(new) | Change::Confirm(new) | Change::Replace { new, .. } => {
-                Some(new)
+                Some(new.verified)
             }
-            Change::Suspect(..) | Change::Unread(..) | Change::Forget(_) => None,
+            Change::Suspect(_, finding) => finding.read.map(|_| finding.seen),
+            Change::Unread(..) | Change::Forget(_) => None,
         }
     }
 }

@@ -126,8 +126,8 @@ const VERSION_9: &str = "ALTER TABLE algorithm ADD COLUMN target INTEGER NOT NUL
 /// Which bytes a repair changed: pairs of offset and length in JSON, or NULL where nobody knows.
 const VERSION_10: &str = "ALTER TABLE repair ADD COLUMN ranges TEXT;";
 
-/// Which generations the inodes had on file systems that do not keep when a file was made, and between which times
-/// of verification: that tells a file from another that was given its inode later.
+/// Which generations the inodes had on file systems that do not keep when a file was made, and between which
+/// reads: that tells a file from another that was given its inode later.
 const VERSION_11: &str = "
     CREATE TABLE generation(
         root INTEGER NOT NULL, inode INTEGER NOT NULL, generation INTEGER NOT NULL,
