@@ -93,8 +93,8 @@ pub(crate) enum Command {
             content by the catalogue; without --from, in all trees of the catalogue. Writes the new file \
             beside the old one, reads it back past the page cache, and swaps the two only if it has the \
             recorded digest. Owner, mode, times and attributes stay. Does not touch a file that changed \
-            since it was found bad. Somebody may have written to files that are suspicious or held, so \
-            these need --keep-bad. Run `verisum scrub` first: it finds the files that need a repair."
+            since it was found bad. Files that are suspicious or held need --keep-bad, because somebody may \
+            have written to them on purpose. Run `verisum scrub` first: it finds the files that need a repair."
     )]
     Repair(Box<RepairArgs>),
     /// Write a page about the state of the whole archive
@@ -314,6 +314,28 @@ mod tests {
             }
         });
         assert_eq!(wrong, Vec::<String>::new());
+    }
+
+    #[test]
+    fn arguments_stand_under_no_heading_of_options() {
+        let mut wrong = Vec::new();
+        each(&Verisum::<Command>::command(), "verisum", &mut |verb, name| {
+            let under = verb.get_positionals().filter(|argument| argument.get_help_heading().is_some());
+            wrong.extend(under.map(|argument| format!("{name} {argument}")));
+        });
+        assert_eq!(wrong, Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_report_of_checksums_is_shown_where_it_is_taken() {
+        let mut showing = Vec::new();
+        each(&Verisum::<Command>::command(), "", &mut |verb, name| {
+            let mut options = verb.get_arguments().filter(|option| !option.is_hide_set());
+            if options.any(|option| option.get_long() == Some("checksum-report")) {
+                showing.push(name.trim().to_string());
+            }
+        });
+        assert_eq!(showing, ["scrub", "compare", "copy"]);
     }
 
     #[test]

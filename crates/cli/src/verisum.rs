@@ -16,6 +16,7 @@ use crate::commands;
 use crate::ui::config::{self, Config};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::takes_buckets;
 use crate::ui::{self, Output, PROGRAM};
 use crate::ui::{color, help, log, progress, verbosity};
 
@@ -149,12 +150,18 @@ fn refuse_buckets(line: &[OsString]) -> Result<(), Failure> {
     };
     match line.iter().skip(1).find(is_bucket) {
         Some(word) => {
-            let must =
-                "must be on this machine: only sum, check, compare, copy, scrub and image take buckets";
+            let verbs = takers_of_buckets(&definition()).join(", ");
+            let must = format!("must be on this machine: only these commands take buckets: {verbs}");
             Err(Failure::value("PATH", without_secrets(word).to_string_lossy(), must))
         }
         None => Ok(()),
     }
+}
+
+/// The verbs that take addresses of buckets, in the order of the help.
+fn takers_of_buckets(definition: &clap::Command) -> Vec<&'static str> {
+    let verbs = help::GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied());
+    verbs.filter(|verb| definition.find_subcommand(verb).is_some_and(takes_buckets)).collect()
 }
 
 /// How addresses of buckets begin.

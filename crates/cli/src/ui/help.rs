@@ -49,7 +49,10 @@ pub(crate) const ENVIRONMENT: [(&str, &str); 3] = [
         config::FILE_VARIABLE,
         "the configuration, in place of /etc/verisum.toml and ~/.config/verisum/config.toml; empty: none",
     ),
-    ("VERISUM_OPTION", "the value of that option where the command line gives none, such as VERISUM_CATALOG"),
+    (
+        "VERISUM_OPTION",
+        "the value of --OPTION if the command line does not give it: VERISUM_CATALOG is for --catalog",
+    ),
 ];
 
 /// The commands by the job that they do, in the order in which a newcomer needs them.

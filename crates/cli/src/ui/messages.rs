@@ -7,7 +7,7 @@ use clap::{ArgAction, Args, ColorChoice, ValueHint};
 /// What all commands take.
 #[derive(Args, Debug)]
 pub(crate) struct MessageArgs {
-    /// Name also what nothing is wrong with; -vv tells on standard error how the work is done. Both go to the log file
+    /// Also name files with which nothing is wrong; -vv tells on standard error how the work is done. Both go to the log file
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages")]
     pub(crate) verbose: u8,
 

@@ -24,6 +24,7 @@ const ALL_LINES: &str = "hosts and buckets are asked for every line of the list:
 
 /// What `verisum check` takes.
 #[derive(Args, Debug)]
+#[command(mut_arg("checksum_report", |report| report.hide(true)))]
 pub(crate) struct CheckArgs {
     /// The digest, if the list does not name it; `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST")]

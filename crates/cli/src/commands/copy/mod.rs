@@ -90,16 +90,16 @@ pub(crate) struct CopyArgs {
     #[arg(short, long, conflicts_with = "verbose")]
     quiet: bool,
 
-    #[command(flatten, next_help_heading = HOSTS)]
-    hosts: HostArgs,
-
     /// A directory, whose content is copied, or a file; on another machine HOST:PATH, or s3://BUCKET/PREFIX
     #[arg(value_name = "FROM", value_hint = ValueHint::AnyPath)]
     from: OsString,
 
-    /// The directory of the copy, which is made if it does not exist; or HOST:PATH, or s3://BUCKET/PREFIX
+    /// The copy of FROM: a directory, which is made if it does not exist, or a file if FROM is one; also HOST:PATH, or s3://BUCKET/PREFIX
     #[arg(value_name = "TO", value_hint = ValueHint::AnyPath)]
     to: OsString,
+
+    #[command(flatten, next_help_heading = HOSTS)]
+    hosts: HostArgs,
 }
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]

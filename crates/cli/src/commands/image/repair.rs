@@ -32,6 +32,7 @@ use crate::ui::{self, Output, PROGRAM};
 
 /// What `verisum image repair` takes.
 #[derive(Args, Debug)]
+#[command(mut_arg("checksum_report", |report| report.hide(true)))]
 pub(crate) struct ImageRepairArgs {
     /// A raw image or a block device, which is changed in place
     #[arg(value_name = "IMAGE", value_hint = ValueHint::FilePath)]

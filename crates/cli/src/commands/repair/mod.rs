@@ -26,6 +26,7 @@ use crate::ui::{parity, sums};
 
 /// What `verisum repair` takes.
 #[derive(Args, Debug)]
+#[command(mut_arg("checksum_report", |report| report.hide(true)))]
 pub(crate) struct RepairArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
@@ -93,13 +94,13 @@ pub(crate) struct RepairArgs {
     #[command(flatten)]
     pub(crate) progress: ProgressArgs,
 
-    #[command(flatten, next_help_heading = HOSTS)]
-    hosts: HostArgs,
-
     /// A directory or file that is in the catalogue, here or at HOST:PATH; with --sums or --tags any directory of this
     /// machine
     #[arg(value_name = "PATH", value_hint = ValueHint::AnyPath)]
     path: PathBuf,
+
+    #[command(flatten, next_help_heading = HOSTS)]
+    hosts: HostArgs,
 }
 
 /// Repairs files.

@@ -35,8 +35,8 @@ use tagged::{Tagged, TaggedTree};
 /// What `verisum report` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Write the page to this file, which others may not read, and print its first lines; without it, print
-    /// the page
+    /// Write the page to this file, and print only its first lines; only its owner may read the file. Without
+    /// this option, print the page
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 
@@ -56,7 +56,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
-    /// A catalogue, as another way to name one; may be given several times
+    /// A catalogue, the same as CATALOGUE; may be given several times
     #[arg(long = "catalog", value_name = "FILE", value_hint = ValueHint::FilePath)]
     more: Vec<PathBuf>,
 

@@ -24,6 +24,7 @@ use crate::ui::{self, Output};
 
 /// What `verisum accept` takes.
 #[derive(Args, Debug)]
+#[command(mut_arg("checksum_report", |report| report.hide(true)))]
 pub(crate) struct AcceptArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
@@ -43,13 +44,13 @@ pub(crate) struct AcceptArgs {
     #[arg(long)]
     json: bool,
 
-    #[command(flatten, next_help_heading = HOSTS)]
-    hosts: HostArgs,
-
     /// Files, or directories with all bad and missing files below them. Name files on other machines by their
     /// addresses
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
+
+    #[command(flatten, next_help_heading = HOSTS)]
+    hosts: HostArgs,
 }
 
 /// Accepts files.

@@ -30,6 +30,7 @@ pub(crate) use personality::{NAMES, called};
 
 /// What `verisum sum` takes.
 #[derive(Args, Debug)]
+#[command(mut_arg("checksum_report", |report| report.hide(true)))]
 pub(crate) struct SumArgs {
     /// The digest; give several, with commas or one by one, to compute them in one read. `verisum digests`
     /// lists them

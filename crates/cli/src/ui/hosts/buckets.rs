@@ -18,6 +18,12 @@ use crate::ui::{config, places, shell, verbosity};
 /// The heading of these options in help texts.
 pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX, gs://, az://, https://)";
 
+/// Whether a verb has these options, itself or in one of its commands.
+pub(crate) fn takes_buckets(verb: &clap::Command) -> bool {
+    verb.get_arguments().any(|argument| argument.get_help_heading() == Some(BUCKETS))
+        || verb.get_subcommands().any(takes_buckets)
+}
+
 /// How to reach buckets. Credentials are no options: others can read those.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct BucketArgs {

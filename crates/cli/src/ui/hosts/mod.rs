@@ -20,7 +20,7 @@ use verisum::files::place::Place;
 use verisum::object::StoreLists;
 
 use self::buckets::location;
-pub(crate) use self::buckets::{BucketArgs, ObjectReading, StoreArgs};
+pub(crate) use self::buckets::{BucketArgs, ObjectReading, StoreArgs, takes_buckets};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
 pub(crate) use self::record::PlaceRecord;
@@ -76,7 +76,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "WAY", value_parser = WAYS, conflicts_with = "require", hide_possible_values = true)]
     way: Option<String>,
 
-    /// Copy verisum, or this build of it, to hosts without it, for the time of the run
+    /// Copy verisum-serve, or the build of it in FILE, to hosts without verisum, for the time of the run
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     push: Option<Vec<PathBuf>>,
 
@@ -84,8 +84,8 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     inventory: Option<OsString>,
 
-    /// For compare, copy and scrub: take checksums from the completion report of a Compute checksum job; this
-    /// is its manifest, in a file or at s3://BUCKET/KEY
+    /// Take checksums from the completion report of a Compute checksum job; this is its manifest, in a file or
+    /// at s3://BUCKET/KEY
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     checksum_report: Option<OsString>,
 
