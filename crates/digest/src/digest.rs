@@ -283,6 +283,15 @@ fn blake2b_len(name: &str) -> Option<usize> {
     (is_plain && bits.is_multiple_of(8) && (8..=512).contains(&bits)).then_some(bits / 8)
 }
 
+impl std::str::FromStr for Digest {
+    type Err = DigestError;
+
+    /// As [`Digest::find`].
+    fn from_str(name: &str) -> Result<Digest, DigestError> {
+        Digest::find(name)
+    }
+}
+
 impl std::fmt::Debug for Digest {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Digest")

@@ -2,21 +2,45 @@
 //!
 //! One crate that re-exports the crates for digests, files, images, catalogues and hosts.
 //!
-//! Hash the files of a tree, on all cores, one result after the other:
+//! It is not published yet. In `Cargo.toml`:
+//!
+//! ```toml
+//! [dependencies]
+//! verisum = { git = "https://github.com/verisum/verisum", default-features = false }
+//! ```
+//!
+//! Hash the files of a tree on all cores, then check them against a list:
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! for result in verisum::hash_files(vec!["src".into()], &verisum::HashOptions::default())? {
-//!     let file = result?;
-//!     println!("{}  {}", file.digests[0], file.path.display());
+//! # let folder = tempfile::tempdir()?;
+//! # let list = folder.path().join("SUMS");
+//! use std::io::Write;
+//! use verisum::files::{Class, check::Event};
+//!
+//! let mut options = verisum::HashOptions::default(); // SHA-256
+//! options.digests = vec!["blake3".parse()?];
+//! let mut sums = std::fs::File::create(&list)?;
+//! for result in verisum::hash_files(vec!["src".into()], &options)? {
+//!     let file = result?; // a file that cannot be read is an error, and the next ones follow
+//!     writeln!(sums, "BLAKE3 ({}) = {}", file.path.display(), file.digests[0])?;
 //! }
+//!
+//! let mut results = verisum::check(vec![list], &verisum::CheckOptions::default())?;
+//! for event in &mut results {
+//!     if let Event::File { listed, outcome, .. } = event {
+//!         println!("{}: {outcome:?}", String::from_utf8_lossy(&listed.name));
+//!     }
+//! }
+//! assert_eq!(results.finish().class(), Class::Clean);
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! [`check`], [`compare`], `scrub` and `repair` are iterators too. The work goes on meanwhile on threads of its
-//! own; it waits where nobody takes results, and ends when the iterator is dropped. [`Results::finish`] says what all
-//! came to.
+//! [`hash_files`], [`check`], [`compare`], `scrub` and `repair` give iterators. The work goes on meanwhile on threads
+//! of its own; it waits where nobody takes results, and ends when the iterator is dropped. All but that of
+//! [`hash_files`] are [`Results`], and end with [`Results::finish`], which gives the summary. [`Digest::find`] finds a
+//! digest by its name, and so does `parse`; `verisum digests` lists the names.
 //!
 //! A tree may be anywhere: `remote::Hosts::tree` opens what a user types, and what it gives answers as
 //! [`files::place`] says, whatever the machine. [`files::compare`] compares two such trees, and
@@ -38,7 +62,8 @@
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
 #![cfg_attr(feature = "parity", doc = "| [`parity`] | parity of trees, and repair with it | `parity` |")]
 //!
-//! All features but `lake` and `object` are on by default. Without them nobody compiles SQLite or what speaks ssh.
+//! By default `image`, `catalog`, `mend`, `remote` and `parity` are on; `lake` and `object` are not. `catalog` brings
+//! SQLite. `scrub` needs `catalog`, and `repair` needs `mend`. What hashes, checks and compares needs no feature.
 //!
 //! The library never prints, ends the process, handles signals or changes the process's priority, unless a
 //! function says so by its name ([`files::go_to_background`]).
