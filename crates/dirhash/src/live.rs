@@ -9,7 +9,7 @@ use std::mem::MaybeUninit;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use crate::namehash::{Characters, NAME_HASHES, NameHash, Seed};
+use crate::namehash::{Characters, NameHash, Seed, ext4_hashes};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, RawDir, SeekFrom};
 
@@ -80,7 +80,7 @@ impl LiveDirectory {
             (Characters::Unsigned, Some(unsigned)) => unsigned,
             _ => true,
         };
-        let ext4 = NAME_HASHES[..7].iter();
+        let ext4 = ext4_hashes().iter();
         ext4.filter(|hash| !self.entries.is_empty() && possible(hash) && fits(hash)).collect()
     }
 

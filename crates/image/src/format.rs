@@ -39,6 +39,8 @@ pub struct Description {
     pub title: &'static str,
     /// Other spellings.
     pub aliases: &'static [&'static str],
+    /// How the names of its files end, the usual one first.
+    pub endings: &'static [&'static str],
     /// A place in bytes from the start, and what is there; any of them tells the format.
     magics: &'static [(usize, &'static [u8])],
     /// Whether the last 512 bytes of a file of this length tell the format.
@@ -47,12 +49,21 @@ pub struct Description {
 
 /// Every format: what the command line, the messages and the tests know of them.
 pub static FORMATS: &[Description] = &[
-    Description { format: Format::Raw, name: "raw", title: "raw", aliases: &[], magics: &[], trailer: None },
+    Description {
+        format: Format::Raw,
+        name: "raw",
+        title: "raw",
+        aliases: &[],
+        endings: &["img", "raw", "iso"],
+        magics: &[],
+        trailer: None,
+    },
     Description {
         format: Format::Qcow2,
         name: "qcow2",
         title: "qcow2",
         aliases: &[],
+        endings: &["qcow2"],
         // Also of versions that do not exist: those are refused by their number.
         magics: &[(0, b"QFI\xfb")],
         trailer: None,
@@ -62,6 +73,7 @@ pub static FORMATS: &[Description] = &[
         name: "qcow",
         title: "qcow",
         aliases: &[],
+        endings: &["qcow"],
         magics: &[(0, b"QFI\xfb\0\0\0\x01")],
         trailer: None,
     },
@@ -70,6 +82,7 @@ pub static FORMATS: &[Description] = &[
         name: "qed",
         title: "QED",
         aliases: &[],
+        endings: &["qed"],
         magics: &[(0, b"QED\0")],
         trailer: None,
     },
@@ -78,6 +91,7 @@ pub static FORMATS: &[Description] = &[
         name: "vmdk",
         title: "VMDK",
         aliases: &[],
+        endings: &["vmdk"],
         magics: &[(0, b"KDMV"), (0, b"COWD"), (0, b"# Disk DescriptorFile")],
         trailer: None,
     },
@@ -86,6 +100,7 @@ pub static FORMATS: &[Description] = &[
         name: "vdi",
         title: "VDI",
         aliases: &[],
+        endings: &["vdi"],
         magics: &[(64, b"\x7f\x10\xda\xbe")],
         trailer: None,
     },
@@ -94,6 +109,7 @@ pub static FORMATS: &[Description] = &[
         name: "vhdx",
         title: "VHDX",
         aliases: &[],
+        endings: &["vhdx"],
         magics: &[(0, b"vhdxfile")],
         trailer: None,
     },
@@ -102,6 +118,7 @@ pub static FORMATS: &[Description] = &[
         name: "vpc",
         title: "VHD",
         aliases: &["vhd"],
+        endings: &["vhd"],
         magics: &[(0, VHD_COOKIE)],
         trailer: Some(is_fixed_vhd),
     },
@@ -110,6 +127,7 @@ pub static FORMATS: &[Description] = &[
         name: "parallels",
         title: "Parallels",
         aliases: &[],
+        endings: &["hds"],
         magics: &[(0, b"WithoutFreeSpace"), (0, b"WithouFreSpacExt")],
         trailer: None,
     },
@@ -118,6 +136,7 @@ pub static FORMATS: &[Description] = &[
         name: "dmg",
         title: "DMG",
         aliases: &[],
+        endings: &["dmg"],
         magics: &[],
         trailer: Some(is_dmg),
     },
@@ -218,6 +237,9 @@ mod tests {
     fn the_table_is_sound() {
         let names: Vec<_> = FORMATS.iter().flat_map(all_names).collect();
         assert_eq!(names.iter().collect::<BTreeSet<_>>().len(), names.len());
+        let endings: Vec<_> = FORMATS.iter().flat_map(|row| row.endings).collect();
+        assert_eq!(endings.iter().collect::<BTreeSet<_>>().len(), endings.len());
+        assert!(FORMATS.iter().all(|row| !row.endings.is_empty()));
         for row in FORMATS {
             assert!(row.magics.iter().all(|(place, magic)| place + magic.len() <= START_LEN), "{row:?}");
             assert_eq!(row.format.name(), row.name);

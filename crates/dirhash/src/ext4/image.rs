@@ -9,7 +9,7 @@ use std::sync::OnceLock;
 use rustix::fs::{Mode, OFlags};
 
 use super::metadata::{self, crc32c};
-use crate::namehash::{NAME_HASHES, NameHash, Seed};
+use crate::namehash::{NameHash, Seed, ext4_hashes};
 
 /// Why an image, or a directory in it, cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -270,7 +270,7 @@ impl Ext4 {
     /// The hash of new directories, with the sign that characters have here.
     pub fn new_hash(&self) -> Option<&'static NameHash> {
         let unsigned = if self.unsigned && self.default_hash < 3 { 3 } else { 0 };
-        NAME_HASHES[..7].get(usize::from(self.default_hash) + unsigned)
+        ext4_hashes().get(usize::from(self.default_hash) + unsigned)
     }
 
     /// The number of the last inode.

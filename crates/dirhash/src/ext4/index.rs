@@ -1,6 +1,6 @@
 //! The index of a directory: its blocks, their order, and the leaves that they lead to.
 
-use crate::namehash::{NAME_HASHES, NameHash};
+use crate::namehash::{NameHash, ext4_hashes};
 
 use super::check::{DirectoryReport, Gathered, Range, dot_records, leaf, records, say};
 use super::image::Ext4;
@@ -47,7 +47,7 @@ impl<'a> Walk<'a> {
         }
         let version = block[28];
         let unsigned = if self.image.unsigned && version < 3 { 3 } else { 0 };
-        let Some(hash) = NAME_HASHES[..7].get(usize::from(version + unsigned)).filter(|_| version < 7) else {
+        let Some(hash) = ext4_hashes().get(usize::from(version + unsigned)).filter(|_| version < 7) else {
             return self.lost(0, format!("hash version {version} is unknown"));
         };
         let levels = u32::from(block[30]) + 1;

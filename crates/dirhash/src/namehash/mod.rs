@@ -19,4 +19,5 @@ mod tea;
 pub use crate::simd::NameValue;
 pub use name_hash::{Characters, NameHash};
 pub use seed::Seed;
+pub(crate) use table::ext4_hashes;
 pub use table::{CANDIDATE, NAME_HASHES};

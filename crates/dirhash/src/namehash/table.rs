@@ -48,6 +48,14 @@ pub static NAME_HASHES: &[NameHash] = &[
     row("crc32c_seeded", &["crc32c"], CANDIDATE, 32, 32, Bytes, 0x30a2_646b, crc::crc32c_seeded),
 ];
 
+/// How many versions of its hash ext4 knows.
+const EXT4_VERSIONS: usize = 7;
+
+/// Those of ext4, in the order of its version numbers.
+pub(crate) fn ext4_hashes() -> &'static [NameHash] {
+    &NAME_HASHES[..EXT4_VERSIONS]
+}
+
 /// [`NameHash::system`] of hashes that no file system uses yet.
 pub const CANDIDATE: &str = "candidate";
 
@@ -112,5 +120,12 @@ mod tests {
             assert!(matches!(row.bits, 29..=64) && row.seed_bits <= 128, "{}", row.id);
         }
         assert!(NameHash::find("md5").is_none() && NameHash::find("").is_none());
+    }
+
+    #[test]
+    fn the_hashes_of_ext4_come_first() {
+        let is_of_ext4 = |hash: &NameHash| hash.system == "ext4";
+        assert!(ext4_hashes().iter().all(is_of_ext4));
+        assert!(!NAME_HASHES[EXT4_VERSIONS..].iter().any(is_of_ext4));
     }
 }

@@ -158,7 +158,8 @@ fn misread(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<&'static str
     let needs_parent = match format {
         Format::Vpc => vhd_needs_parent(bytes)?,
         Format::Vhdx => vhdx_needs_parent(bytes)?,
-        _ => false,
+        Format::Raw | Format::Qcow2 | Format::Qcow | Format::Qed | Format::Vmdk => false,
+        Format::Vdi | Format::Parallels | Format::Dmg => false,
     };
     Ok(needs_parent.then_some(DIFFERENCING))
 }
@@ -169,7 +170,9 @@ pub(super) fn references(bytes: &PeekedFile<'_>, format: Format) -> Result<Vec<R
         Format::Vmdk => vmdk(bytes),
         Format::Qed => qed(bytes),
         Format::Qcow => qcow(bytes),
-        _ => Ok(Vec::new()),
+        // QEMU's own code opens none for these; those of qcow2 are opened elsewhere.
+        Format::Raw | Format::Qcow2 | Format::Vdi | Format::Vhdx => Ok(Vec::new()),
+        Format::Vpc | Format::Parallels | Format::Dmg => Ok(Vec::new()),
     }
 }
 

@@ -33,7 +33,14 @@ pub(super) fn find(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<Trun
             b"COWD" => 0,
             _ => return flat_part(bytes),
         },
-        _ => 0,
+        // QEMU finds out itself, or every byte of the file is data.
+        Format::Raw
+        | Format::Qcow2
+        | Format::Qcow
+        | Format::Qed
+        | Format::Vhdx
+        | Format::Vpc
+        | Format::Dmg => 0,
     };
     let length = bytes.length()?;
     Ok((needed > length).then_some(Truncated { part: None, length, needed }))

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use verisum::blockhash::BlockMap;
 use verisum::catalog::overview::Overview;
+use verisum::image::FORMATS;
 use verisum::mend::image::is_map;
 use verisum_bench::export::{Cell, Table};
 
@@ -18,7 +19,9 @@ use crate::ui::{kernel, names};
 use verisum::catalog::overview::OverviewOptions;
 
 /// How the names of images end.
-const ENDS: [&str; 9] = ["img", "raw", "qcow2", "iso", "vmdk", "vdi", "vhd", "vhdx", "qed"];
+fn endings() -> impl Iterator<Item = &'static str> {
+    FORMATS.iter().flat_map(|format| format.endings.iter().copied())
+}
 
 /// How the name of a map ends that is found beside its image.
 const MAP: &str = "map";
@@ -60,7 +63,7 @@ pub(super) fn map_of(named: &Path) -> Option<PathBuf> {
 /// Whether a file that is there has a name as images have.
 pub(super) fn is_named_like_one(path: &Path) -> bool {
     let end = path.extension().and_then(|end| end.to_str());
-    end.is_some_and(|end| ENDS.iter().any(|known| end.eq_ignore_ascii_case(known))) && path.is_file()
+    end.is_some_and(|end| endings().any(|known| end.eq_ignore_ascii_case(known))) && path.is_file()
 }
 
 /// Reads a map, and looks at the image that was named or is beside it.
@@ -95,12 +98,12 @@ pub(super) fn read(named: &Path, map: &Path) -> Result<MappedImage, Failure> {
 /// The image beside a map, by its name.
 fn image_of(map: &Path) -> PathBuf {
     let stem = map.with_extension("");
-    let with = |end: &&str| {
+    let with = |end: &str| {
         let mut name = stem.clone().into_os_string();
         name.push(format!(".{end}"));
         PathBuf::from(name)
     };
-    let mut names = std::iter::once(stem.clone()).chain(ENDS.iter().map(with));
+    let mut names = std::iter::once(stem.clone()).chain(endings().map(with));
     names.find(|name| name.is_file()).unwrap_or(stem)
 }
 
