@@ -271,8 +271,8 @@ class FileRow:
     """A file and its digests, or why it has none.
 
     A file that could not be read never looks like one that could: all but `host`, `path`, `path_bytes` and `error` raise
-    its error. Of a file of a host `size`, `mtime_ns` and `inode` are None where the host does not tell them, and
-    `ctime_ns`, `device`, `links` and `stored` always; of a file of this machine none of them ever is.
+    its error. Of a file of a host, `ctime_ns`, `device`, `links` and `stored` are None; `size`, `mtime_ns` and `inode` are
+    None if the host does not tell them. Of a file of this machine, none of these is None.
     """
 
     # Only files of hosts can lack something: `Any` spares those of this machine a check of each field.
@@ -621,9 +621,11 @@ class Comparison(_Iterator[Difference]):
 
     @property
     def settled(self) -> dict[str, int] | None:
-        """How it was settled whether files that all trees have are the same: by their ``sizes``, by ``records`` of the
-        catalogue, by ``times``, by a record and reading the other side (``one_read``), by digests that the ``store``
-        recorded, or by reading (``read``). None until all differences were taken."""
+        """How verisum decided whether a file is the same in all trees, with a count for each way. None until all
+        differences were taken.
+
+        ``sizes``, ``times``, ``records`` (of the catalogue) and ``store`` (digests that a store recorded) decide without
+        reading; ``one_read`` compares a record with what was read of the other side, ``read`` reads all sides."""
 
     @property
     def class_(self) -> Literal["clean", "mismatch", "unchecked"] | None:
@@ -1099,8 +1101,8 @@ def copy(
             are for this machine, ``tag`` and ``record`` are for a target on this machine. Where the source has an address
             too, files wait in the folder for temporary files.
         algorithm: The digest; None for that of a file's record, and SHA-256 where it has none.
-        verify: ``reread`` brings copies to the disk and reads them back past the page cache, ``written`` brings them to the
-            disk, ``none`` leaves them to the system.
+        verify: ``written`` brings copies to the disk. ``reread`` also reads them back past the page cache. ``none`` leaves
+            them to the system.
         catalog: The catalogue with the records of the source; tags are read in any case.
         allow_bad: Also copy files that are not as recorded.
         update: Compare the records of both sides, where both have one, instead of sizes and times.
@@ -1421,8 +1423,8 @@ def repair(
             Suspicious and held files are repaired only with it.
         leave_missing: Leave missing files missing.
         cross_file_systems: Also repair files on file systems that are mounted below.
-        in_place: Write bad blocks of files of a mebibyte and more into the files themselves, where parity or a block map
-            tells digests of their blocks. With `catalog` only.
+        in_place: Write only the bad blocks, into the file itself. The file must have a mebibyte or more, and parity or a
+            block map must tell the digests of its blocks. With `catalog` only.
         parity: The parity of `path` that `Parity(path, DIR)` made in this directory. Without it, parity beside the files is
             used. What cannot be used goes to the logger ``verisum``.
         hosts: How other machines are reached.
@@ -1714,8 +1716,8 @@ class Catalog:
 
     @staticmethod
     def import_lake(path: _Path, lake: _Path) -> dict[str, int]:
-        """Records in the catalogue at `path`, which is made if it is not there, the files of a lake that it has no
-        records of: all or nothing.
+        """Adds records of the files of a lake to the catalogue at `path`, unless it has records of them. It adds all or
+        nothing. If there is no catalogue, it makes one.
 
         Returns:
             How many files were ``added``, how many were ``known``, and how many of those are ``differing``.
@@ -2577,8 +2579,8 @@ def image_sum(
     It is the value that `verisum image sum` prints. Ctrl-C ends it.
 
     Args:
-        path: A file of any format that verisum reads, a block device, a pipe, the address of an NBD export, or as text
-            that of an object in a bucket (``s3://BUCKET/KEY``), of which only data is read.
+        path: A file of any format that verisum reads, a block device, a pipe, or the address of an NBD export. Text may
+            also be the address of an object in a bucket (``s3://BUCKET/KEY``); only data is read of it.
         algorithm: The name of a digest, as for `new`. It changes the value.
         block_size: Length of the blocks in bytes, even and not 0. It changes the value.
         exact: Do not complete the last sector of 512 bytes with zeros.
@@ -2760,9 +2762,11 @@ def image_repair(
 ) -> ImageRepair:
     """Writes bad blocks of a raw image or a block device anew, from other copies, as `verisum image repair` does.
 
-    Only bytes with the digest of the map are written; they go to a journal beside the map first, so that the next repair
-    finishes one that was interrupted. What was written is read back. Ctrl-C ends it within 100 ms while it hashes; while
-    it writes, once what it has fetched is written, which is at most 64 MiB; and a host or store is waited for.
+    Only bytes with the digest of the map are written, and what was written is read back. The bytes go to a journal beside
+    the map first: if a repair is interrupted, the next one finishes it.
+
+    Ctrl-C ends it within 100 ms while it hashes. While it writes, it first writes what it has fetched, at most 64 MiB.
+    It waits for the answer of a host or store.
 
     Args:
         image: A raw image file or a block device, which is changed in place.
@@ -2779,8 +2783,8 @@ def image_repair(
             the end. What it raises ends the work and comes through.
 
     Raises:
-        ImageError: The image, the map or a copy cannot be opened, read or understood, the image is not raw or is in
-            use, seems to be another one, or what was written reads back as something else. It is an `OSError`.
+        ImageError: The image, the map or a copy cannot be opened, read or understood. Or the image is not raw, is in
+            use, or seems to be another one. Or what was written reads back as something else. It is an `OSError`.
         CatalogError: The catalogue cannot be used.
         HostError: A host cannot be reached.
         ValueError: No copy is named, or an address cannot be understood.
@@ -2885,8 +2889,9 @@ def judge_comparison(
     what that gave: ``same``, ``different`` or ``failed``."""
 
 def state_after(before: str, found: str) -> tuple[str, str, bool]:
-    """What a file is called, the state of its record, and whether what was read takes the place of the record, after
-    the record was in the state `before` and the file was found to be `found`."""
+    """What follows from finding a file to be `found` while its record was in the state `before`.
+
+    Gives the verdict, the new state of the record, and whether what was read takes the place of the record."""
 
 def storage_failed(errno: int) -> bool:
     """Whether the number of an error says that the storage failed."""
