@@ -1,4 +1,5 @@
-//! Calls of Python by threads that Python did not start, which the end of the interpreter waits for.
+//! Calls of Python by threads that Python did not start, and work that Ctrl-C has left: the end of the interpreter waits
+//! for both.
 //!
 //! An interpreter that ends lets no other thread have the GIL: CPython before 3.14 ends such a thread by unwinding its
 //! stack, and no stack with frames of Rust may be unwound so; the process aborts. So nothing is called any more once the
@@ -6,8 +7,8 @@
 
 use std::process;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::thread;
-use std::time::Duration;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -21,6 +22,9 @@ static OVER: AtomicBool = AtomicBool::new(false);
 static CALLS: AtomicU64 = AtomicU64::new(0);
 
 const POLL: Duration = Duration::from_millis(1);
+
+/// So long Ctrl-C waits for work that it has ended.
+const GRACE: Duration = Duration::from_millis(50);
 
 /// Lets the end of the interpreter wait for calls.
 pub(crate) fn register(py: Python<'_>) -> PyResult<()> {
@@ -40,6 +44,26 @@ pub(crate) fn attach<T>(call: impl FnOnce(Python<'_>) -> T) -> Option<T> {
     if is_over() { None } else { Python::try_attach(call) }
 }
 
+/// Waits shortly for work that was asked to end. Work that sits in a long call of the system, such as `fsync` on a busy
+/// disk, then ends by itself: the end of the interpreter waits for that, so the work removes what it has half written.
+pub(crate) fn leave(worker: JoinHandle<()>) {
+    let until = Instant::now() + GRACE;
+    while !worker.is_finished() {
+        if Instant::now() >= until && !is_over() {
+            count(|calls| calls + 1);
+            let ended = CallEnd;
+            // Where no thread can be had, the work ends all the same.
+            let _ = thread::Builder::new().name("verisum-end".to_string()).spawn(move || {
+                let _ended = ended;
+                // It panicked for nobody.
+                let _ = worker.join();
+            });
+            return;
+        }
+        thread::sleep(POLL);
+    }
+}
+
 /// Whether the interpreter ends.
 pub(crate) fn is_over() -> bool {
     OVER.load(Ordering::SeqCst)
@@ -53,7 +77,7 @@ impl Drop for CallEnd {
     }
 }
 
-/// Waits for calls. Ctrl-C ends the wait: what is called may wait for a store that does not answer.
+/// Waits for calls and for work. Ctrl-C ends the wait: what is called may wait for a store that does not answer.
 fn end(py: Python<'_>) -> PyResult<()> {
     OVER.store(true, Ordering::SeqCst);
     while count(|calls| calls) > 0 {

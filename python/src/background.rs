@@ -13,6 +13,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use verisum::files::Stop;
 
+use crate::at_exit;
 use crate::interrupt::TICK;
 
 /// How many results wait for whoever takes them; then the work waits too.
@@ -27,6 +28,8 @@ pub(crate) struct Feed<T> {
     stop: Arc<AtomicBool>,
     /// Whether closing waits for the end of the work. What waits for another machine may take long.
     waits: bool,
+    /// Whether a signal ended the work. Then closing does not wait for a call of the system that lasts.
+    is_interrupted: AtomicBool,
     /// The process whose thread it is: a forked one has none.
     process: u32,
 }
@@ -88,6 +91,7 @@ impl<T: Send + 'static> Feed<T> {
             worker: ManuallyDrop::new(Mutex::new(Some(worker))),
             stop,
             waits,
+            is_interrupted: AtomicBool::new(false),
             process: process::id(),
         })
     }
@@ -124,7 +128,7 @@ impl<T> Feed<T> {
     where
         T: Send,
     {
-        let mut raised = py.check_signals();
+        let mut raised = self.check_signals(py);
         loop {
             if let Err(raised) = raised {
                 self.give_up();
@@ -132,9 +136,18 @@ impl<T> Feed<T> {
             }
             match py.detach(|| self.wait(TICK)).map_err(|broken| broken.raise())? {
                 Poll::Ready(result) => return Ok(result),
-                Poll::Pending => raised = py.check_signals().and_then(|()| tick(py)),
+                Poll::Pending => raised = self.check_signals(py).and_then(|()| tick(py)),
             }
         }
+    }
+
+    fn check_signals(&self, py: Python<'_>) -> PyResult<()> {
+        let raised = py.check_signals();
+        if raised.is_err() {
+            self.is_interrupted.store(true, Ordering::Relaxed);
+            at_exit::register(py)?;
+        }
+        raised
     }
 
     /// Asks the work to end, and waits for nothing.
@@ -154,8 +167,11 @@ impl<T> Feed<T> {
         self.give_up();
         let worker = lock(&self.worker).take();
         if let (true, Some(worker)) = (self.waits, worker) {
-            // It panicked for nobody.
-            let _ = worker.join();
+            match self.is_interrupted.load(Ordering::Relaxed) {
+                true => at_exit::leave(worker),
+                // It panicked for nobody.
+                false => drop(worker.join()),
+            }
         }
     }
 }

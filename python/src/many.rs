@@ -38,7 +38,9 @@ pub(crate) fn hash_many<'py>(
     packed: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let digest = find(py, algorithm)?;
-    let lent: Vec<Bytes> = buffers.try_iter()?.map(|buffer| Bytes::of(&buffer?)).collect::<PyResult<_>>()?;
+    let mut ticks = SignalTicks::new(py);
+    let lent: Vec<Bytes> =
+        buffers.try_iter()?.map(|buffer| ticks.tick().and(Bytes::of(&buffer?))).collect::<PyResult<_>>()?;
     let messages: Vec<&[u8]> = lent.iter().map(Bytes::as_slice).collect();
     let mut digests = vec![0; messages.len() * digest.len()];
     let total: usize = messages.iter().map(|message| message.len()).sum();
@@ -56,8 +58,32 @@ pub(crate) fn hash_many<'py>(
     if packed {
         return Ok(Bound::new(py, Digests::new(digests, rows, digest.len()))?.into_any());
     }
-    let digest_at = |row: usize| PyBytes::new(py, &digests[row * digest.len()..(row + 1) * digest.len()]);
-    Ok(PyList::new(py, (0..rows).map(digest_at))?.into_any())
+    let mut digest_at = |row: usize| -> PyResult<_> {
+        ticks.tick()?;
+        Ok(PyBytes::new(py, &digests[row * digest.len()..(row + 1) * digest.len()]))
+    };
+    let objects = (0..rows).map(&mut digest_at).collect::<PyResult<Vec<_>>>()?;
+    Ok(PyList::new(py, objects)?.into_any())
+}
+
+/// Looks for signals once in so many steps of a loop that runs no Python.
+struct SignalTicks<'py> {
+    py: Python<'py>,
+    steps: u32,
+}
+
+impl<'py> SignalTicks<'py> {
+    const STEPS: u32 = 1 << 14;
+
+    fn new(py: Python<'py>) -> SignalTicks<'py> {
+        SignalTicks { py, steps: 0 }
+    }
+
+    /// Counts a step. What a signal raises.
+    fn tick(&mut self) -> PyResult<()> {
+        self.steps += 1;
+        if self.steps.is_multiple_of(SignalTicks::STEPS) { self.py.check_signals() } else { Ok(()) }
+    }
 }
 
 /// What a thread takes at a time.

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,37 @@ LONG = {
     "hash_many": "verisum.hash_many([view[i:i + (64 << 20)] for i in range(0, len(data), 64 << 20)], 'sha512')",
     "hash_many of one": "verisum.hash_many([data], 'sha3-512')",
 }
+
+
+def test_ctrl_c_ends_hashing_of_very_many_buffers_soon() -> None:
+    ctrl_c("data = [b'abc'] * 8_000_000", "verisum.hash_many(data)", delay=0.05)
+
+
+@pytest.mark.parametrize("work", ["check(fifo)", "repair(tree, sums=fifo, sources=tree)"])
+def test_ctrl_c_leaves_work_in_a_long_call_of_the_system(work: str, tmp_path: Path) -> None:
+    # Opening a named pipe lasts until somebody writes to it. Storage that is busy or dying cannot be had everywhere.
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    script = f'''
+import os, signal, threading, verisum
+fifo, tree = {os.fspath(fifo)!r}, {os.fspath(tmp_path)!r}
+threading.Timer(0.3, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    verisum.{work}.finish()
+except KeyboardInterrupt:
+    print("interrupted", flush=True)
+'''
+    with subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        killed = threading.Timer(60, process.kill)
+        killed.start()
+        assert process.stdout.readline() == "interrupted\n"
+        # The interpreter waits for the end of the work, which then leaves nothing half done.
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(timeout=0.5)
+        fifo.open("w").close()
+        assert process.wait() == 0
+        killed.cancel()
 
 
 @pytest.mark.parametrize("work", LONG)
