@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,43 @@ def test_a_plan_that_makes_no_sense_is_bad_usage(text: str, error: str, tmp_path
     with pytest.raises(PlanError) as raised:
         read_plan(str(plan_of(tmp_path, text)))
     assert error in str(raised.value)
+
+
+def test_ctrl_c_at_a_terminal_ends_a_run_at_once(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree", 1000)
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    place = f'[[place]]\npath = "{tree}"\n'
+    # Its task takes a minute.
+    plan = plan_of(tmp_path, f'catalog = "{tmp_path}/lake"\n{place}requests_per_second = 15\n')
+    command = [str(FLEET), "run", str(plan), "--workers", "2"]
+    environment = {**os.environ, "TMPDIR": str(scratch)}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True, env=environment
+    ) as run:
+        while not any((tmp_path / "lake").rglob("*.arrow")):
+            assert run.poll() is None
+            time.sleep(0.05)
+        # As a terminal does it: to all processes.
+        os.killpg(run.pid, signal.SIGINT)
+        began = time.monotonic()
+        out, error = run.communicate()
+        took = time.monotonic() - began
+    assert run.returncode == 130
+    assert str(tree) in out
+    assert error.splitlines()[-1] == "verisum-fleet: interrupted; what was done is kept, and the next run resumes"
+    assert "Traceback" not in error
+    # Ten times what it takes, and a fifth of what the task does.
+    assert took < 12
+    assert not any(scratch.iterdir())
+    with pytest.raises(ProcessLookupError):
+        while True:
+            os.killpg(run.pid, 0)
+            time.sleep(0.05)
+    plan.write_text(f'catalog = "{tmp_path}/lake"\n{place}')
+    again = fleet("run", plan, "--workers", 1, folder=tmp_path)
+    assert again.returncode == 0, again.stderr
+    assert contents(tmp_path / "lake", str(tree)) == expected(tree)
 
 
 def test_bad_usage_has_its_code(tmp_path: Path) -> None:

@@ -4,11 +4,19 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
+import multiprocessing
+import os
 import re
+import signal
 import sys
+import tempfile
+import time
 import tomllib
-from contextlib import AbstractContextManager, ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, fields
+from multiprocessing.connection import wait
 from typing import TYPE_CHECKING, Any
 
 from verisum._errors import DigestError, Error
@@ -17,7 +25,7 @@ if TYPE_CHECKING:
     from distributed import Client
 
     from verisum import Hosts
-    from verisum.dask import Place
+    from verisum.dask import Place, Report
 
 # Exit codes, as docs/exit-codes.md has them.
 USAGE, UNCHECKED, INTERRUPTED = 2, 3, 130
@@ -150,7 +158,9 @@ def main() -> None:
     except ImportError as error:
         code = failed(UNCHECKED, f"{error}; pip install 'verisum[dask]'")
     except KeyboardInterrupt:
-        code = INTERRUPTED
+        failed(INTERRUPTED, "interrupted; what was done is kept, and the next run resumes")
+        # Dask would take seconds to end here, and print tracebacks.
+        os._exit(INTERRUPTED)
     sys.exit(code)
 
 
@@ -164,8 +174,10 @@ def run(options: argparse.Namespace) -> int:
     plan = read_plan(options.plan)
     from verisum.dask import scrub_run
 
-    with ExitStack() as stack:
-        client = stack.enter_context(connected(options))
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, interrupt)
+    error: Error | None = None
+    with connected(options) as client:
         work = scrub_run(
             client,
             plan.places,
@@ -176,51 +188,89 @@ def run(options: argparse.Namespace) -> int:
             threads=plan.threads,
             patience=plan.patience,
         )
-        error: Error | None = None
         try:
             work.go()
         except KeyboardInterrupt:
-            pass
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            say(work.report, options)
+            raise
         except Error as raised:
             # What was done is reported all the same.
             error = raised
-    report = work.report
-    print(json.dumps(report.to_json()) if options.json else report, flush=True)
+    say(work.report, options)
     if error is None:
-        return report.exit_code
-    return failed(1 if report.exit_code == 1 else UNCHECKED, error)
+        return work.report.exit_code
+    return failed(1 if work.report.exit_code == 1 else UNCHECKED, error)
 
 
-def connected(options: argparse.Namespace) -> AbstractContextManager[Client]:
-    """A client of the cluster, or of one that is made on this machine for the run."""
+def interrupt(*_: object) -> None:
+    """What Ctrl-C does. Dask logs what it loses then."""
+    logging.disable()
+    raise KeyboardInterrupt
+
+
+def say(report: Report, options: argparse.Namespace) -> None:
+    print(json.dumps(report.to_json()) if options.json else report, flush=True)
+
+
+@contextmanager
+def connected(options: argparse.Namespace) -> Iterator[Client]:
+    """A client of the cluster, or of one that is made on this machine for the run.
+
+    Ctrl-C closes neither, as Dask takes seconds for that and prints tracebacks: it kills the workers of this machine.
+    """
     import distributed
 
-    if options.scheduler:
+    with ExitStack() as closing:
+        if options.scheduler:
+            try:
+                client = closing.enter_context(distributed.Client(options.scheduler))
+            except ValueError as error:
+                raise PlanError(f"--scheduler: {error}") from None
+            nannies: dict[Any, Any] = {}
+        else:
+            scratch = tempfile.TemporaryDirectory(prefix="verisum-fleet-", ignore_cleanup_errors=True)
+            closing.enter_context(scratch)
+            # Killed processes leave semaphores. Python's process that removes them would warn of that.
+            quiet = "ignore:resource_tracker:UserWarning"
+            os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), quiet]))
+            # Any port that is free: nobody looks at it, and Dask would warn of one that is taken.
+            address = {"dashboard": False, "dashboard_address": ":0"}
+            local: dict[str, Any] = {"n_workers": options.workers, "threads_per_worker": 1, "dashboard_address": None}
+            local |= {"scheduler_kwargs": address, "local_directory": scratch.name, "loop": loop_without_ctrl_c()}
+            cluster = closing.enter_context(distributed.LocalCluster(**local))
+            client = closing.enter_context(distributed.Client(cluster))
+            nannies = cluster.workers
         try:
-            return distributed.Client(options.scheduler)
-        except ValueError as error:
-            raise PlanError(f"--scheduler: {error}") from None
-    # Any port that is free: nobody looks at it, and Dask would warn of one that is taken.
-    address = {"dashboard": False, "dashboard_address": ":0"}
-    local: dict[str, Any] = {"n_workers": options.workers, "threads_per_worker": 1, "dashboard_address": None}
-    local["scheduler_kwargs"] = address
-    cluster = distributed.LocalCluster(**local)
-    return _Closing(distributed.Client(cluster), cluster)
+            yield client
+        except KeyboardInterrupt:
+            closing.pop_all()
+            for nanny in nannies.values():
+                nanny.auto_restart = False
+            workers = multiprocessing.active_children()
+            for process in workers:
+                process.kill()
+            until = time.monotonic() + 0.5
+            for process in workers:
+                wait([process.sentinel], timeout=max(0, until - time.monotonic()))
+            if nannies:
+                scratch.cleanup()
+            raise
 
 
-class _Closing(AbstractContextManager["Client"]):
-    """A client whose cluster is closed with it."""
+def loop_without_ctrl_c() -> Any:
+    """The loop of a new thread that blocks SIGINT. The processes that it starts inherit that: Ctrl-C comes to all
+    processes of a terminal, and each of Dask's would print a traceback.
+    """
+    from distributed.utils import LoopRunner
 
-    def __init__(self, client: Client, cluster: Any) -> None:
-        self.client = client
-        self.cluster = cluster
-
-    def __enter__(self) -> Client:
-        return self.client
-
-    def __exit__(self, *_: object) -> None:
-        self.client.close()
-        self.cluster.close()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        runner = LoopRunner()
+        runner.start()
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+    return runner.loop
 
 
 if __name__ == "__main__":
