@@ -208,3 +208,15 @@ def test_a_line_of_a_list_that_is_of_no_use_is_unchecked(trees: tuple[Path, Path
         verisum.compare(a, a, sums=tmp_path / "none").finish()
     with pytest.raises(verisum.CatalogError):
         verisum.compare(a, a, catalog=tmp_path / "none.db").finish()
+
+
+def test_more_files_than_are_asked_for_at_once(tmp_path: Path) -> None:
+    a, b = tmp_path / "a", tmp_path / "b"
+    other = {0, 1023, 1024, 2400, 2499}
+    for tree in (a, b):
+        tree.mkdir()
+        for number in range(2500):
+            (tree / f"{number:04}").write_text("other" if tree == b and number in other else "these")
+    run = verisum.compare(a, b)
+    assert [int(difference.name) for difference in run] == sorted(other)
+    assert run.summary is not None and run.summary["same"] == 2495

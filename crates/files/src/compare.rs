@@ -273,9 +273,8 @@ pub fn read<const N: usize>(
 ) -> Result<(), CompareError> {
     let shared = Mutex::new(&mut *pairs);
     let ended = at_once(trees, |side, tree| {
-        let mut requests =
-            asked(&shared.lock().unwrap_or_else(PoisonError::into_inner), side, tree).into_iter();
-        if requests.len() == 0 {
+        let mut requests = Requests::new(&shared, side, &tree.root).peekable();
+        if requests.peek().is_none() {
             return Ok(());
         }
         let answered = |event: PlaceEvent| match event {
@@ -307,15 +306,47 @@ pub fn read<const N: usize>(
     }
 }
 
-/// The files of a side that have to be read.
-fn asked<const N: usize>(pairs: &[Pair<N>], side: usize, tree: &Tree) -> Vec<FileRequest> {
-    let asked = pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked);
-    let request = |(tag, pair): (usize, &Pair<N>)| {
-        let file = pair.files[side].as_ref().filter(|_| pair.is_to_read(side))?;
-        let path = tree.path_of(&pair.name);
-        Some(FileRequest { path, tag: tag as u64, seen: file.seen, ..FileRequest::default() })
-    };
-    asked.filter_map(request).collect()
+/// The files of a side that have to be read, as its place takes them: all of them at once would need more memory than
+/// the pairs.
+struct Requests<'a, 'p, const N: usize> {
+    pairs: &'a Mutex<&'p mut [Pair<N>]>,
+    side: usize,
+    root: Vec<u8>,
+    /// The pairs before this one were looked at.
+    looked_at: usize,
+    ready: std::vec::IntoIter<FileRequest>,
+}
+
+impl<'a, 'p, const N: usize> Requests<'a, 'p, N> {
+    fn new(pairs: &'a Mutex<&'p mut [Pair<N>]>, side: usize, root: &[u8]) -> Requests<'a, 'p, N> {
+        Requests { pairs, side, root: root.to_vec(), looked_at: 0, ready: Vec::new().into_iter() }
+    }
+}
+
+impl<const N: usize> Iterator for Requests<'_, '_, N> {
+    type Item = FileRequest;
+
+    fn next(&mut self) -> Option<FileRequest> {
+        loop {
+            if let Some(request) = self.ready.next() {
+                return Some(request);
+            }
+            let pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+            let next = pairs.iter().enumerate().skip(self.looked_at).take(MOST_WAITING);
+            let asked = next.filter(|(_, pair)| pair.status == FileStatus::Asked);
+            let request = |(tag, pair): (usize, &Pair<N>)| {
+                let file = pair.files[self.side].as_ref().filter(|_| pair.is_to_read(self.side))?;
+                let path = join(&self.root, &pair.name);
+                Some(FileRequest { path, tag: tag as u64, seen: file.seen, ..FileRequest::default() })
+            };
+            let ready: Vec<FileRequest> = asked.filter_map(request).collect();
+            self.ready = ready.into_iter();
+            if self.looked_at >= pairs.len() {
+                return None;
+            }
+            self.looked_at += MOST_WAITING;
+        }
+    }
 }
 
 /// A file of a tree, by its name.
@@ -326,7 +357,7 @@ struct ListedFile {
     is_reported: bool,
 }
 
-/// So many files of a side wait for those of the others.
+/// So many files of a side wait for those of the others, or for their place.
 const MOST_WAITING: usize = 1024;
 
 /// What a listing lacks.
