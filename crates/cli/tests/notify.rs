@@ -339,17 +339,31 @@ fn the_catalogue_is_that_of_the_command_too() {
 
 #[test]
 fn a_file_whose_name_ends_that_of_another_is_named_too() {
+    a_missing_file_is_named_beside("copy", "b");
+}
+
+#[test]
+fn a_file_whose_name_is_a_word_of_another_is_named_too() {
+    a_missing_file_is_named_beside("copy ", "b");
+    a_missing_file_is_named_beside("copy ", "b again");
+    a_missing_file_is_named_beside("", "b again");
+}
+
+/// Loses `photos/b`, and is told of it beside a bad file of a copy of the tree.
+fn a_missing_file_is_named_beside(folder: &str, bad: &str) {
     let archive = Archive::new();
     let (catalog, photos) = (archive.text("c.db"), archive.text("photos"));
-    // A copy of the tree at its whole path, as some backups make it.
-    let copy = archive.path("copy").join(photos.trim_start_matches('/'));
+    // A copy of the tree at its whole path, as some backups make it; or the tree itself.
+    let (copy, copy_root) = match folder {
+        "" => (archive.path("photos"), photos.clone()),
+        _ => (archive.path(folder).join(photos.trim_start_matches('/')), archive.text(folder)),
+    };
     fs::create_dir_all(&copy).unwrap();
-    fs::write(copy.join("b"), "content of b").unwrap();
-    let copy_root = archive.text("copy");
-    common::verisum(["scrub", "--quiet", "--catalog", &catalog, &copy_root]).clean();
+    fs::write(copy.join(bad), "content of b").unwrap();
+    common::verisum(["scrub", "--quiet", "--catalog", &catalog, &copy_root]);
     fs::remove_file(archive.path("photos/b")).unwrap();
     common::verisum(["scrub", "--quiet", "--catalog", &catalog, &photos]);
-    change_and_restore_time(&copy.join("b"), "Content of b");
+    change_and_restore_time(&copy.join(bad), "Content of b");
     let options = ["--catalog", &catalog, "--mail", "root", "--sendmail", &archive.sendmail(KEEP)];
     let scrub = ["--", "scrub", "--quiet", "--catalog", &catalog, &copy_root];
     let ended = archive.run(&[&options[..], &scrub].concat());

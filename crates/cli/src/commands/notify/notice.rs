@@ -207,12 +207,15 @@ impl Notice {
     /// What is bad, but what the command says: it does not name what an earlier one found missing.
     fn bad(&self) -> Vec<String> {
         let said = if self.watched.is_some() { self.said.lines() } else { Vec::new() };
-        // It may be a part of another name.
-        let is_of_name = |char: char| char.is_alphanumeric() || "./-_".contains(char);
+        // It may be a part of another name, which may have spaces.
+        let begins = |before: &str| {
+            before.trim_start().is_empty() || [": ", ", ", "\""].iter().any(|end| before.ends_with(end))
+        };
+        let ends = |after: &str| {
+            after.is_empty() || [":", ",", "\"", " ("].iter().any(|begin| after.starts_with(begin))
+        };
         let names_it = |line: &String, name: &str| {
-            line.match_indices(name).any(|(at, name)| {
-                !line[..at].ends_with(is_of_name) && !line[at + name.len()..].starts_with(is_of_name)
-            })
+            line.match_indices(name).any(|(at, name)| begins(&line[..at]) && ends(&line[at + name.len()..]))
         };
         let is_said = |file: &&BadFile| match &file.name {
             Some(name) => said.iter().any(|line| names_it(line, name)),
