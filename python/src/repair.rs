@@ -4,22 +4,24 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::catalog::store::{Catalog, Lock, absolute};
+use verisum::digest::Digest;
 use verisum::files::place::LocalPlace;
-use verisum::files::{Stop, Timestamp};
+use verisum::files::{FileError, Stop, Timestamp};
 use verisum::mend::repair::{
     self as engine, Options, Outcome, Recorded, Repaired, Source, SourceCatalog, Summary, UselessLine,
 };
-use verisum::parity_sources;
 use verisum::remote::Address;
+use verisum::{TRUSTED_DIGEST, parity_sources};
 
 use crate::digests::hex;
 use crate::errors::{Failure, Kind};
 use crate::getters::getters;
+use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Named};
@@ -161,7 +163,7 @@ python_iterator!(Repair, RepairedFile, |summary| -> RepairSummary { summary.into
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/repair"))]
 #[pyfunction]
 #[pyo3(signature = (
-    path, *, catalog=None, sums=None, tags=false, algorithm=None, sources=None, source_catalog=None, dry_run=false,
+    path, *, catalog=None, sums=None, tags=false, trust=None, algorithm=None, sources=None, source_catalog=None, dry_run=false,
     keep_bad=None, leave_missing=false, cross_file_systems=false, in_place=false, parity=None,
     hosts=None, progress=None
 ))]
@@ -172,6 +174,7 @@ pub(crate) fn repair(
     catalog: Option<&Bound<'_, PyAny>>,
     sums: Option<&Bound<'_, PyAny>>,
     tags: bool,
+    trust: Option<&Bound<'_, PyAny>>,
     algorithm: Option<String>,
     sources: Option<&Bound<'_, PyAny>>,
     source_catalog: Option<&Bound<'_, PyAny>>,
@@ -188,15 +191,21 @@ pub(crate) fn repair(
         absolute(&place::fs_path(object)?).map_err(|error| Failure::from(&error).raise(py))
     };
     let path = whole(path)?;
-    let records = match (catalog, sums, tags) {
-        (Some(catalog), None, false) => Records::Catalog(whole(catalog)?),
-        (None, Some(sums), false) => Records::Lists { lists: place::paths(sums)?, algorithm },
-        (None, None, true) => Records::Tags,
+    let records = match (catalog, sums, tags, trust) {
+        (Some(catalog), None, false, None) => Records::Catalog(whole(catalog)?),
+        (None, Some(sums), false, None) => Records::Lists { lists: place::paths(sums)?, algorithm },
+        (None, None, true, None) => Records::Tags,
+        (None, None, false, Some(trusted)) => Records::Place(Named::of(trusted)?, find(py, TRUSTED_DIGEST)?),
         _ => {
-            return Err(PyValueError::new_err("one of catalog, sums and tags says what the files should be"));
+            return Err(PyValueError::new_err(
+                "one of catalog, sums, tags and trust says what the files should be",
+            ));
         }
     };
-    let named = sources.map(Named::several).transpose()?.unwrap_or_default();
+    let mut named = sources.map(Named::several).transpose()?.unwrap_or_default();
+    if let Some(trusted) = trust {
+        named.insert(0, Named::of(trusted)?);
+    }
     let parity = parity.map(whole).transpose()?;
     if named.is_empty() && parity.is_none() && !matches!(records, Records::Catalog(_)) {
         return Err(PyValueError::new_err(
@@ -234,6 +243,8 @@ enum Records {
     Catalog(PathBuf),
     Lists { lists: Vec<PathBuf>, algorithm: Option<String> },
     Tags,
+    /// The content of a place, by this digest.
+    Place(Named, Digest),
 }
 
 /// What is repaired.
@@ -256,6 +267,13 @@ impl Job {
         let Job { path, records, named, source_catalog, parity, done } = self;
         options.stop = steps.stop();
         let of_parity = |below| sources_of_parity(&path, parity.as_deref(), below, &|note| steps.note(note));
+        let all_sources = |named: Vec<Named>, below, stop: &Arc<Stop>| -> Result<_, Failure> {
+            let opened = named.into_iter().map(|named| source(named, hosts, true, stop));
+            let mut sources = opened.collect::<Result<Vec<_>, _>>()?;
+            look_up(&mut sources, source_catalog.as_deref())?;
+            sources.extend(of_parity(below)?);
+            Ok(sources)
+        };
         let mut report = |file: &Repaired| {
             done.add(file.size);
             // Who takes no more has also asked it to stop.
@@ -274,8 +292,31 @@ impl Job {
                 return repaired.map_err(|error| failure(&error));
             }
             Records::Tags => {
-                mending = of_parity(parity_sources::tops_below(&path))?;
+                mending = parity_sources::tops_below(&path);
                 Box::new(engine::tagged(&path))
+            }
+            Records::Place(trusted, digest) => {
+                let mut place = place::open(trusted, hosts, &options.stop, &Arc::default())?;
+                let mut sources = all_sources(named, BTreeSet::new(), &options.stop)?;
+                // Told after the others: a file without a record never looks sound.
+                let unread_first = Mutex::new(None);
+                let unread = |path: &Path, error: Option<FileError>| {
+                    let changed = || {
+                        let text = format!("{}: changed while it was read", path.display());
+                        Failure::new(Kind::File, &text).path(path).operation("read")
+                    };
+                    let failure = error.as_ref().map_or_else(changed, Failure::from);
+                    unread_first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+                };
+                let root = &place.address.path;
+                let (repaired, hashed) =
+                    verisum::with_records_of(&mut *place.place, root, &digest, &unread, |records| {
+                        engine::repair_recorded(&path, records, &mut sources, &options, &mut report)
+                    });
+                let repaired = repaired.map_err(|error| failure(&error))?;
+                hashed.map_err(|error| place::failure(&place.address, &error))?;
+                let unread = unread_first.into_inner().unwrap_or_else(PoisonError::into_inner);
+                return unread.map_or(Ok(repaired), Err);
             }
             Records::Lists { lists, algorithm } => {
                 let mut all = Vec::new();
@@ -288,14 +329,11 @@ impl Job {
                     all.extend(found.map_err(|error| failure(&error))?);
                 }
                 let files = all.iter().map(|record: &Recorded| path.join(&record.below));
-                mending = of_parity(parity_sources::tops_above(&path, files))?;
+                mending = parity_sources::tops_above(&path, files);
                 Box::new(all.into_iter())
             }
         };
-        let opened = named.into_iter().map(|named| source(named, hosts, true, &options.stop));
-        let mut sources = opened.collect::<Result<Vec<_>, _>>()?;
-        look_up(&mut sources, source_catalog.as_deref())?;
-        sources.extend(mending);
+        let mut sources = all_sources(named, mending, &options.stop)?;
         let repaired = engine::repair_recorded(&path, &mut *recorded, &mut sources, &options, &mut report);
         repaired.map_err(|error| failure(&error))
     }

@@ -172,7 +172,8 @@ python_iterator!(Scrub, Finding, |summary| -> ScrubSummary { ScrubSummary { summ
 #[pyo3(signature = (
     tree, *, catalog, algorithm="sha256", threads=0, max_age=None, budget=None, sample=1.0, shuffle=false, since=None,
     cross_file_systems=false, stop_after=100, exclude=None, limit=None, archive=false, missing_fails=false,
-    replaced_root=false, alarm_changed=None, repair_from=None, keep_bad=None, hosts=None, progress=None
+    replaced_root=false, alarm_changed=None, repair_from=None, keep_bad=None, parity=None, hosts=None,
+    progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn scrub(
@@ -196,6 +197,7 @@ pub(crate) fn scrub(
     alarm_changed: Option<f64>,
     repair_from: Option<&Bound<'_, PyAny>>,
     keep_bad: Option<&Bound<'_, PyAny>>,
+    parity: Option<&Bound<'_, PyAny>>,
     hosts: Option<Hosts>,
     progress: Option<Py<PyAny>>,
 ) -> PyResult<Scrub> {
@@ -213,14 +215,18 @@ pub(crate) fn scrub(
     if !named.is_here() {
         refuse(&[("cross_file_systems", cross_file_systems), ("repair_from", repair_from.is_some())])?;
     }
-    if keep_bad.is_some() && repair_from.is_none() {
-        return Err(PyValueError::new_err("keep_bad: only with repair_from"));
+    for (option, is_given) in [("keep_bad", keep_bad.is_some()), ("parity", parity.is_some())] {
+        if is_given && repair_from.is_none() {
+            return Err(PyValueError::new_err(format!("{option}: only with repair_from")));
+        }
     }
-    let keep_bad = keep_bad.map(place::fs_path).transpose()?;
-    let keep_bad = keep_bad.map(|path| absolute(&path)).transpose();
+    let whole = |object: &Bound<'_, PyAny>| {
+        absolute(&place::fs_path(object)?).map_err(|error| Failure::from(&error).raise(py))
+    };
     let mending = Mending {
         sources: repair_from.map(Named::several).transpose()?,
-        keep_bad: keep_bad.map_err(|error| Failure::from(&error).raise(py))?,
+        keep_bad: keep_bad.map(whole).transpose()?,
+        parity: parity.map(whole).transpose()?,
     };
     let done = Arc::new(Done::default());
     let mut options = Options::new(find(py, algorithm)?);
@@ -291,6 +297,8 @@ struct Mending {
     /// Copies of the tree; an empty list for all trees of the catalogue.
     sources: Option<Vec<Named>>,
     keep_bad: Option<PathBuf>,
+    /// Where the parity of the tree is, if not beside the files.
+    parity: Option<PathBuf>,
 }
 
 /// What was repaired.
@@ -339,10 +347,8 @@ fn scrubbed(
     let summary = summary.map_err(|error| Failure::from(&error))?;
     // So much changed at once that it may be on purpose.
     let is_alarmed = summary.alarm.is_some() || options.stop.is_due();
-    let mended = match mending.sources.filter(|_| !is_alarmed) {
-        Some(sources) => {
-            mend(&catalog, &path, (sources, &hosts), mending.keep_bad, &options, &|note| steps.note(note))?
-        }
+    let mended = match mending.sources.as_ref().filter(|_| !is_alarmed) {
+        Some(_) => mend(&catalog, &path, mending, &hosts, &options, &|note| steps.note(note))?,
         None => Mended::default(),
     };
     Ok((summary, mended))
@@ -352,14 +358,14 @@ fn scrubbed(
 fn mend(
     catalog: &Catalog,
     path: &Path,
-    (sources, hosts): (Vec<Named>, &verisum::remote::Hosts),
-    keep_bad: Option<PathBuf>,
+    Mending { sources, keep_bad, parity }: Mending,
+    hosts: &verisum::remote::Hosts,
     options: &Options,
     note: &dyn Fn(String) -> bool,
 ) -> Result<Mended, Failure> {
-    let mut sources = known_sources(sources, hosts, catalog, path, &options.stop)?;
+    let mut sources = known_sources(sources.unwrap_or_default(), hosts, catalog, path, &options.stop)?;
     let troubled = parity_sources::troubled(catalog, path).map_err(|error| Failure::from(&error))?;
-    sources.extend(sources_of_parity(path, None, troubled, note)?);
+    sources.extend(sources_of_parity(path, parity.as_deref(), troubled, note)?);
     let mut mending = repair::Options::default();
     mending.keep_bad = keep_bad;
     mending.leaves_missing = true;

@@ -123,6 +123,39 @@ def test_tags_say_what_files_should_be(tree: Path, tmp_path: Path) -> None:
         verisum.repair(tree, sums=tmp_path / "none", sources=tmp_path / "copy").finish()
 
 
+def test_a_place_that_is_right_is_the_record(tree: Path, tmp_path: Path) -> None:
+    copy, bad = tmp_path / "copy", tmp_path / "bad"
+    bad.mkdir()
+    foretold = verisum.repair(tree, trust=copy, dry_run=True).finish()
+    assert (foretold.mendable, foretold.repaired) == (3, 0)
+    for trusted in (copy, f"local:{copy}"):
+        run = verisum.repair(tree, trust=trusted, keep_bad=bad)
+        told = {Path(file.path).name: (file.outcome, file.source) for file in run if file.outcome != "ok"}
+        want = {name: ("repaired", str(copy / name)) for name in "345"} if trusted == copy else {}
+        assert told == want
+    for number in range(10):
+        assert (tree / str(number)).read_bytes() == bytes([number]) * 5000
+    with pytest.raises(ValueError, match="one of catalog, sums, tags and trust"):
+        verisum.repair(tree, trust=copy, catalog=tmp_path / "c.db")
+    with pytest.raises(verisum.FileError, match="none"):
+        verisum.repair(tree, trust=tmp_path / "none").finish()
+
+
+def test_a_scrub_repairs_by_parity_elsewhere(tmp_path: Path) -> None:
+    tree, catalog, parity = tmp_path / "tree", tmp_path / "c.db", tmp_path / "parity"
+    tree.mkdir()
+    content = bytes(range(250)) * 400
+    (tree / "a").write_bytes(content)
+    verisum.scrub(tree, catalog=catalog).finish()
+    verisum.Parity(tree, parity).create(redundancy=0.5).finish()
+    rot(tree / "a")
+    run = verisum.scrub(tree, catalog=catalog, max_age=0, repair_from=[], parity=parity, keep_bad=tmp_path).finish()
+    assert [file.outcome for file in run.repaired] == ["repaired"]
+    assert (tree / "a").read_bytes() == content
+    with pytest.raises(ValueError, match="parity: only with repair_from"):
+        verisum.scrub(tree, catalog=catalog, parity=parity)
+
+
 def test_a_scrub_repairs_what_it_finds(tree: Path, tmp_path: Path) -> None:
     (tmp_path / "bad").mkdir()
     summary = verisum.scrub(

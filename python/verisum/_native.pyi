@@ -882,6 +882,28 @@ class Scrub(_Iterator[Finding]):
     def finish(self) -> ScrubSummary:
         """Takes all findings that are left, and gives the summary."""
 
+def repair(self) -> RepairSummary | None:
+        """What that repair came to; None where nothing was to be repaired, or so much changed that it was left alone."""
+
+    @property
+    def forecast(self) -> Forecast | None:
+        """When everything will have been verified; None without a budget."""
+
+@final
+class Scrub(_Iterator[Finding]):
+    """A scrub that goes on: an iterator of the files that are not as recorded.
+
+    If nobody takes them, it waits. Closing or dropping it, Ctrl-C, and an exception of the callback end the run in good
+    order: what was done is kept, and the next run goes on from there.
+    """
+
+    @property
+    def summary(self) -> ScrubSummary | None:
+        """How the run went; None until all findings were taken."""
+
+    def finish(self) -> ScrubSummary:
+        """Takes all findings that are left, and gives the summary."""
+
 def scrub(
     tree: _Path,
     *,
@@ -1392,6 +1414,7 @@ def repair(
     catalog: _Path | None = None,
     sums: _Path | Iterable[_Path] | None = None,
     tags: bool = False,
+    trust: _Path | None = None,
     algorithm: str | None = None,
     sources: _Path | Iterable[_Path] | None = None,
     source_catalog: _Path | None = None,
@@ -1409,10 +1432,12 @@ def repair(
     Only bytes with the recorded digest take a file's place, after they were written and read back.
 
     Args:
-        path: A directory or file of this machine that the catalogue has; with `sums` or `tags` any directory.
-        catalog: The catalogue's file. It, `sums` or `tags` says what the files should be.
+        path: A directory or file of this machine that the catalogue has; with `sums`, `tags` or `trust` any directory.
+        catalog: The catalogue's file. It, `sums`, `tags` or `trust` says what the files should be.
         sums: Lists of checksums with names below `path`. Lines that are of no use go to the logger ``verisum``.
         tags: Whether the files' own tags say what they should be.
+        trust: A directory, or an address as for `hash_files`, whose content is right: `path` gets it wherever it differs.
+            If files there cannot be read, the first of their errors is raised after the others were repaired.
         algorithm: The digest, if the lists do not tell.
         sources: Copies of `path`: directories or files, or addresses, as for `hash_files`. Without any, all trees of the
             catalogue are searched.
@@ -1431,7 +1456,7 @@ def repair(
         progress: Called about 25 times a second, while you wait for a file, with the files and bytes done so far.
 
     Raises:
-        ValueError: Not one of `catalog`, `sums` and `tags` is given, `source_catalog` is given without `sources`, or `sums`
+        ValueError: Not one of `catalog`, `sums`, `tags` and `trust` is given, `source_catalog` is given without `sources`, or `sums`
             or `tags` without `sources` and `parity`.
         CatalogError: The catalogue cannot be used; `operation` is ``lock`` if another run uses it. Like the next two, it
             comes while files are taken.

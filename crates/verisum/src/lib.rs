@@ -82,6 +82,8 @@ pub use verisum_files as files;
 
 #[cfg(all(feature = "mend", feature = "parity"))]
 pub mod parity_sources;
+#[cfg(all(feature = "mend", feature = "parity"))]
+mod trusted_place;
 #[cfg(feature = "image")]
 mod place_image;
 #[cfg(all(feature = "image", feature = "mend"))]
@@ -117,5 +119,7 @@ pub use check::{CheckOptions, CheckSummary, check};
 pub use compare::{CompareOptions, CompareSummary, Compared, compare};
 #[cfg(feature = "mend")]
 pub use repair::repair;
+#[cfg(all(feature = "mend", feature = "parity"))]
+pub use trusted_place::{TRUSTED_DIGEST, with_records_of};
 #[cfg(feature = "catalog")]
 pub use scrub::scrub;
