@@ -274,6 +274,16 @@ fn each_value_of_a_command_says_where_it_comes_from() {
 }
 
 #[test]
+fn a_catalogue_that_is_not_there_is_said() {
+    let home = home("catalog = 'none.db'\n[scrub]\ncatalog = 'data'\n");
+    for words in [&["config", "show"][..], &["config", "show", "copy"]] {
+        let shown = run(&home, &[], words);
+        let said: Vec<&str> = shown.stderr.lines().filter(|line| line.contains("catalogue")).collect();
+        assert_eq!(said, ["verisum: none.db: there is no catalogue yet"], "{}", shown.stderr);
+    }
+}
+
+#[test]
 fn a_catalogue_that_is_not_there_yet_is_no_reason_not_to_copy() {
     let home = home("");
     let variable = [("VERISUM_CATALOG", "new.db")];

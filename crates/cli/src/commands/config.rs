@@ -1,5 +1,8 @@
 //! `verisum config`: prints the values that options get from files and the environment.
 
+use std::collections::BTreeSet;
+use std::path::Path;
+
 use clap::Subcommand;
 use serde::Serialize;
 
@@ -68,6 +71,13 @@ pub(crate) fn run(
                 let what = format!("{key} = {}", setting.values.join(", "));
                 output.told(&FactLine { what, facts: vec![source.clone()] }, 0..0, Exit::Clean)?;
             }
+        }
+    }
+    // Commands that can do without a catalogue do not say so.
+    let catalogs = settings.iter().filter(|(key, _)| key.rsplit('.').next() == Some("catalog"));
+    for catalog in catalogs.flat_map(|(_, setting)| &setting.values).collect::<BTreeSet<_>>() {
+        if !Path::new(catalog).exists() {
+            ui::say(PROGRAM, &format!("{catalog}: there is no catalogue yet"));
         }
     }
     for (path, _) in config.files.iter().filter(|(_, is_there)| !is_there) {
