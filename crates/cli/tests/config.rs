@@ -130,8 +130,10 @@ fn the_page_says_what_is_shown() {
     let home = home("");
     fs::write(home.path().join("verisum.toml"), block("toml")).unwrap();
     let variables = [("VERISUM_CONFIG", "verisum.toml"), ("VERISUM_LIMIT", "50M")];
-    let shown = run(&home, &variables, &["config", "show"]).clean();
-    assert_eq!(shown.replace("(verisum.toml)", "(/etc/verisum.toml)"), block("text"));
+    let shown = run(&home, &variables, &["config", "show"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert_eq!(shown.stderr, "verisum: /srv/verisum/archive.db: there is no catalogue yet\n");
+    assert_eq!(shown.out().replace("(verisum.toml)", "(/etc/verisum.toml)"), block("text"));
 }
 
 #[test]
