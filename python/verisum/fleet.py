@@ -219,6 +219,7 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
 
     Ctrl-C closes neither, as Dask takes seconds for that and prints tracebacks: it kills the workers of this machine.
     """
+    import dask
     import distributed
 
     with ExitStack() as closing:
@@ -231,13 +232,14 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
         else:
             scratch = tempfile.TemporaryDirectory(prefix="verisum-fleet-", ignore_cleanup_errors=True)
             closing.enter_context(scratch)
+            closing.enter_context(dask.config.set({"temporary-directory": scratch.name}))
             # Killed processes leave semaphores. Python's process that removes them would warn of that.
             quiet = "ignore:resource_tracker:UserWarning"
             os.environ["PYTHONWARNINGS"] = ",".join(filter(None, [os.environ.get("PYTHONWARNINGS"), quiet]))
             # Any port that is free: nobody looks at it, and Dask would warn of one that is taken.
             address = {"dashboard": False, "dashboard_address": ":0"}
             local: dict[str, Any] = {"n_workers": options.workers, "threads_per_worker": 1, "dashboard_address": None}
-            local |= {"scheduler_kwargs": address, "local_directory": scratch.name, "loop": loop_without_ctrl_c()}
+            local |= {"scheduler_kwargs": address, "loop": loop_without_ctrl_c()}
             cluster = closing.enter_context(distributed.LocalCluster(**local))
             client = closing.enter_context(distributed.Client(cluster))
             nannies = cluster.workers
