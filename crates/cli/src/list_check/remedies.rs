@@ -11,7 +11,7 @@ use std::path::{Component, Path, PathBuf};
 use verisum::files::store::manifest::Listed;
 
 use super::record;
-use crate::ui::alarm::{Alarm, Mend, NAMED, find_copies};
+use crate::ui::bad_file::{BadFile, Mend, NAMED, find_copies};
 use crate::ui::remedy;
 
 /// The most good files whose content is remembered, as a copy of what may be found to be bad.
@@ -41,7 +41,7 @@ impl Content {
 
 /// What a list says of a bad file.
 struct Claimed {
-    alarm: Alarm,
+    bad_file: BadFile,
     content: Option<Content>,
     /// The number of the list.
     list: usize,
@@ -65,7 +65,7 @@ impl BadFiles {
     /// Takes note of a bad one.
     pub(super) fn add(&mut self, list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) {
         let path = absolute(&base.join(name(listed)));
-        let known = self.files.iter().position(|claims| claims.iter().any(|one| one.alarm.path == path));
+        let known = self.files.iter().position(|claims| claims.iter().any(|one| one.bad_file.path == path));
         let at = match known {
             Some(at) => at,
             None if self.files.len() < NAMED => {
@@ -76,7 +76,7 @@ impl BadFiles {
                 // A list of another directory has nothing but missing files: what is there and bad says more.
                 Some(at) if outcome != MISSING => {
                     let missing = std::mem::take(&mut self.files[at]);
-                    missing.iter().for_each(|one| self.count(&one.alarm.path, one.list));
+                    missing.iter().for_each(|one| self.count(&one.bad_file.path, one.list));
                     at
                 }
                 _ => {
@@ -85,8 +85,8 @@ impl BadFiles {
                 }
             },
         };
-        let (alarm, content) = (alarm(list, base, listed, outcome), Content::of(listed));
-        self.files[at].push(Claimed { alarm, content, list: self.list });
+        let (bad_file, content) = (bad_file(list, base, listed, outcome), Content::of(listed));
+        self.files[at].push(Claimed { bad_file, content, list: self.list });
     }
 
     /// Counts one beyond the first.
@@ -121,24 +121,24 @@ impl BadFiles {
     }
 
     /// The first bad ones with what is known of their copies, and how many there are beyond them.
-    pub(super) fn alarms(self, catalog: Option<&Path>) -> (Vec<Alarm>, u64) {
+    pub(super) fn bad_files(self, catalog: Option<&Path>) -> (Vec<BadFile>, u64) {
         let BadFiles { files, beyond, good, .. } = self;
         let counts: Vec<usize> = files.iter().map(Vec::len).collect();
-        let with_copy = |Claimed { alarm, content, .. }: Claimed| {
+        let with_copy = |Claimed { bad_file, content, .. }: Claimed| {
             let copy = content.and_then(|content| good.get(&content).cloned());
-            Alarm { copy, ..alarm }
+            BadFile { copy, ..bad_file }
         };
-        let mut claims: Vec<Alarm> = files.into_iter().flatten().map(with_copy).collect();
+        let mut claims: Vec<BadFile> = files.into_iter().flatten().map(with_copy).collect();
         find_copies(catalog, &mut claims);
         let mut claims = claims.into_iter();
         // The list that helps most speaks for all.
-        let of_file = |count| claims.by_ref().take(count).max_by_key(Alarm::helpfulness);
+        let of_file = |count| claims.by_ref().take(count).max_by_key(BadFile::helpfulness);
         (counts.into_iter().filter_map(of_file).collect(), beyond.len() as u64)
     }
 }
 
 fn is_missing(claims: &[Claimed]) -> bool {
-    claims.iter().all(|one| one.alarm.outcome == MISSING)
+    claims.iter().all(|one| one.bad_file.outcome == MISSING)
 }
 
 fn name(listed: &Listed) -> &Path {
@@ -154,7 +154,7 @@ fn absolute(path: &Path) -> PathBuf {
 }
 
 /// Of a file that a list names from `base` on.
-fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) -> Alarm {
+fn bad_file(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) -> BadFile {
     let name = name(listed);
     let claim = listed.claims.first();
     let below: PathBuf = name.components().filter(|step| *step != Component::CurDir).collect();
@@ -173,7 +173,7 @@ fn alarm(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static st
         _ => Mend::Nothing,
     };
     let algorithm = record::tag(listed).or_else(|| claim.map(|claim| claim.algorithm.to_string()));
-    Alarm {
+    BadFile {
         path,
         outcome,
         since: None,

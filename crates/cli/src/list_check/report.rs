@@ -15,7 +15,7 @@ use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
 use super::remedies::{BadFiles, MISSING, UNREADABLE};
 use crate::ui::PROGRAM;
-use crate::ui::alarm;
+use crate::ui::bad_file;
 use crate::ui::color::Paint;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
@@ -174,8 +174,9 @@ impl<'a> CheckReport<'a> {
     /// Says how it was as a whole, and gives the exit code.
     pub(super) fn end(mut self) -> Result<Exit, Failure> {
         if self.is_own() && !self.options.status && !self.bad.is_empty() {
-            let (alarms, beyond) = std::mem::take(&mut self.bad).alarms(self.options.catalog.as_deref());
-            alarm::tell(&alarms, beyond, None, self.options.json, self.output)?;
+            let (bad_files, beyond) =
+                std::mem::take(&mut self.bad).bad_files(self.options.catalog.as_deref());
+            bad_file::tell(&bad_files, beyond, None, self.options.json, self.output)?;
         }
         let is_valid = self.output.worst() == Exit::Clean;
         self.total.valid = (self.bags > 0).then_some(is_valid);

@@ -3,7 +3,7 @@
 //! Results go to standard output through [`Output`], messages and progress to standard error. Everything
 //! that fails is a [`failure::Failure`], and every way to end is in [`exit`].
 
-pub(crate) mod alarm;
+pub(crate) mod bad_file;
 pub(crate) mod block_hashes;
 pub(crate) mod catalog;
 #[allow(unsafe_code)]

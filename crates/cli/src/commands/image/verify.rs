@@ -14,7 +14,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::StoreArgs;
 use crate::ui::input::{self, How, Input, Sum};
-use crate::ui::{Output, alarm, shell};
+use crate::ui::{Output, bad_file, shell};
 
 /// What `verisum image verify` takes.
 #[derive(Args, Debug)]
@@ -60,7 +60,7 @@ pub(crate) fn run(mut arguments: ImageVerifyArgs, output: &mut Output) -> Result
         let [map, image] =
             [arguments.map.as_os_str(), input.name()].map(|name| shell::word(name.as_encoded_bytes()));
         let command = format!("verisum image repair --map {map} --from PLACE {image}");
-        alarm::advise_mending("if nobody wrote to it, mend it from a copy", &command);
+        bad_file::advise_mending("if nobody wrote to it, mend it from a copy", &command);
     }
     how.tell_costs(arguments.json, output)?;
     Ok(exit)

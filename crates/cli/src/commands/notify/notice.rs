@@ -10,12 +10,11 @@ use serde_json::{Value, json};
 
 use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
-use crate::ui::alarm::{self, NAMED};
+use crate::ui::bad_file::{self, GoodContent, NAMED};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::help::EXIT_CODES;
 use crate::ui::json::Object;
-use crate::ui::remedy::storage_advice;
 use crate::ui::values::written;
 use crate::ui::{names, shell, values};
 
@@ -32,7 +31,7 @@ pub(super) struct ArchiveState {
     /// The first file in trouble, in a few words.
     worst: Option<String>,
     /// The first files in trouble, and what mends them.
-    bad: Vec<BadFile>,
+    bad: Vec<ToldFile>,
     /// The page.
     pub(super) page: Option<Vec<u8>>,
     /// Why there is no page.
@@ -76,42 +75,39 @@ fn worst(report: &Value) -> Option<String> {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let copy = if row["good copy"].as_str().is_some_and(|copy| copy.starts_with('/')) {
-        " (a good copy is known)"
-    } else if row["parity"].is_string() {
-        " (parity may mend it)"
-    } else {
-        ""
+    let cell = |name: &str| row[name].as_str().map(String::from);
+    let copy = match GoodContent::of_cells(cell("good copy"), cell("parity")) {
+        Some(GoodContent::Copy(_)) => " (a good copy is known)",
+        Some(GoodContent::Parity(_)) => " (parity may mend it)",
+        Some(GoodContent::Empty | GoodContent::Unknown) | None => "",
     };
     Some(names::plain(&format!("{outcome}: {file}{copy}{more}")))
 }
 
 /// A file in trouble.
-struct BadFile {
+struct ToldFile {
     /// Its name as it is shown; none for the count of those beyond the first.
     name: Option<String>,
-    /// What an alarm tells of it.
+    /// What is told of it.
     lines: Vec<String>,
 }
 
 /// The first rows of the first table of a report.
-fn bad(report: &Value) -> Vec<BadFile> {
+fn bad(report: &Value) -> Vec<ToldFile> {
     let rows = report["tables"][0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
     let mut files = Vec::new();
     for row in rows.iter().take(NAMED) {
         let cell = |name: &str| row[name].as_str().filter(|text| !text.is_empty()).map(names::plain);
         let (Some(file), Some(outcome)) = (cell("file"), cell("outcome")) else { continue };
         let mut lines = vec![format!("{file}: {outcome}")];
-        lines.extend(storage_advice(&outcome).map(|advice| format!("  {advice}")));
-        lines.extend(cell("good copy").map(|copy| format!("  good copy: {copy}")));
-        lines.extend(cell("parity").map(|parity| format!("  parity may mend it: {parity}")));
-        lines.extend(cell("mend with").map(|command| {
-            let is_mendable = !command.contains(" --from PLACE");
-            format!("  {}: {command}", alarm::how(&outcome, is_mendable))
-        }));
-        files.push(BadFile { name: Some(file), lines });
+        let content = GoodContent::of_cells(cell("good copy"), cell("parity"));
+        let command = cell("mend with");
+        let is_mendable = command.as_ref().is_some_and(|command| !command.contains(" --from PLACE"));
+        let remedy = bad_file::remedy_lines(&outcome, content, command, is_mendable);
+        lines.extend(remedy.into_iter().map(|line| format!("  {line}")));
+        files.push(ToldFile { name: Some(file), lines });
     }
-    let more = || BadFile { name: None, lines: vec![format!("... and {} more", rows.len() - NAMED)] };
+    let more = || ToldFile { name: None, lines: vec![format!("... and {} more", rows.len() - NAMED)] };
     files.extend((rows.len() > NAMED).then(more));
     files
 }
@@ -217,7 +213,7 @@ impl Notice {
         let names_it = |line: &String, name: &str| {
             line.match_indices(name).any(|(at, name)| begins(&line[..at]) && ends(&line[at + name.len()..]))
         };
-        let is_said = |file: &&BadFile| match &file.name {
+        let is_said = |file: &&ToldFile| match &file.name {
             Some(name) => said.iter().any(|line| names_it(line, name)),
             None => !said.is_empty(),
         };

@@ -7,7 +7,7 @@ use super::ParityTreeArgs;
 use super::report::{ParityReporter, verified_totals};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{Output, alarm, shell};
+use crate::ui::{Output, bad_file, shell};
 
 /// What `verisum parity verify` takes.
 #[derive(Args, Debug)]
@@ -39,7 +39,7 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
     let word = |path: &std::path::Path| shell::word(path.as_os_str().as_encoded_bytes());
     let to = to.as_deref().map_or(String::new(), |to| format!("--to {} ", word(to)));
     let advise = |what, verb| {
-        alarm::advise_mending(what, &format!("verisum parity {verb} {to}{}", word(tree)));
+        bad_file::advise_mending(what, &format!("verisum parity {verb} {to}{}", word(tree)));
     };
     let can_be_repaired =
         found.damaged + found.missing + found.parity_damaged > found.beyond_repair + found.parity_lost;

@@ -6,7 +6,7 @@ use verisum::catalog::overview::Troubled;
 use verisum_bench::export::{Cell, Table};
 
 use super::{FOLDED, Subject, bytes, moment, path};
-use crate::ui::alarm::{self, Mend};
+use crate::ui::bad_file::{self, GoodContent, Mend};
 use crate::ui::names;
 use crate::ui::parity::Beside;
 use crate::ui::remedy::{Given, keep_bad, of_catalog, repair_by_tags, with_source};
@@ -55,8 +55,8 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
     let root = subject.root_of(*catalog, &file.path);
     let path_of_copy = copy.as_ref().map(|copy| copy.path.clone());
     let given = Given::new(subject.catalog(*catalog));
-    let mut alarm = alarm::of_file(file, finding.as_ref(), path_of_copy, (&given, root), beside);
-    alarm.mend = match alarm.mend {
+    let mut bad_file = bad_file::of_file(file, finding.as_ref(), path_of_copy, (&given, root), beside);
+    bad_file.mend = match bad_file.mend {
         // That of another catalogue has to be named.
         Mend::File(command) if copy.as_ref().is_some_and(|copy| copy.catalog != *catalog) => {
             Mend::FromCopy(command)
@@ -64,25 +64,25 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
         mend => mend,
     };
     let mend = match subject.is_of_tags(*catalog) {
-        true => root.and_then(|root| by_tags(one, root, alarm.parity.is_some())),
-        false => alarm.command(),
+        true => root.and_then(|root| by_tags(one, root, bad_file.parity.is_some())),
+        false => bad_file.command(),
     };
     vec![
         Cell::text(record.state.name()),
         path(&file.path),
         mend.map_or(Cell::Missing, Cell::Command),
-        match &alarm.copy {
+        match &bad_file.copy {
             Some(copy) => path(copy),
-            None if alarm.needs_none() => Cell::text("none is needed: it was empty"),
-            None if record.state.wants_content() => Cell::text("none is known"),
+            None if bad_file.needs_none() => Cell::text(GoodContent::NEEDLESS),
+            None if record.state.wants_content() => Cell::text(GoodContent::NO_COPY),
             None => Cell::Missing,
         },
-        alarm.since.map_or(Cell::Missing, moment),
+        bad_file.since.map_or(Cell::Missing, moment),
         moment(record.verified),
         bytes(record.size),
         Cell::text(format!("{} {}", file.algorithm, record.digest)),
         found(one),
-        alarm.parity.as_deref().map_or(Cell::Missing, path),
+        bad_file.parity.as_deref().map_or(Cell::Missing, path),
     ]
 }
 

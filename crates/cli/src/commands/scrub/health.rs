@@ -9,7 +9,7 @@ use verisum::catalog::store::{Catalog, Root, Run, State, Trouble};
 use verisum::files::Verdict;
 
 use super::metrics::{figure, label, repairable};
-use crate::ui::alarm::{self, Alarm};
+use crate::ui::bad_file::{self, BadFile};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::remedy::{Given, Remedies, Remedy};
@@ -23,7 +23,7 @@ const NAMED: usize = 3;
 pub(super) struct Health {
     trees: Vec<Tree>,
     /// The first of the bad files.
-    bad: Vec<Alarm>,
+    bad: Vec<BadFile>,
     /// How many there are beyond them.
     more: u64,
     max_age: Option<Duration>,
@@ -68,8 +68,8 @@ pub(super) fn bad_lines(
 ) -> Result<Vec<String>, Failure> {
     let roots = catalog.roots()?;
     let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
-    let (bad, _) = alarm::of_trees(catalog, given, &roots, missing_fails, NAMED)?;
-    Ok(bad.iter().map(Alarm::line_without_pipes).collect())
+    let (bad, _) = bad_file::of_trees(catalog, given, &roots, missing_fails, NAMED)?;
+    Ok(bad.iter().map(BadFile::line_without_pipes).collect())
 }
 
 /// The same of files of some trees that are missing, and were not before a moment in milliseconds since 1970.
@@ -81,8 +81,8 @@ pub(super) fn missing_lines(
 ) -> Result<Vec<String>, Failure> {
     let roots = catalog.roots()?;
     let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
-    let missing = alarm::of_missing(catalog, given, &roots, since, NAMED)?;
-    Ok(missing.iter().map(Alarm::line_without_pipes).collect())
+    let missing = bad_file::of_missing(catalog, given, &roots, since, NAMED)?;
+    Ok(missing.iter().map(BadFile::line_without_pipes).collect())
 }
 
 impl Health {
@@ -116,7 +116,7 @@ impl Health {
             });
         }
         let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
-        (health.bad, health.more) = alarm::of_trees(catalog, given, &roots, missing_fails, NAMED)?;
+        (health.bad, health.more) = bad_file::of_trees(catalog, given, &roots, missing_fails, NAMED)?;
         Ok(health)
     }
 

@@ -10,7 +10,7 @@ use verisum::catalog::store::{Catalog, Finding, Listed, Repair, Root, Seen, Stat
 use verisum_bench::export::csv_text;
 
 use super::report::{differences, known_moment, state};
-use crate::ui::alarm::{self, Alarm};
+use crate::ui::bad_file::{self, BadFile};
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::fact_line::FactLine;
@@ -183,20 +183,20 @@ impl PrintedList<'_> {
             _ if file.directory == 0 => None,
             _ => self.catalog.finding(file.directory, name)?,
         };
-        let alarm = self.alarm(file, finding.as_ref())?;
+        let bad_file = self.bad_file(file, finding.as_ref())?;
         if self.arguments.json {
-            return self.json(file, finding.as_ref(), alarm.as_ref());
+            return self.json(file, finding.as_ref(), bad_file.as_ref());
         }
         if self.arguments.csv {
-            return self.csv(file, finding.as_ref(), alarm.as_ref());
+            return self.csv(file, finding.as_ref(), bad_file.as_ref());
         }
         let state = file.record.state;
-        let told = told(file, finding.as_ref(), alarm.as_ref());
+        let told = told(file, finding.as_ref(), bad_file.as_ref());
         self.output.told(&told, 0..state.name().len(), remedy::exit(state))
     }
 
     /// What helps to mend a file in trouble. Of a sound one nobody asks, and there may be a million of them.
-    fn alarm(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<Option<Alarm>, Failure> {
+    fn bad_file(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<Option<BadFile>, Failure> {
         let state = file.record.state;
         if file.directory == 0 || !(state.wants_content() || state == State::DAMAGED) {
             return Ok(None);
@@ -208,14 +208,14 @@ impl PrintedList<'_> {
         let copy = copies.get(&(file.record.algorithm, file.record.digest.as_bytes().to_vec())).cloned();
         let root = self.catalog.root_of(&file.path)?.map(|root| root.path);
         let of = (&self.given, root.as_deref());
-        Ok(Some(alarm::of_file(file, finding, copy, of, &mut self.beside)))
+        Ok(Some(bad_file::of_file(file, finding, copy, of, &mut self.beside)))
     }
 
     fn csv(
         &mut self,
         file: &Listed,
         finding: Option<&Finding>,
-        alarm: Option<&Alarm>,
+        bad_file: Option<&BadFile>,
     ) -> Result<(), Failure> {
         let record = &file.record;
         let path = |path: Option<&PathBuf>| {
@@ -237,9 +237,9 @@ impl PrintedList<'_> {
                 .and_then(|f| f.detail.as_ref())
                 .map(|text| csv_text(&names::plain(text)))
                 .unwrap_or_default(),
-            path(alarm.and_then(|alarm| alarm.copy.as_ref())),
-            alarm.and_then(Alarm::command).map(|text| csv_text(&text)).unwrap_or_default(),
-            path(alarm.and_then(|alarm| alarm.parity.as_ref())),
+            path(bad_file.and_then(|bad_file| bad_file.copy.as_ref())),
+            bad_file.and_then(BadFile::command).map(|text| csv_text(&text)).unwrap_or_default(),
+            path(bad_file.and_then(|bad_file| bad_file.parity.as_ref())),
         ];
         self.output.text(&format!("{}\r\n", fields.join(",")))
     }
@@ -283,7 +283,7 @@ impl PrintedList<'_> {
         &mut self,
         file: &Listed,
         finding: Option<&Finding>,
-        alarm: Option<&Alarm>,
+        bad_file: Option<&BadFile>,
     ) -> Result<(), Failure> {
         let mut line = json!({
             "outcome": file.record.state.name(),
@@ -296,9 +296,9 @@ impl PrintedList<'_> {
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
             let name = |path: Option<&PathBuf>| json!(path.map(Name::new));
-            line["copy"] = name(alarm.and_then(|alarm| alarm.copy.as_ref()));
-            line["mend"] = alarm.and_then(Alarm::command).into();
-            line["parity"] = name(alarm.and_then(|alarm| alarm.parity.as_ref()));
+            line["copy"] = name(bad_file.and_then(|bad_file| bad_file.copy.as_ref()));
+            line["mend"] = bad_file.and_then(BadFile::command).into();
+            line["parity"] = name(bad_file.and_then(|bad_file| bad_file.parity.as_ref()));
         }
         self.output.json("file", &with_name(line, &file.path))
     }
@@ -336,7 +336,7 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
 }
 
 /// A file, its state, and what is known of both.
-fn told(file: &Listed, finding: Option<&Finding>, alarm: Option<&Alarm>) -> FactLine {
+fn told(file: &Listed, finding: Option<&Finding>, bad_file: Option<&BadFile>) -> FactLine {
     let record = &file.record;
     let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
     let good = if record.state == State::Sound { "verified" } else { "last good" };
@@ -348,7 +348,9 @@ fn told(file: &Listed, finding: Option<&Finding>, alarm: Option<&Alarm>) -> Fact
         None => facts.push(format!("{} {}", file.algorithm, record.digest)),
     }
     facts.extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
-    facts.extend(alarm.map(|alarm| alarm.remedy(names::quoted, &|command| command)).unwrap_or_default());
+    facts.extend(
+        bad_file.map(|bad_file| bad_file.remedy(names::quoted, &|command| command)).unwrap_or_default(),
+    );
     let what = format!("{:<12}  {}", record.state.name(), names::quoted(file.path.as_os_str()));
     FactLine { what, facts }
 }

@@ -17,7 +17,7 @@ use super::metrics::{Reason, Summaries};
 use super::report::ScrubStyle;
 use super::results::{Failing, ScrubResultArgs};
 use super::trees::{self, Trees};
-use crate::ui::alarm::{self, Alarm};
+use crate::ui::bad_file::{self, BadFile};
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -211,7 +211,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
             if style != ScrubStyle::Json {
                 advise(arguments, &catalog, &summaries);
             }
-            alarm(arguments, &catalog, (&summaries, moment(options.now)), style, output)
+            tell_bad_files(arguments, &catalog, (&summaries, moment(options.now)), style, output)
         }
     };
     let worst = if is_interrupted { Exit::Interrupted } else { found };
@@ -273,7 +273,7 @@ fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
 }
 
 /// Tells of the first bad files, and of those that went missing and can be had again, what helps to mend them, when all else is said.
-fn alarm(
+fn tell_bad_files(
     arguments: &ScrubArgs,
     catalog: &Catalog,
     (summaries, since): (&Summaries, i64),
@@ -285,7 +285,8 @@ fn alarm(
     let roots = catalog.roots()?;
     let is_scrubbed = |root: &&Root| summaries.iter().any(|(path, _)| *path == root.path);
     let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
-    let (mut alarms, beyond) = alarm::of_trees(catalog, &given, &roots, missing_fails, alarm::NAMED)?;
+    let (mut bad_files, beyond) =
+        bad_file::of_trees(catalog, &given, &roots, missing_fails, bad_file::NAMED)?;
     let missing = if missing_fails { " --missing" } else { "" };
     let has_lost = |root: &&Root| {
         let of_root = |(path, summary): &(PathBuf, Result<Summary, Reason>)| {
@@ -296,11 +297,11 @@ fn alarm(
     };
     // Without a copy it is as likely that somebody removed it; its line says enough.
     let lost: Vec<&Root> = roots.into_iter().filter(has_lost).collect();
-    let lost = alarm::of_missing(catalog, &given, &lost, since, MOST_MISSING)?;
-    let room = alarm::NAMED.saturating_sub(alarms.len());
-    alarms.extend(lost.into_iter().filter(Alarm::is_mendable).take(room));
+    let lost = bad_file::of_missing(catalog, &given, &lost, since, MOST_MISSING)?;
+    let room = bad_file::NAMED.saturating_sub(bad_files.len());
+    bad_files.extend(lost.into_iter().filter(BadFile::is_mendable).take(room));
     let list = format!("verisum catalog list --bad{missing}{}", given.catalog());
-    alarm::tell(&alarms, beyond, Some(&list), style == ScrubStyle::Json, output)
+    bad_file::tell(&bad_files, beyond, Some(&list), style == ScrubStyle::Json, output)
 }
 
 /// Repairs what is bad in the trees. The run ends with what was found all the same: that something

@@ -13,7 +13,7 @@ use verisum::files::{Class, FileError, Operation, Record, Stop, Verdict};
 
 use super::options::TagTreeArgs;
 use crate::ui::PROGRAM;
-use crate::ui::alarm::{self, Alarm, Mend};
+use crate::ui::bad_file::{self, BadFile, Mend};
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
 use crate::ui::json::DigestState;
@@ -40,7 +40,7 @@ pub(crate) struct TagReporter<'a> {
 struct TagShared<'a> {
     output: &'a mut Output,
     /// The first bad files, and how many there are beyond them.
-    bad: (Vec<Alarm>, u64),
+    bad: (Vec<BadFile>, u64),
     /// Why nothing more can be printed.
     failed: Option<Failure>,
 }
@@ -85,11 +85,11 @@ impl<'a> TagReporter<'a> {
             && let Some(record) = finding.record
         {
             let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let alarm = alarm(finding, record, &self.roots);
-            match shared.bad.0.len() < alarm::NAMED {
+            let bad_file = bad_file(finding, record, &self.roots);
+            match shared.bad.0.len() < bad_file::NAMED {
                 // A file may have tags of several digests.
-                true if shared.bad.0.iter().any(|other| other.path == alarm.path) => {}
-                true => shared.bad.0.push(alarm),
+                true if shared.bad.0.iter().any(|other| other.path == bad_file.path) => {}
+                true => shared.bad.0.push(bad_file),
                 false => shared.bad.1 += 1,
             }
         }
@@ -148,14 +148,14 @@ impl<'a> TagReporter<'a> {
 
     /// Says of the first bad files what helps to mend them.
     fn tell_of_bad_files(&self) {
-        let (mut alarms, beyond) = {
+        let (mut bad_files, beyond) = {
             let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
             std::mem::take(&mut shared.bad)
         };
-        if !alarms.is_empty() {
-            alarms.sort_by(|a, b| a.path.cmp(&b.path));
-            alarm::find_copies(self.catalog.as_deref(), &mut alarms);
-            self.print(|output| alarm::tell(&alarms, beyond, None, self.json, output));
+        if !bad_files.is_empty() {
+            bad_files.sort_by(|a, b| a.path.cmp(&b.path));
+            bad_file::find_copies(self.catalog.as_deref(), &mut bad_files);
+            self.print(|output| bad_file::tell(&bad_files, beyond, None, self.json, output));
         }
     }
 
@@ -184,11 +184,11 @@ impl<'a> TagReporter<'a> {
 }
 
 /// What helps to mend a file that is not as its tag says: one command for all of the tree that was named.
-fn alarm(finding: &Finding, record: &Record, roots: &[PathBuf]) -> Alarm {
+fn bad_file(finding: &Finding, record: &Record, roots: &[PathBuf]) -> BadFile {
     let path = std::path::absolute(finding.path()).unwrap_or_else(|_| finding.path().to_path_buf());
     let tree = roots.iter().find(|root| **root != path && path.starts_with(root));
     let directory = tree.map(PathBuf::as_path).or(path.parent());
-    Alarm {
+    BadFile {
         outcome: finding.outcome.name(),
         since: None,
         last_good: Some(record.verified.map_or(0, |seconds| seconds.saturating_mul(1000))),

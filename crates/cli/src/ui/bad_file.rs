@@ -24,7 +24,7 @@ use crate::ui::{self, Output, log, remedy, shell};
 pub(crate) const NAMED: usize = 10;
 
 /// A bad file.
-pub(crate) struct Alarm {
+pub(crate) struct BadFile {
     pub(crate) path: PathBuf,
     /// What is wrong.
     pub(crate) outcome: &'static str,
@@ -60,7 +60,7 @@ pub(crate) enum Mend {
     Directory { command: String, below: PathBuf },
 }
 
-impl Alarm {
+impl BadFile {
     /// Whether a copy or parity is known, or none is needed.
     pub(crate) fn is_mendable(&self) -> bool {
         self.copy.is_some() || self.parity.is_some() || self.needs_none()
@@ -165,22 +165,19 @@ impl Alarm {
         written: &dyn Fn(String) -> String,
     ) -> Vec<String> {
         let command = self.command().map(written);
-        let command = command.map(|command| format!("{}: {command}", how(self.outcome, self.is_mendable())));
-        if let Mend::Accept(_) = self.mend {
-            return command.into_iter().collect();
+        let content = match (&self.copy, &self.parity) {
+            _ if matches!(self.mend, Mend::Accept(_)) => None,
+            (Some(copy), _) => Some(GoodContent::Copy(quoted(copy.as_os_str()))),
+            (None, Some(parity)) => Some(GoodContent::Parity(quoted(parity.as_os_str()))),
+            (None, None) if self.needs_none() => Some(GoodContent::Empty),
+            (None, None) => Some(GoodContent::Unknown),
+        };
+        let mut lines = remedy_lines(self.outcome, content, command, self.is_mendable());
+        if let Mend::Unmounted(top) = &self.mend {
+            let before_copy = lines.len().saturating_sub(1);
+            lines.insert(before_copy, format!("{} is not there: is it mounted?", quoted(top.as_os_str())));
         }
-        let copy = match (&self.copy, &self.parity) {
-            (Some(copy), _) => format!("a good copy is {}", quoted(copy.as_os_str())),
-            (None, Some(parity)) => format!("parity may mend it: {}", quoted(parity.as_os_str())),
-            (None, None) if self.needs_none() => "it was empty: no copy is needed".to_string(),
-            (None, None) => "no copy is known".to_string(),
-        };
-        let unmounted = match &self.mend {
-            Mend::Unmounted(top) => Some(format!("{} is not there: is it mounted?", quoted(top.as_os_str()))),
-            _ => None,
-        };
-        let first = remedy::storage_advice(self.outcome).map(String::from);
-        first.into_iter().chain(unmounted).chain([copy]).chain(command).collect()
+        lines
     }
 
     /// The fields of JSON.
@@ -201,8 +198,52 @@ impl Alarm {
     }
 }
 
+/// Where the good content of a file is, by names that are shown.
+pub(crate) enum GoodContent {
+    Copy(String),
+    Parity(String),
+    /// No copy is needed.
+    Empty,
+    Unknown,
+}
+
+impl GoodContent {
+    /// What the report shows in the column for copies where there is none.
+    pub(crate) const NEEDLESS: &str = "none is needed: it was empty";
+    pub(crate) const NO_COPY: &str = "none is known";
+
+    /// As the cells of a report tell it: those for copies and for parity.
+    pub(crate) fn of_cells(copy: Option<String>, parity: Option<String>) -> Option<GoodContent> {
+        match (copy.as_deref(), parity) {
+            (Some(Self::NEEDLESS), _) => Some(GoodContent::Empty),
+            (None | Some(Self::NO_COPY), Some(parity)) => Some(GoodContent::Parity(parity)),
+            (Some(Self::NO_COPY), None) => Some(GoodContent::Unknown),
+            (Some(copy), _) => Some(GoodContent::Copy(copy.to_string())),
+            (None, None) => None,
+        }
+    }
+}
+
+/// Where the good content is, and the command that mends the file: the lines of every message.
+pub(crate) fn remedy_lines(
+    outcome: &str,
+    content: Option<GoodContent>,
+    command: Option<String>,
+    is_mendable: bool,
+) -> Vec<String> {
+    let advice = content.is_some().then(|| remedy::storage_advice(outcome)).flatten().map(String::from);
+    let content = content.map(|content| match content {
+        GoodContent::Copy(copy) => format!("a good copy is {copy}"),
+        GoodContent::Parity(parity) => format!("parity may mend it: {parity}"),
+        GoodContent::Empty => "it was empty: no copy is needed".to_string(),
+        GoodContent::Unknown => "no copy is known".to_string(),
+    });
+    let command = command.map(|command| format!("{}: {command}", how(outcome, is_mendable)));
+    advice.into_iter().chain(content).chain(command).collect()
+}
+
 /// What the command of a file with this outcome does.
-pub(crate) fn how(outcome: &str, is_mendable: bool) -> &'static str {
+fn how(outcome: &str, is_mendable: bool) -> &'static str {
     match is_mendable {
         _ if outcome == State::DAMAGED.name() => {
             "restore a backup of the catalogue, whose record is damaged, or take the file as it is"
@@ -215,23 +256,23 @@ pub(crate) fn how(outcome: &str, is_mendable: bool) -> &'static str {
 /// Tells of bad files, and how many there are beyond them, which `list` lists: in words on standard error, as findings
 /// have standard output.
 pub(crate) fn tell(
-    alarms: &[Alarm],
+    bad_files: &[BadFile],
     beyond: u64,
     list: Option<&str>,
     json: bool,
     output: &mut Output,
 ) -> Result<(), Failure> {
     if json {
-        return alarms.iter().try_for_each(|alarm| output.json("alarm", &alarm.json()));
+        return bad_files.iter().try_for_each(|bad_file| output.json("alarm", &bad_file.json()));
     }
     output.flush()?;
-    for (number, alarm) in alarms.iter().enumerate() {
-        log::note(alarm.line().as_bytes());
+    for (number, bad_file) in bad_files.iter().enumerate() {
+        log::note(bad_file.line().as_bytes());
         // One command may be for several that follow each other: then it stands below the last.
-        let command = alarm.command();
+        let command = bad_file.command();
         let is_repeated =
-            alarms.get(number + 1).is_some_and(|next| command.is_some() && next.command() == command);
-        ui::advise(alarm.paragraph(!is_repeated).trim_end());
+            bad_files.get(number + 1).is_some_and(|next| command.is_some() && next.command() == command);
+        ui::advise(bad_file.paragraph(!is_repeated).trim_end());
     }
     if beyond > 0 {
         let list = list.map_or(String::new(), |list| format!(": `{list}` lists all"));
@@ -263,7 +304,7 @@ pub(crate) fn of_trees(
     roots: &[&Root],
     missing_fails: bool,
     most: usize,
-) -> Result<(Vec<Alarm>, u64), Failure> {
+) -> Result<(Vec<BadFile>, u64), Failure> {
     let mut files: Vec<Listed> = Vec::new();
     let mut all = 0;
     for root in roots {
@@ -278,9 +319,9 @@ pub(crate) fn of_trees(
         files.sort_by_key(|file| (!file.record.state.is_corrupt(), file.record.state == State::MISSING));
         files.truncate(most);
     }
-    let alarms = of_files(catalog, given, files)?;
-    let beyond = all.saturating_sub(alarms.len() as u64);
-    Ok((alarms, beyond))
+    let bad_files = of_files(catalog, given, files)?;
+    let beyond = all.saturating_sub(bad_files.len() as u64);
+    Ok((bad_files, beyond))
 }
 
 /// The first files of some trees that are missing, and were not before a moment in milliseconds since 1970.
@@ -290,7 +331,7 @@ pub(crate) fn of_missing(
     roots: &[&Root],
     since: i64,
     most: usize,
-) -> Result<Vec<Alarm>, Failure> {
+) -> Result<Vec<BadFile>, Failure> {
     let mut files = Vec::new();
     for root in roots {
         catalog.each_in_trouble(root, false, true, &mut |file| {
@@ -305,17 +346,21 @@ pub(crate) fn of_missing(
 }
 
 /// What is to be told of files that are not as recorded.
-pub(crate) fn of_files(catalog: &Catalog, given: &Given, files: Vec<Listed>) -> Result<Vec<Alarm>, Failure> {
+pub(crate) fn of_files(
+    catalog: &Catalog,
+    given: &Given,
+    files: Vec<Listed>,
+) -> Result<Vec<BadFile>, Failure> {
     let copies = catalog.copies_of(&files)?;
     let mut beside = given.beside();
-    let alarm = |file: Listed| {
+    let bad_file = |file: Listed| {
         let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
         let copy = copies.get(&content).cloned();
         let root = catalog.root_of(&file.path)?.map(|root| root.path);
         Ok(of_file(&file, finding.as_ref(), copy, (given, root.as_deref()), &mut beside))
     };
-    files.into_iter().map(alarm).collect()
+    files.into_iter().map(bad_file).collect()
 }
 
 /// What is to be told of a file, with a copy if one is known, and the tree that it is in.
@@ -325,14 +370,14 @@ pub(crate) fn of_file(
     copy: Option<PathBuf>,
     (given, root): (&Given, Option<&Path>),
     beside: &mut Beside,
-) -> Alarm {
+) -> BadFile {
     let state = file.record.state;
     let copy = copy.filter(|_| state.wants_content());
     let may_have_parity = copy.is_none() && state.wants_content() && !is_address(&file.path);
     // What a damaged record says is nothing to go by.
     let is_sound = state != State::DAMAGED;
     let parity = if may_have_parity { beside.of(&file.path) } else { None };
-    Alarm {
+    BadFile {
         outcome: state.name(),
         since: finding.map(|finding| finding.since),
         last_good: is_sound.then_some(file.record.verified),
@@ -354,36 +399,38 @@ pub(crate) fn of_file(
 
 /// Looks in the catalogue for copies of files that lists or tags are of, and for parity beside the others. Without a
 /// catalogue, or where it cannot be read, no copy is known.
-pub(crate) fn find_copies(catalog: Option<&Path>, alarms: &mut [Alarm]) {
-    find_by_catalog(catalog, alarms);
+pub(crate) fn find_copies(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
+    find_by_catalog(catalog, bad_files);
     let mut beside = Beside::default();
-    let is_open = |alarm: &&mut Alarm| alarm.copy.is_none() && matches!(alarm.mend, Mend::Directory { .. });
-    for alarm in alarms.iter_mut().filter(is_open) {
-        alarm.parity = beside.of(&alarm.path);
+    let is_open =
+        |bad_file: &&mut BadFile| bad_file.copy.is_none() && matches!(bad_file.mend, Mend::Directory { .. });
+    for bad_file in bad_files.iter_mut().filter(is_open) {
+        bad_file.parity = beside.of(&bad_file.path);
     }
 }
 
-fn find_by_catalog(catalog: Option<&Path>, alarms: &mut [Alarm]) {
+fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     let named = CatalogArgs { catalog: catalog.map(Path::to_path_buf) };
     let catalog_option = catalog.map(remedy::of_catalog);
     let Ok(Some(catalog)) = named.open_if_there() else { return };
     let found = || -> Result<HashMap<(i64, Vec<u8>), PathBuf>, Failure> {
         let numbers = numbers(&catalog)?;
-        let contents = alarms.iter().filter_map(|alarm| content(&numbers, alarm)).collect::<Vec<_>>();
+        let contents =
+            bad_files.iter().filter_map(|bad_file| content(&numbers, bad_file)).collect::<Vec<_>>();
         Ok(catalog.copies_of_contents(&contents)?)
     };
     let (Ok(found), Ok(numbers)) = (found(), numbers(&catalog)) else { return };
-    for alarm in alarms.iter_mut().filter(|alarm| alarm.copy.is_none()) {
-        let copy = content(&numbers, alarm).and_then(|content| found.get(&content));
+    for bad_file in bad_files.iter_mut().filter(|bad_file| bad_file.copy.is_none()) {
+        let copy = content(&numbers, bad_file).and_then(|content| found.get(&content));
         // The catalogue may hold the bad file for sound: it may be older.
-        alarm.copy = copy.filter(|copy| **copy != alarm.path).cloned();
+        bad_file.copy = copy.filter(|copy| **copy != bad_file.path).cloned();
         // The repair looks there, as nothing at the path of the file has its content.
-        if let (Mend::Directory { command, below }, Some(copy)) = (&alarm.mend, &alarm.copy)
+        if let (Mend::Directory { command, below }, Some(copy)) = (&bad_file.mend, &bad_file.copy)
             && !copy.ends_with(below)
             && let Some(folder) = copy.parent()
         {
             let command = format!("{command}{}", catalog_option.as_deref().unwrap_or_default());
-            alarm.mend = Mend::File(remedy::with_source(&command, folder));
+            bad_file.mend = Mend::File(remedy::with_source(&command, folder));
         }
     }
 }
@@ -393,6 +440,6 @@ fn numbers(catalog: &Catalog) -> Result<HashMap<String, i64>, Failure> {
     Ok(catalog.algorithms()?.into_iter().map(|(number, name)| (name, number)).collect())
 }
 
-fn content(numbers: &HashMap<String, i64>, alarm: &Alarm) -> Option<(i64, Vec<u8>)> {
-    Some((*numbers.get(&alarm.algorithm)?, alarm.digest?.as_bytes().to_vec()))
+fn content(numbers: &HashMap<String, i64>, bad_file: &BadFile) -> Option<(i64, Vec<u8>)> {
+    Some((*numbers.get(&bad_file.algorithm)?, bad_file.digest?.as_bytes().to_vec()))
 }
