@@ -10,9 +10,9 @@ use verisum_digest::Digest;
 
 use super::ScrubError;
 use super::digests::digest_failed;
-use super::guard::{UNMOUNTED, require_tree, unmounted};
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top_directory::{Top, is_gone};
+use super::tree_guard::{UNMOUNTED, require_tree, unmounted};
 use crate::store::{Catalog, Change, Position, Record, Root, Seen, State, moment};
 use verisum_files::reread::{self, Bypass};
 use verisum_files::{Stat, Timestamp};

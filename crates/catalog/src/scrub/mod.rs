@@ -14,18 +14,18 @@ mod digests;
 mod due;
 mod finish;
 mod forecast;
-mod guard;
 mod jobs;
 mod join;
 mod judge;
-mod known_bad;
 mod local_tree;
 mod merge;
 mod parity_files;
 mod remote_tree;
+mod renamed_bad;
 mod run;
 mod tally;
 mod top_directory;
+mod tree_guard;
 mod writer;
 
 use std::path::{Path, PathBuf};
@@ -41,10 +41,10 @@ use verisum_files::{Class, Entry, Excludes, Limits, Order, Progress, Stat, Stop,
 
 pub use accept::{Accept, Accepted, accept, accept_tree};
 pub use forecast::Forecast;
-pub use guard::require_tree;
 pub use judge::state_after;
 pub use remote_tree::{Notes, PlaceTree, has_same_change, is_same_time};
 pub use run::{scrub, scrub_tree};
+pub use tree_guard::require_tree;
 pub use verisum_files::reread::Bypass;
 
 /// How to scrub.

@@ -9,9 +9,9 @@
 //! A content that is another while the time of modification is the recorded one is bad: rot if the length is the
 //! recorded one, else suspicious; unless it is another file, as after a renaming.
 
-mod choice;
 mod listing;
 mod reader;
+mod reading_order;
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
@@ -27,10 +27,10 @@ use super::jobs::Outcome;
 use super::judge::{Look, Token};
 use super::run::{Passage, Work};
 use super::writer::{Message, Writer};
-use super::{Options, Scope, ScrubError, guard};
+use super::{Options, Scope, ScrubError, tree_guard};
 use crate::store::{Catalog, Heap, Identity, Record, Seen, State, moment, stamp};
-use choice::{Choice, HeapFiles};
 use listing::Listing;
+use reading_order::{Choice, HeapFiles};
 use verisum_files::place::{FileIdentity, PlaceError, PlaceEvent, RecordedDigest};
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
 
@@ -48,7 +48,7 @@ const SAME_SECOND: i64 = 2_000;
 impl Passage for PlaceTree<'_> {
     fn scope(&self, catalog: &Catalog, address: &Path, _: &Options) -> Result<Scope, ScrubError> {
         if let Some(root) = catalog.root_of(address)? {
-            return guard::inside(catalog, root, address, 0);
+            return tree_guard::inside(catalog, root, address, 0);
         }
         let root = catalog.add_root(address, Identity { device: 0, inode: 0 })?;
         Ok(Scope { directory: root.directory, path: address.to_path_buf(), root, top: None })
@@ -279,7 +279,7 @@ impl<'w> RemoteScrub<'_, 'w> {
             let is_comparable = self.reported_at.is_some()
                 && reported.algorithm == self.work.judge.digests.sets[set].name()
                 && record.state == State::Sound
-                && !choice::is_written_to(record, &request);
+                && !reading_order::is_written_to(record, &request);
             is_comparable.then_some(record.digest == reported.digest)
         });
         match same {
