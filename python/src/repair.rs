@@ -241,7 +241,10 @@ pub(crate) fn repair(
 /// What says what the files should be.
 enum Records {
     Catalog(PathBuf),
-    Lists { lists: Vec<PathBuf>, algorithm: Option<String> },
+    Lists {
+        lists: Vec<PathBuf>,
+        algorithm: Option<String>,
+    },
     Tags,
     /// The content of a place, by this digest.
     Place(Named, Digest),

@@ -82,12 +82,12 @@ pub use verisum_files as files;
 
 #[cfg(all(feature = "mend", feature = "parity"))]
 pub mod parity_sources;
-#[cfg(all(feature = "mend", feature = "parity"))]
-mod trusted_place;
 #[cfg(feature = "image")]
 mod place_image;
 #[cfg(all(feature = "image", feature = "mend"))]
 mod raw_image;
+#[cfg(all(feature = "mend", feature = "parity"))]
+mod trusted_place;
 
 #[cfg(feature = "image")]
 pub use place_image::{PlaceImageError, open_image};
@@ -119,7 +119,7 @@ pub use check::{CheckOptions, CheckSummary, check};
 pub use compare::{CompareOptions, CompareSummary, Compared, compare};
 #[cfg(feature = "mend")]
 pub use repair::repair;
-#[cfg(all(feature = "mend", feature = "parity"))]
-pub use trusted_place::{TRUSTED_DIGEST, with_records_of};
 #[cfg(feature = "catalog")]
 pub use scrub::scrub;
+#[cfg(all(feature = "mend", feature = "parity"))]
+pub use trusted_place::{TRUSTED_DIGEST, with_records_of};
