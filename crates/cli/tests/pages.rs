@@ -57,6 +57,16 @@ fn pages_are_for_every_eye_and_window() {
     fs::remove_file(folder.path().join("tree/a/long-name-of-a-directory/file-9.jpg")).unwrap();
     assert_eq!(run(&["scrub", "--quiet", "--catalog", "c.db", "tree"]).code, Some(1));
     assert_eq!(run(&["report", "-o", "report.html", "--max-age", "35d", "c.db"]).code, Some(1));
+    // A treemap of many boxes, and a page that is wider than paper.
+    for number in 0..12 {
+        let directory = folder.path().join(format!("boxes/directory-{number}"));
+        fs::create_dir_all(&directory).unwrap();
+        for name in ["0", "1", "2", "3", "4"] {
+            data_file(&directory, name, 20_000);
+        }
+    }
+    run(&["scrub", "--quiet", "--catalog", "boxes.db", "boxes"]).clean();
+    run(&["report", "-o", "boxes.html", "boxes.db"]).clean();
     data_file(folder.path(), "data", 100_000);
     let bench = run(&["bench", "digests", "--runs", "3", "-a", "md5", "--export-html", "bench.html", "data"]);
     assert_eq!(bench.code, Some(0), "{}", bench.stderr);
@@ -66,7 +76,7 @@ fn pages_are_for_every_eye_and_window() {
     let looked = Command::new(node)
         .arg(script)
         .args([&chromium, &pictures])
-        .args(["report.html", "bench.html"])
+        .args(["report.html", "boxes.html", "bench.html"])
         .current_dir(folder.path())
         .env("HOME", folder.path())
         .stdin(Stdio::null())
@@ -74,11 +84,19 @@ fn pages_are_for_every_eye_and_window() {
         .unwrap();
     let (out, err) = (String::from_utf8_lossy(&looked.stdout), String::from_utf8_lossy(&looked.stderr));
     assert!(looked.status.success(), "{out}{err}");
-    for page in ["report", "bench"] {
+    for page in ["report", "boxes", "bench"] {
         for picture in ["wide.png", "phone.png", "dark.png"].map(|view| format!("{page}.{view}")) {
             assert!(fs::metadata(pictures.join(&picture)).unwrap().len() > 10_000, "{picture}");
         }
         let paper = fs::read(pictures.join(format!("{page}.pdf"))).unwrap();
         assert!(paper.starts_with(b"%PDF-"), "{page}");
+        // Each sheet has letters.
+        let paper = String::from_utf8_lossy(&paper);
+        let sheets: Vec<&str> = paper.split("/Type /Page\n").skip(1).collect();
+        assert!(!sheets.is_empty(), "{page}");
+        for (number, sheet) in sheets.iter().enumerate() {
+            let sheet = sheet.split("endobj").next().unwrap();
+            assert!(sheet.contains("/Font"), "{page}, sheet {number}: {sheet}");
+        }
     }
 }

@@ -8,7 +8,8 @@ use std::fmt::Write;
 use super::chart::Tile;
 use super::html::escaped;
 
-/// How treemaps look. There is a colour for each of [`LEVELS`].
+/// How treemaps look. There is a colour for each of [`LEVELS`]. On paper no box is a container: Chromium prints blank
+/// sheets if it has to shrink a page that has containers.
 pub(super) const STYLE: &str = "
 :root{--t0:#e3edf8;--t1:#d3e6dc;--t2:#f3ecc9;--t3:#f6dbb0;--t4:#f3c1a0;--t5:#eba6a0}
 @media(prefers-color-scheme:dark){:root{--t0:#1f2d40;--t1:#1d3a2c;--t2:#3d381d;--t3:#4f3a1c;--t4:#5f3824;--t5:#6e2f2f}}
@@ -20,6 +21,7 @@ font-size:.78rem;line-height:1.2;background:var(--t0)}
 @container (min-width:3.5rem) and (min-height:2.4rem){.tiles b{display:block}}
 @container (min-width:8.5rem) and (min-height:5.4rem){.tiles i{display:block}}
 @container (min-width:19rem) and (min-height:3.4rem){.tiles i{display:block}}
+@media print{.tiles span{container-type:normal}.tiles b{display:block}}
 .tiles .t1{background:var(--t1)}.tiles .t2{background:var(--t2)}.tiles .t3{background:var(--t3)}
 .tiles .t4{background:var(--t4)}.tiles .t5{background:var(--t5)}
 .legend i.tile{height:.8rem;border:1px solid var(--rule)}
