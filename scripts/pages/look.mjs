@@ -8,7 +8,8 @@ import { basename, join, resolve } from "node:path";
 const [executablePath, folder, ...pages] = process.argv.slice(2);
 const VIEWS = [
   { name: "wide", width: 1280, colorScheme: "light" },
-  { name: "phone", width: 390, colorScheme: "light" },
+  { name: "desk", width: 1400, colorScheme: "light" },
+  { name: "phone", width: 360, colorScheme: "light" },
   { name: "dark", width: 1280, colorScheme: "dark" },
 ];
 const found = [];
@@ -32,6 +33,11 @@ for (const path of pages) {
         .filter((one) => getComputedStyle(one).overflowX !== "auto" && one.scrollWidth > one.clientWidth + 1)
         .map((one) => one.textContent.slice(0, 60)));
     cut.forEach((text) => found.push(`${name}, ${view}: cut: ${text}`));
+    const hidden = await page.evaluate(() =>
+      [...document.querySelectorAll(".wide")]
+        .filter((one) => one.scrollWidth > one.clientWidth)
+        .map((one) => `${one.getAttribute("aria-label")}: ${one.scrollWidth - one.clientWidth}`));
+    hidden.forEach((text) => found.push(`${name}, ${view}: pixels beyond the edge: ${text}`));
     // A command is for copying: it is seen whole, and no option of it is broken.
     const lost = await page.evaluate(() =>
       [...document.querySelectorAll("code")]

@@ -29,11 +29,11 @@ linear-gradient(270deg,var(--page) 40%,transparent) 100% 0/3rem 100% no-repeat l
 linear-gradient(90deg,var(--shade),transparent) 0 0/.8rem 100% no-repeat,
 linear-gradient(270deg,var(--shade),transparent) 100% 0/.8rem 100% no-repeat}
 table{border-collapse:collapse;width:100%;font-size:.9rem}
-th,td{padding:.35rem .55rem;text-align:left;white-space:nowrap;border-bottom:1px solid var(--rule)}
+th,td{padding:.35rem .55rem;text-align:left;border-bottom:1px solid var(--rule)}
 tr:last-child td{border-bottom:0}
-th{white-space:normal;background:var(--wash);color:var(--quiet);font-weight:600;font-size:.8rem;vertical-align:bottom}
-.n{text-align:right;font-variant-numeric:tabular-nums}
-td.long{white-space:normal;min-width:16rem;overflow-wrap:anywhere}
+th{background:var(--wash);color:var(--quiet);font-weight:600;font-size:.8rem;vertical-align:bottom}
+td.n{white-space:nowrap}.n{text-align:right;font-variant-numeric:tabular-nums}
+td.long{min-width:16rem;overflow-wrap:anywhere}
 code{font:.94em/1.4 ui-monospace,'DejaVu Sans Mono',Menlo,Consolas,monospace}
 code span{display:inline-block;max-width:100%;white-space:normal;overflow-wrap:anywhere}
 nav ul{display:flex;flex-wrap:wrap;gap:.3rem 1.2rem;margin:1.2rem 0 0;padding:0;list-style:none;font-size:.9rem}
@@ -41,9 +41,10 @@ nav a,summary{color:var(--bar)}
 summary{margin:.6rem 0;cursor:pointer}
 .wide:focus-visible{outline:2px solid var(--bar);outline-offset:2px}
 @page{margin:12mm}
+@media(max-width:44rem){td{overflow-wrap:anywhere}td.long{min-width:0}th,td{padding:.3rem}}
 @media print{*{print-color-adjust:exact;-webkit-print-color-adjust:exact}body{max-width:none;padding:0;font-size:.85rem}
-.wide{overflow:visible;border:0;background:none}table{font-size:.7rem}th,td{white-space:normal;padding:.25rem .3rem}.n{white-space:nowrap}
-td.long{min-width:0}.digest span{display:none}.digest:after{content:'…'}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}nav,summary{display:none}details::details-content{content-visibility:visible;block-size:auto}}
+.wide{overflow:visible;border:0;background:none}table{font-size:.7rem}th,td{padding:.25rem .3rem}
+td{overflow-wrap:anywhere}td.long{min-width:0}.digest span{display:none}.digest:after{content:'…'}figure,tr,.row,.warn{break-inside:avoid}h2{break-after:avoid}thead{display:table-header-group}nav,summary{display:none}details::details-content{content-visibility:visible;block-size:auto}}
 @media print and (prefers-color-scheme:dark){:root{color-scheme:light;--page:#fff;--ink:#1d1f23;--quiet:#4d535e;--rule:#ccc;
 --wash:#f1f2f4;--bar:#3b6fb6;--control:#a9b0bb;--warn:#8a4b00;--warn-wash:#fff3df;
 --t0:#e3edf8;--t1:#d3e6dc;--t2:#f3ecc9;--t3:#f6dbb0;--t4:#f3c1a0;--t5:#eba6a0}}
@@ -197,14 +198,26 @@ fn with_digests(text: &str) -> String {
     text.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
 
-/// The looks of a table whose rows are paragraphs on paper and on pages that are less wide.
+/// A table of more columns has rows that are paragraphs on a telephone, which is less wide than so many letters.
+const FEW_COLUMNS: usize = 4;
+const TELEPHONE: u16 = 44;
+
+/// Whether the rows of a table are paragraphs somewhere.
+fn has_blocks(table: &Table) -> bool {
+    table.blocks_below.is_some() || table.columns.len() > FEW_COLUMNS
+}
+
+/// The looks of a table whose rows are paragraphs on pages that are less wide, and on paper where it says so.
 fn blocks(index: usize, table: &Table) -> String {
-    let Some(width) = table.blocks_below else { return String::new() };
+    if !has_blocks(table) {
+        return String::new();
+    }
+    let (paper, width) = table.blocks_below.map_or(("", TELEPHONE), |width| ("print,", width));
     let at = format!(".t{index}");
     // What a row is of needs no heading.
     let named = if table.right(1) { 1 } else { 2 };
     let mut style = format!(
-        "@media print,(max-width:{width}em){{{at},{at} tbody,{at} tr{{display:block}}{at} thead,{at} td.none{{display:none}}\
+        "@media {paper}(max-width:{width}em){{{at},{at} tbody,{at} tr{{display:block}}{at} thead,{at} td.none{{display:none}}\
          {at} tr{{padding:.5rem .7rem;border-bottom:1px solid var(--rule)}}\
          {at} td{{display:inline-block;max-width:100%;min-width:0;padding:.1rem 1.4rem .1rem 0;border:0;text-align:left;\
          white-space:normal;overflow-wrap:anywhere;vertical-align:top}}{at} td.long{{display:block}}\
@@ -214,8 +227,12 @@ fn blocks(index: usize, table: &Table) -> String {
         let heading = heading.replace(['\\', '\'', '<'], "");
         let _ = write!(style, "{at} td:nth-child({}):before{{content:'{heading}: '}}", column + 1);
     }
-    // A digest that is shortened needs no line of its own.
-    style + &format!("}}@media print{{{at} td.hash{{display:inline-block}}}}\n")
+    style.push('}');
+    if !paper.is_empty() {
+        // A digest that is shortened needs no line of its own.
+        let _ = write!(style, "@media print{{{at} td.hash{{display:inline-block}}}}");
+    }
+    style + "\n"
 }
 
 /// Cells longer than this may be broken.
@@ -262,7 +279,7 @@ fn write_rows(html: &mut String, (index, what): (usize, &str), table: &Table, ro
         for (column, cell) in row.iter().enumerate() {
             let shown = cell.shown();
             let class = match cell {
-                _ if table.blocks_below.is_some() && (*cell == Cell::Missing || shown.is_empty()) => "none",
+                _ if has_blocks(table) && (*cell == Cell::Missing || shown.is_empty()) => "none",
                 Cell::Command(_) => "long",
                 _ if shown.chars().count() > LONG => "long",
                 _ => class(column),

@@ -57,7 +57,7 @@ pub(super) fn trees(subject: &Subject) -> Table {
             of_wanted(remedy.as_ref().map_or(0, Remedy::with_parity)),
         ]);
     }
-    table.blocks_below(60)
+    table.blocks_below(90)
 }
 
 pub(super) fn ages(subject: &Subject) -> Table {
