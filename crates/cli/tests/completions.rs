@@ -109,6 +109,15 @@ fn words_that_are_trees_or_places() {
     let begin = machine.path("my p");
     let line = format!("cd /tmp; nice verisum scrub -q '{}", begin.display());
     assert_eq!(machine.found(&machine.run(&["complete", "--line", &line])), ["my photos"]);
+    // The catalogue has records of trees elsewhere, which its commands take, and others do not.
+    let export = machine.run(&["catalog", "export"]);
+    let moved = export.replace(&machine.path("archive").display().to_string(), "ssh://nas/srv/archive");
+    fs::write(machine.path("export"), moved).unwrap();
+    machine.run(&["catalog", "import", "--catalog", "far.db", "export"]);
+    let far =
+        |words: &[&str]| machine.complete(&[&["verisum"], words, &["--catalog", "far.db", ""]].concat());
+    assert_eq!(far(&["catalog", "forget"]), ["my photos", "ssh://nas/srv/archive"]);
+    assert_eq!(far(&["verify"]), ["my photos"]);
     // What cannot be read has no candidates, and nothing is said or logged of that.
     fs::write(machine.path("verisum.toml"), format!("log-file = 'log'\ncatalog = 'none.db'\n{CONFIG}"))
         .unwrap();

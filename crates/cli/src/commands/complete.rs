@@ -71,9 +71,11 @@ fn candidates(words: &[OsString], config: &Config, definition: &Command) -> Vec<
         return Vec::new();
     }
     let mut found: Vec<OsString> = trees(&line, config).into_iter().map(PathBuf::into_os_string).collect();
-    match line.command.get_arguments().any(|arg| arg.get_id() == "ssh_config") {
-        true => found.extend(places::addresses().into_iter().map(OsString::from)),
-        false => found.retain(|tree| !is_address(Path::new(tree))),
+    if line.command.get_arguments().any(|arg| arg.get_id() == "ssh_config") {
+        found.extend(places::addresses().into_iter().map(OsString::from));
+    } else if line.path.first().is_none_or(|verb| verb != "catalog") {
+        // What reads no records of trees elsewhere cannot read these either.
+        found.retain(|tree| !is_address(Path::new(tree)));
     }
     let whole = |tree: OsString| OsString::from_vec([prefix, tree.as_bytes()].concat());
     found.into_iter().filter(|tree| tree.as_bytes().starts_with(value)).map(whole).collect()
