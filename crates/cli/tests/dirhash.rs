@@ -115,6 +115,9 @@ fn steady_names_cost_quality_and_attack_run() {
     let out =
         dirhash(&["cost", "--hash", "tea", "--hash", "xfs", "--length", "16", "--samples", "3"]).clean();
     assert!(out.contains("no significant difference"), "three measurements resolve nothing: {out}");
+    // The verdict first, and a table that a terminal has room for; the intervals are details.
+    assert!(out.lines().next().unwrap().contains(" has the lowest median at "), "{out}");
+    assert!(!out.contains("ratio from"), "{out}");
     let out = dirhash(&["quality", "--hash", "siphash24", "-n", "2000"]).clean();
     assert!(out.contains("bad-control"), "{out}");
     let out = dirhash(&["attack", "--hash", "btrfs", "--hash", "xfs", "-n", "300"]).clean();

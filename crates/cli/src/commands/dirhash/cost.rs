@@ -43,7 +43,8 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
         format!("Time for one name, with the 95% interval of the median; beside {first}"),
         "hash; length (bytes); time (ns); from (ns); to (ns); ratio; ratio from; ratio to; \
          relative to the first",
-    );
+    )
+    .details(&["from", "to", "ratio from", "ratio to"]);
     for (place, hashing) in hashings.iter().enumerate() {
         for (length, (times, pairs)) in lengths.iter().zip(times.iter().zip(&pairs)) {
             let time = interval(&times[place]);
@@ -62,7 +63,10 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
             ]);
         }
     }
+    let medians = times.iter().map(|times| times.iter().map(|times| interval(times).median).collect());
+    let ids: Vec<&str> = hashings.iter().map(|hashing| hashing.hash.id).collect();
     let mut report = Report::new("What hashing a name costs");
+    report.lines.push(verdict(&ids, &medians.collect::<Vec<_>>()));
     report.parameters = options::parameters("cost", &hashings);
     report.parameters.push(("samples", arguments.samples.to_string()));
     let comparisons = (hashings.len() - 1) * lengths.len();
@@ -70,4 +74,39 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
     report.tables.push(table);
     arguments.report.show(&report, output)?;
     Ok(Exit::Clean)
+}
+
+/// Which hash takes the least time at how many lengths, and how far the first is behind. By length, then by hash.
+fn verdict(ids: &[&str], nanoseconds: &[Vec<f64>]) -> String {
+    let mut wins = vec![0; ids.len()];
+    let mut ratios = Vec::new();
+    for times in nanoseconds {
+        let fastest = (0..times.len()).min_by(|&a, &b| times[a].total_cmp(&times[b])).unwrap_or_default();
+        wins[fastest] += 1;
+        ratios.push(times[0] / times[fastest]);
+    }
+    let best = (0..ids.len()).rev().max_by_key(|&place| wins[place]).unwrap_or_default();
+    let of = |pick: fn(f64, f64) -> f64, from: f64| ratios.iter().copied().fold(from, pick);
+    let (least, most) = (of(f64::min, f64::INFINITY), of(f64::max, 0.0));
+    format!(
+        "{} has the lowest median at {} of {} lengths; {} takes {least:.1} to {most:.1} times the lowest",
+        ids[best],
+        wins[best],
+        nanoseconds.len(),
+        ids[0],
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verdict_says_which_is_fastest_and_how_far_the_first_is_behind() {
+        let times = [vec![2.0, 1.0, 4.0], vec![9.0, 3.0, 5.0], vec![1.0, 2.0, 3.0]];
+        assert_eq!(
+            verdict(&["tea", "xfs", "btrfs"], &times),
+            "xfs has the lowest median at 2 of 3 lengths; tea takes 1.0 to 3.0 times the lowest"
+        );
+    }
 }
