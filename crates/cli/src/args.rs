@@ -44,13 +44,6 @@ pub(crate) struct Verisum<C: Subcommand = Command> {
 pub(crate) enum AnyCommand {
     #[command(flatten)]
     Listed(Command),
-    /// Write the manual pages
-    #[command(hide = true)]
-    Man {
-        /// The folder to write them to
-        #[arg(value_hint = ValueHint::DirPath)]
-        folder: PathBuf,
-    },
     /// Print the reference of all commands as Markdown
     #[command(hide = true)]
     Reference,
@@ -173,6 +166,12 @@ pub(crate) enum Command {
     Completions {
         /// The shell
         shell: Shell,
+    },
+    /// Write the manual pages
+    Man {
+        /// The folder to write them to
+        #[arg(value_hint = ValueHint::DirPath)]
+        folder: PathBuf,
     },
 }
 

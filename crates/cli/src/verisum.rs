@@ -84,7 +84,6 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
     }
     config::tell_untyped();
     let command = match command {
-        AnyCommand::Man { folder } => return commands::man::run(&mut definition(), &folder),
         AnyCommand::Reference => return commands::reference::run(definition(), output),
         AnyCommand::RemoteServe(arguments) => return crate::serve::run(&arguments, output),
         AnyCommand::Complete(_) => return Ok(Exit::Clean),
@@ -139,6 +138,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Demo => commands::demo::run(output),
         Command::Config { command } => commands::config::run(&command, (config, &definition()), output),
         Command::Completions { shell } => commands::completions::run(definition(), shell, output),
+        Command::Man { folder } => commands::man::run(&mut definition(), &folder),
     }
 }
 

@@ -69,8 +69,12 @@ pub(crate) const GROUPS: [(&str, &[&str]); 7] = [
     ),
     ("Compare and copy trees, bags, and disk images", &["compare", "copy", "bag", "image"]),
     ("Choose a digest, and measure", &["recommend", "digests", "bench", "dirhash"]),
-    ("Set up", &["config", "links", "completions"]),
+    ("Set up", &["config", "links", "completions", "man"]),
 ];
+
+/// Commands that somebody needs after each other for one catalogue, whatever job help lists them under.
+const OF_CATALOGUES: [&str; 8] =
+    ["scrub", "accept", "repair", "parity", "catalog", "report", "schedule", "notify"];
 
 /// The definition of the command line with all that help says.
 pub(crate) fn whole(command: Command) -> Command {
@@ -97,15 +101,20 @@ pub(crate) fn exit_codes(name: &str) -> Vec<(&'static str, &'static str)> {
     EXIT_CODES.into_iter().chain(MEASURING.contains(&name).then_some(SIGNALLED)).collect()
 }
 
-/// The commands to read about next: the one above it, then those that do the same job; of the program, all.
+/// The commands to read about next: the one above it, those that do the same job, and those for the same catalogue; of
+/// the program, all.
 pub(crate) fn related(name: &str) -> Vec<String> {
     let verb = name.split(' ').nth(1);
     let is_beside = |verbs: &[&str]| verb.is_none_or(|verb| verbs.contains(&verb));
-    let groups = GROUPS.iter().filter(|(_, verbs)| is_beside(verbs));
-    let beside = groups.flat_map(|(_, verbs)| *verbs).map(|verb| format!("verisum {verb}"));
-    let above = name.rsplit_once(' ').map(|(above, _)| above.to_string());
-    let mut found: Vec<String> = beside.filter(|one| one != name && Some(one) != above.as_ref()).collect();
-    found.splice(0..0, above);
+    let groups = GROUPS.iter().map(|(_, verbs)| *verbs).chain([&OF_CATALOGUES[..]]);
+    let beside = groups.filter(|verbs| is_beside(verbs)).flatten().map(|verb| format!("verisum {verb}"));
+    let mut found: Vec<String> =
+        name.rsplit_once(' ').map(|(above, _)| above.to_string()).into_iter().collect();
+    for one in beside {
+        if one != name && !found.contains(&one) {
+            found.push(one);
+        }
+    }
     found
 }
 
@@ -180,4 +189,21 @@ fn row(name: &str, meaning: &str) -> String {
     let width = if layout.breaks_sentences { layout.width } else { usize::MAX };
     let words = std::iter::once(name).chain(meaning.split_inclusive(' ')).map(String::from);
     filled(words, width, &" ".repeat(name.len())).join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_next_page_is_one_for_the_same_catalogue() {
+        for name in ["verisum scrub", "verisum report", "verisum catalog list"] {
+            let found = related(name);
+            for next in ["verisum accept", "verisum repair", "verisum catalog", "verisum schedule"] {
+                assert_eq!(found.iter().filter(|one| *one == next).count(), 1, "{name}: {found:?}");
+            }
+            assert!(!found.iter().any(|one| one == name), "{name}: {found:?}");
+        }
+        assert!(!related("verisum bench").iter().any(|one| one == "verisum repair"));
+    }
 }
