@@ -490,6 +490,17 @@ fn lines_that_b3sum_refuses_are_refused() {
     }
 }
 
+/// What is without names is without tags, as in b3sum 1.8.7.
+#[test]
+fn b3sum_writes_no_tag_where_it_writes_no_name() {
+    let folder = folder();
+    let b3sum = |options: &str| run(Path::new(VERISUM), "b3sum", &words(options), folder.path(), None);
+    for option in ["--raw", "--no-names"] {
+        let tagged = b3sum(&format!("--tag {option} plain"));
+        assert_eq!((tagged.code, tagged), (Some(0), b3sum(&format!("{option} plain"))), "{option}");
+    }
+}
+
 #[test]
 fn help_and_version_are_of_the_program() {
     let folder = folder();

@@ -156,7 +156,8 @@ impl Personality {
             return Ok(decimal_sums::print(self.name, checksum, &options.files, end, output)?);
         }
         let digest = digests::find(&name, &kernel::policy()?)?;
-        let format = if options.tag.unwrap_or(self.tagged) { Format::Bsd } else { Format::Gnu };
+        let has_tags = options.tag.unwrap_or(self.tagged) && !options.raw && !options.no_names;
+        let format = if has_tags { Format::Bsd } else { Format::Gnu };
         let writer = Writer::new(format, std::slice::from_ref(&digest))
             .map_err(|error| Failure::Usage(error.to_string()))?
             .zero(options.zero)
