@@ -377,3 +377,40 @@ fn a_missing_file_is_named_beside(folder: &str, bad: &str) {
     let mail = fs::read_to_string(archive.path("mail")).unwrap().replace("=\n", "").replace("=3D", "=");
     assert!(mail.contains(&format!("{photos}/b: missing since ")), "{mail}");
 }
+
+/// Of other trees the state of the archive tells, and a message without a scrub.
+#[test]
+fn a_failed_scrub_tells_of_its_own_trees_only() {
+    let archive = Archive::new();
+    let (catalog, other) = (archive.text("c.db"), archive.path("an older tree"));
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("c"), "content of b").unwrap();
+    let scrub = ["scrub", "--quiet", "--catalog", &catalog, other.to_str().unwrap()];
+    common::verisum(scrub).clean();
+    change_and_restore_time(&other.join("c"), "Content of b");
+    assert_eq!(common::verisum(scrub).code, Some(1));
+    let notice = |is_scrub: bool| -> Value {
+        let (url, served) = answering("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+        let file = archive.url(&url);
+        match is_scrub {
+            true => archive.notify(&["--webhook-file", &file]),
+            false => archive.run(&["--catalog", &catalog, "--webhook-file", &file]),
+        };
+        serde_json::from_slice(&served.join().unwrap().1).unwrap()
+    };
+    let after_scrub = notice(true);
+    let text = after_scrub["text"].as_str().unwrap();
+    assert!(text.lines().next().unwrap().contains("; suspicious: "), "{text}");
+    assert!(text.contains("/photos/a") && !text.contains("older tree"), "{text}");
+    let [alarm] = after_scrub["alarms"].as_array().unwrap().as_slice() else { panic!("{after_scrub}") };
+    assert!(alarm["path"].as_str().unwrap().ends_with("/photos/a"), "{alarm}");
+    assert_eq!((&alarm["outcome"], &alarm["size"]), (&"suspicious".into(), &12.into()), "{alarm}");
+    for fact in ["since", "verified", "digest", "mend"] {
+        assert!(alarm[fact].is_string(), "{fact}: {alarm}");
+    }
+    // Both, and the copy that one of them has.
+    let state = notice(false);
+    let alarms = state["alarms"].as_array().unwrap();
+    assert_eq!(alarms.len(), 2, "{state}");
+    assert!(alarms.iter().any(|alarm| alarm["copy"]["path"].as_str().is_some()), "{state}");
+}

@@ -211,21 +211,10 @@ impl GoodContent {
     /// What the report shows in the column for copies where there is none.
     pub(crate) const NEEDLESS: &str = "none is needed: it was empty";
     pub(crate) const NO_COPY: &str = "none is known";
-
-    /// As the cells of a report tell it: those for copies and for parity.
-    pub(crate) fn of_cells(copy: Option<String>, parity: Option<String>) -> Option<GoodContent> {
-        match (copy.as_deref(), parity) {
-            (Some(Self::NEEDLESS), _) => Some(GoodContent::Empty),
-            (None | Some(Self::NO_COPY), Some(parity)) => Some(GoodContent::Parity(parity)),
-            (Some(Self::NO_COPY), None) => Some(GoodContent::Unknown),
-            (Some(copy), _) => Some(GoodContent::Copy(copy.to_string())),
-            (None, None) => None,
-        }
-    }
 }
 
 /// Where the good content is, and the command that mends the file: the lines of every message.
-pub(crate) fn remedy_lines(
+fn remedy_lines(
     outcome: &str,
     content: Option<GoodContent>,
     command: Option<String>,
@@ -266,19 +255,26 @@ pub(crate) fn tell(
         return bad_files.iter().try_for_each(|bad_file| output.json("alarm", &bad_file.json()));
     }
     output.flush()?;
-    for (number, bad_file) in bad_files.iter().enumerate() {
+    for (bad_file, paragraph) in bad_files.iter().zip(paragraphs(&bad_files.iter().collect::<Vec<_>>())) {
         log::note(bad_file.line().as_bytes());
-        // One command may be for several that follow each other: then it stands below the last.
-        let command = bad_file.command();
-        let is_repeated =
-            bad_files.get(number + 1).is_some_and(|next| command.is_some() && next.command() == command);
-        ui::advise(bad_file.paragraph(!is_repeated).trim_end());
+        ui::advise(paragraph.trim_end());
     }
     if beyond > 0 {
         let list = list.map_or(String::new(), |list| format!(": `{list}` lists all"));
         ui::advise(&format!("... and {beyond} more{list}"));
     }
     Ok(())
+}
+
+/// The paragraphs of bad files. One command may be for several that follow each other: then it stands below the last.
+pub(crate) fn paragraphs(bad_files: &[&BadFile]) -> Vec<String> {
+    let paragraph = |(number, bad_file): (usize, &&BadFile)| {
+        let command = bad_file.command();
+        let is_repeated =
+            bad_files.get(number + 1).is_some_and(|next| command.is_some() && next.command() == command);
+        bad_file.paragraph(!is_repeated)
+    };
+    bad_files.iter().enumerate().map(paragraph).collect()
 }
 
 /// Says the command that mends what was found, on standard error and in the log.

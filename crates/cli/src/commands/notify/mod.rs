@@ -77,7 +77,8 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
             return Ok(exit);
         }
     }
-    let state = ArchiveState::of(&arguments.catalog, timeout);
+    let is_scrub = arguments.command.first().is_some_and(|verb| verb == "scrub");
+    let state = ArchiveState::of(&arguments.catalog, is_scrub.then_some(started), timeout);
     if watched.is_none() && state.trouble.is_some() {
         exit = exit.max(Exit::Unchecked);
     }

@@ -10,11 +10,13 @@ use serde_json::{Value, json};
 
 use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
-use crate::ui::bad_file::{self, GoodContent, NAMED};
+use crate::ui::bad_file::{self, BadFile, NAMED};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
+use crate::ui::failure::Failure;
 use crate::ui::help::EXIT_CODES;
 use crate::ui::json::Object;
+use crate::ui::remedy::Given;
 use crate::ui::values::written;
 use crate::ui::{names, shell, values};
 
@@ -28,10 +30,8 @@ const SHOWN: usize = 3;
 pub(super) struct ArchiveState {
     /// What it comes to.
     pub(super) lines: Vec<String>,
-    /// The first file in trouble, in a few words.
-    worst: Option<String>,
-    /// The first files in trouble, and what mends them.
-    bad: Vec<ToldFile>,
+    /// What is bad, which the summary names the first of.
+    bad: WorstFiles,
     /// The page.
     pub(super) page: Option<Vec<u8>>,
     /// Why there is no page.
@@ -39,8 +39,9 @@ pub(super) struct ArchiveState {
 }
 
 impl ArchiveState {
-    /// Asks for it. A catalogue that cannot be read does not keep word from being sent.
-    pub(super) fn of(catalog: &CatalogArgs, timeout: Duration) -> ArchiveState {
+    /// Asks for it; after a scrub what is bad is what is so in the trees that it saw. A catalogue that cannot be read
+    /// does not keep word from being sent.
+    pub(super) fn of(catalog: &CatalogArgs, scrubbed_since: Option<i64>, timeout: Duration) -> ArchiveState {
         let ask = |options: &[&str]| -> Result<Vec<u8>, String> {
             let program = env::current_exe().map_err(|error| error.to_string())?;
             let mut command = Command::new(program);
@@ -52,7 +53,8 @@ impl ArchiveState {
             let value: Value = serde_json::from_slice(&bytes).map_err(|error| error.to_string())?;
             let lines = value["lines"].as_array().into_iter().flatten();
             let lines = lines.filter_map(|line| line.as_str().map(str::to_string)).collect::<Vec<_>>();
-            Ok((lines, worst(&value), bad(&value)))
+            let bad = bad_files(catalog, scrubbed_since).map_err(|failure| failure.message())?;
+            Ok((lines, bad))
         });
         let page = told.as_ref().ok().map(|_| ask(&[]));
         let (page, trouble) = match (page, &told) {
@@ -61,55 +63,40 @@ impl ArchiveState {
             (None, Err(why)) => (None, Some(why.clone())),
             (None, Ok(_)) => (None, None),
         };
-        let (lines, worst, bad) = told.unwrap_or_default();
-        ArchiveState { lines, worst, bad, page, trouble }
+        let (lines, bad) = told.unwrap_or_default();
+        ArchiveState { lines, bad, page, trouble }
     }
 }
 
-/// The first row of the first table of a report: which file, what it is, and whether it can be had again.
-fn worst(report: &Value) -> Option<String> {
-    let rows = report["tables"][0]["rows"].as_array()?;
-    let row = rows.first()?;
-    let (outcome, file) = (row["outcome"].as_str()?, row["file"].as_str()?);
-    let more = match rows.len() - 1 {
+/// The first files in trouble, the worst first, and how many there are beyond them.
+type WorstFiles = (Vec<BadFile>, u64);
+
+/// Those of the trees that were scrubbed since a moment in milliseconds since 1970; without one, of all trees.
+fn bad_files(catalog_args: &CatalogArgs, scrubbed_since: Option<i64>) -> Result<WorstFiles, Failure> {
+    let catalog = catalog_args.open_shared()?;
+    let mut roots = Vec::new();
+    for root in catalog.roots()? {
+        let last = catalog.runs(root.id, 1)?.first().map(|run| run.started);
+        let was_scrubbed = |since: i64| last.is_some_and(|last| last >= since);
+        roots.extend(Some(root).filter(|_| scrubbed_since.is_none_or(was_scrubbed)));
+    }
+    let given = Given::new(catalog_args.catalog.as_deref());
+    bad_file::of_trees(&catalog, &given, &roots.iter().collect::<Vec<_>>(), true, NAMED)
+}
+
+/// The worst file: what it is, and whether it can be had again.
+fn worst((alarms, beyond): &WorstFiles) -> Option<String> {
+    let first = alarms.first()?;
+    let more = match alarms.len() as u64 - 1 + beyond {
         0 => String::new(),
         more => format!(", and {more} more"),
     };
-    let cell = |name: &str| row[name].as_str().map(String::from);
-    let copy = match GoodContent::of_cells(cell("good copy"), cell("parity")) {
-        Some(GoodContent::Copy(_)) => " (a good copy is known)",
-        Some(GoodContent::Parity(_)) => " (parity may mend it)",
-        Some(GoodContent::Empty | GoodContent::Unknown) | None => "",
+    let copy = match (&first.copy, &first.parity) {
+        (Some(_), _) => " (a good copy is known)",
+        (None, Some(_)) => " (parity may mend it)",
+        (None, None) => "",
     };
-    Some(names::plain(&format!("{outcome}: {file}{copy}{more}")))
-}
-
-/// A file in trouble.
-struct ToldFile {
-    /// Its name as it is shown; none for the count of those beyond the first.
-    name: Option<String>,
-    /// What is told of it.
-    lines: Vec<String>,
-}
-
-/// The first rows of the first table of a report.
-fn bad(report: &Value) -> Vec<ToldFile> {
-    let rows = report["tables"][0]["rows"].as_array().map_or(&[][..], Vec::as_slice);
-    let mut files = Vec::new();
-    for row in rows.iter().take(NAMED) {
-        let cell = |name: &str| row[name].as_str().filter(|text| !text.is_empty()).map(names::plain);
-        let (Some(file), Some(outcome)) = (cell("file"), cell("outcome")) else { continue };
-        let mut lines = vec![format!("{file}: {outcome}")];
-        let content = GoodContent::of_cells(cell("good copy"), cell("parity"));
-        let command = cell("mend with");
-        let is_mendable = command.as_ref().is_some_and(|command| !command.contains(" --from PLACE"));
-        let remedy = bad_file::remedy_lines(&outcome, content, command, is_mendable);
-        lines.extend(remedy.into_iter().map(|line| format!("  {line}")));
-        files.push(ToldFile { name: Some(file), lines });
-    }
-    let more = || ToldFile { name: None, lines: vec![format!("... and {} more", rows.len() - NAMED)] };
-    files.extend((rows.len() > NAMED).then(more));
-    files
+    Some(format!("{}: {}{copy}{more}", first.outcome, names::quoted(first.path.as_os_str())))
 }
 
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
@@ -150,7 +137,7 @@ impl Notice {
             None => "state of the archive".to_string(),
             Some(_) => self.ending(),
         };
-        let worst = self.state.worst.as_ref().map_or(String::new(), |worst| format!("; {worst}"));
+        let worst = worst(&self.state.bad).map_or(String::new(), |worst| format!("; {worst}"));
         format!("verisum on {}: {what}{worst}", self.host)
     }
 
@@ -213,12 +200,16 @@ impl Notice {
         let names_it = |line: &String, name: &str| {
             line.match_indices(name).any(|(at, name)| begins(&line[..at]) && ends(&line[at + name.len()..]))
         };
-        let is_said = |file: &&ToldFile| match &file.name {
-            Some(name) => said.iter().any(|line| names_it(line, name)),
-            None => !said.is_empty(),
+        let is_said = |alarm: &BadFile| {
+            let name = names::quoted(alarm.path.as_os_str());
+            said.iter().any(|line| names_it(line, &name))
         };
-        let bad = self.state.bad.iter().filter(|file| !is_said(file));
-        bad.flat_map(|file| file.lines.clone()).collect()
+        let (alarms, beyond) = &self.state.bad;
+        let unsaid: Vec<&BadFile> = alarms.iter().filter(|alarm| !is_said(alarm)).collect();
+        let paragraphs = bad_file::paragraphs(&unsaid);
+        let lines = paragraphs.iter().flat_map(|paragraph| paragraph.lines()).map(str::to_string);
+        let more = (*beyond > 0 && said.is_empty()).then(|| format!("... and {beyond} more"));
+        lines.chain(more).collect()
     }
 
     /// What chats show: where, what, the worst, and what the archive comes to.
@@ -233,6 +224,7 @@ impl Notice {
 
     /// For programs.
     pub(super) fn json(&self) -> String {
+        let (alarms, _) = &self.state.bad;
         let fields = json!({
             "text": self.told(),
             "verisum": env!("CARGO_PKG_VERSION"),
@@ -245,6 +237,7 @@ impl Notice {
             "finished": values::moment_of_milliseconds(self.finished),
             "said": self.said.lines(),
             "lines": self.state.lines,
+            "alarms": alarms.iter().map(|alarm| json!(Object::new("alarm", &alarm.json()))).collect::<Vec<_>>(),
             "error": self.state.trouble,
         });
         json!(Object::new("notice", &fields)).to_string()
