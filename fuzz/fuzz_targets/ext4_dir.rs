@@ -9,7 +9,7 @@
 use std::io::Write;
 
 use libfuzzer_sys::fuzz_target;
-use verisum_dirhash::ext4::{Ext4, Survey};
+use verisum_dirhash::ext4::{Ext4, VolumeSurvey};
 
 fuzz_target!(|data: &[u8]| {
     let mut image = vec![0; 128 * 1024];
@@ -18,7 +18,7 @@ fuzz_target!(|data: &[u8]| {
     let path = std::env::temp_dir().join(format!("verisum-fuzz-ext4-{}", std::process::id()));
     std::fs::File::create(&path).unwrap().write_all(&image).unwrap();
     if let Ok(ext4) = Ext4::open(&path) {
-        let _ = Survey::all(&ext4);
+        let _ = VolumeSurvey::all(&ext4);
         let _ = ext4.find(b"/a/b");
     }
     let _ = std::fs::remove_file(path);

@@ -6,11 +6,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use verisum_kernels::{Algorithm, Kernel, Level};
+use verisum_kernels::{KernelAlgorithm, Kernel, Level};
 
 fuzz_target!(|data: &[u8]| {
     let [algorithm, count, rest @ ..] = data else { return };
-    let algorithm = Algorithm::ALL[usize::from(*algorithm) % Algorithm::ALL.len()];
+    let algorithm = KernelAlgorithm::ALL[usize::from(*algorithm) % KernelAlgorithm::ALL.len()];
     let count = usize::from(*count) % 70;
     let messages: Vec<&[u8]> = rest
         .chunks_exact(2)

@@ -5,14 +5,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use verisum_digest::Digest;
-use verisum_files::store::manifest::{Chkbit, Dialect, Format, Item, Line, Options, Reader, Writer};
+use verisum_files::store::manifest::{Chkbit, Dialect, ListFormat, Item, Line, ListOptions, Reader, Writer};
 
 /// Manifests' names, which tell digests and formats.
 const NAMES: [&str; 5] = ["list", "x.sfv", "B3SUMS", "manifest-sha512.txt", "list.xxh3"];
 
 fuzz_target!(|data: &[u8]| {
     let [choice, text @ ..] = data else { return };
-    let mut options = Options::default();
+    let mut options = ListOptions::default();
 options.algorithm = (choice & 1 == 1).then_some("md5".into());
 options.dialect = [
             Dialect::Any,
@@ -42,12 +42,12 @@ options.name = NAMES[usize::from(choice >> 4) % NAMES.len()].into();
 fn again(name: &[u8]) {
     let digests = [Digest::find("crc32").expect("it is in the table")];
     let outputs = [digests[0].hash(name).expect("it cannot fail")];
-    for format in [Format::Gnu, Format::Bsd, Format::Json] {
+    for format in [ListFormat::Gnu, ListFormat::Bsd, ListFormat::Json] {
         let writer = Writer::new(format, &digests).expect("it has a place for every digest");
         let mut list = Vec::new();
         let item = Item { name, size: 1, modified: None, mode: None, digests: &outputs };
         writer.item(&mut list, &item).expect("it holds every name");
-        let mut reader = Reader::new(&list[..], &Options::default()).expect("it is one of ours");
+        let mut reader = Reader::new(&list[..], &ListOptions::default()).expect("it is one of ours");
         match reader.line().expect("it is in memory") {
             Some(Line::File(listed)) => assert_eq!(listed.name, name),
             other => panic!("{other:?}"),

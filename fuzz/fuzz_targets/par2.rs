@@ -8,7 +8,7 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use verisum_digest::Digest;
-use verisum_parity::{RepairOptions, VerifyOptions};
+use verisum_parity::{ParityRepairOptions, ParityVerifyOptions};
 
 fuzz_target!(|data: &[u8]| {
     let [mode, bytes @ ..] = data else { return };
@@ -22,8 +22,8 @@ fuzz_target!(|data: &[u8]| {
     fs::write(root.join("a"), [7; 5000]).unwrap();
     let set = root.join("set.par2");
     fs::write(&set, &bytes).unwrap();
-    let _ = verisum_parity::verify_par2(&set, &VerifyOptions::default(), &mut |_| {});
-    let _ = verisum_parity::repair_par2(&set, &RepairOptions::default(), &mut |_| {});
+    let _ = verisum_parity::verify_par2(&set, &ParityVerifyOptions::default(), &mut |_| {});
+    let _ = verisum_parity::repair_par2(&set, &ParityRepairOptions::default(), &mut |_| {});
     assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 1, "nothing is written outside");
 });
 

@@ -8,7 +8,7 @@ use std::fs;
 
 use libfuzzer_sys::fuzz_target;
 use verisum_digest::Digest;
-use verisum_parity::{RepairOptions, VerifyOptions};
+use verisum_parity::{ParityRepairOptions, ParityVerifyOptions};
 
 fuzz_target!(|data: &[u8]| {
     let [mode, bytes @ ..] = data else { return };
@@ -22,8 +22,8 @@ fuzz_target!(|data: &[u8]| {
     fs::create_dir(&place).unwrap();
     fs::write(tree.join("a"), [7; 5000]).unwrap();
     fs::write(place.join("set-00000001.parity"), &bytes).unwrap();
-    let _ = verisum_parity::verify(&tree, Some(&place), &VerifyOptions::default(), &mut |_| {});
-    let mut options = RepairOptions::default();
+    let _ = verisum_parity::verify(&tree, Some(&place), &ParityVerifyOptions::default(), &mut |_| {});
+    let mut options = ParityRepairOptions::default();
     options.changed = true;
     let _ = verisum_parity::repair(&tree, Some(&place), &options, &mut |_| {});
     assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 2, "nothing is written outside");

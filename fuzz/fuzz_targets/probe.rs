@@ -7,7 +7,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use libfuzzer_sys::fuzz_target;
-use verisum_image::{Detect, Follow, Format, OpenOptions, RawImage, START_LEN};
+use verisum_image::{Detect, Follow, ImageFormat, OpenOptions, RawImage, START_LEN};
 
 fuzz_target!(|data: &[u8]| {
     let path = PathBuf::from(format!("/dev/shm/verisum-fuzz-probe-{}", std::process::id()));
@@ -21,9 +21,9 @@ options.follow = Follow::None;
 options
 };
     let raw = RawImage::open(&path, &options).expect("every file is a raw image");
-    let format = Format::probe(&raw).expect("every file can be read");
-    let by_start = Format::probe_start(&data[..data.len().min(START_LEN)]);
-    assert!(by_start == Format::Raw || by_start == format);
-    assert_eq!(Format::find(format.name()), Some(format));
+    let format = ImageFormat::probe(&raw).expect("every file can be read");
+    let by_start = ImageFormat::probe_start(&data[..data.len().min(START_LEN)]);
+    assert!(by_start == ImageFormat::Raw || by_start == format);
+    assert_eq!(ImageFormat::find(format.name()), Some(format));
     let _ = verisum_image::open(&path, &options);
 });

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::path::PathBuf;
 
 use libfuzzer_sys::fuzz_target;
-use verisum_image::{Extent, ExtentKind, Follow, Format, Image, OpenOptions, Opened};
+use verisum_image::{Extent, ExtentKind, Follow, ImageFormat, Image, OpenOptions, Opened};
 
 /// The most that is read of an image.
 const READ: u64 = 1 << 20;
@@ -23,7 +23,7 @@ fuzz_target!(|data: &[u8]| {
     for snapshot in [None, Some("1".to_string())] {
         let mut options = OpenOptions::default();
 options.cache = true;
-options.format = Some(Format::Qcow2);
+options.format = Some(ImageFormat::Qcow2);
 options.follow = Follow::None;
 options.snapshot = snapshot;
         if let Ok(Opened::Image(image)) = verisum_image::open(&path, &options) {

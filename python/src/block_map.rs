@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
-use verisum::blockhash::{self, MapWriter, Params, Progress, compare_maps, merge_ranges, update_map};
+use verisum::blockhash::{self, ImageProgress, MapWriter, Params, compare_maps, merge_ranges, update_map};
 use verisum::digest::Policy;
 use verisum::files::{ReplaceError, Replacement, Stop};
 use verisum::image::{OpenOptions, Opened};
@@ -191,7 +191,7 @@ impl Writing {
         Ok(Replacement::new(&self.path)?)
     }
 
-    fn create(&self, stop: &Stop, done: &Progress) -> Result<(), WriteError> {
+    fn create(&self, stop: &Stop, done: &ImageProgress) -> Result<(), WriteError> {
         let mut opened = self.image.open(&self.options)?;
         let file = self.replacement(&opened)?;
         let mut writer = MapWriter::new(file.file(), &self.path, &self.params)?;
@@ -206,7 +206,7 @@ impl Writing {
         old: &blockhash::BlockMap,
         ranges: Vec<Range<u64>>,
         stop: &Stop,
-        done: &Progress,
+        done: &ImageProgress,
     ) -> Result<(), WriteError> {
         let opened = self.image.open(&self.options)?;
         let file = self.replacement(&opened)?;
@@ -243,9 +243,9 @@ fn written(
     py: Python<'_>,
     writing: &Writing,
     progress: Option<&Bound<'_, PyAny>>,
-    write: impl FnOnce(&Stop, &Progress) -> Result<(), WriteError> + Send,
+    write: impl FnOnce(&Stop, &ImageProgress) -> Result<(), WriteError> + Send,
 ) -> PyResult<BlockMap> {
-    let done = Progress::default();
+    let done = ImageProgress::default();
     let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
     let ended = interruptible(py, &mut tick, |stop| {
         write(stop, &done)?;

@@ -14,7 +14,7 @@ use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{self, Lock, Root, Run, State, absolute, absolute_name, is_address};
 use verisum::files::Timestamp;
 use verisum::files::place::{PlaceEvent, StoppingPlace};
-use verisum::lake::Exported;
+use verisum::lake::LakeExport;
 use verisum::remote::{Address, Host};
 
 use crate::errors::{Failure, Kind};
@@ -186,7 +186,7 @@ impl Catalog {
             let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
             verisum::lake::export(&store, &lake, Timestamp::now(), stop)
         })?;
-        let Exported { changed, gone, unchanged, damaged } =
+        let LakeExport { changed, gone, unchanged, damaged } =
             exported.map_err(|error| Failure::from(&error).raise(py))?;
         let counts = [("changed", changed), ("gone", gone), ("unchanged", unchanged), ("damaged", damaged)];
         Ok(counts.into())

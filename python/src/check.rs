@@ -14,9 +14,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use verisum::digest::{Digest, Output};
-use verisum::files::check::{Compute, Difference, Event, Extra, Lists, Outcome, check as check_lists};
-use verisum::files::place::{Evidence, Files, PlaceEvent, Reason, Sink};
-use verisum::files::store::manifest::{Bad, BlockHashes, Claim, Listed, Options, ReadError};
+use verisum::files::check::{CheckOutcome, Compute, Difference, Event, Extra, Lists, check as check_lists};
+use verisum::files::place::{ContentEvidence, Files, PlaceEvent, Reason, Sink};
+use verisum::files::store::manifest::{Bad, BlockHashes, Claim, ListOptions, Listed, ReadError};
 use verisum::files::{Excludes, Limits, Plan};
 use verisum::remote::{Address, CheckedLine, Claims, HostList, HostListError, kept};
 
@@ -61,7 +61,7 @@ pub(crate) struct CheckRow {
     listed_size: Option<u64>,
     #[pyo3(get)]
     found_size: Option<u64>,
-    evidence: Option<Evidence>,
+    evidence: Option<ContentEvidence>,
     error: Option<Failure>,
 }
 
@@ -70,7 +70,7 @@ getters! { |row: CheckRow|
     name: &OsStr = OsStr::from_bytes(&row.name);
     name_bytes: &[u8] = &row.name;
     class_: &'static str = class_of(row.outcome);
-    evidence: Option<&'static str> = row.evidence.map(Evidence::name);
+    evidence: Option<&'static str> = row.evidence.map(ContentEvidence::name);
     recorded_ns: Option<i128> = row.evidence.and_then(recorded_at);
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn check(
         let here = Here {
             lists: lists.iter().map(list_name).collect(),
             reading: {
-                let mut options = Options::default();
+                let mut options = ListOptions::default();
                 options.algorithm = algorithm;
                 options.zero = zero;
                 options.block_hashes = BlockHashes::Tagged;
@@ -212,7 +212,7 @@ pub(crate) fn check(
         return Err(PyValueError::new_err("one list is checked on other machines at a time"));
     };
     let name = list.as_os_str().as_bytes().to_vec();
-    let mut reading = Options::default();
+    let mut reading = ListOptions::default();
     reading.algorithm = algorithm;
     reading.zero = zero;
     reading.name = name;
@@ -320,7 +320,7 @@ impl Counter<'_> {
 /// A check of files of this machine.
 struct Here {
     lists: Vec<OsString>,
-    reading: Options,
+    reading: ListOptions,
     base: Option<PathBuf>,
     strict_tree: Option<PathBuf>,
     threads: usize,
@@ -387,7 +387,7 @@ fn told(counter: &mut Counter, of_list: &mut (u64, u64), names: &[OsString], eve
             let list = names.get(manifest);
             let Some(outcome_name) = name_of(&outcome) else {
                 counter.list.formatted += 1;
-                if matches!(outcome, Outcome::Present { .. }) {
+                if matches!(outcome, CheckOutcome::Present { .. }) {
                     counter.add("present", 1);
                 }
                 return true;
@@ -396,11 +396,11 @@ fn told(counter: &mut Counter, of_list: &mut (u64, u64), names: &[OsString], eve
                 return true;
             }
             let sizes = match &outcome {
-                Outcome::Unlike(Difference::Size { listed, found }) => (Some(*listed), Some(*found)),
+                CheckOutcome::Unlike(Difference::Size { listed, found }) => (Some(*listed), Some(*found)),
                 _ => (None, None),
             };
             let error = match &outcome {
-                Outcome::Missing(error) | Outcome::Failed(error) => Some(Failure::from(&**error)),
+                CheckOutcome::Missing(error) | CheckOutcome::Failed(error) => Some(Failure::from(&**error)),
                 _ => None,
             };
             counter.row(CheckRow {
@@ -453,22 +453,22 @@ fn shown(list: Option<&OsString>) -> String {
 }
 
 /// The word for an outcome; none for what is there without a digest or a length, or need not be there.
-fn name_of(outcome: &Outcome) -> Option<&'static str> {
+fn name_of(outcome: &CheckOutcome) -> Option<&'static str> {
     Some(match outcome {
-        Outcome::Match => "ok",
-        Outcome::Present { sized: true } => "size-only",
-        Outcome::Present { sized: false } | Outcome::Absent => return None,
-        Outcome::Mismatch(_) | Outcome::Unlike(_) => "failed",
-        Outcome::Missing(_) => "missing",
-        Outcome::Failed(_) => "unreadable",
+        CheckOutcome::Match => "ok",
+        CheckOutcome::Present { sized: true } => "size-only",
+        CheckOutcome::Present { sized: false } | CheckOutcome::Absent => return None,
+        CheckOutcome::Mismatch(_) | CheckOutcome::Unlike(_) => "failed",
+        CheckOutcome::Missing(_) => "missing",
+        CheckOutcome::Failed(_) => "unreadable",
     })
 }
 
 /// The digests that are listed, and what they are.
-fn compared(claims: &[Claim], outcome: &Outcome) -> Vec<(String, Output, Option<Output>)> {
+fn compared(claims: &[Claim], outcome: &CheckOutcome) -> Vec<(String, Output, Option<Output>)> {
     let found = |place: usize| match outcome {
-        Outcome::Match => Some(claims[place].digest),
-        Outcome::Mismatch(found) => found[place],
+        CheckOutcome::Match => Some(claims[place].digest),
+        CheckOutcome::Mismatch(found) => found[place],
         _ => None,
     };
     let one = |(place, claim): (usize, &Claim)| (claim.algorithm.to_string(), claim.digest, found(place));
@@ -487,7 +487,7 @@ fn unreadable(list: &str, error: &ReadError) -> Failure {
 /// A check of files of another machine.
 struct There {
     list: PathBuf,
-    reading: Options,
+    reading: ListOptions,
     address: Address,
     recorded: bool,
     reach: Reach,

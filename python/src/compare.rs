@@ -11,11 +11,13 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::catalog::compare::{
-    Judge, Judgement, Lists, RecordedTree, Settled, Standing, known_bad, settle_by_records,
+    Judge, Judgement, ListedContents, RecordedStanding, RecordedTree, Settled, known_bad, settle_by_records,
 };
 use verisum::catalog::store::{Catalog, absolute};
 use verisum::digest::{Digest, Output};
-use verisum::files::compare::{self as trees, CompareError, ComparedFile, Evidence, FileStatus, Pair, Tree};
+use verisum::files::compare::{
+    self as trees, CompareError, ComparedFile, ContentEvidence, FileStatus, Pair, Tree,
+};
 use verisum::files::place::{FileAnswer, PlaceEvent};
 use verisum::mend::repair::{UselessLine, recorded_in};
 use verisum::remote::{Address, Host};
@@ -94,11 +96,11 @@ impl Side {
 }
 
 impl Side {
-    fn new(file: &ComparedFile, standing: Option<Standing>) -> Side {
+    fn new(file: &ComparedFile, standing: Option<RecordedStanding>) -> Side {
         Side {
             size: file.seen.size,
             mtime_ns: file.seen.modified.map(|modified| nanoseconds(modified.time)),
-            as_recorded: standing.map(Standing::name),
+            as_recorded: standing.map(RecordedStanding::name),
             read: file.read.as_deref().map(|read| (*read).clone().map_err(|reason| reason.message())),
         }
     }
@@ -326,11 +328,11 @@ impl Job {
         &self,
         compared: &Compared<N>,
         summary: &mut Summary,
-    ) -> Result<Lists, Failure> {
+    ) -> Result<ListedContents, Failure> {
         let here = compared.addresses.iter().filter(|address| address.host == Host::Local);
         let here = here.map(|address| absolute(Path::new(OsStr::from_bytes(&address.path))));
         let here: Vec<PathBuf> = here.collect::<Result<_, _>>().map_err(|error| Failure::from(&error))?;
-        let mut lists = Lists::default();
+        let mut lists = ListedContents::default();
         for list in &self.lists {
             let useless = &mut |UselessLine { number, why }| {
                 summary.useless += 1;
@@ -417,7 +419,7 @@ impl<const N: usize> Compared<'_, N> {
             *side = file.as_ref().map(|file| Side::new(file, standing));
         }
         let recorded = match pair.evidence {
-            Evidence::Recorded(at) => at.map(|at| nanoseconds(at.time)),
+            ContentEvidence::Recorded(at) => at.map(|at| nanoseconds(at.time)),
             _ => None,
         };
         Difference {

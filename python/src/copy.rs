@@ -12,7 +12,7 @@ use verisum::digest::Output;
 use verisum::files::place::PlaceError;
 use verisum::mend::copy::{
     self as engine, CopyError, CopyEvent, CopyOptions, CopyOutcome, CopyRecorder, CopySummary as Summary,
-    PlaceTree, Reflink, SumsList, Verification,
+    Reflink, RemoteTree, SumsList, Verification,
 };
 use verisum::remote::{Address, Host};
 
@@ -347,10 +347,10 @@ fn recorder(
 fn opened(
     Remote { tree, address }: &Remote,
     hosts: &verisum::remote::Hosts,
-    act: impl FnOnce(PlaceTree) -> Result<Summary, CopyError>,
+    act: impl FnOnce(RemoteTree) -> Result<Summary, CopyError>,
 ) -> Result<Summary, CopyError> {
     let open = || hosts.place(&tree.host).map_err(|error| PlaceError::Machine(error.into()));
-    act(PlaceTree { address, root: &tree.path, open: &open })
+    act(RemoteTree { address, root: &tree.path, open: &open })
 }
 
 fn open(catalog: Option<&Path>) -> Result<Option<Catalog>, Failure> {

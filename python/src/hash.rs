@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
-use verisum::digest::{ALGORITHMS, Class, Digest, DigestError, MAX_DIGEST_LEN, Stream};
+use verisum::digest::{ALGORITHMS, Digest, DigestClass, DigestError, DigestStream, MAX_DIGEST_LEN};
 
 use crate::buffer::Bytes;
 use crate::digests::hex;
@@ -31,7 +31,7 @@ thread_local! {
 /// A digest, and a stream of it that nobody uses.
 struct Found {
     digest: Digest,
-    idle: Mutex<Option<Box<dyn Stream>>>,
+    idle: Mutex<Option<Box<dyn DigestStream>>>,
 }
 
 impl Found {
@@ -78,7 +78,7 @@ pub(crate) struct Hash {
 /// The bytes of a message so far.
 enum Message {
     Kept(Vec<u8>),
-    Begun(Box<dyn Stream>),
+    Begun(Box<dyn DigestStream>),
 }
 
 impl Message {
@@ -97,7 +97,7 @@ impl Message {
     }
 
     /// A stream of the bytes so far.
-    fn stream(&self, digest: &Digest) -> Result<Box<dyn Stream>, DigestError> {
+    fn stream(&self, digest: &Digest) -> Result<Box<dyn DigestStream>, DigestError> {
         match self {
             Message::Begun(stream) => stream.copy(),
             Message::Kept(kept) => {
@@ -146,7 +146,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
 pub(crate) fn algorithms(py: Python<'_>) -> Vec<(&'static str, usize, usize, &'static str)> {
     // The first that needs OpenSSL loads it.
     let available =
-        || ALGORITHMS.iter().filter(|row| row.class != Class::Null && Digest::find(row.id).is_ok());
+        || ALGORITHMS.iter().filter(|row| row.class != DigestClass::Null && Digest::find(row.id).is_ok());
     let row = |row: &verisum::digest::Algorithm| (row.id, row.digest_len(), row.block_len, row.class.name());
     py.detach(|| available().map(row).collect())
 }

@@ -11,7 +11,7 @@ use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use verisum::files::Limits;
 use verisum::files::place::Place;
 use verisum::object::{BucketPlace, Location, Meter, Prices, RequestClass, StoreLists, StoreOptions};
-use verisum::remote::{Address, Host, Options, Program, WAYS};
+use verisum::remote::{Address, Host, HostOptions, Program, WAYS};
 
 use crate::place::{Named, fs_path};
 
@@ -147,9 +147,9 @@ impl Hosts {
 }
 
 impl Hosts {
-    fn options(&self) -> PyResult<Options> {
+    fn options(&self) -> PyResult<HostOptions> {
         let push = self.push.as_deref().map(Program::open).transpose()?;
-        let mut options = Options::default();
+        let mut options = HostOptions::default();
         options.ssh.config.clone_from(&self.ssh_config);
         options.ssh.timeout = self.timeout;
         options.ssh.may_ask = false;
@@ -206,7 +206,7 @@ impl StoreCosts {
 /// How hosts and buckets are reached, with the variables of Python's environment: those are read while Python waits,
 /// for other threads may change them.
 pub(crate) struct Reach {
-    options: Options,
+    options: HostOptions,
     hosts: Hosts,
     variables: Vec<(String, String)>,
     reading: ObjectReading,

@@ -11,13 +11,13 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use verisum::PlaceImageError;
 use verisum::blockhash::{
-    BlockHashError, DigestSink, MAX_THREADS, Params, Progress, hash_image_to, hash_stream_to,
+    BlockHashError, DigestSink, ImageProgress, MAX_THREADS, Params, hash_image_to, hash_stream_to,
 };
 use verisum::digest::{Digest, Output};
 use verisum::files::place::PlaceError;
 use verisum::files::store::manifest::Listed;
 use verisum::files::{self, Operation, Stop};
-use verisum::image::{Format, OpenOptions, Opened, is_nbd_uri, open_named};
+use verisum::image::{ImageFormat, OpenOptions, Opened, is_nbd_uri, open_named};
 use verisum::remote::Address;
 
 use crate::digests::hex;
@@ -117,7 +117,7 @@ pub(crate) fn image_sum(
 ) -> PyResult<ImageSum> {
     let image = NamedImage::of(path, hosts)?;
     let params = params(py, algorithm, block_size, threads)?;
-    let done = Progress::default();
+    let done = ImageProgress::default();
     let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
     let summed = interruptible(py, &mut tick, |stop| {
         let mut opened = image.open(&padding(exact))?;
@@ -166,7 +166,7 @@ fn sum_opened(
     name: &Path,
     params: &Params,
     options: &OpenOptions,
-    done: &Progress,
+    done: &ImageProgress,
     stop: &Stop,
 ) -> Result<Summed, BlockHashError> {
     let mut opened = open_named(name.as_os_str(), options)?;
@@ -177,7 +177,7 @@ fn sum_opened(
 pub(crate) fn sum_to(
     opened: &mut Opened,
     params: &Params,
-    done: &Progress,
+    done: &ImageProgress,
     sink: &mut dyn DigestSink,
 ) -> Result<Summed, BlockHashError> {
     match opened {
@@ -202,7 +202,7 @@ pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<
     };
     let mut options = padding(false);
     for word in &line.view {
-        match (word.as_str(), Format::find(&word.to_ascii_lowercase())) {
+        match (word.as_str(), ImageFormat::find(&word.to_ascii_lowercase())) {
             ("EXACT", _) => (options.sector_padding, options.stream_padding) = (false, false),
             (_, Some(format)) => options.format = Some(format),
             _ => {
@@ -216,7 +216,8 @@ pub(crate) fn listed_sum(folder: &Path, listed: &Listed, stop: &Stop) -> Result<
     let digest = Digest::find(&claim.algorithm)
         .map_err(|source| files::FileError::Digest { path: path.clone(), source })?;
     let params = Params::new(digest).block_size(line.block_size).and_then(|params| params.threads(cores()));
-    let summed = params.and_then(|params| sum_opened(&path, &params, &options, &Progress::default(), stop));
+    let summed =
+        params.and_then(|params| sum_opened(&path, &params, &options, &ImageProgress::default(), stop));
     summed.map(|(digest, ..)| digest).map_err(|error| match &error {
         BlockHashError::Image(image) => match &**image {
             verisum::image::ImageError::Io { source, .. } if source.raw_os_error().is_some() => {

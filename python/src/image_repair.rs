@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyString;
-use verisum::blockhash::{self, BlockMap, MapComparison, Params, Progress};
+use verisum::blockhash::{self, BlockMap, ImageProgress, MapComparison, Params};
 use verisum::catalog::store::{self, Catalog, Lock, absolute};
 use verisum::digest::Policy;
 use verisum::files::{Stop, Timestamp};
@@ -87,7 +87,7 @@ pub(crate) fn image_repair(
         return Err(PyValueError::new_err("sources: no copy is named"));
     }
     let reach = Reach::of(py, hosts)?;
-    let done = Progress::default();
+    let done = ImageProgress::default();
     let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
     let ended = interruptible(py, &mut tick, |stop| job.repair(&reach.open(), &done, stop))?;
     let repair = ended.map_err(|failure| failure.raise(py))?;
@@ -145,7 +145,7 @@ struct Job {
 }
 
 impl Job {
-    fn repair(&self, hosts: &Connections, done: &Progress, stop: &Stop) -> Result<ImageRepair, Failure> {
+    fn repair(&self, hosts: &Connections, done: &ImageProgress, stop: &Stop) -> Result<ImageRepair, Failure> {
         let of_map = |error: blockhash::BlockHashError| image_failure(&self.map, &error);
         let map = BlockMap::open(&self.map, &Policy::default()).map_err(of_map)?;
         map.check_while(&|| !stop.is_due()).map_err(of_map)?;
@@ -296,7 +296,7 @@ impl Job {
 struct Hashing<'a> {
     params: Params,
     options: OpenOptions,
-    done: &'a Progress,
+    done: &'a ImageProgress,
     stop: &'a Stop,
 }
 

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use verisum::catalog::overview::{
     self as engine, AGES, DirectoryOverview, DirectoryPart, Duplicate, KnownCopy, OverviewOptions, Troubled,
 };
-use verisum::catalog::store::{self, Record, Seen, absolute};
+use verisum::catalog::store::{self, CatalogRecord, Seen, absolute};
 use verisum::files::Timestamp;
 
 use crate::background::Feed;
@@ -236,7 +236,7 @@ getters! { |file: TroubledFile|
 impl TroubledFile {
     #[getter]
     fn recorded(&self) -> FileState {
-        let Record { size, mtime, ctime, inode, digest, .. } = self.row().file.record;
+        let CatalogRecord { size, mtime, ctime, inode, digest, .. } = self.row().file.record;
         FileState(Seen { size, mtime, ctime, inode, digest })
     }
 

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::files::{Progress, Stop};
-use verisum::parity::{self, CreateOptions, FileVerdict, RepairOptions, UpdateOptions, VerifyOptions};
+use verisum::parity::{
+    self, CreateOptions, FileVerdict, ParityRepairOptions, ParityVerifyOptions, UpdateOptions,
+};
 
 use crate::errors::{Failure, Kind};
 use crate::iterator::{Done, Running, python_iterator};
@@ -211,7 +213,7 @@ impl Parity {
     #[pyo3(signature = (*, threads=0, progress=None))]
     fn verify(&self, threads: usize, progress: Option<Py<PyAny>>) -> PyResult<ParityRun> {
         let is_par2 = self.is_par2;
-        let mut options = VerifyOptions::default();
+        let mut options = ParityVerifyOptions::default();
         self.run(false, progress, move |tree, place, (progress, stop), report| {
             (options.progress, options.stop) = (progress, stop);
             set_threads(&mut options.threads, threads);
@@ -244,7 +246,7 @@ impl Parity {
             self.require_own("repair in place")?;
         }
         let is_par2 = self.is_par2;
-        let mut options = RepairOptions::default();
+        let mut options = ParityRepairOptions::default();
         (options.dry_run, options.changed, options.in_place) = (dry_run, changed, in_place);
         options.keep_bad = keep_bad.map(place::fs_path).transpose()?;
         options.only = only.map(place::paths).transpose()?.unwrap_or_default();
@@ -299,7 +301,7 @@ fn counts_of_verified(verified: &parity::Verified) -> Counts {
     ])
 }
 
-fn counts_of_repaired(repaired: &parity::Repaired) -> Counts {
+fn counts_of_repaired(repaired: &parity::ParityRepairSummary) -> Counts {
     Counts::from([
         ("repaired", repaired.repaired),
         ("not_repaired", repaired.not_repaired),

@@ -9,7 +9,9 @@ use std::task::Poll;
 use std::time::Duration;
 
 use pyo3::prelude::*;
-use verisum::catalog::store::{Catalog, CatalogError, Finding, Position, Record, Root, State};
+use verisum::catalog::store::{
+    Catalog, CatalogError, CatalogRecord as Record, Position, RecordFinding, Root, State,
+};
 
 use crate::arrow::{Table, python_table};
 use crate::background::Broken;
@@ -183,7 +185,7 @@ fn name_of(names: &HashMap<i64, Arc<str>>, number: i64) -> Arc<str> {
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Problem {
     recorded: Recorded,
-    finding: Finding,
+    finding: RecordFinding,
 }
 
 getters! { |problem: Problem|

@@ -13,7 +13,8 @@ use verisum::digest::Digest;
 use verisum::files::place::LocalPlace;
 use verisum::files::{FileError, Stop, Timestamp};
 use verisum::mend::repair::{
-    self as engine, Options, Outcome, Recorded, Repaired, Source, SourceCatalog, Summary, UselessLine,
+    self as engine, ExpectedContent, RepairOptions, RepairOutcome, RepairSummary as Summary, Repaired,
+    Source, SourceCatalog, UselessLine,
 };
 use verisum::remote::Address;
 use verisum::{TRUSTED_DIGEST, parity_sources};
@@ -52,7 +53,9 @@ impl RepairedFile {
     #[getter]
     fn source(&self) -> Option<&OsStr> {
         match &self.0.outcome {
-            Outcome::Repaired { from, .. } | Outcome::Mendable { from, .. } => Some(from.as_os_str()),
+            RepairOutcome::Repaired { from, .. } | RepairOutcome::Mendable { from, .. } => {
+                Some(from.as_os_str())
+            }
             _ => None,
         }
     }
@@ -60,7 +63,9 @@ impl RepairedFile {
     #[getter]
     fn also_from(&self) -> Vec<&OsStr> {
         match &self.0.outcome {
-            Outcome::Repaired { also_from, .. } => also_from.iter().map(|path| path.as_os_str()).collect(),
+            RepairOutcome::Repaired { also_from, .. } => {
+                also_from.iter().map(|path| path.as_os_str()).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -68,7 +73,7 @@ impl RepairedFile {
     #[getter]
     fn bytes(&self) -> u64 {
         match self.0.outcome {
-            Outcome::Repaired { bytes, .. } | Outcome::Mendable { bytes, .. } => bytes,
+            RepairOutcome::Repaired { bytes, .. } | RepairOutcome::Mendable { bytes, .. } => bytes,
             _ => 0,
         }
     }
@@ -90,13 +95,13 @@ impl RepairedFile {
 
     #[getter]
     fn has_usual_permissions(&self) -> bool {
-        matches!(self.0.outcome, Outcome::Repaired { has_usual_permissions: true, .. })
+        matches!(self.0.outcome, RepairOutcome::Repaired { has_usual_permissions: true, .. })
     }
 
     #[getter]
     fn other_names(&self) -> u64 {
         match self.0.outcome {
-            Outcome::Repaired { other_names, .. } => other_names,
+            RepairOutcome::Repaired { other_names, .. } => other_names,
             _ => 0,
         }
     }
@@ -104,7 +109,7 @@ impl RepairedFile {
     #[getter]
     fn tried(&self) -> Vec<(&OsStr, &str)> {
         match &self.0.outcome {
-            Outcome::NoSource { tried } => {
+            RepairOutcome::NoSource { tried } => {
                 tried.iter().map(|(path, why)| (path.as_os_str(), why.as_str())).collect()
             }
             _ => Vec::new(),
@@ -114,7 +119,7 @@ impl RepairedFile {
     #[getter]
     fn error(&self) -> Option<&str> {
         match &self.0.outcome {
-            Outcome::Refused(why) | Outcome::Failed(why) => Some(why),
+            RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => Some(why),
             _ => None,
         }
     }
@@ -216,7 +221,7 @@ pub(crate) fn repair(
     if named.is_empty() && source_catalog.is_some() {
         return Err(PyValueError::new_err("source_catalog: it is of named sources"));
     }
-    let mut options = Options::default();
+    let mut options = RepairOptions::default();
     options.dry = dry_run;
     options.keep_bad = keep_bad.map(whole).transpose()?;
     options.leaves_missing = leave_missing;
@@ -264,7 +269,7 @@ impl Job {
     fn repair(
         self,
         hosts: &verisum::remote::Hosts,
-        mut options: Options,
+        mut options: RepairOptions,
         steps: &Steps<Repaired, Summary>,
     ) -> Result<Summary, Failure> {
         let Job { path, records, named, source_catalog, parity, done } = self;
@@ -283,7 +288,7 @@ impl Job {
             steps.result(file.clone());
         };
         let mending;
-        let mut recorded: Box<dyn Iterator<Item = Recorded>> = match records {
+        let mut recorded: Box<dyn Iterator<Item = ExpectedContent>> = match records {
             Records::Catalog(catalog) => {
                 let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
                 let catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
@@ -331,7 +336,7 @@ impl Job {
                     let found = engine::recorded_in(&list, algorithm.as_deref(), trees, useless);
                     all.extend(found.map_err(|error| failure(&error))?);
                 }
-                let files = all.iter().map(|record: &Recorded| path.join(&record.below));
+                let files = all.iter().map(|record: &ExpectedContent| path.join(&record.below));
                 mending = parity_sources::tops_above(&path, files);
                 Box::new(all.into_iter())
             }

@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use verisum::FileDigests;
 use verisum::digest::Output;
-use verisum::files::place::{Evidence, FileAnswer, FileRead, Reason, RecordedDigest};
+use verisum::files::place::{ContentEvidence, FileAnswer, FileRead, Reason, RecordedDigest};
 use verisum::files::{Stat, Timestamp};
 use verisum::remote::Address;
 
@@ -31,7 +31,7 @@ pub(crate) struct Hashed {
     pub(crate) modified: Option<Timestamp>,
     pub(crate) stat: Option<Stat>,
     pub(crate) changed: bool,
-    pub(crate) evidence: Evidence,
+    pub(crate) evidence: ContentEvidence,
 }
 
 impl From<Result<FileDigests, verisum::files::FileError>> for Row {
@@ -42,7 +42,14 @@ impl From<Result<FileDigests, verisum::files::FileError>> for Row {
                 Row {
                     host: None,
                     path,
-                    result: Ok(Hashed { digests, size, modified, stat, changed, evidence: Evidence::Read }),
+                    result: Ok(Hashed {
+                        digests,
+                        size,
+                        modified,
+                        stat,
+                        changed,
+                        evidence: ContentEvidence::Read,
+                    }),
                 }
             }
             Err(error) => {
@@ -233,9 +240,9 @@ impl FileRow {
 }
 
 /// When a store recorded digests, if it did and tells that.
-pub(crate) fn recorded_at(evidence: Evidence) -> Option<i128> {
+pub(crate) fn recorded_at(evidence: ContentEvidence) -> Option<i128> {
     match evidence {
-        Evidence::Recorded(at) => at.map(|at| nanoseconds(at.time)),
+        ContentEvidence::Recorded(at) => at.map(|at| nanoseconds(at.time)),
         _ => None,
     }
 }

@@ -9,7 +9,9 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use verisum::catalog::scrub::{Alarm, Options, PlaceTree, Report, Summary, scrub_tree};
+use verisum::catalog::scrub::{
+    Alarm, PlaceTree, ScrubOptions, ScrubReport, ScrubSummary as Summary, scrub_tree,
+};
 use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
 use verisum::files::place::PlaceEvent;
 use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
@@ -54,10 +56,10 @@ pub(crate) fn known(ctime: i64) -> Option<i64> {
 
 /// A file that is not as it was.
 #[pyclass(frozen, module = "verisum")]
-pub(crate) struct Finding(Report);
+pub(crate) struct Finding(ScrubReport);
 
-impl From<Report> for Finding {
-    fn from(report: Report) -> Finding {
+impl From<ScrubReport> for Finding {
+    fn from(report: ScrubReport) -> Finding {
         Finding(report)
     }
 }
@@ -163,7 +165,7 @@ impl ScrubSummary {
 
 /// A scrub that goes on.
 #[pyclass(frozen, module = "verisum")]
-pub(crate) struct Scrub(Running<Report, Ended>);
+pub(crate) struct Scrub(Running<ScrubReport, Ended>);
 
 python_iterator!(Scrub, Finding, |summary| -> ScrubSummary { ScrubSummary { summary } });
 
@@ -229,7 +231,7 @@ pub(crate) fn scrub(
         parity: parity.map(whole).transpose()?,
     };
     let done = Arc::new(Done::default());
-    let mut options = Options::new(find(py, algorithm)?);
+    let mut options = ScrubOptions::new(find(py, algorithm)?);
     options.threads = if threads == 0 { cores() } else { threads };
     options.max_age = max_age.map(|span| span.0);
     options.budget = budget.map(|span| span.0);
@@ -305,15 +307,15 @@ struct Mending {
 #[derive(Default)]
 struct Mended {
     files: Vec<Repaired>,
-    summary: Option<Arc<repair::Summary>>,
+    summary: Option<Arc<repair::RepairSummary>>,
 }
 
 fn scrubbed(
     Target { named, path, catalog, mending }: Target,
-    mut options: Options,
+    mut options: ScrubOptions,
     reach: Reach,
     done: &Arc<Done>,
-    steps: &Steps<Report, Ended>,
+    steps: &Steps<ScrubReport, Ended>,
 ) -> Result<(Summary, Mended), Failure> {
     let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
     let mut catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
@@ -360,13 +362,13 @@ fn mend(
     path: &Path,
     Mending { sources, keep_bad, parity }: Mending,
     hosts: &verisum::remote::Hosts,
-    options: &Options,
+    options: &ScrubOptions,
     note: &dyn Fn(String) -> bool,
 ) -> Result<Mended, Failure> {
     let mut sources = known_sources(sources.unwrap_or_default(), hosts, catalog, path, &options.stop)?;
     let troubled = parity_sources::troubled(catalog, path).map_err(|error| Failure::from(&error))?;
     sources.extend(sources_of_parity(path, parity.as_deref(), troubled, note)?);
-    let mut mending = repair::Options::default();
+    let mut mending = repair::RepairOptions::default();
     mending.keep_bad = keep_bad;
     mending.leaves_missing = true;
     mending.enters = !options.one_file_system;

@@ -11,7 +11,7 @@ use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyCFunction, PyList, PyString};
 use verisum::digest::{Digest, DigestError, Output};
 use verisum::files::Timestamp;
-use verisum::files::place::Evidence;
+use verisum::files::place::ContentEvidence;
 
 use crate::at_exit;
 use crate::background::Outlet;
@@ -176,7 +176,7 @@ fn hashed(digests: &[Digest], read: Vec<Read>, outlet: &Outlet<Event<Row>>) -> R
             modified: modified.map(timestamp),
             stat: None,
             changed: false,
-            evidence: Evidence::Read,
+            evidence: ContentEvidence::Read,
         });
         rows.push(Row { host: Some(host), path: PathBuf::from(name), result });
     }

@@ -12,8 +12,10 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::digest::{Algorithm, Output};
 use verisum::files::store::xattr::{Defect, Stored, id_of};
-use verisum::files::tags::{self, Counts, Finding, Options, TagOptions, TaggedFile, VerifyOptions};
-use verisum::files::{Class, Order, Plan, Record, Roots, Standing, Walk, WalkOptions};
+use verisum::files::tags::{
+    self, Counts, TagFinding as Finding, TagOptions, TaggedFile, TaggingOptions, VerifyOptions,
+};
+use verisum::files::{Order, Plan, Record, Roots, Standing, VerdictClass, Walk, WalkOptions};
 
 use crate::digests::hex;
 use crate::errors::Failure;
@@ -53,13 +55,13 @@ impl TagFinding {
     fn of_tag(file: &TaggedFile, tag: &Stored) -> TagFinding {
         let (outcome, class) = match tag {
             Ok(record) => match record.standing(file.stat) {
-                Standing::Current => ("current", Class::Clean),
-                Standing::Outdated => ("outdated", Class::Clean),
-                Standing::Resized => ("resized", Class::Clean),
-                Standing::Unknown => ("untimed", Class::Clean),
+                Standing::Current => ("current", VerdictClass::Clean),
+                Standing::Outdated => ("outdated", VerdictClass::Clean),
+                Standing::Resized => ("resized", VerdictClass::Clean),
+                Standing::Unknown => ("untimed", VerdictClass::Clean),
             },
-            Err(Defect::Damaged) => ("damaged", Class::Corrupt),
-            Err(Defect::Version(_) | Defect::Algorithm(_)) => ("unknown", Class::Unchecked),
+            Err(Defect::Damaged) => ("damaged", VerdictClass::Corrupt),
+            Err(Defect::Version(_) | Defect::Algorithm(_)) => ("unknown", VerdictClass::Unchecked),
         };
         TagFinding {
             path: file.path.to_path_buf(),
@@ -126,7 +128,7 @@ python_iterator!(Tagging, TagFinding, |counts| -> BTreeMap<&'static str, u64> { 
 struct Work {
     paths: Vec<PathBuf>,
     walk: WalkOptions,
-    options: Options,
+    options: TaggingOptions,
     done: Arc<Done>,
 }
 
@@ -152,7 +154,7 @@ impl Work {
         // Attributes are in the inodes, or found from there: those of one block come one after the other.
         walk.order = Order::Inode;
         walk.excludes = excludes(shared.exclude)?;
-        let mut options = Options::default();
+        let mut options = TaggingOptions::default();
         options.plan = plan;
         options.dry = shared.dry_run;
         Ok(Work { paths: paths(named)?, walk, options, done })
@@ -161,7 +163,7 @@ impl Work {
     fn start(
         self,
         progress: Option<Py<PyAny>>,
-        act: impl FnOnce(&mut Walk, &Options, &Steps<TagFinding, Counts>) -> Counts + Send + 'static,
+        act: impl FnOnce(&mut Walk, &TaggingOptions, &Steps<TagFinding, Counts>) -> Counts + Send + 'static,
     ) -> PyResult<Tagging> {
         let Work { paths, walk, mut options, done } = self;
         let running = Running::start(true, (done, progress), move |steps| {

@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use verisum::catalog::scrub;
 use verisum::catalog::store::{State, Trouble, stamp};
 use verisum::files::reread::{self, Failed};
-use verisum::files::{self, Class, Comparison, Evidence, SecondRead, Verdict};
+use verisum::files::{self, Comparison, Evidence, SecondRead, Verdict, VerdictClass};
 
 use crate::hash::find;
 
@@ -22,10 +22,10 @@ use crate::hash::find;
 #[pyfunction]
 pub(crate) fn verdicts() -> Vec<(&'static str, &'static str)> {
     let class = |verdict: Verdict| match verdict.class() {
-        Class::Clean => "clean",
-        Class::Change => "change",
-        Class::Unchecked => "unchecked",
-        Class::Corrupt => "corrupt",
+        VerdictClass::Clean => "clean",
+        VerdictClass::Change => "change",
+        VerdictClass::Unchecked => "unchecked",
+        VerdictClass::Corrupt => "corrupt",
     };
     Verdict::ALL.map(|verdict| (verdict.name(), class(verdict))).into()
 }

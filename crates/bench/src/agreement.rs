@@ -6,8 +6,8 @@
 
 use crate::export::{Cell, Report, Table};
 use crate::measure::more_crowded;
-use crate::record::{Results, Series, ranking};
-use crate::stats::{Pair, Verdict};
+use crate::record::{BenchResults, Series, ranking};
+use crate::stats::{RankedPair, SpeedVerdict};
 use crate::summary::ranked;
 
 /// The most pairs that are judged, all groups together. The largest of ours has some hundreds, and each takes
@@ -45,11 +45,11 @@ impl Together {
         }
     }
 
-    fn of(first: Verdict, second: Verdict) -> Together {
+    fn of(first: SpeedVerdict, second: SpeedVerdict) -> Together {
         match (first, second) {
-            (Verdict::NotResolved, Verdict::NotResolved) => Together::Neither,
-            (_, Verdict::NotResolved) => Together::First,
-            (Verdict::NotResolved, _) => Together::Second,
+            (SpeedVerdict::NotResolved, SpeedVerdict::NotResolved) => Together::Neither,
+            (_, SpeedVerdict::NotResolved) => Together::First,
+            (SpeedVerdict::NotResolved, _) => Together::Second,
             (first, second) if first == second => Together::Agree,
             _ => Together::Contradict,
         }
@@ -66,9 +66,9 @@ pub struct Twice {
     /// By whose.
     pub beside: String,
     /// What the first measurement says.
-    pub first: Pair,
+    pub first: RankedPair,
     /// What the second says.
-    pub second: Pair,
+    pub second: RankedPair,
     /// What both say.
     pub together: Together,
 }
@@ -88,7 +88,7 @@ pub struct Agreement {
 impl Agreement {
     /// Compares what two measurements say. What had other data, or another state of the cache, is no pair of
     /// both.
-    pub fn of(first: &Results, second: &Results) -> Agreement {
+    pub fn of(first: &BenchResults, second: &BenchResults) -> Agreement {
         let same_machine =
             first.host.differences(&second.host).is_empty() && more_crowded(first, second).is_none();
         let mut agreement =
@@ -226,9 +226,9 @@ impl Agreement {
 }
 
 /// What a measurement says of a pair; of what is not significant also how far it may be apart.
-fn words(pair: &Pair) -> String {
+fn words(pair: &RankedPair) -> String {
     match pair.verdict {
-        Verdict::NotResolved => {
+        SpeedVerdict::NotResolved => {
             format!(
                 "no significant difference: {:.2} to {:.2} times the time",
                 pair.ratio.low, pair.ratio.high
@@ -241,13 +241,13 @@ fn words(pair: &Pair) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
-    use crate::measure::{About, Cache, Measured, Plan};
+    use crate::host::MeasuredMachine;
+    use crate::measure::{About, Cache, MeasurePlan, Measured};
     use std::time::Duration;
 
     /// Results of ten rounds, each with another load that all of a round share.
-    fn results(costs: &[(&str, u64)]) -> Results {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+    fn results(costs: &[(&str, u64)]) -> BenchResults {
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for &(name, cost) in costs {
             let mut about = About::new("g", name).bytes(1000);
             about.control = name == "null";
@@ -302,7 +302,7 @@ mod tests {
         agreement.tell(&mut report, true);
         assert_eq!(report.tables[1].rows.len(), 6);
         // In a core that is shared, or on another machine, another order is no contradiction.
-        let crowding = |results: &mut Results, much| results.series[0].crowding = vec![much; 10];
+        let crowding = |results: &mut BenchResults, much| results.series[0].crowding = vec![much; 10];
         let mut alone = first.clone();
         crowding(&mut alone, 3.0);
         crowding(&mut second, 4.1);

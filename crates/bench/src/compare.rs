@@ -6,7 +6,7 @@
 
 use crate::export::{Cell, Report, Table};
 use crate::measure::more_crowded;
-use crate::record::{Results, Series};
+use crate::record::{BenchResults, Series};
 use crate::stats::{Interval, mann_whitney, median, ratio};
 
 /// The probability of any wrong verdict among all rows, if nothing had changed.
@@ -37,7 +37,7 @@ pub fn change(first: &Series, second: &Series, rows: usize) -> Option<Change> {
 }
 
 /// Whether any row has times in both that can be set side by side.
-pub fn has_anything_in_common(first: &Results, second: &Results) -> bool {
+pub fn has_anything_in_common(first: &BenchResults, second: &BenchResults) -> bool {
     first.series.iter().any(|one| {
         namesake(one, second).is_some_and(|other| {
             !one.wall.is_empty() && !other.wall.is_empty() && not_comparable(one, other).is_none()
@@ -46,12 +46,12 @@ pub fn has_anything_in_common(first: &Results, second: &Results) -> bool {
 }
 
 /// The rows of the first that the second has too.
-fn pairs<'a>(first: &'a Results, second: &'a Results) -> Vec<(&'a Series, &'a Series)> {
+fn pairs<'a>(first: &'a BenchResults, second: &'a BenchResults) -> Vec<(&'a Series, &'a Series)> {
     first.series.iter().filter_map(|one| Some((one, namesake(one, second)?))).collect()
 }
 
 /// What the comparison comes to, in a sentence; none where nothing was compared.
-pub fn headline(first: &Results, second: &Results) -> Option<String> {
+pub fn headline(first: &BenchResults, second: &BenchResults) -> Option<String> {
     let pairs = pairs(first, second);
     let is_quiet = first.doubts.is_empty() && second.doubts.is_empty();
     let (mut less, mut more, mut all) = (0, 0, 0);
@@ -79,7 +79,7 @@ pub fn headline(first: &Results, second: &Results) -> Option<String> {
 }
 
 /// The report of two files.
-pub fn report(first: &Results, second: &Results) -> Report {
+pub fn report(first: &BenchResults, second: &BenchResults) -> Report {
     let mut report = Report::new(format!("{} compared with {}", second.bench, first.bench));
     if !has_anything_in_common(first, second) {
         report.lines.push("nothing was compared: no row has times in both on the same data".to_string());
@@ -179,19 +179,19 @@ fn not_comparable(first: &Series, second: &Series) -> Option<String> {
         .then(|| format!("cache {}, then {}", first.cache.name(), second.cache.name()))
 }
 
-fn namesake<'a>(one: &Series, results: &'a Results) -> Option<&'a Series> {
+fn namesake<'a>(one: &Series, results: &'a BenchResults) -> Option<&'a Series> {
     results.series.iter().find(|other| (&other.group, &other.name) == (&one.group, &one.name))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
-    use crate::measure::{About, Cache, Measured, Plan};
+    use crate::host::MeasuredMachine;
+    use crate::measure::{About, Cache, MeasurePlan, Measured};
     use std::time::Duration;
 
-    fn results(costs: &[(&str, u64)], seed: u64) -> Results {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+    fn results(costs: &[(&str, u64)], seed: u64) -> BenchResults {
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for &(name, cost) in costs {
             let mut about = About::new("g", name).bytes(1 << 20);
             about.control = ["copy", "null"].contains(&name);

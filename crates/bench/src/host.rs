@@ -25,7 +25,7 @@ impl Default for Folders {
 
 /// A machine.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Host {
+pub struct MeasuredMachine {
     /// The processor's name.
     pub processor: String,
     /// Its kind, as `x86_64`.
@@ -81,9 +81,9 @@ const INSTRUCTIONS: [&str; 17] = [
     "pmull",
 ];
 
-impl Host {
+impl MeasuredMachine {
     /// This machine. `files` are where the data of the measurement lies.
-    pub fn read(folders: &Folders, policy: &Policy, files: &[PathBuf]) -> Host {
+    pub fn read(folders: &Folders, policy: &Policy, files: &[PathBuf]) -> MeasuredMachine {
         let cpuinfo = text(&folders.proc.join("cpuinfo"));
         let flags: Vec<&str> = ["flags", "Features"]
             .iter()
@@ -100,7 +100,7 @@ impl Host {
         if let Ok(version) = verisum_digest::openssl_version() {
             versions.insert("libcrypto".to_string(), version);
         }
-        Host {
+        MeasuredMachine {
             processor: ["model name", "Model", "cpu"]
                 .iter()
                 .find_map(|name| field(&cpuinfo, name))
@@ -129,7 +129,7 @@ impl Host {
     }
 
     /// What differs from another machine in a way that makes times differ, a sentence each.
-    pub fn differences(&self, other: &Host) -> Vec<String> {
+    pub fn differences(&self, other: &MeasuredMachine) -> Vec<String> {
         let pairs = [
             ("processor", self.processor.clone(), other.processor.clone()),
             ("processors", self.processors.to_string(), other.processors.to_string()),
@@ -297,7 +297,7 @@ mod tests {
         put("sys/class/dmi/id/sys_vendor", "QEMU\n");
         let at = |name: &str| root.path().join(name);
         let folders = Folders { proc: at("proc"), sys: at("sys"), etc: at("etc") };
-        let host = Host::read(&folders, &Policy::default(), &[at("etc")]);
+        let host = MeasuredMachine::read(&folders, &Policy::default(), &[at("etc")]);
         assert_eq!(host.processor, "Fast One");
         assert_eq!(host.instructions, ["sha_ni", "avx2"]);
         assert_eq!((host.memory, host.load), (2048 * 1024, Some(0.25)));
@@ -324,11 +324,11 @@ mod tests {
     fn a_machine_that_tells_nothing_is_read_too() {
         let nowhere = PathBuf::from("/nowhere");
         let folders = Folders { proc: nowhere.clone(), sys: nowhere.clone(), etc: nowhere.clone() };
-        let host = Host::read(&folders, &Policy::default(), &[nowhere]);
+        let host = MeasuredMachine::read(&folders, &Policy::default(), &[nowhere]);
         assert_eq!((host.processor.as_str(), host.virtualised, host.file_system), ("unknown", None, None));
         // A name that is relative, and of nothing, is nowhere.
         assert_eq!(file_system(Path::new("/proc"), Path::new("")), None);
-        let real = Host::read(&Folders::default(), &Policy::default(), &["/".into()]);
+        let real = MeasuredMachine::read(&Folders::default(), &Policy::default(), &["/".into()]);
         assert!(real.memory > 0 && real.processors > 0);
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use std::hint::black_box;
-//! use verisum_bench::measure::{About, Amount, InProcess, Plan, measure};
+//! use verisum_bench::measure::{About, MeasureAmount, InProcess, MeasurePlan, measure};
 //! use verisum_bench::record::ranking;
 //!
 //! let (few, many) = (vec![1u8; 1000], vec![1u8; 100_000]);
@@ -12,7 +12,7 @@
 //!     InProcess::new(About::new("sums", "many"), || Ok(drop(sum(&many)))).boxed(),
 //! ];
 //! // In turns, so that whatever else the machine does meets both alike.
-//! let plan = Plan { amount: Amount::Rounds(3), ..Plan::default() };
+//! let plan = MeasurePlan { amount: MeasureAmount::Rounds(3), ..MeasurePlan::default() };
 //! let series = measure(&mut subjects, &plan, &mut ());
 //! let ranking = ranking(&series.iter().collect::<Vec<_>>());
 //! println!("{:?}", ranking.pairs());

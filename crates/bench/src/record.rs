@@ -11,10 +11,10 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::{Deserialize, Serialize};
 use verisum_files::{Replacement, Timestamp};
 
-use crate::host::Host;
-use crate::measure::{About, Amount, Cache, Measured, Plan, crowded};
+use crate::host::MeasuredMachine;
+use crate::measure::{About, Cache, MeasureAmount, MeasurePlan, Measured, crowded};
 use crate::stats::{
-    Interval, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, Sample, difference, fewest_rounds_of,
+    Interval, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, TimeSample, difference, fewest_rounds_of,
     interval, median, outliers, rank,
 };
 
@@ -210,7 +210,7 @@ pub fn rate_between(small: &Series, large: &Series, bytes: u64) -> Option<Interv
 
 /// How it was measured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Method {
+pub struct MeasureMethod {
     /// Rounds, if their number was given.
     pub rounds: Option<u32>,
     /// Seconds, if a time was given.
@@ -223,19 +223,19 @@ pub struct Method {
     pub cold: bool,
 }
 
-impl From<&Plan> for Method {
-    fn from(plan: &Plan) -> Method {
+impl From<&MeasurePlan> for MeasureMethod {
+    fn from(plan: &MeasurePlan) -> MeasureMethod {
         let (rounds, seconds) = match plan.amount {
-            Amount::Rounds(rounds) => (Some(rounds), None),
-            Amount::Time(time) => (None, Some(time.as_secs_f64())),
+            MeasureAmount::Rounds(rounds) => (Some(rounds), None),
+            MeasureAmount::Time(time) => (None, Some(time.as_secs_f64())),
         };
-        Method { rounds, seconds, warmup: plan.warmup.max(1), seed: plan.seed, cold: plan.cold }
+        MeasureMethod { rounds, seconds, warmup: plan.warmup.max(1), seed: plan.seed, cold: plan.cold }
     }
 }
 
 /// All that one measurement has to say.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Results {
+pub struct BenchResults {
     /// [`VERSION`].
     pub version: u32,
     /// [`TYPE`].
@@ -247,9 +247,9 @@ pub struct Results {
     /// Whether all was measured that should be.
     pub complete: bool,
     /// How.
-    pub method: Method,
+    pub method: MeasureMethod,
     /// Where.
-    pub host: Host,
+    pub host: MeasuredMachine,
     /// Reasons to doubt the times.
     pub doubts: Vec<String>,
     /// What else is to be said.
@@ -258,11 +258,11 @@ pub struct Results {
     pub series: Vec<Series>,
 }
 
-impl Results {
+impl BenchResults {
     /// Of nothing yet.
-    pub fn new(bench: &str, plan: &Plan, host: Host) -> Results {
+    pub fn new(bench: &str, plan: &MeasurePlan, host: MeasuredMachine) -> BenchResults {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Results {
+        BenchResults {
             version: VERSION,
             r#type: TYPE.to_string(),
             bench: bench.to_string(),
@@ -304,7 +304,7 @@ impl Results {
     }
 
     /// Reads a file.
-    pub fn read(path: &Path) -> Result<Results, ResultsError> {
+    pub fn read(path: &Path) -> Result<BenchResults, ResultsError> {
         let bytes = read_bounded(path).map_err(|source| ResultsError::Io {
             path: path.to_path_buf(),
             operation: "read",
@@ -328,7 +328,8 @@ impl Results {
                 form.version
             )));
         }
-        let results: Results = serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
+        let results: BenchResults =
+            serde_json::from_slice(&bytes).map_err(|error| wrong(error.to_string()))?;
         results.nonsense().map_or(Ok(()), |what| Err(wrong(what.to_string())))?;
         let mut names = HashSet::new();
         for series in &results.series {
@@ -363,10 +364,10 @@ pub fn ranking(series: &[&Series]) -> Ranking {
         })
         .collect();
     let crowded = crowded(series);
-    let samples: Vec<Sample<'_>> = series
+    let samples: Vec<TimeSample<'_>> = series
         .iter()
         .zip(times.iter().zip(&crowded))
-        .map(|(one, (times, crowded))| Sample { rounds: &one.rounds, times, crowded })
+        .map(|(one, (times, crowded))| TimeSample { rounds: &one.rounds, times, crowded })
         .collect();
     let smallest = series.iter().map(|one| one.smallest_effect()).fold(0.0, f64::max);
     rank(&samples, smallest)
@@ -427,8 +428,8 @@ mod tests {
     use super::*;
     use std::time::Duration;
 
-    pub(super) fn results() -> Results {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+    pub(super) fn results() -> BenchResults {
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for (name, ms) in [("b", 2), ("a", 1)] {
             let mut series = Series::new(&About::new("g", name).bytes(1000));
             series.repetitions = 10;
@@ -449,7 +450,7 @@ mod tests {
         let results = results();
         results.write(&path).unwrap();
         results.write(&path).unwrap();
-        assert_eq!(Results::read(&path).unwrap(), results);
+        assert_eq!(BenchResults::read(&path).unwrap(), results);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is left beside it");
         let names: Vec<&str> = results.of_group("g").iter().map(|series| series.name.as_str()).collect();
         assert_eq!(names, ["a", "b", "c"]);
@@ -465,18 +466,21 @@ mod tests {
         let mut wrong = results();
         wrong.version = 2;
         wrong.write(&path).unwrap();
-        let message = Results::read(&path).unwrap_err().to_string();
+        let message = BenchResults::read(&path).unwrap_err().to_string();
         assert!(
             message.ends_with("version 2 of the results; this program knows version 1 only"),
             "{message}"
         );
         for text in ["", "{}", "[]", r#"{"type":"x","version":1}"#, r#"{"type":"bench","version":1}"#] {
             std::fs::write(&path, text).unwrap();
-            assert!(matches!(Results::read(&path), Err(ResultsError::Form { .. })), "{text}");
+            assert!(matches!(BenchResults::read(&path), Err(ResultsError::Form { .. })), "{text}");
         }
         for special in ["/dev/zero", "/dev/null", "/"] {
             assert!(
-                Results::read(Path::new(special)).unwrap_err().to_string().ends_with("not a regular file")
+                BenchResults::read(Path::new(special))
+                    .unwrap_err()
+                    .to_string()
+                    .ends_with("not a regular file")
             );
         }
         assert!(results().write(Path::new("/dev/full")).is_err());

@@ -3,10 +3,10 @@
 mod lines;
 mod verdict;
 
-use crate::export::{Bar, Cell, Chart, Line, Report, Table, decimals};
-use crate::host::Host;
+use crate::export::{Bar, Cell, Chart, ChartLine, Report, Table, decimals};
+use crate::host::MeasuredMachine;
 use crate::measure::Cache;
-use crate::record::{NOT_RANKED, Results, Series, ranking};
+use crate::record::{BenchResults, NOT_RANKED, Series, ranking};
 use crate::stats::Interval;
 use lines::is_unreached;
 pub use lines::{lines, unmeasured};
@@ -21,7 +21,7 @@ pub enum Quantity {
 }
 
 /// The report: lines with doubts and notes, a table and a chart for each group, and the host.
-pub fn report(title: &str, results: &Results, quantity: Quantity) -> Report {
+pub fn report(title: &str, results: &BenchResults, quantity: Quantity) -> Report {
     let mut report = Report::new(title);
     report.lines = lines(results);
     for group in results.groups() {
@@ -68,7 +68,7 @@ fn is_reached(series: &[&Series]) -> bool {
 
 /// Which programs were started, from where; none if none were. A row whose name stands for several programs is
 /// told with its group.
-fn programs(results: &Results) -> Option<Table> {
+fn programs(results: &BenchResults) -> Option<Table> {
     let mut found: Vec<(&str, &str, &str)> = Vec::new();
     for series in &results.series {
         if let Some(program) = series.program.as_deref().filter(|_| !is_unreached(series))
@@ -277,7 +277,7 @@ fn with_limits(mut chart: Chart, mut limits: Vec<(&str, f64)>, best: f64) -> Cha
 /// How the rate grows with the threads, with the controls as limits; none where their number does not vary.
 /// Its title is that of the group, so that it stands beside the group's table.
 fn scaling(group: &str, series: &[&Series]) -> Option<Chart> {
-    let mut lines: Vec<Line> = Vec::new();
+    let mut lines: Vec<ChartLine> = Vec::new();
     for one in series.iter().filter(|one| !one.control) {
         let threads = one.labels.get("threads").and_then(|threads| threads.parse::<f64>().ok());
         let (Some(threads), Some(rate)) = (threads, one.rate()) else { continue };
@@ -286,7 +286,7 @@ fn scaling(group: &str, series: &[&Series]) -> Option<Chart> {
         let point = (threads, scaled(rate, 1e-9));
         match lines.iter_mut().find(|line| line.name == name) {
             Some(line) => line.points.push(point),
-            None => lines.push(Line { name: name.to_string(), points: vec![point] }),
+            None => lines.push(ChartLine { name: name.to_string(), points: vec![point] }),
         }
     }
     lines.retain_mut(|line| {
@@ -313,7 +313,7 @@ fn scaled(interval: Interval, scale: f64) -> Interval {
 }
 
 /// The machine as a table.
-pub fn host(host: &Host) -> Table {
+pub fn host(host: &MeasuredMachine) -> Table {
     let mut table = Table::new("Host", "what; value").detail();
     for (name, value) in host.rows() {
         table.row([Cell::text(name), Cell::text(value)]);
@@ -325,12 +325,12 @@ pub fn host(host: &Host) -> Table {
 mod tests {
     use super::*;
     use crate::export::Shape;
-    use crate::measure::{About, Measured, Plan};
+    use crate::measure::{About, MeasurePlan, Measured};
     use std::time::Duration;
 
     #[test]
     fn a_table_says_who_is_fastest_and_who_was_left_out() {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for (name, ms, control) in
             [("slow", 20, false), ("fast", 10, false), ("same", 10, false), ("null", 1, true)]
         {
@@ -394,7 +394,7 @@ mod tests {
 
     #[test]
     fn rows_stand_in_the_order_of_their_rates_after_what_has_none() {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for (name, bytes, ms) in [("slow", 1, 10), ("null", 0, 1), ("read", 128, 40), ("fast", 1, 5)] {
             let mut about = About::new("g", name).bytes(bytes << 20);
             about.control = name == "null" || name == "read";
@@ -434,14 +434,14 @@ mod tests {
         let rows: Vec<&Series> = rows.iter().collect();
         let chart = scaling("g", &rows).unwrap();
         let Shape::Lines { lines, .. } = chart.shape else { panic!("lines") };
-        let threads = |line: &Line| line.points.iter().map(|point| point.0).collect::<Vec<_>>();
+        let threads = |line: &ChartLine| line.points.iter().map(|point| point.0).collect::<Vec<_>>();
         assert_eq!(lines.iter().map(threads).collect::<Vec<_>>(), [[1.0, 2.0], [1.0, 2.0]]);
         assert!(scaling("g", &rows[..1]).is_none());
     }
 
     #[test]
     fn too_few_rounds_are_told() {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for name in ["a", "b"] {
             let mut series = Series::new(&About::new("g", name));
             let measured = Measured { wall: Duration::from_millis(1), ..Measured::default() };
@@ -462,7 +462,7 @@ mod tests {
 
     #[test]
     fn a_name_of_several_programs_is_told_with_its_group() {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for (group, name, program) in
             [("make", "crc32c", "mkfs"), ("check", "crc32c", "btrfs"), ("check", "x", "y")]
         {
@@ -477,7 +477,7 @@ mod tests {
 
     #[test]
     fn what_does_another_thing_is_not_ranked() {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for (name, ms, apart) in [("within", 1, true), ("fast", 10, false), ("slow", 20, false)] {
             let about = About::new("g", name);
             let about = if apart { about.label(NOT_RANKED, "no start") } else { about };

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use verisum_bench::export::{Bar, Cell, Chart, Line, Report, Table};
+use verisum_bench::export::{Bar, Cell, Chart, ChartLine, Report, Table};
 use verisum_bench::stats::Interval;
 use verisum_testkit::require_tool;
 
@@ -46,7 +46,7 @@ fn report() -> Report {
     report.tables.push(table);
     let linear = rates[3..].iter().copied().map(bar).collect();
     report.charts.push(Chart::bars("Few bars", "GB/s", linear));
-    let line = |name: &str, one: f64, scaling: f64| Line {
+    let line = |name: &str, one: f64, scaling: f64| ChartLine {
         name: name.to_string(),
         points: [1.0, 2.0, 4.0, 8.0, 16.0].map(|n: f64| (n, value(one * n.powf(scaling), 0.06))).to_vec(),
     };

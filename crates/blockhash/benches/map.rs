@@ -14,7 +14,7 @@ use std::path::Path;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use verisum_blockhash::{
-    BlockMap, DigestSink, MapComparison, MapWriter, Params, Progress, compare_images, compare_maps,
+    BlockMap, DigestSink, ImageProgress, MapComparison, MapWriter, Params, compare_images, compare_maps,
     hash_image, hash_image_to,
 };
 use verisum_digest::{Digest, Output, Policy};
@@ -95,7 +95,7 @@ fn images(criterion: &mut Criterion) {
     let image = InMemory((0..1_u32 << 30).map(|i| (i.wrapping_mul(0x9e37_79b9) >> 24) as u8 | 1).collect());
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let params = Params::new(Digest::find("sha256").unwrap()).threads(threads).unwrap();
-    let progress = Progress::default();
+    let progress = ImageProgress::default();
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("map");
     let write = || {

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use verisum_digest::{Batch, Digest, Output, Stream};
+use verisum_digest::{Batch, Digest, DigestStream, Output};
 
 use crate::{BlockHashError, Params};
 
@@ -41,7 +41,7 @@ impl ZeroBlock {
 }
 
 /// Adds `len` zeros to a message.
-pub(crate) fn update_zeros(stream: &mut dyn Stream, len: u64) -> Result<(), BlockHashError> {
+pub(crate) fn update_zeros(stream: &mut dyn DigestStream, len: u64) -> Result<(), BlockHashError> {
     let zeros = [0; 16 * 1024];
     let mut left = len;
     while left > 0 {
@@ -125,7 +125,7 @@ impl BlockHasher {
 /// Hashes a block that is too long to be held in memory, piece by piece. Zeros at its start are only
 /// counted until something else appears, so that a block of zeros costs no hashing.
 pub(crate) struct LongBlock {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn DigestStream>,
     zero: Arc<ZeroBlock>,
     block_len: u64,
     digest_len: usize,
@@ -228,7 +228,7 @@ pub trait DigestSink: Send {
 
 /// The hash over all block digests.
 pub(crate) struct Outer<'a> {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn DigestStream>,
     /// Who wants the digests too.
     sink: Option<&'a mut dyn DigestSink>,
     zero: Arc<ZeroBlock>,

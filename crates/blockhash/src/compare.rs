@@ -11,7 +11,7 @@ use std::thread;
 use verisum_image::{AlignedBuffer, Extent, ExtentKind, Image};
 
 use crate::ranges::{push_range, whole_units};
-use crate::{BlockHashError, Progress};
+use crate::{BlockHashError, ImageProgress};
 
 /// The most that is read of an image at a time, in bytes.
 const PIECE: u64 = 1 << 20;
@@ -31,7 +31,7 @@ pub fn compare_images(
     b: &dyn Image,
     unit: u32,
     threads: usize,
-    progress: &Progress,
+    progress: &ImageProgress,
 ) -> Result<Vec<Range<u64>>, BlockHashError> {
     assert!(unit > 0, "a unit has bytes");
     let unit = u64::from(unit);

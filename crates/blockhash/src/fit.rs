@@ -6,7 +6,7 @@ use std::path::Path;
 use verisum_digest::{Digest, Output};
 use verisum_image::{Extent, Image, OpenOptions, Opened};
 
-use crate::{BlockHashError, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, hash_image};
+use crate::{BlockHashError, ImageProgress, MAX_THREADS, ONE_THREAD_BYTES, Params, digest_image, hash_image};
 
 /// Up to this length all usual block sizes are tried, in bytes; each is another run over the image.
 const SMALL: u64 = 64 << 20;
@@ -66,7 +66,7 @@ impl Ending<'_> {
             false => Ok(self.image),
             true => {
                 let (path, what) = (Path::new(""), std::io::Error::other("interrupted"));
-                Err(verisum_image::ImageError::io(path, verisum_image::Operation::Read, what))
+                Err(verisum_image::ImageError::io(path, verisum_image::ImageOperation::Read, what))
             }
         }
     }
@@ -106,11 +106,11 @@ fn has(image: &dyn Image, digest: &Digest, value: Output) -> Result<bool, BlockH
     let params = Params::new(digest.clone()).threads(threads)?;
     // Such a digest has blocks of its own size.
     if digest.blocks().is_some() {
-        return Ok(digest_image(image, &params, &Progress::default())? == value);
+        return Ok(digest_image(image, &params, &ImageProgress::default())? == value);
     }
     let others: &[u32] = if image.length() > SMALL { &OTHER_SIZES[..1] } else { &OTHER_SIZES };
     for size in std::iter::once(params.block_bytes()).chain(others.iter().copied()) {
-        if hash_image(image, &params.clone().block_size(size)?, &Progress::default())? == value {
+        if hash_image(image, &params.clone().block_size(size)?, &ImageProgress::default())? == value {
             return Ok(true);
         }
     }

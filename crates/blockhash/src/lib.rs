@@ -64,7 +64,7 @@ pub use made_of_blocks::{digest_image, digest_stream};
 pub use map::{BlockMap, MAP_MAGIC, MapComparison, MapError, MapWriter, compare_maps, update_map};
 pub use params::{DEFAULT_BLOCK_SIZE, MAX_THREADS, ONE_THREAD_BYTES, Params};
 #[cfg(feature = "image")]
-pub use pump::{Progress, hash_image, hash_image_to, hash_stream, hash_stream_to};
+pub use pump::{ImageProgress, hash_image, hash_image_to, hash_stream, hash_stream_to};
 #[cfg(feature = "image")]
 pub use ranges::merge_ranges;
 #[cfg(feature = "image")]

@@ -7,7 +7,7 @@ use verisum_digest::{BlockParts, Digest, JoinedParts, Output};
 use verisum_image::{Extent, ExtentKind, Image, Stream};
 
 use crate::blocks::{DigestSink, update_zeros};
-use crate::pump::{Progress, hash_image_to};
+use crate::pump::{ImageProgress, hash_image_to};
 use crate::{BlockHashError, Params};
 
 /// So much of an image or a stream is read at once where one thread hashes it.
@@ -23,7 +23,7 @@ const ZEROS: u64 = 256;
 pub fn digest_image(
     image: &dyn Image,
     params: &Params,
-    progress: &Progress,
+    progress: &ImageProgress,
 ) -> Result<Output, BlockHashError> {
     let parts = params.digest().parts();
     let Some((parts, blocks)) = parts.and_then(|parts| Some((parts.clone(), parts.blocks()?))) else {
@@ -52,7 +52,7 @@ pub fn digest_image(
 pub fn digest_stream(
     stream: &mut Stream,
     digest: &Digest,
-    progress: &Progress,
+    progress: &ImageProgress,
 ) -> Result<(Output, u64), BlockHashError> {
     let (mut hasher, mut buffer, mut length) = (digest.stream()?, vec![0; PIECE], 0);
     loop {
@@ -70,7 +70,7 @@ pub fn digest_stream(
 }
 
 /// Hashes an image from its start to its end on this thread; holes are not read.
-fn in_order(image: &dyn Image, digest: &Digest, progress: &Progress) -> Result<Output, BlockHashError> {
+fn in_order(image: &dyn Image, digest: &Digest, progress: &ImageProgress) -> Result<Output, BlockHashError> {
     let (mut hasher, mut buffer, mut extents) = (digest.stream()?, vec![0; PIECE], Vec::new());
     let (mut at, length) = (0, image.length());
     hasher.expect(length)?;

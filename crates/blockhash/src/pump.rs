@@ -21,9 +21,9 @@ const HELPER_STACK: usize = 1 << 20;
 
 /// How far a running computation is. Shared with whoever draws it.
 #[derive(Debug, Default)]
-pub struct Progress(AtomicU64);
+pub struct ImageProgress(AtomicU64);
 
-impl Progress {
+impl ImageProgress {
     /// Bytes of the message that are hashed, holes included. Runs end out of order, so this is a sum,
     /// not a position.
     pub fn bytes(&self) -> u64 {
@@ -38,7 +38,11 @@ impl Progress {
 /// The block hash of an image.
 ///
 /// Fails when the image cannot be read, or changes its length meanwhile.
-pub fn hash_image(image: &dyn Image, params: &Params, progress: &Progress) -> Result<Output, BlockHashError> {
+pub fn hash_image(
+    image: &dyn Image,
+    params: &Params,
+    progress: &ImageProgress,
+) -> Result<Output, BlockHashError> {
     pump_image(image, params, progress, None)
 }
 
@@ -46,7 +50,7 @@ pub fn hash_image(image: &dyn Image, params: &Params, progress: &Progress) -> Re
 pub fn hash_image_to(
     image: &dyn Image,
     params: &Params,
-    progress: &Progress,
+    progress: &ImageProgress,
     sink: &mut dyn DigestSink,
 ) -> Result<Output, BlockHashError> {
     pump_image(image, params, progress, Some(sink))
@@ -55,7 +59,7 @@ pub fn hash_image_to(
 fn pump_image(
     image: &dyn Image,
     params: &Params,
-    progress: &Progress,
+    progress: &ImageProgress,
     sink: Option<&mut dyn DigestSink>,
 ) -> Result<Output, BlockHashError> {
     let params = &params.for_unit(image.unit());
@@ -72,7 +76,7 @@ fn pump_image(
 pub fn hash_stream(
     stream: &mut Stream,
     params: &Params,
-    progress: &Progress,
+    progress: &ImageProgress,
 ) -> Result<(Output, u64), BlockHashError> {
     pump_stream(stream, params, progress, None)
 }
@@ -81,7 +85,7 @@ pub fn hash_stream(
 pub fn hash_stream_to(
     stream: &mut Stream,
     params: &Params,
-    progress: &Progress,
+    progress: &ImageProgress,
     sink: &mut dyn DigestSink,
 ) -> Result<(Output, u64), BlockHashError> {
     pump_stream(stream, params, progress, Some(sink))
@@ -90,7 +94,7 @@ pub fn hash_stream_to(
 fn pump_stream<'a>(
     stream: &mut Stream,
     params: &'a Params,
-    progress: &'a Progress,
+    progress: &'a ImageProgress,
     sink: Option<&'a mut dyn DigestSink>,
 ) -> Result<(Output, u64), BlockHashError> {
     let engine = PumpEngine::new(params, progress, sink)?;
@@ -130,7 +134,7 @@ struct Taken {
 
 struct PumpEngine<'a> {
     params: &'a Params,
-    progress: &'a Progress,
+    progress: &'a ImageProgress,
     zero: Arc<ZeroBlock>,
     sequencer: Sequencer<'a>,
 }
@@ -138,7 +142,7 @@ struct PumpEngine<'a> {
 impl<'a> PumpEngine<'a> {
     fn new(
         params: &'a Params,
-        progress: &'a Progress,
+        progress: &'a ImageProgress,
         sink: Option<&'a mut dyn DigestSink>,
     ) -> Result<PumpEngine<'a>, BlockHashError> {
         let zero = ZeroBlock::new(params);

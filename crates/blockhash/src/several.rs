@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread;
 
-use verisum_digest::{Output, Stream as DigestStream};
+use verisum_digest::{DigestStream, Output};
 use verisum_image::{AlignedBuffer, Extent, Image, Stream};
 
 use crate::blocks::update_zeros;
-use crate::pump::Progress;
+use crate::pump::ImageProgress;
 use crate::{BlockHashError, Hasher, Params};
 
 /// So much is read at once: runs for all workers of a [`Hasher`].
@@ -34,7 +34,7 @@ enum Fed {
 pub fn digests_of_image(
     image: &dyn Image,
     each: &[Params],
-    progress: &Progress,
+    progress: &ImageProgress,
 ) -> Result<Vec<Output>, BlockHashError> {
     let length = image.length();
     side_by_side(each, Some(length), |feed| {
@@ -69,7 +69,7 @@ pub fn digests_of_image(
 pub fn digests_of_stream(
     stream: &mut Stream,
     each: &[Params],
-    progress: &Progress,
+    progress: &ImageProgress,
 ) -> Result<(Vec<Output>, u64), BlockHashError> {
     let mut length = 0;
     let digests = side_by_side(each, None, |feed| {

@@ -10,11 +10,11 @@ use common::fake::Fake;
 use proptest::prelude::*;
 use serde_json::Value;
 use verisum_blockhash::{
-    BlockHashError, BlockMap, MapComparison, MapWriter, Params, Progress, compare_images, compare_maps,
+    BlockHashError, BlockMap, ImageProgress, MapComparison, MapWriter, Params, compare_images, compare_maps,
     hash_image_to, merge_ranges, update_map,
 };
 use verisum_digest::{Digest, Output, Policy};
-use verisum_image::{Extent, ExtentKind, Image, Place};
+use verisum_image::{Extent, ExtentKind, ExtentLocation, Image};
 
 fn params(digest: &str, block_size: u32, threads: usize) -> Params {
     let digest = Digest::find(digest).unwrap();
@@ -24,7 +24,7 @@ fn params(digest: &str, block_size: u32, threads: usize) -> Params {
 /// The bytes of the map of an image, and its block hash.
 fn map_of(image: &dyn Image, params: &Params) -> (Vec<u8>, Output) {
     let mut writer = MapWriter::new(Vec::new(), Path::new("map"), params).unwrap();
-    let root = hash_image_to(image, params, &Progress::default(), &mut writer).unwrap();
+    let root = hash_image_to(image, params, &ImageProgress::default(), &mut writer).unwrap();
     (writer.finish(image.length(), &root).unwrap(), root)
 }
 
@@ -108,7 +108,7 @@ proptest! {
         let a = Fake::new(&runs);
         let (b, touched) = edited(&a, &edits, a.content.len().saturating_add_signed(change));
         let params = params(digest, block_size, threads);
-        let progress = Progress::default();
+        let progress = ImageProgress::default();
         let (map_a, root_a) = map_of(&a, &params);
         let (map_b, root_b) = map_of(&b, &params);
         prop_assert_eq!(root_a, block_hash(params.digest(), block_size as usize, &a.content));
@@ -249,7 +249,7 @@ fn maps_of_huge_empty_images_are_tiny() {
     let stored = Stored::new(&bytes);
     let map = stored.open().unwrap();
     assert_eq!((map.blocks(), map.data_blocks(), *map.root()), (1 << 24, 0, root));
-    assert!(compare_images(&Empty, &Empty, 65_536, 2, &Progress::default()).unwrap().is_empty());
+    assert!(compare_images(&Empty, &Empty, 65_536, 2, &ImageProgress::default()).unwrap().is_empty());
 }
 
 #[test]
@@ -265,7 +265,7 @@ fn what_lies_at_the_same_place_is_not_read() {
             4 << 20
         }
         fn extents(&self, range: Range<u64>, out: &mut Vec<Extent>) -> Result<(), verisum_image::ImageError> {
-            let place = Place { device: 1, inode: self.inode, offset: range.start + self.shift };
+            let place = ExtentLocation { device: 1, inode: self.inode, offset: range.start + self.shift };
             out.push(Extent { place: Some(place), ..Extent::new(range, ExtentKind::Data) });
             Ok(())
         }
@@ -276,7 +276,7 @@ fn what_lies_at_the_same_place_is_not_read() {
         }
     }
     let image = |inode, shift, readable| Placed { inode, shift, readable };
-    let differ = |a: &Placed, b: &Placed| compare_images(a, b, 4096, 2, &Progress::default()).unwrap();
+    let differ = |a: &Placed, b: &Placed| compare_images(a, b, 4096, 2, &ImageProgress::default()).unwrap();
     assert!(differ(&image(1, 0, 0..0), &image(1, 0, 0..0)).is_empty());
     assert!(differ(&image(1, 0, 0..4 << 20), &image(1, 512, 0..4 << 20)).is_empty());
     assert_eq!(differ(&image(1, 0, 0..4 << 20), &image(2, 0, 0..4 << 20)), vec![0..4 << 20]);
@@ -312,7 +312,7 @@ fn a_failing_disk_is_an_error() {
     for threads in [1, 3] {
         let params = params("sha256", 16, threads);
         let mut writer = MapWriter::new(Full(300_000), Path::new("map"), &params).unwrap();
-        let error = hash_image_to(&image, &params, &Progress::default(), &mut writer).unwrap_err();
+        let error = hash_image_to(&image, &params, &ImageProgress::default(), &mut writer).unwrap_err();
         assert!(error.to_string().starts_with("map: write: "), "{error}");
     }
 }

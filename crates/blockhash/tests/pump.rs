@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use common::definition::block_hash;
 use common::fake::Fake;
 use proptest::prelude::*;
-use verisum_blockhash::{BlockHashError, Params, Progress, hash_image};
+use verisum_blockhash::{BlockHashError, ImageProgress, Params, hash_image};
 use verisum_digest::Digest;
 use verisum_image::Image;
 
@@ -28,7 +28,7 @@ proptest! {
     ) {
         let image = Fake::new(&runs);
         let params = params(digest, block_size, threads);
-        let progress = Progress::default();
+        let progress = ImageProgress::default();
         let expected = block_hash(params.digest(), block_size as usize, &image.content);
         prop_assert_eq!(hash_image(&image, &params, &progress).unwrap(), expected);
         prop_assert_eq!(progress.bytes(), image.length());
@@ -42,7 +42,7 @@ fn many_short_extents() {
     for threads in [1, 4] {
         let params = params("sha1", 512, threads);
         let expected = block_hash(params.digest(), 512, &image.content);
-        assert_eq!(hash_image(&image, &params, &Progress::default()).unwrap(), expected);
+        assert_eq!(hash_image(&image, &params, &ImageProgress::default()).unwrap(), expected);
     }
 }
 
@@ -57,7 +57,7 @@ fn blocks_too_long_to_be_held() {
     for (block_size, threads) in [(41u32 << 20, 1), (24 << 20, 2), (1 << 30, 3)] {
         let params = params("crc32c", block_size, threads);
         let expected = block_hash(params.digest(), block_size as usize, &image.content);
-        assert_eq!(hash_image(&image, &params, &Progress::default()).unwrap(), expected);
+        assert_eq!(hash_image(&image, &params, &ImageProgress::default()).unwrap(), expected);
     }
 }
 
@@ -68,7 +68,7 @@ fn a_read_error_anywhere_ends_it_with_that_error() {
         image.fails_at = Some(at);
         for threads in [1, 2, 8] {
             let error =
-                hash_image(&image, &params("md5", 65_536, threads), &Progress::default()).unwrap_err();
+                hash_image(&image, &params("md5", 65_536, threads), &ImageProgress::default()).unwrap_err();
             assert!(error.to_string().starts_with("fake: read"), "{error}");
         }
     }
@@ -81,7 +81,7 @@ fn a_panic_of_a_worker_is_an_error_or_a_panic_but_never_a_hang() {
     for threads in [1, 4] {
         let image = &image;
         let result = std::panic::catch_unwind(move || {
-            hash_image(image, &params("md5", 65_536, threads), &Progress::default())
+            hash_image(image, &params("md5", 65_536, threads), &ImageProgress::default())
         });
         assert!(!matches!(result, Ok(Ok(_))));
     }
@@ -91,6 +91,6 @@ fn a_panic_of_a_worker_is_an_error_or_a_panic_but_never_a_hang() {
 fn an_image_that_changed_has_no_value() {
     let image = Fake::new(&[(1 << 20, false, false)]);
     image.changed.store(true, Ordering::Relaxed);
-    let result = hash_image(&image, &params("sha256", 65_536, 2), &Progress::default());
+    let result = hash_image(&image, &params("sha256", 65_536, 2), &ImageProgress::default());
     assert!(matches!(result, Err(BlockHashError::Image(_))));
 }

@@ -53,14 +53,14 @@ pub unsafe extern "C" fn blkhash_digests(names: *mut *const c_char, count: usize
 #[cfg(test)]
 mod tests {
     use super::*;
-    use verisum_digest::{Algorithm, Class};
+    use verisum_digest::{Algorithm, DigestClass};
 
     #[test]
     fn the_list_is_a_part_of_the_table() {
         // Left out: what finds accidents only, and what OpenSSL keeps in its legacy provider.
         let mut wanted: Vec<&str> = verisum_digest::ALGORITHMS
             .iter()
-            .filter(|row| matches!(row.class, Class::Cryptographic | Class::Null))
+            .filter(|row| matches!(row.class, DigestClass::Cryptographic | DigestClass::Null))
             .map(|row| row.id)
             .filter(|id| !["md4", "whirlpool"].contains(id))
             .collect();

@@ -7,7 +7,7 @@ use rusqlite::{Connection, OpenFlags};
 use verisum_digest::{Algorithm, Output};
 
 use crate::store::uri;
-use verisum_files::store::manifest::{IndexError, Recorded};
+use verisum_files::store::manifest::{ChkbitFile, IndexError};
 use verisum_files::{Record, RecordedTime, Timestamp};
 
 /// How many rows are read at once.
@@ -33,7 +33,7 @@ pub struct Bitrot {
 #[derive(Debug, Default)]
 pub struct Page {
     /// What they record.
-    pub files: Vec<Recorded>,
+    pub files: Vec<ChkbitFile>,
     /// How many of them make no sense.
     pub skipped: u64,
     /// Where the next page begins; `None` at the end.
@@ -83,7 +83,7 @@ impl Bitrot {
     }
 
     /// Gives what it says of each file to `give`, and returns how many of its rows make no sense.
-    pub fn each(&self, give: &mut dyn FnMut(Recorded)) -> Result<u64, IndexError> {
+    pub fn each(&self, give: &mut dyn FnMut(ChkbitFile)) -> Result<u64, IndexError> {
         let (mut next, mut skipped) = (Some(i64::MIN), 0);
         while let Some(after) = next {
             let page = self.page(after)?;
@@ -99,7 +99,7 @@ fn recorded(
     path: ValueRef,
     modified: ValueRef,
     hash: ValueRef,
-) -> Option<Recorded> {
+) -> Option<ChkbitFile> {
     let name = path.as_bytes().ok().filter(|name| !name.is_empty() && !name.contains(&0))?;
     let digest = Output::from_hex(hash.as_bytes().ok()?)?;
     if digest.as_bytes().len() != sha1.digest_len() {
@@ -109,7 +109,7 @@ fn recorded(
     // Whole seconds, cut off.
     let time = RecordedTime { time: Timestamp { seconds, nanoseconds: 0 }, tolerance: 1_000_000_000 };
     let record = Record { algorithm: sha1, digest, size: None, modified: Some(time), verified: None };
-    Some(Recorded { name: name.to_vec(), record })
+    Some(ChkbitFile { name: name.to_vec(), record })
 }
 
 fn not_an_index(error: rusqlite::Error) -> IndexError {

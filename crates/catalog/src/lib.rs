@@ -4,7 +4,7 @@
 //! with it, records what is new or changed, and reads the rest again, stalest first.
 //!
 //! ```
-//! use verisum_catalog::scrub::{Options, scrub};
+//! use verisum_catalog::scrub::{ScrubOptions, scrub};
 //! use verisum_catalog::store::{Catalog, Lock};
 //! # use verisum_digest::Digest;
 //!
@@ -16,7 +16,7 @@
 //! # let path = folder.path().join("photos.db");
 //! let _lock = Lock::take(&path)?;
 //! let mut catalog = Catalog::open(&path)?;
-//! let options = Options::new(Digest::find("sha256")?);
+//! let options = ScrubOptions::new(Digest::find("sha256")?);
 //! let summary = scrub(&mut catalog, &tree, &options, &mut |report| println!("{report:?}"))?;
 //! assert_eq!(summary.read_files, 1);
 //! # Ok(())

@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 use verisum_digest::Algorithm;
 
-use crate::store::{self, Catalog, Change, Identity, Lock, Root, State, stamp};
+use crate::store::{self, Catalog, Identity, Lock, RecordChange, Root, State, stamp};
 use verisum_files::tags::RecordStore;
 use verisum_files::{Entry, Record, RecordedTime, Stat, Timestamp};
 
@@ -159,7 +159,7 @@ impl Shared {
             self.algorithms.insert(algorithm, record.algorithm.id.to_string());
             let verified = record.verified.map_or(0, |seconds| seconds.saturating_mul(1000));
             let same = old.filter(|old| (old.size, old.digest) == (size, record.digest));
-            let new = store::Record {
+            let new = store::CatalogRecord {
                 size,
                 mtime: stamp(modified.time),
                 ctime: stamp(stat.changed),
@@ -172,9 +172,9 @@ impl Shared {
                 state: State::Sound,
             };
             if let Some(old) = old {
-                self.catalog.apply(root, directory, name, &Change::Forget(old))?;
+                self.catalog.apply(root, directory, name, &RecordChange::Forget(old))?;
             }
-            self.catalog.apply(root, directory, name, &Change::Add(new))?;
+            self.catalog.apply(root, directory, name, &RecordChange::Add(new))?;
             Ok(true)
         })();
         match kept {

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use verisum_catalog::scrub::{
-    Accept, Alarm, Options, PlaceTree, Report, ScrubError, Summary, TooMuch, accept_tree, scrub_tree,
+    Accept, Alarm, PlaceTree, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, TooMuch, accept_tree,
+    scrub_tree,
 };
 use verisum_catalog::store::{Catalog, Identity, State};
 use verisum_digest::Digest;
@@ -18,7 +19,7 @@ use verisum_files::place::{
     Capabilities, FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError,
     PlaceEvent, Sink,
 };
-use verisum_files::{Class, Excludes, FileError, Operation, Stop, Timestamp, Verdict};
+use verisum_files::{Excludes, FileError, Operation, Stop, Timestamp, Verdict, VerdictClass};
 
 const SECOND: i64 = 1_000_000_000;
 const SRV: &str = "ssh://web/srv";
@@ -215,8 +216,8 @@ impl Records {
         Records { catalog: Catalog::open(&folder.path().join("c.db")).unwrap(), now: 1_000_000, folder }
     }
 
-    fn options(&self) -> Options {
-        let mut options = Options::new(Digest::find("sha256").unwrap());
+    fn options(&self) -> ScrubOptions {
+        let mut options = ScrubOptions::new(Digest::find("sha256").unwrap());
         options.alarm = Alarm { share: 1.0, at_least: 100 };
         options.now = Timestamp::of_milliseconds(self.now);
         options
@@ -226,8 +227,8 @@ impl Records {
         &mut self,
         address: &str,
         machine: &mut Machine,
-        options: &Options,
-    ) -> (Result<Summary, ScrubError>, Vec<Report>) {
+        options: &ScrubOptions,
+    ) -> (Result<ScrubSummary, ScrubError>, Vec<ScrubReport>) {
         self.now += 1_000_000;
         let mut options = options.clone();
         options.now = Timestamp::of_milliseconds(self.now);
@@ -246,9 +247,9 @@ impl Records {
     fn expect_with(
         &mut self,
         machine: &mut Machine,
-        options: &Options,
+        options: &ScrubOptions,
         expected: &[(Verdict, &str)],
-    ) -> Summary {
+    ) -> ScrubSummary {
         let (summary, reports) = self.run(SRV, machine, options);
         let mut found: Vec<(Verdict, String)> = reports
             .iter()
@@ -266,7 +267,7 @@ impl Records {
     }
 
     #[track_caller]
-    fn expect(&mut self, machine: &mut Machine, expected: &[(Verdict, &str)]) -> Summary {
+    fn expect(&mut self, machine: &mut Machine, expected: &[(Verdict, &str)]) -> ScrubSummary {
         let options = self.options();
         self.expect_with(machine, &options, expected)
     }
@@ -497,7 +498,7 @@ fn whole_seconds_and_lists_are_compared_as_far_as_they_go() {
     let root = records.catalog.add_root(Path::new(SRV), Identity { device: 0, inode: 0 }).unwrap();
     let algorithm = records.catalog.algorithm("sha256").unwrap();
     let digest = Digest::find("sha256").unwrap().hash(b"content one").unwrap();
-    let record = verisum_catalog::store::Record {
+    let record = verisum_catalog::store::CatalogRecord {
         size: 0,
         mtime: 0,
         ctime: 0,
@@ -510,7 +511,7 @@ fn whole_seconds_and_lists_are_compared_as_far_as_they_go() {
         state: State::Sound,
     };
     for name in ["one", "two"] {
-        let change = verisum_catalog::store::Change::Add(record);
+        let change = verisum_catalog::store::RecordChange::Add(record);
         records.catalog.apply(root.id, root.directory, OsStr::from_bytes(name.as_bytes()), &change).unwrap();
     }
     let mut machine = Machine::new(&FILES[..2]);
@@ -595,7 +596,8 @@ fn another_file_of_the_same_time_is_no_rot() {
     machine.file("a/b/four").number = 9;
     machine.file("one").content = ["CONTENT ONE".to_string(), "CONTENT ONE".to_string()];
     let (summary, reports) = records.run(SRV, &mut machine, &records.options());
-    let bad: Vec<_> = reports.iter().filter(|report| report.verdict.class() >= Class::Unchecked).collect();
+    let bad: Vec<_> =
+        reports.iter().filter(|report| report.verdict.class() >= VerdictClass::Unchecked).collect();
     assert!(
         matches!(&bad[..], [one] if one.path.ends_with("one") && one.verdict == Verdict::Rot),
         "{reports:?}"

@@ -5,23 +5,23 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use verisum_catalog::scrub::{Accept, Alarm, Options, Report, Summary, accept, scrub};
+use verisum_catalog::scrub::{Accept, Alarm, ScrubOptions, ScrubReport, ScrubSummary, accept, scrub};
 use verisum_catalog::store::Catalog;
 use verisum_digest::Digest;
-use verisum_files::{Class, Limits, Timestamp, Verdict};
+use verisum_files::{Limits, Timestamp, Verdict, VerdictClass};
 
 const DAY: i64 = 86_400_000;
 const TODAY: i64 = 20_000 * DAY;
 
-fn options(now: i64) -> Options {
-    let mut options = Options::new(Digest::find("sha256").unwrap());
+fn options(now: i64) -> ScrubOptions {
+    let mut options = ScrubOptions::new(Digest::find("sha256").unwrap());
     options.threads = 2;
     options.alarm = Alarm { share: 1.0, at_least: 1 };
     options.now = Timestamp::of_milliseconds(now);
     options
 }
 
-fn run(catalog: &mut Catalog, tree: &Path, options: &Options) -> Summary {
+fn run(catalog: &mut Catalog, tree: &Path, options: &ScrubOptions) -> ScrubSummary {
     scrub(catalog, tree, options, &mut |_| ()).unwrap()
 }
 
@@ -185,8 +185,8 @@ fn no_ordinary_operation_is_suspicious_where_all_files_have_one_time() {
                 accept(&catalog, &what, &mut |_| ()).unwrap();
             }
             let mut bad = Vec::new();
-            let mut report = |report: Report| {
-                if report.verdict.class() >= Class::Unchecked {
+            let mut report = |report: ScrubReport| {
+                if report.verdict.class() >= VerdictClass::Unchecked {
                     bad.push(report);
                 }
             };

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use verisum_catalog::scrub::{Accept, Alarm, Options, Report, Summary, TooMuch, accept, scrub};
+use verisum_catalog::scrub::{
+    Accept, Alarm, ScrubOptions, ScrubReport, ScrubSummary, TooMuch, accept, scrub,
+};
 use verisum_catalog::store::Catalog;
 use verisum_digest::Digest;
 use verisum_files::{Excludes, Limits, Stop, Timestamp, Verdict};
@@ -15,7 +17,7 @@ use verisum_files::{Excludes, Limits, Stop, Timestamp, Verdict};
 const FILES: u64 = 10;
 
 /// What is other than usual in a run.
-type Change<'a> = &'a dyn Fn(&mut Options);
+type Change<'a> = &'a dyn Fn(&mut ScrubOptions);
 
 /// A tree of two directories of as many files, and its catalogue.
 struct World {
@@ -60,7 +62,7 @@ impl World {
     }
 
     /// Scrubs a part of the tree; half of it is too much.
-    fn scrub(&mut self, below: &str, change: &dyn Fn(&mut Options)) -> Summary {
+    fn scrub(&mut self, below: &str, change: &dyn Fn(&mut ScrubOptions)) -> ScrubSummary {
         self.scrub_with(below, change, &mut |_| ())
     }
 
@@ -77,11 +79,11 @@ impl World {
     fn scrub_with(
         &mut self,
         below: &str,
-        change: &dyn Fn(&mut Options),
-        report: &mut (dyn FnMut(Report) + Send),
-    ) -> Summary {
+        change: &dyn Fn(&mut ScrubOptions),
+        report: &mut (dyn FnMut(ScrubReport) + Send),
+    ) -> ScrubSummary {
         self.now += 1000;
-        let mut options = Options::new(Digest::find("sha256").unwrap());
+        let mut options = ScrubOptions::new(Digest::find("sha256").unwrap());
         options.alarm = Alarm { share: 0.5, at_least: 1 };
         options.now = Timestamp::of_milliseconds(self.now);
         change(&mut options);
@@ -95,7 +97,7 @@ impl World {
     }
 
     /// Expects that every file is held, and taken once somebody accepts the tree.
-    fn expect_all_held(&mut self, summary: &Summary, files: u64) {
+    fn expect_all_held(&mut self, summary: &ScrubSummary, files: u64) {
         assert_eq!(summary.held, files);
         let again = self.scrub("", &|_| ());
         assert_eq!((again.alarm, again.held, again.count(Verdict::Modified)), (None, files, files));
@@ -105,7 +107,7 @@ impl World {
     }
 }
 
-fn without_time(options: &mut Options) {
+fn without_time(options: &mut ScrubOptions) {
     options.budget = Some(Duration::ZERO);
 }
 
@@ -211,7 +213,7 @@ fn a_part_of_a_tree_is_compared_with_itself_and_with_the_tree() {
 
 #[test]
 fn what_an_interrupted_run_did_elsewhere_is_not_compared_with_a_part() {
-    let without_files = |options: &mut Options| {
+    let without_files = |options: &mut ScrubOptions| {
         options.excludes = Some(Arc::new(Excludes::new(["f*"]).unwrap()));
     };
     let parts: [(&str, Change); 2] = [("y", &|_| ()), ("", &without_files)];

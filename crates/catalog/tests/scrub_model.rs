@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tempfile::TempDir;
-use verisum_catalog::scrub::{Accept, Alarm, Options, accept, scrub};
+use verisum_catalog::scrub::{Accept, Alarm, ScrubOptions, accept, scrub};
 use verisum_catalog::store::{Catalog, State};
 use verisum_digest::Digest;
 use verisum_files::Timestamp;
@@ -263,12 +263,12 @@ impl World {
 
     fn scrub(&mut self) {
         self.log.push("scrub".to_string());
-        let mut options = Options::new(self.digest.clone());
+        let mut options = ScrubOptions::new(self.digest.clone());
         options.alarm = Alarm { share: 1.0, at_least: 1000 };
         options.now = Timestamp::of_milliseconds(World::now());
         let tree = self.folder.path().join("tree");
         let mut said = Vec::new();
-        let mut report = |report: verisum_catalog::scrub::Report| {
+        let mut report = |report: verisum_catalog::scrub::ScrubReport| {
             said.push(format!("{} {} {:?}", report.verdict, report.path.display(), report.from));
         };
         scrub(&mut self.catalog, &tree, &options, &mut report).unwrap();

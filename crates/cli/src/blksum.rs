@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::ExitCode;
 
 use verisum::blockhash::{DEFAULT_BLOCK_SIZE, Params};
-use verisum::digest::{ALGORITHMS, Class};
+use verisum::digest::{ALGORITHMS, DigestClass};
 use verisum::image::{Detect, Follow, is_nbd_uri};
 
 use crate::ui::exit::BLKSUM_FAILURE;
@@ -204,7 +204,7 @@ fn check_read_size(value: String, block_size: u32) -> Result<(), Failure> {
 fn list(output: &mut Output) -> Result<(), Failure> {
     let mut names: Vec<&str> = ALGORITHMS
         .iter()
-        .filter(|one| matches!(one.class, Class::Cryptographic | Class::Null))
+        .filter(|one| matches!(one.class, DigestClass::Cryptographic | DigestClass::Null))
         // Those of OpenSSL's legacy provider, which blkhash does not load.
         .filter(|one| !matches!(one.id, "md4" | "whirlpool"))
         .map(|one| one.id)

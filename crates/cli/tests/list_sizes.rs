@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use common::VERISUM;
-use verisum::files::store::manifest::Format;
+use verisum::files::store::manifest::ListFormat;
 use verisum_testkit::require_tool;
 
 /// MiB of memory that a run may take for any list here; the longest has 4.
@@ -25,41 +25,41 @@ print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss, written, code)
 const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
 
 /// A line that lists a file of this name.
-fn line(format: Format, name: &str) -> String {
+fn line(format: ListFormat, name: &str) -> String {
     match format {
-        Format::Gnu | Format::Bagit => format!("{MD5}  {name}\n"),
-        Format::Bsd => format!("MD5 ({name}) = {MD5}\n"),
-        Format::Sfv => format!("{name} 352441c2\n"),
-        Format::Hashdeep => format!("1,{MD5},{name}\n"),
-        Format::Mtree => format!("{name} md5={MD5}\n"),
-        Format::S3 => format!("{name},1,{MD5}\n"),
-        Format::Json => format!("{{\"path\":\"{name}\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"),
+        ListFormat::Gnu | ListFormat::Bagit => format!("{MD5}  {name}\n"),
+        ListFormat::Bsd => format!("MD5 ({name}) = {MD5}\n"),
+        ListFormat::Sfv => format!("{name} 352441c2\n"),
+        ListFormat::Hashdeep => format!("1,{MD5},{name}\n"),
+        ListFormat::Mtree => format!("{name} md5={MD5}\n"),
+        ListFormat::S3 => format!("{name},1,{MD5}\n"),
+        ListFormat::Json => format!("{{\"path\":\"{name}\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"),
     }
 }
 
 /// What stands before all lines.
-fn head(format: Format) -> &'static str {
+fn head(format: ListFormat) -> &'static str {
     match format {
-        Format::Hashdeep => "%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n",
-        Format::Mtree => "#mtree\n",
-        Format::Sfv => "; a list\n",
-        Format::S3 => "Key,Size,MD5\n",
-        Format::Gnu | Format::Bsd | Format::Bagit | Format::Json => "",
+        ListFormat::Hashdeep => "%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n",
+        ListFormat::Mtree => "#mtree\n",
+        ListFormat::Sfv => "; a list\n",
+        ListFormat::S3 => "Key,Size,MD5\n",
+        ListFormat::Gnu | ListFormat::Bsd | ListFormat::Bagit | ListFormat::Json => "",
     }
 }
 
 /// The shortest things that stand for a character in a name.
-fn escape(format: Format) -> &'static str {
+fn escape(format: ListFormat) -> &'static str {
     match format {
-        Format::Gnu | Format::Bsd | Format::Sfv | Format::Hashdeep => "\\n",
-        Format::Mtree => "\\040",
-        Format::Bagit | Format::S3 => "%0A",
-        Format::Json => "\\u0001",
+        ListFormat::Gnu | ListFormat::Bsd | ListFormat::Sfv | ListFormat::Hashdeep => "\\n",
+        ListFormat::Mtree => "\\040",
+        ListFormat::Bagit | ListFormat::S3 => "%0A",
+        ListFormat::Json => "\\u0001",
     }
 }
 
 /// Lists that cost much where somebody was careless, each with what it is.
-fn hostile(format: Format) -> Vec<(&'static str, String)> {
+fn hostile(format: ListFormat) -> Vec<(&'static str, String)> {
     let one = |name: &str| line(format, name);
     let mut lists = vec![
         ("short names", one("a").repeat(20_000)),
@@ -73,7 +73,7 @@ fn hostile(format: Format) -> Vec<(&'static str, String)> {
         ("comments", one("a") + &format!("#{}\n", "c".repeat(1000)).repeat(1000)),
     ];
     match format {
-        Format::Mtree => {
+        ListFormat::Mtree => {
             let nested = "d type=dir\n".repeat(100_000);
             let long = format!("{} type=dir\n", "d".repeat(200)).repeat(5000);
             let digests = "md5=900150983cd24fb0d6963f7d28e17f72 ".repeat(2000);
@@ -96,7 +96,7 @@ fn hostile(format: Format) -> Vec<(&'static str, String)> {
                 ("continued lines", "a \\\n".repeat(200_000) + &one("a")),
             ]);
         }
-        Format::Hashdeep => {
+        ListFormat::Hashdeep => {
             let columns = format!("%%%% size,{}filename\n", "md5,".repeat(50_000));
             lists.extend([
                 ("many columns", columns.repeat(5) + &one("a").repeat(1000)),
@@ -104,7 +104,7 @@ fn hostile(format: Format) -> Vec<(&'static str, String)> {
                 ("many commas", one(&",".repeat(60_000)).repeat(20)),
             ]);
         }
-        Format::Json => {
+        ListFormat::Json => {
             let many = format!("\"md5\":\"{MD5}\",").repeat(20_000);
             let object = format!("{{\"path\":\"a\",\"digests\":{{{many}\"md5\":\"{MD5}\"}}}}\n");
             let nested = |open: &str| one("a") + &format!("{{\"path\":{}\n", open.repeat(100_000)).repeat(5);
@@ -114,10 +114,10 @@ fn hostile(format: Format) -> Vec<(&'static str, String)> {
                 ("nested objects", nested("{\"path\":")),
             ]);
         }
-        Format::S3 => {
+        ListFormat::S3 => {
             lists.push(("many columns", format!("Key,Size,{}\n", "MD5,".repeat(50_000)) + &one("a")))
         }
-        Format::Gnu | Format::Bsd | Format::Sfv | Format::Bagit => {}
+        ListFormat::Gnu | ListFormat::Bsd | ListFormat::Sfv | ListFormat::Bagit => {}
     }
     lists
 }
@@ -175,11 +175,11 @@ fn readers(list: &str) -> [Vec<String>; 3] {
 fn no_list_costs_more_than_its_length() {
     let Some(python) = require_tool("python3") else { return };
     let folder = tempfile::tempdir().unwrap();
-    for format in Format::ALL {
+    for format in ListFormat::ALL {
         for (what, body) in hostile(format) {
             let name = match format {
-                Format::Bagit => "manifest-md5.txt",
-                Format::Sfv => "list.sfv",
+                ListFormat::Bagit => "manifest-md5.txt",
+                ListFormat::Sfv => "list.sfv",
                 _ => "list",
             };
             fs::write(folder.path().join(name), [head(format), &body].concat()).unwrap();
@@ -216,7 +216,7 @@ fn bad_files_cost_no_more_than_their_lines() {
         .clone()
         .skip(1)
         .for_each(|name| fs::hard_link(deep.join("0"), deep.join(name.to_string())).unwrap());
-    let list: String = names.map(|name| line(Format::Gnu, &name.to_string())).collect();
+    let list: String = names.map(|name| line(ListFormat::Gnu, &name.to_string())).collect();
     fs::write(folder.path().join("list"), list).unwrap();
     let arguments = ["check", "--quiet", "-C", &base, "list"].map(String::from);
     assert_cost(&python, (folder.path(), "list"), &arguments, "bad files");

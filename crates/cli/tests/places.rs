@@ -21,7 +21,7 @@ use verisum::files::place::{
     WholeFile,
 };
 use verisum::object::BucketPlace;
-use verisum::remote::{Address, Host, Hosts, Options, Program, SshOptions};
+use verisum::remote::{Address, Host, HostOptions, Hosts, Program, SshOptions};
 
 /// Names whose order as paths is another than that of directories one by one, and names that scripts may break.
 const NAMES: [&str; 12] = [
@@ -318,7 +318,7 @@ fn reached(way: &str, config: Option<std::path::PathBuf>, push: bool, scratch: &
     let push = push.then(|| Arc::new(vec![program()]));
     Hosts::new(
         {
-            let mut options = Options::default();
+            let mut options = HostOptions::default();
             options.ssh = ssh;
             options.required = vec![way.to_string()];
             options.push = push;

@@ -14,7 +14,7 @@ use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
 use verisum::catalog::store::Catalog;
 use verisum::files::place::LocalPlace;
-use verisum::mend::repair::{Options, Outcome, Source, repair};
+use verisum::mend::repair::{RepairOptions, RepairOutcome, Source, repair};
 use verisum_testkit::{FsKind, Mount, require_root, require_tool, skip};
 
 /// Bytes of a block of the map.
@@ -319,7 +319,7 @@ fn what_is_left_of_a_repair_that_was_stopped_is_not_without_a_source() {
     }
     trees.run(&["scrub", "tree"]);
     let catalog = Catalog::open(&trees.path("c.db")).unwrap();
-    let mut options = Options::default();
+    let mut options = RepairOptions::default();
     (options.in_place, options.keep_bad) = (true, Some(trees.path("bad")));
     let stop = options.stop.clone();
     let mut sources = [Source::new(&trees.path("one"), Box::new(LocalPlace::default()))];
@@ -332,7 +332,7 @@ fn what_is_left_of_a_repair_that_was_stopped_is_not_without_a_source() {
     let summary = summary.unwrap();
     assert!(summary.interrupted && summary.without_source == 0, "{outcomes:?}");
     let repaired = outcomes.iter().filter(|(_, outcome)| outcome.name() == "repaired").count();
-    let interrupted = Outcome::Failed("interrupted".to_string());
+    let interrupted = RepairOutcome::Failed("interrupted".to_string());
     let left: Vec<_> = outcomes.iter().filter(|(_, outcome)| *outcome == interrupted).collect();
     assert!(repaired > 0 && left.len() + repaired == outcomes.len() && !left.is_empty(), "{outcomes:?}");
 }

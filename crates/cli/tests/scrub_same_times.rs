@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, UNIX_EPOCH};
 
 use common::sshd::sshd;
-use verisum::catalog::scrub::{Options, PlaceTree, Report, scrub_tree};
+use verisum::catalog::scrub::{PlaceTree, ScrubOptions, ScrubReport, scrub_tree};
 use verisum::catalog::store::Catalog;
 use verisum::digest::Digest;
 use verisum::files::Verdict;
 use verisum::files::place::Place;
-use verisum::remote::{Address, Host, Hosts, Options as HostOptions, Program};
+use verisum::remote::{Address, Host, HostOptions, Hosts, Program};
 
 /// Writes a file with the time that all of them have.
 fn put(path: &Path, content: &str) {
@@ -31,13 +31,13 @@ fn replace(path: &Path, content: &str) {
 
 fn scrub(catalog: &mut Catalog, place: &mut dyn Place, folder: &Path) -> Vec<(Verdict, String)> {
     let mut found = Vec::new();
-    let mut tell = |report: Report| {
+    let mut tell = |report: ScrubReport| {
         let name = report.path.file_name().unwrap().to_str().unwrap().to_string();
         found.push((report.verdict, name));
     };
     let root = folder.to_str().unwrap().as_bytes();
     let address = PathBuf::from(format!("ssh://host{}", folder.display()));
-    let options = Options::new(Digest::find("sha256").unwrap());
+    let options = ScrubOptions::new(Digest::find("sha256").unwrap());
     let mut tree = PlaceTree { place, root, notes: &|_| true };
     scrub_tree(catalog, &address, (&options, &Mutex::new(())), &mut tree, &mut tell).unwrap();
     found.sort();

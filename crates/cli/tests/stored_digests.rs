@@ -15,7 +15,7 @@ use common::verisum;
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::{HttpConnector, HttpRequest, ReqwestConnector};
 use serde_json::Value;
-use verisum::blockhash::{Params, Progress, hash_image};
+use verisum::blockhash::{ImageProgress, Params, hash_image};
 use verisum::digest::Digest;
 use verisum::files::place::{FileRecord, FileRequest, Place};
 use verisum::object::BucketPlace;
@@ -520,7 +520,7 @@ fn images_are_hashed_where_they_are_without_their_holes() {
     let name = "s3://box/disk.qcow2".as_ref();
     let opened = verisum::open_image(&mut place, b"/disk.qcow2", name, &Default::default()).unwrap();
     let params = Params::new(Digest::find("sha256").unwrap()).threads(8).unwrap();
-    let digest = hash_image(&*opened, &params, &Progress::default()).unwrap();
+    let digest = hash_image(&*opened, &params, &ImageProgress::default()).unwrap();
     assert_eq!(digest.to_string(), here);
     let usage = options.meter.usage();
     assert!(usage.received < 3 << 20, "{usage:?}");

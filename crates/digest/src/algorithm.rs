@@ -1,10 +1,10 @@
 //! The algorithms: what each digest is, apart from its implementations.
 
-use Class::{Cryptographic, ErrorDetecting, Fast, Null};
+use DigestClass::{Cryptographic, ErrorDetecting, Fast, Null};
 
 /// What a digest protects against.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Class {
+pub enum DigestClass {
     /// Made to resist an attacker, at least when it was published (MD5 and SHA-1 no longer do).
     Cryptographic,
     /// A fast hash of good distribution: finds accidents, and gives an attacker no trouble.
@@ -15,7 +15,7 @@ pub enum Class {
     Null,
 }
 
-impl Class {
+impl DigestClass {
     /// The words used in tables.
     pub const fn name(self) -> &'static str {
         match self {
@@ -40,7 +40,7 @@ pub struct Algorithm {
     /// single bytes.
     pub block_len: usize,
     /// What it is good for.
-    pub class: Class,
+    pub class: DigestClass,
     /// The first four bytes of SHA-256 over the digests of 256 messages: message `n`, for `n` from 0
     /// to 255, is the `n` bytes `(7·i + n) mod 256`. It tells in one number whether an implementation
     /// computes this mapping. `reference/digests.py` computes it independently.
@@ -74,7 +74,7 @@ const fn row(
     aliases: &'static [&'static str],
     bits: u32,
     block_len: usize,
-    class: Class,
+    class: DigestClass,
     verification: u32,
 ) -> Algorithm {
     Algorithm { id, aliases, bits, block_len, class, verification }

@@ -9,7 +9,7 @@ use crate::error::DigestError;
 use crate::ipfs::{self, Tree};
 use crate::output::Output;
 use crate::parts::Parts;
-use crate::provider::{Policy, Stream, StreamFactory};
+use crate::provider::{DigestStream, Policy, StreamFactory};
 
 /// What a digest is made of.
 #[derive(Clone, Copy, Debug)]
@@ -198,7 +198,7 @@ impl Made {
 }
 
 impl StreamFactory for Made {
-    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         let alone = (self.recipe.block > MOST_AT_ONCE / 2).then(|| self.inner.stream()).transpose()?;
         Ok(Box::new(Blocks { cut: Cut::new(self)?, alone, length: 0, levels: Levels::new(self)? }))
     }
@@ -271,7 +271,7 @@ impl Cut {
 struct Blocks {
     cut: Cut,
     /// Hashes a block that is too long to be kept.
-    alone: Option<Box<dyn Stream>>,
+    alone: Option<Box<dyn DigestStream>>,
     length: u64,
     levels: Levels,
 }
@@ -296,13 +296,13 @@ impl Blocks {
 }
 
 /// Ends a block.
-fn end_alone(stream: &mut dyn Stream, levels: &mut Levels) -> Result<(), DigestError> {
+fn end_alone(stream: &mut dyn DigestStream, levels: &mut Levels) -> Result<(), DigestError> {
     let mut leaf = Output::zeroed(levels.inner.len());
     stream.finish(leaf.as_mut_bytes())?;
     levels.push(leaf.as_bytes())
 }
 
-impl Stream for Blocks {
+impl DigestStream for Blocks {
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         if self.alone.is_some() {
             return self.add_alone(data);
@@ -324,7 +324,7 @@ impl Stream for Blocks {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         let cut = Cut { buffer: self.cut.buffer.clone(), ..Cut::new(&self.cut.made)? };
         let alone = self.alone.as_ref().map(|stream| stream.copy()).transpose()?;
         Ok(Box::new(Blocks { cut, alone, length: self.length, levels: self.levels.copy()? }))
@@ -337,7 +337,7 @@ pub(crate) struct Levels {
     block: usize,
     inner: Digest,
     /// All hashes so far, where they are joined flat.
-    flat: Box<dyn Stream>,
+    flat: Box<dyn DigestStream>,
     /// The first of these, and how many there were.
     first: Option<Output>,
     count: u64,

@@ -4,14 +4,14 @@ use std::sync::Arc;
 
 use verisum_kernels::{Level, Single};
 
-use crate::algorithm::{Algorithm, Class};
+use crate::algorithm::{Algorithm, DigestClass};
 use crate::blocks;
 use crate::error::DigestError;
 use crate::few;
 use crate::git;
 use crate::output::Output;
 use crate::parts::{BlockParts, Parts};
-use crate::provider::{self, MultiBuffer, PROVIDERS, Policy, Stream, StreamFactory};
+use crate::provider::{self, DigestStream, MultiBuffer, PROVIDERS, Policy, StreamFactory};
 
 /// One digest and the implementations that this machine uses for it. Cheap to clone.
 #[derive(Clone)]
@@ -135,8 +135,8 @@ impl Digest {
     }
 
     /// What it is good for.
-    pub fn class(&self) -> Class {
-        self.algorithm.map_or(Class::Cryptographic, |a| a.class)
+    pub fn class(&self) -> DigestClass {
+        self.algorithm.map_or(DigestClass::Cryptographic, |a| a.class)
     }
 
     /// Length of the digest in bytes.
@@ -170,7 +170,7 @@ impl Digest {
     }
 
     /// Starts a message.
-    pub fn stream(&self) -> Result<Box<dyn Stream>, DigestError> {
+    pub fn stream(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         self.stream.1.start()
     }
 
@@ -308,7 +308,7 @@ pub struct Message(StreamProgress);
 
 enum StreamProgress {
     Kernel(Box<Single>),
-    Stream(Box<dyn Stream>),
+    Stream(Box<dyn DigestStream>),
 }
 
 impl Message {
@@ -354,12 +354,12 @@ enum Engine {
         /// For a message that is alone in its batch, or almost, where somebody is faster than the kernel.
         alone: Option<Alone>,
     },
-    OneByOne(Box<dyn Stream>),
+    OneByOne(Box<dyn DigestStream>),
 }
 
 /// Who hashes a few messages one after the other.
 struct Alone {
-    stream: Box<dyn Stream>,
+    stream: Box<dyn DigestStream>,
     /// The name of the digest, if it is one of the table.
     name: Option<&'static str>,
     /// How many messages at most.
@@ -373,7 +373,7 @@ struct Alone {
 const REPAID: usize = 256 << 10;
 
 /// Hashes one message as the next of a stream.
-fn one(stream: &mut dyn Stream, message: &[u8], out: &mut [u8]) -> Result<(), DigestError> {
+fn one(stream: &mut dyn DigestStream, message: &[u8], out: &mut [u8]) -> Result<(), DigestError> {
     stream.update(message)?;
     stream.finish(out)
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::digest::Digest;
 use crate::error::DigestError;
-use crate::provider::{Policy, Stream, StreamFactory};
+use crate::provider::{DigestStream, Policy, StreamFactory};
 
 /// Each name, and the digest that it is made with.
 const NAMES: [(&str, &str); 2] = [("git-blob", "sha1"), ("git-blob-sha256", "sha256")];
@@ -37,7 +37,7 @@ pub(crate) fn factory(name: &'static str, inner: Digest) -> Arc<dyn StreamFactor
 }
 
 impl StreamFactory for GitFactory {
-    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         let inner = self.inner.stream()?;
         Ok(Box::new(Blob { name: self.name, inner, expected: None, length: 0 }))
     }
@@ -50,7 +50,7 @@ impl StreamFactory for GitFactory {
 /// A file that is being hashed.
 struct Blob {
     name: &'static str,
-    inner: Box<dyn Stream>,
+    inner: Box<dyn DigestStream>,
     /// Its length as it was told. The header is hashed already.
     expected: Option<u64>,
     length: u64,
@@ -65,7 +65,7 @@ impl Blob {
     }
 }
 
-impl Stream for Blob {
+impl DigestStream for Blob {
     fn expect(&mut self, length: u64) -> Result<(), DigestError> {
         self.expected = Some(length);
         self.inner.update(&header(length))
@@ -90,7 +90,7 @@ impl Stream for Blob {
         }
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         let Blob { name, ref inner, expected, length } = *self;
         Ok(Box::new(Blob { name, inner: inner.copy()?, expected, length }))
     }

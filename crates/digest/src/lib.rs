@@ -39,15 +39,15 @@ mod output;
 mod parts;
 mod provider;
 
-pub use algorithm::{ALGORITHMS, Algorithm, Class};
+pub use algorithm::{ALGORITHMS, Algorithm, DigestClass};
 pub use blocks::{block_digests, part_count, part_length};
 pub use digest::{Batch, Digest, Message};
 pub use error::DigestError;
 pub use git::git_digests;
 pub use ipfs::{cid_from_text, cid_text};
 pub use output::Output;
-pub use parts::{BlockParts, JoinedParts, Part, PartHashes, Parts};
-pub use provider::{PROVIDERS, Policy, Provider, Stream, combine_crcs, openssl_names, openssl_version};
+pub use parts::{BlockParts, JoinedParts, PartHasher, PartHashes, Parts};
+pub use provider::{DigestStream, PROVIDERS, Policy, Provider, combine_crcs, openssl_names, openssl_version};
 pub use verisum_kernels::Level;
 
 /// The longest digest in the table, in bytes.

@@ -101,8 +101,8 @@ impl Parts {
     ///
     /// # Errors
     /// The digest is not available.
-    pub fn start(&self, number: u64) -> Result<Part, DigestError> {
-        Ok(Part(match &self.0 {
+    pub fn start(&self, number: u64) -> Result<PartHasher, DigestError> {
+        Ok(PartHasher(match &self.0 {
             Kind::Blake3 => {
                 let mut hasher = Box::new(blake3::Hasher::new());
                 hasher.set_input_offset(number * self.length());
@@ -118,7 +118,7 @@ impl Parts {
     ///
     /// # Errors
     /// An implementation failed.
-    pub fn advance(&self, parts: &mut [(&mut Part, &[u8])]) -> Result<(), DigestError> {
+    pub fn advance(&self, parts: &mut [(&mut PartHasher, &[u8])]) -> Result<(), DigestError> {
         let mut side_by_side = Vec::with_capacity(parts.len());
         for (part, bytes) in parts {
             match &mut part.0 {
@@ -157,7 +157,7 @@ impl Parts {
 }
 
 /// A part that is being hashed.
-pub struct Part(PartsProgress);
+pub struct PartHasher(PartsProgress);
 
 enum PartsProgress {
     Blake3 {
@@ -170,7 +170,7 @@ enum PartsProgress {
     ShortBlocks(Box<Cut>, Vec<u8>),
 }
 
-impl Part {
+impl PartHasher {
     /// Ends the part.
     ///
     /// # Errors

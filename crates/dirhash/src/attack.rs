@@ -17,7 +17,7 @@ use crate::namehash::{NameHash, Seed};
 use self::scan::Scan;
 use crate::htree::{Geometry, IndexFull};
 use crate::names::mix;
-use crate::{Directory, Hashing};
+use crate::{HashedDirectory, Hashing};
 
 /// How colliding names are made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,7 +180,7 @@ pub struct Damage {
 
 /// Creates the names in a model, and looks each up again.
 pub fn damage(hashing: Hashing, names: &[Vec<u8>], geometry: Geometry) -> Damage {
-    let mut directory = Directory::new(hashing, geometry);
+    let mut directory = HashedDirectory::new(hashing, geometry);
     let mut made = 0;
     let mut full = false;
     for (id, name) in names.iter().enumerate() {

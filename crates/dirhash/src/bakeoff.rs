@@ -1,9 +1,9 @@
 //! The bakeoff of June 2002: creates a number of names, and measures how full the leaves are.
 
-use crate::htree::{Events, Fill, Geometry, IndexFull, IndexLimit, Policy, SplitRule};
+use crate::htree::{Events, Fill, Geometry, IndexFull, IndexLimit, RemovalPolicy, SplitRule};
 use crate::names::Names;
 use crate::workload::{Clock, Spent};
-use crate::{Directory, Hashing};
+use crate::{HashedDirectory, Hashing};
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -15,7 +15,7 @@ pub struct BakeoffQuestion<'a> {
     /// The file system's measures.
     pub geometry: Geometry,
     /// What is done about empty leaves.
-    pub policy: Policy,
+    pub policy: RemovalPolicy,
     /// Where leaves are split.
     pub split_rule: SplitRule,
     /// How many points of the curve are wanted.
@@ -85,7 +85,8 @@ impl BakeoffAnswer {
 /// If there are fewer given names than asked for.
 pub fn run(question: &BakeoffQuestion<'_>, hashing: Hashing) -> BakeoffAnswer {
     let clock = Clock::start();
-    let mut directory = Directory::with(hashing, question.geometry, question.policy, question.split_rule);
+    let mut directory =
+        HashedDirectory::with(hashing, question.geometry, question.policy, question.split_rule);
     let mut curve = Vec::new();
     let mut bytes = 0u64;
     let mut full = false;
@@ -150,7 +151,7 @@ fn hashed<'a>(
 }
 
 /// Without a look at the leaves: splits of the index and added levels are all that make index blocks.
-fn index_blocks(directory: &Directory) -> u64 {
+fn index_blocks(directory: &HashedDirectory) -> u64 {
     let tree = &directory.tree;
     tree.levels() as u64 + tree.events().index_splits
 }

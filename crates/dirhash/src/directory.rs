@@ -2,7 +2,7 @@
 
 use crate::namehash::{NameHash, Seed};
 
-use crate::htree::{Geometry, Htree, IndexFull, Policy, Slot, SplitRule};
+use crate::htree::{Geometry, Htree, IndexFull, RemovalPolicy, Slot, SplitRule};
 
 /// A hash, and all that changes its values.
 #[derive(Clone, Copy, Debug)]
@@ -22,22 +22,27 @@ impl Hashing {
 
 /// A directory.
 #[derive(Debug)]
-pub struct Directory {
+pub struct HashedDirectory {
     /// How names are hashed.
     pub hashing: Hashing,
     /// The index and leaves.
     pub tree: Htree,
 }
 
-impl Directory {
+impl HashedDirectory {
     /// An empty directory, treated as the kernel does.
-    pub fn new(hashing: Hashing, geometry: Geometry) -> Directory {
-        Directory { hashing, tree: Htree::new(geometry) }
+    pub fn new(hashing: Hashing, geometry: Geometry) -> HashedDirectory {
+        HashedDirectory { hashing, tree: Htree::new(geometry) }
     }
 
     /// An empty directory under other rules.
-    pub fn with(hashing: Hashing, geometry: Geometry, policy: Policy, rule: SplitRule) -> Directory {
-        Directory { hashing, tree: Htree::with(geometry, policy, rule) }
+    pub fn with(
+        hashing: Hashing,
+        geometry: Geometry,
+        policy: RemovalPolicy,
+        rule: SplitRule,
+    ) -> HashedDirectory {
+        HashedDirectory { hashing, tree: Htree::with(geometry, policy, rule) }
     }
 
     /// Adds a name that is not there yet, and by whose number it will be known.

@@ -3,18 +3,18 @@
 //! ```
 //! use verisum_dirhash::htree::Geometry;
 //! use verisum_dirhash::namehash::{NameHash, Seed};
-//! use verisum_dirhash::{Directory, Hashing};
+//! use verisum_dirhash::{HashedDirectory, Hashing};
 //!
 //! let seed = Seed::parse("11223344-5566-7788-99aa-bbccddeeff00").unwrap();
 //! let hashing = Hashing { hash: NameHash::find("half_md4").unwrap(), seed };
-//! let mut directory = Directory::new(hashing, Geometry::USUAL);
+//! let mut directory = HashedDirectory::new(hashing, Geometry::USUAL);
 //! for number in 0..1000 {
 //!     directory.create(format!("file{number}").as_bytes(), number).unwrap();
 //! }
 //! println!("{:08x}, and {} blocks as the kernel has them", hashing.key(b"file0"), directory.tree.blocks());
 //! ```
 //!
-//! [`namehash`] has the hashes, [`simd`] those of ext4 for many names side by side. [`htree`] models ext4's index exactly; [`Directory`] puts any name hash on it.
+//! [`namehash`] has the hashes, [`simd`] those of ext4 for many names side by side. [`htree`] models ext4's index exactly; [`HashedDirectory`] puts any name hash on it.
 //! [`bakeoff`] and [`steady`] are the experiments of the thread of 2002 in which ext3 chose its hash,
 //! [`workload`] does them on a mounted file system. [`quality`] asks whether a hash spreads names as chance
 //! would, [`cost`] what it takes, [`attack`] makes names of one hash. [`ext4`] reads the directories of
@@ -38,6 +38,6 @@ pub mod simd;
 pub mod steady;
 pub mod workload;
 
-pub use directory::{Directory, Hashing};
+pub use directory::{HashedDirectory, Hashing};
 pub use glibc::Rand;
 pub use verisum_kernels::Level;

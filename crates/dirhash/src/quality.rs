@@ -15,45 +15,47 @@ use crate::probability::{binomial_upper, chi_square_upper, poisson_upper};
 
 /// What is tested.
 #[derive(Clone, Copy, Debug)]
-pub enum Subject {
+pub enum TestSubject {
     /// A row of the table.
     Hash(&'static NameHash),
     /// A deliberately bad one: the sum of the bytes. If it passes, the tests are worthless.
     BadControl,
 }
 
-impl Subject {
+impl TestSubject {
     /// Its name in tables.
     pub fn name(&self) -> &'static str {
         match self {
-            Subject::Hash(hash) => hash.id,
-            Subject::BadControl => "bad-control",
+            TestSubject::Hash(hash) => hash.id,
+            TestSubject::BadControl => "bad-control",
         }
     }
 
     fn is_seeded(&self) -> bool {
-        matches!(self, Subject::Hash(hash) if hash.is_seeded())
+        matches!(self, TestSubject::Hash(hash) if hash.is_seeded())
     }
 
     /// The 31 bits of many names.
     fn keys<N: AsRef<[u8]>>(&self, names: &[N], seed: &Seed) -> Vec<u32> {
         match self {
-            Subject::Hash(hash) => {
+            TestSubject::Hash(hash) => {
                 let names: Vec<&[u8]> = names.iter().map(AsRef::as_ref).collect();
                 let mut keys = vec![0; names.len()];
                 hash.index_keys(&names, seed, &mut keys);
                 keys.iter_mut().for_each(|key| *key >>= 1);
                 keys
             }
-            Subject::BadControl => names.iter().map(|name| self.key(name.as_ref(), seed)).collect(),
+            TestSubject::BadControl => names.iter().map(|name| self.key(name.as_ref(), seed)).collect(),
         }
     }
 
     /// The 31 bits.
     fn key(&self, name: &[u8], seed: &Seed) -> u32 {
         match self {
-            Subject::Hash(hash) => hash.index_key(name, seed) >> 1,
-            Subject::BadControl => name.iter().map(|&byte| u32::from(byte)).sum::<u32>() << 8 & 0x7fff_ffff,
+            TestSubject::Hash(hash) => hash.index_key(name, seed) >> 1,
+            TestSubject::BadControl => {
+                name.iter().map(|&byte| u32::from(byte)).sum::<u32>() << 8 & 0x7fff_ffff
+            }
         }
     }
 }
@@ -79,7 +81,7 @@ const BITS: u32 = 31;
 /// Runs every test on every subject, on all processors; the findings stand where their subjects do. `watch` is
 /// told how many subjects are done.
 pub fn examine_all(
-    subjects: &[Subject],
+    subjects: &[TestSubject],
     seed: &Seed,
     count: usize,
     watch: &(dyn Fn(usize) + Sync),
@@ -113,7 +115,7 @@ pub fn examine_all(
 }
 
 /// All tests of one hash. `names` is how many names each set has, at most.
-pub fn examine(subject: Subject, seed: &Seed, names: usize) -> Vec<QualityFinding> {
+pub fn examine(subject: TestSubject, seed: &Seed, names: usize) -> Vec<QualityFinding> {
     let mut findings = Vec::new();
     for length in [4, 8, 12, 16, 32] {
         findings.push(avalanche(subject, seed, length));
@@ -193,7 +195,7 @@ fn sorted(set: HashSet<Vec<u8>>) -> Vec<Vec<u8>> {
 }
 
 /// Each bit of a name should change each bit of the key half of the time.
-fn avalanche(subject: Subject, seed: &Seed, length: usize) -> QualityFinding {
+fn avalanche(subject: TestSubject, seed: &Seed, length: usize) -> QualityFinding {
     const NAMES: u64 = 400;
     let mut flips = vec![[0u32; BITS as usize]; length * 8];
     for number in 0..NAMES {
@@ -212,8 +214,8 @@ fn avalanche(subject: Subject, seed: &Seed, length: usize) -> QualityFinding {
 }
 
 /// Each bit of the seed too.
-fn seed_avalanche(subject: Subject, names: usize) -> QualityFinding {
-    let Subject::Hash(hash) = subject else { unreachable!("the control has no seed") };
+fn seed_avalanche(subject: TestSubject, names: usize) -> QualityFinding {
+    let TestSubject::Hash(hash) = subject else { unreachable!("the control has no seed") };
     let bits = if hash.id.starts_with("tea") { 64 } else { hash.seed_bits as usize };
     let mut flips = vec![[0u32; BITS as usize]; bits];
     for number in 0..names as u64 {
@@ -278,7 +280,7 @@ fn top_bits(test: &str, keys: &[u32]) -> QualityFinding {
 }
 
 /// How often a counter's next name lands near the last one's: within 2^24 of 2^32.
-fn adjacency(subject: Subject, seed: &Seed, count: usize) -> QualityFinding {
+fn adjacency(subject: TestSubject, seed: &Seed, count: usize) -> QualityFinding {
     let counters = Names::parse("file_name_%05d").expect("a pattern");
     let keys = subject.keys(&counted(&counters, count), seed);
     let near = keys.windows(2).filter(|pair| pair[0].abs_diff(pair[1]) < 1 << 23).count() as u64;
@@ -294,7 +296,7 @@ fn adjacency(subject: Subject, seed: &Seed, count: usize) -> QualityFinding {
 }
 
 /// Names that collide whatever the seed make the seed useless against an attacker.
-fn seed_independence(subject: Subject, count: usize) -> QualityFinding {
+fn seed_independence(subject: TestSubject, count: usize) -> QualityFinding {
     let (one, other) = (Seed([0x5a; 16]), Seed(std::array::from_fn(|i| mix(i as u64) as u8)));
     let counters = Names::parse("foo%d").expect("a pattern");
     let names = counted(&counters, count);
@@ -317,7 +319,7 @@ fn seed_independence(subject: Subject, count: usize) -> QualityFinding {
 mod tests {
     use super::*;
 
-    fn worst(subject: Subject) -> f64 {
+    fn worst(subject: TestSubject) -> f64 {
         let seed = Seed::parse("11223344-5566-7788-99aa-bbccddeeff00").unwrap();
         examine(subject, &seed, 20_000).iter().map(|finding| finding.p).fold(1.0, f64::min)
     }
@@ -337,13 +339,13 @@ mod tests {
 
     #[test]
     fn the_control_fails_and_good_hashes_pass() {
-        assert!(worst(Subject::BadControl) < SUSPICIOUS);
+        assert!(worst(TestSubject::BadControl) < SUSPICIOUS);
         for id in ["siphash24", "xxh3"] {
-            let worst = worst(Subject::Hash(NameHash::find(id).unwrap()));
+            let worst = worst(TestSubject::Hash(NameHash::find(id).unwrap()));
             assert!(worst > SUSPICIOUS, "{id} {worst}");
         }
         for id in ["legacy", "xfs", "reiserfs_r5", "btrfs"] {
-            assert!(worst(Subject::Hash(NameHash::find(id).unwrap())) < SUSPICIOUS, "{id}");
+            assert!(worst(TestSubject::Hash(NameHash::find(id).unwrap())) < SUSPICIOUS, "{id}");
         }
     }
 }

@@ -1,12 +1,12 @@
 //! Directories in a steady state, like a mailer's: names come and go, but their number stays the same.
 
-use crate::htree::{Events, Fill, Geometry, IndexFull, Policy, SplitRule};
+use crate::htree::{Events, Fill, Geometry, IndexFull, RemovalPolicy, SplitRule};
 use crate::names::{Names, mix};
-use crate::{Directory, Hashing, Rand};
+use crate::{HashedDirectory, Hashing, Rand};
 
 /// Which names come and go.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Traffic {
+pub enum NameTraffic {
     /// The thread's program: the base and `rand() % range`, glibc's generator with seed 1. A name that is
     /// drawn while one is missing is created if it is not there, else removed if it is.
     Program {
@@ -22,14 +22,14 @@ pub enum Traffic {
     FirstInFirstOut,
 }
 
-impl Traffic {
+impl NameTraffic {
     /// Its name in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Traffic::Program { as_written: false, .. } => "program",
-            Traffic::Program { as_written: true, .. } => "program-as-written",
-            Traffic::Random => "random",
-            Traffic::FirstInFirstOut => "fifo",
+            NameTraffic::Program { as_written: false, .. } => "program",
+            NameTraffic::Program { as_written: true, .. } => "program-as-written",
+            NameTraffic::Random => "random",
+            NameTraffic::FirstInFirstOut => "fifo",
         }
     }
 }
@@ -44,11 +44,11 @@ pub struct SteadyQuestion<'a> {
     /// How many are removed and created again.
     pub cycles: u64,
     /// Which.
-    pub traffic: Traffic,
+    pub traffic: NameTraffic,
     /// The file system's measures.
     pub geometry: Geometry,
     /// What is done about empty leaves.
-    pub policy: Policy,
+    pub policy: RemovalPolicy,
     /// Where leaves are split.
     pub split_rule: SplitRule,
 }
@@ -98,14 +98,14 @@ pub enum Step {
 
 /// The steps: first `count` creates, then deletes and creates in turn. The same for the model and for
 /// a real file system.
-pub fn steps(traffic: Traffic, count: u32, cycles: u64) -> Box<dyn Iterator<Item = Step>> {
+pub fn steps(traffic: NameTraffic, count: u32, cycles: u64) -> Box<dyn Iterator<Item = Step>> {
     match traffic {
-        Traffic::FirstInFirstOut => {
+        NameTraffic::FirstInFirstOut => {
             Box::new((0..count).map(Step::Create).chain((0..cycles).flat_map(move |cycle| {
                 [Step::Delete(cycle as u32), Step::Create((u64::from(count) + cycle) as u32)]
             })))
         }
-        Traffic::Random => {
+        NameTraffic::Random => {
             let mut live: Vec<u32> = (0..count).collect();
             Box::new((0..count).map(Step::Create).chain((0..cycles).flat_map(move |cycle| {
                 let place = (mix(cycle) % live.len() as u64) as usize;
@@ -114,7 +114,9 @@ pub fn steps(traffic: Traffic, count: u32, cycles: u64) -> Box<dyn Iterator<Item
                 [Step::Delete(old), Step::Create(new)]
             })))
         }
-        Traffic::Program { range, as_written } => Box::new(Program::new(range, as_written, count, cycles)),
+        NameTraffic::Program { range, as_written } => {
+            Box::new(Program::new(range, as_written, count, cycles))
+        }
     }
 }
 
@@ -176,9 +178,10 @@ pub fn run(
     question: &SteadyQuestion<'_>,
     hashing: Hashing,
     every: u64,
-    checkpoint: &mut dyn FnMut(u64, &Directory),
+    checkpoint: &mut dyn FnMut(u64, &HashedDirectory),
 ) -> SteadyAnswer {
-    let mut directory = Directory::with(hashing, question.geometry, question.policy, question.split_rule);
+    let mut directory =
+        HashedDirectory::with(hashing, question.geometry, question.policy, question.split_rule);
     let mut name = Vec::new();
     let mut cycle = 0;
     let mut started: Option<(u64, Events)> = None;

@@ -1,11 +1,11 @@
 //! The htree model against directory sizes that the kernel gave.
 
 use verisum_dirhash::bakeoff::{self, BakeoffQuestion};
-use verisum_dirhash::htree::{Geometry, Policy, SplitRule};
+use verisum_dirhash::htree::{Geometry, RemovalPolicy, SplitRule};
 use verisum_dirhash::namehash::{NameHash, Seed};
 use verisum_dirhash::names::Names;
-use verisum_dirhash::steady::{self, Traffic};
-use verisum_dirhash::{Directory, Hashing};
+use verisum_dirhash::steady::{self, NameTraffic};
+use verisum_dirhash::{HashedDirectory, Hashing};
 
 const SEED: &str = "11223344-5566-7788-99aa-bbccddeeff00";
 
@@ -19,7 +19,7 @@ fn creates(id: &str, names: &str, count: u32, geometry: Geometry) -> bakeoff::Ba
         names: &names,
         count,
         geometry,
-        policy: Policy::Never,
+        policy: RemovalPolicy::Never,
         split_rule: SplitRule::Size,
         points: 20,
     };
@@ -54,9 +54,9 @@ fn a_million_cycles_end_as_in_the_kernel() {
             names: &names,
             count: 10_000,
             cycles: 1_000_000,
-            traffic: Traffic::FirstInFirstOut,
+            traffic: NameTraffic::FirstInFirstOut,
             geometry: Geometry::USUAL,
-            policy: Policy::Never,
+            policy: RemovalPolicy::Never,
             split_rule: SplitRule::Size,
         };
         let answer = steady::run(&question, hashing(id), 0, &mut |_, _| {});
@@ -67,9 +67,9 @@ fn a_million_cycles_end_as_in_the_kernel() {
 #[test]
 fn every_policy_keeps_every_name() {
     let names = Names::parse("foo%d").unwrap();
-    for policy in Policy::ALL {
+    for policy in RemovalPolicy::ALL {
         for split_rule in [SplitRule::Size, SplitRule::Count] {
-            let mut directory = Directory::with(
+            let mut directory = HashedDirectory::with(
                 hashing("half_md4"),
                 Geometry::new(1024, true, false).unwrap(),
                 policy,
@@ -77,7 +77,7 @@ fn every_policy_keeps_every_name() {
             );
             let mut name = Vec::new();
             let mut live = std::collections::BTreeSet::new();
-            for step in steady::steps(Traffic::Random, 3000, 20_000) {
+            for step in steady::steps(NameTraffic::Random, 3000, 20_000) {
                 match step {
                     steady::Step::Create(n) => {
                         directory.create(names.name(n.into(), &mut name), n).unwrap();
@@ -110,10 +110,10 @@ fn every_policy_keeps_every_name() {
             let events = directory.tree.events();
             let blocks = directory.tree.blocks();
             match policy {
-                Policy::Never => assert_eq!((events.merges, events.rebuilds), (0, 0)),
-                Policy::Rebuild => assert!(events.rebuilds > 0 && blocks < 40, "{blocks}"),
-                Policy::SwapWithLast => assert!(events.merges > 0 && blocks < 40, "{blocks}"),
-                Policy::Coalesce | Policy::FullnessBits => assert!(events.merges > 0),
+                RemovalPolicy::Never => assert_eq!((events.merges, events.rebuilds), (0, 0)),
+                RemovalPolicy::Rebuild => assert!(events.rebuilds > 0 && blocks < 40, "{blocks}"),
+                RemovalPolicy::SwapWithLast => assert!(events.merges > 0 && blocks < 40, "{blocks}"),
+                RemovalPolicy::Coalesce | RemovalPolicy::FullnessBits => assert!(events.merges > 0),
             }
         }
     }

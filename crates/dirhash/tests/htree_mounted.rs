@@ -7,14 +7,14 @@ use std::process::Command;
 use verisum_dirhash::htree::Geometry;
 use verisum_dirhash::namehash::{NAME_HASHES, Seed};
 use verisum_dirhash::names::Names;
-use verisum_dirhash::steady::{Step, Traffic, steps};
-use verisum_dirhash::{Directory, Hashing};
+use verisum_dirhash::steady::{NameTraffic, Step, steps};
+use verisum_dirhash::{HashedDirectory, Hashing};
 use verisum_testkit::{FsKind, Mount, require_tool};
 
 const SEED: &str = "11223344-5566-7788-99aa-bbccddeeff00";
 
 /// An empty directory `d` on a fresh ext4 with this hash, and its model.
-fn mounted(version: usize) -> Option<(Mount, Directory)> {
+fn mounted(version: usize) -> Option<(Mount, HashedDirectory)> {
     let debugfs = require_tool("debugfs")?;
     let dumpe2fs = require_tool("dumpe2fs")?;
     let mut mount = Mount::new(FsKind::Ext4, 96 << 20)?;
@@ -37,7 +37,7 @@ fn mounted(version: usize) -> Option<(Mount, Directory)> {
     });
     std::fs::create_dir(mount.path().join("d")).unwrap();
     let hashing = Hashing { hash: &NAME_HASHES[version], seed: Seed::parse(SEED).unwrap() };
-    Some((mount, Directory::new(hashing, Geometry::new(4096, checksums, false).unwrap())))
+    Some((mount, HashedDirectory::new(hashing, Geometry::new(4096, checksums, false).unwrap())))
 }
 
 /// Links instead of files: a directory does not care, and few inodes are needed.
@@ -67,11 +67,11 @@ impl Links {
 /// Runs the steps on both; compares their lengths every so many.
 fn replay(
     version: usize,
-    traffic: Traffic,
+    traffic: NameTraffic,
     count: u32,
     cycles: u64,
     every: usize,
-) -> Option<(Mount, Directory)> {
+) -> Option<(Mount, HashedDirectory)> {
     let (mount, mut directory) = mounted(version)?;
     let mut links = Links { root: mount.path(), made: 0 };
     let names = Names::parse("foo%d").unwrap();
@@ -102,7 +102,7 @@ fn replay(
 #[test]
 fn two_hundred_thousand_creates_are_as_long_as_the_kernels() {
     for version in 0..3 {
-        if replay(version, Traffic::FirstInFirstOut, 200_000, 0, 10_000).is_none() {
+        if replay(version, NameTraffic::FirstInFirstOut, 200_000, 0, 10_000).is_none() {
             return;
         }
     }
@@ -112,7 +112,7 @@ fn two_hundred_thousand_creates_are_as_long_as_the_kernels() {
 fn a_steady_state_is_the_kernels_at_every_checkpoint() {
     // All six: with signed characters and without. Names are ASCII: both give the same directory.
     for version in 0..6 {
-        for traffic in [Traffic::FirstInFirstOut, Traffic::Random] {
+        for traffic in [NameTraffic::FirstInFirstOut, NameTraffic::Random] {
             if replay(version, traffic, 2000, 6000, 500).is_none() {
                 return;
             }
@@ -125,7 +125,7 @@ fn a_steady_state_is_the_kernels_at_every_checkpoint() {
 #[ignore = "takes minutes; cargo test --release -p verisum-dirhash --test htree_mounted -- --ignored"]
 fn a_million_cycles_are_the_kernels_at_every_checkpoint() {
     for version in 0..3 {
-        for traffic in [Traffic::FirstInFirstOut, Traffic::Random] {
+        for traffic in [NameTraffic::FirstInFirstOut, NameTraffic::Random] {
             replay(version, traffic, 10_000, 1_000_000, 10_000).expect("root and tools");
         }
     }
@@ -136,7 +136,9 @@ fn leaves_are_the_kernels_record_by_record() {
     let Some(debugfs) = require_tool("debugfs") else { return };
     let names = Names::parse("foo%d").unwrap();
     for version in 0..3 {
-        let Some((mut mount, directory)) = replay(version, Traffic::Random, 3000, 3000, 1000) else { return };
+        let Some((mut mount, directory)) = replay(version, NameTraffic::Random, 3000, 3000, 1000) else {
+            return;
+        };
         mount.edit_image(|image| {
             let dumped = dump(&debugfs, image);
             let mut leaves = 0;

@@ -21,7 +21,7 @@ use rustix::fs::{XattrFlags, fremovexattr, fsetxattr};
 use shared::{ROUNDS, make, median, walk};
 use verisum_digest::{Algorithm, Policy};
 use verisum_files::store::xattr::{Family, NAME};
-use verisum_files::tags::{self, Options, Outcome, TagOptions};
+use verisum_files::tags::{self, TagOptions, TagOutcome, TaggingOptions};
 use verisum_files::{Entry, Kind, Plan, Verdict};
 
 const THREADS: usize = 2;
@@ -40,7 +40,7 @@ fn main() {
     let folder = tempfile::tempdir_in(below).expect("a folder");
     let folder = folder.path();
     make(folder, count, size);
-    let mut options = Options::default();
+    let mut options = TaggingOptions::default();
     options.family = Family::Verisum;
     options.plan = Plan::new(Vec::new(), THREADS);
     options.policy = Policy::default();
@@ -54,11 +54,11 @@ fn main() {
         ("walk, open, fsetxattr, close", &|| bare(folder)),
         ("tag", &|| {
             let counts = tags::tag(&mut walk(folder), &options, &tagging, &|_| {});
-            assert_eq!(counts.of(Outcome::Tagged), count as u64);
+            assert_eq!(counts.of(TagOutcome::Tagged), count as u64);
         }),
         ("tag again", &|| {
             let counts = tags::tag(&mut walk(folder), &options, &tagging, &|_| {});
-            assert_eq!(counts.of(Outcome::Current), count as u64);
+            assert_eq!(counts.of(TagOutcome::Current), count as u64);
         }),
         ("status", &|| {
             let (status, _) = tags::status(&mut walk(folder), &options, &|_| {});
@@ -80,7 +80,7 @@ fn main() {
         }
     }
     let verified = tags::verify(&mut walk(folder), &options, Default::default(), &|_| {});
-    assert_eq!(verified.of(Outcome::Judged(Verdict::Ok)), count as u64);
+    assert_eq!(verified.of(TagOutcome::Judged(Verdict::Ok)), count as u64);
     println!("{count} files of {size} bytes, {THREADS} threads, median of {ROUNDS} rounds");
     let least = median(&times[0]);
     for ((name, _), times) in ways.iter().zip(&times) {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use verisum_digest::Digest;
 
 use crate::hash_files::{HashOptions, ResultOrder, StartError, hash_files};
-use crate::store::manifest::{Format, Item, Unwritable, Writer};
+use crate::store::manifest::{Item, ListFormat, Unwritable, Writer};
 use crate::{FileDigests, FileError, Kind, Progress, Stop, Walk, WalkOptions};
 
 /// The directory in which a bag is made.
@@ -199,7 +199,7 @@ impl Stage<'_> {
         let open = |digest: &Digest| {
             let path = self.path.join(manifest("", digest));
             let file = File::create(&path).map_err(failed(&path, "create"))?;
-            let writer = Writer::new(Format::Bagit, std::slice::from_ref(digest));
+            let writer = Writer::new(ListFormat::Bagit, std::slice::from_ref(digest));
             let writer = writer.map_err(|error| unfit(&path, &error))?;
             Ok::<_, BagError>((path, BufWriter::new(file), writer))
         };

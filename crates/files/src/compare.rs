@@ -27,11 +27,11 @@ use std::thread;
 use verisum_digest::{Digest, Output};
 
 use crate::place::{
-    FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, Recorded,
+    FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, RecordedMd5,
     below, join,
 };
 
-pub use crate::place::Evidence;
+pub use crate::place::ContentEvidence;
 pub use recorded::settle_recorded;
 
 /// One of the trees.
@@ -68,7 +68,7 @@ pub struct Pair<const N: usize = 2> {
     /// What that means.
     pub status: FileStatus,
     /// What it is known by.
-    pub evidence: Evidence,
+    pub evidence: ContentEvidence,
 }
 
 /// A file on one side.
@@ -80,7 +80,7 @@ pub struct ComparedFile {
     /// read.
     pub read: Option<Box<Result<Output, Reason>>>,
     /// What the keeper of its place recorded of it.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordedMd5>,
     /// Whether a report of the keeper has a digest of what was listed.
     pub is_reported: bool,
 }
@@ -298,7 +298,7 @@ pub fn read<const N: usize>(
         tree.place.hash(std::slice::from_ref(digest), Files::Named(&mut requests), &answered)
     });
     for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
-        (pair.status, pair.evidence) = (pair.settled(), Evidence::Read);
+        (pair.status, pair.evidence) = (pair.settled(), ContentEvidence::Read);
     }
     match ended.iter().all(Result::is_ok) {
         true => Ok(()),
@@ -353,7 +353,7 @@ impl<const N: usize> Iterator for Requests<'_, '_, N> {
 struct ListedFile {
     name: Vec<u8>,
     seen: FileState,
-    recorded: Option<Recorded>,
+    recorded: Option<RecordedMd5>,
     is_reported: bool,
 }
 
@@ -421,7 +421,7 @@ fn paired<const N: usize>(listings: Vec<Receiver<ListedFile>>) -> Vec<Pair<N>> {
         });
         let files = std::array::from_fn(|_| next.next().flatten());
         drop(next);
-        pairs.push(Pair { name, files, status: FileStatus::Asked, evidence: Evidence::Listed });
+        pairs.push(Pair { name, files, status: FileStatus::Asked, evidence: ContentEvidence::Listed });
     }
 }
 

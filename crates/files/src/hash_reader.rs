@@ -3,7 +3,7 @@
 use std::io::{self, Read};
 use std::path::Path;
 
-use verisum_digest::{Digest, Output, Stream};
+use verisum_digest::{Digest, DigestStream, Output};
 
 use crate::{FileError, Operation};
 
@@ -30,7 +30,7 @@ pub(crate) fn hash_reader(
         length += count as u64;
         streams.iter_mut().try_for_each(|stream| stream.update(&buffer[..count])).map_err(failed)?;
     }
-    let finish = |(digest, mut stream): (&Digest, Box<dyn Stream>)| {
+    let finish = |(digest, mut stream): (&Digest, Box<dyn DigestStream>)| {
         let mut output = Output::zeroed(digest.len());
         stream.finish(output.as_mut_bytes()).map(|()| output)
     };

@@ -58,7 +58,7 @@ pub use replace::{ReplaceError, Replacement, rename_to_nothing};
 pub use results::{Outlet, Results};
 pub use stat::{Kind, Stat, Timestamp, times_of};
 pub use system::{generation, go_to_background, has_writer, is_rotating, outlast, settle};
-pub use verdict::{Class, Comparison, Evidence, Fate, SecondRead, Verdict};
+pub use verdict::{Comparison, Evidence, Fate, SecondRead, Verdict, VerdictClass};
 pub use walk::trusted::{Reached, trusted_name, trusted_path};
 pub use walk::{Directory, Entry, LEADS_OUT, Order, Roots, Walk, WalkOptions, born};
 pub use write_over::write_over;

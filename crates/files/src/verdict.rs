@@ -37,7 +37,7 @@ pub enum Verdict {
 
 /// What verdicts mean for the end of a run, from best to worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Class {
+pub enum VerdictClass {
     /// Nothing is wrong.
     Clean,
     /// The tree changed as trees change.
@@ -48,14 +48,14 @@ pub enum Class {
     Corrupt,
 }
 
-impl Class {
+impl VerdictClass {
     /// Its word.
     pub const fn name(self) -> &'static str {
         match self {
-            Class::Clean => "clean",
-            Class::Change => "change",
-            Class::Unchecked => "unchecked",
-            Class::Corrupt => "corrupt",
+            VerdictClass::Clean => "clean",
+            VerdictClass::Change => "change",
+            VerdictClass::Unchecked => "unchecked",
+            VerdictClass::Corrupt => "corrupt",
         }
     }
 }
@@ -131,16 +131,16 @@ impl Verdict {
     }
 
     /// What it means for the end of a run.
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> VerdictClass {
         match self {
-            Verdict::Ok => Class::Clean,
+            Verdict::Ok => VerdictClass::Clean,
             Verdict::New | Verdict::Touched | Verdict::Modified | Verdict::Moved | Verdict::Missing => {
-                Class::Change
+                VerdictClass::Change
             }
             Verdict::Busy | Verdict::Unverifiable | Verdict::IoError | Verdict::RecordDamaged => {
-                Class::Unchecked
+                VerdictClass::Unchecked
             }
-            Verdict::Suspicious | Verdict::Flaky | Verdict::Rot => Class::Corrupt,
+            Verdict::Suspicious | Verdict::Flaky | Verdict::Rot => VerdictClass::Corrupt,
         }
     }
 
@@ -440,7 +440,7 @@ mod tests {
     fn verdicts_are_a_sound_table() {
         for verdict in Verdict::ALL {
             assert_eq!(Verdict::find(verdict.name()), Some(verdict));
-            let is_good = matches!(verdict.class(), Class::Clean | Class::Change);
+            let is_good = matches!(verdict.class(), VerdictClass::Clean | VerdictClass::Change);
             assert_eq!(verdict.may_replace_record(), is_good && verdict != Verdict::Missing, "{verdict}");
         }
         assert!(Verdict::ALL.is_sorted_by_key(|verdict| verdict.class()));

@@ -4,7 +4,9 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use verisum_digest::{Digest, Output};
 use verisum_files::Timestamp;
-use verisum_files::store::manifest::{Dialect, Format, Item, Line, Options, Reader, Unwritable, Writer};
+use verisum_files::store::manifest::{
+    Dialect, Item, Line, ListFormat, ListOptions, Reader, Unwritable, Writer,
+};
 
 /// Bytes that lists make much of, among others.
 fn byte() -> impl Strategy<Value = u8> {
@@ -19,16 +21,18 @@ fn name() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// The digests of a format, and its file name.
-fn digests(format: Format) -> (&'static [&'static str], &'static str) {
+fn digests(format: ListFormat) -> (&'static [&'static str], &'static str) {
     match format {
-        Format::Gnu => (&["sha256", "md5", "crc32", "xxh64", "xxh3-64", "sha512"], "list"),
-        Format::Bsd => (&["sha256", "blake3", "blake2s256", "sm3", "sha512-256", "xxh3-64", "xxh32"], "list"),
-        Format::Sfv => (&["crc32"], "list.sfv"),
-        Format::Hashdeep => (&["md5", "sha1", "sha256"], "list"),
-        Format::Mtree => (&["md5", "sha1", "sha384", "ripemd160"], "list"),
-        Format::Bagit => (&["sha512"], "manifest-sha512.txt"),
-        Format::S3 => (&["sha256", "md5", "s3-etag:8M", "crc64-nvme", "blake2b-256"], "list"),
-        Format::Json => (&["sha256", "blake3", "crc32"], "list"),
+        ListFormat::Gnu => (&["sha256", "md5", "crc32", "xxh64", "xxh3-64", "sha512"], "list"),
+        ListFormat::Bsd => {
+            (&["sha256", "blake3", "blake2s256", "sm3", "sha512-256", "xxh3-64", "xxh32"], "list")
+        }
+        ListFormat::Sfv => (&["crc32"], "list.sfv"),
+        ListFormat::Hashdeep => (&["md5", "sha1", "sha256"], "list"),
+        ListFormat::Mtree => (&["md5", "sha1", "sha384", "ripemd160"], "list"),
+        ListFormat::Bagit => (&["sha512"], "manifest-sha512.txt"),
+        ListFormat::S3 => (&["sha256", "md5", "s3-etag:8M", "crc64-nvme", "blake2b-256"], "list"),
+        ListFormat::Json => (&["sha256", "blake3", "crc32"], "list"),
     }
 }
 
@@ -36,7 +40,7 @@ fn digests(format: Format) -> (&'static [&'static str], &'static str) {
 type Found = (Vec<u8>, Vec<(String, Output)>);
 
 /// Writes and reads; the names that fit.
-fn check(format: Format, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u32)) {
+fn check(format: ListFormat, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u32)) {
     let (ids, file_name) = digests(format);
     let digests: Vec<Digest> = ids.iter().map(|id| Digest::find(id).unwrap()).collect();
     let outputs: Vec<Output> =
@@ -56,8 +60,8 @@ fn check(format: Format, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u
             }
         }
     }
-    let dialect = if format == Format::Bagit { Dialect::Bag } else { Dialect::Any };
-    let mut options = Options::default();
+    let dialect = if format == ListFormat::Bagit { Dialect::Bag } else { Dialect::Any };
+    let mut options = ListOptions::default();
     options.zero = zero;
     options.dialect = dialect;
     options.name = file_name.into();
@@ -68,17 +72,17 @@ fn check(format: Format, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u
         if listed.claims.is_empty() {
             continue;
         }
-        if matches!(format, Format::Mtree | Format::Hashdeep | Format::S3 | Format::Json) {
+        if matches!(format, ListFormat::Mtree | ListFormat::Hashdeep | ListFormat::S3 | ListFormat::Json) {
             assert_eq!(listed.size, Some(size));
         }
-        if format == Format::Mtree && time.0 >= 0 {
+        if format == ListFormat::Mtree && time.0 >= 0 {
             assert_eq!(listed.modified, Some(Timestamp { seconds: time.0, nanoseconds: time.1 }));
         }
         let claims = listed.claims.iter().map(|claim| (claim.algorithm.to_string(), claim.digest));
         match found.last_mut() {
             // A line for each digest.
             Some((name, before))
-                if matches!(format, Format::Gnu | Format::Bsd)
+                if matches!(format, ListFormat::Gnu | ListFormat::Bsd)
                     && *name == listed.name
                     && before.len() < ids.len() =>
             {
@@ -90,7 +94,7 @@ fn check(format: Format, zero: bool, names: &[Vec<u8>], size: u64, time: (i64, u
     assert_eq!(found.len(), expected.len(), "{}", list.escape_ascii());
     for ((name, claims), expected) in found.iter().zip(expected) {
         let plain = |name: &[u8]| match format {
-            Format::Mtree | Format::Sfv => name.strip_prefix(b"./").unwrap_or(name).to_vec(),
+            ListFormat::Mtree | ListFormat::Sfv => name.strip_prefix(b"./").unwrap_or(name).to_vec(),
             _ => name.to_vec(),
         };
         assert_eq!(plain(name).escape_ascii().to_string(), plain(expected).escape_ascii().to_string());
@@ -110,11 +114,11 @@ proptest! {
         size in any::<u64>(),
         time in (-10_i64..1 << 33, 0..1_000_000_000_u32),
     ) {
-        for format in Format::ALL {
+        for format in ListFormat::ALL {
             check(format, false, &names, size, time);
         }
-        check(Format::Gnu, true, &names, size, time);
-        check(Format::Bsd, true, &names, size, time);
+        check(ListFormat::Gnu, true, &names, size, time);
+        check(ListFormat::Bsd, true, &names, size, time);
     }
 
     #[test]
@@ -123,7 +127,7 @@ proptest! {
         let text = [starts[start].as_bytes(), &bytes].concat();
         for dialect in [Dialect::Any, Dialect::Coreutils, Dialect::Bag] {
             let Ok(mut reader) = Reader::new(&text[..], &{
-let mut options = Options::default();
+let mut options = ListOptions::default();
 options.dialect = dialect;
 options
 }) else { continue };

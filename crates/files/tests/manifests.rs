@@ -9,7 +9,7 @@ use std::process::{Command, Output as Ended};
 
 use tempfile::TempDir;
 use verisum_digest::Digest;
-use verisum_files::store::manifest::{Format, Item, Line, Options, Reader, Writer};
+use verisum_files::store::manifest::{Item, Line, ListFormat, ListOptions, Reader, Writer};
 use verisum_files::{Stat, Timestamp};
 use verisum_testkit::require_tool;
 
@@ -49,7 +49,7 @@ impl Tree {
     }
 
     /// What a writer makes of it.
-    fn listed(&self, format: Format, digests: &[&str], binary: bool) -> Vec<u8> {
+    fn listed(&self, format: ListFormat, digests: &[&str], binary: bool) -> Vec<u8> {
         let digests: Vec<Digest> = digests.iter().map(|name| Digest::find(name).unwrap()).collect();
         let writer = Writer::new(format, &digests).unwrap().binary(binary);
         let mut out = Vec::new();
@@ -134,7 +134,7 @@ fn text(ended: &Ended) -> String {
 /// Every digest of every file, by name and digest.
 #[track_caller]
 fn read(list: &[u8], name: &str) -> BTreeMap<(String, String), String> {
-    let mut options = Options::default();
+    let mut options = ListOptions::default();
     options.name = name.into();
     let mut reader = Reader::new(list, &options).unwrap();
     let mut found = BTreeMap::new();
@@ -173,7 +173,8 @@ fn coreutils() {
     ] {
         let Some(path) = require_tool(program) else { return };
         let tree = Tree::new(any);
-        for (format, binary) in [(Format::Gnu, false), (Format::Gnu, true), (Format::Bsd, false)] {
+        for (format, binary) in [(ListFormat::Gnu, false), (ListFormat::Gnu, true), (ListFormat::Bsd, false)]
+        {
             let list = tree.listed(format, &[digest], binary);
             tree.assert_checked(&path, &["--check", "--strict", "--quiet", "LIST"], &list);
         }
@@ -183,8 +184,8 @@ fn coreutils() {
             tree.assert_lists(&tree.printed(&path, arguments), &hint, &[digest]);
         }
         // Ours is theirs, to the byte.
-        assert_eq!(tree.printed(&path, &["--"]), tree.listed(Format::Gnu, &[digest], false));
-        assert_eq!(tree.printed(&path, &["--tag", "--"]), tree.listed(Format::Bsd, &[digest], false));
+        assert_eq!(tree.printed(&path, &["--"]), tree.listed(ListFormat::Gnu, &[digest], false));
+        assert_eq!(tree.printed(&path, &["--tag", "--"]), tree.listed(ListFormat::Bsd, &[digest], false));
     }
 }
 
@@ -204,7 +205,7 @@ fn cksum_of_coreutils() {
     ] {
         let printed = tree.printed(&path, &["-a", name, "--"]);
         tree.assert_lists(&printed, "list", &[digest]);
-        assert_eq!(printed, tree.listed(Format::Bsd, &[digest], false));
+        assert_eq!(printed, tree.listed(ListFormat::Bsd, &[digest], false));
         tree.assert_checked(&path, &["--check", "--strict", "LIST"], &printed);
         tree.assert_lists(
             &tree.printed(&path, &["-a", name, "--untagged", "--"]),
@@ -212,7 +213,7 @@ fn cksum_of_coreutils() {
             &[digest],
         );
     }
-    let mixed = tree.listed(Format::Bsd, &["md5", "sm3"], false);
+    let mixed = tree.listed(ListFormat::Bsd, &["md5", "sm3"], false);
     tree.assert_checked(&path, &["--check", "--strict", "LIST"], &mixed);
 }
 
@@ -220,7 +221,7 @@ fn cksum_of_coreutils() {
 fn b3sum() {
     let Some(path) = require_tool("b3sum") else { return };
     let tree = Tree::new(|name| std::str::from_utf8(name).is_ok() && !name.contains(&b'\r'));
-    let list = tree.listed(Format::Gnu, &["blake3"], false);
+    let list = tree.listed(ListFormat::Gnu, &["blake3"], false);
     assert_eq!(tree.printed(&path, &["--"]), list);
     tree.assert_checked(&path, &["--check", "LIST"], &list);
     tree.assert_lists(&list, "B3SUMS", &["blake3"]);
@@ -239,10 +240,10 @@ fn xxhsum() {
         tree.assert_checked(
             &path,
             &["--check", "--strict", "LIST"],
-            &tree.listed(Format::Bsd, &[digest], false),
+            &tree.listed(ListFormat::Bsd, &[digest], false),
         );
         if digest != "xxh3-64" {
-            let list = tree.listed(Format::Gnu, &[digest], false);
+            let list = tree.listed(ListFormat::Gnu, &[digest], false);
             tree.assert_checked(&path, &["--check", "--strict", "LIST"], &list);
         }
     }
@@ -272,7 +273,7 @@ fn rhash() {
     let tree = Tree::new(fits);
     tree.assert_lists(&tree.printed(&path, &["--sfv", "--"]), "list", &["crc32"]);
     tree.assert_lists(&tree.printed(&path, &["--md5", "--sha1", "--"]), "list", &["md5", "sha1"]);
-    tree.assert_checked(&path, &["--check", "LIST"], &tree.listed(Format::Sfv, &["crc32"], false));
+    tree.assert_checked(&path, &["--check", "LIST"], &tree.listed(ListFormat::Sfv, &["crc32"], false));
     for (option, digest) in [
         ("--md4", "md4"),
         ("--md5", "md5"),
@@ -297,8 +298,12 @@ fn rhash() {
         let hint = format!("list.{digest}");
         tree.assert_lists(&tree.printed(&path, &[option, "--"]), &hint, &[digest]);
         tree.assert_lists(&tree.printed(&path, &["--bsd", option, "--"]), "list", &[digest]);
-        tree.assert_checked(&path, &["--check", option, "LIST"], &tree.listed(Format::Gnu, &[digest], false));
-        tree.assert_checked(&path, &["--check", "LIST"], &tree.listed(Format::Bsd, &[digest], false));
+        tree.assert_checked(
+            &path,
+            &["--check", option, "LIST"],
+            &tree.listed(ListFormat::Gnu, &[digest], false),
+        );
+        tree.assert_checked(&path, &["--check", "LIST"], &tree.listed(ListFormat::Bsd, &[digest], false));
     }
 }
 
@@ -311,7 +316,7 @@ fn hashdeep() {
     let digests: Vec<&str> = digests.into_iter().flatten().collect();
     let columns = digests.join(",");
     tree.assert_lists(&tree.printed(&path, &["-l", "-c", &columns, "--"]), "list", &digests);
-    let list = tree.listed(Format::Hashdeep, &digests, false);
+    let list = tree.listed(ListFormat::Hashdeep, &digests, false);
     tree.assert_checked(&path, &["-a", "-r", "-l", "-k", "LIST", "."], &relative(&tree, &digests));
     tree.assert_lists(&list, "list", &digests);
     let Some(path) = require_tool("md5deep") else { return };
@@ -320,7 +325,7 @@ fn hashdeep() {
 
 /// A list of names as hashdeep finds them below `.`.
 fn relative(tree: &Tree, digests: &[&str]) -> Vec<u8> {
-    let list = tree.listed(Format::Hashdeep, digests, false);
+    let list = tree.listed(ListFormat::Hashdeep, digests, false);
     let mut out = Vec::new();
     for line in list.split_inclusive(|byte| *byte == b'\n') {
         let mut columns: Vec<&[u8]> = line.splitn(digests.len() + 2, |byte| *byte == b',').collect();
@@ -344,7 +349,7 @@ fn mtree_of_netbsd() {
     assert!(ended.status.success(), "{}", text(&ended));
     tree.assert_lists(&ended.stdout, "list", &digests);
     // Directories are no part of our lists.
-    let list = tree.listed(Format::Mtree, &digests, false);
+    let list = tree.listed(ListFormat::Mtree, &digests, false);
     tree.assert_checked(&path, &["-e", "-f", "LIST", "-p", "."], &list);
     tree.assert_lists(&list, "list", &digests);
 }
@@ -360,7 +365,7 @@ fn mtree_of_libarchive() {
         assert!(ended.status.success(), "{}", text(&ended));
         tree.assert_lists(&ended.stdout, "list", &digests);
     }
-    let ended = tree.run(&path, &["-tf", "LIST"], &tree.listed(Format::Mtree, &digests, false));
+    let ended = tree.run(&path, &["-tf", "LIST"], &tree.listed(ListFormat::Mtree, &digests, false));
     assert!(ended.status.success(), "{}", text(&ended));
     // The directory itself, and the one in it.
     assert_eq!(ended.stdout.iter().filter(|byte| **byte == b'\n').count(), tree.names.len() + 2);
@@ -376,23 +381,23 @@ fn the_reference() {
     let bag = Tree::new(|name| name[0] != b' ');
     let trimmed = Tree::new(|name| one_line(name) && name.trim_ascii() == name);
     for (format, tree, digests) in [
-        (Format::Gnu, &tree, &["md5", "sha256"][..]),
-        (Format::Bsd, &tree, &["md5", "sha256", "blake2b512"]),
-        (Format::Hashdeep, &lines, &["md5", "sha256"]),
-        (Format::Mtree, &tree, &["md5", "sha256"]),
-        (Format::Bagit, &bag, &["sha256"]),
-        (Format::Json, &tree, &["md5", "sha256"]),
-        (Format::Sfv, &trimmed, &["crc32"]),
+        (ListFormat::Gnu, &tree, &["md5", "sha256"][..]),
+        (ListFormat::Bsd, &tree, &["md5", "sha256", "blake2b512"]),
+        (ListFormat::Hashdeep, &lines, &["md5", "sha256"]),
+        (ListFormat::Mtree, &tree, &["md5", "sha256"]),
+        (ListFormat::Bagit, &bag, &["sha256"]),
+        (ListFormat::Json, &tree, &["md5", "sha256"]),
+        (ListFormat::Sfv, &trimmed, &["crc32"]),
     ] {
         let list = tree.listed(format, digests, false);
         tree.assert_checked(&path, &[script, "check", format.name(), "LIST"], &list);
         let words = [script, "write", format.name(), &digests.join(",")];
         let printed = tree.printed(&path, &words);
-        if format == Format::Bagit {
+        if format == ListFormat::Bagit {
             // Only the name of a bag's manifest tells what it is.
             assert_eq!(printed, list);
         } else {
-            tree.assert_lists(&printed, if format == Format::Sfv { "x.sfv" } else { "list" }, digests);
+            tree.assert_lists(&printed, if format == ListFormat::Sfv { "x.sfv" } else { "list" }, digests);
         }
     }
 }
@@ -400,8 +405,8 @@ fn the_reference() {
 #[test]
 fn a_time_is_written_as_it_is_read() {
     let tree = Tree::new(|name| name == b"plain");
-    let list = tree.listed(Format::Mtree, &["md5"], false);
-    let mut reader = Reader::new(&list[..], &Options::default()).unwrap();
+    let list = tree.listed(ListFormat::Mtree, &["md5"], false);
+    let mut reader = Reader::new(&list[..], &ListOptions::default()).unwrap();
     let Some(Line::File(root)) = reader.line().unwrap() else { panic!("the directory is listed") };
     assert_eq!(root.name, b".");
     let Some(Line::File(listed)) = reader.line().unwrap() else { panic!("a file is listed") };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rustix::fs::{Mode, OFlags};
 
-use crate::{ImageError, OpenOptions, Operation, RawImage, Stream};
+use crate::{ImageError, ImageOperation, OpenOptions, RawImage, Stream};
 
 /// What a file turned out to be.
 pub(crate) enum FileKind {
@@ -16,7 +16,8 @@ pub(crate) enum FileKind {
 
 /// Opens a file by name, and tells images from streams.
 pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<FileKind, ImageError> {
-    let kind = std::fs::metadata(path).map_err(|e| ImageError::io(path, Operation::Open, e))?.file_type();
+    let kind =
+        std::fs::metadata(path).map_err(|e| ImageError::io(path, ImageOperation::Open, e))?.file_type();
     // A socket cannot be opened by name, only inherited.
     if kind.is_socket() && path == Path::new("/dev/stdin") {
         return Ok(FileKind::Stream(Stream::new(duplicate_stdin(path)?, path)));
@@ -29,7 +30,7 @@ pub(crate) fn find(path: &Path, options: &OpenOptions) -> Result<FileKind, Image
     }
     let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NOCTTY;
     let file: File = rustix::io::retry_on_intr(|| rustix::fs::open(path, flags, Mode::empty()))
-        .map_err(|e| ImageError::io(path, Operation::Open, e.into()))?
+        .map_err(|e| ImageError::io(path, ImageOperation::Open, e.into()))?
         .into();
     // What was opened may be another file than what was looked at.
     let metadata = stat(&file, path)?;
@@ -77,10 +78,10 @@ pub(crate) fn hides_length(file: &File, metadata: &Metadata) -> bool {
 }
 
 pub(crate) fn stat(file: &File, path: &Path) -> Result<Metadata, ImageError> {
-    file.metadata().map_err(|e| ImageError::io(path, Operation::Stat, e))
+    file.metadata().map_err(|e| ImageError::io(path, ImageOperation::Stat, e))
 }
 
 pub(crate) fn duplicate_stdin(path: &Path) -> Result<File, ImageError> {
     let duplicate = rustix::io::fcntl_dupfd_cloexec(rustix::stdio::stdin(), 0);
-    Ok(duplicate.map_err(|e| ImageError::io(path, Operation::Open, e.into()))?.into())
+    Ok(duplicate.map_err(|e| ImageError::io(path, ImageOperation::Open, e.into()))?.into())
 }

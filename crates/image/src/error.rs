@@ -4,11 +4,11 @@ use std::ffi::OsString;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use crate::{Format, Role};
+use crate::{ImageFormat, Role};
 
 /// What was being done when an image failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum ImageOperation {
     /// Opening the file.
     Open,
     /// Asking for its kind, size or limits.
@@ -19,19 +19,19 @@ pub enum Operation {
     Read,
 }
 
-impl Operation {
+impl ImageOperation {
     /// The word used in messages.
     pub const fn name(self) -> &'static str {
         match self {
-            Operation::Open => "open",
-            Operation::Stat => "stat",
-            Operation::Map => "map",
-            Operation::Read => "read",
+            ImageOperation::Open => "open",
+            ImageOperation::Stat => "stat",
+            ImageOperation::Map => "map",
+            ImageOperation::Read => "read",
         }
     }
 }
 
-impl std::fmt::Display for Operation {
+impl std::fmt::Display for ImageOperation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
@@ -46,7 +46,7 @@ pub enum ImageError {
         /// The image's name as the user gave it.
         path: PathBuf,
         /// What was being done.
-        operation: Operation,
+        operation: ImageOperation,
         /// Where in the image it failed, in bytes, if the operation has a place.
         offset: Option<u64>,
         /// Why it failed.
@@ -76,7 +76,7 @@ pub enum ImageError {
         /// The image's name as the user gave it.
         path: PathBuf,
         /// What it is.
-        format: Format,
+        format: ImageFormat,
     },
     /// An image of this format cannot be read from its start to its end.
     #[error("{}: open: {} images cannot be read from a pipe", path.display(), format.title())]
@@ -84,7 +84,7 @@ pub enum ImageError {
         /// The pipe's name as the user gave it.
         path: PathBuf,
         /// What it holds.
-        format: Format,
+        format: ImageFormat,
     },
     /// What the image says of itself cannot be: it is damaged, or made to do harm.
     #[error("{}: {operation}{}: {what}", path.display(), At(*offset))]
@@ -92,7 +92,7 @@ pub enum ImageError {
         /// The name of the file at fault: the image's own or that of one behind it.
         path: PathBuf,
         /// What was being done.
-        operation: Operation,
+        operation: ImageOperation,
         /// Where in that file the fault is, in bytes, if it has a place.
         offset: Option<u64>,
         /// What is wrong.
@@ -157,7 +157,7 @@ impl ImageError {
     /// A fault of what `path` says of itself.
     pub(crate) fn invalid(
         path: &Path,
-        operation: Operation,
+        operation: ImageOperation,
         offset: Option<u64>,
         what: impl Into<String>,
     ) -> Self {
@@ -165,12 +165,12 @@ impl ImageError {
     }
 
     /// Wraps an operating system's error.
-    pub fn io(path: &Path, operation: Operation, source: io::Error) -> Self {
+    pub fn io(path: &Path, operation: ImageOperation, source: io::Error) -> Self {
         ImageError::Io { path: path.to_path_buf(), operation, offset: None, source }
     }
 
     /// Wraps an operating system's error at a byte offset of the image.
-    pub fn io_at(path: &Path, operation: Operation, offset: u64, source: io::Error) -> Self {
+    pub fn io_at(path: &Path, operation: ImageOperation, offset: u64, source: io::Error) -> Self {
         ImageError::Io { path: path.to_path_buf(), operation, offset: Some(offset), source }
     }
 }

@@ -5,7 +5,7 @@ use crate::{Image, ImageError};
 
 /// What the bytes of a file mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Format {
+pub enum ImageFormat {
     /// The guest's bytes as they are.
     Raw,
     /// QEMU's own format.
@@ -32,7 +32,7 @@ pub enum Format {
 #[derive(Debug)]
 pub struct Description {
     /// Which format it is.
-    pub format: Format,
+    pub format: ImageFormat,
     /// The name that QEMU gives it.
     pub name: &'static str,
     /// Its name in a sentence.
@@ -50,7 +50,7 @@ pub struct Description {
 /// Every format: what the command line, the messages and the tests know of them.
 pub static FORMATS: &[Description] = &[
     Description {
-        format: Format::Raw,
+        format: ImageFormat::Raw,
         name: "raw",
         title: "raw",
         aliases: &[],
@@ -59,7 +59,7 @@ pub static FORMATS: &[Description] = &[
         trailer: None,
     },
     Description {
-        format: Format::Qcow2,
+        format: ImageFormat::Qcow2,
         name: "qcow2",
         title: "qcow2",
         aliases: &[],
@@ -69,7 +69,7 @@ pub static FORMATS: &[Description] = &[
         trailer: None,
     },
     Description {
-        format: Format::Qcow,
+        format: ImageFormat::Qcow,
         name: "qcow",
         title: "qcow",
         aliases: &[],
@@ -78,7 +78,7 @@ pub static FORMATS: &[Description] = &[
         trailer: None,
     },
     Description {
-        format: Format::Qed,
+        format: ImageFormat::Qed,
         name: "qed",
         title: "QED",
         aliases: &[],
@@ -87,7 +87,7 @@ pub static FORMATS: &[Description] = &[
         trailer: None,
     },
     Description {
-        format: Format::Vmdk,
+        format: ImageFormat::Vmdk,
         name: "vmdk",
         title: "VMDK",
         aliases: &[],
@@ -96,7 +96,7 @@ pub static FORMATS: &[Description] = &[
         trailer: None,
     },
     Description {
-        format: Format::Vdi,
+        format: ImageFormat::Vdi,
         name: "vdi",
         title: "VDI",
         aliases: &[],
@@ -105,7 +105,7 @@ pub static FORMATS: &[Description] = &[
         trailer: None,
     },
     Description {
-        format: Format::Vhdx,
+        format: ImageFormat::Vhdx,
         name: "vhdx",
         title: "VHDX",
         aliases: &[],
@@ -114,7 +114,7 @@ pub static FORMATS: &[Description] = &[
         trailer: None,
     },
     Description {
-        format: Format::Vpc,
+        format: ImageFormat::Vpc,
         name: "vpc",
         title: "VHD",
         aliases: &["vhd"],
@@ -123,7 +123,7 @@ pub static FORMATS: &[Description] = &[
         trailer: Some(is_fixed_vhd),
     },
     Description {
-        format: Format::Parallels,
+        format: ImageFormat::Parallels,
         name: "parallels",
         title: "Parallels",
         aliases: &[],
@@ -132,7 +132,7 @@ pub static FORMATS: &[Description] = &[
         trailer: None,
     },
     Description {
-        format: Format::Dmg,
+        format: ImageFormat::Dmg,
         name: "dmg",
         title: "DMG",
         aliases: &[],
@@ -148,9 +148,9 @@ pub const START_LEN: usize = 68;
 /// How many bytes at the end of an image tell its format, if its end does.
 const TRAILER_LEN: usize = 512;
 
-impl Format {
+impl ImageFormat {
     /// Finds a format by its name or another spelling, in letters of any case.
-    pub fn find(name: &str) -> Option<Format> {
+    pub fn find(name: &str) -> Option<ImageFormat> {
         let is = |other: &&str| other.eq_ignore_ascii_case(name);
         let mut rows = FORMATS.iter();
         rows.find(|row| is(&row.name) || row.aliases.iter().any(is)).map(|row| row.format)
@@ -167,30 +167,30 @@ impl Format {
     }
 
     /// The format of an image that begins with these bytes, [`START_LEN`] of them if it has so many;
-    /// [`Format::Raw`] where they tell nothing.
-    pub fn probe_start(start: &[u8]) -> Format {
+    /// [`ImageFormat::Raw`] where they tell nothing.
+    pub fn probe_start(start: &[u8]) -> ImageFormat {
         let is = |place: usize, magic: &[u8]| start.get(place..place + magic.len()) == Some(magic);
         let magics = FORMATS.iter().flat_map(|row| row.magics.iter().map(move |magic| (row.format, magic)));
         let found = magics.filter(|(_, (place, magic))| is(*place, magic));
         // The longest says most: a newer version may begin as the older does.
-        found.max_by_key(|(_, (_, magic))| magic.len()).map_or(Format::Raw, |(format, _)| format)
+        found.max_by_key(|(_, (_, magic))| magic.len()).map_or(ImageFormat::Raw, |(format, _)| format)
     }
 
     /// The format of a file or device, given as a raw image, by its first and last bytes. A file whose
     /// format they do not tell is raw.
-    pub fn probe(bytes: &dyn Image) -> Result<Format, ImageError> {
+    pub fn probe(bytes: &dyn Image) -> Result<ImageFormat, ImageError> {
         let length = bytes.exact_length();
         let mut start = [0; START_LEN];
         let start = &mut start[..length.min(START_LEN as u64) as usize];
         bytes.read_at(start, 0)?;
-        let format = Format::probe_start(start);
-        if format != Format::Raw || length < TRAILER_LEN as u64 {
+        let format = ImageFormat::probe_start(start);
+        if format != ImageFormat::Raw || length < TRAILER_LEN as u64 {
             return Ok(format);
         }
         let mut trailer = [0; TRAILER_LEN];
         bytes.read_at(&mut trailer, length - TRAILER_LEN as u64)?;
         let found = FORMATS.iter().find(|row| row.trailer.is_some_and(|tells| tells(&trailer, length)));
-        Ok(found.map_or(Format::Raw, |row| row.format))
+        Ok(found.map_or(ImageFormat::Raw, |row| row.format))
     }
 
     fn description(self) -> &'static Description {
@@ -198,7 +198,7 @@ impl Format {
     }
 }
 
-impl std::fmt::Display for Format {
+impl std::fmt::Display for ImageFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.title())
     }
@@ -244,17 +244,17 @@ mod tests {
             assert!(row.magics.iter().all(|(place, magic)| place + magic.len() <= START_LEN), "{row:?}");
             assert_eq!(row.format.name(), row.name);
             for name in all_names(row) {
-                assert_eq!(Format::find(&name.to_uppercase()), Some(row.format));
+                assert_eq!(ImageFormat::find(&name.to_uppercase()), Some(row.format));
             }
             for (place, magic) in row.magics {
                 let start = [&vec![0; *place], *magic, b"rest"].concat();
-                assert_eq!(Format::probe_start(&start), row.format);
-                assert_ne!(Format::probe_start(&start[..place + magic.len() - 1]), row.format);
+                assert_eq!(ImageFormat::probe_start(&start), row.format);
+                assert_ne!(ImageFormat::probe_start(&start[..place + magic.len() - 1]), row.format);
             }
         }
-        assert_eq!(Format::find("nonsense"), None);
-        assert_eq!(Format::probe_start(b""), Format::Raw);
-        assert_eq!(Format::probe_start(b"QFI\xfb\0\0\0\x03rest"), Format::Qcow2);
+        assert_eq!(ImageFormat::find("nonsense"), None);
+        assert_eq!(ImageFormat::probe_start(b""), ImageFormat::Raw);
+        assert_eq!(ImageFormat::probe_start(b"QFI\xfb\0\0\0\x03rest"), ImageFormat::Qcow2);
     }
 
     #[test]

@@ -45,13 +45,13 @@ mod source;
 mod stream;
 
 pub use buffer::AlignedBuffer;
-pub use error::{ImageError, Operation};
-pub use format::{Description, FORMATS, Format, START_LEN};
+pub use error::{ImageError, ImageOperation};
+pub use format::{Description, FORMATS, ImageFormat, START_LEN};
 pub use nbd::{NbdImage, is_nbd_uri};
 pub use opened::{Opened, describe, kept, open, open_named, open_ranged, open_stdin};
 pub use options::{Detect, Follow, OpenOptions};
 pub use ranged::RangedSource;
 pub use raw::RawImage;
 pub use snapshots::{Bitmap, Kept, KeptSnapshot};
-pub use source::{Extent, ExtentKind, Image, Layer, Place, Property, Role};
+pub use source::{Extent, ExtentKind, ExtentLocation, Image, Layer, Property, Role};
 pub use stream::Stream;

@@ -10,8 +10,8 @@ use rustix::io::Errno;
 use crate::by_name::{FileKind, duplicate_stdin, find, hides_length, not_an_image, stat};
 use crate::ranged::RangedSource;
 use crate::{
-    Detect, Follow, Format, Image, ImageError, Kept, Layer, NbdImage, OpenOptions, Operation, RawImage,
-    START_LEN, Stream, direct, is_nbd_uri, qcow2, qemu,
+    Detect, Follow, Image, ImageError, ImageFormat, ImageOperation, Kept, Layer, NbdImage, OpenOptions,
+    RawImage, START_LEN, Stream, direct, is_nbd_uri, qcow2, qemu,
 };
 
 /// The name that errors give standard input.
@@ -65,10 +65,10 @@ pub fn open(path: &Path, options: &OpenOptions) -> Result<Opened, ImageError> {
 fn streamed(mut stream: Stream, options: &OpenOptions) -> Result<Stream, ImageError> {
     let format = match (options.format, options.detect) {
         (Some(format), _) => format,
-        (None, Detect::Raw) => Format::Raw,
-        (None, detect) => detect.detected(Format::probe_start(stream.peek(START_LEN)?)),
+        (None, Detect::Raw) => ImageFormat::Raw,
+        (None, detect) => detect.detected(ImageFormat::probe_start(stream.peek(START_LEN)?)),
     };
-    if format != Format::Raw {
+    if format != ImageFormat::Raw {
         return Err(ImageError::Piped { path: stream.path().to_path_buf(), format });
     }
     if options.stream_padding {
@@ -91,7 +91,7 @@ pub fn open_ranged(
     // Names in it would be those of files of this machine.
     let options = OpenOptions { follow: Follow::None, ..options.clone() };
     match format_of(&bytes, &options)? {
-        Format::Raw | Format::Qcow2 => decoded(bytes, path, false, &options),
+        ImageFormat::Raw | ImageFormat::Qcow2 => decoded(bytes, path, false, &options),
         format => {
             let what = format!("{format} images are read from files only: copy it to this machine");
             Err(ImageError::Refused { path: path.to_path_buf(), what })
@@ -105,8 +105,8 @@ pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Image
     let described = || {
         let FileKind::Raw(bytes) = find(path, options)? else { return Ok((Vec::new(), None)) };
         Ok(match format_of(&bytes, options)? {
-            Format::Raw => (bytes.layers(), None),
-            Format::Qcow2 => qcow2::describe(bytes, path, options),
+            ImageFormat::Raw => (bytes.layers(), None),
+            ImageFormat::Qcow2 => qcow2::describe(bytes, path, options),
             format => (qemu::describe(path, format), None),
         })
     };
@@ -120,15 +120,17 @@ pub fn describe(path: &Path, options: &OpenOptions) -> (Vec<Layer>, Option<Image
 /// [`ImageError::Invalid`] for lists that cannot be, and those of [`open`].
 pub fn kept(path: &Path, options: &OpenOptions) -> Result<Kept, ImageError> {
     match find(path, options)? {
-        FileKind::Raw(bytes) if format_of(&bytes, options)? == Format::Qcow2 => qcow2::kept(&bytes, path),
+        FileKind::Raw(bytes) if format_of(&bytes, options)? == ImageFormat::Qcow2 => {
+            qcow2::kept(&bytes, path)
+        }
         _ => Ok(Kept::default()),
     }
 }
 
-fn format_of(bytes: &RawImage, options: &OpenOptions) -> Result<Format, ImageError> {
+fn format_of(bytes: &RawImage, options: &OpenOptions) -> Result<ImageFormat, ImageError> {
     match options.format {
         Some(format) => Ok(format),
-        None => Ok(options.detect.detected(Format::probe(bytes)?)),
+        None => Ok(options.detect.detected(ImageFormat::probe(bytes)?)),
     }
 }
 
@@ -140,11 +142,11 @@ fn decoded(
     options: &OpenOptions,
 ) -> Result<Box<dyn Image>, ImageError> {
     match (format_of(&bytes, options)?, &options.snapshot) {
-        (Format::Raw, None) => Ok(Box::new(bytes)),
-        (Format::Raw, Some(_)) => {
+        (ImageFormat::Raw, None) => Ok(Box::new(bytes)),
+        (ImageFormat::Raw, Some(_)) => {
             Err(ImageError::Refused { path: path.to_path_buf(), what: "a raw image has no snapshots".into() })
         }
-        (Format::Qcow2, _) => qcow2::open(bytes, path, named, options),
+        (ImageFormat::Qcow2, _) => qcow2::open(bytes, path, named, options),
         (format, _) if named => qemu::open(path, format, options),
         (format, _) => {
             let what = format!("{format} images on standard input are not read: give the name of the file");
@@ -162,7 +164,7 @@ fn decoded(
 /// input before `main`, so that a Rust program sees an empty stream instead.)
 pub fn open_stdin(options: &OpenOptions) -> Result<Opened, ImageError> {
     let path = Path::new(STANDARD_INPUT);
-    let failed = |e: Errno| ImageError::io(path, Operation::Open, e.into());
+    let failed = |e: Errno| ImageError::io(path, ImageOperation::Open, e.into());
     let stdin = duplicate_stdin(path)?;
     let flags = rustix::fs::fcntl_getfl(&stdin).map_err(failed)?;
     if flags & OFlags::ACCMODE == OFlags::WRONLY {

@@ -1,6 +1,6 @@
 //! How images are opened.
 
-use crate::Format;
+use crate::ImageFormat;
 
 /// Which of the files that an image names are opened. An image comes from anywhere: what it names may be
 /// something that whoever made it wants to be read by whoever hashes it.
@@ -30,10 +30,10 @@ pub enum Detect {
 
 impl Detect {
     /// What is taken for the format of an image that looks like one of `format`.
-    pub fn detected(self, format: Format) -> Format {
+    pub fn detected(self, format: ImageFormat) -> ImageFormat {
         match (self, format) {
-            (Detect::All, _) | (Detect::Qcow2, Format::Qcow2) => format,
-            _ => Format::Raw,
+            (Detect::All, _) | (Detect::Qcow2, ImageFormat::Qcow2) => format,
+            _ => ImageFormat::Raw,
         }
     }
 }
@@ -50,7 +50,7 @@ pub struct OpenOptions {
     /// Let zeros follow the end of a stream in the same way: its length is not known before.
     pub stream_padding: bool,
     /// The format of the image itself; `None` to tell it from its bytes.
-    pub format: Option<Format>,
+    pub format: Option<ImageFormat>,
     /// Which formats its bytes may tell.
     pub detect: Detect,
     /// Which of the files that it names are opened.

@@ -17,7 +17,9 @@ use crate::by_name::{self, FileKind};
 use crate::direct::{Direct, Refusal};
 use crate::extents::ExtentFinder;
 use crate::ranged::{self, RangedSource, RawBytes};
-use crate::{Extent, ExtentKind, Format, Image, ImageError, Layer, OpenOptions, Operation, Place};
+use crate::{
+    Extent, ExtentKind, ExtentLocation, Image, ImageError, ImageFormat, ImageOperation, Layer, OpenOptions,
+};
 
 /// The unit a guest sees: QEMU shows a raw file with zeros up to the next one.
 const SECTOR: u64 = 512;
@@ -57,7 +59,7 @@ impl RawImage {
     pub fn open(path: &Path, options: &OpenOptions) -> Result<RawImage, ImageError> {
         let not_an_image = |what| ImageError::NotAnImage { path: path.to_path_buf(), what };
         // A named pipe would be waited for; look first.
-        let metadata = std::fs::metadata(path).map_err(|e| ImageError::io(path, Operation::Open, e))?;
+        let metadata = std::fs::metadata(path).map_err(|e| ImageError::io(path, ImageOperation::Open, e))?;
         if metadata.file_type().is_fifo() {
             return Err(not_an_image("Is a pipe"));
         }
@@ -74,7 +76,7 @@ impl RawImage {
         start: u64,
         options: &OpenOptions,
     ) -> Result<Self, ImageError> {
-        let stat = |e| ImageError::io(path, Operation::Stat, e);
+        let stat = |e| ImageError::io(path, ImageOperation::Stat, e);
         let metadata = file.metadata().map_err(stat)?;
         let exact_length = size(&file).map_err(stat)?.saturating_sub(start);
         let padding = match options.sector_padding {
@@ -191,8 +193,8 @@ impl RawImage {
     }
 
     /// Where the byte at `offset` of the image is stored.
-    pub(crate) fn place(&self, offset: u64) -> Place {
-        Place { device: self.device, inode: self.inode, offset: self.start + offset }
+    pub(crate) fn place(&self, offset: u64) -> ExtentLocation {
+        ExtentLocation { device: self.device, inode: self.inode, offset: self.start + offset }
     }
 
     fn failure_piece(&self, direct: &Direct) -> usize {
@@ -200,7 +202,7 @@ impl RawImage {
     }
 
     fn failed(&self, offset: u64, error: io::Error) -> ImageError {
-        ImageError::io_at(&self.path, Operation::Read, offset, error)
+        ImageError::io_at(&self.path, ImageOperation::Read, offset, error)
     }
 
     /// The error for a file that gives no byte at `offset` though it should.
@@ -233,7 +235,7 @@ impl Image for RawImage {
                 let in_file = self.start + stored.start..self.start + stored.end;
                 finder
                     .find(file, self.file_length(), in_file, out)
-                    .map_err(|e| ImageError::io_at(&self.path, Operation::Map, range.start, e))?;
+                    .map_err(|e| ImageError::io_at(&self.path, ImageOperation::Map, range.start, e))?;
                 for extent in &mut out[first..] {
                     extent.range = extent.range.start - self.start..extent.range.end - self.start;
                     if !extent.kind.is_zero() {
@@ -269,7 +271,7 @@ impl Image for RawImage {
         let metadata = self.bytes.file().and_then(|file| file.metadata().ok()).filter(|_| !self.is_device());
         vec![Layer {
             name: self.path.clone().into_os_string(),
-            format: Format::Raw.name(),
+            format: ImageFormat::Raw.name(),
             length: Some(self.length()),
             file_length: metadata.as_ref().map(|_| self.file_length()),
             stored: metadata.map(|metadata| metadata.blocks() * SECTOR),
@@ -280,7 +282,7 @@ impl Image for RawImage {
     fn check_unchanged(&self) -> Result<(), ImageError> {
         // What gives ranges fails where it is no longer the same.
         let Some(file) = self.bytes.file() else { return Ok(()) };
-        let after = size(file).map_err(|e| ImageError::io(&self.path, Operation::Stat, e))?;
+        let after = size(file).map_err(|e| ImageError::io(&self.path, ImageOperation::Stat, e))?;
         let before = self.file_length();
         // Standard input may have begun beyond the end of its file.
         if after == before || (self.exact_length == 0 && after < before) {

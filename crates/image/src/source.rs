@@ -25,7 +25,7 @@ impl ExtentKind {
 
 /// Where a file stores the bytes of an extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Place {
+pub struct ExtentLocation {
     /// The device of the file, as `stat` tells it.
     pub device: u64,
     /// The inode of the file.
@@ -44,7 +44,7 @@ pub struct Extent {
     /// Where the first byte is stored, the others following it, where that is known: two extents of
     /// the same place hold the same bytes. Of a compressed extent it is the place of the compressed
     /// bytes, and the extent is then a whole cluster, or it is `None`.
-    pub place: Option<Place>,
+    pub place: Option<ExtentLocation>,
 }
 
 impl Extent {

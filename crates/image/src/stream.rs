@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::event::{PollFd, PollFlags};
 
-use crate::{ImageError, Operation};
+use crate::{ImageError, ImageOperation};
 
 /// The pipe buffer to ask for, in bytes: what one batch of blocks takes.
 const PIPE_SIZE: usize = 1 << 20;
@@ -61,7 +61,7 @@ impl Stream {
                 Ok(count) => done += count,
                 Err(error) => {
                     let offset = self.position + done as u64;
-                    result = Err(ImageError::io_at(&self.path, Operation::Read, offset, error));
+                    result = Err(ImageError::io_at(&self.path, ImageOperation::Read, offset, error));
                     break;
                 }
             }
@@ -89,7 +89,7 @@ impl Stream {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) => {
-                    return Err(ImageError::io_at(&self.path, Operation::Read, self.position, error));
+                    return Err(ImageError::io_at(&self.path, ImageOperation::Read, self.position, error));
                 }
             }
         }

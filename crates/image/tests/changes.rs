@@ -6,7 +6,7 @@ use std::fs::File;
 use std::io;
 
 use common::{assert_holds, open, read, ways};
-use verisum_image::{Image, ImageError, Operation};
+use verisum_image::{Image, ImageError, ImageOperation};
 use verisum_testkit::{Run, content, data_byte, fault, paint};
 
 const LENGTH: u64 = 1 << 20;
@@ -94,7 +94,7 @@ fn a_removed_or_replaced_file_is_still_the_one_opened() {
 /// Asserts that an error is the kernel's `EIO` for a read at `offset`.
 fn assert_eio(error: &ImageError, offset: u64) {
     assert!(error.to_string().ends_with(&format!("image: read at {offset}: Input/output error")), "{error}");
-    let ImageError::Io { operation: Operation::Read, offset: Some(place), source, .. } = error else {
+    let ImageError::Io { operation: ImageOperation::Read, offset: Some(place), source, .. } = error else {
         panic!("{error:?}");
     };
     assert_eq!(*place, offset);

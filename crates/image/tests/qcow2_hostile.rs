@@ -5,7 +5,7 @@ mod common;
 use std::os::unix::fs::{FileExt, symlink};
 use std::path::{Path, PathBuf};
 
-use verisum_image::{Follow, Format, Image, ImageError, OpenOptions, Opened};
+use verisum_image::{Follow, Image, ImageError, ImageFormat, OpenOptions, Opened};
 
 /// The clusters of the images made here.
 const CLUSTER: usize = 512;
@@ -208,7 +208,7 @@ fn with(change: impl FnOnce(&mut OpenOptions)) -> OpenOptions {
 
 /// As qcow2, whatever the first bytes are.
 fn forced() -> OpenOptions {
-    with(|options| options.format = Some(Format::Qcow2))
+    with(|options| options.format = Some(ImageFormat::Qcow2))
 }
 
 #[test]
@@ -493,7 +493,7 @@ fn a_guest_cannot_make_its_raw_disk_something_else() {
     assert_eq!(layers.len(), 2);
     assert!(layers[0].warnings[0].contains("is not recorded; it looks like qcow2"), "{:?}", layers[0]);
     // Asked for as raw, nothing is decoded or followed.
-    let raw = with(|options| options.format = Some(Format::Raw));
+    let raw = with(|options| options.format = Some(ImageFormat::Raw));
     assert!(read_all(&path, &raw).unwrap() == image);
 }
 

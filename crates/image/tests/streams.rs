@@ -9,7 +9,9 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use verisum_image::{Detect, ExtentKind, Format, ImageError, OpenOptions, Opened, Stream, open, open_stdin};
+use verisum_image::{
+    Detect, ExtentKind, ImageError, ImageFormat, OpenOptions, Opened, Stream, open, open_stdin,
+};
 use verisum_testkit::{LoopDevice, Run, content, paint, require_tool};
 
 const MIB: u64 = 1 << 20;
@@ -94,10 +96,10 @@ fn a_pipe_is_raw_and_padded_where_that_is_wanted() {
     let mut options = OpenOptions::default();
     options.stream_padding = true;
     let error = open_pipe(qcow2, &options).unwrap_err();
-    assert!(matches!(error, ImageError::Piped { format: Format::Qcow2, .. }), "{error}");
+    assert!(matches!(error, ImageError::Piped { format: ImageFormat::Qcow2, .. }), "{error}");
     assert!(error.to_string().ends_with("open: qcow2 images cannot be read from a pipe"), "{error}");
     // Whoever says that it is raw means its bytes.
-    options.format = Some(Format::Raw);
+    options.format = Some(ImageFormat::Raw);
     for (padding, length) in [(true, 512), (false, qcow2.len())] {
         options.stream_padding = padding;
         let Opened::Stream(mut stream) = open_pipe(qcow2, &options).unwrap() else { panic!("it is a pipe") };
@@ -105,7 +107,7 @@ fn a_pipe_is_raw_and_padded_where_that_is_wanted() {
         stream.read_to_end(&mut bytes).unwrap();
         assert!(bytes.starts_with(qcow2) && bytes.len() == length);
     }
-    options.format = Some(Format::Qcow2);
+    options.format = Some(ImageFormat::Qcow2);
     assert!(open_pipe(b"raw", &options).is_err());
 }
 

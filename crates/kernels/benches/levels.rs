@@ -29,7 +29,7 @@ use std::process::ExitCode;
 
 use openssl::hash::{Hasher, MessageDigest};
 use openssl::provider::Provider;
-use verisum_kernels::{Algorithm, Kernel, Level, is_zero_at};
+use verisum_kernels::{Kernel, KernelAlgorithm, Level, is_zero_at};
 
 #[path = "../tests/common/sweep.rs"]
 mod sweep;
@@ -54,7 +54,7 @@ fn sweep_levels() -> ExitCode {
     let messages = [&bytes[..]; sweep::MOST];
     let mut verdict = ExitCode::SUCCESS;
     println!("{:<12} {:<10} {:<10} {:>5} {:>7}", "algorithm", "level", "single", "batch", "ratio");
-    for &algorithm in Algorithm::ALL {
+    for &algorithm in KernelAlgorithm::ALL {
         for kernel in Level::ALL.iter().filter_map(|&level| Kernel::at(algorithm, level)) {
             let single = sweep::best_single(algorithm, kernel.level(), &bytes);
             let ratios =
@@ -100,19 +100,19 @@ fn levels() {
         "{:<12} {:>8} {:<10} {:>5} {:>5} {:>8} {:>7}",
         "algorithm", "openssl", "level", "lanes", "batch", "GB/s", "ratio"
     );
-    for &algorithm in Algorithm::ALL.iter().filter(|a| chosen("algorithms", a.name())) {
+    for &algorithm in KernelAlgorithm::ALL.iter().filter(|a| chosen("algorithms", a.name())) {
         let kernels: Vec<Kernel> = Level::ALL
             .iter()
             .filter(|level| chosen("levels", level.name()))
             .filter_map(|&level| Kernel::at(algorithm, level))
             .collect();
         let name = match algorithm {
-            Algorithm::Blake2s256 => "BLAKE2s256",
-            Algorithm::Blake2b512 => "BLAKE2b512",
+            KernelAlgorithm::Blake2s256 => "BLAKE2s256",
+            KernelAlgorithm::Blake2b512 => "BLAKE2b512",
             other => other.name(),
         };
         let mut hasher = Hasher::new(MessageDigest::from_name(name).expect("known to OpenSSL")).unwrap();
-        let xof = matches!(algorithm, Algorithm::Shake128 | Algorithm::Shake256);
+        let xof = matches!(algorithm, KernelAlgorithm::Shake128 | KernelAlgorithm::Shake256);
         let mut openssl = |times: usize| {
             for _ in 0..times {
                 hasher.update(black_box(message(0))).unwrap();

@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use openssl::hash::{MessageDigest, hash};
-use verisum_kernels::{Algorithm, Kernel, Level};
+use verisum_kernels::{Kernel, KernelAlgorithm, Level};
 
 /// The longest message, in bytes.
 const MOST: usize = 65536;
@@ -18,7 +18,7 @@ fn main() {
     let [algorithm, way, count, length] = &arguments[..] else {
         panic!("usage: once ALGORITHM WAY COUNT LENGTH")
     };
-    let known = Algorithm::ALL.iter().find(|known| known.name() == algorithm).expect("an algorithm");
+    let known = KernelAlgorithm::ALL.iter().find(|known| known.name() == algorithm).expect("an algorithm");
     let (count, length): (usize, usize) =
         (count.parse().expect("a number"), length.parse().expect("a number"));
     // As many bytes are made whatever the length: the difference of two lengths is that of hashing.
@@ -27,8 +27,8 @@ fn main() {
     let mut digests = vec![0; count * known.digest_len()];
     if way == "openssl" {
         let name = match known {
-            Algorithm::Blake2s256 => "BLAKE2s256",
-            Algorithm::Blake2b512 => "BLAKE2b512",
+            KernelAlgorithm::Blake2s256 => "BLAKE2s256",
+            KernelAlgorithm::Blake2b512 => "BLAKE2b512",
             other => other.name(),
         };
         let digest = MessageDigest::from_name(name).expect("known to OpenSSL");

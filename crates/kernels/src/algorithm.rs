@@ -8,24 +8,24 @@ macro_rules! algorithms {
         /// A hash algorithm that this crate has kernels for.
         #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
         #[allow(missing_docs)] // The names say all there is.
-        pub enum Algorithm {
+        pub enum KernelAlgorithm {
             $($(#[$doc])* $algorithm,)*
         }
 
-        impl Algorithm {
+        impl KernelAlgorithm {
             /// Every algorithm, in the order of declaration.
-            pub const ALL: &[Algorithm] = &[$(Algorithm::$algorithm),*];
+            pub const ALL: &[KernelAlgorithm] = &[$(KernelAlgorithm::$algorithm),*];
 
             /// Returns the name by which OpenSSL knows the algorithm, in lower case.
             pub const fn name(self) -> &'static str {
                 match self {
-                    $(Algorithm::$algorithm => $name,)*
+                    $(KernelAlgorithm::$algorithm => $name,)*
                 }
             }
 
             pub(crate) const fn spec(self) -> &'static Spec {
                 match self {
-                    $(Algorithm::$algorithm => &spec::$spec,)*
+                    $(KernelAlgorithm::$algorithm => &spec::$spec,)*
                 }
             }
         }
@@ -56,7 +56,7 @@ algorithms! {
     Shake256 "shake256" SHAKE256,
 }
 
-impl Algorithm {
+impl KernelAlgorithm {
     /// Returns the length of a digest in bytes.
     pub const fn digest_len(self) -> usize {
         self.spec().digest_len
@@ -74,9 +74,9 @@ mod tests {
 
     #[test]
     fn names_are_unique_and_the_list_is_in_order() {
-        for (index, algorithm) in Algorithm::ALL.iter().enumerate() {
+        for (index, algorithm) in KernelAlgorithm::ALL.iter().enumerate() {
             assert_eq!(*algorithm as usize, index);
-            let same = Algorithm::ALL.iter().filter(|a| a.name() == algorithm.name());
+            let same = KernelAlgorithm::ALL.iter().filter(|a| a.name() == algorithm.name());
             assert_eq!(same.count(), 1, "{}", algorithm.name());
         }
     }

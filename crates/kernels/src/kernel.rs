@@ -5,7 +5,7 @@ use core::fmt;
 use crate::arch::{self, Stage};
 use crate::single::Single;
 use crate::spec::{Compression, Spec};
-use crate::{Algorithm, Level};
+use crate::{KernelAlgorithm, Level};
 
 /// An implementation of one algorithm at one level, which this processor has.
 #[derive(Clone, Copy)]
@@ -27,7 +27,7 @@ impl Kernel {
     /// kernels were not measured each is measured once, after it hashed some
     /// MiB, and hashes side by side from then on only what is sooner done so. On ARM it may find that the
     /// SHA-3 instructions take longer than the lanes of NEON, and use those.
-    pub fn best(algorithm: Algorithm, cap: Level) -> Kernel {
+    pub fn best(algorithm: KernelAlgorithm, cap: Level) -> Kernel {
         // Highest preference first.
         let order = match algorithm.spec().compression {
             Compression::Sha256 => [Level::Avx512, Level::ShaNi, Level::Avx2],
@@ -46,7 +46,7 @@ impl Kernel {
     ///
     /// A kernel gives the last few messages of a batch to narrower code, from the
     /// same count on everywhere.
-    pub fn at(algorithm: Algorithm, level: Level) -> Option<Kernel> {
+    pub fn at(algorithm: KernelAlgorithm, level: Level) -> Option<Kernel> {
         let spec = algorithm.spec();
         let stages = arch::stages(spec.compression, level)?;
         Some(Kernel { spec, level, stages, is_tuned: false })
@@ -54,7 +54,7 @@ impl Kernel {
 
     /// Returns the kernel at or below `cap` that hashes a single message by instructions made for the
     /// algorithm, or `None` where there are none.
-    pub fn by_instructions(algorithm: Algorithm, cap: Level) -> Option<Kernel> {
+    pub fn by_instructions(algorithm: KernelAlgorithm, cap: Level) -> Option<Kernel> {
         let level = match algorithm.spec().compression {
             Compression::Sha1 | Compression::Sha256 => [Level::ShaNi, Level::Sha2],
             // Those for SHA-3 are of use for two messages only.
@@ -74,7 +74,7 @@ impl Kernel {
     }
 
     /// Returns the algorithm.
-    pub fn algorithm(self) -> Algorithm {
+    pub fn algorithm(self) -> KernelAlgorithm {
         self.spec.algorithm
     }
 

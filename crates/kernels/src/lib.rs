@@ -7,9 +7,9 @@
 //! processor has, and gives one verb: [`Kernel::hash_batch`].
 //!
 //! ```
-//! use verisum_kernels::{Algorithm, Kernel, Level};
+//! use verisum_kernels::{KernelAlgorithm, Kernel, Level};
 //!
-//! let kernel = Kernel::best(Algorithm::Sha256, Level::best());
+//! let kernel = Kernel::best(KernelAlgorithm::Sha256, Level::best());
 //! let mut digests = [0; 2 * 32];
 //! kernel.hash_batch(&[b"first", b"second"], &mut digests);
 //! ```
@@ -41,7 +41,7 @@ mod tuning;
 mod vector;
 mod zero;
 
-pub use algorithm::Algorithm;
+pub use algorithm::KernelAlgorithm;
 pub use kernel::Kernel;
 pub use level::Level;
 pub use single::Single;

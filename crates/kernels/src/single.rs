@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::Algorithm;
+use crate::KernelAlgorithm;
 use crate::arch::CompressFn;
 use crate::kernel::Kernel;
 use crate::spec::{Spec, TAIL_LEN};
@@ -38,7 +38,7 @@ impl Single {
     }
 
     /// Returns the algorithm.
-    pub fn algorithm(&self) -> Algorithm {
+    pub fn algorithm(&self) -> KernelAlgorithm {
         self.spec.algorithm
     }
 

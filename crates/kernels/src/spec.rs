@@ -1,6 +1,6 @@
 //! Parameters of the algorithms: block length, initial state, padding, and how the state becomes the digest.
 
-use crate::Algorithm;
+use crate::KernelAlgorithm;
 
 /// The compression functions; several algorithms may share one.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -46,7 +46,7 @@ pub(crate) enum Padding {
 /// A whole algorithm but for its compression function.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Spec {
-    pub(crate) algorithm: Algorithm,
+    pub(crate) algorithm: KernelAlgorithm,
     pub(crate) compression: Compression,
     pub(crate) digest_len: usize,
     pub(crate) block_len: usize,
@@ -123,7 +123,7 @@ impl Spec {
 }
 
 const fn spec32(
-    algorithm: Algorithm,
+    algorithm: KernelAlgorithm,
     compression: Compression,
     digest_len: usize,
     padding: Padding,
@@ -133,7 +133,7 @@ const fn spec32(
     Spec { algorithm, compression, digest_len, block_len: 64, word_len: 4, big_endian, padding, initial }
 }
 
-const fn sha512(algorithm: Algorithm, digest_len: usize, initial: &'static [u64]) -> Spec {
+const fn sha512(algorithm: KernelAlgorithm, digest_len: usize, initial: &'static [u64]) -> Spec {
     Spec {
         algorithm,
         compression: Compression::Sha512,
@@ -146,7 +146,7 @@ const fn sha512(algorithm: Algorithm, digest_len: usize, initial: &'static [u64]
     }
 }
 
-const fn keccak(algorithm: Algorithm, compression: Compression, digest_len: usize, suffix: u8) -> Spec {
+const fn keccak(algorithm: KernelAlgorithm, compression: Compression, digest_len: usize, suffix: u8) -> Spec {
     let rate_words = match compression {
         Compression::Keccak9 => 9,
         Compression::Keccak13 => 13,
@@ -171,29 +171,29 @@ const MD_INITIAL: &[u64] = &[0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476];
 const SHA1_INITIAL: &[u64] = &[0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0];
 
 pub(crate) static MD4: Spec =
-    spec32(Algorithm::Md4, Compression::Md4, 16, Padding::LengthLittle64, MD_INITIAL);
+    spec32(KernelAlgorithm::Md4, Compression::Md4, 16, Padding::LengthLittle64, MD_INITIAL);
 pub(crate) static MD5: Spec =
-    spec32(Algorithm::Md5, Compression::Md5, 16, Padding::LengthLittle64, MD_INITIAL);
+    spec32(KernelAlgorithm::Md5, Compression::Md5, 16, Padding::LengthLittle64, MD_INITIAL);
 pub(crate) static RIPEMD160: Spec =
-    spec32(Algorithm::Ripemd160, Compression::Ripemd160, 20, Padding::LengthLittle64, SHA1_INITIAL);
+    spec32(KernelAlgorithm::Ripemd160, Compression::Ripemd160, 20, Padding::LengthLittle64, SHA1_INITIAL);
 pub(crate) static SHA1: Spec =
-    spec32(Algorithm::Sha1, Compression::Sha1, 20, Padding::LengthBig64, SHA1_INITIAL);
+    spec32(KernelAlgorithm::Sha1, Compression::Sha1, 20, Padding::LengthBig64, SHA1_INITIAL);
 pub(crate) static SHA224: Spec = spec32(
-    Algorithm::Sha224,
+    KernelAlgorithm::Sha224,
     Compression::Sha256,
     28,
     Padding::LengthBig64,
     &[0xc1059ed8, 0x367cd507, 0x3070dd17, 0xf70e5939, 0xffc00b31, 0x68581511, 0x64f98fa7, 0xbefa4fa4],
 );
 pub(crate) static SHA256: Spec = spec32(
-    Algorithm::Sha256,
+    KernelAlgorithm::Sha256,
     Compression::Sha256,
     32,
     Padding::LengthBig64,
     &[0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19],
 );
 pub(crate) static SM3: Spec = spec32(
-    Algorithm::Sm3,
+    KernelAlgorithm::Sm3,
     Compression::Sm3,
     32,
     Padding::LengthBig64,
@@ -201,7 +201,7 @@ pub(crate) static SM3: Spec = spec32(
 );
 #[rustfmt::skip]
 pub(crate) static SHA384: Spec = sha512(
-    Algorithm::Sha384,
+    KernelAlgorithm::Sha384,
     48,
     &[
         0xcbbb9d5dc1059ed8, 0x629a292a367cd507, 0x9159015a3070dd17, 0x152fecd8f70e5939,
@@ -210,7 +210,7 @@ pub(crate) static SHA384: Spec = sha512(
 );
 #[rustfmt::skip]
 pub(crate) static SHA512: Spec = sha512(
-    Algorithm::Sha512,
+    KernelAlgorithm::Sha512,
     64,
     &[
         0x6a09e667f3bcc908, 0xbb67ae8584caa73b, 0x3c6ef372fe94f82b, 0xa54ff53a5f1d36f1,
@@ -219,7 +219,7 @@ pub(crate) static SHA512: Spec = sha512(
 );
 #[rustfmt::skip]
 pub(crate) static SHA512_224: Spec = sha512(
-    Algorithm::Sha512_224,
+    KernelAlgorithm::Sha512_224,
     28,
     &[
         0x8c3d37c819544da2, 0x73e1996689dcd4d6, 0x1dfab7ae32ff9c82, 0x679dd514582f9fcf,
@@ -228,7 +228,7 @@ pub(crate) static SHA512_224: Spec = sha512(
 );
 #[rustfmt::skip]
 pub(crate) static SHA512_256: Spec = sha512(
-    Algorithm::Sha512_256,
+    KernelAlgorithm::Sha512_256,
     32,
     &[
         0x22312194fc2bf72c, 0x9f555fa3c84c64c2, 0x2393b86b6f53b151, 0x963877195940eabd,
@@ -239,7 +239,7 @@ pub(crate) static SHA512_256: Spec = sha512(
 // into the first word. The words after the eighth are the count of bytes, in
 // one or two words, and the flag of the last block.
 pub(crate) static BLAKE2S256: Spec = spec32(
-    Algorithm::Blake2s256,
+    KernelAlgorithm::Blake2s256,
     Compression::Blake2s,
     32,
     Padding::Blake2,
@@ -295,7 +295,7 @@ static BLAKE2B_INITIAL: [[u64; 10]; 65] = {
 
 const fn blake2b(digest_len: usize) -> Spec {
     Spec {
-        algorithm: Algorithm::Blake2b512,
+        algorithm: KernelAlgorithm::Blake2b512,
         compression: Compression::Blake2b,
         digest_len,
         block_len: 128,
@@ -306,9 +306,9 @@ const fn blake2b(digest_len: usize) -> Spec {
     }
 }
 
-pub(crate) static SHA3_224: Spec = keccak(Algorithm::Sha3_224, Compression::Keccak18, 28, 0x06);
-pub(crate) static SHA3_256: Spec = keccak(Algorithm::Sha3_256, Compression::Keccak17, 32, 0x06);
-pub(crate) static SHA3_384: Spec = keccak(Algorithm::Sha3_384, Compression::Keccak13, 48, 0x06);
-pub(crate) static SHA3_512: Spec = keccak(Algorithm::Sha3_512, Compression::Keccak9, 64, 0x06);
-pub(crate) static SHAKE128: Spec = keccak(Algorithm::Shake128, Compression::Keccak21, 16, 0x1f);
-pub(crate) static SHAKE256: Spec = keccak(Algorithm::Shake256, Compression::Keccak17, 32, 0x1f);
+pub(crate) static SHA3_224: Spec = keccak(KernelAlgorithm::Sha3_224, Compression::Keccak18, 28, 0x06);
+pub(crate) static SHA3_256: Spec = keccak(KernelAlgorithm::Sha3_256, Compression::Keccak17, 32, 0x06);
+pub(crate) static SHA3_384: Spec = keccak(KernelAlgorithm::Sha3_384, Compression::Keccak13, 48, 0x06);
+pub(crate) static SHA3_512: Spec = keccak(KernelAlgorithm::Sha3_512, Compression::Keccak9, 64, 0x06);
+pub(crate) static SHAKE128: Spec = keccak(KernelAlgorithm::Shake128, Compression::Keccak21, 16, 0x1f);
+pub(crate) static SHAKE256: Spec = keccak(KernelAlgorithm::Shake256, Compression::Keccak17, 32, 0x1f);

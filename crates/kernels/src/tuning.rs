@@ -130,11 +130,11 @@ fn seconds(stage: &Stage, block_len: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Algorithm;
+    use crate::KernelAlgorithm;
 
     #[test]
     fn every_kernel_can_be_measured() {
-        for &algorithm in Algorithm::ALL {
+        for &algorithm in KernelAlgorithm::ALL {
             for kernel in Level::ALL.iter().filter_map(|&level| Kernel::at(algorithm, level)) {
                 let stages = measured(&kernel.candidates(), kernel.spec.block_len);
                 let last = stages.last().unwrap();
@@ -150,7 +150,7 @@ mod tests {
     fn whatever_is_left_out_the_digests_are_the_same() {
         let bytes: Vec<u8> = (0..600).map(|i| i as u8).collect();
         let messages: Vec<&[u8]> = (0..50).map(|i| &bytes[i..600 - 7 * i]).collect();
-        for &algorithm in Algorithm::ALL {
+        for &algorithm in KernelAlgorithm::ALL {
             let hash = |kernel: Kernel| {
                 let mut digests = vec![0; messages.len() * algorithm.digest_len()];
                 kernel.hash_batch(&messages, &mut digests);
@@ -172,7 +172,7 @@ mod tests {
 
     /// Stages of SHA-256 with AVX-512, with these times.
     fn stages(times: [f64; 3]) -> Vec<(usize, usize)> {
-        let compress = Kernel::best(Algorithm::Sha256, Level::Portable).stages[0].compress;
+        let compress = Kernel::best(KernelAlgorithm::Sha256, Level::Portable).stages[0].compress;
         let stage = |lanes| Stage { lanes, worth: lanes, compress };
         let timed: Vec<_> = [16, 2, 1].map(stage).into_iter().zip(times).collect();
         worthwhile(&timed).iter().map(|stage| (stage.lanes, stage.worth)).collect()
@@ -190,8 +190,8 @@ mod tests {
 
     #[test]
     fn of_stages_with_as_many_lanes_the_quicker_is_used() {
-        let [first, second] =
-            [Algorithm::Md4, Algorithm::Md5].map(|a| Kernel::best(a, Level::Portable).stages[0].compress);
+        let [first, second] = [KernelAlgorithm::Md4, KernelAlgorithm::Md5]
+            .map(|a| Kernel::best(a, Level::Portable).stages[0].compress);
         let one = Stage { lanes: 1, worth: 1, compress: first };
         let chosen = |times: [f64; 2]| {
             let [own, other] = [first, second].map(|compress| Stage { lanes: 2, worth: 2, compress });

@@ -2,7 +2,7 @@
 //! interpreter such as Miri gets through it. OpenSSL, which it could not call,
 //! has no part in this.
 
-use verisum_kernels::{Algorithm, Kernel, Level, is_zero_at};
+use verisum_kernels::{Kernel, KernelAlgorithm, Level, is_zero_at};
 
 /// A whole block and a few bytes, a part of a block, and nothing.
 const LENGTHS: [usize; 3] = [141, 20, 0];
@@ -12,7 +12,7 @@ fn messages(bytes: &[u8], count: usize) -> Vec<&[u8]> {
 }
 
 /// Hashes one message after another with the portable level, in two pieces.
-fn portable(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<u8> {
+fn portable(algorithm: KernelAlgorithm, messages: &[&[u8]]) -> Vec<u8> {
     let mut single = Kernel::best(algorithm, Level::Portable).single();
     let mut digests = vec![0; messages.len() * algorithm.digest_len()];
     for (message, digest) in messages.iter().zip(digests.chunks_mut(algorithm.digest_len())) {
@@ -25,10 +25,10 @@ fn portable(algorithm: Algorithm, messages: &[&[u8]]) -> Vec<u8> {
 }
 
 fn kernels() -> impl Iterator<Item = Kernel> {
-    let pairs = Algorithm::ALL.iter().flat_map(|&a| Level::ALL.iter().map(move |&l| (a, l)));
+    let pairs = KernelAlgorithm::ALL.iter().flat_map(|&a| Level::ALL.iter().map(move |&l| (a, l)));
     // Miri knows the instructions for SHA-256, but not those for SHA-1.
-    let known = |&(algorithm, level): &(Algorithm, Level)| {
-        !(cfg!(miri) && algorithm == Algorithm::Sha1 && level == Level::ShaNi)
+    let known = |&(algorithm, level): &(KernelAlgorithm, Level)| {
+        !(cfg!(miri) && algorithm == KernelAlgorithm::Sha1 && level == Level::ShaNi)
     };
     pairs.filter(known).filter_map(|(algorithm, level)| Kernel::at(algorithm, level))
 }

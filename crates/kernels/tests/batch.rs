@@ -4,7 +4,7 @@ mod common;
 
 use common::{input, kernels, openssl};
 use proptest::prelude::*;
-use verisum_kernels::{Algorithm, Kernel};
+use verisum_kernels::{Kernel, KernelAlgorithm};
 
 /// Hashes a batch and compares it with the expected digests.
 #[track_caller]
@@ -24,7 +24,7 @@ fn assert_batch(kernel: Kernel, messages: &[&[u8]], expected: &[u8]) {
 }
 
 /// The digests of each of the prefixes of the input.
-fn expected(algorithm: Algorithm, bytes: &[u8], lengths: &[usize]) -> Vec<u8> {
+fn expected(algorithm: KernelAlgorithm, bytes: &[u8], lengths: &[usize]) -> Vec<u8> {
     lengths.iter().flat_map(|&len| openssl(algorithm, &bytes[..len])).collect()
 }
 
@@ -33,7 +33,7 @@ fn expected(algorithm: Algorithm, bytes: &[u8], lengths: &[usize]) -> Vec<u8> {
 /// for; then the message alone.
 fn assert_lengths(lengths: &[usize]) {
     let bytes = input(*lengths.iter().max().unwrap());
-    for &algorithm in Algorithm::ALL {
+    for &algorithm in KernelAlgorithm::ALL {
         let digest_len = algorithm.digest_len();
         let expected = expected(algorithm, &bytes, lengths);
         for kernel in kernels().into_iter().filter(|k| k.algorithm() == algorithm) {
@@ -74,7 +74,7 @@ fn one_mebibyte() {
 fn all_alignments() {
     let len = 517;
     let bytes = input(64 + len);
-    for &algorithm in Algorithm::ALL {
+    for &algorithm in KernelAlgorithm::ALL {
         let messages: Vec<&[u8]> = (0..64).map(|start| &bytes[start..start + len]).collect();
         let expected: Vec<u8> = messages.iter().flat_map(|m| openssl(algorithm, m)).collect();
         for kernel in kernels().into_iter().filter(|k| k.algorithm() == algorithm) {
@@ -91,7 +91,7 @@ fn all_alignments() {
 #[test]
 fn ragged_batches() {
     let bytes = input(20_000);
-    for &algorithm in Algorithm::ALL {
+    for &algorithm in KernelAlgorithm::ALL {
         // Short and long ones, in no order, with empty ones among them.
         let lengths: Vec<usize> = (0..67usize)
             .map(|i| match i % 4 {
@@ -135,7 +135,7 @@ proptest! {
         ),
     ) {
         let messages: Vec<&[u8]> = messages.iter().map(Vec::as_slice).collect();
-        for &algorithm in Algorithm::ALL {
+        for &algorithm in KernelAlgorithm::ALL {
             let expected: Vec<u8> = messages.iter().flat_map(|m| openssl(algorithm, m)).collect();
             for kernel in kernels().into_iter().filter(|k| k.algorithm() == algorithm) {
                 assert_batch(kernel, &messages, &expected);

@@ -14,7 +14,7 @@ use std::hint::black_box;
 use std::path::Path;
 use std::process::Command;
 
-use verisum_kernels::{Algorithm, Kernel, Level};
+use verisum_kernels::{Kernel, KernelAlgorithm, Level};
 
 /// Instructions of the SHA extensions.
 const SHA: [&str; 7] =
@@ -23,7 +23,9 @@ const SHA: [&str; 7] =
 #[test]
 fn this_program() {
     // The linker leaves out what nobody calls.
-    for (&algorithm, &level) in Algorithm::ALL.iter().flat_map(|a| Level::ALL.iter().map(move |l| (a, l))) {
+    for (&algorithm, &level) in
+        KernelAlgorithm::ALL.iter().flat_map(|a| Level::ALL.iter().map(move |l| (a, l)))
+    {
         black_box(Kernel::at(algorithm, level));
     }
     assert_object_code(&std::env::current_exe().unwrap());

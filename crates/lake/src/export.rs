@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use verisum_catalog::store::{Catalog, Record, Root, State, is_address, moment};
+use verisum_catalog::store::{Catalog, CatalogRecord, Root, State, is_address, moment};
 use verisum_digest::Digest;
 use verisum_files::{Stop, Timestamp};
 
@@ -16,7 +16,7 @@ use crate::{Lake, LakeError, Newest, PartWriter, Result, Row};
 
 /// What an export wrote.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Exported {
+pub struct LakeExport {
     /// Rows of files that are new or not as the lake had them.
     pub changed: u64,
     /// Rows of files whose records were removed.
@@ -35,11 +35,11 @@ pub struct Exported {
 ///
 /// # Errors
 /// The catalogue or a part cannot be read, the disk is full or fails, or it is time to stop.
-pub fn export(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Result<Exported> {
+pub fn export(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Result<LakeExport> {
     let lake = Lake::create(lake)?;
     let _lock = lake.lock()?;
     catalog.at_one_moment(|| {
-        let mut exported = Exported::default();
+        let mut exported = LakeExport::default();
         let algorithms = catalog.algorithms()?;
         let algorithms = algorithms.into_iter().map(|(number, name)| (number, name.into())).collect();
         for root in catalog.roots()? {
@@ -59,7 +59,7 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn export(&self, lake: &Lake, now: i64, exported: &mut Exported) -> Result<()> {
+    fn export(&self, lake: &Lake, now: i64, exported: &mut LakeExport) -> Result<()> {
         let place = lake.place(&self.root.path);
         let mut present = Newest::open(&place)?;
         // Later than all that is there, also by a clock that went back.
@@ -87,7 +87,7 @@ impl Tree<'_> {
         repairs::export(self.catalog, self.root, self.algorithms, &place, now)
     }
 
-    fn row(&self, path: &[u8], record: &Record, now: i64) -> Result<Row> {
+    fn row(&self, path: &[u8], record: &CatalogRecord, now: i64) -> Result<Row> {
         let Some(algorithm) = self.algorithms.get(&record.algorithm) else {
             let path = self.catalog.path().to_path_buf();
             return Err(LakeError::Row { path, why: "a record has an unknown algorithm".to_string() });
@@ -119,7 +119,7 @@ struct Merge<'a> {
     head: Option<Row>,
     parts: PartWriter<'a>,
     now: i64,
-    exported: &'a mut Exported,
+    exported: &'a mut LakeExport,
 }
 
 impl Merge<'_> {

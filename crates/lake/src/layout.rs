@@ -39,7 +39,7 @@ pub struct Lake {
 
 /// A tree of files in a lake.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub struct LakeTree {
     lake: Lake,
     name: PathBuf,
     path: PathBuf,
@@ -89,9 +89,9 @@ impl Lake {
     }
 
     /// The place of this name, which need not be there.
-    pub fn place(&self, name: &Path) -> Place {
+    pub fn place(&self, name: &Path) -> LakeTree {
         let encoded = percent::encoded(name.as_os_str().as_bytes(), b"");
-        Place {
+        LakeTree {
             lake: self.clone(),
             name: name.to_path_buf(),
             path: self.path.join(format!("{PLACE}{encoded}")),
@@ -103,19 +103,19 @@ impl Lake {
     ///
     /// # Errors
     /// The folder cannot be read, or a name stands for no path.
-    pub fn places(&self) -> Result<Vec<Place>> {
-        let of = |(path, name): (PathBuf, PathBuf)| Place { path, ..self.place(&name) };
+    pub fn places(&self) -> Result<Vec<LakeTree>> {
+        let of = |(path, name): (PathBuf, PathBuf)| LakeTree { path, ..self.place(&name) };
         Ok(named_in(&self.path, PLACE)?.into_iter().map(of).collect())
     }
 
     /// All places that have repairs. Some of them may have no parts.
-    pub(crate) fn repaired_places(&self) -> Result<Vec<Place>> {
-        let of = |(repairs, name): (PathBuf, PathBuf)| Place { repairs, ..self.place(&name) };
+    pub(crate) fn repaired_places(&self) -> Result<Vec<LakeTree>> {
+        let of = |(repairs, name): (PathBuf, PathBuf)| LakeTree { repairs, ..self.place(&name) };
         Ok(named_in(&self.path.join(REPAIRS), "")?.into_iter().map(of).collect())
     }
 }
 
-impl Place {
+impl LakeTree {
     /// The path or address of the tree.
     pub fn name(&self) -> &Path {
         &self.name

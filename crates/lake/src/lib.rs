@@ -6,7 +6,7 @@
 //! columns to a Parquet file that appears whole or not at all.
 //!
 //! ```
-//! use verisum_catalog::scrub::{Options, scrub};
+//! use verisum_catalog::scrub::{ScrubOptions, scrub};
 //! use verisum_catalog::store::{Catalog, Lock};
 //! use verisum_digest::Digest;
 //! use verisum_lake::{Lake, Newest, export};
@@ -19,7 +19,7 @@
 //! # std::fs::write(tree.join("one"), "content")?;
 //! let _lock = Lock::take(&path)?;
 //! let mut catalog = Catalog::open(&path)?;
-//! let options = Options::new(Digest::find("blake3")?);
+//! let options = ScrubOptions::new(Digest::find("blake3")?);
 //! scrub(&mut catalog, &tree, &options, &mut |_| {})?;
 //! export(&catalog, &lake, options.now, &options.stop)?;
 //!
@@ -51,10 +51,10 @@ mod row;
 mod writer;
 
 pub use error::LakeError;
-pub use export::{Exported, export};
+pub use export::{LakeExport, export};
 pub use file::ParquetFile;
 pub use import::import;
-pub use layout::{Lake, Place};
+pub use layout::{Lake, LakeTree};
 pub use newest::Newest;
 pub use part::Part;
 pub use row::Row;

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 
-use crate::{Part, Place, Result, Row};
+use crate::{LakeTree, Part, Result, Row};
 
 /// The newest row of each path of a place, in the order of the paths' bytes. Those of files that are gone are among
 /// them.
@@ -29,7 +29,7 @@ impl Newest {
     ///
     /// # Errors
     /// A part cannot be opened, or is none.
-    pub fn open(place: &Place) -> Result<Newest> {
+    pub fn open(place: &LakeTree) -> Result<Newest> {
         let parts: Result<Vec<Part>> = place.parts()?.iter().map(|path| Part::open(path)).collect();
         let mut newest = Newest { parts: parts?, heads: BinaryHeap::new(), latest: None, has_failed: false };
         newest.latest = newest.parts.iter().filter_map(Part::latest).max();

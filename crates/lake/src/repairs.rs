@@ -19,7 +19,7 @@ use verisum_catalog::store::{ArrivingRepair, Catalog, Receiving, Repair, Root, S
 use verisum_digest::Output;
 
 use crate::reader::{Batches, VERSION, VERSION_KEY, array, path_of};
-use crate::{LakeError, ParquetFile, Place, Result};
+use crate::{LakeError, LakeTree, ParquetFile, Result};
 
 fn range_fields() -> Fields {
     let field = |name: &str| Field::new(name, DataType::UInt64, true);
@@ -64,7 +64,7 @@ pub(crate) fn export(
     catalog: &Catalog,
     root: &Root,
     algorithms: &HashMap<i64, Arc<str>>,
-    place: &Place,
+    place: &LakeTree,
     now: i64,
 ) -> Result<()> {
     let mut repairs: Vec<(PathBuf, Repair)> = Vec::new();
@@ -105,7 +105,7 @@ pub(crate) fn export(
 }
 
 /// Takes in the repairs of a place, into the tree that was named last.
-pub(crate) fn import(import: &mut Receiving, place: &Place) -> Result<()> {
+pub(crate) fn import(import: &mut Receiving, place: &LakeTree) -> Result<()> {
     for part in place.repairs()? {
         each(&part, &mut |row| {
             let repair = ArrivingRepair {

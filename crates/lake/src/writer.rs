@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::columns::Columns;
 use crate::reader::{VERSION, VERSION_KEY};
-use crate::{LakeError, ParquetFile, Place, Result, Row};
+use crate::{LakeError, LakeTree, ParquetFile, Result, Row};
 
 /// Rows that are gathered before they are written.
 const BATCH: usize = 8 << 10;
@@ -17,7 +17,7 @@ const MOST_ROWS: u64 = 4 << 20;
 /// Writes rows of a place, which come in the order of their paths: a part for each algorithm, and another one
 /// when it is full. What is not [finished](PartWriter::finish) leaves nothing behind but full parts.
 pub struct PartWriter<'a> {
-    place: &'a Place,
+    place: &'a LakeTree,
     exported: i64,
     digest_len: &'a dyn Fn(&str) -> Option<usize>,
     parts: BTreeMap<Arc<str>, Growing>,
@@ -36,7 +36,7 @@ impl PartWriter<'_> {
     /// Writes to a place, at a time in milliseconds since 1970. `digest_len` says how long the digests of an
     /// algorithm are, for those whose first row has none.
     pub fn new<'a>(
-        place: &'a Place,
+        place: &'a LakeTree,
         exported: i64,
         digest_len: &'a dyn Fn(&str) -> Option<usize>,
     ) -> PartWriter<'a> {

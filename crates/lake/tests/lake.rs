@@ -6,10 +6,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, Change, Finding, Identity, Record, Repair, Root, State};
+use verisum_catalog::store::{
+    Catalog, CatalogRecord, Identity, RecordChange, RecordFinding, Repair, Root, State,
+};
 use verisum_digest::Output;
 use verisum_files::{Stop, Timestamp};
-use verisum_lake::{Exported, Lake, LakeError, Newest, Part, PartWriter, Row, export, import};
+use verisum_lake::{Lake, LakeError, LakeExport, Newest, Part, PartWriter, Row, export, import};
 
 /// A catalogue with a tree, and a lake that is not there yet.
 struct Bench {
@@ -28,7 +30,7 @@ impl Bench {
         Bench { _folder: folder, catalog, root, lake }
     }
 
-    fn change(&self, path: &[u8], change: impl FnOnce(Record) -> Change) {
+    fn change(&self, path: &[u8], change: impl FnOnce(CatalogRecord) -> RecordChange) {
         let (folder, name) = match path.iter().rposition(|byte| *byte == b'/') {
             Some(at) => (&path[..at], &path[at + 1..]),
             None => (&b""[..], path),
@@ -50,7 +52,7 @@ impl Bench {
         self.catalog.commit().unwrap();
     }
 
-    fn export(&self, now: i64) -> Exported {
+    fn export(&self, now: i64) -> LakeExport {
         export(&self.catalog, &self.lake, Timestamp::of_milliseconds(now), &Stop::default()).unwrap()
     }
 
@@ -70,8 +72,8 @@ impl Bench {
     }
 }
 
-fn record(catalog: &Catalog, number: u8) -> Record {
-    Record {
+fn record(catalog: &Catalog, number: u8) -> CatalogRecord {
+    CatalogRecord {
         size: u64::from(number),
         mtime: i64::MIN,
         ctime: 2,
@@ -90,29 +92,29 @@ fn only_what_changed_is_exported() {
     let bench = Bench::new();
     let paths: [&[u8]; 5] = [b"a", b"a-b", b"d/e", b"d/\xff", b"gone"];
     for path in paths {
-        bench.change(path, Change::Add);
+        bench.change(path, RecordChange::Add);
     }
-    assert_eq!(bench.export(10), Exported { changed: 5, ..Exported::default() });
-    assert_eq!(bench.export(20), Exported { unchanged: 5, ..Exported::default() });
+    assert_eq!(bench.export(10), LakeExport { changed: 5, ..LakeExport::default() });
+    assert_eq!(bench.export(20), LakeExport { unchanged: 5, ..LakeExport::default() });
     assert_eq!(bench.parts().len(), 1);
-    bench.change(b"gone", Change::Forget);
-    bench.change(b"a", |old| Change::Confirm(Record { verified: 9, ..old }));
+    bench.change(b"gone", RecordChange::Forget);
+    bench.change(b"a", |old| RecordChange::Confirm(CatalogRecord { verified: 9, ..old }));
     bench.change(b"d/e", |_| {
         let detail = Some("why".to_string());
-        Change::Suspect(State::MISSING, Finding { since: 1, seen: 1, read: None, detail })
+        RecordChange::Suspect(State::MISSING, RecordFinding { since: 1, seen: 1, read: None, detail })
     });
     // Another digest is in a part of its own.
     bench.change(b"a-b", |old| {
-        let new = Record {
+        let new = CatalogRecord {
             algorithm: bench.catalog.algorithm("md5").unwrap(),
             digest: Output::from_bytes(&[7; 16]).unwrap(),
             ..old
         };
-        Change::Replace { old, new }
+        RecordChange::Replace { old, new }
     });
     // The clock went back.
-    assert_eq!(bench.export(3), Exported { changed: 3, gone: 1, unchanged: 1, damaged: 0 });
-    assert_eq!(bench.export(4), Exported { unchanged: 4, ..Exported::default() });
+    assert_eq!(bench.export(3), LakeExport { changed: 3, gone: 1, unchanged: 1, damaged: 0 });
+    assert_eq!(bench.export(4), LakeExport { unchanged: 4, ..LakeExport::default() });
     assert_eq!(bench.parts().len(), 3);
     let rows = bench.rows();
     let times: Vec<_> = rows.iter().map(|row| (&row.path[..], row.exported, row.replaces)).collect();
@@ -128,7 +130,7 @@ fn only_what_changed_is_exported() {
     assert_eq!(rows[1].digest, Output::from_bytes(&[7; 16]));
     assert_eq!((rows[2].state, rows[4].state, rows[4].digest), (Some(State::MISSING), None, None));
     // What is back is a new row again.
-    bench.change(b"gone", Change::Add);
+    bench.change(b"gone", RecordChange::Add);
     assert_eq!(bench.export(30).changed, 1);
     assert_eq!(bench.rows()[4].replaces, Some(11));
 }
@@ -137,14 +139,14 @@ fn only_what_changed_is_exported() {
 fn a_lake_comes_back_as_a_catalogue() {
     let bench = Bench::new();
     for path in [&b"a"[..], b"d/e/f", b"d/\xff", b"gone"] {
-        bench.change(path, Change::Add);
+        bench.change(path, RecordChange::Add);
     }
     bench.export(10);
-    bench.change(b"gone", Change::Forget);
-    bench.change(b"a", |old| Change::Confirm(Record { verified: 9, ..old }));
+    bench.change(b"gone", RecordChange::Forget);
+    bench.change(b"a", |old| RecordChange::Confirm(CatalogRecord { verified: 9, ..old }));
     bench.change(b"d/e/f", |_| {
-        let finding = Finding { since: 1, seen: 1, read: None, detail: None };
-        Change::Suspect(State::MISSING, finding)
+        let finding = RecordFinding { since: 1, seen: 1, read: None, detail: None };
+        RecordChange::Suspect(State::MISSING, finding)
     });
     bench.export(20);
     let folder = tempfile::tempdir().unwrap();
@@ -168,7 +170,7 @@ fn a_lake_comes_back_as_a_catalogue() {
 fn what_is_asked_to_stop_writes_no_part_and_imports_nothing() {
     let bench = Bench::new();
     for path in [&b"a"[..], b"b"] {
-        bench.change(path, Change::Add);
+        bench.change(path, RecordChange::Add);
     }
     let (stop, now) = (Stop::default(), Timestamp::of_milliseconds(10));
     stop.request();
@@ -188,7 +190,7 @@ fn parts_are_as_open_as_the_lake() {
             fs::create_dir(&bench.lake).unwrap();
             fs::set_permissions(&bench.lake, fs::Permissions::from_mode(mode)).unwrap();
         }
-        bench.change(b"a", Change::Add);
+        bench.change(b"a", RecordChange::Add);
         bench.export(10);
         let mode = fs::metadata(&bench.parts()[0]).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, expected);
@@ -200,7 +202,7 @@ fn what_is_no_whole_part_is_refused_by_name() {
     let bench = Bench::new();
     for number in 0..300 {
         let path = format!("d{}/f{number}", number % 7);
-        bench.change(path.as_bytes(), |old| Change::Add(Record { size: number, ..old }));
+        bench.change(path.as_bytes(), |old| RecordChange::Add(CatalogRecord { size: number, ..old }));
     }
     bench.export(10);
     let part = bench.parts().remove(0);
@@ -247,7 +249,7 @@ fn what_is_no_whole_part_is_refused_by_name() {
 fn an_export_that_ends_early_is_completed_by_the_next() {
     let bench = Bench::new();
     for path in [&b"a"[..], b"b", b"c"] {
-        bench.change(path, Change::Add);
+        bench.change(path, RecordChange::Add);
     }
     let lake = Lake::create(&bench.lake).unwrap();
     let place = lake.place(&bench.root.path);
@@ -287,7 +289,7 @@ fn walk(folder: &Path) -> Vec<PathBuf> {
 #[test]
 fn other_files_are_no_parts_and_other_folders_no_places() {
     let bench = Bench::new();
-    bench.change(b"a", Change::Add);
+    bench.change(b"a", RecordChange::Add);
     bench.export(10);
     let folder = bench.parts()[0].parent().unwrap().to_path_buf();
     for name in [".hidden.parquet", "_temporary.parquet", "x.parquet.new", "README"] {
@@ -322,7 +324,7 @@ fn repairs_are_beside_the_parts_and_each_is_written_once() {
     use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
     let bench = Bench::new();
-    bench.change(b"one", Change::Add);
+    bench.change(b"one", RecordChange::Add);
     bench.export(10);
     let folder = bench.lake.join("_repairs/%2Fsrv%2Fa%20b");
     assert!(!folder.exists());

@@ -6,7 +6,7 @@
 //! use verisum_catalog::scrub::{self, scrub};
 //! use verisum_catalog::store::{Catalog, Lock};
 //! use verisum_files::place::LocalPlace;
-//! use verisum_mend::repair::{Options, Outcome, Source, repair};
+//! use verisum_mend::repair::{RepairOptions, RepairOutcome, Source, repair};
 //! # use verisum_digest::Digest;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -19,7 +19,7 @@
 //! # let path = folder.path().join("photos.db");
 //! let _lock = Lock::take(&path)?;
 //! let mut catalog = Catalog::open(&path)?;
-//! let options = scrub::Options::new(Digest::find("sha256")?);
+//! let options = scrub::ScrubOptions::new(Digest::find("sha256")?);
 //! # scrub(&mut catalog, &tree, &options, &mut |_| {})?;
 //! # let modified = tree.join("one.raw").metadata()?.modified()?;
 //! # std::fs::write(tree.join("one.raw"), "0ne")?;
@@ -27,14 +27,14 @@
 //! scrub(&mut catalog, &tree, &options, &mut |file| println!("{}: {:?}", file.path.display(), file.verdict))?;
 //!
 //! let mut sources = [Source::new(&copy, Box::new(LocalPlace::default()))];
-//! # let mut options = Options::default();
+//! # let mut options = RepairOptions::default();
 //! # options.keep_bad = Some(folder.path().join("bad"));
 //! # let _ =
-//! repair(&catalog, &tree, &mut sources, &Options::default(), &mut |file| {
+//! repair(&catalog, &tree, &mut sources, &RepairOptions::default(), &mut |file| {
 //!     println!("{}: {:?}", file.path.display(), file.outcome);
 //! })?;
 //! # repair(&catalog, &tree, &mut sources, &options, &mut |file| {
-//! #     assert!(matches!(file.outcome, Outcome::Repaired { .. }), "{file:?}");
+//! #     assert!(matches!(file.outcome, RepairOutcome::Repaired { .. }), "{file:?}");
 //! # })?;
 //! # assert_eq!(std::fs::read(tree.join("one.raw"))?, b"one");
 //! # Ok(())

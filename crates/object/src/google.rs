@@ -6,7 +6,7 @@ use http::{HeaderName, Method};
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 use verisum_digest::{Digest, Output};
-use verisum_files::place::{FileState, Recorded};
+use verisum_files::place::{FileState, RecordedMd5};
 
 use std::io::Read;
 
@@ -49,9 +49,9 @@ struct WrittenObject {
 }
 
 /// The MD5 of a content that was written in one piece, from its Base64.
-pub(crate) fn recorded(md5: &str) -> Option<Recorded> {
+pub(crate) fn recorded(md5: &str) -> Option<RecordedMd5> {
     let md5 = BASE64.decode(md5.as_bytes()).ok()?.try_into().ok()?;
-    Some(Recorded { md5, parts: None })
+    Some(RecordedMd5 { md5, parts: None })
 }
 
 /// Reads the JSON of a page.

@@ -13,7 +13,7 @@ use csv_core::ReadRecordResult;
 use flate2::read::MultiGzDecoder;
 use rustix::fs::OFlags;
 use serde::Deserialize;
-use verisum_digest::{Digest, Output, Stream};
+use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::place::{FileState, Modified, Sorted};
 use verisum_files::{Timestamp, text};
 
@@ -356,7 +356,7 @@ pub(crate) fn each_row(
 /// Hashes what is read.
 struct Hashed<R> {
     content: R,
-    md5: Box<dyn Stream>,
+    md5: Box<dyn DigestStream>,
     /// So many bytes were read.
     length: u64,
 }

@@ -6,7 +6,7 @@ use quick_xml::reader::Reader;
 use serde::Deserialize;
 use verisum_digest::{Digest, Output};
 use verisum_files::percent;
-use verisum_files::place::{FileIdentity, FileState, Modified, Recorded};
+use verisum_files::place::{FileIdentity, FileState, Modified, RecordedMd5};
 
 use crate::error::RequestError;
 
@@ -26,7 +26,7 @@ pub(crate) struct Page {
 pub(crate) struct Listed {
     pub(crate) key: Vec<u8>,
     pub(crate) seen: FileState,
-    pub(crate) recorded: Option<Recorded>,
+    pub(crate) recorded: Option<RecordedMd5>,
 }
 
 #[derive(Deserialize)]
@@ -132,14 +132,14 @@ pub(crate) fn version_of(key: &[u8]) -> (&[u8], Option<&str>) {
 
 /// What an ETag says of the content. Of an object that the store encrypts by a key of its user it looks like this too, and
 /// says nothing: so another one is no proof of another content.
-pub(crate) fn recorded(etag: &str) -> Option<Recorded> {
+pub(crate) fn recorded(etag: &str) -> Option<RecordedMd5> {
     let text = etag.trim_matches('"');
     let (hex, parts) = match text.split_once('-') {
         Some((hex, parts)) => (hex, Some(parts.parse().ok()?)),
         None => (text, None),
     };
     let md5 = Output::from_hex(hex.as_bytes())?.as_bytes().try_into().ok()?;
-    Some(Recorded { md5, parts })
+    Some(RecordedMd5 { md5, parts })
 }
 
 /// A time such as `2026-11-23T02:50:00.000Z`. Stores keep whole seconds.

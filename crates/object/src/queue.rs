@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use verisum_digest::{Batch, Digest, Output, Stream};
+use verisum_digest::{Batch, Digest, DigestStream, Output};
 use verisum_files::place::{
-    Evidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Reason, RecordedDigest, Sink,
+    ContentEvidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Reason, RecordedDigest, Sink,
 };
 
 use verisum_files::{Stop, text};
@@ -207,7 +207,7 @@ impl<'a> Queue<'a> {
             Ok(First::Known(KnownRecord { digests, seen })) => {
                 self.wrong = 0;
                 request.seen = seen;
-                let evidence = Evidence::Recorded(seen.modified);
+                let evidence = ContentEvidence::Recorded(seen.modified);
                 Ok(self.flush()? && self.tell(request, FileRead { digests, evidence, ..FileRead::default() }))
             }
             Ok(First::Part(part)) => {
@@ -334,7 +334,7 @@ impl<'a> Queue<'a> {
             let Some(next) = under_way.pop_front() else { break };
             bytes = next.wait_unless(self.runtime, &self.stop)?.ok_or(LargeError::Stopped)??;
         }
-        let finish = |(stream, digest): (&mut Box<dyn Stream>, &Digest)| {
+        let finish = |(stream, digest): (&mut Box<dyn DigestStream>, &Digest)| {
             let mut sum = Output::zeroed(digest.len());
             stream.finish(sum.as_mut_bytes()).map(|()| sum)
         };

@@ -10,7 +10,7 @@ use futures_util::future::try_join_all;
 use tokio::runtime::Runtime;
 use tokio::sync::Semaphore;
 use tokio::task::{JoinError, spawn_blocking};
-use verisum_digest::{Digest, DigestError, JoinedParts, Output, Part as DigestPart, PartHashes, Parts};
+use verisum_digest::{Digest, DigestError, JoinedParts, Output, PartHasher as DigestPart, PartHashes, Parts};
 use verisum_files::Stop;
 
 use crate::content::ObjectContent;

@@ -12,7 +12,7 @@ use quick_xml::escape::escape;
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use verisum_digest::{Digest, Output, Stream};
+use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::Timestamp;
 use verisum_files::place::FileState;
 
@@ -151,7 +151,7 @@ fn send_all(
 }
 
 /// The MD5 of all parts, where the store keeps what it is told of it.
-struct Whole(Option<Box<dyn Stream>>);
+struct Whole(Option<Box<dyn DigestStream>>);
 
 impl Whole {
     fn new(store: &Store) -> Result<Whole, RequestError> {

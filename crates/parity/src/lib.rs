@@ -5,7 +5,7 @@
 //! blocks than it has parity; [`update`] renews what was written to since. docs/parity.md is the format.
 //!
 //! ```
-//! use verisum_parity::{CreateOptions, RepairOptions, VerifyOptions};
+//! use verisum_parity::{CreateOptions, ParityRepairOptions, ParityVerifyOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! # let folder = tempfile::tempdir()?;
@@ -14,9 +14,9 @@
 //! verisum_parity::create(photos, None, &CreateOptions::default(), &mut |finding| eprintln!("{finding:?}"))?;
 //! # std::fs::remove_file(photos.join("a.jpg"))?;
 //! # std::fs::write(photos.join("b.jpg"), [7; 50_000])?;
-//! let found = verisum_parity::verify(photos, None, &VerifyOptions::default(), &mut |_| {})?;
+//! let found = verisum_parity::verify(photos, None, &ParityVerifyOptions::default(), &mut |_| {})?;
 //! assert_eq!((found.missing, found.damaged), (1, 0));
-//! # verisum_parity::repair(photos, None, &RepairOptions::default(), &mut |_| {})?;
+//! # verisum_parity::repair(photos, None, &ParityRepairOptions::default(), &mut |_| {})?;
 //! # Ok(())
 //! # }
 //! ```
@@ -58,7 +58,7 @@ pub use error::ParityError;
 pub use options::CreateOptions;
 pub use par2::{repair_par2, verify_par2};
 pub use parity_place::{ParityFiles, ParityPlace};
-pub use repair::{RepairOptions, Repaired, repair};
+pub use repair::{ParityRepairOptions, ParityRepairSummary, repair};
 pub use update::{UpdateOptions, update};
 pub use verdict::{FileFinding, FileVerdict, Finding, ParityFinding, ParityVerdict};
-pub use verify::{Verified, VerifyOptions, verify};
+pub use verify::{ParityVerifyOptions, Verified, verify};

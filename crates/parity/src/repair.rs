@@ -39,7 +39,7 @@ const PART_LOST: &str = "a part of it has no parity that can be read";
 /// How a tree is repaired.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct RepairOptions {
+pub struct ParityRepairOptions {
     /// Threads; at least one.
     pub threads: usize,
     /// Say what would be done, and change nothing.
@@ -63,10 +63,10 @@ pub struct RepairOptions {
     pub stop: Arc<Stop>,
 }
 
-impl Default for RepairOptions {
+impl Default for ParityRepairOptions {
     /// A thread for each core, everything, and no copies.
-    fn default() -> RepairOptions {
-        RepairOptions {
+    fn default() -> ParityRepairOptions {
+        ParityRepairOptions {
             threads: threads(),
             dry_run: false,
             changed: false,
@@ -80,7 +80,7 @@ impl Default for RepairOptions {
     }
 }
 
-impl RepairOptions {
+impl ParityRepairOptions {
     /// Where bad files are kept.
     pub(crate) fn keep(&self) -> Keep<'_> {
         self.keep_bad.as_deref().map(|keep| (keep, &*self.stop))
@@ -95,7 +95,7 @@ impl RepairOptions {
 /// What was done, in files unless another unit is named.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Repaired {
+pub struct ParityRepairSummary {
     /// Those that were bad and are as recorded now; of a dry run, those that would be.
     pub repaired: u64,
     /// Those that are bad and stay so.
@@ -136,9 +136,9 @@ struct Work {
 pub fn repair(
     tree: &Path,
     place: Option<&Path>,
-    options: &RepairOptions,
+    options: &ParityRepairOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Repaired, ParityError> {
+) -> Result<ParityRepairSummary, ParityError> {
     let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let store = Store::open(&place, !options.dry_run)?;
@@ -155,7 +155,7 @@ pub fn repair(
         open: BTreeMap::new(),
         interrupted: store.notes()?.into_iter().map(|note| (note.path.clone(), note)).collect(),
         linked: BTreeMap::new(),
-        totals: Repaired::default(),
+        totals: ParityRepairSummary::default(),
     };
     job.index(report)?;
     job.look(report)?;
@@ -172,7 +172,7 @@ pub fn repair(
 struct RepairJob<'a> {
     tree: &'a Tree,
     store: &'a Store,
-    options: &'a RepairOptions,
+    options: &'a ParityRepairOptions,
     index: &'a Index,
     wanted: BTreeMap<Box<[u8]>, Wanted>,
     work: Vec<Work>,
@@ -185,7 +185,7 @@ struct RepairJob<'a> {
     interrupted: BTreeMap<Box<[u8]>, Note>,
     /// Bad files with several names, and the first name that was repaired.
     linked: BTreeMap<(u64, u64), Box<[u8]>>,
-    totals: Repaired,
+    totals: ParityRepairSummary,
 }
 
 impl RepairJob<'_> {

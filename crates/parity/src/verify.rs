@@ -22,7 +22,7 @@ use crate::verdict::{FileVerdict, Finding, ParityVerdict};
 /// How a tree is verified.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct VerifyOptions {
+pub struct ParityVerifyOptions {
     /// Threads; at least one.
     pub threads: usize,
     /// How far it is: files and bytes that were read.
@@ -31,10 +31,10 @@ pub struct VerifyOptions {
     pub stop: Arc<Stop>,
 }
 
-impl Default for VerifyOptions {
+impl Default for ParityVerifyOptions {
     /// A thread for each core.
-    fn default() -> VerifyOptions {
-        VerifyOptions { threads: threads(), progress: Arc::default(), stop: Arc::default() }
+    fn default() -> ParityVerifyOptions {
+        ParityVerifyOptions { threads: threads(), progress: Arc::default(), stop: Arc::default() }
     }
 }
 
@@ -200,7 +200,7 @@ impl Files {
 pub fn verify(
     tree: &Path,
     place: Option<&Path>,
-    options: &VerifyOptions,
+    options: &ParityVerifyOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Verified, ParityError> {
     let place = place_of(tree, place);

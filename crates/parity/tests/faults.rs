@@ -10,7 +10,7 @@ use std::sync::Arc;
 use common::{Content, Tree, flip, unexpected};
 use verisum_files::Stop;
 use verisum_parity::{
-    CreateOptions, FileVerdict, Finding, ParityError, RepairOptions, UpdateOptions, VerifyOptions,
+    CreateOptions, FileVerdict, Finding, ParityError, ParityRepairOptions, ParityVerifyOptions, UpdateOptions,
 };
 
 fn tree() -> Tree {
@@ -43,11 +43,11 @@ fn said(act: impl FnOnce(&mut dyn FnMut(Finding))) -> Vec<String> {
 
 fn verify(tree: &Tree) -> Vec<String> {
     said(|say| {
-        verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), say).unwrap();
+        verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), say).unwrap();
     })
 }
 
-fn repair(tree: &Tree, options: &RepairOptions) -> Vec<String> {
+fn repair(tree: &Tree, options: &ParityRepairOptions) -> Vec<String> {
     said(|say| {
         verisum_parity::repair(tree.path(), None, options, say).unwrap();
     })
@@ -66,11 +66,11 @@ fn a_changed_file_is_no_damage_and_is_not_overwritten() {
     let path = PathBuf::from("a");
     tree.write(&path, b"written since");
     assert_eq!(verify(&tree), ["a: Changed"]);
-    assert_eq!(repair(&tree, &RepairOptions::default()), ["a: Changed"]);
+    assert_eq!(repair(&tree, &ParityRepairOptions::default()), ["a: Changed"]);
     assert_eq!(fs::read(tree.path().join("a")).unwrap(), b"written since");
     // What shares a block with it can be mended all the same.
     flip(&tree.path().join("b/d"), 3);
-    let said = repair(&tree, &RepairOptions::default());
+    let said = repair(&tree, &ParityRepairOptions::default());
     assert_eq!(said.len(), 2);
     tree.content.insert(path.clone(), b"written since".to_vec());
     match said[1].contains("Repaired") {
@@ -87,8 +87,8 @@ fn a_changed_file_is_no_damage_and_is_not_overwritten() {
     assert_eq!(verify(&tree), Vec::<String>::new());
 }
 
-fn options(set: impl FnOnce(&mut RepairOptions)) -> RepairOptions {
-    let mut options = RepairOptions::default();
+fn options(set: impl FnOnce(&mut ParityRepairOptions)) -> ParityRepairOptions {
+    let mut options = ParityRepairOptions::default();
     set(&mut options);
     options
 }
@@ -126,7 +126,7 @@ fn what_belongs_to_a_file_stays() {
         && rustix::fs::setxattr(&path, "security.capability", &capability, rustix::fs::XattrFlags::empty())
             .is_ok();
     let before = fs::metadata(&path).unwrap();
-    assert!(repair(&tree, &RepairOptions::default())[0].starts_with("b/c: Repaired"));
+    assert!(repair(&tree, &ParityRepairOptions::default())[0].starts_with("b/c: Repaired"));
     tree.assert_whole();
     let after = fs::metadata(&path).unwrap();
     let told = |of: &fs::Metadata| (of.mode(), of.uid(), of.gid(), of.mtime(), of.mtime_nsec());
@@ -152,7 +152,7 @@ fn names_of_one_file_stay_names_of_one_file() {
     }
     tree.create(300_000, None);
     flip(&tree.path().join("a"), 5);
-    assert_eq!(repair(&tree, &RepairOptions::default()).len(), 3);
+    assert_eq!(repair(&tree, &ParityRepairOptions::default()).len(), 3);
     tree.assert_whole();
     let inode = |name: &str| fs::metadata(tree.path().join(name)).unwrap().ino();
     assert_eq!([inode("b/link"), inode("z")], [inode("a"); 2]);
@@ -173,7 +173,7 @@ fn names_of_one_long_file_stay_names_of_one_file() {
     for at in (1_000..150_000).step_by(50_000) {
         flip(&a, at);
     }
-    assert_eq!(repair(&tree, &RepairOptions::default()).len(), 2);
+    assert_eq!(repair(&tree, &ParityRepairOptions::default()).len(), 2);
     assert_eq!(fs::metadata(&a).unwrap().ino(), fs::metadata(&z).unwrap().ino());
     assert_eq!(fs::read(&z).unwrap(), tree.content[Path::new("a")]);
     assert!(verify(&tree).is_empty());
@@ -185,7 +185,7 @@ fn a_whole_directory_comes_back() {
     tree.create(1_000_000, None);
     fs::remove_dir_all(tree.path().join("b")).unwrap();
     fs::remove_file(tree.path().join("e")).unwrap();
-    let said = repair(&tree, &RepairOptions::default());
+    let said = repair(&tree, &ParityRepairOptions::default());
     assert_eq!(said.iter().filter(|line| line.contains("Repaired")).count(), 3, "{said:?}");
     tree.assert_whole();
     assert_eq!(verify(&tree), Vec::<String>::new());
@@ -212,7 +212,7 @@ fn damaged_parity_files_are_made_again() {
     ] {
         damage();
         assert_eq!(verify(&tree).len(), 1);
-        assert!(repair(&tree, &RepairOptions::default())[0].ends_with(": Repaired"));
+        assert!(repair(&tree, &ParityRepairOptions::default())[0].ends_with(": Repaired"));
         assert_eq!(verify(&tree), Vec::<String>::new());
         assert!(fs::read(set).unwrap() == whole);
     }
@@ -228,7 +228,7 @@ fn parity_that_was_cut_off_anywhere_after_its_head_is_made_again() {
     let head = u64::from_le_bytes(whole[72..80].try_into().unwrap()) as usize;
     for length in [head, head + 1, 2 * head - 1, 2 * head, (head + whole.len()) / 2, whole.len() - 1] {
         fs::write(set, &whole[..length]).unwrap();
-        assert_eq!(repair(&tree, &RepairOptions::default()).len(), 1, "{length} of {}", whole.len());
+        assert_eq!(repair(&tree, &ParityRepairOptions::default()).len(), 1, "{length} of {}", whole.len());
         assert!(fs::read(set).unwrap() == whole, "{length} of {}", whole.len());
     }
 }
@@ -254,7 +254,7 @@ fn lost_parity_is_said_and_made_anew() {
     fs::write(&sets[0], b"no parity").unwrap();
     let lost = ["set-00000001.parity: Lost", "set-00000002.parity: Lost"];
     assert_eq!(verify(&tree), lost);
-    assert_eq!(repair(&tree, &RepairOptions::default()), lost);
+    assert_eq!(repair(&tree, &ParityRepairOptions::default()), lost);
     assert_eq!(update(&tree), lost);
     assert_eq!(verify(&tree), Vec::<String>::new());
     for name in ["index", "index.copy"] {
@@ -262,7 +262,7 @@ fn lost_parity_is_said_and_made_anew() {
     }
     flip(&tree.path().join("a"), 7);
     // Without an index all sets count.
-    assert!(repair(&tree, &RepairOptions::default())[0].starts_with("a: Repaired"));
+    assert!(repair(&tree, &ParityRepairOptions::default())[0].starts_with("a: Repaired"));
     assert_eq!(update(&tree), Vec::<String>::new());
     assert_eq!(verify(&tree), Vec::<String>::new());
     tree.assert_whole();
@@ -312,7 +312,7 @@ fn links_lead_nowhere() {
     fs::remove_file(set).unwrap();
     fs::write(outside.path().join("set"), bytes).unwrap();
     symlink(outside.path().join("set"), set).unwrap();
-    let result = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut |_| {});
+    let result = verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), &mut |_| {});
     assert!(result.is_err());
 }
 
@@ -327,7 +327,8 @@ fn a_file_in_the_place_of_a_directory_is_in_the_way() {
         assert!(said.iter().all(|said| said.contains("is in the place of the directory")), "{said:?}");
         assert_eq!(said.len(), 2);
     }
-    let found = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut |_| {}).unwrap();
+    let found =
+        verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), &mut |_| {}).unwrap();
     assert_eq!((found.missing, found.beyond_repair, found.unreadable), (2, 2, 0));
     assert_eq!(fs::read_to_string(tree.path().join("b")).unwrap(), "theirs");
 }
@@ -358,10 +359,10 @@ fn a_file_that_is_open_to_be_written_to_is_left_alone() {
     let path = tree.path().join("a");
     flip(&path, 100);
     let writer = fs::File::options().append(true).open(&path).unwrap();
-    let said = repair(&tree, &RepairOptions::default());
+    let said = repair(&tree, &ParityRepairOptions::default());
     assert!(said[0].contains("somebody has it open"), "{said:?}");
     drop(writer);
-    assert!(repair(&tree, &RepairOptions::default())[0].starts_with("a: Repaired"));
+    assert!(repair(&tree, &ParityRepairOptions::default())[0].starts_with("a: Repaired"));
     tree.assert_whole();
 }
 
@@ -402,7 +403,7 @@ fn what_is_stopped_leaves_what_was_there() {
     let repair = options(|options| options.stop = stop.clone());
     let ended = verisum_parity::repair(tree.path(), None, &repair, &mut unexpected);
     assert!(matches!(ended, Err(ParityError::Stopped)) && tree.now() == now, "{ended:?}");
-    let mut verify = VerifyOptions::default();
+    let mut verify = ParityVerifyOptions::default();
     verify.stop = stop.clone();
     let ended = verisum_parity::verify(tree.path(), None, &verify, &mut unexpected);
     assert!(matches!(ended, Err(ParityError::Stopped)), "{ended:?}");
@@ -415,11 +416,13 @@ fn create_replaces_nothing_and_two_do_not_write() {
     let create = || verisum_parity::create(tree.path(), None, &CreateOptions::default(), &mut unexpected);
     assert!(matches!(create(), Err(ParityError::Exists { .. })));
     let empty = tempfile::tempdir().unwrap();
-    let verified = verisum_parity::verify(empty.path(), None, &VerifyOptions::default(), &mut unexpected);
+    let verified =
+        verisum_parity::verify(empty.path(), None, &ParityVerifyOptions::default(), &mut unexpected);
     assert!(matches!(verified, Err(ParityError::None { .. })));
     let lock = fs::File::open(tree.path().join(verisum_parity::USUAL_PLACE)).unwrap();
     lock.lock().unwrap();
-    let verified = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut unexpected);
+    let verified =
+        verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), &mut unexpected);
     assert!(matches!(verified, Err(ParityError::Busy { .. })));
 }
 
@@ -440,6 +443,6 @@ fn parity_may_lie_elsewhere_and_costs_what_was_said() {
     assert!(made.written * 100 > made.data * 4, "{made:?}");
     assert!(!tree.path().join(verisum_parity::USUAL_PLACE).exists());
     flip(&tree.path().join("DSC00100.txt"), 50);
-    verisum_parity::repair(tree.path(), Some(&to), &RepairOptions::default(), &mut |_| {}).unwrap();
+    verisum_parity::repair(tree.path(), Some(&to), &ParityRepairOptions::default(), &mut |_| {}).unwrap();
     tree.assert_whole();
 }

@@ -10,7 +10,9 @@ use std::time::SystemTime;
 
 use common::{Tree, flip, unexpected};
 use verisum_files::Stop;
-use verisum_parity::{FileVerdict, Finding, ParityError, RepairOptions, Repaired, UpdateOptions};
+use verisum_parity::{
+    FileVerdict, Finding, ParityError, ParityRepairOptions, ParityRepairSummary, UpdateOptions,
+};
 
 /// Where nothing is bad.
 const GOOD: u64 = 30_000;
@@ -52,10 +54,13 @@ fn has_note(tree: &Tree) -> bool {
 }
 
 /// Repairs in place; `between` happens once the first set is through, whose parity is bad too, so that this is told.
-fn repair_with(tree: &Tree, between: &dyn Fn(&Stop)) -> (Result<Repaired, ParityError>, Vec<String>) {
+fn repair_with(
+    tree: &Tree,
+    between: &dyn Fn(&Stop),
+) -> (Result<ParityRepairSummary, ParityError>, Vec<String>) {
     let set = &tree.sets()[0];
     flip(set, fs::metadata(set).unwrap().len() / 2);
-    let mut options = RepairOptions::default();
+    let mut options = ParityRepairOptions::default();
     (options.in_place, options.stop) = (true, Arc::default());
     let mut found = Vec::new();
     let done = verisum_parity::repair(tree.path(), None, &options, &mut |finding| match finding {
@@ -69,8 +74,8 @@ fn repair_with(tree: &Tree, between: &dyn Fn(&Stop)) -> (Result<Repaired, Parity
     (done, found)
 }
 
-fn repair(tree: &Tree, set: impl FnOnce(&mut RepairOptions)) -> Vec<String> {
-    let mut options = RepairOptions::default();
+fn repair(tree: &Tree, set: impl FnOnce(&mut ParityRepairOptions)) -> Vec<String> {
+    let mut options = ParityRepairOptions::default();
     set(&mut options);
     let mut found = Vec::new();
     verisum_parity::repair(tree.path(), None, &options, &mut |finding| match finding {
@@ -126,7 +131,7 @@ fn nothing_is_kept_of_a_file_that_is_left_alone() {
     let set = &tree.sets()[0];
     flip(set, fs::metadata(set).unwrap().len() / 2);
     let keep = tempfile::tempdir().unwrap();
-    let mut options = RepairOptions::default();
+    let mut options = ParityRepairOptions::default();
     options.keep_bad = Some(keep.path().to_path_buf());
     let mut found = Vec::new();
     verisum_parity::repair(tree.path(), None, &options, &mut |finding| match finding {

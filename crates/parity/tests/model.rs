@@ -9,7 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use common::{Tree, flip, quietly, unexpected};
-use verisum_parity::{FileVerdict, Finding, RepairOptions, UpdateOptions, VerifyOptions};
+use verisum_parity::{FileVerdict, Finding, ParityRepairOptions, ParityVerifyOptions, UpdateOptions};
 
 /// What the model knows of a set: which bytes of which files it has, from the rule that files are laid one after the
 /// other in the order of their paths.
@@ -160,27 +160,34 @@ fn exactly_what_the_model_says_can_be_mended_is() {
         let before = tree.now();
         // Looking says the same.
         let mut said = BTreeSet::new();
-        let found = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut |finding| {
-            if let Finding::File(file) = finding {
-                match file.verdict {
-                    FileVerdict::Damaged { can_be_repaired, .. }
-                    | FileVerdict::Missing { can_be_repaired } => {
-                        assert_eq!(can_be_repaired, expected.contains(&file.path), "{}", file.path.display());
-                        said.insert(file.path);
+        let found =
+            verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), &mut |finding| {
+                if let Finding::File(file) = finding {
+                    match file.verdict {
+                        FileVerdict::Damaged { can_be_repaired, .. }
+                        | FileVerdict::Missing { can_be_repaired } => {
+                            assert_eq!(
+                                can_be_repaired,
+                                expected.contains(&file.path),
+                                "{}",
+                                file.path.display()
+                            );
+                            said.insert(file.path);
+                        }
+                        other => panic!("{other:?}"),
                     }
-                    other => panic!("{other:?}"),
                 }
-            }
-        });
+            });
         assert_eq!(found.unwrap().files, tree.content.len() as u64);
         assert_eq!(said, bad_files);
         // So does a dry run, which changes nothing.
-        let mut options = RepairOptions::default();
+        let mut options = ParityRepairOptions::default();
         options.dry_run = true;
         let would = verisum_parity::repair(tree.path(), None, &options, &mut |_| {}).unwrap();
         assert_eq!(would.repaired, expected.len() as u64);
         assert!(tree.now() == before);
-        let done = verisum_parity::repair(tree.path(), None, &RepairOptions::default(), &mut |_| {}).unwrap();
+        let done =
+            verisum_parity::repair(tree.path(), None, &ParityRepairOptions::default(), &mut |_| {}).unwrap();
         assert_eq!((done.repaired, done.not_repaired), (would.repaired, would.not_repaired), "seed {seed}");
         for (path, bytes) in &tree.content {
             let now = tree.now();
@@ -195,7 +202,8 @@ fn exactly_what_the_model_says_can_be_mended_is() {
         if expected.len() == bad_files.len() {
             tree.assert_whole();
             // The parity is whole again too.
-            verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut unexpected).unwrap();
+            verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), &mut unexpected)
+                .unwrap();
         }
     }
     eprintln!("{mended} mended, {beyond} beyond repair");
@@ -235,7 +243,8 @@ fn random_changes_and_updates_keep_everything_mendable() {
             }
             verisum_parity::update(tree.path(), None, &UpdateOptions::default(), &mut unexpected).unwrap();
             let verify = |tree: &Tree| {
-                verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut unexpected).unwrap()
+                verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), &mut unexpected)
+                    .unwrap()
             };
             assert_eq!(verify(&tree).files, tree.content.len() as u64);
             let Some((path, bytes)) = tree.content.iter().find(|(_, bytes)| !bytes.is_empty()) else {
@@ -243,7 +252,8 @@ fn random_changes_and_updates_keep_everything_mendable() {
             };
             flip(&tree.path().join(path), random.u64(..bytes.len() as u64));
             let done =
-                verisum_parity::repair(tree.path(), None, &RepairOptions::default(), &mut |_| {}).unwrap();
+                verisum_parity::repair(tree.path(), None, &ParityRepairOptions::default(), &mut |_| {})
+                    .unwrap();
             assert_eq!((done.repaired, done.not_repaired), (1, 0), "seed {seed}");
             tree.assert_whole();
             // Another update finds nothing to do.

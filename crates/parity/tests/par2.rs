@@ -13,8 +13,8 @@ use std::process::Command;
 use common::{Content, Tree, bytes, flip, quietly};
 use verisum_digest::Digest;
 use verisum_parity::{
-    FileVerdict, Finding, ParityError, ParityVerdict, RepairOptions, Repaired, Verified, VerifyOptions,
-    repair_par2, verify_par2,
+    FileVerdict, Finding, ParityError, ParityRepairOptions, ParityRepairSummary, ParityVerdict,
+    ParityVerifyOptions, Verified, repair_par2, verify_par2,
 };
 use verisum_testkit::require_tool;
 
@@ -52,11 +52,11 @@ fn assert_whole(tree: &Tree) {
 }
 
 fn verify(tree: &Tree) -> Verified {
-    verify_par2(&tree.path().join("set.par2"), &VerifyOptions::default(), &mut |_| {}).unwrap()
+    verify_par2(&tree.path().join("set.par2"), &ParityVerifyOptions::default(), &mut |_| {}).unwrap()
 }
 
-fn repair(tree: &Tree, findings: &mut Vec<Finding>) -> Repaired {
-    let options = RepairOptions::default();
+fn repair(tree: &Tree, findings: &mut Vec<Finding>) -> ParityRepairSummary {
+    let options = ParityRepairOptions::default();
     repair_par2(&tree.path().join("set.par2"), &options, &mut |finding| findings.push(finding)).unwrap()
 }
 
@@ -184,7 +184,7 @@ fn damaged_par2_files_are_said_and_the_rest_of_them_is_used() {
     fs::write(tree.path().join("other.par2"), b"nothing of this set").unwrap();
     symlink("set.par2", tree.path().join("link.par2")).unwrap();
     flip(&tree.path().join("bb"), 5);
-    let options = RepairOptions::default();
+    let options = ParityRepairOptions::default();
     assert_eq!(repair_par2(volume, &options, &mut |_| {}).unwrap().repaired, 1);
     assert!(is_whole_to_par2(&tree));
 }
@@ -204,7 +204,7 @@ fn a_file_keeps_what_belongs_to_it_and_names_stay_together() {
     let before = fs::metadata(&a).unwrap();
     flip(&a, 4_321);
     quietly(&b, |file| file.set_len(1_000).unwrap());
-    let mut options = RepairOptions::default();
+    let mut options = ParityRepairOptions::default();
     options.dry_run = true;
     let set = tree.path().join("set.par2");
     assert_eq!(repair_par2(&set, &options, &mut |_| {}).unwrap().repaired, 3);
@@ -258,12 +258,12 @@ fn set_of(name: &[u8], block: u64, size: u64, count: u32) -> Vec<u8> {
 }
 
 /// Repairs in a directory that has nothing but this set, and says what became of it.
-fn repair_with(set: &[u8]) -> Result<Repaired, ParityError> {
+fn repair_with(set: &[u8]) -> Result<ParityRepairSummary, ParityError> {
     let outer = tempfile::tempdir().unwrap();
     let root = outer.path().join("root");
     fs::create_dir(&root).unwrap();
     fs::write(root.join("x.par2"), set).unwrap();
-    let done = repair_par2(&root.join("x.par2"), &RepairOptions::default(), &mut |finding| {
+    let done = repair_par2(&root.join("x.par2"), &ParityRepairOptions::default(), &mut |finding| {
         if let Finding::File(file) = finding {
             assert!(!matches!(file.verdict, FileVerdict::Unreadable(_)), "{file:?}");
         }
@@ -349,7 +349,7 @@ fn a_set_that_contradicts_itself_changes_no_file() {
         redescribe(&tree, lie);
         flip(&tree.path().join("aa"), 4_321);
         let before = tree.now();
-        let done = repair_par2(&tree.path().join("set.par2"), &RepairOptions::default(), &mut |_| {});
+        let done = repair_par2(&tree.path().join("set.par2"), &ParityRepairOptions::default(), &mut |_| {});
         assert!(done.is_err() || done.is_ok_and(|done| done.repaired == 0));
         assert!(tree.now() == before);
     }

@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use common::{Content, Tree, flip};
-use verisum_parity::{RepairOptions, VerifyOptions};
+use verisum_parity::{ParityRepairOptions, ParityVerifyOptions};
 
 const MEBIBYTE: u64 = 1 << 20;
 
@@ -31,10 +31,11 @@ fn a_repair_of_named_sets_in_place_reads_these_sets_only() {
     for at in [7, 40 * MEBIBYTE, 40 * MEBIBYTE + 70_000, 90 * MEBIBYTE] {
         flip(&path, at);
     }
-    let found = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut |_| {}).unwrap();
+    let found =
+        verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), &mut |_| {}).unwrap();
     assert_eq!((found.damaged, found.beyond_repair, found.bad_sets.len()), (1, 0, 3), "{found:?}");
 
-    let mut options = RepairOptions::default();
+    let mut options = ParityRepairOptions::default();
     (options.sets, options.in_place) = (found.bad_sets, true);
     let start = read();
     let done = verisum_parity::repair(tree.path(), None, &options, &mut |_| {}).unwrap();
@@ -46,6 +47,7 @@ fn a_repair_of_named_sets_in_place_reads_these_sets_only() {
     let now = fs::metadata(&path).unwrap();
     assert_eq!(now.ino(), before.ino(), "it is the same file");
     assert_eq!(now.modified().unwrap(), before.modified().unwrap());
-    let again = verisum_parity::verify(tree.path(), None, &VerifyOptions::default(), &mut common::unexpected);
+    let again =
+        verisum_parity::verify(tree.path(), None, &ParityVerifyOptions::default(), &mut common::unexpected);
     assert_eq!(again.unwrap().damaged, 0);
 }

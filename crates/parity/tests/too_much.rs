@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use common::{Tree, unexpected};
-use verisum_parity::{Made, ParityError, RepairOptions, UpdateOptions};
+use verisum_parity::{Made, ParityError, ParityRepairOptions, UpdateOptions};
 
 fn update(tree: &Tree, accepts: bool) -> Result<Made, ParityError> {
     let mut options = UpdateOptions::default();
@@ -30,7 +30,7 @@ fn parity_of_what_is_not_there_is_not_given_up() {
         fs::rename(away.path().join(name), tree.path().join(name)).unwrap();
     }
     common::flip(&tree.path().join("b/d"), 9);
-    verisum_parity::repair(tree.path(), None, &RepairOptions::default(), &mut |_| {}).unwrap();
+    verisum_parity::repair(tree.path(), None, &ParityRepairOptions::default(), &mut |_| {}).unwrap();
     tree.assert_whole();
     for name in ["a", "b/c", "b/d"] {
         fs::remove_file(tree.path().join(name)).unwrap();

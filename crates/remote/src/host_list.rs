@@ -13,9 +13,9 @@ use std::sync::{Mutex, PoisonError};
 use verisum_digest::Output;
 use verisum_files::Kind;
 use verisum_files::place::{
-    Evidence, FileAnswer, FileRequest, FileState, Files, PlaceError, PlaceEvent, Reason, Sink,
+    ContentEvidence, FileAnswer, FileRequest, FileState, Files, PlaceError, PlaceEvent, Reason, Sink,
 };
-use verisum_files::store::manifest::{Bad, Claim, Line, Listed, Options, ReadError, Reader, Skipped};
+use verisum_files::store::manifest::{Bad, Claim, Line, ListOptions, Listed, ReadError, Reader, Skipped};
 
 use crate::address::{Address, Host};
 
@@ -23,7 +23,7 @@ use crate::address::{Address, Host};
 #[derive(Debug)]
 pub struct HostList {
     file: Mutex<File>,
-    reading: Options,
+    reading: ListOptions,
     /// The hosts that are asked.
     asked: Vec<Host>,
     /// Whether one of them stands before a name.
@@ -54,7 +54,7 @@ pub struct CheckedLine {
     /// Those that it has, or why there are none.
     pub found: Result<Vec<Output>, Reason>,
     /// What these are known by.
-    pub evidence: Evidence,
+    pub evidence: ContentEvidence,
 }
 
 /// Why a list is not checked to its end.
@@ -89,7 +89,7 @@ impl HostList {
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn open(file: File, reading: Options, asked: Vec<Host>) -> Result<HostList, ReadError> {
+    pub fn open(file: File, reading: ListOptions, asked: Vec<Host>) -> Result<HostList, ReadError> {
         let mut list = HostList {
             file: Mutex::new(file),
             reading,
@@ -170,7 +170,7 @@ impl HostList {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
                 let others = asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.tag);
                 let listed = request.expected.into_iter().chain(others.unwrap_or_default()).collect();
-                let evidence = result.as_ref().map_or(Evidence::Read, |read| read.evidence);
+                let evidence = result.as_ref().map_or(ContentEvidence::Read, |read| read.evidence);
                 let found = match result {
                     Ok(read) if read.digests.is_empty() => Err(Reason::Failed(String::new())),
                     Ok(read) => Ok(read.digests),

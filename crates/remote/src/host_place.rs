@@ -19,7 +19,7 @@ use crate::address::{Address, Host};
 use crate::error::SessionError;
 use crate::folder::Folder;
 use crate::range::RangeReader;
-use crate::session::{Options, Session};
+use crate::session::{HostOptions, Session};
 use crate::small_files;
 use crate::write::{self, Staged};
 
@@ -43,7 +43,7 @@ pub type SshConfigOf = Box<dyn Fn(&Host) -> Option<PathBuf> + Send + Sync>;
 
 /// How hosts are reached.
 pub struct Hosts {
-    options: Arc<Options>,
+    options: Arc<HostOptions>,
     scratch: PathBuf,
     folder: Mutex<Option<Arc<Folder>>>,
     buckets: Option<OpenBucket>,
@@ -52,7 +52,7 @@ pub struct Hosts {
 
 impl Hosts {
     /// With these options. A private directory is made below `scratch` when the first host needs it.
-    pub fn new(options: Options, scratch: &Path) -> Hosts {
+    pub fn new(options: HostOptions, scratch: &Path) -> Hosts {
         let (options, scratch) = (Arc::new(options), scratch.to_path_buf());
         Hosts { options, scratch, folder: Mutex::default(), buckets: None, ssh_config: None }
     }
@@ -68,10 +68,10 @@ impl Hosts {
     }
 
     /// How a host is reached.
-    fn options_of(&self, host: &Host) -> Arc<Options> {
+    fn options_of(&self, host: &Host) -> Arc<HostOptions> {
         let own = self.ssh_config.as_ref().filter(|_| self.options.ssh.config.is_none());
         let Some(config) = own.and_then(|of| of(host)) else { return self.options.clone() };
-        let mut options = Options::clone(&self.options);
+        let mut options = HostOptions::clone(&self.options);
         options.ssh.config = Some(config);
         Arc::new(options)
     }
@@ -160,7 +160,7 @@ impl std::error::Error for OpenError {
 /// The files of a host, by the programs that it has.
 pub struct HostPlace {
     host: Host,
-    options: Arc<Options>,
+    options: Arc<HostOptions>,
     folder: Option<Arc<Folder>>,
     /// Where listings wait that do not fit into memory.
     scratch: PathBuf,

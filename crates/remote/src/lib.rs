@@ -10,11 +10,11 @@
 //!
 //! use verisum_digest::Digest;
 //! use verisum_files::place::{Files, Place, PlaceEvent};
-//! use verisum_remote::{Address, Hosts, Options};
+//! use verisum_remote::{Address, Hosts, HostOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let address = Address::parse(OsStr::new("web:/srv/www"), false)?;
-//! let hosts = Hosts::new(Options::default(), &std::env::temp_dir());
+//! let hosts = Hosts::new(HostOptions::default(), &std::env::temp_dir());
 //! let mut place = hosts.place(&address.host)?;
 //! let print = |event: PlaceEvent| {
 //!     if let PlaceEvent::Answer(answer) = event
@@ -69,8 +69,8 @@ pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshCo
 pub use link::{Script, SshOptions, Traffic};
 pub use protocol::GREETING;
 pub use push::Program;
-pub use session::{Options, Session};
-pub use trial::{Candidate, Hashed, Making, Trial};
+pub use session::{HostOptions, Session};
+pub use trial::{Making, RemoteDigests, Trial, WayCandidate};
 pub use ways::{NAMES as WAYS, Way};
 
 /// The longest record that a host may send, in bytes: a path and its digest are much shorter.

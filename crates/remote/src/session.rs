@@ -33,7 +33,7 @@ const WAITING: usize = 4096;
 /// What to use on hosts.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Options {
+pub struct HostOptions {
     /// How ssh is run.
     pub ssh: SshOptions,
     /// Only these ways, if there are any.
@@ -45,7 +45,7 @@ pub struct Options {
 /// A host, the connection to it, and the way to hash there.
 pub struct Session {
     host: Host,
-    options: Arc<Options>,
+    options: Arc<HostOptions>,
     digest: Digest,
     folder: Option<Arc<Folder>>,
     /// None where it was lost.
@@ -75,7 +75,7 @@ impl Session {
     pub fn open(
         host: &Host,
         digest: &Digest,
-        options: Arc<Options>,
+        options: Arc<HostOptions>,
         folder: Option<Arc<Folder>>,
         sink: Sink,
     ) -> Result<Session, SessionError> {
@@ -227,7 +227,7 @@ impl Drop for Connection {
 fn connected(
     host: &Host,
     digest: &Digest,
-    options: &Options,
+    options: &HostOptions,
     wanted: &Wanted,
     folder: Option<&Folder>,
     sink: Sink,
@@ -248,7 +248,7 @@ fn connected(
 fn connect(
     host: &Host,
     digest: &Digest,
-    options: &Options,
+    options: &HostOptions,
     wanted: &Wanted,
     folder: Option<&Folder>,
     sink: Sink,
@@ -285,7 +285,7 @@ fn tell_rejected(ways: &[Way], sink: Sink) {
 fn connect_to_shell(
     host: &Host,
     digest: &Digest,
-    options: &Options,
+    options: &HostOptions,
     wanted: &Wanted,
     folder: Option<&Folder>,
     sink: Sink,

@@ -16,7 +16,7 @@ use crate::folder::Folder;
 use crate::helper_session::{Ended, Served};
 use crate::link::{Link, Running, Script, Traffic};
 use crate::probe::{self, Probed, Wanted};
-use crate::session::{self, Options};
+use crate::session::{self, HostOptions};
 use crate::tools::Tools;
 use crate::ways::{Kind, NAMES, Way, ways};
 use crate::{FileRequest, PlaceEvent};
@@ -29,7 +29,7 @@ const PIECE: u64 = 1 << 20;
 /// A host, the connection to it, and all ways to hash there.
 pub struct Trial<'a> {
     host: Host,
-    options: &'a Options,
+    options: &'a HostOptions,
     folder: Option<&'a Folder>,
     digest: Digest,
     link: Link,
@@ -40,13 +40,13 @@ pub struct Trial<'a> {
 
 /// A way of the table, or why it cannot be used on a host.
 #[derive(Clone, Debug)]
-pub struct Candidate {
+pub struct WayCandidate {
     /// Its name, and what is run if it can be.
     pub name: String,
     way: Result<Way, String>,
 }
 
-impl Candidate {
+impl WayCandidate {
     /// Why it cannot be used.
     pub fn unusable(&self) -> Option<&str> {
         self.way.as_ref().err().map(String::as_str)
@@ -54,7 +54,7 @@ impl Candidate {
 }
 
 /// The digests of a batch. What computed them ends when this is dropped.
-pub struct Hashed {
+pub struct RemoteDigests {
     /// As many as were asked for, in that order.
     pub digests: Vec<Output>,
     _opened: StartedWay,
@@ -91,7 +91,7 @@ impl<'a> Trial<'a> {
     pub fn open(
         host: &Host,
         digest: &Digest,
-        options: &'a Options,
+        options: &'a HostOptions,
         folder: Option<&'a Folder>,
     ) -> Result<Trial<'a>, SessionError> {
         let link = Link::new(host, &options.ssh, folder);
@@ -103,7 +103,7 @@ impl<'a> Trial<'a> {
     }
 
     /// All ways of the table that are allowed, in its order.
-    pub fn candidates(&self) -> Vec<Candidate> {
+    pub fn candidates(&self) -> Vec<WayCandidate> {
         let named = |ways: &[Way], name: &str| ways.iter().find(|way| way.name == name).cloned();
         let all = ways(self.digest.name());
         let mut candidates = Vec::new();
@@ -122,13 +122,13 @@ impl<'a> Trial<'a> {
                 () => "is not on that host".to_string(),
             });
             let name = way.as_ref().map_or_else(|_| name.to_string(), Way::described);
-            candidates.push(Candidate { name, way });
+            candidates.push(WayCandidate { name, way });
         }
         candidates
     }
 
     /// Hashes these files, which must be regular ones, by a way that is started for them.
-    pub fn hash(&self, candidate: &Candidate, paths: &[Vec<u8>]) -> Result<Hashed, SessionError> {
+    pub fn hash(&self, candidate: &WayCandidate, paths: &[Vec<u8>]) -> Result<RemoteDigests, SessionError> {
         let way = candidate.way.as_ref().map_err(|why| SessionError::NoWay(why.clone()))?;
         let mut opened = self.start(way)?;
         let found: Mutex<(Vec<Option<Output>>, Option<SessionError>)> =
@@ -160,7 +160,7 @@ impl<'a> Trial<'a> {
             (None, Ended::Done | Ended::Stopped) => {
                 let digests: Option<Vec<Output>> = digests.into_iter().collect();
                 let digests = digests.ok_or_else(|| SessionError::Odd("a file has no digest".to_string()))?;
-                Ok(Hashed { digests, _opened: opened })
+                Ok(RemoteDigests { digests, _opened: opened })
             }
         }
     }

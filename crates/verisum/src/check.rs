@@ -8,9 +8,9 @@ use std::sync::Arc;
 use std::thread;
 
 use verisum_digest::Digest;
-use verisum_files::check::{Compute, Event, ListClass, Lists, Outcome};
-use verisum_files::store::manifest::{Bad, Options};
-use verisum_files::{Class, FileError, Limits, Outlet, Plan, Progress, Results, StartError, Stop};
+use verisum_files::check::{CheckOutcome, Compute, Event, ListClass, Lists};
+use verisum_files::store::manifest::{Bad, ListOptions};
+use verisum_files::{FileError, Limits, Outlet, Plan, Progress, Results, StartError, Stop, VerdictClass};
 
 /// How files are checked. The default is all cores, and names that begin at the working directory.
 #[derive(Clone, Debug, Default)]
@@ -53,7 +53,7 @@ pub struct CheckSummary {
     /// Whether it ended early.
     pub stopped: bool,
     /// What the lists mean that have ended.
-    worst: Option<Class>,
+    worst: Option<VerdictClass>,
     /// What was found in the list at hand.
     list: ListClass,
 }
@@ -61,9 +61,9 @@ pub struct CheckSummary {
 impl CheckSummary {
     /// What it means, by the rule of the command: a file that is not there was not compared, and a list by which
     /// nothing was verified is corrupt. Without a list nothing was checked.
-    pub fn class(&self) -> Class {
-        let found = self.worst.unwrap_or(Class::Unchecked);
-        if self.stopped { found.max(Class::Unchecked) } else { found }
+    pub fn class(&self) -> VerdictClass {
+        let found = self.worst.unwrap_or(VerdictClass::Unchecked);
+        if self.stopped { found.max(VerdictClass::Unchecked) } else { found }
     }
 
     fn count(&mut self, event: &Event) {
@@ -71,11 +71,11 @@ impl CheckSummary {
             Event::File { outcome, .. } => {
                 self.list.file(outcome);
                 match outcome {
-                    Outcome::Match => &mut self.verified,
-                    Outcome::Present { .. } | Outcome::Absent => &mut self.present,
-                    Outcome::Mismatch(_) | Outcome::Unlike(_) => &mut self.different,
-                    Outcome::Missing(_) => &mut self.missing,
-                    Outcome::Failed(_) => &mut self.unreadable,
+                    CheckOutcome::Match => &mut self.verified,
+                    CheckOutcome::Present { .. } | CheckOutcome::Absent => &mut self.present,
+                    CheckOutcome::Mismatch(_) | CheckOutcome::Unlike(_) => &mut self.different,
+                    CheckOutcome::Missing(_) => &mut self.missing,
+                    CheckOutcome::Failed(_) => &mut self.unreadable,
                 }
             }
             Event::Bad { bad, .. } => {
@@ -116,7 +116,7 @@ impl CheckSummary {
 /// for event in &mut results {
 ///     println!("{event:?}");
 /// }
-/// assert_eq!(results.finish().class(), verisum::files::Class::Clean);
+/// assert_eq!(results.finish().class(), verisum::files::VerdictClass::Clean);
 /// # Ok(())
 /// # }
 /// ```
@@ -140,7 +140,7 @@ fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Event>) -> Chec
     }
     let name = |list: &PathBuf| if list.as_os_str() == "-" { OsString::from("./-") } else { list.into() };
     let names: Vec<_> = lists.iter().map(name).collect();
-    let mut reading = Options::default();
+    let mut reading = ListOptions::default();
     reading.algorithm = options.digest.map(|digest| digest.name().to_string().into());
     let mut lists = Lists::new(&names, reading, options.base, || Ok(Box::new(io::empty())));
     let threads = match options.threads {

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use verisum_digest::Digest;
 use verisum_files::compare::{self, CompareError, FileStatus, Pair, Tree};
 use verisum_files::place::{FileAnswer, PlaceEvent, StoppingPlace};
-use verisum_files::{Class, Outlet, Results, StartError, Stop};
+use verisum_files::{Outlet, Results, StartError, Stop, VerdictClass};
 
 /// How trees are compared. The default is by SHA-256.
 #[derive(Clone, Debug, Default)]
@@ -55,11 +55,11 @@ pub struct CompareSummary {
 
 impl CompareSummary {
     /// What it means: nothing that was not compared is clean.
-    pub fn class(&self) -> Class {
+    pub fn class(&self) -> VerdictClass {
         match () {
-            () if self.different + self.missing + self.extra > 0 => Class::Corrupt,
-            () if self.unknown + self.unlisted > 0 || self.stopped => Class::Unchecked,
-            () => Class::Clean,
+            () if self.different + self.missing + self.extra > 0 => VerdictClass::Corrupt,
+            () if self.unknown + self.unlisted > 0 || self.stopped => VerdictClass::Unchecked,
+            () => VerdictClass::Clean,
         }
     }
 
@@ -91,7 +91,7 @@ impl CompareSummary {
 ///         println!("{}: {}", pair.status.name(), String::from_utf8_lossy(&pair.name));
 ///     }
 /// }
-/// assert_eq!(results.finish()?.class(), verisum::files::Class::Clean);
+/// assert_eq!(results.finish()?.class(), verisum::files::VerdictClass::Clean);
 /// # Ok(())
 /// # }
 /// ```

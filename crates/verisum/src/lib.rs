@@ -16,7 +16,7 @@
 //! # let folder = tempfile::tempdir()?;
 //! # let list = folder.path().join("SUMS");
 //! use std::io::Write;
-//! use verisum::files::{Class, check::Event};
+//! use verisum::files::{VerdictClass, check::Event};
 //!
 //! let mut options = verisum::HashOptions::default(); // SHA-256
 //! options.digests = vec!["blake3".parse()?];
@@ -32,7 +32,7 @@
 //!         println!("{}: {outcome:?}", String::from_utf8_lossy(&listed.name));
 //!     }
 //! }
-//! assert_eq!(results.finish().class(), Class::Clean);
+//! assert_eq!(results.finish().class(), VerdictClass::Clean);
 //! # Ok(())
 //! # }
 //! ```

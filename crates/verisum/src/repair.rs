@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use verisum_catalog::store::{Catalog, Lock};
 use verisum_files::place::LocalPlace;
 use verisum_files::{Results, StartError};
-use verisum_mend::repair::{Options, RepairError, Repaired, Source, Summary};
+use verisum_mend::repair::{RepairError, RepairOptions, RepairSummary, Repaired, Source};
 
 /// Gives files of this machine their recorded content again, where the catalogue at a path says that they are bad or
 /// missing: from the files at the same paths in the copies of the tree. Each of them is a result. The catalogue is
@@ -20,11 +20,11 @@ use verisum_mend::repair::{Options, RepairError, Repaired, Source, Summary};
 /// #     std::fs::create_dir(tree)?;
 /// #     std::fs::write(tree.join("one.raw"), "one")?;
 /// # }
-/// # let scrub = || verisum::scrub(&catalog, &tree, &verisum::catalog::scrub::Options::default());
+/// # let scrub = || verisum::scrub(&catalog, &tree, &verisum::catalog::scrub::ScrubOptions::default());
 /// # scrub()?.finish()?;
 /// # std::fs::remove_file(tree.join("one.raw"))?;
 /// # scrub()?.finish()?;
-/// let mut results = verisum::repair(&catalog, &tree, vec![copy], &verisum::mend::repair::Options::default())?;
+/// let mut results = verisum::repair(&catalog, &tree, vec![copy], &verisum::mend::repair::RepairOptions::default())?;
 /// for file in &mut results {
 ///     println!("{}: {:?}", file.path.display(), file.outcome);
 /// }
@@ -40,8 +40,8 @@ pub fn repair(
     catalog: &Path,
     path: &Path,
     copies: Vec<PathBuf>,
-    options: &Options,
-) -> Result<Results<Repaired, Result<Summary, RepairError>>, StartError> {
+    options: &RepairOptions,
+) -> Result<Results<Repaired, Result<RepairSummary, RepairError>>, StartError> {
     let (catalog, path) = (catalog.to_path_buf(), path.to_path_buf());
     let mut options = options.clone();
     let stop = options.stop.clone();

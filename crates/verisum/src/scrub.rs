@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use verisum_catalog::scrub::{Options, Report, ScrubError, Summary};
+use verisum_catalog::scrub::{ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
 use verisum_catalog::store::{Catalog, Lock};
 use verisum_files::{Results, StartError};
 
@@ -11,14 +11,14 @@ use verisum_files::{Results, StartError};
 /// is none, and locked until the end.
 ///
 /// ```
-/// use verisum::catalog::scrub::Options;
+/// use verisum::catalog::scrub::ScrubOptions;
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # let folder = tempfile::tempdir()?;
 /// # let (catalog, tree) = (folder.path().join("photos.db"), folder.path().join("photos"));
 /// # std::fs::create_dir(&tree)?;
 /// # std::fs::write(tree.join("one.raw"), "one")?;
-/// let mut results = verisum::scrub(&catalog, &tree, &Options::default())?;
+/// let mut results = verisum::scrub(&catalog, &tree, &ScrubOptions::default())?;
 /// for file in &mut results {
 ///     println!("{}: {:?}", file.path.display(), file.verdict);
 /// }
@@ -32,8 +32,8 @@ use verisum_files::{Results, StartError};
 pub fn scrub(
     catalog: &Path,
     directory: &Path,
-    options: &Options,
-) -> Result<Results<Report, Result<Summary, ScrubError>>, StartError> {
+    options: &ScrubOptions,
+) -> Result<Results<ScrubReport, Result<ScrubSummary, ScrubError>>, StartError> {
     let (catalog, directory) = (catalog.to_path_buf(), directory.to_path_buf());
     let mut options = options.clone();
     let stop = options.stop.clone();

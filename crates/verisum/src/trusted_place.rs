@@ -8,7 +8,7 @@ use std::sync::mpsc::sync_channel;
 use verisum_digest::Digest;
 use verisum_files::FileError;
 use verisum_files::place::{Files, Place, PlaceError, PlaceEvent};
-use verisum_mend::repair::Recorded;
+use verisum_mend::repair::ExpectedContent;
 use verisum_parity::USUAL_PLACE;
 
 /// The digest to ask a place for: every host computes it.
@@ -25,7 +25,7 @@ pub fn with_records_of<T>(
     root: &[u8],
     digest: &Digest,
     unread: &(dyn Fn(&Path, Option<FileError>) + Sync),
-    work: impl FnOnce(&mut dyn Iterator<Item = Recorded>) -> T,
+    work: impl FnOnce(&mut dyn Iterator<Item = ExpectedContent>) -> T,
 ) -> (T, Result<(), PlaceError>) {
     std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(WAITING);
@@ -42,7 +42,8 @@ pub fn with_records_of<T>(
                 let error = match read {
                     Ok(Some(value)) => {
                         let (below, digest) = (below.to_path_buf(), digest.clone());
-                        let record = Recorded { below, digest, value, is_unwritten: false, list: None };
+                        let record =
+                            ExpectedContent { below, digest, value, is_unwritten: false, list: None };
                         return sender.send(record).is_ok();
                     }
                     Ok(None) => None,

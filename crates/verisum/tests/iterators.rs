@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use verisum::catalog::scrub::Options;
+use verisum::catalog::scrub::ScrubOptions;
 use verisum::catalog::store::Lock;
-use verisum::files::Class;
-use verisum::files::check::{Event, Outcome};
+use verisum::files::VerdictClass;
+use verisum::files::check::{CheckOutcome, Event};
 use verisum::files::compare::{FileStatus, Tree};
 use verisum::files::place::LocalPlace;
 use verisum::{CheckOptions, CompareOptions, Compared, HashOptions};
@@ -37,29 +37,29 @@ fn a_check_gives_every_file_and_counts_it() {
     fs::remove_file(tree.join("0004")).unwrap();
     let mut results = verisum::check(vec![list], &CheckOptions::default()).unwrap();
     let bad = results.by_ref().filter(|event| {
-        matches!(event, Event::File { outcome: Outcome::Mismatch(_) | Outcome::Missing(_), .. })
+        matches!(event, Event::File { outcome: CheckOutcome::Mismatch(_) | CheckOutcome::Missing(_), .. })
     });
     assert_eq!(bad.count(), 2);
     let summary = results.finish();
     assert_eq!((summary.verified, summary.different, summary.missing), (8, 1, 1));
-    assert_eq!(summary.class(), Class::Corrupt);
+    assert_eq!(summary.class(), VerdictClass::Corrupt);
 }
 
 #[test]
 fn nothing_that_was_not_checked_is_clean() {
     let folder = tempfile::tempdir().unwrap();
     let check = |lists| verisum::check(lists, &CheckOptions::default()).unwrap().finish();
-    assert_eq!(check(Vec::new()).class(), Class::Unchecked);
+    assert_eq!(check(Vec::new()).class(), VerdictClass::Unchecked);
     let summary = check(vec![folder.path().join("none")]);
-    assert_eq!((summary.unread_lists, summary.class()), (1, Class::Unchecked));
+    assert_eq!((summary.unread_lists, summary.class()), (1, VerdictClass::Unchecked));
     let empty = folder.path().join("empty");
     fs::write(&empty, "").unwrap();
-    assert_eq!(check(vec![empty]).class(), Class::Corrupt);
+    assert_eq!(check(vec![empty]).class(), VerdictClass::Corrupt);
     let (_, list) = tree(folder.path(), 10);
     let options = CheckOptions::default();
     options.stop.request();
     let summary = verisum::check(vec![list], &options).unwrap().finish();
-    assert_eq!((summary.stopped, summary.class()), (true, Class::Unchecked));
+    assert_eq!((summary.stopped, summary.class()), (true, VerdictClass::Unchecked));
 }
 
 /// As `verisum check` ends.
@@ -68,11 +68,11 @@ fn a_file_that_is_not_there_was_not_compared() {
     let folder = tempfile::tempdir().unwrap();
     let (tree, list) = tree(folder.path(), 3);
     let class = || verisum::check(vec![list.clone()], &CheckOptions::default()).unwrap().finish().class();
-    assert_eq!(class(), Class::Clean);
+    assert_eq!(class(), VerdictClass::Clean);
     fs::remove_file(tree.join("0001")).unwrap();
-    assert_eq!(class(), Class::Unchecked);
+    assert_eq!(class(), VerdictClass::Unchecked);
     fs::write(tree.join("0002"), "x").unwrap();
-    assert_eq!(class(), Class::Corrupt);
+    assert_eq!(class(), VerdictClass::Corrupt);
 }
 
 #[test]
@@ -86,11 +86,11 @@ fn a_list_by_which_nothing_was_verified_is_corrupt() {
         options.base = Some(folder.path().into());
         verisum::check(vec![list.clone()], &options).unwrap().finish().class()
     };
-    assert_eq!(class("no list\n"), Class::Corrupt);
-    assert_eq!(class("GOST (file) = 00\n"), Class::Unchecked);
-    assert_eq!(class("#mtree\n./file type=file size=3\n"), Class::Corrupt);
+    assert_eq!(class("no list\n"), VerdictClass::Corrupt);
+    assert_eq!(class("GOST (file) = 00\n"), VerdictClass::Unchecked);
+    assert_eq!(class("#mtree\n./file type=file size=3\n"), VerdictClass::Corrupt);
     let sum = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    assert_eq!(class(&format!("no list\n{sum}  file\n")), Class::Clean);
+    assert_eq!(class(&format!("no list\n{sum}  file\n")), VerdictClass::Clean);
 }
 
 #[test]
@@ -139,7 +139,7 @@ fn a_comparison_gives_every_file_of_both_trees() {
         ("new", FileStatus::Extra),
     ];
     assert_eq!(found, expected.map(|(name, status)| (name.to_string(), status)));
-    assert_eq!(results.finish().unwrap().class(), Class::Corrupt);
+    assert_eq!(results.finish().unwrap().class(), VerdictClass::Corrupt);
     drop(verisum::compare(trees(), &CompareOptions::default()).unwrap());
 }
 
@@ -148,7 +148,7 @@ fn a_dropped_scrub_ends_in_good_order() {
     let folder = tempfile::tempdir().unwrap();
     let (tree, _) = tree(folder.path(), MANY);
     let catalog = folder.path().join("catalog.db");
-    let scrub = || verisum::scrub(&catalog, &tree, &Options::default()).unwrap();
+    let scrub = || verisum::scrub(&catalog, &tree, &ScrubOptions::default()).unwrap();
     let mut first = scrub();
     assert!(first.next().is_some(), "new files are told");
     drop(first);
@@ -162,7 +162,7 @@ fn a_dropped_scrub_ends_in_good_order() {
 fn what_is_wrong_with_a_catalogue_is_the_end_of_the_results() {
     let folder = tempfile::tempdir().unwrap();
     let (tree, list) = tree(folder.path(), 1);
-    let mut results = verisum::scrub(&list, &tree, &Options::default()).unwrap();
+    let mut results = verisum::scrub(&list, &tree, &ScrubOptions::default()).unwrap();
     assert!(results.next().is_none());
     assert!(results.finish().is_err());
 }

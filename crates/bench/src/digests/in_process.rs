@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::rc::Rc;
 
 use data_encoding::HEXLOWER;
-use verisum_digest::{Algorithm, Batch, Digest, DigestError, Level, PROVIDERS, Policy, Stream};
+use verisum_digest::{Algorithm, Batch, Digest, DigestError, DigestStream, Level, PROVIDERS, Policy};
 
 use super::messages::Messages;
 use super::overview::INSIDE;
@@ -13,21 +13,21 @@ use crate::measure::{About, InProcess, MeasureError, Subject, Work};
 
 /// What is hashed in process: so many messages of such a length, one after the other or side by side.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Message {
+pub struct MessageShape {
     /// Bytes of a message.
     pub length: usize,
     /// How many.
     pub count: usize,
 }
 
-impl Default for Message {
+impl Default for MessageShape {
     /// 1 MiB, which fits a cache of the second level with room for one message of overlap.
-    fn default() -> Message {
-        Message { length: 64 * 1024, count: 16 }
+    fn default() -> MessageShape {
+        MessageShape { length: 64 * 1024, count: 16 }
     }
 }
 
-impl Message {
+impl MessageShape {
     pub(super) fn bytes(self) -> u64 {
         self.length as u64 * self.count as u64
     }
@@ -42,7 +42,7 @@ impl Message {
 pub type Found<'a> = Result<Box<dyn Subject + 'a>, (About, String)>;
 
 /// Every implementation of a digest, and the controls.
-pub fn inside(algorithm: &'static Algorithm, message: Message) -> Vec<Found<'static>> {
+pub fn inside(algorithm: &'static Algorithm, message: MessageShape) -> Vec<Found<'static>> {
     let messages = Messages::new(message);
     let about = |name: String| {
         About::new(message.group(algorithm.id), name)
@@ -114,7 +114,7 @@ pub fn inside(algorithm: &'static Algorithm, message: Message) -> Vec<Found<'sta
 
 /// What is no hashing: a provider that does nothing, a copy, a read.
 fn controls(
-    message: Message,
+    message: MessageShape,
     messages: &Rc<RefCell<Messages>>,
     about: impl Fn(String) -> About,
 ) -> Vec<Found<'static>> {
@@ -160,7 +160,7 @@ pub(crate) fn read_bytes(bytes: &[u8]) {
 /// A hash of all messages.
 struct Hash {
     messages: Rc<RefCell<Messages>>,
-    message: Message,
+    message: MessageShape,
     digests: Vec<u8>,
     expected: Vec<u8>,
     len: usize,
@@ -168,7 +168,7 @@ struct Hash {
 }
 
 enum Job {
-    Stream(Box<dyn Stream>),
+    Stream(Box<dyn DigestStream>),
     Batch(Batch),
 }
 
@@ -213,7 +213,7 @@ impl Work for Hash {
     }
 }
 
-fn expected(digest: &Digest, data: &[u8], message: Message) -> Result<Vec<u8>, DigestError> {
+fn expected(digest: &Digest, data: &[u8], message: MessageShape) -> Result<Vec<u8>, DigestError> {
     let mut all = Vec::new();
     for message in data.chunks_exact(message.length) {
         all.extend_from_slice(digest.hash(message)?.as_mut_bytes());
@@ -224,17 +224,20 @@ fn expected(digest: &Digest, data: &[u8], message: Message) -> Result<Vec<u8>, D
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Amount, Plan, measure};
+    use crate::measure::{MeasureAmount, MeasurePlan, measure};
     use std::time::Duration;
 
     #[test]
     fn every_implementation_is_measured_and_right() {
-        let message = Message { length: 1024, count: 16 };
+        let message = MessageShape { length: 1024, count: 16 };
         for id in ["sha256", "md5", "blake3", "crc32c", "sha3-256"] {
             let found = inside(Algorithm::find(id).unwrap(), message);
             let mut subjects: Vec<_> = found.into_iter().filter_map(Result::ok).collect();
-            let plan =
-                Plan { amount: Amount::Rounds(1), least: Duration::from_micros(100), ..Plan::default() };
+            let plan = MeasurePlan {
+                amount: MeasureAmount::Rounds(1),
+                least: Duration::from_micros(100),
+                ..MeasurePlan::default()
+            };
             let series = measure(&mut subjects, &plan, &mut ());
             assert!(series.iter().all(|one| one.wall.len() == 1), "{id}: {series:?}");
             let controls = series.iter().filter(|one| one.control).count();
@@ -251,7 +254,7 @@ mod tests {
 
     #[test]
     fn a_wrong_lane_is_seen() {
-        let message = Message { length: 64, count: 4 };
+        let message = MessageShape { length: 64, count: 4 };
         let messages = Messages::new(message);
         let digest = Digest::find("md5").unwrap();
         let mut expected = expected(&digest, messages.bytes(), message).unwrap();

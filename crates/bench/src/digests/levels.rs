@@ -5,7 +5,7 @@ use std::hint::black_box;
 use std::ops::RangeInclusive;
 use std::time::{Duration, Instant};
 
-use verisum_digest::{Batch, Digest, DigestError, Level, Stream};
+use verisum_digest::{Batch, Digest, DigestError, DigestStream, Level};
 
 /// How many messages are hashed at once: more than any level has lanes, and some left over.
 pub const COUNTS: RangeInclusive<usize> = 1..=40;
@@ -54,7 +54,7 @@ impl Times {
 
 /// A way at work.
 enum LevelWork {
-    Stream(Box<dyn Stream>),
+    Stream(Box<dyn DigestStream>),
     Batch(Batch),
 }
 

@@ -6,7 +6,7 @@
 
 use fastrand::Rng;
 
-use super::Message;
+use super::MessageShape;
 
 /// By how much the bytes are moved at most: some times the pages of a cache of the second level.
 const ROOM: usize = 4 << 20;
@@ -24,7 +24,7 @@ pub(super) struct Messages {
 
 impl Messages {
     /// Bytes without a pattern, always the same.
-    pub(super) fn new(message: Message) -> Messages {
+    pub(super) fn new(message: MessageShape) -> Messages {
         let length = message.bytes() as usize;
         let (mut room, mut random) = (vec![0; length + ROOM], Rng::with_seed(1));
         random.fill(&mut room[..length]);
@@ -50,7 +50,7 @@ mod tests {
 
     #[test]
     fn messages_move_and_stay_the_same() {
-        let mut messages = Messages::new(Message { length: 1000, count: 3 });
+        let mut messages = Messages::new(MessageShape { length: 1000, count: 3 });
         let bytes = messages.bytes().to_vec();
         let mut places = Vec::new();
         for _ in 0..20 {

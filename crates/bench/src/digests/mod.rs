@@ -12,6 +12,6 @@ mod rivals;
 
 pub use expected::{CKSUM, SUM, expected};
 pub(crate) use in_process::read_bytes;
-pub use in_process::{Message, inside};
+pub use in_process::{MessageShape, inside};
 pub use overview::{FILE, INSIDE, SMALL, overview, start_up};
-pub use programs::{PROGRAMS, Program, Way, ways};
+pub use programs::{DigestCall, PROGRAMS, RivalProgram, ways};

@@ -2,7 +2,7 @@
 
 use crate::export::{Bar, Cell, Chart, Table};
 use crate::recommend::Purpose;
-use crate::record::{Results, Series, rate_between};
+use crate::record::{BenchResults, Series, rate_between};
 use crate::stats::{Interval, SMALLEST_EFFECT_INSIDE};
 
 /// In the name of groups of implementations in this process.
@@ -15,7 +15,7 @@ pub const FILE: &str = "of a file";
 pub const SMALL: &str = "of a small file";
 
 /// The best implementation of each digest, one message after the other and side by side.
-pub fn overview(results: &Results) -> Option<(Table, Chart)> {
+pub fn overview(results: &BenchResults) -> Option<(Table, Chart)> {
     let mut table = Table::new(
         "Digests in process, the best implementation of each",
         "digest; one message at a time (GB/s); by this code; many at once (GB/s); many by this code; \
@@ -114,7 +114,7 @@ fn best(fastest_first: &[(&str, Interval)]) -> Option<(String, Interval)> {
 }
 
 /// What of a program's time is its start, and what its hashing: from a small file and a large one.
-pub fn start_up(results: &Results) -> Option<Table> {
+pub fn start_up(results: &BenchResults) -> Option<Table> {
     let mut table = Table::new(
         "Start-up time and throughput",
         "digest; program; start (ms); start from (ms); start to (ms); hashing (GB/s); \
@@ -164,12 +164,12 @@ pub fn start_up(results: &Results) -> Option<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
-    use crate::measure::{About, Cache, Measured, Plan};
+    use crate::host::MeasuredMachine;
+    use crate::measure::{About, Cache, MeasurePlan, Measured};
     use std::time::Duration;
 
-    fn results(rows: &[(&str, &str, &str, u64, u64)]) -> Results {
-        let mut results = Results::new("digests", &Plan::default(), Host::default());
+    fn results(rows: &[(&str, &str, &str, u64, u64)]) -> BenchResults {
+        let mut results = BenchResults::new("digests", &MeasurePlan::default(), MeasuredMachine::default());
         for &(group, name, kind, bytes, micros) in rows {
             let mut about = About::new(group, name).bytes(bytes).label("digest", "md5").label("kind", kind);
             about.control = kind == "control";
@@ -202,7 +202,7 @@ mod tests {
         let names = ["xxh3-64", "md5", "blake3"].map(String::from);
         let all = verdict(names.iter().zip([9e9, 8e9, 7e9])).unwrap();
         assert!(all.ends_with("; of those that resist an attacker, blake3 with 7.00 GB/s"), "{all}");
-        assert!(overview(&Results { series: Vec::new(), ..results }).is_none());
+        assert!(overview(&BenchResults { series: Vec::new(), ..results }).is_none());
     }
 
     #[test]

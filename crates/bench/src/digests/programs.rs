@@ -8,7 +8,7 @@ use crate::measure::{About, Parse, Process, find_program};
 
 /// A program or a family of programs.
 #[derive(Debug)]
-pub struct Program {
+pub struct RivalProgram {
     /// The name in tables.
     pub name: &'static str,
     /// What prints its version.
@@ -16,21 +16,21 @@ pub struct Program {
 }
 
 /// All that are known, in the order of the historical experiment, then the others.
-pub static PROGRAMS: &[Program] = &[
-    Program { name: "coreutils", version: ("md5sum", &["--version"]) },
-    Program { name: "openssl", version: ("openssl", &["version"]) },
-    Program { name: "perl", version: ("perl", &["-v"]) },
-    Program { name: "rhash", version: ("rhash", &["--version"]) },
-    Program { name: "busybox", version: ("busybox", &[]) },
-    Program { name: "hashdeep", version: ("md5deep", &["-v"]) },
-    Program { name: "b3sum", version: ("b3sum", &["--version"]) },
-    Program { name: "xxhsum", version: ("xxhsum", &["--version"]) },
-    Program { name: "python", version: ("python3", &["--version"]) },
+pub static PROGRAMS: &[RivalProgram] = &[
+    RivalProgram { name: "coreutils", version: ("md5sum", &["--version"]) },
+    RivalProgram { name: "openssl", version: ("openssl", &["version"]) },
+    RivalProgram { name: "perl", version: ("perl", &["-v"]) },
+    RivalProgram { name: "rhash", version: ("rhash", &["--version"]) },
+    RivalProgram { name: "busybox", version: ("busybox", &[]) },
+    RivalProgram { name: "hashdeep", version: ("md5deep", &["-v"]) },
+    RivalProgram { name: "b3sum", version: ("b3sum", &["--version"]) },
+    RivalProgram { name: "xxhsum", version: ("xxhsum", &["--version"]) },
+    RivalProgram { name: "python", version: ("python3", &["--version"]) },
 ];
 
 /// How a program is asked for a digest; the file's name follows the arguments.
 #[derive(Clone, Debug)]
-pub struct Way {
+pub struct DigestCall {
     /// The family.
     pub program: &'static str,
     /// The digest, by its id; or [`CKSUM`] or [`SUM`].
@@ -43,7 +43,7 @@ pub struct Way {
     pub parse: Parse,
 }
 
-impl Way {
+impl DigestCall {
     /// As a subject, once it was found where programs are.
     pub fn subject(&self, about: About, executable: &Path, file: &Path) -> Process {
         let arguments = self.arguments.iter().map(Into::into).chain([file.as_os_str().to_owned()]);
@@ -92,11 +92,11 @@ with open(sys.argv[2], 'rb', buffering=0) as f:
 print(h.hexdigest())";
 
 /// Every way of the programs above.
-pub fn ways() -> Vec<Way> {
+pub fn ways() -> Vec<DigestCall> {
     let mut ways = Vec::new();
     let mut add = |program, digest, executable, arguments: &[&str], parse: Parse| {
         let arguments = arguments.iter().map(|argument| argument.to_string()).collect();
-        ways.push(Way { program, digest, executable, arguments, parse });
+        ways.push(DigestCall { program, digest, executable, arguments, parse });
     };
     let coreutils = "md5=md5sum sha1=sha1sum sha224=sha224sum sha256=sha256sum sha384=sha384sum \
                      sha512=sha512sum blake2b512=b2sum cksum sum";
@@ -170,7 +170,7 @@ fn last_word(text: &str) -> Option<String> {
 mod tests {
     use super::*;
     use crate::digests::expected;
-    use crate::measure::{Amount, Plan, measure};
+    use crate::measure::{MeasureAmount, MeasurePlan, measure};
 
     #[test]
     fn ways_name_programs_and_digests() {
@@ -178,7 +178,7 @@ mod tests {
             assert!(PROGRAMS.iter().any(|program| program.name == way.program), "{}", way.program);
             let known = verisum_digest::Algorithm::find(way.digest).is_some_and(|row| row.id == way.digest);
             assert!(known || [CKSUM, SUM].contains(&way.digest), "{}", way.digest);
-            let same = |other: &&Way| (other.program, other.digest) == (way.program, way.digest);
+            let same = |other: &&DigestCall| (other.program, other.digest) == (way.program, way.digest);
             assert_eq!(ways().iter().filter(same).count(), 1);
         }
     }
@@ -200,7 +200,7 @@ mod tests {
             let about = About::new(way.digest, way.program).expect(expected(way.digest, &file).unwrap());
             subjects.push(way.subject(about, &executable, &file).boxed());
         }
-        let plan = Plan { amount: Amount::Rounds(1), ..Plan::default() };
+        let plan = MeasurePlan { amount: MeasureAmount::Rounds(1), ..MeasurePlan::default() };
         for series in measure(&mut subjects, &plan, &mut ()) {
             assert!(!series.wrong, "{} {}: {:?}", series.name, series.group, series.skipped);
         }
@@ -226,7 +226,7 @@ mod tests {
         let way = ways().into_iter().find(|way| way.executable == "md5sum").unwrap();
         let about = About::new("md5", "lie").expect(expected("md5", &file).unwrap());
         let mut subjects = [way.subject(about, &lie, &file).boxed()];
-        let series = &measure(&mut subjects, &Plan::default(), &mut ())[0];
+        let series = &measure(&mut subjects, &MeasurePlan::default(), &mut ())[0];
         assert!(series.wrong && series.wall.is_empty());
         let why = series.skipped.as_deref().unwrap();
         assert!(

@@ -1,10 +1,10 @@
 //! Rust libraries that verisum does not use: RustCrypto, ring, AWS-LC. Built with the feature `rivals`.
 
-use verisum_digest::{DigestError, Stream};
+use verisum_digest::{DigestError, DigestStream};
 
 /// The streams that they have of a digest.
-pub(super) fn streams(digest: &str) -> Vec<(&'static str, Box<dyn Stream>)> {
-    let rust_crypto: Option<Box<dyn Stream>> = match digest {
+pub(super) fn streams(digest: &str) -> Vec<(&'static str, Box<dyn DigestStream>)> {
+    let rust_crypto: Option<Box<dyn DigestStream>> = match digest {
         "md5" => Some(RustCrypto::<md5::Md5>::boxed()),
         "sha1" => Some(RustCrypto::<sha1::Sha1>::boxed()),
         "sha224" => Some(RustCrypto::<sha2::Sha224>::boxed()),
@@ -38,11 +38,11 @@ pub(super) fn streams(digest: &str) -> Vec<(&'static str, Box<dyn Stream>)> {
     let mut streams = Vec::new();
     streams.extend(rust_crypto.map(|stream| ("RustCrypto", stream)));
     streams.extend(ring.map(|algorithm| {
-        let stream: Box<dyn Stream> = Box::new(Ring(ring::digest::Context::new(algorithm)));
+        let stream: Box<dyn DigestStream> = Box::new(Ring(ring::digest::Context::new(algorithm)));
         ("ring", stream)
     }));
     streams.extend(aws.map(|algorithm| {
-        let stream: Box<dyn Stream> = Box::new(AwsLc(aws_lc_rs::digest::Context::new(algorithm)));
+        let stream: Box<dyn DigestStream> = Box::new(AwsLc(aws_lc_rs::digest::Context::new(algorithm)));
         ("AWS-LC", stream)
     }));
     streams
@@ -51,12 +51,14 @@ pub(super) fn streams(digest: &str) -> Vec<(&'static str, Box<dyn Stream>)> {
 struct RustCrypto<D>(D);
 
 impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> RustCrypto<D> {
-    fn boxed() -> Box<dyn Stream> {
+    fn boxed() -> Box<dyn DigestStream> {
         Box::new(RustCrypto(D::new()))
     }
 }
 
-impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> Stream for RustCrypto<D> {
+impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> DigestStream
+    for RustCrypto<D>
+{
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         sha2::Digest::update(&mut self.0, data);
         Ok(())
@@ -67,14 +69,14 @@ impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> 
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(RustCrypto(self.0.clone())))
     }
 }
 
 struct Ring(ring::digest::Context);
 
-impl Stream for Ring {
+impl DigestStream for Ring {
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
@@ -86,14 +88,14 @@ impl Stream for Ring {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(Ring(self.0.clone())))
     }
 }
 
 struct AwsLc(aws_lc_rs::digest::Context);
 
-impl Stream for AwsLc {
+impl DigestStream for AwsLc {
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
@@ -105,7 +107,7 @@ impl Stream for AwsLc {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(AwsLc(self.0.clone())))
     }
 }

@@ -31,7 +31,7 @@ pub enum Shape {
         /// Whether its equal steps are equal factors.
         logarithmic: bool,
         /// The lines.
-        lines: Vec<Line>,
+        lines: Vec<ChartLine>,
     },
     /// A box for each part, as large as it.
     Tiles {
@@ -70,7 +70,7 @@ pub struct Bar {
 
 /// A line.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Line {
+pub struct ChartLine {
     /// What it stands for.
     pub name: String,
     /// Its points, from left to right: the place on the axis, and the value.
@@ -97,7 +97,7 @@ impl Chart {
         title: impl Into<String>,
         unit: impl Into<String>,
         axis: impl Into<String>,
-        lines: Vec<Line>,
+        lines: Vec<ChartLine>,
     ) -> Chart {
         let shape = Shape::Lines { axis: axis.into(), logarithmic: false, lines };
         Chart::of(title.into(), unit.into(), shape)

@@ -5,7 +5,7 @@
 
 use std::fmt::Write;
 
-use super::chart::{Bar, Chart, Line, Marker, Shape};
+use super::chart::{Bar, Chart, ChartLine, Marker, Shape};
 use super::html::escaped;
 use super::{decimals, treemap};
 use crate::stats::Interval;
@@ -154,7 +154,7 @@ fn bars(chart: &Chart, bars: &[Bar], limits: &[&str]) -> String {
     html
 }
 
-fn lines(chart: &Chart, (axis, logarithmic): (&str, bool), lines: &[Line], limits: &[&str]) -> String {
+fn lines(chart: &Chart, (axis, logarithmic): (&str, bool), lines: &[ChartLine], limits: &[&str]) -> String {
     let points = || lines.iter().flat_map(|line| &line.points);
     let ends = points().flat_map(|(_, value)| [value.low, value.median, value.high]);
     let y = Scale::new(ends.chain(chart.markers.iter().map(|marker| marker.value)), chart.logarithmic, true);
@@ -430,8 +430,10 @@ mod tests {
                 && html.contains("read &amp; copy (30)")
                 && html.contains("<figcaption>equal steps")
         );
-        let line =
-            |name: &str| Line { name: name.to_string(), points: vec![(1.0, value(1.0)), (2.0, value(2.0))] };
+        let line = |name: &str| ChartLine {
+            name: name.to_string(),
+            points: vec![(1.0, value(1.0)), (2.0, value(2.0))],
+        };
         let html = chart(&Chart::lines("T", "GB/s", "threads", vec![line("x"), line("y")]), &[]);
         assert_eq!((html.matches("class=\"band\"").count(), html.matches("<em ").count()), (2, 4));
         assert!(!html.contains("NaN") && html.contains("threads"));

@@ -12,7 +12,7 @@ mod table;
 mod text;
 mod treemap;
 
-pub use chart::{Bar, Chart, Line, Marker, Shape, Tile};
+pub use chart::{Bar, Chart, ChartLine, Marker, Shape, Tile};
 pub use letters::csv_text;
 pub use report::Report;
 pub(crate) use table::decimals;

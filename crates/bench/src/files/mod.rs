@@ -6,5 +6,5 @@ mod ways;
 mod words;
 
 pub use cmpthese::{Timing, cmpthese};
-pub use ways::{LARGE, PLACE, Parts, SCRIPT, SMALL, Way, Within, digest_in, parts, ways};
+pub use ways::{FileWay, LARGE, PLACE, SCRIPT, SMALL, TimeParts, Within, digest_in, parts, ways};
 pub use words::split;

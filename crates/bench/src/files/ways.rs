@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use verisum_digest::{Digest, Output};
 
 use super::split;
-use crate::measure::{About, MeasureError, Measured, Plan, Process, Subject, Work};
+use crate::measure::{About, MeasureError, MeasurePlan, Measured, Process, Subject, Work};
 use crate::record::{Series, rate_between};
 use crate::stats::Interval;
 
@@ -24,7 +24,7 @@ pub const PLACE: &str = "{}";
 
 /// A way to a digest that starts a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct FileWay {
     /// What it is called in the tables.
     pub name: String,
     /// The program and its arguments. [`PLACE`] stands for the file's name, [`SCRIPT`] for that of a file
@@ -65,18 +65,18 @@ with open(sys.argv[2], 'rb', buffering=0) as file:
 print(hasher.hexdigest())";
 
 /// The ways that are known, the published ones first. All but those take any digest.
-pub fn ways(digest: &str) -> Vec<Way> {
-    let way = |name: &str, words: &[&str]| Way {
+pub fn ways(digest: &str) -> Vec<FileWay> {
+    let way = |name: &str, words: &[&str]| FileWay {
         name: name.to_string(),
         words: words.iter().map(|word| word.to_string()).collect(),
         script: None,
         lines: false,
         published: true,
     };
-    let others = |name: &str, words: &[&str]| Way { published: false, ..way(name, words) };
+    let others = |name: &str, words: &[&str]| FileWay { published: false, ..way(name, words) };
     vec![
-        Way { script: Some(BY_LINES), lines: true, ..way("script", &["perl", SCRIPT, PLACE]) },
-        Way { lines: true, ..way("one-liner", &["perl", "-e", BY_LINES, PLACE]) },
+        FileWay { script: Some(BY_LINES), lines: true, ..way("script", &["perl", SCRIPT, PLACE]) },
+        FileWay { lines: true, ..way("one-liner", &["perl", "-e", BY_LINES, PLACE]) },
         way("addfile", &["perl", "-MDigest::MD5", "-e", ADDFILE, PLACE]),
         way("binmode", &["perl", "-MIO::File", "-MDigest::MD5", "-e", BINMODE, PLACE]),
         way("md5sum", &["md5sum", PLACE]),
@@ -85,10 +85,10 @@ pub fn ways(digest: &str) -> Vec<Way> {
     ]
 }
 
-impl Way {
+impl FileWay {
     /// A way of the user's, as `NAME=command {}`; without `{}` the file's name comes last. The command is
     /// split into words as a shell does, but nothing in it is run by one.
-    pub fn parse(text: &str) -> Result<Way, String> {
+    pub fn parse(text: &str) -> Result<FileWay, String> {
         let (name, command) = text.split_once('=').ok_or("must be a known name, or NAME=COMMAND")?;
         if name.is_empty() || name.chars().any(char::is_control) {
             return Err("must begin with a name".to_string());
@@ -100,7 +100,7 @@ impl Way {
         if !words.iter().any(|word| word.contains(PLACE)) {
             words.push(PLACE.to_string());
         }
-        Ok(Way { name: name.to_string(), words, script: None, lines: false, published: false })
+        Ok(FileWay { name: name.to_string(), words, script: None, lines: false, published: false })
     }
 
     /// The program's name.
@@ -174,7 +174,7 @@ impl Subject for Shared {
         self.process.about()
     }
 
-    fn begin(&mut self, plan: &Plan) {
+    fn begin(&mut self, plan: &MeasurePlan) {
         self.process.begin(plan);
     }
 
@@ -235,7 +235,7 @@ impl Work for Within {
 
 /// What the times of a small and a large file say together.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Parts {
+pub struct TimeParts {
     /// Seconds before the first byte and after the last.
     pub start: f64,
     /// Bytes a second in between; `None` where the large file was not seen to take longer than the small
@@ -244,13 +244,13 @@ pub struct Parts {
 }
 
 /// Tells a way's start apart from its throughput, by the medians. `None` without times.
-pub fn parts(small: &Series, large: &Series) -> Option<Parts> {
+pub fn parts(small: &Series, large: &Series) -> Option<TimeParts> {
     let short = small.time()?.median;
     large.time()?;
     let bytes = large.bytes.checked_sub(small.bytes).filter(|bytes| *bytes > 0)?;
     let rate = rate_between(small, large, bytes);
     let start = rate.map_or(short, |rate| (short - small.bytes as f64 / rate.median).max(0.0));
-    Some(Parts { start, rate })
+    Some(TimeParts { start, rate })
 }
 
 #[cfg(test)]
@@ -261,12 +261,12 @@ mod tests {
 
     #[test]
     fn ways_of_users_are_words_with_a_place_for_the_name() {
-        let words = |text: &str| Way::parse(text).map(|way| way.words);
+        let words = |text: &str| FileWay::parse(text).map(|way| way.words);
         assert_eq!(words("a=md5sum").unwrap(), ["md5sum", "{}"]);
         assert_eq!(words("a=dd if={} bs=1M").unwrap(), ["dd", "if={}", "bs=1M"]);
         assert_eq!(words("a b=x=1 'y  z' {}").unwrap(), ["x=1", "y  z", "{}"]);
         for wrong in ["", "md5sum", "=md5sum {}", "a=", "a=  ", "a=it's", "a\n=x"] {
-            assert!(Way::parse(wrong).is_err(), "{wrong}");
+            assert!(FileWay::parse(wrong).is_err(), "{wrong}");
         }
         assert_eq!(filled("if={}", OsStr::from_bytes(b"\xff'")), OsStr::from_bytes(b"if=\xff'"));
         assert_eq!(named(Path::new("-rf")), "./-rf");
@@ -303,7 +303,7 @@ mod tests {
         let found = parts(&series(1000, 6), &series(1_001_000, 1006)).unwrap();
         assert!((found.start - 0.005).abs() < 1e-9, "{found:?}");
         assert!((found.rate.unwrap().median - 1e6).abs() < 1e-3, "{found:?}");
-        assert_eq!(parts(&series(1, 6), &series(1000, 6)).unwrap(), Parts { start: 0.006, rate: None });
+        assert_eq!(parts(&series(1, 6), &series(1000, 6)).unwrap(), TimeParts { start: 0.006, rate: None });
         assert_eq!(parts(&series(1000, 6), &series(1000, 6)), None);
     }
 
@@ -312,7 +312,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("a 'b\n$(c)");
         std::fs::write(&file, b"x").unwrap();
-        let way = Way::parse("cat=/bin/sh -c 'sleep 0.2; printf 0123abcd; test $# = 4' sh {}").unwrap();
+        let way = FileWay::parse("cat=/bin/sh -c 'sleep 0.2; printf 0123abcd; test $# = 4' sh {}").unwrap();
         let files = [file.as_path(); 4];
         let mut subject = way.subject(About::new("g", "n"), Path::new("/bin/sh"), None, &files);
         let measured = subject.run(1).unwrap();

@@ -7,7 +7,7 @@ use crate::measure::MeasureError;
 
 /// A checksum of btrfs.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Checksum {
+pub struct BtrfsChecksum {
     /// The name that mkfs.btrfs knows, and that of a row.
     pub name: &'static str,
     /// The digest of ours that costs the same: for BLAKE2b any length does.
@@ -17,15 +17,15 @@ pub struct Checksum {
 }
 
 /// The four of btrfs, and none.
-pub static CHECKSUMS: [Checksum; 5] = [
-    Checksum { name: "crc32c", digest: "crc32c", none: false },
-    Checksum { name: "xxhash", digest: "xxh64", none: false },
-    Checksum { name: "sha256", digest: "sha256", none: false },
-    Checksum { name: "blake2", digest: "blake2b512", none: false },
-    Checksum { name: "nodatasum", digest: "crc32c", none: true },
+pub static CHECKSUMS: [BtrfsChecksum; 5] = [
+    BtrfsChecksum { name: "crc32c", digest: "crc32c", none: false },
+    BtrfsChecksum { name: "xxhash", digest: "xxh64", none: false },
+    BtrfsChecksum { name: "sha256", digest: "sha256", none: false },
+    BtrfsChecksum { name: "blake2", digest: "blake2b512", none: false },
+    BtrfsChecksum { name: "nodatasum", digest: "crc32c", none: true },
 ];
 
-impl Checksum {
+impl BtrfsChecksum {
     /// What mkfs.btrfs is told; metadata always have one.
     pub(super) fn of_mkfs(&self) -> &'static str {
         if self.none { "crc32c" } else { self.name }

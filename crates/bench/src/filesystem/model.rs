@@ -3,7 +3,7 @@
 //! It is no measurement of a file system: no kernel, no device, and other implementations than the
 //! kernel's.
 
-use verisum_digest::{ALGORITHMS, Class, Digest, Policy};
+use verisum_digest::{ALGORITHMS, Digest, DigestClass, Policy};
 
 use super::{CHECKSUMS, Data};
 use crate::digests;
@@ -29,7 +29,7 @@ pub fn model<'a>(data: &'a Data, policy: &Policy) -> Vec<Box<dyn Subject + 'a>> 
     for algorithm in ALGORITHMS {
         let Ok(digest) = Digest::of(algorithm, policy) else { continue };
         let about = |group: &str| {
-            let null = algorithm.class == Class::Null;
+            let null = algorithm.class == DigestClass::Null;
             // What looks at no byte has a time and no rate.
             let mut about = About::new(group, algorithm.id).bytes(if null { 0 } else { bytes.len() as u64 });
             about.control = null;

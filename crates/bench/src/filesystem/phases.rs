@@ -6,7 +6,7 @@ use std::os::fd::AsFd;
 use std::path::PathBuf;
 
 use super::kernel::timed;
-use super::{Data, Place, Volume, WRITE};
+use super::{Data, Volume, WRITE, WorkFolder};
 use crate::measure::{About, MeasureError, Measured, Subject, drop_files};
 use crate::system;
 
@@ -41,7 +41,7 @@ impl Group {
 /// A row for each group and file system, and for the memory alone as a control.
 pub fn phases<'a>(
     volumes: &'a [(Volume, Option<String>)],
-    place: &Place,
+    place: &WorkFolder,
     data: &'a Data,
 ) -> Vec<Box<dyn Subject + 'a>> {
     let mut subjects: Vec<Box<dyn Subject>> = Vec::new();

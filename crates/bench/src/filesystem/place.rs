@@ -22,16 +22,16 @@ const PREFIX: &str = "verisum-bench-";
 
 /// A folder of our own. Dropping it removes it.
 #[derive(Debug)]
-pub struct Place {
+pub struct WorkFolder {
     path: PathBuf,
     in_memory: bool,
     /// None where the file system knows no locks: then nobody removes it but this process.
     _lock: Option<File>,
 }
 
-impl Place {
+impl WorkFolder {
     /// A folder in `parent`.
-    pub fn in_folder(parent: &Path) -> Result<Place, MeasureError> {
+    pub fn in_folder(parent: &Path) -> Result<WorkFolder, MeasureError> {
         // Absolute, so that no program takes a name for an option.
         let parent = fs::canonicalize(parent).map_err(|error| MeasureError::io(parent, "open", error))?;
         remove_abandoned(&parent);
@@ -46,12 +46,12 @@ impl Place {
             }
             match lock(&path) {
                 Ok(lock) if lock.metadata().is_ok_and(|about| about.nlink() > 0) => {
-                    return Ok(Place { path, in_memory: false, _lock: Some(lock) });
+                    return Ok(WorkFolder { path, in_memory: false, _lock: Some(lock) });
                 }
                 // Another run took it for abandoned before it was locked.
                 Ok(_) => {}
                 Err(error) if [ErrorKind::WouldBlock, ErrorKind::NotFound].contains(&error.kind()) => {}
-                Err(_) => return Ok(Place { path, in_memory: false, _lock: None }),
+                Err(_) => return Ok(WorkFolder { path, in_memory: false, _lock: None }),
             }
         }
         let error = ErrorKind::AlreadyExists.into();
@@ -60,7 +60,7 @@ impl Place {
 
     /// A file system in memory of at most so many bytes, on a folder in `parent`. This thread has mounts
     /// of its own from now on.
-    pub fn in_memory(parent: &Path, bytes: u64) -> Result<Place, MeasureError> {
+    pub fn in_memory(parent: &Path, bytes: u64) -> Result<WorkFolder, MeasureError> {
         let free = available();
         if free.is_some_and(|free| free < bytes) {
             let mib = |bytes: u64| bytes >> 20;
@@ -72,7 +72,7 @@ impl Place {
         }
         system::own_mounts()
             .map_err(|error| MeasureError::Unavailable(format!("mounts of our own: {error}")))?;
-        let mut place = Place::in_folder(parent)?;
+        let mut place = WorkFolder::in_folder(parent)?;
         let options = format!("size={bytes},mode=700");
         let options = std::ffi::CString::new(options).unwrap_or_default();
         let flags = MountFlags::NOSUID | MountFlags::NODEV;
@@ -109,7 +109,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for WorkFolder {
     fn drop(&mut self) {
         if self.path.as_os_str().is_empty() {
             return;
@@ -167,22 +167,22 @@ mod tests {
         let link = parent.path().join(format!("{PREFIX}link"));
         std::os::unix::fs::symlink(&other, &link).unwrap();
 
-        let first = Place::in_folder(parent.path()).unwrap();
+        let first = WorkFolder::in_folder(parent.path()).unwrap();
         assert!(!left.exists(), "nobody holds it");
-        let second = Place::in_folder(parent.path()).unwrap();
+        let second = WorkFolder::in_folder(parent.path()).unwrap();
         fs::write(second.path().join("image"), "x").unwrap();
         assert!(first.path().exists(), "it is in use");
         assert!(second.free().unwrap() > 0);
         drop((first, second));
         assert!(other.exists() && link.exists());
         assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 2);
-        assert!(Place::in_folder(Path::new("/no/such/folder")).is_err());
+        assert!(WorkFolder::in_folder(Path::new("/no/such/folder")).is_err());
         assert!(available().is_some());
     }
 
     #[test]
     fn more_memory_than_there_is_is_refused() {
-        let error = Place::in_memory(Path::new("/tmp"), 1 << 60).unwrap_err().to_string();
+        let error = WorkFolder::in_memory(Path::new("/tmp"), 1 << 60).unwrap_err().to_string();
         assert!(error.starts_with("it needs 1099511627776 MiB of memory, and "), "{error}");
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::rc::Rc;
 
 use super::kernel::timed;
-use super::{CHECKSUMS, Checksum, Place, Programs, Volume, WRITE};
+use super::{BtrfsChecksum, CHECKSUMS, Programs, Volume, WRITE, WorkFolder};
 use crate::measure::{About, InProcess, MeasureError, Measured, Subject};
 
 /// The group of its rows.
@@ -20,9 +20,9 @@ const SOURCE: &str = "/dev/urandom";
 /// All of the script for one checksum.
 pub struct Whole<'a> {
     about: About,
-    checksum: &'static Checksum,
+    checksum: &'static BtrfsChecksum,
     length: u64,
-    place: &'a Place,
+    place: &'a WorkFolder,
     programs: &'a Programs,
     written: Rc<Cell<u64>>,
 }
@@ -30,7 +30,7 @@ pub struct Whole<'a> {
 /// The script for each checksum, on images of `length` bytes; and how much of the large file found room
 /// in the last run of each.
 pub fn original<'a>(
-    place: &'a Place,
+    place: &'a WorkFolder,
     programs: &'a Programs,
     length: u64,
 ) -> Vec<(Whole<'a>, Rc<Cell<u64>>)> {

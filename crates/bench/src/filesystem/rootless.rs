@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use super::volume::run;
-use super::{CHECKSUMS, Checksum, Data, Place};
+use super::{BtrfsChecksum, CHECKSUMS, Data, WorkFolder};
 use crate::measure::{About, MeasureError, Process, Subject, find_program};
 
 /// The programs.
@@ -53,7 +53,7 @@ const MADE: &str = "made.img";
 /// A row for each checksum and tool. Without checksums of data there is no check of them, so as a control
 /// the metadata alone are checked, and a file system without files is made.
 pub fn rootless<'a>(
-    place: &Place,
+    place: &WorkFolder,
     tools: &Tools,
     data: &Data,
 ) -> Result<Vec<Box<dyn Subject + 'a>>, MeasureError> {
@@ -65,7 +65,7 @@ pub fn rootless<'a>(
     let folder = place.path().join("rootdir");
     std::fs::create_dir(&folder).map_err(|error| MeasureError::io(&folder, "create", error))?;
     data.write(&folder.join("file"))?;
-    let make = |checksum: &Checksum, image: &str, full: bool| {
+    let make = |checksum: &BtrfsChecksum, image: &str, full: bool| {
         let image = place.path().join(image);
         // It makes the file longer than it is, and never shorter.
         let file = std::fs::File::create(&image);
@@ -108,7 +108,7 @@ pub fn rootless<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Amount, Plan, measure};
+    use crate::measure::{MeasureAmount, MeasurePlan, measure};
     use verisum_testkit::require_tool;
 
     /// Checks the room for an amount of data by its use, with what has the longest checksums.
@@ -118,10 +118,10 @@ mod tests {
         let tools = Tools::find(std::env::var_os("PATH").as_deref()).unwrap();
         for mib in [4u64, 40] {
             let parent = tempfile::tempdir().unwrap();
-            let place = Place::in_folder(parent.path()).unwrap();
+            let place = WorkFolder::in_folder(parent.path()).unwrap();
             let data = Data::new(mib << 20);
             let mut subjects = rootless(&place, &tools, &data).unwrap();
-            let plan = Plan { amount: Amount::Rounds(2), ..Plan::default() };
+            let plan = MeasurePlan { amount: MeasureAmount::Rounds(2), ..MeasurePlan::default() };
             let series = measure(&mut subjects, &plan, &mut ());
             assert!(series.iter().all(|one| one.skipped.is_none()), "{series:?}");
             use std::os::unix::fs::MetadataExt;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use data_encoding::HEXLOWER;
 use rustix::mount::UnmountFlags;
 
-use super::{Checksum, Place};
+use super::{BtrfsChecksum, WorkFolder};
 use crate::measure::{MeasureError, find_program};
 
 /// What a file system needs beside the data, in bytes: btrfs refuses less than 109 MiB.
@@ -44,7 +44,7 @@ impl Programs {
 /// A mounted file system. Dropping it unmounts it; the loop device goes with the mount.
 #[derive(Debug)]
 pub struct Volume {
-    checksum: &'static Checksum,
+    checksum: &'static BtrfsChecksum,
     image: PathBuf,
     mount: PathBuf,
     mounted: bool,
@@ -59,8 +59,8 @@ impl Volume {
 
     /// Makes an image of so many bytes in a place, and mounts it.
     pub fn new(
-        place: &Place,
-        checksum: &'static Checksum,
+        place: &WorkFolder,
+        checksum: &'static BtrfsChecksum,
         length: u64,
         programs: &Programs,
     ) -> Result<Volume, MeasureError> {
@@ -78,7 +78,7 @@ impl Volume {
     }
 
     /// Its checksum.
-    pub fn checksum(&self) -> &'static Checksum {
+    pub fn checksum(&self) -> &'static BtrfsChecksum {
         self.checksum
     }
 
@@ -190,7 +190,7 @@ mod tests {
         let programs = Programs::find(None).unwrap();
         let length = Volume::length(WRITE as u64);
         let parent = tempfile::tempdir().unwrap();
-        let place = Place::in_memory(parent.path(), length * 5).unwrap();
+        let place = WorkFolder::in_memory(parent.path(), length * 5).unwrap();
         let data = Data::new(WRITE as u64);
         let start = data.pieces().next().unwrap()[..64].to_vec();
         for checksum in &CHECKSUMS {

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use verisum_blockhash::{Hasher, Params};
 use verisum_digest::{Digest, Output};
 
-use crate::digests::{self, Way};
+use crate::digests::{self, DigestCall};
 use crate::measure::{MeasureError, Work};
 
 /// What an image holds.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Content {
+pub struct ImageContent {
     /// As it was published.
     pub name: &'static str,
     /// The part that is allocated, in percent; the rest is one hole or several.
@@ -28,19 +28,19 @@ pub struct Content {
 }
 
 /// The published images.
-pub static CONTENTS: [Content; 6] = [
-    Content { name: "25% full", percent: 25, zeros: false, published: 15.1 },
-    Content { name: "50% full", percent: 50, zeros: false, published: 7.0 },
-    Content { name: "75% full", percent: 75, zeros: false, published: 4.5 },
-    Content { name: "100% full", percent: 100, zeros: false, published: 3.2 },
-    Content { name: "empty", percent: 0, zeros: false, published: 365.0 },
-    Content { name: "zeros", percent: 100, zeros: true, published: 6.7 },
+pub static CONTENTS: [ImageContent; 6] = [
+    ImageContent { name: "25% full", percent: 25, zeros: false, published: 15.1 },
+    ImageContent { name: "50% full", percent: 50, zeros: false, published: 7.0 },
+    ImageContent { name: "75% full", percent: 75, zeros: false, published: 4.5 },
+    ImageContent { name: "100% full", percent: 100, zeros: false, published: 3.2 },
+    ImageContent { name: "empty", percent: 0, zeros: false, published: 365.0 },
+    ImageContent { name: "zeros", percent: 100, zeros: true, published: 6.7 },
 ];
 
 /// Images are allocated or not in pieces of this many bytes.
 const PIECE: u64 = 1 << 20;
 
-impl Content {
+impl ImageContent {
     /// Bytes that an image of this size takes on the disk.
     pub fn allocated(&self, size: u64) -> u64 {
         (size / 100).saturating_mul(self.percent).saturating_add(PIECE)
@@ -70,9 +70,9 @@ impl Content {
 }
 
 /// The programs that digest a whole file, in the order of [`PROGRAMS`](digests::PROGRAMS).
-pub fn programs(digest: &str) -> Vec<Way> {
+pub fn programs(digest: &str) -> Vec<DigestCall> {
     let all = digests::ways();
-    let of = |program: &digests::Program| {
+    let of = |program: &digests::RivalProgram| {
         all.iter().find(|way| way.program == program.name && way.digest == digest).cloned()
     };
     digests::PROGRAMS.iter().filter_map(of).collect()
@@ -212,7 +212,7 @@ mod tests {
 
     #[test]
     fn programs_are_those_of_the_table() {
-        let of = |digest: &str| programs(digest).iter().map(Way::name).collect::<Vec<_>>();
+        let of = |digest: &str| programs(digest).iter().map(DigestCall::name).collect::<Vec<_>>();
         assert_eq!(
             of("sha256"),
             ["sha256sum", "openssl", "perl", "rhash", "busybox", "sha256deep", "python"]

@@ -11,7 +11,7 @@ use crate::record::Series;
 
 /// What is hashed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Input {
+pub enum ImageInput {
     /// Bytes that are not zero.
     Data,
     /// Bytes that are zero.
@@ -20,16 +20,16 @@ pub enum Input {
     Hole,
 }
 
-impl Input {
+impl ImageInput {
     /// All of them.
-    pub const ALL: [Input; 3] = [Input::Data, Input::Zero, Input::Hole];
+    pub const ALL: [ImageInput; 3] = [ImageInput::Data, ImageInput::Zero, ImageInput::Hole];
 
     /// The word of blkhash-bench.
     pub const fn name(self) -> &'static str {
         match self {
-            Input::Data => "data",
-            Input::Zero => "zero",
-            Input::Hole => "hole",
+            ImageInput::Data => "data",
+            ImageInput::Zero => "zero",
+            ImageInput::Hole => "hole",
         }
     }
 }
@@ -38,7 +38,7 @@ impl Input {
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// What is hashed.
-    pub input: Input,
+    pub input: ImageInput,
     /// How many bytes of it.
     pub size: u64,
     /// The digest.
@@ -68,7 +68,7 @@ impl Settings {
     ) -> Result<Box<dyn Subject + 'a>, MeasureError> {
         let params = self.params()?;
         // Whoever looks at no byte has a time and no rate; zeros must be looked at to be known.
-        let looks = self.digest.name() != "null" || self.input == Input::Zero;
+        let looks = self.digest.name() != "null" || self.input == ImageInput::Zero;
         let mut about = about.bytes(if looks { self.size } else { 0 });
         for (name, value) in self.fields() {
             let text = value.as_str().map_or_else(|| value.to_string(), str::to_string);
@@ -146,7 +146,7 @@ impl Work for Library {
     fn work(&mut self) -> Result<(), MeasureError> {
         let settings = &self.settings;
         let hashed = match (settings.input, settings.queue_depth) {
-            (Input::Hole, _) => holes(&self.params, settings.size),
+            (ImageInput::Hole, _) => holes(&self.params, settings.size),
             (input, None) => waiting(&self.params, settings, buffer(input)),
             (input, Some(depth)) => queued(&self.params, settings, buffer(input), depth),
         };
@@ -234,12 +234,12 @@ fn updates(settings: &Settings) -> impl Iterator<Item = usize> + use<> {
 }
 
 /// Bytes that live as long as the process.
-fn buffer(input: Input) -> &'static [u8] {
+fn buffer(input: ImageInput) -> &'static [u8] {
     static DATA: OnceLock<Vec<u8>> = OnceLock::new();
     static ZEROS: OnceLock<Vec<u8>> = OnceLock::new();
     match input {
-        Input::Data => DATA.get_or_init(|| vec![0x55; BUFFER]),
-        Input::Zero | Input::Hole => ZEROS.get_or_init(|| vec![0; BUFFER]),
+        ImageInput::Data => DATA.get_or_init(|| vec![0x55; BUFFER]),
+        ImageInput::Zero | ImageInput::Hole => ZEROS.get_or_init(|| vec![0; BUFFER]),
     }
 }
 
@@ -250,9 +250,9 @@ fn failed(error: HashError) -> MeasureError {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Amount, Plan, measure};
+    use crate::measure::{MeasureAmount, MeasurePlan, measure};
 
-    fn settings(input: Input, threads: usize, queue_depth: Option<usize>) -> Settings {
+    fn settings(input: ImageInput, threads: usize, queue_depth: Option<usize>) -> Settings {
         let digest = Digest::find("sha256").unwrap();
         let size = 3 * BUFFER as u64 + 12_345;
         Settings { input, size, digest, block_size: 65_536, threads, queue_depth, read_size: 100_000 }
@@ -260,12 +260,12 @@ mod tests {
 
     #[test]
     fn every_way_gives_the_same_value() {
-        let zeros = settings(Input::Hole, 1, None).value().unwrap();
+        let zeros = settings(ImageInput::Hole, 1, None).value().unwrap();
         for threads in [1, 3] {
             for depth in [None, Some(1), Some(4)] {
-                assert_eq!(settings(Input::Zero, threads, depth).value().unwrap(), zeros);
-                let data = settings(Input::Data, threads, depth).value().unwrap();
-                assert_eq!(data, settings(Input::Data, 1, None).value().unwrap());
+                assert_eq!(settings(ImageInput::Zero, threads, depth).value().unwrap(), zeros);
+                let data = settings(ImageInput::Data, threads, depth).value().unwrap();
+                assert_eq!(data, settings(ImageInput::Data, 1, None).value().unwrap());
                 assert_ne!(data, zeros);
             }
         }
@@ -273,10 +273,10 @@ mod tests {
 
     #[test]
     fn a_series_has_the_fields_of_blkhash_bench() {
-        let settings = settings(Input::Data, 2, Some(16));
+        let settings = settings(ImageInput::Data, 2, Some(16));
         let value = settings.value().unwrap();
         let mut subjects = [settings.subject(About::new("g", "n"), Some(&value)).unwrap()];
-        let plan = Plan { amount: Amount::Rounds(2), ..Plan::default() };
+        let plan = MeasurePlan { amount: MeasureAmount::Rounds(2), ..MeasurePlan::default() };
         let series = &measure(&mut subjects, &plan, &mut ())[0];
         let fields = blkhash_bench(series).unwrap();
         assert!(fields["throughput"].as_u64().unwrap() > 0 && fields["elapsed"].as_f64().unwrap() > 0.0);

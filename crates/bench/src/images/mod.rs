@@ -3,5 +3,5 @@
 mod content;
 mod library;
 
-pub use content::{CONTENTS, Content, Memory, Reading, programs, values};
-pub use library::{BUFFER, HOLE, Input, Settings, blkhash_bench};
+pub use content::{CONTENTS, ImageContent, Memory, Reading, programs, values};
+pub use library::{BUFFER, HOLE, ImageInput, Settings, blkhash_bench};

@@ -5,12 +5,12 @@ use std::time::{Duration, Instant};
 use fastrand::Rng;
 
 use super::core_sharing::Crowding;
-use super::{Amount, MOST_ROUNDS, MeasureError, Plan, Subject, cache_state, drop_files};
+use super::{MOST_ROUNDS, MeasureAmount, MeasureError, MeasurePlan, Subject, cache_state, drop_files};
 use crate::record::{NOT_REACHED, Series};
 
 /// How far the measurement is.
 #[derive(Clone, Copy, Debug)]
-pub struct Progress<'a> {
+pub struct BenchProgress<'a> {
     /// Whose turn it is.
     pub name: &'a str,
     /// Its group.
@@ -26,7 +26,7 @@ pub struct Progress<'a> {
 /// Who watches a measurement. The library neither prints nor catches signals.
 pub trait Watch {
     /// Is told before each run.
-    fn progress(&mut self, _: &Progress<'_>) {}
+    fn progress(&mut self, _: &BenchProgress<'_>) {}
 
     /// Whether the user wants no more. What was measured so far is kept.
     fn stopped(&self) -> bool {
@@ -44,7 +44,11 @@ impl Watch for () {}
 /// a round meets all of them alike; the rounds of all groups are spread over the whole time, so that what
 /// lasts longer is seen by each. A subject that fails, that is too old to know a digest or that computes a
 /// wrong one becomes a series without times that says why; the others go on.
-pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut dyn Watch) -> Vec<Series> {
+pub fn measure(
+    subjects: &mut [Box<dyn Subject + '_>],
+    plan: &MeasurePlan,
+    watch: &mut dyn Watch,
+) -> Vec<Series> {
     let crowding = subjects.iter().any(|subject| subject.repeats()).then(Crowding::new);
     let mut run = Run { plan, started: Instant::now(), random: Rng::with_seed(plan.seed), crowding };
     subjects.iter_mut().for_each(|subject| subject.begin(plan));
@@ -73,7 +77,7 @@ pub fn measure(subjects: &mut [Box<dyn Subject + '_>], plan: &Plan, watch: &mut 
 }
 
 struct Run<'a> {
-    plan: &'a Plan,
+    plan: &'a MeasurePlan,
     started: Instant,
     random: Rng,
     /// None where nothing is work in this process.
@@ -121,7 +125,7 @@ impl Run<'_> {
                     continue;
                 }
                 let Series { name, group, .. } = &series[index];
-                watch.progress(&Progress { name, group, round: 0, part: 0.0, left: None });
+                watch.progress(&BenchProgress { name, group, round: 0, part: 0.0, left: None });
                 let started = Instant::now();
                 self.once(&mut *subjects[index], &mut series[index], None, watch);
                 last += started.elapsed();
@@ -211,9 +215,9 @@ impl Run<'_> {
 
     fn more(&self, done: u32, warm: Duration) -> bool {
         match self.plan.amount {
-            Amount::Rounds(rounds) => done < rounds,
-            Amount::Time(_) if done == 0 => true,
-            Amount::Time(time) => {
+            MeasureAmount::Rounds(rounds) => done < rounds,
+            MeasureAmount::Time(_) if done == 0 => true,
+            MeasureAmount::Time(time) => {
                 done < MOST_ROUNDS && self.started.elapsed() + self.pace(done, warm) <= time
             }
         }
@@ -227,16 +231,16 @@ impl Run<'_> {
         }
     }
 
-    fn progress<'n>(&self, round: u32, series: &'n Series, warm: Duration) -> Progress<'n> {
+    fn progress<'n>(&self, round: u32, series: &'n Series, warm: Duration) -> BenchProgress<'n> {
         let pace = self.pace(round - 1, warm);
         let elapsed = self.started.elapsed();
         let left = match self.plan.amount {
-            Amount::Rounds(rounds) => pace * (rounds + 1 - round),
-            Amount::Time(time) => time.saturating_sub(elapsed).min(pace * (MOST_ROUNDS + 1 - round)),
+            MeasureAmount::Rounds(rounds) => pace * (rounds + 1 - round),
+            MeasureAmount::Time(time) => time.saturating_sub(elapsed).min(pace * (MOST_ROUNDS + 1 - round)),
         };
         let total = (elapsed + left).as_secs_f64();
         let part = if total > 0.0 { elapsed.as_secs_f64() / total } else { 0.0 };
-        Progress { name: &series.name, group: &series.group, round, part, left: Some(left) }
+        BenchProgress { name: &series.name, group: &series.group, round, part, left: Some(left) }
     }
 }
 
@@ -288,7 +292,7 @@ mod tests {
             let names = ["a", "b", "c", "d", "e"];
             let mut subjects: Vec<Box<dyn Subject>> =
                 names.iter().map(|name| Box::new(subject(name, 1.0, &log)) as _).collect();
-            let plan = Plan { amount: Amount::Rounds(10), seed, ..Plan::default() };
+            let plan = MeasurePlan { amount: MeasureAmount::Rounds(10), seed, ..MeasurePlan::default() };
             let series = measure(&mut subjects, &plan, &mut ());
             assert!(series.iter().all(|one| one.wall == [1.0; 10] && one.rounds.len() == 10));
             drop(subjects);
@@ -315,7 +319,7 @@ mod tests {
             Box::new(subject) as Box<dyn Subject>
         };
         let mut subjects = vec![of("x", "x1"), of("y", "y1"), of("x", "x2"), of("y", "y2")];
-        let plan = Plan { amount: Amount::Rounds(20), ..Plan::default() };
+        let plan = MeasurePlan { amount: MeasureAmount::Rounds(20), ..MeasurePlan::default() };
         let series = measure(&mut subjects, &plan, &mut ());
         assert!(series.iter().all(|one| one.wall.len() == 20));
         let log = log.borrow();
@@ -329,7 +333,11 @@ mod tests {
     #[test]
     fn crowding_is_that_of_runs_in_this_process() {
         let work = InProcess::new(About::new("g", "work"), || -> Result<(), MeasureError> { Ok(()) });
-        let plan = Plan { amount: Amount::Rounds(3), least: Duration::from_micros(50), ..Plan::default() };
+        let plan = MeasurePlan {
+            amount: MeasureAmount::Rounds(3),
+            least: Duration::from_micros(50),
+            ..MeasurePlan::default()
+        };
         let mut subjects = [work.boxed(), InProcess::new(About::new("g", "once"), || Ok(())).once().boxed()];
         let series = measure(&mut subjects, &plan, &mut ());
         assert_eq!([series[0].crowding.len(), series[1].crowding.len()], [3, 0]);
@@ -350,7 +358,7 @@ mod tests {
         let broken = subject("broken", -1.0, &log);
         let mut subjects: Vec<Box<dyn Subject>> =
             vec![Box::new(wrong), Box::new(right), Box::new(silent), Box::new(broken)];
-        let series = measure(&mut subjects, &Plan::default(), &mut ());
+        let series = measure(&mut subjects, &MeasurePlan::default(), &mut ());
         let found = series.iter().map(|one| (one.wall.len(), one.skipped.as_deref(), one.wrong));
         assert_eq!(
             found.collect::<Vec<_>>(),
@@ -371,7 +379,7 @@ mod tests {
         late.about = About::new("g", "late").file(file.path()).expect("cafe");
         late.digest = Some("beef");
         std::fs::write(file.path(), "more").unwrap();
-        let series = &measure(&mut [Box::new(late) as Box<dyn Subject>], &Plan::default(), &mut ())[0];
+        let series = &measure(&mut [Box::new(late) as Box<dyn Subject>], &MeasurePlan::default(), &mut ())[0];
         assert!(series.failed && !series.wrong);
         assert!(series.skipped.as_deref().unwrap().ends_with("changed while it was measured"));
     }
@@ -381,7 +389,7 @@ mod tests {
         let log = RefCell::default();
         let mut subjects: Vec<Box<dyn Subject>> =
             vec![Box::new(subject("long", 3.0, &log)), Box::new(subject("short", 1.0, &log))];
-        let plan = Plan { limit: Some(Duration::from_secs(2)), ..Plan::default() };
+        let plan = MeasurePlan { limit: Some(Duration::from_secs(2)), ..MeasurePlan::default() };
         let series = measure(&mut subjects, &plan, &mut ());
         assert!(
             series[0].failed && series[0].skipped.as_deref() == Some("one run took 3 s, which is too long")
@@ -399,7 +407,7 @@ mod tests {
         let mut long = subject("long", 1.0, &log);
         long.repeats = true;
         let mut subjects: Vec<Box<dyn Subject>> = vec![Box::new(short), Box::new(long)];
-        let series = measure(&mut subjects, &Plan::default(), &mut ());
+        let series = measure(&mut subjects, &MeasurePlan::default(), &mut ());
         assert_eq!(series.iter().map(|one| one.repetitions).collect::<Vec<_>>(), [10_000, 1]);
         assert!((series[0].wall[0] - 1e-6).abs() < 1e-12, "times are those of one repetition");
     }
@@ -408,7 +416,7 @@ mod tests {
     fn a_stop_keeps_what_was_measured() {
         struct Impatient(Cell<u32>);
         impl Watch for Impatient {
-            fn progress(&mut self, progress: &Progress<'_>) {
+            fn progress(&mut self, progress: &BenchProgress<'_>) {
                 self.0.set(self.0.get() + 1);
                 assert!((0.0..=1.0).contains(&progress.part));
             }
@@ -419,7 +427,7 @@ mod tests {
         let log = RefCell::default();
         let mut subjects: Vec<Box<dyn Subject>> =
             vec![Box::new(subject("a", 1.0, &log)), Box::new(subject("b", 1.0, &log))];
-        let series = measure(&mut subjects, &Plan::default(), &mut Impatient(Cell::new(0)));
+        let series = measure(&mut subjects, &MeasurePlan::default(), &mut Impatient(Cell::new(0)));
         let counts: Vec<usize> = series.iter().map(|one| one.wall.len()).collect();
         assert_eq!(counts.iter().sum::<usize>(), 7, "after two of warm-up: {counts:?}");
     }
@@ -428,9 +436,10 @@ mod tests {
     fn a_time_without_room_for_a_round_gives_one() {
         let log = RefCell::default();
         let mut subjects: Vec<Box<dyn Subject>> = vec![Box::new(subject("a", 1.0, &log))];
-        let plan = Plan { amount: Amount::Time(Duration::ZERO), ..Plan::default() };
+        let plan = MeasurePlan { amount: MeasureAmount::Time(Duration::ZERO), ..MeasurePlan::default() };
         assert_eq!(measure(&mut subjects, &plan, &mut ())[0].wall, [1.0]);
-        let plan = Plan { amount: Amount::Time(Duration::from_secs(3600)), ..Plan::default() };
+        let plan =
+            MeasurePlan { amount: MeasureAmount::Time(Duration::from_secs(3600)), ..MeasurePlan::default() };
         assert_eq!(measure(&mut subjects, &plan, &mut ())[0].wall.len(), MOST_ROUNDS as usize);
     }
 }

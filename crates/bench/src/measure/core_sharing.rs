@@ -8,16 +8,16 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use verisum_digest::{Level, PROVIDERS, Policy, Stream};
+use verisum_digest::{DigestStream, Level, PROVIDERS, Policy};
 
-use crate::record::{Results, Series};
+use crate::record::{BenchResults, Series};
 use crate::stats::{median, quantile};
 
 /// Work that fills a core, and work that waits for itself.
 pub(super) struct Crowding {
     /// Plain code with much to do side by side: SHA-1 takes 1.35 to 1.4 times its time in a core that is
     /// shared.
-    full: Option<Box<dyn Stream>>,
+    full: Option<Box<dyn DigestStream>>,
 }
 
 /// Bytes that are hashed: 4 µs or so.
@@ -72,8 +72,8 @@ pub(crate) fn crowded(series: &[&Series]) -> Vec<Vec<bool>> {
 
 /// How much longer work that fills a core took in the second results than in the first, where that shows that
 /// something else used the same core in the one and not in the other.
-pub(crate) fn more_crowded(first: &Results, second: &Results) -> Option<f64> {
-    let of = |results: &Results| -> f64 {
+pub(crate) fn more_crowded(first: &BenchResults, second: &BenchResults) -> Option<f64> {
+    let of = |results: &BenchResults| -> f64 {
         median(&results.series.iter().flat_map(|one| one.crowding.iter().copied()).collect::<Vec<_>>())
     };
     let more = of(second) / of(first);

@@ -15,13 +15,13 @@ mod plan;
 mod process;
 mod subject;
 
-pub use alternation::{Progress, Watch, measure};
+pub use alternation::{BenchProgress, Watch, measure};
 pub use cache::{Cache, drop_files, state as cache_state};
 pub(crate) use core_sharing::{crowded, more_crowded};
 pub use counter::Cycles;
 pub use error::MeasureError;
 pub use launch::{Starter, serve};
-pub use noise::{Load, judge as judge_noise};
-pub use plan::{Amount, MOST_ROUNDS, Plan};
+pub use noise::{MachineLoad, judge as judge_noise};
+pub use plan::{MOST_ROUNDS, MeasureAmount, MeasurePlan};
 pub use process::{Parse, Process, Stdin, find_program, passed_over, version};
 pub use subject::{About, InProcess, Measured, Subject, Work};

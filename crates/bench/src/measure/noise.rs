@@ -8,16 +8,16 @@ use crate::stats::{mad, median};
 
 /// What the machine did beside us: read once before and once after.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Load {
+pub struct MachineLoad {
     /// Processes that ran or waited to, on average over the last minute.
     load: Option<f64>,
     /// Ticks of all processors so far: all, and those that a hypervisor gave to others.
     ticks: Option<(u64, u64)>,
 }
 
-impl Load {
+impl MachineLoad {
     /// Now. `proc` is the folder of the kernel's answers, `/proc`.
-    pub fn now(proc: &Path) -> Load {
+    pub fn now(proc: &Path) -> MachineLoad {
         let text = |name: &str| std::fs::read_to_string(proc.join(name)).ok();
         let load = text("loadavg").and_then(|text| text.split(' ').next()?.parse().ok());
         let ticks = text("stat").and_then(|text| {
@@ -26,12 +26,12 @@ impl Load {
             // user nice system idle iowait irq softirq steal; the rest is counted among these.
             Some((ticks.iter().take(8).sum(), *ticks.get(7)?))
         });
-        Load { load, ticks }
+        MachineLoad { load, ticks }
     }
 }
 
 /// Reasons to doubt the times, as sentences; none if the machine seems quiet.
-pub fn judge(series: &[Series], before: &Load, after: &Load, processors: usize) -> Vec<String> {
+pub fn judge(series: &[Series], before: &MachineLoad, after: &MachineLoad, processors: usize) -> Vec<String> {
     let mut doubts = Vec::new();
     if let Some(load) = before.load.filter(|&load| load > 0.5 * processors as f64) {
         let plural = if processors == 1 { "" } else { "s" };
@@ -112,11 +112,11 @@ mod tests {
         series
     }
 
-    fn machine(load: &str, stat: &str) -> Load {
+    fn machine(load: &str, stat: &str) -> MachineLoad {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("loadavg"), load).unwrap();
         std::fs::write(folder.path().join("stat"), stat).unwrap();
-        Load::now(folder.path())
+        MachineLoad::now(folder.path())
     }
 
     #[test]
@@ -125,7 +125,7 @@ mod tests {
         let later = machine("2.10 0.2 0.3 1/100 7\n", "cpu  200 0 20 900 0 0 0 1 0 0\ncpu0 1\n");
         let steady = control(&[1.0, 1.01, 0.99, 1.0, 1.01, 0.99, 1.0, 1.0]);
         assert_eq!(judge(&[steady], &quiet, &later, 2), [""; 0]);
-        assert_eq!(judge(&[], &Load::default(), &Load::default(), 2), [""; 0]);
+        assert_eq!(judge(&[], &MachineLoad::default(), &MachineLoad::default(), 2), [""; 0]);
     }
 
     #[test]
@@ -133,7 +133,7 @@ mod tests {
         let of = |shared: usize| {
             let mut series = control(&[1.0; 40]);
             series.crowding = (0..40).map(|run| if run < shared { 4.1 } else { 3.0 }).collect();
-            judge(&[series], &Load::default(), &Load::default(), 2)
+            judge(&[series], &MachineLoad::default(), &MachineLoad::default(), 2)
         };
         assert_eq!(of(2), [""; 0]);
         let doubts = of(10);

@@ -6,7 +6,7 @@ use super::Starter;
 
 /// How much is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Amount {
+pub enum MeasureAmount {
     /// So many rounds.
     Rounds(u32),
     /// As many rounds as this time has room for, warm-up included; at least one, at most
@@ -19,9 +19,9 @@ pub const MOST_ROUNDS: u32 = 200;
 
 /// How to measure.
 #[derive(Clone, Debug)]
-pub struct Plan {
+pub struct MeasurePlan {
     /// How much.
-    pub amount: Amount,
+    pub amount: MeasureAmount,
     /// Runs of each subject before those that count. The first is also that in which digests are
     /// compared and the repetitions of short work are chosen, so there is always one.
     pub warmup: u32,
@@ -39,10 +39,10 @@ pub struct Plan {
     pub starter: Option<Starter>,
 }
 
-impl Default for Plan {
-    fn default() -> Plan {
-        Plan {
-            amount: Amount::Rounds(15),
+impl Default for MeasurePlan {
+    fn default() -> MeasurePlan {
+        MeasurePlan {
+            amount: MeasureAmount::Rounds(15),
             warmup: 1,
             seed: 1,
             cold: false,

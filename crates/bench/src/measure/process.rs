@@ -6,7 +6,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::Plan;
+use super::MeasurePlan;
 use super::counter::Cycles;
 use super::error::MeasureError;
 use super::launch::{self, Around, Ended, Failed, Request, StandardInput, Starter};
@@ -121,7 +121,7 @@ impl Subject for Process {
         &self.about
     }
 
-    fn begin(&mut self, plan: &Plan) {
+    fn begin(&mut self, plan: &MeasurePlan) {
         self.limit = plan.limit;
         self.starter.clone_from(&plan.starter);
     }
@@ -282,7 +282,7 @@ mod tests {
     fn what_never_ends_is_killed_with_all_that_it_started() {
         let mut hanging = shell("sleep 1000 & echo $!; sleep 1000");
         let limit = Some(Duration::from_millis(200));
-        hanging.begin(&Plan { limit, ..Plan::default() });
+        hanging.begin(&MeasurePlan { limit, ..MeasurePlan::default() });
         let error = hanging.run(1).unwrap_err().to_string();
         assert!(error.ends_with("took longer than 0 s and was killed"), "{error}");
         assert!(version(Path::new("/bin/sh"), &["-c", "echo 1; sleep 1000"]).is_none());

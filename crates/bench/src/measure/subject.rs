@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::Plan;
+use super::MeasurePlan;
 use super::counter::Cycles;
 use super::error::MeasureError;
 use crate::system;
@@ -123,7 +123,7 @@ pub trait Subject {
     fn about(&self) -> &About;
 
     /// Is told how it will be measured, before all else.
-    fn begin(&mut self, _: &Plan) {}
+    fn begin(&mut self, _: &MeasurePlan) {}
 
     /// Whether one run may repeat the work, so that it takes long enough to be timed. Programs are run
     /// once.

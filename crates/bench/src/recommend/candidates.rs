@@ -84,7 +84,7 @@ impl Purpose {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use verisum_digest::{Algorithm, Class};
+    use verisum_digest::{Algorithm, DigestClass};
 
     #[test]
     fn what_must_resist_attackers_does() {
@@ -102,7 +102,7 @@ mod tests {
                 assert_eq!(algorithm.id, candidate.id);
                 assert!(algorithm.bits >= 64 || purpose == Purpose::Filesystem);
                 let accidents_only = matches!(purpose, Purpose::Bitrot | Purpose::Filesystem);
-                assert!(accidents_only || algorithm.class == Class::Cryptographic, "{}", candidate.id);
+                assert!(accidents_only || algorithm.class == DigestClass::Cryptographic, "{}", candidate.id);
                 assert!(!["md4", "md5", "sha1"].contains(&candidate.id));
             }
         }

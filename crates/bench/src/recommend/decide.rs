@@ -3,7 +3,7 @@
 
 use serde::Serialize;
 
-use super::{Load, Purpose};
+use super::{Purpose, TreeLoad};
 
 /// Who takes at most so many times as long as the fastest is no slower in practice.
 pub(super) const TOLERANCE: f64 = 1.1;
@@ -19,7 +19,7 @@ pub struct Cost {
 
 impl Cost {
     /// The seconds for all files, if it is that of hashing for this purpose.
-    pub fn of(&self, load: &Load, purpose: Purpose) -> f64 {
+    pub fn of(&self, load: &TreeLoad, purpose: Purpose) -> f64 {
         match purpose {
             // The block hash of a hole is known without hashing it.
             Purpose::Image => self.of_stored(load),
@@ -28,12 +28,12 @@ impl Cost {
     }
 
     /// The seconds for all files without their holes, as they are read.
-    pub fn of_stored(&self, load: &Load) -> f64 {
+    pub fn of_stored(&self, load: &TreeLoad) -> f64 {
         load.small_files as f64 * self.small_file + load.large_stored as f64 * self.large_byte
     }
 
     /// Whether small files take most of it, which is opening them, or the bytes of large ones.
-    fn bound(&self, load: &Load) -> Bound {
+    fn bound(&self, load: &TreeLoad) -> Bound {
         let small = load.small_files as f64 * self.small_file;
         if small >= load.large_stored as f64 * self.large_byte { Bound::Opening } else { Bound::Memory }
     }
@@ -41,11 +41,11 @@ impl Cost {
 
 /// All that the rule looks at.
 #[derive(Clone, Debug)]
-pub struct Input {
+pub struct DecisionInput {
     /// The purpose of the digest.
     pub purpose: Purpose,
     /// The files.
-    pub load: Load,
+    pub load: TreeLoad,
     /// What reading costs; `None` if it could not be measured.
     pub device: Option<Cost>,
     /// Within what that lies, the least and the most.
@@ -71,7 +71,7 @@ pub struct Input {
 
 /// A candidate with its times, in seconds.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct CandidateRow {
     /// Its name.
     pub name: &'static str,
     /// What speaks for and against it.
@@ -120,7 +120,7 @@ impl Bound {
     }
 }
 
-impl Row {
+impl CandidateRow {
     /// What the processors do.
     fn work(&self) -> f64 {
         self.opening.unwrap_or(0.0) + self.hash
@@ -136,17 +136,17 @@ impl Row {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Decision {
     /// The answer.
-    pub choice: Row,
+    pub choice: CandidateRow,
     /// The second best.
-    pub runner_up: Option<Row>,
+    pub runner_up: Option<CandidateRow>,
     /// Whether all take the same time because of the disk.
     pub disk_decides: bool,
     /// All, in the order of preference.
-    pub rows: Vec<Row>,
+    pub rows: Vec<CandidateRow>,
 }
 
 /// Decides; `None` if no candidate was measured or there are no files.
-pub fn decide(input: &Input) -> Option<Decision> {
+pub fn decide(input: &DecisionInput) -> Option<Decision> {
     if input.load.files == 0 {
         return None;
     }
@@ -163,7 +163,7 @@ pub fn decide(input: &Input) -> Option<Decision> {
     });
     let device = device.map(|cost| cost.of_stored(load));
     // The preference is the order of the table, in whatever order they were measured.
-    let rows: Vec<Row> = input
+    let rows: Vec<CandidateRow> = input
         .purpose
         .candidates()
         .iter()
@@ -182,11 +182,22 @@ pub fn decide(input: &Input) -> Option<Decision> {
             };
             let resolved = input.resolved.contains(&candidate.id);
             let (name, why, opening) = (candidate.id, candidate.why, opens);
-            Some(Row { name, why, opening, hash, device, total, busy, disk_bound, bound_by, resolved })
+            Some(CandidateRow {
+                name,
+                why,
+                opening,
+                hash,
+                device,
+                total,
+                busy,
+                disk_bound,
+                bound_by,
+                resolved,
+            })
         })
         .collect();
     let fastest = rows.iter().map(|row| row.total).fold(f64::INFINITY, f64::min);
-    let as_fast = |row: &&Row| row.total <= fastest * TOLERANCE;
+    let as_fast = |row: &&CandidateRow| row.total <= fastest * TOLERANCE;
     let mut best = rows.iter().filter(as_fast);
     let choice = best.next()?.clone();
     let others = rows.iter().filter(|row| row.name != choice.name);
@@ -205,7 +216,7 @@ pub(super) mod tests {
     use super::super::sentences;
     use super::*;
 
-    const LARGE: Load = Load {
+    const LARGE: TreeLoad = TreeLoad {
         files: 88_000,
         bytes: 1_500_000_000_000,
         small_files: 0,
@@ -226,8 +237,8 @@ pub(super) mod tests {
         purpose: Purpose,
         device: f64,
         hashes: &[(&'static str, f64)],
-    ) -> Input {
-        Input {
+    ) -> DecisionInput {
+        DecisionInput {
             purpose,
             load: LARGE,
             device: Some(rate(device)),
@@ -303,14 +314,14 @@ pub(super) mod tests {
 
     #[test]
     fn many_small_files_cost_what_they_cost_each() {
-        let load = Load {
+        let load = TreeLoad {
             files: 1_000_000,
             bytes: 2_000_000_000,
             small_files: 1_000_000,
             small_bytes: 2_000_000_000,
             complete: false,
             unreadable: 3,
-            ..Load::default()
+            ..TreeLoad::default()
         };
         let cost = |small_file: f64| Cost { small_file, large_byte: 1e-9 };
         let mut input = input(Purpose::Bitrot, 1e9, &[]);
@@ -331,7 +342,7 @@ pub(super) mod tests {
     fn opening_is_told_from_hashing() {
         let cost = |small_file: f64, large_byte: f64| Cost { small_file, large_byte };
         let mut input = input(Purpose::Bitrot, 1e9, &[]);
-        input.load = Load {
+        input.load = TreeLoad {
             files: 1_010_000,
             bytes: 102_000_000_000,
             small_files: 1_000_000,
@@ -340,7 +351,7 @@ pub(super) mod tests {
             large_bytes: 100_000_000_000,
             large_stored: 100_000_000_000,
             complete: true,
-            ..Load::default()
+            ..TreeLoad::default()
         };
         // Files and bytes both count: 20 s and 10 s to open and read, 4 s and 50 s more to hash.
         input.opening = Some(cost(20e-6, 1e-10));
@@ -384,7 +395,7 @@ pub(super) mod tests {
     #[test]
     fn without_files_or_figures_there_is_no_answer() {
         let mut empty = input(Purpose::Bitrot, 1e9, &[("sha256", 1e9)]);
-        empty.load = Load::default();
+        empty.load = TreeLoad::default();
         assert_eq!(decide(&empty), None);
         assert_eq!(decide(&input(Purpose::Bitrot, 1e9, &[])), None);
         assert_eq!(decide(&input(Purpose::Tamper, 1e9, &[("xxh3-128", 1e9)])), None, "none that resists");
@@ -419,7 +430,7 @@ pub(super) mod tests {
     #[test]
     fn zero_bytes_take_no_time() {
         let mut input = input(Purpose::Bitrot, 1e9, &[("sha256", 1e9), ("blake3", 1e9)]);
-        input.load = Load { files: 1, small_files: 1, complete: true, ..Load::default() };
+        input.load = TreeLoad { files: 1, small_files: 1, complete: true, ..TreeLoad::default() };
         input.device = Some(Cost::default());
         let decision = decide(&input).unwrap();
         assert_eq!(decision.choice.name, "sha256");

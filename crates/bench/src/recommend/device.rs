@@ -14,7 +14,7 @@ use verisum_digest::Digest;
 use verisum_files::{Entry, FileError as TreeError, Job, Operation, Plan, Stop, hash};
 
 use super::survey::SMALL;
-use super::{Cost, Load};
+use super::{Cost, TreeLoad};
 use crate::measure::MeasureError;
 use crate::stats::{fewest_rounds_of, interval, median};
 use crate::system;
@@ -88,7 +88,7 @@ impl Device {
     }
 
     /// What reading costs these files, the medians. `None` where nothing was read of what there is.
-    pub fn cost(&self, load: &Load) -> Option<Cost> {
+    pub fn cost(&self, load: &TreeLoad) -> Option<Cost> {
         let of = |there: bool, times: &[f64]| match there {
             true => (!times.is_empty()).then(|| median(times)),
             false => Some(0.0),
@@ -99,7 +99,7 @@ impl Device {
     }
 
     /// Within what that lies; `None` of too few passes to say it.
-    pub fn range(&self, load: &Load) -> Option<[Cost; 2]> {
+    pub fn range(&self, load: &TreeLoad) -> Option<[Cost; 2]> {
         let of = |there: bool, times: &[f64]| match there {
             true if times.len() < fewest_rounds_of(1) => None,
             true => Some(interval(times)).map(|found| [found.low, found.high]),
@@ -287,9 +287,9 @@ mod tests {
         assert!(
             device.small.files >= 20 && device.small.files.is_multiple_of(20) && device.small.failed == 1
         );
-        let load = Load { small_files: 20, ..Load::default() };
+        let load = TreeLoad { small_files: 20, ..TreeLoad::default() };
         assert!(device.cost(&load).unwrap().small_file > 0.0);
-        assert_eq!(device.cost(&Load { large_stored: 1, ..load }), None);
+        assert_eq!(device.cost(&TreeLoad { large_stored: 1, ..load }), None);
     }
 
     fn pass(seconds: u64, resident: u64, unknown: u64) -> Read {
@@ -301,7 +301,7 @@ mod tests {
     fn what_was_just_written_is_left_out_where_the_rest_came_from_the_device() {
         let mut passes = vec![pass(5, 0, 0); 7];
         passes.insert(0, pass(1, 100, 0));
-        let load = Load { large_files: 1, large_stored: 100, ..Load::default() };
+        let load = TreeLoad { large_files: 1, large_stored: 100, ..TreeLoad::default() };
         let device = Device::of(&[], &passes);
         assert_eq!((device.from_memory(), device.large.files), (Some(false), 7));
         assert_eq!(device.range(&load).unwrap().map(|cost| cost.large_byte), [0.05; 2]);
@@ -314,7 +314,7 @@ mod tests {
 
     #[test]
     fn few_passes_have_no_range() {
-        let load = Load { small_files: 1, ..Load::default() };
+        let load = TreeLoad { small_files: 1, ..TreeLoad::default() };
         let device = Device::of(&[pass(1, 0, 0); 5], &[]);
         assert_eq!((device.cost(&load).unwrap().small_file, device.range(&load)), (1.0, None));
         assert!(Device::of(&[pass(1, 0, 0); 6], &[]).range(&load).is_some());

@@ -12,7 +12,7 @@ use rustix::process::{Resource, getrlimit};
 use verisum_digest::{Digest, Policy};
 use verisum_files::{Entry, Job, Plan, hash};
 
-use super::{Cost, Load, Purpose};
+use super::{Cost, Purpose, TreeLoad};
 use crate::measure::{About, InProcess, MeasureError, Subject};
 use crate::record::Series;
 use crate::stats::{difference, fewest_rounds_of};
@@ -27,7 +27,7 @@ const SECTOR: usize = 4 << 10;
 
 /// Files in memory, as many and as long as suits the tree.
 #[derive(Debug)]
-pub struct Sample {
+pub struct FileSample {
     small: Vec<(File, Entry)>,
     /// How many small files a repetition hashes: each several times.
     small_jobs: usize,
@@ -36,11 +36,16 @@ pub struct Sample {
     large_length: u64,
 }
 
-impl Sample {
+impl FileSample {
     /// Makes them, of about so many bytes each kind.
-    pub fn new(load: &Load, bytes: u64) -> Result<Sample, MeasureError> {
-        let mut sample =
-            Sample { small: Vec::new(), small_jobs: 0, small_length: 0, large: Vec::new(), large_length: 0 };
+    pub fn new(load: &TreeLoad, bytes: u64) -> Result<FileSample, MeasureError> {
+        let mut sample = FileSample {
+            small: Vec::new(),
+            small_jobs: 0,
+            small_length: 0,
+            large: Vec::new(),
+            large_length: 0,
+        };
         let most = open_files() / 4;
         if let Some(mean) = load.small_bytes.checked_div(load.small_files) {
             sample.small_length = mean;
@@ -88,7 +93,7 @@ const NULL: &str = "null digest";
 /// A row for each candidate and kind of files, and one without a digest as a control.
 pub fn subjects<'a>(
     purpose: Purpose,
-    sample: &'a Sample,
+    sample: &'a FileSample,
     policy: &Policy,
     threads: usize,
 ) -> Vec<Box<dyn Subject + 'a>> {
@@ -201,7 +206,7 @@ fn pieces(
 }
 
 /// What a candidate costs, from its rows; `None` where one that the tree needs has no times.
-pub fn cost(name: &str, series: &[Series], load: &Load) -> Option<Cost> {
+pub fn cost(name: &str, series: &[Series], load: &TreeLoad) -> Option<Cost> {
     let time = |group: &str| {
         let one = series.iter().find(|one| one.name == name && one.group == group)?;
         let files = one.labels.get("files")?.parse::<f64>().ok()?;
@@ -215,7 +220,7 @@ pub fn cost(name: &str, series: &[Series], load: &Load) -> Option<Cost> {
 
 /// Whether a candidate surely took longer than the same without a digest, from its rows: where too few rounds
 /// say it, or the difference may be nothing, the difference is no rate.
-pub fn is_resolved(name: &str, purpose: Purpose, series: &[Series], load: &Load) -> bool {
+pub fn is_resolved(name: &str, purpose: Purpose, series: &[Series], load: &TreeLoad) -> bool {
     // The least seconds that hashing all files of a kind takes.
     let least = |group: &str| {
         let there = if group == SMALL { load.small_files } else { load.large_files };
@@ -243,18 +248,18 @@ pub fn is_resolved(name: &str, purpose: Purpose, series: &[Series], load: &Load)
 
 /// What opening, reading and closing files in memory costs, from its rows; `None` where no file is opened, and
 /// where it has no times.
-pub fn opening(series: &[Series], load: &Load) -> Option<Cost> {
+pub fn opening(series: &[Series], load: &TreeLoad) -> Option<Cost> {
     cost(NO_DIGEST, series, load)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::{Amount, Plan, measure};
+    use crate::measure::{MeasureAmount, MeasurePlan, measure};
 
     #[test]
     fn every_purpose_is_measured_on_both_kinds_of_files() {
-        let load = Load {
+        let load = TreeLoad {
             files: 300,
             bytes: 300_000 + 900_000,
             small_files: 297,
@@ -266,12 +271,15 @@ mod tests {
             complete: true,
             unreadable: 0,
         };
-        let sample = Sample::new(&load, 1 << 20).unwrap();
+        let sample = FileSample::new(&load, 1 << 20).unwrap();
         for purpose in [Purpose::Bitrot, Purpose::Image, Purpose::Filesystem] {
             let mut subjects = subjects(purpose, &sample, &Policy::default(), 2);
             assert_eq!(subjects.len(), 2 * (purpose.candidates().len() + 1));
-            let plan =
-                Plan { amount: Amount::Rounds(1), least: std::time::Duration::ZERO, ..Plan::default() };
+            let plan = MeasurePlan {
+                amount: MeasureAmount::Rounds(1),
+                least: std::time::Duration::ZERO,
+                ..MeasurePlan::default()
+            };
             let series = measure(&mut subjects, &plan, &mut ());
             for candidate in purpose.candidates() {
                 let cost = cost(candidate.id, &series, &load).unwrap();

@@ -11,8 +11,8 @@ mod sentences;
 mod survey;
 
 pub use candidates::{Candidate, Purpose};
-pub use decide::{Bound, Cost, Decision, Input, Row, decide};
+pub use decide::{Bound, CandidateRow, Cost, Decision, DecisionInput, decide};
 pub use device::{Device, Read, read_cold, read_often};
-pub use hashes::{Sample, cost, is_resolved, opening, subjects};
+pub use hashes::{FileSample, cost, is_resolved, opening, subjects};
 pub use sentences::sentences;
-pub use survey::{Load, SMALL, Survey, survey};
+pub use survey::{SMALL, Survey, TreeLoad, survey};

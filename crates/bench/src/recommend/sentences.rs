@@ -1,10 +1,10 @@
 //! Writes the decision as sentences, with the figures that decided.
 
 use super::Purpose;
-use super::decide::{Bound, Decision, Input, Row, TOLERANCE};
+use super::decide::{Bound, CandidateRow, Decision, DecisionInput, TOLERANCE};
 
 /// The decision in words, with the figures it comes from.
-pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
+pub fn sentences(input: &DecisionInput, decision: &Decision) -> Vec<String> {
     let (choice, load) = (&decision.choice, &input.load);
     let mut lines = Vec::new();
     if input.lost > 0 {
@@ -42,7 +42,7 @@ pub fn sentences(input: &Input, decision: &Decision) -> Vec<String> {
 }
 
 /// What takes the time.
-fn bound(input: &Input, choice: &Row) -> String {
+fn bound(input: &DecisionInput, choice: &CandidateRow) -> String {
     let name = choice.name;
     let by = match choice.bound_by {
         Bound::Device if input.from_memory == Some(false) => {
@@ -63,7 +63,7 @@ fn bound(input: &Input, choice: &Row) -> String {
 }
 
 /// How fast so many bytes were read in these seconds, and from where.
-fn reading(input: &Input, seconds: f64, bytes: u64) -> String {
+fn reading(input: &DecisionInput, seconds: f64, bytes: u64) -> String {
     let from = match (input.from_memory, input.rotating) {
         (Some(true), _) => "from memory: these files could not be put out of the cache",
         (None, _) => "from the disk or from memory: the kernel does not say it of files of others",
@@ -81,7 +81,7 @@ fn reading(input: &Input, seconds: f64, bytes: u64) -> String {
 }
 
 /// What of the whole time is the device's, opening, and hashing so many bytes.
-fn shares(choice: &Row, hashed: u64, threads: usize) -> String {
+fn shares(choice: &CandidateRow, hashed: u64, threads: usize) -> String {
     let percent = |part: f64| if choice.total > 0.0 { part / choice.total * 100.0 } else { 0.0 };
     let share = |part: f64| format!("{} ({:.0}%)", time(part), percent(part));
     let threads = if threads == 1 { "1 thread" } else { &format!("{threads} threads") };
@@ -175,7 +175,7 @@ mod tests {
     fn small_files_are_opened_and_large_ones_copied() {
         let mut input = input(Purpose::Bitrot, 1e9, &[("sha256", 1e12)]);
         input.from_memory = Some(true);
-        let line = |input: &Input| sentences(input, &decide(input).unwrap())[1].clone();
+        let line = |input: &DecisionInput| sentences(input, &decide(input).unwrap())[1].clone();
         assert!(line(&input).contains("bound by copying from memory"), "{}", line(&input));
         (input.load.small_files, input.load.large_stored) = (1_000_000, 1000);
         input.device.as_mut().unwrap().small_file = 1.0;

@@ -20,7 +20,7 @@ const KEPT_LARGE: usize = 64;
 
 /// The files of a tree, in figures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Load {
+pub struct TreeLoad {
     /// Regular files.
     pub files: u64,
     /// Their bytes.
@@ -47,7 +47,7 @@ pub struct Load {
 #[derive(Debug, Default)]
 pub struct Survey {
     /// The figures.
-    pub load: Load,
+    pub load: TreeLoad,
     /// How many files have at most 0, 1, 2, 4, … bytes and more than the one before.
     pub sizes: Vec<u64>,
     /// Some small files, by chance.

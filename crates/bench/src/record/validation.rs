@@ -2,9 +2,9 @@
 
 use verisum_files::Timestamp;
 
-use super::{Results, Series};
+use super::{BenchResults, Series};
 
-impl Results {
+impl BenchResults {
     /// What no session can be.
     pub(super) fn nonsense(&self) -> Option<&'static str> {
         /// Comparing takes time in the square of the rows.
@@ -73,7 +73,7 @@ mod tests {
     fn what_nobody_can_have_measured_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("r.json");
-        let wrongs: [fn(&mut Results); 17] = [
+        let wrongs: [fn(&mut BenchResults); 17] = [
             |wrong| wrong.series[0].rounds.truncate(2),
             |wrong| wrong.series[0].wall[0] = -1.0,
             |wrong| wrong.series[0].rounds[1] = 1,
@@ -96,7 +96,7 @@ mod tests {
             let mut wrong = results();
             make(&mut wrong);
             wrong.write(&path).unwrap();
-            assert!(matches!(Results::read(&path), Err(ResultsError::Form { .. })));
+            assert!(matches!(BenchResults::read(&path), Err(ResultsError::Form { .. })));
         }
     }
 }

@@ -10,6 +10,6 @@ mod ranking;
 pub use median::{Interval, difference, interval, mad, median, outliers, quantile, ratio};
 pub use rank::{mann_whitney, signed_rank};
 pub use ranking::{
-    Pair, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, Sample, Verdict, beside_first, fewest_rounds,
-    fewest_rounds_of, rank,
+    RankedPair, Ranking, SMALLEST_EFFECT, SMALLEST_EFFECT_INSIDE, SpeedVerdict, TimeSample, beside_first,
+    fewest_rounds, fewest_rounds_of, rank,
 };

@@ -19,7 +19,7 @@ const ERROR: f64 = 0.05;
 /// Which of two is faster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum SpeedVerdict {
     /// The first, beyond doubt.
     Faster,
     /// The second, beyond doubt.
@@ -28,20 +28,20 @@ pub enum Verdict {
     NotResolved,
 }
 
-impl Verdict {
+impl SpeedVerdict {
     /// The words used in tables.
     pub const fn name(self) -> &'static str {
         match self {
-            Verdict::Faster => "faster",
-            Verdict::Slower => "slower",
-            Verdict::NotResolved => "no significant difference",
+            SpeedVerdict::Faster => "faster",
+            SpeedVerdict::Slower => "slower",
+            SpeedVerdict::NotResolved => "no significant difference",
         }
     }
 }
 
 /// One beside another.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Pair {
+pub struct RankedPair {
     /// The place of the first among what was compared.
     pub first: usize,
     /// The place of the second, which is greater.
@@ -53,32 +53,32 @@ pub struct Pair {
     /// The probability of such a difference by chance, made greater for the number of pairs (Holm 1979).
     pub p: f64,
     /// What may be said.
-    pub verdict: Verdict,
+    pub verdict: SpeedVerdict,
 }
 
-impl Pair {
+impl RankedPair {
     /// The pair the other way round.
-    pub fn reversed(&self) -> Pair {
+    pub fn reversed(&self) -> RankedPair {
         let ratio = Interval {
             low: 1.0 / self.ratio.high,
             median: 1.0 / self.ratio.median,
             high: 1.0 / self.ratio.low,
         };
         let verdict = match self.verdict {
-            Verdict::Faster => Verdict::Slower,
-            Verdict::Slower => Verdict::Faster,
-            Verdict::NotResolved => Verdict::NotResolved,
+            SpeedVerdict::Faster => SpeedVerdict::Slower,
+            SpeedVerdict::Slower => SpeedVerdict::Faster,
+            SpeedVerdict::NotResolved => SpeedVerdict::NotResolved,
         };
-        Pair { first: self.second, second: self.first, ratio, verdict, ..*self }
+        RankedPair { first: self.second, second: self.first, ratio, verdict, ..*self }
     }
 
     /// How much faster the first is, in words: `1.20 to 1.24 times as fast`, or `no significant difference`.
     pub fn words(&self) -> String {
         let Interval { low, high, .. } = self.ratio;
         match self.verdict {
-            Verdict::Faster => format!("{} times as fast", range(1.0 / high, 1.0 / low)),
-            Verdict::Slower => format!("{} times as slow", range(low, high)),
-            Verdict::NotResolved => Verdict::NotResolved.name().to_string(),
+            SpeedVerdict::Faster => format!("{} times as fast", range(1.0 / high, 1.0 / low)),
+            SpeedVerdict::Slower => format!("{} times as slow", range(low, high)),
+            SpeedVerdict::NotResolved => SpeedVerdict::NotResolved.name().to_string(),
         }
     }
 }
@@ -93,17 +93,17 @@ fn range(low: f64, high: f64) -> String {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Ranking {
     /// By first, then by second.
-    pairs: Vec<Pair>,
+    pairs: Vec<RankedPair>,
 }
 
 impl Ranking {
     /// All pairs, the first before the second.
-    pub fn pairs(&self) -> &[Pair] {
+    pub fn pairs(&self) -> &[RankedPair] {
         &self.pairs
     }
 
     /// One beside the other, in the order that is asked for; `None` for one beside itself.
-    pub fn pair(&self, first: usize, second: usize) -> Option<Pair> {
+    pub fn pair(&self, first: usize, second: usize) -> Option<RankedPair> {
         let (low, high) = (first.min(second), first.max(second));
         let place = self.pairs.binary_search_by_key(&(low, high), |pair| (pair.first, pair.second)).ok()?;
         let pair = &self.pairs[place];
@@ -113,7 +113,7 @@ impl Ranking {
 
 /// Times that were taken in turns with those of others.
 #[derive(Clone, Copy, Debug)]
-pub struct Sample<'a> {
+pub struct TimeSample<'a> {
     /// The round of each time, ascending.
     pub rounds: &'a [u32],
     /// The times.
@@ -123,7 +123,7 @@ pub struct Sample<'a> {
 }
 
 /// Compares samples that were taken in turns. Differences below `smallest` are not significant.
-pub fn rank(samples: &[Sample<'_>], smallest: f64) -> Ranking {
+pub fn rank(samples: &[TimeSample<'_>], smallest: f64) -> Ranking {
     let mut pairs = Vec::new();
     for (first, a) in samples.iter().enumerate() {
         for (second, b) in samples.iter().enumerate().skip(first + 1) {
@@ -140,15 +140,15 @@ pub fn rank(samples: &[Sample<'_>], smallest: f64) -> Ranking {
 
 /// Compares each subject with the first one of its group, in rounds that all of a group have in common.
 /// What the groups are together tells how many comparisons there are: give all that are shown in one
-/// table. Of each group a [`Pair`] for each subject but the first, whose ratio is subject to first.
-pub fn beside_first(groups: &[Vec<Vec<f64>>]) -> Vec<Vec<Pair>> {
+/// table. Of each group a [`RankedPair`] for each subject but the first, whose ratio is subject to first.
+pub fn beside_first(groups: &[Vec<Vec<f64>>]) -> Vec<Vec<RankedPair>> {
     let mut pairs = Vec::new();
     for group in groups {
         for (place, times) in group.iter().enumerate().skip(1) {
             let both = times.iter().zip(&group[0]).filter(|(time, first)| **time > 0.0 && **first > 0.0);
             let ratios: Vec<f64> = both.map(|(time, first)| time / first).collect();
             pairs.push(match ratios.is_empty() {
-                true => Pair { ratio: NOTHING, p: 1.0, ..pair(place, 0, &[1.0], &[]) },
+                true => RankedPair { ratio: NOTHING, p: 1.0, ..pair(place, 0, &[1.0], &[]) },
                 false => pair(place, 0, &ratios, &[]),
             });
         }
@@ -162,9 +162,9 @@ pub fn beside_first(groups: &[Vec<Vec<f64>>]) -> Vec<Vec<Pair>> {
 /// The ratio of times of which none is above zero.
 const NOTHING: Interval = Interval { low: f64::NAN, median: f64::NAN, high: f64::NAN };
 
-fn pair(first: usize, second: usize, ratios: &[f64], crowded: &[bool]) -> Pair {
+fn pair(first: usize, second: usize, ratios: &[f64], crowded: &[bool]) -> RankedPair {
     let logarithms: Vec<f64> = ratios.iter().map(|ratio| ratio.ln()).collect();
-    Pair {
+    RankedPair {
         first,
         second,
         rounds: ratios.len(),
@@ -173,7 +173,7 @@ fn pair(first: usize, second: usize, ratios: &[f64], crowded: &[bool]) -> Pair {
             true => signed_rank(&logarithms),
             false => 1.0,
         },
-        verdict: Verdict::NotResolved,
+        verdict: SpeedVerdict::NotResolved,
     }
 }
 
@@ -199,13 +199,13 @@ fn is_of_any_core(differences: &[f64], crowded: &[bool]) -> bool {
 }
 
 /// Says what may be said, the probability being that of all comparisons.
-fn judge(pair: &mut Pair, smallest: f64) {
+fn judge(pair: &mut RankedPair, smallest: f64) {
     let large = (pair.ratio.median - 1.0).abs() >= smallest;
     pair.verdict = match pair.ratio {
-        _ if pair.p > ERROR || !large => Verdict::NotResolved,
-        Interval { high, .. } if high < 1.0 => Verdict::Faster,
-        Interval { low, .. } if low > 1.0 => Verdict::Slower,
-        _ => Verdict::NotResolved,
+        _ if pair.p > ERROR || !large => SpeedVerdict::NotResolved,
+        Interval { high, .. } if high < 1.0 => SpeedVerdict::Faster,
+        Interval { low, .. } if low > 1.0 => SpeedVerdict::Slower,
+        _ => SpeedVerdict::NotResolved,
     };
 }
 
@@ -222,8 +222,8 @@ pub fn fewest_rounds_of(comparisons: usize) -> usize {
 }
 
 /// The ratio of each round in which both were measured, and whether either was in a crowded core.
-fn ratios(a: &Sample<'_>, b: &Sample<'_>) -> (Vec<f64>, Vec<bool>) {
-    let crowded = |sample: &Sample<'_>, place: usize| sample.crowded.get(place).is_some_and(|&much| much);
+fn ratios(a: &TimeSample<'_>, b: &TimeSample<'_>) -> (Vec<f64>, Vec<bool>) {
+    let crowded = |sample: &TimeSample<'_>, place: usize| sample.crowded.get(place).is_some_and(|&much| much);
     let both = a.rounds.iter().enumerate().filter_map(|(place, round)| {
         let other = b.rounds.binary_search(round).ok()?;
         let (time, beside) = (a.times[place], b.times[other]);
@@ -233,7 +233,7 @@ fn ratios(a: &Sample<'_>, b: &Sample<'_>) -> (Vec<f64>, Vec<bool>) {
 }
 
 /// Holm's step-down adjustment.
-fn adjust(pairs: &mut [Pair]) {
+fn adjust(pairs: &mut [RankedPair]) {
     let mut order: Vec<usize> = (0..pairs.len()).collect();
     order.sort_by(|&a, &b| pairs[a].p.total_cmp(&pairs[b].p));
     let mut greatest = 0f64;
@@ -276,8 +276,8 @@ mod tests {
         }
     }
 
-    fn sample<'a>(rounds: &'a [u32], times: &'a [f64]) -> Sample<'a> {
-        Sample { rounds, times, crowded: &[] }
+    fn sample<'a>(rounds: &'a [u32], times: &'a [f64]) -> TimeSample<'a> {
+        TimeSample { rounds, times, crowded: &[] }
     }
 
     /// The promise of docs/measuring.md, for two subjects and for many, few rounds and many.
@@ -288,7 +288,7 @@ mod tests {
             let silent = (0..100)
                 .filter(|_| {
                     let ranking = machine.measure(&vec![1.0; subjects], rounds);
-                    ranking.pairs().iter().all(|pair| pair.verdict == Verdict::NotResolved)
+                    ranking.pairs().iter().all(|pair| pair.verdict == SpeedVerdict::NotResolved)
                 })
                 .count();
             assert!(silent >= 95, "{subjects} subjects, {rounds} rounds: {silent}");
@@ -309,7 +309,7 @@ mod tests {
             };
             let (one, other) = (steady(cost), steady(1.0));
             let both = [sample(&numbers, &one), sample(&numbers, &other)];
-            rank(&both, SMALLEST_EFFECT_INSIDE).pairs()[0].verdict == Verdict::NotResolved
+            rank(&both, SMALLEST_EFFECT_INSIDE).pairs()[0].verdict == SpeedVerdict::NotResolved
         });
         let silent = silent.count();
         assert!(silent >= 95, "{silent}");
@@ -330,9 +330,9 @@ mod tests {
             };
             let (fills, waits) = (times(1.4), times(1.0));
             let waits: Vec<f64> = waits.iter().map(|time| time * 1.2).collect();
-            let sample = |times| Sample { rounds: &numbers, times, crowded: &crowded };
+            let sample = |times| TimeSample { rounds: &numbers, times, crowded: &crowded };
             rank(&[sample(&fills), sample(&waits)], SMALLEST_EFFECT_INSIDE).pairs()[0].verdict
-                == Verdict::NotResolved
+                == SpeedVerdict::NotResolved
         });
         let silent = silent.count();
         assert!(silent >= 95, "{silent}");
@@ -346,8 +346,8 @@ mod tests {
         for _ in 0..100 {
             let ranking = machine.measure(&costs, 20);
             for pair in ranking.pairs() {
-                assert_ne!(pair.verdict, Verdict::Slower, "{pair:?}");
-                resolved += usize::from(pair.verdict == Verdict::Faster);
+                assert_ne!(pair.verdict, SpeedVerdict::Slower, "{pair:?}");
+                resolved += usize::from(pair.verdict == SpeedVerdict::Faster);
                 assert_eq!(ranking.pair(pair.second, pair.first), Some(pair.reversed()));
             }
         }
@@ -356,7 +356,7 @@ mod tests {
 
     #[test]
     fn pairs_are_those_of_common_rounds() {
-        let a = Sample { crowded: &[true, true, false], ..sample(&[1, 2, 4], &[1.0, 2.0, 4.0]) };
+        let a = TimeSample { crowded: &[true, true, false], ..sample(&[1, 2, 4], &[1.0, 2.0, 4.0]) };
         let b = sample(&[2, 3, 4], &[1.0, 3.0, 1.0]);
         assert_eq!(ratios(&a, &b), (vec![2.0, 4.0], vec![true, false]));
         assert!(rank(&[a, sample(&[], &[])], SMALLEST_EFFECT).pairs().is_empty());
@@ -371,12 +371,12 @@ mod tests {
                 .verdict
         };
         // As many rounds of each kind, but in a row or in between.
-        assert_eq!(verdict(&|round| round >= 14), Verdict::NotResolved);
-        assert_eq!(verdict(&|round| round % 10 > 6), Verdict::Faster);
+        assert_eq!(verdict(&|round| round >= 14), SpeedVerdict::NotResolved);
+        assert_eq!(verdict(&|round| round % 10 > 6), SpeedVerdict::Faster);
         let both = [sample(&numbers, &[1.02; 20]), sample(&numbers, &[1.0; 20])];
         let slower = |smallest| rank(&both, smallest).pairs()[0].verdict;
-        assert_eq!(slower(SMALLEST_EFFECT), Verdict::Slower);
-        assert_eq!(slower(SMALLEST_EFFECT_INSIDE), Verdict::NotResolved);
+        assert_eq!(slower(SMALLEST_EFFECT), SpeedVerdict::Slower);
+        assert_eq!(slower(SMALLEST_EFFECT_INSIDE), SpeedVerdict::NotResolved);
     }
 
     #[test]
@@ -387,7 +387,7 @@ mod tests {
             let fewest = fewest_rounds(subjects);
             let resolved = |rounds| {
                 let ranking = Machine(3).measure(&costs, rounds);
-                ranking.pairs().iter().filter(|pair| pair.verdict == Verdict::Faster).count()
+                ranking.pairs().iter().filter(|pair| pair.verdict == SpeedVerdict::Faster).count()
             };
             assert_eq!(resolved(fewest - 1), 0);
             assert!(resolved(fewest) > 0);
@@ -402,28 +402,31 @@ mod tests {
         let groups = |count: usize, rounds| vec![vec![times(1.0, rounds), times(2.0, rounds)]; count];
         // Six rounds that all say the same: enough for one comparison, not for two.
         assert_eq!((fewest_rounds_of(1), fewest_rounds_of(2), fewest_rounds_of(8)), (6, 7, 9));
-        assert_eq!(beside_first(&groups(1, 6))[0][0].verdict, Verdict::Slower);
-        assert_eq!(beside_first(&groups(1, 5))[0][0].verdict, Verdict::NotResolved);
+        assert_eq!(beside_first(&groups(1, 6))[0][0].verdict, SpeedVerdict::Slower);
+        assert_eq!(beside_first(&groups(1, 5))[0][0].verdict, SpeedVerdict::NotResolved);
         let two = beside_first(&groups(2, 6));
-        assert_eq!((two.len(), two[1].len(), two[1][0].verdict), (2, 1, Verdict::NotResolved));
+        assert_eq!((two.len(), two[1].len(), two[1][0].verdict), (2, 1, SpeedVerdict::NotResolved));
         assert_eq!((two[0][0].first, two[0][0].second, two[0][0].ratio.median), (1, 0, 2.0));
         // What differs by less than a hundredth, however often.
         let small = beside_first(&[vec![times(1.0, 50), times(1.007, 50), times(0.9, 50)]]);
-        assert_eq!((small[0][0].verdict, small[0][1].verdict), (Verdict::NotResolved, Verdict::Faster));
+        assert_eq!(
+            (small[0][0].verdict, small[0][1].verdict),
+            (SpeedVerdict::NotResolved, SpeedVerdict::Faster)
+        );
         let nothing = beside_first(&[vec![vec![0.0; 9], vec![1.0; 9]]]);
-        assert!(nothing[0][0].verdict == Verdict::NotResolved && nothing[0][0].ratio.median.is_nan());
+        assert!(nothing[0][0].verdict == SpeedVerdict::NotResolved && nothing[0][0].ratio.median.is_nan());
     }
 
     #[test]
     fn adjusted_probabilities_are_holms() {
         // The example of Holm's procedure in many textbooks.
-        let pair = |p| Pair {
+        let pair = |p| RankedPair {
             first: 0,
             second: 1,
             rounds: 1,
             ratio: Interval { low: 1.0, median: 1.0, high: 1.0 },
             p,
-            verdict: Verdict::NotResolved,
+            verdict: SpeedVerdict::NotResolved,
         };
         let mut pairs = [0.01, 0.04, 0.03, 0.005].map(pair);
         adjust(&mut pairs);
@@ -434,17 +437,17 @@ mod tests {
 
     #[test]
     fn verdicts_are_words() {
-        let mut pair = Pair {
+        let mut pair = RankedPair {
             first: 0,
             second: 1,
             rounds: 9,
             ratio: Interval { low: 0.5, median: 0.52, high: 0.55 },
             p: 0.01,
-            verdict: Verdict::Faster,
+            verdict: SpeedVerdict::Faster,
         };
         assert_eq!(pair.words(), "1.82 to 2.00 times as fast");
         assert_eq!(pair.reversed().words(), "1.82 to 2.00 times as slow");
-        pair.verdict = Verdict::NotResolved;
+        pair.verdict = SpeedVerdict::NotResolved;
         assert_eq!(pair.words(), "no significant difference");
     }
 }

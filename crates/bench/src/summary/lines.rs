@@ -1,11 +1,11 @@
 //! The sentences above a report's tables.
 
 use super::ranked;
-use crate::record::{NOT_REACHED, Results, Series};
+use crate::record::{BenchResults, NOT_REACHED, Series};
 use crate::stats::fewest_rounds;
 
 /// What must be read before the figures: what was not quiet, what is wrong, what was left out.
-pub fn lines(results: &Results) -> Vec<String> {
+pub fn lines(results: &BenchResults) -> Vec<String> {
     let mut lines = Vec::new();
     if !results.complete {
         let measured = results.series.iter().any(|series| !series.wall.is_empty());
@@ -30,7 +30,7 @@ pub fn lines(results: &Results) -> Vec<String> {
 }
 
 /// Which groups had too few rounds for what is compared in them, and how many they need.
-fn too_few(results: &Results) -> Vec<String> {
+fn too_few(results: &BenchResults) -> Vec<String> {
     let mut found: Vec<((usize, usize), Vec<&str>)> = Vec::new();
     let mut compared = 0;
     for group in results.groups() {
@@ -68,7 +68,7 @@ pub(super) fn is_unreached(series: &Series) -> bool {
 }
 
 /// What had no turn and why, in one line; none where all had one.
-pub fn unmeasured(results: &Results) -> Option<String> {
+pub fn unmeasured(results: &BenchResults) -> Option<String> {
     let of = |group: &str| -> Option<String> {
         let series = results.of_group(group);
         // Names may hold commas.
@@ -88,14 +88,14 @@ pub fn unmeasured(results: &Results) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
-    use crate::measure::{About, Cache, Measured, Plan};
+    use crate::host::MeasuredMachine;
+    use crate::measure::{About, Cache, MeasurePlan, Measured};
     use crate::summary::{Quantity, report};
     use std::time::Duration;
 
     #[test]
     fn what_had_no_turn_is_named_once() {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for (group, name, rounds) in [("g", "a", 1), ("g", "b, 2", 0), ("h", "a", 0), ("h", "b", 0)] {
             let mut series = Series::new(&About::new(group, name));
             match rounds {

@@ -1,8 +1,8 @@
 //! The verdict of a bench in one sentence: who is fastest, and by how much.
 
 use super::{is_reached, ranked};
-use crate::record::{Results, Series, ranking};
-use crate::stats::{Pair, Ranking, Verdict};
+use crate::record::{BenchResults, Series, ranking};
+use crate::stats::{RankedPair, Ranking, SpeedVerdict};
 
 /// How our own rows begin, of programs and of code in this process.
 const OURS: [&str; 2] = ["verisum", "ours"];
@@ -15,7 +15,7 @@ pub(super) fn of_group(ranked: &[&Series], ranking: &Ranking) -> Option<String> 
 
 /// The same of all groups: of one group its sentence, of many how often verisum is the fastest, and where it is the
 /// furthest behind.
-pub(super) fn headline(results: &Results) -> Option<String> {
+pub(super) fn headline(results: &BenchResults) -> Option<String> {
     let mut sentences = Vec::new();
     let (mut ours, mut alike, mut behind) = (0, 0, Vec::new());
     let mut alone: Vec<&str> = Vec::new();
@@ -32,9 +32,9 @@ pub(super) fn headline(results: &Results) -> Option<String> {
         let Some((fastest, other, pair)) = compared(&ranked, &ranking) else { continue };
         sentences.extend(of_group(&ranked, &ranking));
         match pair.verdict {
-            Verdict::NotResolved if is_ours(fastest) || is_ours(other) => alike += 1,
+            SpeedVerdict::NotResolved if is_ours(fastest) || is_ours(other) => alike += 1,
             _ if is_ours(fastest) => ours += 1,
-            Verdict::Faster if is_ours(other) => {
+            SpeedVerdict::Faster if is_ours(other) => {
                 behind.push((pair.ratio.median, group, fastest, pair, other))
             }
             _ => {}
@@ -64,7 +64,7 @@ pub(super) fn headline(results: &Results) -> Option<String> {
 }
 
 /// The fastest, and whom it is compared with: verisum's best where there is one, else the next.
-fn compared<'a>(ranked: &[&'a Series], ranking: &Ranking) -> Option<(&'a Series, &'a Series, Pair)> {
+fn compared<'a>(ranked: &[&'a Series], ranking: &Ranking) -> Option<(&'a Series, &'a Series, RankedPair)> {
     let fastest = *ranked.first()?;
     let place = match is_ours(fastest) {
         true => ranked.iter().position(|one| !is_ours(one)),
@@ -79,16 +79,16 @@ fn is_ours(series: &Series) -> bool {
     rest.is_some_and(|rest| !rest.starts_with(|c: char| c.is_ascii_alphanumeric()))
 }
 
-fn names_of<'a>(fastest: &'a Series, pair: &Pair) -> std::borrow::Cow<'a, str> {
+fn names_of<'a>(fastest: &'a Series, pair: &RankedPair) -> std::borrow::Cow<'a, str> {
     match pair.verdict {
-        Verdict::NotResolved => format!("between {}", fastest.name).into(),
+        SpeedVerdict::NotResolved => format!("between {}", fastest.name).into(),
         _ => fastest.name.as_str().into(),
     }
 }
 
-fn words(pair: &Pair, other: &str) -> String {
+fn words(pair: &RankedPair, other: &str) -> String {
     match pair.verdict {
-        Verdict::NotResolved => format!("and {other} there is no significant difference"),
+        SpeedVerdict::NotResolved => format!("and {other} there is no significant difference"),
         _ => format!("is {} as {other}", pair.words()),
     }
 }
@@ -96,13 +96,13 @@ fn words(pair: &Pair, other: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::host::Host;
-    use crate::measure::{About, Cache, Measured, Plan};
+    use crate::host::MeasuredMachine;
+    use crate::measure::{About, Cache, MeasurePlan, Measured};
     use crate::summary::{Quantity, report};
     use std::time::Duration;
 
-    fn results(rows: &[(&str, &str, u64)]) -> Results {
-        let mut results = Results::new("test", &Plan::default(), Host::default());
+    fn results(rows: &[(&str, &str, u64)]) -> BenchResults {
+        let mut results = BenchResults::new("test", &MeasurePlan::default(), MeasuredMachine::default());
         for &(group, name, micros) in rows {
             let mut series = Series::new(&About::new(group, name).bytes(10_000_000));
             for round in 0..20 {

@@ -1,6 +1,6 @@
 //! The file format of block maps; docs/block-map.md is its specification. Nothing here reads or writes files.
 
-use verisum_digest::{Digest, DigestError, MAX_DIGEST_LEN, Output, Stream};
+use verisum_digest::{Digest, DigestError, DigestStream, MAX_DIGEST_LEN, Output};
 
 /// The first bytes of every block map. The first is no character of any text, and line ends that are
 /// converted on the way make it another.
@@ -196,7 +196,7 @@ impl Geometry {
 }
 
 /// Computes checksums.
-pub(super) struct Checksummer(Box<dyn Stream>);
+pub(super) struct Checksummer(Box<dyn DigestStream>);
 
 impl Checksummer {
     pub(super) fn new() -> Result<Checksummer, DigestError> {

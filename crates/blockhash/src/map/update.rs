@@ -12,7 +12,7 @@ use super::{BlockMap, MapError, MapWriter};
 use crate::blocks::{Outer, ZeroBlock};
 use crate::pump::hash_image_to;
 use crate::ranges::whole_units;
-use crate::{BlockHashError, DigestSink, Params, Progress};
+use crate::{BlockHashError, DigestSink, ImageProgress, Params};
 
 /// How much longer than its image the image of a map may have been: what costs time is the length, which a
 /// map can claim without holding anything.
@@ -33,7 +33,7 @@ pub fn update_map<W: Write + Send>(
     params: &Params,
     out: W,
     path: &Path,
-    progress: &Progress,
+    progress: &ImageProgress,
 ) -> Result<(Output, u64, W), BlockHashError> {
     let length = image.length();
     if old.length() > NEVER_TOO_LONG.max(length.saturating_mul(MOST_SHRUNK)) {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use verisum_image::{Extent, ExtentKind, Image, Operation};
+use verisum_image::{Extent, ExtentKind, Image, ImageOperation};
 
 /// An image in memory that claims some zeros as such, and may fail.
 pub struct Fake {
@@ -54,7 +54,7 @@ impl Image for Fake {
         assert!(!self.panics_at.is_some_and(|at| range.contains(&at)), "a panic on purpose");
         if self.fails_at.is_some_and(|at| range.contains(&at)) {
             let error = std::io::Error::from_raw_os_error(5);
-            return Err(verisum_image::ImageError::io("fake".as_ref(), Operation::Read, error));
+            return Err(verisum_image::ImageError::io("fake".as_ref(), ImageOperation::Read, error));
         }
         buf.copy_from_slice(&self.content[offset as usize..][..buf.len()]);
         Ok(())

@@ -17,7 +17,7 @@ use crate::store::CatalogError;
 
 /// A content that is recorded of a name.
 #[derive(Clone, Debug)]
-pub struct Content {
+pub struct RecordedContent {
     /// The name of the digest.
     pub algorithm: String,
     /// The digest.
@@ -30,7 +30,7 @@ pub struct Content {
 
 /// How a file stands to what is recorded of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum RecordedStanding {
     /// It has a recorded content.
     AsRecorded,
     /// It has different content, and was written to since it was recorded.
@@ -45,7 +45,7 @@ pub struct Judgement<const N: usize> {
     /// Whether anything is recorded of the name.
     pub is_recorded: bool,
     /// How each side stands; none where it is not there, or could not be read.
-    pub sides: [Option<Standing>; N],
+    pub sides: [Option<RecordedStanding>; N],
 }
 
 impl<const N: usize> Judgement<N> {
@@ -53,7 +53,8 @@ impl<const N: usize> Judgement<N> {
     /// is known; `unknown` where nothing is recorded.
     pub fn as_recorded(&self) -> Option<&'static str> {
         let [a, b] = self.sides[..] else { return None };
-        let is = |side: Option<Standing>| side.map(|standing| standing == Standing::AsRecorded);
+        let is =
+            |side: Option<RecordedStanding>| side.map(|standing| standing == RecordedStanding::AsRecorded);
         match (is(a), is(b)) {
             _ if !self.is_recorded => Some("unknown"),
             (Some(true), Some(true)) => Some("both"),
@@ -67,26 +68,26 @@ impl<const N: usize> Judgement<N> {
     }
 }
 
-impl Standing {
+impl RecordedStanding {
     /// Its word in results.
     pub fn name(self) -> &'static str {
         match self {
-            Standing::AsRecorded => "yes",
-            Standing::Changed => "changed",
-            Standing::Other => "no",
+            RecordedStanding::AsRecorded => "yes",
+            RecordedStanding::Changed => "changed",
+            RecordedStanding::Other => "no",
         }
     }
 }
 
 /// What lists record, by names below the trees.
 #[derive(Debug, Default)]
-pub struct Lists(HashMap<Vec<u8>, Vec<Content>>);
+pub struct ListedContents(HashMap<Vec<u8>, Vec<RecordedContent>>);
 
-impl Lists {
+impl ListedContents {
     /// Adds a line of a list: the name of the file below the trees, and its digest.
     pub fn add(&mut self, name: Vec<u8>, algorithm: &str, digest: Output) {
         let algorithm = algorithm.to_string();
-        let content = Content { algorithm, digest, size: None, is_changed: None };
+        let content = RecordedContent { algorithm, digest, size: None, is_changed: None };
         self.0.entry(name).or_default().push(content);
     }
 }
@@ -98,7 +99,7 @@ pub struct Judge<'a, const N: usize> {
     /// Which trees are files of this machine, whose tags can be read.
     pub is_local: [bool; N],
     /// What lists record.
-    pub lists: Lists,
+    pub lists: ListedContents,
     /// What lists call the files, where the trees are files and so have no names below them.
     pub own_name: Vec<u8>,
     /// The digest of what was read already.
@@ -108,7 +109,7 @@ pub struct Judge<'a, const N: usize> {
 }
 
 /// What is recorded of a pair: each content, and the side whose own record it is.
-type Contents = Vec<(Option<usize>, Content)>;
+type Contents = Vec<(Option<usize>, RecordedContent)>;
 
 /// Digests by the number of the pair and the side.
 type DigestsFound = HashMap<(usize, usize), Output>;
@@ -185,7 +186,7 @@ impl<const N: usize> Judge<'_, N> {
             let mut requests = Vec::new();
             for (pair, contents) in contents {
                 let Some(file) = &pairs[*pair].files[number] else { continue };
-                let may_be = |content: &Content| {
+                let may_be = |content: &RecordedContent| {
                     let lengths = content.size.zip(file.seen.size);
                     content.algorithm == digest.name() && lengths.is_none_or(|(one, other)| one == other)
                 };
@@ -231,10 +232,14 @@ impl<const N: usize> Judge<'_, N> {
 }
 
 /// How a side stands to what is recorded: of each content, whether the file has it.
-fn standing(side: usize, contents: &Contents, has: impl Fn(&Content) -> Option<bool>) -> Option<Standing> {
+fn standing(
+    side: usize,
+    contents: &Contents,
+    has: impl Fn(&RecordedContent) -> Option<bool>,
+) -> Option<RecordedStanding> {
     let has: Vec<Option<bool>> = contents.iter().map(|(_, content)| has(content)).collect();
     if has.contains(&Some(true)) {
-        return Some(Standing::AsRecorded);
+        return Some(RecordedStanding::AsRecorded);
     }
     if has.is_empty() || has.contains(&None) {
         return None;
@@ -242,11 +247,11 @@ fn standing(side: usize, contents: &Contents, has: impl Fn(&Content) -> Option<b
     let own =
         contents.iter().filter(|(of, _)| *of == Some(side)).filter_map(|(_, content)| content.is_changed);
     // One record that fits the time says that nobody wrote.
-    Some(if own.min() == Some(true) { Standing::Changed } else { Standing::Other })
+    Some(if own.min() == Some(true) { RecordedStanding::Changed } else { RecordedStanding::Other })
 }
 
 /// What a file's own tags record of it.
-fn tags(path: &[u8]) -> Vec<Content> {
+fn tags(path: &[u8]) -> Vec<RecordedContent> {
     let opened = Entry::followed(Path::new(OsStr::from_bytes(path))).and_then(|entry| entry.open_regular());
     let Ok(file) = opened else { return Vec::new() };
     let Ok(stat) = Stat::of(&file) else { return Vec::new() };
@@ -254,7 +259,7 @@ fn tags(path: &[u8]) -> Vec<Content> {
     for family in Family::ALL {
         let _ = family.read(&file, &mut found);
     }
-    let content = |record: verisum_files::Record| Content {
+    let content = |record: verisum_files::Record| RecordedContent {
         algorithm: record.algorithm.id.to_string(),
         digest: record.digest,
         size: record.size,

@@ -6,5 +6,5 @@
 mod judge;
 mod records;
 
-pub use judge::{Content, Judge, Judgement, Lists, Standing};
+pub use judge::{Judge, Judgement, ListedContents, RecordedContent, RecordedStanding};
 pub use records::{RecordedTree, Settled, known_bad, settle_by_records};

@@ -9,12 +9,12 @@ use std::path::Path;
 
 use verisum_digest::{Digest, Output};
 use verisum_files::Timestamp;
-use verisum_files::compare::{Evidence, FileStatus, Pair};
+use verisum_files::compare::{ContentEvidence, FileStatus, Pair};
 use verisum_files::place::FileState;
 
-use super::judge::Content;
+use super::judge::RecordedContent;
 use crate::scrub::is_same_time;
-use crate::store::{Catalog, CatalogError, Record, State, TreeRecords, absolute, stamp};
+use crate::store::{Catalog, CatalogError, CatalogRecord, State, TreeRecords, absolute, stamp};
 
 /// The records of a tree.
 pub struct RecordedTree<'a> {
@@ -75,12 +75,12 @@ impl<'a> RecordedTree<'a> {
         &mut self,
         name: &[u8],
         seen: Option<&FileState>,
-    ) -> Result<Option<Content>, CatalogError> {
+    ) -> Result<Option<RecordedContent>, CatalogError> {
         let Some(record) = self.record(name)?.filter(|record| record.state != State::DAMAGED) else {
             return Ok(None);
         };
         let modified = seen.and_then(|seen| seen.modified);
-        Ok(self.records.algorithm(&record).map(|algorithm| Content {
+        Ok(self.records.algorithm(&record).map(|algorithm| RecordedContent {
             algorithm: algorithm.to_string(),
             digest: record.digest,
             size: record.known_size(),
@@ -90,7 +90,7 @@ impl<'a> RecordedTree<'a> {
         }))
     }
 
-    fn record(&mut self, name: &[u8]) -> Result<Option<Record>, CatalogError> {
+    fn record(&mut self, name: &[u8]) -> Result<Option<CatalogRecord>, CatalogError> {
         self.records.record(path_of(name))
     }
 }
@@ -100,13 +100,13 @@ fn path_of(name: &[u8]) -> &Path {
 }
 
 /// Whether a listing says of a file what its record says.
-fn is_as_listed(record: &Record, seen: &FileState) -> bool {
+fn is_as_listed(record: &CatalogRecord, seen: &FileState) -> bool {
     let modified = seen.modified.is_some_and(|modified| is_same_time(record.mtime, stamp(modified.time)));
     seen.size == Some(record.size) && modified
 }
 
 /// Whether a file of this machine is the one that was recorded, and not touched since.
-fn is_as_it_was(record: &Record, path: &Path) -> bool {
+fn is_as_it_was(record: &CatalogRecord, path: &Path) -> bool {
     let time = |seconds, nanoseconds: i64| stamp(Timestamp { seconds, nanoseconds: nanoseconds as u32 });
     fs::symlink_metadata(path).is_ok_and(|found| {
         found.is_file()
@@ -144,7 +144,7 @@ pub fn settle_by_records<const N: usize>(
         let count = match (found, a.seen.modified, b.seen.modified) {
             ([Some(one), Some(other)], _, _) => {
                 pair.status = if one == other { FileStatus::Same } else { FileStatus::Differs };
-                pair.evidence = Evidence::Read;
+                pair.evidence = ContentEvidence::Read;
                 &mut settled.records
             }
             (_, Some(one), Some(other)) if !doubted && a.seen.size.is_some() && one.is_same(&other) => {

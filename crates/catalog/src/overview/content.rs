@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use super::{Amount, KnownCopy, Overview, OverviewOptions, Result};
-use crate::store::{Catalog, CatalogError, FileContent, Listed, SoundFile};
+use crate::store::{Catalog, CatalogError, FileContent, ListedRecord, SoundFile};
 
 /// How often content is there. Of sound files that are not empty; names of one inode are one file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Overview {
     /// The contents that files in trouble had.
     fn wanted(&self, catalogs: &[Catalog]) -> Result<HashMap<(String, Vec<u8>), Wanted>> {
         let mut all: HashMap<(String, Vec<u8>), Wanted> = HashMap::new();
-        let content = |file: &Listed| {
+        let content = |file: &ListedRecord| {
             let is_wanted = file.record.state.wants_content() && file.record.size > 0;
             is_wanted.then(|| (file.algorithm.clone(), file.record.digest.as_bytes().to_vec()))
         };

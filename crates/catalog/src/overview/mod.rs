@@ -17,7 +17,7 @@ pub use content::{ContentOverview, Duplicate};
 pub use directories::{DirectoryOverview, DirectoryPart};
 pub use trouble::{KnownCopy, Troubled};
 
-use verisum_files::Class;
+use verisum_files::VerdictClass;
 
 use crate::scrub::Forecast;
 use crate::store::{Catalog, CatalogError, Repair, Root, Run, State};
@@ -221,16 +221,16 @@ impl Overview {
         self.trees.iter().map(|tree| Run::unlisted(&tree.runs)).sum()
     }
 
-    /// What it means as a whole: [`Class::Corrupt`] where data is bad, [`Class::Unchecked`] where something could not be
-    /// checked, is older than may be, or the last run over a tree failed; otherwise [`Class::Clean`].
-    pub fn class(&self) -> Class {
-        let is = |class: Class| self.count(|state| state.class() == class) > 0;
+    /// What it means as a whole: [`VerdictClass::Corrupt`] where data is bad, [`VerdictClass::Unchecked`] where something could not be
+    /// checked, is older than may be, or the last run over a tree failed; otherwise [`VerdictClass::Clean`].
+    pub fn class(&self) -> VerdictClass {
+        let is = |class: VerdictClass| self.count(|state| state.class() == class) > 0;
         let has_failed =
             self.trees.iter().any(|tree| tree.runs.first().is_some_and(|run| run.error.is_some()));
-        match (is(Class::Corrupt), is(Class::Unchecked) || has_failed) {
-            (true, _) => Class::Corrupt,
-            (false, false) if self.stale.files + self.damaged + self.unlisted() == 0 => Class::Clean,
-            _ => Class::Unchecked,
+        match (is(VerdictClass::Corrupt), is(VerdictClass::Unchecked) || has_failed) {
+            (true, _) => VerdictClass::Corrupt,
+            (false, false) if self.stale.files + self.damaged + self.unlisted() == 0 => VerdictClass::Clean,
+            _ => VerdictClass::Unchecked,
         }
     }
 

@@ -7,7 +7,7 @@ use verisum_digest::Output;
 use verisum_files::Verdict;
 
 use super::*;
-use crate::store::{Change, Finding, Identity, Record, Trouble};
+use crate::store::{CatalogRecord, Identity, RecordChange, RecordFinding, Trouble};
 
 const NOW: i64 = 1_800_000_000_000;
 
@@ -74,7 +74,7 @@ fn catalogs(folder: &Path, files: &[Made]) -> Vec<Catalog> {
             for file in here {
                 let path = Path::new(&file.path);
                 let directory = catalog.make_directories(&root, path.parent().unwrap()).unwrap();
-                let record = Record {
+                let record = CatalogRecord {
                     size: file.size,
                     mtime: 1,
                     ctime: 2,
@@ -87,10 +87,12 @@ fn catalogs(folder: &Path, files: &[Made]) -> Vec<Catalog> {
                     state: State::Sound,
                 };
                 let name = path.file_name().unwrap();
-                catalog.apply(root.id, directory, name, &Change::Add(record)).unwrap();
+                catalog.apply(root.id, directory, name, &RecordChange::Add(record)).unwrap();
                 if file.state != State::Sound {
-                    let finding = Finding { since: NOW - DAY, seen: NOW, ..Finding::default() };
-                    catalog.apply(root.id, directory, name, &Change::Suspect(file.state, finding)).unwrap();
+                    let finding = RecordFinding { since: NOW - DAY, seen: NOW, ..RecordFinding::default() };
+                    catalog
+                        .apply(root.id, directory, name, &RecordChange::Suspect(file.state, finding))
+                        .unwrap();
                 }
             }
             catalog.commit().unwrap();

@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use super::{Overview, OverviewOptions, Result};
-use crate::store::{Catalog, Finding, Listed, State};
+use crate::store::{Catalog, ListedRecord, RecordFinding, State};
 
 /// A file that is not as recorded.
 #[derive(Clone, Debug)]
@@ -12,9 +12,9 @@ pub struct Troubled {
     /// Which of the catalogues has it.
     pub catalog: usize,
     /// What is recorded of it: its state, and what it was when it was last found good.
-    pub file: Listed,
+    pub file: ListedRecord,
     /// What was last seen of it.
-    pub finding: Option<Finding>,
+    pub finding: Option<RecordFinding>,
     /// A sound file that has its recorded content, as a catalogue says.
     pub copy: Option<KnownCopy>,
 }

@@ -13,7 +13,7 @@ use super::digests::digest_failed;
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top_directory::{Top, is_gone};
 use super::tree_guard::{UNMOUNTED, require_tree, unmounted};
-use crate::store::{Catalog, Change, Position, Record, Root, Seen, State, moment};
+use crate::store::{Catalog, CatalogRecord, Position, RecordChange, Root, Seen, State, moment};
 use verisum_files::reread::{self, Bypass};
 use verisum_files::{Stat, Timestamp};
 
@@ -219,7 +219,7 @@ struct Accepting<'a> {
 struct Waiting {
     directory: i64,
     name: OsString,
-    old: Record,
+    old: CatalogRecord,
     digest: Digest,
     accepted: Accepted,
 }
@@ -230,7 +230,7 @@ impl Accepting<'_> {
         directory: i64,
         name: OsString,
         path: PathBuf,
-        old: Record,
+        old: CatalogRecord,
     ) -> Result<Waiting, ScrubError> {
         let recorded = self.algorithms.get(&old.algorithm);
         let is_unknown = recorded.is_some_and(|name| {
@@ -257,10 +257,10 @@ impl Accepting<'_> {
         if !self.what.dry {
             let root = self.root.id;
             self.catalog.in_transaction(|| {
-                self.catalog.apply(root, directory, &name, &Change::Forget(old))?;
+                self.catalog.apply(root, directory, &name, &RecordChange::Forget(old))?;
                 let Some(new) = &accepted.new else { return Ok(()) };
                 let changed = if new.digest == old.digest { old.changed } else { now };
-                let record = Record {
+                let record = CatalogRecord {
                     size: new.size,
                     mtime: new.mtime,
                     ctime: new.ctime,
@@ -271,7 +271,7 @@ impl Accepting<'_> {
                     state: State::Sound,
                     ..old
                 };
-                self.catalog.apply(root, directory, &name, &Change::Add(record))?;
+                self.catalog.apply(root, directory, &name, &RecordChange::Add(record))?;
                 self.catalog.note_generation_at(self.root, &accepted.path, &record)?;
                 self.catalog.absolve(root, &record)
             })?;
@@ -281,14 +281,14 @@ impl Accepting<'_> {
 
     /// A damaged record with what is of use in a new one: its digest may be of no algorithm, and its times
     /// are of none.
-    fn mended(&self, old: Record) -> Result<Record, ScrubError> {
+    fn mended(&self, old: CatalogRecord) -> Result<CatalogRecord, ScrubError> {
         let known = self.algorithms.get(&old.algorithm).and_then(|name| Digest::find(name).ok());
         let algorithm = match known.is_some_and(|digest| digest.len() == old.digest.as_bytes().len()) {
             true => old.algorithm,
             false => self.catalog.algorithm(FALLBACK)?,
         };
         let now = moment(self.what.now);
-        Ok(Record { algorithm, first_seen: now, changed: now, ..old })
+        Ok(CatalogRecord { algorithm, first_seen: now, changed: now, ..old })
     }
 }
 

@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use verisum_digest::Digest;
 
-use super::{Options, ScrubError};
-use crate::store::{Catalog, Record};
+use super::{ScrubError, ScrubOptions};
+use crate::store::{Catalog, CatalogRecord};
 
 /// The digests that records need and new files get.
 pub(super) struct Digests {
@@ -20,7 +20,7 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    pub(super) fn new(catalog: &Catalog, options: &Options) -> Result<Digests, ScrubError> {
+    pub(super) fn new(catalog: &Catalog, options: &ScrubOptions) -> Result<Digests, ScrubError> {
         let (mut sets, mut set_of, mut unavailable) = (Vec::new(), HashMap::new(), HashMap::new());
         for (number, name) in catalog.algorithms()? {
             let digest = match name == options.digest.name() {
@@ -44,13 +44,13 @@ impl Digests {
 
     /// The place of the digest that a file is read with. One with a damaged record, or with one of a digest that cannot
     /// be computed here, is compared with nothing.
-    pub(super) fn of(&self, record: Option<&Record>) -> usize {
+    pub(super) fn of(&self, record: Option<&CatalogRecord>) -> usize {
         record.and_then(|record| self.set_of.get(&record.algorithm).copied()).unwrap_or(self.new)
     }
 }
 
 /// The digest that all records are to have, if somebody wants that.
-pub(super) fn rehash_target(catalog: &Catalog, options: &Options) -> Result<Option<Digest>, ScrubError> {
+pub(super) fn rehash_target(catalog: &Catalog, options: &ScrubOptions) -> Result<Option<Digest>, ScrubError> {
     let Some(name) = catalog.rehash_target()? else { return Ok(None) };
     Digest::find_with(&name, &options.policy).map(Some).map_err(digest_failed(&name))
 }

@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, Hash, RandomState};
 use std::time::{Duration, Instant};
 
-use super::Options;
+use super::ScrubOptions;
 use super::forecast::interval;
 use crate::store::{Known, Run, State, moment, stamp};
 use verisum_files::Stat;
@@ -58,7 +58,7 @@ pub(super) struct Plan {
 }
 
 impl Plan {
-    pub(super) fn new(options: &Options, history: &[Run], start: Instant) -> Plan {
+    pub(super) fn new(options: &ScrubOptions, history: &[Run], start: Instant) -> Plan {
         // An interrupted run is resumed.
         let cycle = match history.first() {
             Some(last) if !last.complete && last.cycle <= options.started() => last.cycle,

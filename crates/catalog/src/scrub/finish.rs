@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use super::jobs::Outcome;
 use super::join::Lost;
 use super::writer::{AlgorithmNames, Writer};
-use super::{Report, ScrubError, Summary};
-use crate::store::{self, Catalog, Record, Seen, State, Trouble};
+use super::{ScrubError, ScrubReport, ScrubSummary};
+use crate::store::{self, Catalog, CatalogRecord, Seen, State, Trouble};
 use verisum_files::{Entry, Kind, Stat, Verdict};
 
 /// How many missing files are looked at at once.
@@ -21,7 +21,7 @@ impl Writer<'_> {
     /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
     /// final or put back. A run that was interrupted has not seen enough to say so; like one that was
     /// killed it leaves that to the next.
-    pub(super) fn finish(mut self, outcome: &Outcome) -> Result<Summary, ScrubError> {
+    pub(super) fn finish(mut self, outcome: &Outcome) -> Result<ScrubSummary, ScrubError> {
         if !outcome.is_interrupted {
             self.catalog.begin()?;
             let finished = self.settle(outcome);
@@ -115,12 +115,12 @@ impl Writer<'_> {
             &mut |(directory, name), record| {
                 let Some(folder) = folders.path(catalog, directory) else { return };
                 let path = top.join(folder).join(OsStr::from_bytes(&name));
-                report(Report {
+                report(ScrubReport {
                     held: true,
                     recorded: Some(Seen::of(&record)),
                     algorithm: names.get(&record.algorithm).cloned().unwrap_or_default(),
                     error: Some("it was written to, and was not read yet".to_string()),
-                    ..Report::new(path, Verdict::Modified)
+                    ..ScrubReport::new(path, Verdict::Modified)
                 });
             },
         )?;
@@ -138,7 +138,7 @@ impl Writer<'_> {
             let found = Some(Seen::of(&record));
             let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
             let path = top.join(folder).join(OsStr::from_bytes(&name));
-            report(Report { found, algorithm, ..Report::new(path, Verdict::New) });
+            report(ScrubReport { found, algorithm, ..ScrubReport::new(path, Verdict::New) });
         })?;
         Ok(folders.failed.map_or(Ok(()), Err)?)
     }
@@ -154,7 +154,7 @@ impl Writer<'_> {
             let (recorded, found) = (Some(Seen::of(&old)), Some(Seen::of(&new)));
             let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
             let path = top.join(folder).join(OsStr::from_bytes(&name));
-            report(Report { recorded, found, algorithm, ..Report::new(path, Verdict::Modified) });
+            report(ScrubReport { recorded, found, algorithm, ..ScrubReport::new(path, Verdict::Modified) });
         })?;
         Ok(folders.failed.map_or(Ok(()), Err)?)
     }
@@ -197,7 +197,7 @@ pub(super) fn bad_verdict(state: State) -> (Verdict, bool) {
 
 /// When a file was last known to be there, in milliseconds since 1970. A run calls all times its start; a file that
 /// was made while it went on was there when its inode was recorded.
-pub(super) fn last_known(record: &Record) -> i64 {
+pub(super) fn last_known(record: &CatalogRecord) -> i64 {
     let inode_changed = record.ctime.div_euclid(1_000_000);
     record.verified.max(record.changed).max(record.first_seen).max(inode_changed)
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Options, Summary};
+use super::{ScrubOptions, ScrubSummary};
 use crate::store::Run;
 
 /// How many runs the rhythm and the rate are taken from.
@@ -50,7 +50,12 @@ fn work(files: u64, bytes: u64) -> f64 {
 }
 
 /// The forecast after a run; none without a budget, or if nothing was read.
-pub(super) fn forecast(summary: &Summary, run: &Run, history: &[Run], options: &Options) -> Option<Forecast> {
+pub(super) fn forecast(
+    summary: &ScrubSummary,
+    run: &Run,
+    history: &[Run],
+    options: &ScrubOptions,
+) -> Option<Forecast> {
     let budget = options.budget?;
     // What a run reads within this budget is best told by one that used it up; earlier ones may have had none.
     let earlier = if summary.complete { history } else { &[] };
@@ -129,10 +134,10 @@ mod tests {
     #[test]
     fn a_budget_that_is_too_small_is_told_by_how_much() {
         // A tenth of the tree in an hour, once a day: ten days, where five were promised.
-        let summary = Summary { files: 0, bytes: 1000 << 20, ..Summary::default() };
+        let summary = ScrubSummary { files: 0, bytes: 1000 << 20, ..ScrubSummary::default() };
         let run = Run { started: DAY, read_files: 1, read_bytes: (100 << 20) - FILE, ..Run::default() };
         let run = Run { seconds: 3600.0, ..run };
-        let options = Options {
+        let options = ScrubOptions {
             budget: Some(Duration::from_secs(3600)),
             max_age: Some(Duration::from_secs(5 * 86_400)),
             ..options()
@@ -141,7 +146,12 @@ mod tests {
         assert_eq!((found.time.as_secs(), found.assumed_daily), (10 * 86_400, true));
         assert!((found.needed.unwrap() - 2.0).abs() < 1e-6);
         // Three times as many files wait to be read for the first time.
-        let begun = Summary { files: 10, bytes: (250 << 20) - 10 * FILE, waiting: 30, ..Summary::default() };
+        let begun = ScrubSummary {
+            files: 10,
+            bytes: (250 << 20) - 10 * FILE,
+            waiting: 30,
+            ..ScrubSummary::default()
+        };
         assert_eq!(forecast(&begun, &run, &[], &options).unwrap().time.as_secs(), 10 * 86_400);
         // A run without a budget read everything in no time, a day before.
         let fast =
@@ -153,11 +163,11 @@ mod tests {
         assert_eq!(forecast(&summary, &Run::default(), &[], &options), None);
     }
 
-    fn options() -> Options {
-        Options {
+    fn options() -> ScrubOptions {
+        ScrubOptions {
             alarm: super::super::Alarm { share: 1.0, at_least: 1 },
             now: verisum_files::Timestamp::default(),
-            ..Options::new(verisum_digest::Digest::find("sha256").unwrap())
+            ..ScrubOptions::new(verisum_digest::Digest::find("sha256").unwrap())
         }
     }
 }

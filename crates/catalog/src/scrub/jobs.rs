@@ -16,9 +16,9 @@ use super::judge::Token;
 use super::merge::Level;
 use super::run::Work;
 use super::writer::Message;
-use super::{Options, Scope, ScrubError, Tally, due};
-use crate::store::{Catalog, Place, Position, Record, State, Trouble, stamp};
-use verisum_files::{Class, Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
+use super::{Scope, ScrubError, ScrubOptions, Tally, due};
+use crate::store::{Catalog, CatalogRecord, Position, RecordName, State, Trouble, stamp};
+use verisum_files::{Directory, Entry, Job, Kind, Order, Stat, VerdictClass, Walk, WalkOptions};
 
 /// How many files may be under way from here to the catalogue.
 const RECENT: usize = 1 << 15;
@@ -27,7 +27,7 @@ const RECENT: usize = 1 << 15;
 pub(super) struct Jobs<'a> {
     reader: Catalog,
     scope: &'a Scope,
-    options: &'a Options,
+    options: &'a ScrubOptions,
     plan: &'a Plan,
     digests: &'a Digests,
     sender: Option<SyncSender<Message>>,
@@ -45,8 +45,8 @@ pub(super) struct Jobs<'a> {
     /// Roots of their own below.
     others: HashSet<PathBuf>,
     /// New files whose storage failed in an earlier run.
-    unread: HashSet<Place>,
-    page: VecDeque<(Position, Record)>,
+    unread: HashSet<RecordName>,
+    page: VecDeque<(Position, CatalogRecord)>,
     position: Position,
     folder: ReachedFolder,
     inside: HashMap<i64, bool>,
@@ -291,7 +291,7 @@ impl<'a> Jobs<'a> {
         Ok(true)
     }
 
-    fn is_wanted(&mut self, directory: i64, name: &[u8], record: &Record) -> Result<bool, ScrubError> {
+    fn is_wanted(&mut self, directory: i64, name: &[u8], record: &CatalogRecord) -> Result<bool, ScrubError> {
         if self.stage != Stage::Bad {
             // Those in trouble were read in the first stage, and missing ones cannot be. Damage to a record
             // is found here, and known in the first stage of the next run.
@@ -331,7 +331,7 @@ impl<'a> Jobs<'a> {
         &mut self,
         directory: i64,
         name: &[u8],
-        record: Record,
+        record: CatalogRecord,
     ) -> Result<Option<Job<Token>>, ScrubError> {
         if self.folder.id != directory {
             let path = self.scope.root.path.join(self.reader.path_in_root(directory)?);
@@ -427,13 +427,13 @@ impl Iterator for Jobs<'_> {
 fn is_bad(state: State) -> bool {
     match state {
         State::DAMAGED | State::MISSING => false,
-        State::Trouble(Trouble::Verdict(verdict)) => verdict.class() >= Class::Unchecked,
+        State::Trouble(Trouble::Verdict(verdict)) => verdict.class() >= VerdictClass::Unchecked,
         State::Trouble(Trouble::Held) | State::Sound => false,
     }
 }
 
 /// Whether nobody has written to a file since it was recorded, or put another in its place.
-fn is_untouched(record: &Record, stat: &Stat) -> bool {
+fn is_untouched(record: &CatalogRecord, stat: &Stat) -> bool {
     (record.size, record.mtime, record.ctime, record.inode)
         == (stat.size, stamp(stat.modified), stamp(stat.changed), stat.inode)
 }

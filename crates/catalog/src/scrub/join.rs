@@ -10,8 +10,10 @@ use std::os::unix::ffi::OsStrExt;
 use super::finish::{PAGE, PathState, bad_verdict, last_known};
 use super::top_directory::{Top, is_gone};
 use super::writer::{AlgorithmNames, Writer};
-use super::{Report, ScrubError};
-use crate::store::{Finding, Heir, Likeness, Place, Position, Record, Root, Seen, State, Trouble};
+use super::{ScrubError, ScrubReport};
+use crate::store::{
+    CatalogRecord, Heir, Likeness, Position, RecordFinding, RecordName, Root, Seen, State, Trouble,
+};
 use verisum_files::Verdict;
 
 /// A row of the table from a lost name and a file that was found to what the file is. Its record goes with it.
@@ -85,7 +87,7 @@ impl Writer<'_> {
     }
 
     /// Some names that are, or may be, lost.
-    fn lost(&self, lost: Lost, after: &Position) -> Result<Vec<(Position, Record)>, ScrubError> {
+    fn lost(&self, lost: Lost, after: &Position) -> Result<Vec<(Position, CatalogRecord)>, ScrubError> {
         let (catalog, root) = (&*self.catalog, self.scope.root.id);
         let place = (after.directory, after.name.clone());
         let rows = match lost {
@@ -102,8 +104,8 @@ impl Writer<'_> {
     fn join_one(
         &mut self,
         lost: Lost,
-        place: &Place,
-        record: &Record,
+        place: &RecordName,
+        record: &CatalogRecord,
         names: &AlgorithmNames,
     ) -> Result<(), ScrubError> {
         let is_bad = record.state.is_unforgiven();
@@ -130,8 +132,8 @@ impl Writer<'_> {
     fn give_heir(
         &mut self,
         lost: Lost,
-        place: &Place,
-        (record, finding): (&Record, &Finding),
+        place: &RecordName,
+        (record, finding): (&CatalogRecord, &RecordFinding),
         names: &AlgorithmNames,
     ) -> Result<bool, ScrubError> {
         if record.state == State::DAMAGED {
@@ -172,7 +174,7 @@ impl Writer<'_> {
         lost: Lost,
         rule: HeirRule,
         heir: &Heir,
-        (record, finding): (&Record, &Finding),
+        (record, finding): (&CatalogRecord, &RecordFinding),
     ) -> bool {
         let root = match lost {
             Lost::OfOther(other, _) => other,
@@ -201,10 +203,10 @@ impl Writer<'_> {
     /// Gives a record to a file, and reports what that is.
     fn hand_on(
         &mut self,
-        (lost, place): (Lost, &Place),
+        (lost, place): (Lost, &RecordName),
         rule: HeirRule,
         heir: Heir,
-        (record, finding): (&Record, &Finding),
+        (record, finding): (&CatalogRecord, &RecordFinding),
         names: &AlgorithmNames,
     ) -> Result<(), ScrubError> {
         let (root, now) = (self.scope.root.id, self.options.started());
@@ -215,8 +217,8 @@ impl Writer<'_> {
         let from = Some(self.path_in(owner, place.0, &place.1)?);
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
         let (verdict, held) = rule.verdict.map_or(bad_verdict(record.state), |verdict| (verdict, false));
-        let report = Report::new(self.path(heir.place.0, &heir.place.1)?, verdict);
-        let report = Report { from, recorded: Some(Seen::of(record)), algorithm, held, ..report };
+        let report = ScrubReport::new(self.path(heir.place.0, &heir.place.1)?, verdict);
+        let report = ScrubReport { from, recorded: Some(Seen::of(record)), algorithm, held, ..report };
         let (record, finding, report) = match (rule.verdict, heir.seen) {
             (Some(Verdict::Moved), _) => {
                 self.catalog.give_history(root, place, record, &heir, rule.likeness)?;
@@ -225,9 +227,9 @@ impl Writer<'_> {
                 return Ok(());
             }
             (Some(verdict), found) => {
-                let record = Record { state: State::Trouble(Trouble::Verdict(verdict)), ..*record };
-                let finding = Finding { since: now, seen: now, read: found, detail: None };
-                (record, finding, found.map(|_| Report { found, ..report }))
+                let record = CatalogRecord { state: State::Trouble(Trouble::Verdict(verdict)), ..*record };
+                let finding = RecordFinding { since: now, seen: now, read: found, detail: None };
+                (record, finding, found.map(|_| ScrubReport { found, ..report }))
             }
             (None, found) => {
                 let last = finding.read.unwrap_or(Seen::of(record));
@@ -239,9 +241,9 @@ impl Writer<'_> {
                 let has_set_back = last.ctime != record.ctime || found.mtime != record.mtime;
                 let ctime = if has_set_back { record.ctime } else { found.ctime };
                 let since = Some(finding.since);
-                let finding = Finding { read: Some(found), ..finding.clone() };
-                let report = Report { found: Some(found), since, ..report };
-                (Record { ctime, ..*record }, finding, Some(report))
+                let finding = RecordFinding { read: Some(found), ..finding.clone() };
+                let report = ScrubReport { found: Some(found), since, ..report };
+                (CatalogRecord { ctime, ..*record }, finding, Some(report))
             }
         };
         let gone = Some((owner.id, place));
@@ -256,7 +258,7 @@ impl Writer<'_> {
 
     /// Reports the names that are still lost when all files are known for what they are.
     pub(super) fn tell_all_missing(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
-        let mut after = Place::default();
+        let mut after = RecordName::default();
         loop {
             let page = self.catalog.missing(self.scope.root.id, &after, PAGE)?;
             let Some((last, _)) = page.last() else { return Ok(()) };
@@ -270,8 +272,8 @@ impl Writer<'_> {
 
     fn tell_missing(
         &mut self,
-        place: &Place,
-        (record, finding): (&Record, &Finding),
+        place: &RecordName,
+        (record, finding): (&CatalogRecord, &RecordFinding),
         names: &AlgorithmNames,
     ) -> Result<(), ScrubError> {
         let since = Some(finding.since).filter(|since| (1..self.news_since).contains(since));
@@ -280,15 +282,15 @@ impl Writer<'_> {
             Some(_) => self.summary.still_missing += 1,
         }
         if since.is_none() || self.options.archive || self.options.missing_fails {
-            let report = Report::new(self.path(place.0, &place.1)?, Verdict::Missing);
+            let report = ScrubReport::new(self.path(place.0, &place.1)?, Verdict::Missing);
             let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-            (self.report)(Report { recorded: Some(Seen::of(record)), algorithm, since, ..report });
+            (self.report)(ScrubReport { recorded: Some(Seen::of(record)), algorithm, since, ..report });
         }
         Ok(())
     }
 
     /// Being gone makes nothing good.
-    fn tell_gone(&mut self, place: &Place, record: &Record) -> Result<(), ScrubError> {
+    fn tell_gone(&mut self, place: &RecordName, record: &CatalogRecord) -> Result<(), ScrubError> {
         let (verdict, false) = bad_verdict(record.state) else { return Ok(()) };
         self.summary.add(verdict, 1);
         let error = match verdict {
@@ -296,14 +298,19 @@ impl Writer<'_> {
             _ => "it is gone, and was bad when it was last seen",
         };
         let path = self.path(place.0, &place.1)?;
-        (self.report)(Report { error: Some(error.to_string()), ..Report::new(path, verdict) });
+        (self.report)(ScrubReport { error: Some(error.to_string()), ..ScrubReport::new(path, verdict) });
         Ok(())
     }
 
     /// Whether a fresh file may be that of a record of some root, which may have been `seen` to be bad later, in
     /// milliseconds since 1970, because it has the inode that it had then. Inodes are used again: what was made since
     /// then, or has another generation, is another file.
-    pub(super) fn may_be(&self, heir: &Place, (root, record): (i64, &Record), seen: Option<i64>) -> bool {
+    pub(super) fn may_be(
+        &self,
+        heir: &RecordName,
+        (root, record): (i64, &CatalogRecord),
+        seen: Option<i64>,
+    ) -> bool {
         let Some(Ok((entry, stat))) = self.find_place(heir) else { return true };
         if let Some(born) = entry.born() {
             return born <= last_known(record).max(seen.unwrap_or(0));
@@ -317,12 +324,12 @@ impl Writer<'_> {
     }
 
     /// Whether a file of the run's root is on the file system of another root's top.
-    fn is_on_device_of(&self, top: &Top, heir: &Place) -> bool {
+    fn is_on_device_of(&self, top: &Top, heir: &RecordName) -> bool {
         let found = self.find_place(heir).and_then(|found| found.ok());
         found.is_some_and(|(_, stat)| top.stat().device == stat.device)
     }
 
-    fn find_place(&self, place: &Place) -> Option<PathState> {
+    fn find_place(&self, place: &RecordName) -> Option<PathState> {
         self.path(place.0, &place.1).ok().map(|path| self.find(&path))
     }
 }

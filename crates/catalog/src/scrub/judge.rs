@@ -17,14 +17,14 @@ use super::finish::last_known;
 use super::tally::Tally;
 use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
-use super::{Options, due};
-use crate::store::{Catalog, Change, Finding, Known, Record, Seen, State, Trouble};
+use super::{ScrubOptions, due};
+use crate::store::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, Seen, State, Trouble};
 use verisum_files::reread::{self, Bypass, Failed};
 use verisum_files::says_storage_failed;
 use verisum_files::text::of_system;
 use verisum_files::{
-    Class, Comparison, Content, Entry, Evidence, Fate, FileError, Hashed, Kind, Operation, SecondRead,
-    Verdict,
+    Comparison, Content, Entry, Evidence, Fate, FileError, Hashed, Kind, Operation, SecondRead, Verdict,
+    VerdictClass,
 };
 
 /// What a job is known by.
@@ -35,7 +35,7 @@ pub(super) struct Token {
     pub name: OsString,
     pub device: u64,
     pub set: usize,
-    pub record: Option<Record>,
+    pub record: Option<CatalogRecord>,
     /// Whether an earlier run found it to be bad, and nobody has written to it since.
     pub is_known_bad: bool,
 }
@@ -45,7 +45,7 @@ pub(super) struct ScrubJudge<'a> {
     pub digests: &'a Digests,
     /// The number of the algorithm of new records, and of those whose file is good and was read with this one too.
     pub algorithm: i64,
-    pub options: &'a Options,
+    pub options: &'a ScrubOptions,
     pub tally: &'a Tally,
     pub plan: &'a due::Plan,
     /// A connection and the root, if anything is known of the generations of its inodes.
@@ -103,7 +103,7 @@ impl ScrubJudge<'_> {
             Some(look) => {
                 let mut judged = self.judged(token, look, || entry.path());
                 match &mut judged.change {
-                    Some(Change::Unread(_, stat)) => *stat = entry.stat().ok(),
+                    Some(RecordChange::Unread(_, stat)) => *stat = entry.stat().ok(),
                     Some(_) if judged.found.is_none() => judged.unread = entry.stat().ok(),
                     _ => {}
                 }
@@ -230,7 +230,7 @@ impl ScrubJudge<'_> {
     }
 
     /// Whether a generation is the one that the inode of a record had, where that is known.
-    fn has_generation(&self, record: &Record, generation: Option<u32>) -> Option<bool> {
+    fn has_generation(&self, record: &CatalogRecord, generation: Option<u32>) -> Option<bool> {
         let (catalog, root) = self.generations.as_ref()?;
         let catalog = catalog.lock().unwrap_or_else(PoisonError::into_inner);
         catalog.has_generation(*root, (record.inode, record.verified), generation?).ok()?
@@ -239,9 +239,9 @@ impl ScrubJudge<'_> {
     /// The record that a file is compared with that was read; what it is, if there is none.
     pub(super) fn comparable<'r>(
         &self,
-        record: Option<&'r Record>,
+        record: Option<&'r CatalogRecord>,
         seen: Seen,
-    ) -> ControlFlow<Look, &'r Record> {
+    ) -> ControlFlow<Look, &'r CatalogRecord> {
         let Some(record) = record else {
             return ControlFlow::Break(Look::of(Evidence::Unrecorded { moved_here: false }, Some(seen)));
         };
@@ -283,11 +283,12 @@ impl ScrubJudge<'_> {
                 Some(self.replacement(record.as_ref(), (seen, look.rehashed), verdict, now))
             }
             (Some(_), read) => {
-                let finding = Finding { since: now, seen: now, read: *read, detail: look.error.clone() };
-                Some(Change::Suspect(state, finding))
+                let finding =
+                    RecordFinding { since: now, seen: now, read: *read, detail: look.error.clone() };
+                Some(RecordChange::Suspect(state, finding))
             }
             // There is no record that could be in any state.
-            (None, _) if verdict == Verdict::IoError => Some(Change::Unread(now, None)),
+            (None, _) if verdict == Verdict::IoError => Some(RecordChange::Unread(now, None)),
             (None, _) => None,
         };
         let was_in_trouble = token.record.is_some_and(|record| record.state != State::Sound);
@@ -312,13 +313,13 @@ impl ScrubJudge<'_> {
 
     fn replacement(
         &self,
-        record: Option<&Record>,
+        record: Option<&CatalogRecord>,
         (seen, rehashed): (&Seen, Option<Output>),
         verdict: Verdict,
         now: i64,
-    ) -> Change {
+    ) -> RecordChange {
         let record_or_target = record.filter(|_| rehashed.is_none());
-        let new = Record {
+        let new = CatalogRecord {
             size: seen.size,
             mtime: seen.mtime,
             ctime: seen.ctime,
@@ -331,12 +332,14 @@ impl ScrubJudge<'_> {
             state: State::Sound,
         };
         match record {
-            None => Change::Add(new),
+            None => RecordChange::Add(new),
             Some(old) if verdict.fate() == Fate::Replaced => {
-                Change::Replace { old: *old, new: Record { changed: now, ..new } }
+                RecordChange::Replace { old: *old, new: CatalogRecord { changed: now, ..new } }
             }
-            Some(old) if *old == (Record { verified: old.verified, ..new }) => Change::Verify(new),
-            Some(_) => Change::Confirm(new),
+            Some(old) if *old == (CatalogRecord { verified: old.verified, ..new }) => {
+                RecordChange::Verify(new)
+            }
+            Some(_) => RecordChange::Confirm(new),
         }
     }
 }
@@ -349,7 +352,7 @@ pub fn state_after(before: State, found: Verdict) -> (Verdict, State) {
         State::DAMAGED => (Verdict::RecordDamaged, State::DAMAGED),
         // What was bad and now has another time of modification, or cannot be read, is no better.
         State::Trouble(Trouble::Verdict(bad))
-            if bad.class() == Class::Corrupt && (is_unread || found == Verdict::Modified) =>
+            if bad.class() == VerdictClass::Corrupt && (is_unread || found == Verdict::Modified) =>
         {
             (bad, before)
         }

@@ -10,7 +10,7 @@ use super::jobs::{Jobs, Outcome};
 use super::judge::Token;
 use super::run::{Passage, Work};
 use super::writer::Writer;
-use super::{Options, Scope, ScrubError, tree_guard};
+use super::{Scope, ScrubError, ScrubOptions, tree_guard};
 use crate::store::Catalog;
 use verisum_files::{Operation, Plan, hash_wanted};
 
@@ -18,7 +18,7 @@ use verisum_files::{Operation, Plan, hash_wanted};
 pub(super) struct LocalTree;
 
 impl Passage for LocalTree {
-    fn scope(&self, catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, ScrubError> {
+    fn scope(&self, catalog: &Catalog, path: &Path, options: &ScrubOptions) -> Result<Scope, ScrubError> {
         tree_guard::scope(catalog, path, options)
     }
 

@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::store::{Catalog, CatalogError, Known, Place, Record, State};
+use crate::store::{Catalog, CatalogError, CatalogRecord, Known, RecordName, State};
 
 type Result<T> = std::result::Result<T, CatalogError>;
 
@@ -45,7 +45,7 @@ enum Files {
     Held {
         names: Vec<u8>,
         rows: Vec<Row>,
-        records: Vec<Record>,
+        records: Vec<CatalogRecord>,
     },
     Asked {
         state: RandomState,
@@ -98,7 +98,7 @@ impl Level {
         &mut self,
         catalog: &Catalog,
         name: &OsStr,
-    ) -> Result<Option<(Known, Option<Record>)>> {
+    ) -> Result<Option<(Known, Option<CatalogRecord>)>> {
         match &mut self.files {
             Files::Held { names, rows, records } => {
                 let found = find(names, rows, name.as_bytes());
@@ -125,7 +125,7 @@ impl Level {
     pub(super) fn unseen_files(
         &mut self,
         catalog: &Catalog,
-        each: &mut dyn FnMut(Place, State),
+        each: &mut dyn FnMut(RecordName, State),
     ) -> Result<()> {
         match &mut self.files {
             Files::Held { names, rows, .. } => {

@@ -37,7 +37,7 @@ use verisum_digest::Digest;
 
 use crate::store::{self, Catalog, Seen, moment};
 use tally::Tally;
-use verisum_files::{Class, Entry, Excludes, Limits, Order, Progress, Stat, Stop, Timestamp, Verdict};
+use verisum_files::{Entry, Excludes, Limits, Order, Progress, Stat, Stop, Timestamp, Verdict, VerdictClass};
 
 pub use accept::{Accept, Accepted, accept, accept_tree};
 pub use forecast::Forecast;
@@ -50,7 +50,7 @@ pub use verisum_files::reread::Bypass;
 /// How to scrub.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct ScrubOptions {
     /// The digest of files that have no record. Others keep the algorithm of their record.
     pub digest: Digest,
     /// Which implementations compute the digests of records.
@@ -99,17 +99,17 @@ pub struct Options {
     pub now: Timestamp,
 }
 
-impl Default for Options {
+impl Default for ScrubOptions {
     /// What is usual for new files of SHA-256.
-    fn default() -> Options {
-        Options::new(Digest::find("sha256").expect("our own kernels compute it"))
+    fn default() -> ScrubOptions {
+        ScrubOptions::new(Digest::find("sha256").expect("our own kernels compute it"))
     }
 }
 
-impl Options {
+impl ScrubOptions {
     /// What is usual for new files of this digest: all that is due is verified, on one thread, without limits.
-    pub fn new(digest: Digest) -> Options {
-        Options {
+    pub fn new(digest: Digest) -> ScrubOptions {
+        ScrubOptions {
             digest,
             policy: verisum_digest::Policy::default(),
             threads: 1,
@@ -193,7 +193,7 @@ pub enum ScrubError {
 
 /// One file that is not as it was, for those who report it.
 #[derive(Clone, Debug)]
-pub struct Report {
+pub struct ScrubReport {
     /// Its path, which begins with that of the root.
     pub path: PathBuf,
     /// What it means.
@@ -220,7 +220,7 @@ pub struct Report {
 
 /// How a run went.
 #[derive(Clone, Debug, Default)]
-pub struct Summary {
+pub struct ScrubSummary {
     /// The root.
     pub root: PathBuf,
     /// How many files have each verdict, in the order of [`Verdict::ALL`], and directories that could not be
@@ -261,7 +261,7 @@ pub struct Summary {
     pub unlisted: u64,
     /// Whether everything due was verified.
     pub complete: bool,
-    /// Whether it was ended by [`Options::stop`]. New, changed, moved and missing files are told by the next run
+    /// Whether it was ended by [`ScrubOptions::stop`]. New, changed, moved and missing files are told by the next run
     /// that comes to its end, and so is whether too much changed.
     pub interrupted: bool,
     /// What changed, if that is so much that nothing was taken over.
@@ -274,29 +274,29 @@ pub struct Summary {
     pub forecast: Option<Forecast>,
 }
 
-impl Summary {
+impl ScrubSummary {
     /// How many files have a verdict.
     pub fn count(&self, verdict: Verdict) -> u64 {
         Verdict::ALL.iter().position(|v| *v == verdict).map_or(0, |at| self.counts[at])
     }
 
     /// What the run means as a whole. Modified and missing files are changes, unless they are failures.
-    pub fn class(&self, modified_fails: bool, missing_fails: bool) -> Class {
-        let has = |class: Class| Verdict::ALL.iter().any(|v| v.class() == class && self.count(*v) > 0);
+    pub fn class(&self, modified_fails: bool, missing_fails: bool) -> VerdictClass {
+        let has = |class: VerdictClass| Verdict::ALL.iter().any(|v| v.class() == class && self.count(*v) > 0);
         let missing = self.count(Verdict::Missing) + self.still_missing;
-        if has(Class::Corrupt)
+        if has(VerdictClass::Corrupt)
             || self.alarm.is_some()
             || self.held > 0
             || modified_fails && self.count(Verdict::Modified) > 0
             || missing_fails && missing > 0
         {
-            Class::Corrupt
-        } else if has(Class::Unchecked) || self.unlisted + self.given_up > 0 {
-            Class::Unchecked
-        } else if has(Class::Change) {
-            Class::Change
+            VerdictClass::Corrupt
+        } else if has(VerdictClass::Unchecked) || self.unlisted + self.given_up > 0 {
+            VerdictClass::Unchecked
+        } else if has(VerdictClass::Change) {
+            VerdictClass::Change
         } else {
-            Class::Clean
+            VerdictClass::Clean
         }
     }
 
@@ -349,7 +349,7 @@ impl Scope {
     }
 
     /// What has a path in the root, be it in this part of it or not.
-    fn find(&self, path: &Path, options: &Options) -> Result<(Entry, Stat), verisum_files::FileError> {
+    fn find(&self, path: &Path, options: &ScrubOptions) -> Result<(Entry, Stat), verisum_files::FileError> {
         match &self.top {
             Some(top) if top.holds(path) => top.find(path),
             _ => top_directory::Top::open(&self.root.path, options.one_file_system)?.find(path),

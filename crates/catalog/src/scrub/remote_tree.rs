@@ -27,8 +27,8 @@ use super::jobs::Outcome;
 use super::judge::{Look, Token};
 use super::run::{Passage, Work};
 use super::writer::{Message, Writer};
-use super::{Options, Scope, ScrubError, tree_guard};
-use crate::store::{Catalog, Heap, Identity, Record, Seen, State, moment, stamp};
+use super::{Scope, ScrubError, ScrubOptions, tree_guard};
+use crate::store::{Catalog, CatalogRecord, Heap, Identity, Seen, State, moment, stamp};
 use listing::Listing;
 use reading_order::{Choice, HeapFiles};
 use verisum_files::place::{FileIdentity, PlaceError, PlaceEvent, RecordedDigest};
@@ -46,7 +46,7 @@ const BATCH: usize = 1000;
 const SAME_SECOND: i64 = 2_000;
 
 impl Passage for PlaceTree<'_> {
-    fn scope(&self, catalog: &Catalog, address: &Path, _: &Options) -> Result<Scope, ScrubError> {
+    fn scope(&self, catalog: &Catalog, address: &Path, _: &ScrubOptions) -> Result<Scope, ScrubError> {
         if let Some(root) = catalog.root_of(address)? {
             return tree_guard::inside(catalog, root, address, 0);
         }
@@ -538,29 +538,29 @@ fn look(token: &Token, read: &ReadFile, compared: ControlFlow<Look, Comparison>)
 }
 
 /// Whether a file has the recorded length, as far as that is known.
-fn has_its_size(record: &Record, size: u64) -> bool {
+fn has_its_size(record: &CatalogRecord, size: u64) -> bool {
     record.known_size().is_none_or(|known| known == size)
 }
 
 /// Whether it has the recorded time of modification.
-fn has_its_time(record: &Record, mtime: i64) -> bool {
+fn has_its_time(record: &CatalogRecord, mtime: i64) -> bool {
     record.known_mtime().is_none_or(|known| is_same_time(known, mtime))
 }
 
 /// Whether a file is the one that was recorded, as far as both are known.
-fn is_same_file(record: &Record, identity: Option<FileIdentity>) -> Option<bool> {
+fn is_same_file(record: &CatalogRecord, identity: Option<FileIdentity>) -> Option<bool> {
     let identity = identity.filter(|_| record.inode != 0)?;
     let was_made_before = identity.born.is_none_or(|born| stamp(born) / 1_000_000 <= last_known(record));
     Some(identity.number == record.inode && was_made_before)
 }
 
 /// Whether an object may have been uploaded again after its record was made, in the second of this time of an upload.
-fn may_be_known_since(record: &Record, uploaded: i64) -> bool {
+fn may_be_known_since(record: &CatalogRecord, uploaded: i64) -> bool {
     last_known(record) <= (uploaded / 1_000_000).saturating_add(SAME_SECOND)
 }
 
 /// What was read, as far as it is known. A time in whole seconds says no more than what is recorded.
-fn seen(record: Option<&Record>, read: &ReadFile) -> Seen {
+fn seen(record: Option<&CatalogRecord>, read: &ReadFile) -> Seen {
     let Condition { size, mtime, is_exact, identity } = read.request.condition;
     let recorded = record.map(|record| record.mtime).filter(|time| !is_exact && is_same_time(*time, mtime));
     // A program that does not tell which file it is leaves that as it was, as long as nothing else changed.

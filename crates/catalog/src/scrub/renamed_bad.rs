@@ -16,9 +16,9 @@ use verisum_digest::Output;
 
 use super::finish::{PAGE, bad_verdict, is_one_file};
 use super::writer::{AlgorithmNames, Writer};
-use super::{Report, ScrubError};
-use crate::store::{Copied, KnownBad, Likeness, Place, Seen, State, Trouble};
-use verisum_files::{Class, Comparison, Evidence, SecondRead, Verdict};
+use super::{ScrubError, ScrubReport};
+use crate::store::{Copied, KnownBad, Likeness, RecordName, Seen, State, Trouble};
+use verisum_files::{Comparison, Evidence, SecondRead, Verdict, VerdictClass};
 
 impl Writer<'_> {
     /// Takes from files that are bad under another name what the run recorded of them, and reports them.
@@ -61,8 +61,8 @@ impl Writer<'_> {
 
     /// What decides of each of these files which record its name has from now on.
     fn successions(&self, all: &[KnownBad]) -> Result<Vec<Succession>, ScrubError> {
-        let by_heir: HashMap<&Place, usize> = all.iter().map(|one| &one.heir).zip(0..).collect();
-        let by_known: HashMap<&Place, usize> = all.iter().map(|one| &one.known).zip(0..).collect();
+        let by_heir: HashMap<&RecordName, usize> = all.iter().map(|one| &one.heir).zip(0..).collect();
+        let by_known: HashMap<&RecordName, usize> = all.iter().map(|one| &one.known).zip(0..).collect();
         let succession = |bad: &KnownBad| {
             let (is_free, found) = self.catalog.succession(bad)?;
             let is_back = self.catalog.is_back(bad)?;
@@ -97,8 +97,8 @@ impl Writer<'_> {
             self.summary.add(verdict, 1);
             let (recorded, found) = (Some(Seen::of(&old)), Some(read));
             let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
-            let report = Report::new(self.path(place.0, &place.1)?, verdict);
-            (self.report)(Report { recorded, found, algorithm, ..report });
+            let report = ScrubReport::new(self.path(place.0, &place.1)?, verdict);
+            (self.report)(ScrubReport { recorded, found, algorithm, ..report });
         }
         Ok(())
     }
@@ -125,7 +125,7 @@ impl Writer<'_> {
     /// has it that this is bad too.
     pub(super) fn is_telling(
         &self,
-        heir: &Place,
+        heir: &RecordName,
         content: (i64, &Output),
         since: i64,
     ) -> Result<bool, ScrubError> {
@@ -140,7 +140,7 @@ impl Writer<'_> {
     fn mark_bad(&mut self, bad: &KnownBad, follows: bool, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let KnownBad { heir, known, .. } = bad;
         let verdict = match bad_verdict(bad.record.state).0 {
-            bad if bad.class() == Class::Corrupt => bad,
+            bad if bad.class() == VerdictClass::Corrupt => bad,
             _ => Verdict::Suspicious,
         };
         let state = State::Trouble(Trouble::Verdict(verdict));
@@ -153,13 +153,13 @@ impl Writer<'_> {
         self.summary.add(verdict, 1);
         let (recorded, found) = (Some(Seen::of(&record)), Some(bad.seen));
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-        let report = Report::new(self.path(heir.0, &heir.1)?, verdict);
-        (self.report)(Report { from, recorded, found, algorithm, ..report });
+        let report = ScrubReport::new(self.path(heir.0, &heir.1)?, verdict);
+        (self.report)(ScrubReport { from, recorded, found, algorithm, ..report });
         Ok(())
     }
 
-    fn are_one_file(&self, one: &Place, other: &Place) -> Result<bool, ScrubError> {
-        let find = |place: &Place| Ok::<_, ScrubError>(self.find(&self.path(place.0, &place.1)?));
+    fn are_one_file(&self, one: &RecordName, other: &RecordName) -> Result<bool, ScrubError> {
+        let find = |place: &RecordName| Ok::<_, ScrubError>(self.find(&self.path(place.0, &place.1)?));
         Ok(is_one_file(&find(one)?, &find(other)?))
     }
 }

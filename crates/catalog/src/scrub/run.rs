@@ -13,7 +13,7 @@ use super::judge::ScrubJudge;
 use super::local_tree::LocalTree;
 use super::tally::Tally;
 use super::writer::Writer;
-use super::{Options, PlaceTree, Report, Scope, ScrubError, Summary, due, forecast};
+use super::{PlaceTree, Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, due, forecast};
 use crate::store::{self, Catalog, Run};
 use verisum_files::Verdict;
 use verisum_files::place::LocalPlace;
@@ -22,7 +22,7 @@ use verisum_files::place::LocalPlace;
 /// every file; another place is asked once for many.
 pub(super) trait Passage {
     /// Finds out what part of which root a path is, and whether that is what was recorded.
-    fn scope(&self, catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, ScrubError>;
+    fn scope(&self, catalog: &Catalog, path: &Path, options: &ScrubOptions) -> Result<Scope, ScrubError>;
 
     /// Whether it computes a second digest in the same read, for records that are to have another.
     fn rehashes(&self) -> bool;
@@ -34,7 +34,7 @@ pub(super) trait Passage {
 /// What all parts of a run go by.
 pub(super) struct Work<'a> {
     pub(super) scope: &'a Scope,
-    pub(super) options: &'a Options,
+    pub(super) options: &'a ScrubOptions,
     pub(super) plan: &'a due::Plan,
     pub(super) judge: ScrubJudge<'a>,
     /// Whether records get the digest of new files.
@@ -60,9 +60,9 @@ fn take(turn: &Mutex<()>) -> MutexGuard<'_, ()> {
 pub fn scrub(
     catalog: &mut Catalog,
     directory: &Path,
-    options: &Options,
-    report: &mut (dyn FnMut(Report) + Send),
-) -> Result<Summary, ScrubError> {
+    options: &ScrubOptions,
+    report: &mut (dyn FnMut(ScrubReport) + Send),
+) -> Result<ScrubSummary, ScrubError> {
     let mut place = LocalPlace::default();
     let root = directory.as_os_str().as_bytes();
     let mut tree = PlaceTree { place: &mut place, root, notes: &|_| true };
@@ -78,10 +78,10 @@ pub fn scrub(
 pub fn scrub_tree(
     catalog: &mut Catalog,
     path: &Path,
-    (options, turn): (&Options, &Mutex<()>),
+    (options, turn): (&ScrubOptions, &Mutex<()>),
     tree: &mut PlaceTree,
-    report: &mut (dyn FnMut(Report) + Send),
-) -> Result<Summary, ScrubError> {
+    report: &mut (dyn FnMut(ScrubReport) + Send),
+) -> Result<ScrubSummary, ScrubError> {
     let clock = Instant::now();
     let passage: &mut dyn Passage = if tree.place.is_here() { &mut LocalTree } else { tree };
     let held = take(turn);
@@ -98,7 +98,7 @@ pub fn scrub_tree(
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
     let target = if passage.rehashes() { rehash_target(catalog, options)? } else { None };
     let is_rehashed = target.is_some();
-    let options = &Options { digest: target.unwrap_or(options.digest.clone()), ..options.clone() };
+    let options = &ScrubOptions { digest: target.unwrap_or(options.digest.clone()), ..options.clone() };
     let algorithm = catalog.algorithm(options.digest.name())?;
     let digests = Digests::new(catalog, options)?;
     let plan = due::Plan::new(options, &history, clock);
@@ -132,7 +132,7 @@ pub fn scrub_tree(
 fn note_attempt(
     catalog: &Catalog,
     path: &Path,
-    options: &Options,
+    options: &ScrubOptions,
     error: &ScrubError,
     clock: Instant,
 ) -> Result<(), ScrubError> {
@@ -152,7 +152,7 @@ fn note_attempt(
 
 /// Reads, judges and writes. Returns also whether all that is due was given out: what could not be listed
 /// is not among it, or a tree with such a place would never be done, and nothing in it due again.
-fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(Summary, bool), ScrubError> {
+fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(ScrubSummary, bool), ScrubError> {
     let (writer, mut outcome) = passage.go(work, writer)?;
     outcome.close(work.judge.tally, work.options.stop.is_due());
     let _turn = work.take_turn();
@@ -174,7 +174,7 @@ fn is_forgotten(catalog: &Catalog, scope: &Scope) -> Result<bool, ScrubError> {
 /// What the end of a run is told by: the runs before it, how it was to go, and since when it went.
 struct EndOfRun<'a> {
     history: &'a [Run],
-    options: &'a Options,
+    options: &'a ScrubOptions,
     clock: Instant,
 }
 
@@ -182,9 +182,9 @@ struct EndOfRun<'a> {
 fn end(
     catalog: &Catalog,
     mut run: Run,
-    done: Result<(Summary, bool), ScrubError>,
+    done: Result<(ScrubSummary, bool), ScrubError>,
     EndOfRun { history, options, clock }: EndOfRun,
-) -> Result<Summary, ScrubError> {
+) -> Result<ScrubSummary, ScrubError> {
     run.finished = Some(options.started() + clock.elapsed().as_millis() as i64);
     run.seconds = clock.elapsed().as_secs_f64();
     let (mut summary, is_through) = match done {
@@ -205,7 +205,7 @@ fn end(
     Ok(summary)
 }
 
-fn counts(summary: &Summary) -> String {
+fn counts(summary: &ScrubSummary) -> String {
     let counts = Verdict::ALL.iter().zip(summary.counts).map(|(verdict, count)| (verdict.name(), count));
     let counts: serde_json::Map<_, _> = counts
         .chain([(store::UNLISTED, summary.unlisted + summary.not_tried)])

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use rustix::io::Errno;
 
 use super::top_directory::Top;
-use super::{Options, Scope, ScrubError};
+use super::{Scope, ScrubError, ScrubOptions};
 use crate::store::{Catalog, Identity, Position, Root, stamp};
 use verisum_files::{Entry, Kind};
 
@@ -20,7 +20,7 @@ pub(super) const UNMOUNTED: &str = "another file system was recorded here: is it
     directory with --replaced-root takes what is there for the same files)";
 
 /// Finds out what part of which root a directory is, and whether it is what was recorded.
-pub(super) fn scope(catalog: &Catalog, path: &Path, options: &Options) -> Result<Scope, ScrubError> {
+pub(super) fn scope(catalog: &Catalog, path: &Path, options: &ScrubOptions) -> Result<Scope, ScrubError> {
     let stat = Entry::named(path).and_then(|entry| entry.stat());
     if stat.as_ref().is_err_and(|error| error.errno() == Some(Errno::NOENT)) && catalog.root(path)?.is_some()
     {
@@ -209,7 +209,7 @@ fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, ScrubError> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{Change, Record, State};
+    use crate::store::{CatalogRecord, RecordChange, State};
 
     #[test]
     fn a_file_system_is_known_again_under_another_number_of_its_device() {
@@ -226,7 +226,7 @@ mod tests {
         for (id, device) in [(10, then.device), (11, now.device), (12, now.device + 1)] {
             catalog.add_directory(id, root.directory, id.to_string().as_ref(), device).unwrap();
         }
-        let record = Record {
+        let record = CatalogRecord {
             size: 1,
             mtime: 2,
             ctime: 3,
@@ -239,7 +239,7 @@ mod tests {
             state: State::Sound,
         };
         // It is not there any more.
-        catalog.apply(root.id, root.directory, "file".as_ref(), &Change::Add(record)).unwrap();
+        catalog.apply(root.id, root.directory, "file".as_ref(), &RecordChange::Add(record)).unwrap();
         for (identity, born, is_known) in [
             (then, Some(made), true),
             (now, Some(made), true),

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use super::finish::bad_verdict;
 use super::run::Work;
-use super::{Options, Report, Scope, ScrubError, Summary};
-use crate::store::{self, Catalog, Change, Finding, Record, Run, Seen, State};
+use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
+use crate::store::{self, Catalog, CatalogRecord, RecordChange, RecordFinding, Run, Seen, State};
 use verisum_files::reread::Bypass;
 use verisum_files::{Stat, Verdict};
 
@@ -39,9 +39,9 @@ pub(super) enum Message {
     /// A recorded file that was written to, perhaps to another length, and that there is no time to read.
     Waiting { directory: i64, name: OsString, is_resized: bool },
     /// A file that is known to be bad and was not tried again, with its record if it has one.
-    NotTried { directory: i64, name: OsString, path: PathBuf, record: Option<Record> },
+    NotTried { directory: i64, name: OsString, path: PathBuf, record: Option<CatalogRecord> },
     /// A recorded file that is none of the tree's.
-    Forget { directory: i64, name: OsString, record: Record },
+    Forget { directory: i64, name: OsString, record: CatalogRecord },
     /// Something that could not be looked at.
     Unlisted { path: PathBuf, error: String, storage_failed: bool },
 }
@@ -55,7 +55,7 @@ pub(super) struct Judged {
     pub verdict: Verdict,
     pub held: bool,
     pub restored: bool,
-    pub recorded: Option<Record>,
+    pub recorded: Option<CatalogRecord>,
     pub found: Option<Seen>,
     /// The generation of its inode, where that is of use.
     pub generation: Option<u32>,
@@ -64,16 +64,16 @@ pub(super) struct Judged {
     pub error: Option<String>,
     /// What could be said of it, if it could not be read.
     pub unread: Option<Stat>,
-    pub change: Option<Change>,
+    pub change: Option<RecordChange>,
 }
 
 /// Writes, counts and reports.
 pub(super) struct Writer<'a> {
     pub(super) catalog: &'a mut Catalog,
     pub(super) scope: &'a Scope,
-    pub(super) options: &'a Options,
-    pub(super) report: &'a mut (dyn FnMut(Report) + Send),
-    pub(super) summary: Summary,
+    pub(super) options: &'a ScrubOptions,
+    pub(super) report: &'a mut (dyn FnMut(ScrubReport) + Send),
+    pub(super) summary: ScrubSummary,
     /// The names of the digests, by set.
     names: Vec<String>,
     /// New files may be moved ones, because there are records already.
@@ -91,13 +91,13 @@ impl<'a> Writer<'a> {
         catalog: &'a mut Catalog,
         work: &Work<'a>,
         history: &[Run],
-        report: &'a mut (dyn FnMut(Report) + Send),
+        report: &'a mut (dyn FnMut(ScrubReport) + Send),
     ) -> Writer<'a> {
         let (scope, options) = (work.scope, work.options);
         let names = work.judge.digests.sets.iter().map(|digest| digest.name().to_string()).collect();
         let unfinished = history.iter().take_while(|run| !run.is_whole());
         let news_since = unfinished.map(|run| run.started).fold(options.started(), i64::min);
-        let summary = Summary { root: scope.path.clone(), ..Summary::default() };
+        let summary = ScrubSummary { root: scope.path.clone(), ..ScrubSummary::default() };
         let may_be_moved = scope.root.files > 0;
         let checkpoint = Instant::now();
         let rewritten = (0, 0);
@@ -170,24 +170,24 @@ impl<'a> Writer<'a> {
             }
             Message::Judged(judged) => {
                 let Some(change) = &judged.change else { return Ok(()) };
-                if let (Change::Confirm(new), Some(old)) = (change, &judged.recorded)
+                if let (RecordChange::Confirm(new), Some(old)) = (change, &judged.recorded)
                     && new.size != old.size
                 {
                     // A list that was imported said nothing of lengths.
                     self.catalog.add_length(root, new.size as i64 - old.size as i64)?;
                 }
-                if let (Change::Add(record), true) = (change, self.may_be_moved) {
+                if let (RecordChange::Add(record), true) = (change, self.may_be_moved) {
                     self.catalog.add_fresh(root, judged.directory, &judged.name, record)?;
                 }
-                if let (Change::Confirm(new), Some(old)) = (change, &judged.recorded)
+                if let (RecordChange::Confirm(new), Some(old)) = (change, &judged.recorded)
                     && old.inode != 0
                     && new.inode != old.inode
                 {
                     self.catalog.keep_left(root, judged.directory, &judged.name, old)?;
                 }
                 let was_bad = judged.recorded.is_some_and(|record| record.state.is_corrupt());
-                if was_bad && !matches!(change, Change::Suspect(_, Finding { read: None, .. })) {
-                    let now = judged.found.as_ref().filter(|_| matches!(change, Change::Suspect(..)));
+                if was_bad && !matches!(change, RecordChange::Suspect(_, RecordFinding { read: None, .. })) {
+                    let now = judged.found.as_ref().filter(|_| matches!(change, RecordChange::Suspect(..)));
                     self.catalog.keep_previous(root, judged.directory, &judged.name, now)?;
                 }
                 self.catalog.apply(root, judged.directory, &judged.name, change)?;
@@ -206,7 +206,7 @@ impl<'a> Writer<'a> {
                 self.catalog.add_gone(*directory, name)
             }
             Message::Gone { directory, name, state: Some(state), at } if *state != State::MISSING => {
-                let finding = Finding { since: *at, seen: *at, read: None, detail: None };
+                let finding = RecordFinding { since: *at, seen: *at, read: None, detail: None };
                 if !self.catalog.lose(*directory, name, &finding)? {
                     self.catalog.add_gone(*directory, name)?;
                 }
@@ -216,7 +216,7 @@ impl<'a> Writer<'a> {
                 self.catalog.add_waiting(root, *directory, name, *is_resized)
             }
             Message::Forget { directory, name, record } => {
-                self.catalog.apply(root, *directory, name, &Change::Forget(*record))
+                self.catalog.apply(root, *directory, name, &RecordChange::Forget(*record))
             }
             Message::Gone { .. } | Message::NotTried { .. } | Message::Unlisted { .. } => Ok(()),
         }
@@ -241,7 +241,7 @@ impl<'a> Writer<'a> {
         }
         self.summary.add(judged.verdict, 1);
         let Some(path) = judged.path else { return };
-        (self.report)(Report {
+        (self.report)(ScrubReport {
             path,
             verdict: judged.verdict,
             held: judged.held,
@@ -260,8 +260,8 @@ impl<'a> Writer<'a> {
     fn tell_not_tried(
         &mut self,
         (path, algorithm): (PathBuf, String),
-        record: Option<Record>,
-        finding: Option<Finding>,
+        record: Option<CatalogRecord>,
+        finding: Option<RecordFinding>,
     ) {
         // A new file whose storage failed has no record.
         let verdict = record.map_or(Verdict::IoError, |record| bad_verdict(record.state).0);
@@ -272,13 +272,20 @@ impl<'a> Writer<'a> {
         let recorded = record.as_ref().map(Seen::of);
         let found = finding.as_ref().and_then(|finding| finding.read);
         let since = finding.map(|finding| finding.since);
-        (self.report)(Report { recorded, found, since, algorithm, error, ..Report::new(path, verdict) });
+        (self.report)(ScrubReport {
+            recorded,
+            found,
+            since,
+            algorithm,
+            error,
+            ..ScrubReport::new(path, verdict)
+        });
     }
 
     fn tell_unlisted(&mut self, path: PathBuf, error: String, storage_failed: bool) {
         let verdict = if storage_failed { Verdict::IoError } else { Verdict::Unverifiable };
         self.summary.add(verdict, 1);
-        (self.report)(Report { error: Some(error), ..Report::new(path, verdict) });
+        (self.report)(ScrubReport { error: Some(error), ..ScrubReport::new(path, verdict) });
     }
 
     /// The path of a recorded file, which begins with that of the root.
@@ -298,10 +305,10 @@ impl<'a> Writer<'a> {
     }
 }
 
-impl Report {
+impl ScrubReport {
     /// A report of nothing but a verdict.
-    pub(super) fn new(path: PathBuf, verdict: Verdict) -> Report {
-        Report {
+    pub(super) fn new(path: PathBuf, verdict: Verdict) -> ScrubReport {
+        ScrubReport {
             path,
             verdict,
             held: false,

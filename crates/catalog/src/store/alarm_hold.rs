@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
 use super::record::{HELD, MISSING, RECORDED, columns, record, recorded, unsigned};
-use super::{Catalog, Place, Record, Result};
+use super::{Catalog, CatalogRecord, RecordName, Result};
 
 /// A file that is another than at the end of the last run that came to its end, or is gone since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Catalog {
         root: i64,
         directory: i64,
         name: &OsStr,
-        old: &Record,
+        old: &CatalogRecord,
     ) -> rusqlite::Result<()> {
         // The first of a run is the good one.
         let sql = format!(
@@ -50,7 +50,12 @@ impl Catalog {
 
     /// Calls `each` once with every file of a root that changed, and is not held already: its record was
     /// replaced, it is missing since `since` or later, or it waits to be read.
-    pub fn each_changed(&self, root: i64, since: i64, each: &mut dyn FnMut(Place, Changed)) -> Result<()> {
+    pub fn each_changed(
+        &self,
+        root: i64,
+        since: i64,
+        each: &mut dyn FnMut(RecordName, Changed),
+    ) -> Result<()> {
         let read = (|| {
             let sql = format!(
                 "SELECT directory, name, max(is_certain), max(is_unread) FROM (
@@ -74,7 +79,7 @@ impl Catalog {
     }
 
     /// The record that was replaced, which is then no longer to be put back.
-    pub(super) fn take_replaced(&self, (directory, name): &Place) -> Result<Option<Record>> {
+    pub(super) fn take_replaced(&self, (directory, name): &RecordName) -> Result<Option<CatalogRecord>> {
         let taken = (|| {
             let sql = format!("SELECT {RECORDED}, 0, 1 FROM replaced WHERE directory = ?1 AND name = ?2");
             let found = self
@@ -89,7 +94,11 @@ impl Catalog {
     }
 
     /// Calls `each` with every file whose record was replaced, what was recorded of it, and what is now.
-    pub fn each_replaced(&self, root: i64, each: &mut dyn FnMut(Place, Record, Record)) -> Result<()> {
+    pub fn each_replaced(
+        &self,
+        root: i64,
+        each: &mut dyn FnMut(RecordName, CatalogRecord, CatalogRecord),
+    ) -> Result<()> {
         let read = (|| {
             let sql = format!(
                 "SELECT directory, name, old.size, old.mtime, old.ctime, old.inode, old.algorithm, old.digest,
@@ -157,7 +166,12 @@ impl Catalog {
     }
 
     /// Holds them, and calls `each` with them and what is recorded of them. The next run reads them first.
-    pub fn hold_waiting(&self, root: i64, now: i64, each: &mut dyn FnMut(Place, Record)) -> Result<()> {
+    pub fn hold_waiting(
+        &self,
+        root: i64,
+        now: i64,
+        each: &mut dyn FnMut(RecordName, CatalogRecord),
+    ) -> Result<()> {
         let held = (|| {
             let sql = format!(
                 "INSERT OR REPLACE INTO finding(directory, name, since, seen)

@@ -9,7 +9,7 @@ use std::vec::IntoIter;
 use rusqlite::params;
 
 use super::record::{columns, record};
-use super::{Catalog, CatalogError, Record, Result, Root};
+use super::{Catalog, CatalogError, CatalogRecord, Result, Root};
 
 /// How many records of a directory are in memory.
 const PAGE: usize = 1000;
@@ -24,7 +24,7 @@ struct Open {
 }
 
 /// Names and records.
-type Rows = Peekable<IntoIter<(Vec<u8>, Record)>>;
+type Rows = Peekable<IntoIter<(Vec<u8>, CatalogRecord)>>;
 
 /// The next files of a directory.
 struct DirectoryPage {
@@ -42,7 +42,7 @@ impl Catalog {
     pub fn records_by_path<E: From<CatalogError>>(
         &self,
         root: &Root,
-        each: &mut dyn FnMut(&Path, &Record) -> Result<(), E>,
+        each: &mut dyn FnMut(&Path, &CatalogRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut count = 0;
         let mut open = vec![self.open_directory(root.directory, PathBuf::new())?];
@@ -101,7 +101,7 @@ impl Catalog {
              ORDER BY name LIMIT {PAGE}",
             columns()
         );
-        let rows: rusqlite::Result<Vec<(Vec<u8>, Record)>> =
+        let rows: rusqlite::Result<Vec<(Vec<u8>, CatalogRecord)>> =
             self.connection.prepare_cached(&sql).and_then(|mut statement| {
                 statement
                     .query_map(params![directory, after], |row| Ok((row.get(0)?, record(row, 1)?)))?
@@ -114,7 +114,7 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::Change;
+    use crate::store::RecordChange;
     use crate::store::tests::{catalog, record};
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
             let path = Path::new(OsStr::from_bytes(path));
             let directory = catalog.make_directories(&root, path.parent().unwrap()).unwrap();
             let name = path.file_name().unwrap();
-            catalog.apply(root.id, directory, name, &Change::Add(record(1))).unwrap();
+            catalog.apply(root.id, directory, name, &RecordChange::Add(record(1))).unwrap();
         }
         catalog.commit().unwrap();
         expected.sort();

@@ -193,7 +193,9 @@ mod tests {
 
     use verisum_digest::Output;
 
-    use crate::store::{Catalog, Change, Finding, Identity, Position, Record, Root, State};
+    use crate::store::{
+        Catalog, CatalogRecord, Identity, Position, RecordChange, RecordFinding, Root, State,
+    };
 
     const FILES: usize = 1000;
 
@@ -204,7 +206,7 @@ mod tests {
         let root = catalog.add_root(Path::new("/srv"), Identity { device: 1, inode: 2 }).unwrap();
         catalog.begin().unwrap();
         for number in 0..FILES {
-            let record = Record {
+            let record = CatalogRecord {
                 size: 1,
                 mtime: 1,
                 ctime: 2,
@@ -217,8 +219,8 @@ mod tests {
                 state: State::Sound,
             };
             let name = format!("f{number}");
-            catalog.apply(root.id, root.directory, name.as_ref(), &Change::Add(record)).unwrap();
-            let finding = Finding { since: 6, seen: 6, ..Finding::default() };
+            catalog.apply(root.id, root.directory, name.as_ref(), &RecordChange::Add(record)).unwrap();
+            let finding = RecordFinding { since: 6, seen: 6, ..RecordFinding::default() };
             assert!(catalog.lose(root.directory, name.as_ref(), &finding).unwrap());
         }
         catalog.commit().unwrap();

@@ -8,7 +8,7 @@ use rusqlite::{Row, ToSql, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
 use super::record::{DAMAGED, MISSING, check_value, columns, finding, known, record, recorded};
-use super::{Catalog, Change, Finding, Known, Place, Record, Result, State};
+use super::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, RecordName, Result, State};
 use verisum_files::Stat;
 
 /// A place in an order of files: that of a row, or before the first.
@@ -35,7 +35,7 @@ impl Catalog {
     }
 
     /// The same with whole records, of which a part may be damaged.
-    pub fn records_in(&self, directory: i64, each: impl FnMut(&[u8], Record) -> bool) -> Result<()> {
+    pub fn records_in(&self, directory: i64, each: impl FnMut(&[u8], CatalogRecord) -> bool) -> Result<()> {
         self.each_in(directory, &columns(), |row| record(row, 1), each)
     }
 
@@ -68,13 +68,13 @@ impl Catalog {
     }
 
     /// The record of one file.
-    pub fn record(&self, directory: i64, name: &OsStr) -> Result<Option<Record>> {
+    pub fn record(&self, directory: i64, name: &OsStr) -> Result<Option<CatalogRecord>> {
         let sql = format!("SELECT {} FROM file WHERE directory = ?1 AND name = ?2", columns());
         self.row(&sql, params![directory, name.as_bytes()], |row| record(row, 0))
     }
 
     /// What was last seen of a file that is not as recorded.
-    pub fn finding(&self, directory: i64, name: &OsStr) -> Result<Option<Finding>> {
+    pub fn finding(&self, directory: i64, name: &OsStr) -> Result<Option<RecordFinding>> {
         let sql = "SELECT since, seen, size, mtime, ctime, inode, digest, detail FROM finding
                    WHERE directory = ?1 AND name = ?2";
         self.row(sql, params![directory, name.as_bytes()], finding)
@@ -95,7 +95,7 @@ impl Catalog {
     }
 
     /// Up to `most` files of those that were listed, beginning after `after`, and not verified since.
-    pub fn stale(&self, after: &Position, most: usize) -> Result<Vec<(Position, Record)>> {
+    pub fn stale(&self, after: &Position, most: usize) -> Result<Vec<(Position, CatalogRecord)>> {
         let sql = format!(
             "SELECT stale.number, file.directory, file.name, {} FROM temp.stale CROSS JOIN file
              ON file.directory = stale.directory AND file.name = stale.name AND file.verified = stale.verified
@@ -106,7 +106,7 @@ impl Catalog {
     }
 
     /// Up to `most` files of a root that were sound.
-    pub fn some_sound(&self, root: i64, most: usize) -> Result<Vec<(Position, Record)>> {
+    pub fn some_sound(&self, root: i64, most: usize) -> Result<Vec<(Position, CatalogRecord)>> {
         let sql = format!(
             "SELECT 0, directory, name, {} FROM file WHERE root = ?1 AND state = 0 LIMIT ?2",
             columns()
@@ -122,7 +122,7 @@ impl Catalog {
         after: &Position,
         missing: bool,
         most: usize,
-    ) -> Result<Vec<(Position, Record)>> {
+    ) -> Result<Vec<(Position, CatalogRecord)>> {
         let sql = format!(
             "SELECT state, directory, name, {} FROM file INDEXED BY file_in_trouble
              WHERE root = ?1 AND state <> 0 AND (state, directory, name) > (?2, ?3, ?4)
@@ -133,7 +133,7 @@ impl Catalog {
         self.page(&sql, params![root, after.value, after.directory, after.name, most as i64, missing])
     }
 
-    fn page(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<(Position, Record)>> {
+    fn page(&self, sql: &str, values: &[&dyn ToSql]) -> Result<Vec<(Position, CatalogRecord)>> {
         self.rows(sql, values, |row| {
             let position = Position { value: row.get(0)?, directory: row.get(1)?, name: row.get(2)? };
             Ok((position, record(row, 3)?))
@@ -141,7 +141,7 @@ impl Catalog {
     }
 
     /// New files of a root whose storage failed when they were to be read, as far as that is known.
-    pub fn unread(&self, root: i64) -> Result<HashSet<Place>> {
+    pub fn unread(&self, root: i64) -> Result<HashSet<RecordName>> {
         let sql = "SELECT directory, name FROM unread WHERE root = ?1";
         self.rows(sql, [root], |row| Ok((row.get(0)?, row.get(1)?)))
     }
@@ -154,23 +154,23 @@ impl Catalog {
     }
 
     /// Makes a change. The sums of the root follow.
-    pub fn apply(&self, root: i64, directory: i64, name: &OsStr, change: &Change) -> Result<()> {
+    pub fn apply(&self, root: i64, directory: i64, name: &OsStr, change: &RecordChange) -> Result<()> {
         let done = match change {
-            Change::Add(new) => self.insert(root, directory, name, new),
-            Change::Verify(new) => self.verify(root, directory, name, new),
-            Change::Confirm(new) => self.update(directory, name, new),
-            Change::Replace { old, new } => self
+            RecordChange::Add(new) => self.insert(root, directory, name, new),
+            RecordChange::Verify(new) => self.verify(root, directory, name, new),
+            RecordChange::Confirm(new) => self.update(directory, name, new),
+            RecordChange::Replace { old, new } => self
                 .keep_replaced(root, directory, name, old)
                 .and_then(|()| self.update(directory, name, new))
                 .and_then(|()| self.add_to_sums(root, 0, new.size as i64 - old.size as i64)),
-            Change::Suspect(state, finding) => self.suspect(directory, name, *state, finding).map(drop),
-            Change::Unread(seen, stat) => self.note_unread(root, directory, name, *seen, stat.as_ref()),
-            Change::Forget(old) => self.delete(root, directory, name, old),
+            RecordChange::Suspect(state, finding) => self.suspect(directory, name, *state, finding).map(drop),
+            RecordChange::Unread(seen, stat) => self.note_unread(root, directory, name, *seen, stat.as_ref()),
+            RecordChange::Forget(old) => self.delete(root, directory, name, old),
         };
         done.map_err(self.failed("write"))
     }
 
-    fn insert(&self, root: i64, directory: i64, name: &OsStr, new: &Record) -> rusqlite::Result<()> {
+    fn insert(&self, root: i64, directory: i64, name: &OsStr, new: &CatalogRecord) -> rusqlite::Result<()> {
         let sql = "INSERT INTO file(directory, name, root, size, mtime, ctime, inode, algorithm, digest,
                    first_seen, changed, verified, state, guard)
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13,
@@ -181,7 +181,7 @@ impl Catalog {
     }
 
     /// The other columns stay as they are: what damages one meanwhile does not fit the check value.
-    fn verify(&self, root: i64, directory: i64, name: &OsStr, new: &Record) -> rusqlite::Result<()> {
+    fn verify(&self, root: i64, directory: i64, name: &OsStr, new: &CatalogRecord) -> rusqlite::Result<()> {
         let sql = "UPDATE file SET verified = ?3, guard = ?4 WHERE directory = ?1 AND name = ?2";
         let guard = check_value(directory, name, root, new);
         let values = params![directory, name.as_bytes(), new.verified, guard];
@@ -189,7 +189,7 @@ impl Catalog {
         self.one_row()
     }
 
-    fn update(&self, directory: i64, name: &OsStr, new: &Record) -> rusqlite::Result<()> {
+    fn update(&self, directory: i64, name: &OsStr, new: &CatalogRecord) -> rusqlite::Result<()> {
         let sql = "UPDATE file SET size = ?3, mtime = ?4, ctime = ?5, inode = ?6, algorithm = ?7,
                    digest = ?8, first_seen = ?9, changed = ?10, verified = ?11, state = ?12,
                    guard = verisum_guard(directory, name, root, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)
@@ -214,7 +214,13 @@ impl Catalog {
 
     /// Gives a record another state, and a finding that says why. A record that turns out to be damaged is
     /// marked as that instead; returns whether it is sound.
-    fn suspect(&self, directory: i64, name: &OsStr, state: State, seen: &Finding) -> rusqlite::Result<bool> {
+    fn suspect(
+        &self,
+        directory: i64,
+        name: &OsStr,
+        state: State,
+        seen: &RecordFinding,
+    ) -> rusqlite::Result<bool> {
         let sql = format!(
             "UPDATE file SET state = ?3, guard = {} WHERE directory = ?1 AND name = ?2 AND {IS_INTACT}",
             guard_with("?3")
@@ -282,13 +288,13 @@ impl Catalog {
 
     /// Takes note that a file is gone. Other troubles that it was in are of no more interest. Returns
     /// whether its record is sound; if not, it is marked as damaged instead.
-    pub fn lose(&self, directory: i64, name: &OsStr, finding: &Finding) -> Result<bool> {
+    pub fn lose(&self, directory: i64, name: &OsStr, finding: &RecordFinding) -> Result<bool> {
         let done = self.drop_finding(directory, name);
         done.and_then(|()| self.suspect(directory, name, State::MISSING, finding))
             .map_err(self.failed("write"))
     }
 
-    fn delete(&self, root: i64, directory: i64, name: &OsStr, old: &Record) -> rusqlite::Result<()> {
+    fn delete(&self, root: i64, directory: i64, name: &OsStr, old: &CatalogRecord) -> rusqlite::Result<()> {
         let sql = "DELETE FROM file WHERE directory = ?1 AND name = ?2";
         self.connection.prepare_cached(sql)?.execute(params![directory, name.as_bytes()])?;
         self.drop_finding(directory, name)?;
@@ -333,10 +339,10 @@ mod tests {
         let (catalog, root) = catalog(folder.path());
         for name in [&b"plain"[..], b"new\nline", b"\xff\xfe", b"-", b"'"] {
             let name = OsStr::from_bytes(name);
-            catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+            catalog.apply(root.id, root.directory, name, &RecordChange::Add(record(3))).unwrap();
             assert_eq!(catalog.record(root.directory, name).unwrap(), Some(record(3)));
         }
-        let change = Change::Forget(record(3));
+        let change = RecordChange::Forget(record(3));
         catalog.apply(root.id, root.directory, "plain".as_ref(), &change).unwrap();
         assert_eq!(catalog.record(root.directory, "plain".as_ref()).unwrap(), None);
         assert_eq!(catalog.root(&root.path).unwrap().unwrap().files, 4);
@@ -348,7 +354,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (catalog, root) = catalog(folder.path());
         for number in 0..100_i64 {
-            let change = Change::Add(Record { size: 1, ..record(number * 37 % 100) });
+            let change = RecordChange::Add(CatalogRecord { size: 1, ..record(number * 37 % 100) });
             catalog.apply(root.id, root.directory, number.to_string().as_ref(), &change).unwrap();
         }
         catalog.list_stale(root.id, 90, 95).unwrap();
@@ -363,7 +369,7 @@ mod tests {
         assert_eq!(seen, (0..90).chain(96..100).collect::<Vec<_>>());
         // What was verified since is not among them.
         let (first, old) = catalog.stale(&Position::START, 1).unwrap().remove(0);
-        let change = Change::Verify(Record { verified: 200, ..old });
+        let change = RecordChange::Verify(CatalogRecord { verified: 200, ..old });
         catalog.apply(root.id, first.directory, OsStr::from_bytes(&first.name), &change).unwrap();
         assert_ne!(catalog.stale(&Position::START, 1).unwrap()[0].0, first);
         assert_eq!(catalog.check().unwrap(), []);
@@ -389,7 +395,7 @@ mod tests {
         let columns = ["size", "mtime", "ctime", "inode", "algorithm", "first_seen", "changed", "state"];
         for name in columns.iter().chain(&["digest", "sound", "null"]) {
             let name = name.as_ref();
-            catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
+            catalog.apply(root.id, root.directory, name, &RecordChange::Add(record(3))).unwrap();
         }
         let damage = |set: &str| catalog.connection.execute(set, []).unwrap();
         for column in columns {
@@ -407,7 +413,7 @@ mod tests {
         assert_eq!(damaged.len(), 10, "{problems:?}");
         assert!(damaged.iter().any(|problem| problem.0 == "/srv/mtime: its record is damaged"));
         // What is told of such a file keeps the record as it is.
-        let finding = Finding { since: 1, seen: 1, ..Finding::default() };
+        let finding = RecordFinding { since: 1, seen: 1, ..RecordFinding::default() };
         assert!(!catalog.lose(root.directory, "mtime".as_ref(), &finding).unwrap());
         assert!(catalog.lose(root.directory, "sound".as_ref(), &finding).unwrap());
         let page = catalog.in_trouble(root.id, &Position::START, true, 100).unwrap();

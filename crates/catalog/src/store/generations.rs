@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rusqlite::params;
 
-use super::{Catalog, Record, Result, Root};
+use super::{Catalog, CatalogRecord, Result, Root};
 use verisum_files::{Entry, Stat, born, generation};
 
 impl Catalog {
@@ -20,7 +20,7 @@ impl Catalog {
     }
 
     /// The same of the file at a path, if that is still the one of the record. What cannot be known is not noted.
-    pub fn note_generation_at(&self, root: &Root, path: &Path, record: &Record) -> Result<()> {
+    pub fn note_generation_at(&self, root: &Root, path: &Path, record: &CatalogRecord) -> Result<()> {
         if root.is_remote() {
             return Ok(());
         }
@@ -72,13 +72,13 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use crate::store::tests::record;
-    use crate::store::{Catalog, Change, Record, State};
+    use crate::store::{Catalog, CatalogRecord, RecordChange, State};
 
     #[test]
     fn a_generation_is_known_between_two_reads() {
         let folder = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
-        let Record { inode, .. } = record(1);
+        let CatalogRecord { inode, .. } = record(1);
         let at = |read| (inode, read);
         assert!(!catalog.has_generations(1).unwrap());
         for (read, generation) in [(100, 7), (200, 7), (300, 8)] {
@@ -107,9 +107,14 @@ mod tests {
         // What is missing has a record still.
         let state = State::MISSING;
         catalog
-            .apply(1, 1, "lost".as_ref(), &Change::Add(Record { state, verified: 180, ..record(1) }))
+            .apply(
+                1,
+                1,
+                "lost".as_ref(),
+                &RecordChange::Add(CatalogRecord { state, verified: 180, ..record(1) }),
+            )
             .unwrap();
-        catalog.apply(1, 1, "there".as_ref(), &Change::Add(record(300))).unwrap();
+        catalog.apply(1, 1, "there".as_ref(), &RecordChange::Add(record(300))).unwrap();
         catalog.settle_generations(1).unwrap();
         assert_eq!(catalog.has_generation(1, at(180), 7).unwrap(), Some(true));
         assert_eq!(catalog.has_generation(1, at(150), 9).unwrap(), Some(false), "that was last seen before");

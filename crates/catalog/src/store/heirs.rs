@@ -8,10 +8,10 @@ use rusqlite::{Row, params};
 
 use super::record::{MISSING, output, unsigned};
 use super::schema::FRESH_BY_DIGEST;
-use super::{Catalog, Change, Finding, Position, Record, Result, Seen, State};
+use super::{Catalog, CatalogRecord, Position, RecordChange, RecordFinding, Result, Seen, State};
 
 /// A file by its directory's number and its name.
-pub type Place = (i64, Vec<u8>);
+pub type RecordName = (i64, Vec<u8>);
 
 /// Shorter contents are alike by chance, and say nothing of where a file came from.
 pub(super) const TELLING: i64 = 8;
@@ -38,7 +38,7 @@ pub enum Likeness {
 #[derive(Clone, Debug)]
 pub struct Heir {
     /// The file.
-    pub place: Place,
+    pub place: RecordName,
     /// What was read of it, if anything was.
     pub seen: Option<Seen>,
     /// Whether its digest is by the algorithm of the lost one's record.
@@ -65,7 +65,7 @@ fn heir(row: &Row<'_>) -> rusqlite::Result<Heir> {
 
 impl Catalog {
     /// Remembers until the end of the run that a file was recorded first.
-    pub fn add_fresh(&self, root: i64, directory: i64, name: &OsStr, record: &Record) -> Result<()> {
+    pub fn add_fresh(&self, root: i64, directory: i64, name: &OsStr, record: &CatalogRecord) -> Result<()> {
         let sql = "INSERT INTO fresh(root, directory, name, digest) VALUES (?1, ?2, ?3, ?4)";
         let values = params![root, directory, name.as_bytes(), record.digest.as_bytes()];
         let inserted =
@@ -81,7 +81,13 @@ impl Catalog {
 
     /// Files that this run found and that are like a lost one, of which this is recorded and was found last. Of those
     /// with one content there is but one.
-    pub fn heirs(&self, root: i64, lost: &Record, last: &Seen, likeness: Likeness) -> Result<Vec<Heir>> {
+    pub fn heirs(
+        &self,
+        root: i64,
+        lost: &CatalogRecord,
+        last: &Seen,
+        likeness: Likeness,
+    ) -> Result<Vec<Heir>> {
         let found =
             "SELECT number, directory, name, heir.size, heir.mtime, heir.ctime, heir.inode, heir.digest,
                 heir.algorithm = lost.algorithm
@@ -139,8 +145,8 @@ impl Catalog {
     pub fn give_history(
         &self,
         root: i64,
-        lost: &Place,
-        old: &Record,
+        lost: &RecordName,
+        old: &CatalogRecord,
         heir: &Heir,
         likeness: Likeness,
     ) -> Result<()> {
@@ -148,7 +154,7 @@ impl Catalog {
         if likeness == Likeness::Content && old.inode != 0 {
             self.keep_left(root, lost.0, name, old)?;
         }
-        self.apply(root, lost.0, name, &Change::Forget(*old))?;
+        self.apply(root, lost.0, name, &RecordChange::Forget(*old))?;
         let given = (|| {
             self.connection.prepare_cached("DELETE FROM fresh WHERE rowid = ?1")?.execute([heir.number])?;
             let sql = "UPDATE file SET first_seen = ?3, changed = ?4, guard = verisum_guard(directory, name,
@@ -162,7 +168,12 @@ impl Catalog {
 
     /// Up to `most` recorded files, after a place, whose inode, length and time of modification a fresh file
     /// has, and that are neither missing nor new themselves. They may have been renamed.
-    pub fn may_be_renamed(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
+    pub fn may_be_renamed(
+        &self,
+        root: i64,
+        after: &RecordName,
+        most: usize,
+    ) -> Result<Vec<(RecordName, CatalogRecord)>> {
         let sql = format!(
             "SELECT file.directory, file.name, {} FROM file
              WHERE file.state <> {MISSING} AND file.root = ?1
@@ -188,21 +199,21 @@ impl Catalog {
     pub fn hand_over(
         &self,
         root: i64,
-        gone: Option<(i64, &Place)>,
-        (number, heir): (Option<i64>, &Place),
-        record: &Record,
-        finding: Finding,
+        gone: Option<(i64, &RecordName)>,
+        (number, heir): (Option<i64>, &RecordName),
+        record: &CatalogRecord,
+        finding: RecordFinding,
     ) -> Result<()> {
         let name = OsStr::from_bytes(&heir.1);
         // The heir's own length is in the sums of the root; that of the record takes its place.
         if let Some((owner, gone)) = gone {
-            self.apply(owner, gone.0, OsStr::from_bytes(&gone.1), &Change::Forget(*record))?;
+            self.apply(owner, gone.0, OsStr::from_bytes(&gone.1), &RecordChange::Forget(*record))?;
         }
         if let Some(fresh) = self.record(heir.0, name)? {
-            self.apply(root, heir.0, name, &Change::Forget(fresh))?;
+            self.apply(root, heir.0, name, &RecordChange::Forget(fresh))?;
         }
-        self.apply(root, heir.0, name, &Change::Add(Record { state: State::Sound, ..*record }))?;
-        self.apply(root, heir.0, name, &Change::Suspect(record.state, finding))?;
+        self.apply(root, heir.0, name, &RecordChange::Add(CatalogRecord { state: State::Sound, ..*record }))?;
+        self.apply(root, heir.0, name, &RecordChange::Suspect(record.state, finding))?;
         let forgotten = (|| {
             let sql = "DELETE FROM unread WHERE directory = ?1 AND name = ?2";
             self.connection.prepare_cached(sql)?.execute(params![heir.0, heir.1])?;
@@ -220,7 +231,12 @@ impl Catalog {
     }
 
     /// Up to `most` of them in a root, beginning after `after`, with what is recorded of them.
-    pub fn gone(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
+    pub fn gone(
+        &self,
+        root: i64,
+        after: &RecordName,
+        most: usize,
+    ) -> Result<Vec<(RecordName, CatalogRecord)>> {
         let sql = format!(
             "SELECT directory, name, {} FROM temp.gone JOIN file USING(directory, name)
              WHERE (directory, name) > (?1, ?2) AND file.root = ?4 ORDER BY directory, name LIMIT ?3",
@@ -265,7 +281,7 @@ impl Catalog {
     }
 
     /// Calls `each` with every fresh file, and forgets that they were.
-    pub fn take_fresh(&self, root: i64, each: &mut dyn FnMut(Place, Record)) -> Result<()> {
+    pub fn take_fresh(&self, root: i64, each: &mut dyn FnMut(RecordName, CatalogRecord)) -> Result<()> {
         let taken = (|| {
             let sql = format!(
                 "SELECT directory, name, {} FROM fresh JOIN file USING(directory, name)
@@ -289,7 +305,12 @@ impl Catalog {
     }
 
     /// Up to `most` missing files of a root, beginning after `after`.
-    pub fn missing(&self, root: i64, after: &Place, most: usize) -> Result<Vec<(Place, Record)>> {
+    pub fn missing(
+        &self,
+        root: i64,
+        after: &RecordName,
+        most: usize,
+    ) -> Result<Vec<(RecordName, CatalogRecord)>> {
         let after = Position { value: MISSING, directory: after.0, name: after.1.clone() };
         let mut rows = self.in_trouble(root, &after, true, most)?;
         rows.retain(|(_, record)| record.state == State::MISSING);

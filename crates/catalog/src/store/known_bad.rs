@@ -8,21 +8,21 @@ use std::os::unix::ffi::OsStrExt;
 use rusqlite::{Row, params};
 
 use super::guard::IS_INTACT;
-use super::heirs::{Likeness, Place, TELLING};
+use super::heirs::{Likeness, RecordName, TELLING};
 use super::record::{CORRUPT, DAMAGED, HELD, MISSING, RECORDED, columns, output, record, unsigned};
-use super::{Catalog, Finding, Record, Result, Seen, State};
+use super::{Catalog, CatalogRecord, RecordFinding, Result, Seen, State};
 
 /// A file that a run recorded, and what says that it is bad.
 #[derive(Clone, Debug)]
 pub struct KnownBad {
     /// The file.
-    pub heir: Place,
+    pub heir: RecordName,
     /// What it is, by the algorithm of the other record if that is the same.
     pub seen: Seen,
     /// The name that the other record is of, or was.
-    pub known: Place,
+    pub known: RecordName,
     /// What is recorded of that: different content.
-    pub record: Record,
+    pub record: CatalogRecord,
     /// When that was first found to be bad, and when last, if it was, in milliseconds since 1970.
     pub found: Option<(i64, i64)>,
     /// Why the file is taken for that one.
@@ -75,11 +75,11 @@ fn claims(with_sound: bool) -> String {
 #[derive(Clone, Debug)]
 pub struct Copied {
     /// Where it is.
-    pub place: Place,
+    pub place: RecordName,
     /// What was recorded there before.
-    pub old: Record,
+    pub old: CatalogRecord,
     /// What is recorded of it.
-    pub new: Record,
+    pub new: CatalogRecord,
 }
 
 impl Catalog {
@@ -214,10 +214,16 @@ impl Catalog {
     }
 
     /// Puts the record of such a file back, which is in this state from now on.
-    pub fn put_back(&self, root: i64, place: &Place, (state, now): (State, i64), read: Seen) -> Result<()> {
+    pub fn put_back(
+        &self,
+        root: i64,
+        place: &RecordName,
+        (state, now): (State, i64),
+        read: Seen,
+    ) -> Result<()> {
         let Some(old) = self.take_replaced(place)? else { return Ok(()) };
-        let finding = Finding { since: now, seen: now, read: Some(read), detail: None };
-        self.hand_over(root, None, (None, place), &Record { state, ..old }, finding)
+        let finding = RecordFinding { since: now, seen: now, read: Some(read), detail: None };
+        self.hand_over(root, None, (None, place), &CatalogRecord { state, ..old }, finding)
     }
 
     /// Forgets what was found.
@@ -229,7 +235,7 @@ impl Catalog {
     /// Whether the record that a file belies was replaced under its own name, or another file or none is there, so
     /// that it may follow the file; and the names under which the file is that the name of this one was recorded of,
     /// as it was recorded: found by this run, or in the place of another by one before.
-    pub fn succession(&self, bad: &KnownBad) -> Result<(bool, Vec<Place>)> {
+    pub fn succession(&self, bad: &KnownBad) -> Result<(bool, Vec<RecordName>)> {
         let KnownBad { heir, known, record, .. } = bad;
         let found = (|| {
             let sql =
@@ -285,10 +291,10 @@ impl Catalog {
         bad: &KnownBad,
         follows: bool,
         (state, now): (State, i64),
-    ) -> Result<Record> {
+    ) -> Result<CatalogRecord> {
         let KnownBad { heir, seen, known, record, found, fresh, is_kept, .. } = bad;
         let since = found.map_or(now, |(since, _)| since);
-        let mut finding = Finding { since, seen: now, read: Some(*seen), detail: None };
+        let mut finding = RecordFinding { since, seen: now, read: Some(*seen), detail: None };
         let mut state = state;
         let own = match (fresh, is_kept) {
             (Some(_), _) => None,
@@ -306,7 +312,7 @@ impl Catalog {
         let is_missing =
             missing.is_some_and(|now| now.state == State::MISSING && now.digest == record.digest);
         let gone = (follows && is_missing).then_some((root, known));
-        self.hand_over(root, gone, (*fresh, heir), &Record { state, ..record }, finding)?;
+        self.hand_over(root, gone, (*fresh, heir), &CatalogRecord { state, ..record }, finding)?;
         Ok(record)
     }
 }

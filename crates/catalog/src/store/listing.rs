@@ -10,7 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Params, params, params_from_iter};
 
 use super::record::{CORRUPT, DAMAGED, MISSING, columns, record};
-use super::{Catalog, CatalogError, Record, Result, Root};
+use super::{Catalog, CatalogError, CatalogRecord, Result, Root};
 
 /// The files in trouble. What is to be compared with their digests is compared with their lengths first: most records
 /// are out then, in half the time.
@@ -21,7 +21,7 @@ const COPIES: usize = 100_000;
 
 /// A file of a list.
 #[derive(Clone, Debug)]
-pub struct Listed {
+pub struct ListedRecord {
     /// Its whole path, or address.
     pub path: PathBuf,
     /// The number of its directory.
@@ -29,7 +29,7 @@ pub struct Listed {
     /// The name of its digest's algorithm.
     pub algorithm: String,
     /// What is recorded of it.
-    pub record: Record,
+    pub record: CatalogRecord,
 }
 
 /// How many paths of directories are remembered. In the order of ages or sizes each file is of another one.
@@ -47,7 +47,7 @@ struct ListedRow {
     root: i64,
     directory: i64,
     name: Vec<u8>,
-    record: Record,
+    record: CatalogRecord,
 }
 
 impl Catalog {
@@ -60,7 +60,7 @@ impl Catalog {
         root: &Root,
         bad: bool,
         missing: bool,
-        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+        each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(
             "SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble WHERE root = ?1 AND state <> 0
@@ -76,7 +76,7 @@ impl Catalog {
         &self,
         root: &Root,
         before: i64,
-        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+        each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(
             "SELECT root, directory, name, {} FROM file WHERE root = ?1 AND verified < ?2
@@ -90,7 +90,7 @@ impl Catalog {
     /// the same content follow each other; empty ones are left out.
     pub fn each_duplicate<E: From<CatalogError>>(
         &self,
-        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+        each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(
             "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0
@@ -129,7 +129,7 @@ impl Catalog {
     }
 
     /// Files of a tree that are not as recorded, at most so many: bad data first, what is only missing last.
-    pub fn worst(&self, root: &Root, most: usize) -> Result<Vec<Listed>> {
+    pub fn worst(&self, root: &Root, most: usize) -> Result<Vec<ListedRecord>> {
         let sql = format!(
             "SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble WHERE root = ?1 AND state <> 0
              ORDER BY state IN {CORRUPT} DESC, state = {MISSING}, state DESC, directory, name LIMIT ?2",
@@ -146,7 +146,7 @@ impl Catalog {
     /// Where the content is that some files had, by algorithm and digest: of each a sound file of any tree that has it,
     /// as the catalogue says. Takes one pass over the records, whatever the number of files; more than 1000 are not
     /// looked for.
-    pub fn copies_of(&self, files: &[Listed]) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
+    pub fn copies_of(&self, files: &[ListedRecord]) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
         let wanted = files.iter().filter(|file| file.record.state.wants_content() && file.record.size > 0);
         let contents = wanted.map(|file| (file.record.algorithm, file.record.digest.as_bytes().to_vec()));
         self.copies_of_contents(&contents.collect::<Vec<_>>())
@@ -188,7 +188,7 @@ impl Catalog {
     pub fn each_copy_of_contents<E: From<CatalogError>>(
         &self,
         contents: &[(String, Vec<u8>)],
-        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+        each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let numbers: HashMap<String, i64> =
             self.algorithms()?.into_iter().map(|(number, name)| (name, number)).collect();
@@ -215,7 +215,7 @@ impl Catalog {
     /// Those of `each`, and what keeps the catalogue from being read.
     pub fn each_copy_of_troubled<E: From<CatalogError>>(
         &self,
-        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+        each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(
             "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0
@@ -230,7 +230,7 @@ impl Catalog {
         &self,
         sql: &str,
         values: impl Params,
-        each: &mut dyn FnMut(Listed) -> Result<(), E>,
+        each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut names = self.listing_names()?;
         self.each_row(sql, values, &mut |row| each(names.listed(self, &row)?))
@@ -262,10 +262,10 @@ impl Catalog {
 }
 
 impl ListingNames {
-    fn listed(&mut self, catalog: &Catalog, row: &ListedRow) -> Result<Listed> {
+    fn listed(&mut self, catalog: &Catalog, row: &ListedRow) -> Result<ListedRecord> {
         let path = self.directory(catalog, row)?.join(OsStr::from_bytes(&row.name));
         let algorithm = self.algorithms.get(&row.record.algorithm).cloned().unwrap_or_default();
-        Ok(Listed { path, directory: row.directory, algorithm, record: row.record })
+        Ok(ListedRecord { path, directory: row.directory, algorithm, record: row.record })
     }
 
     /// The whole path of a row's directory.

@@ -14,11 +14,13 @@ use std::sync::Arc;
 use verisum_digest::{Digest, Output};
 
 use super::record::{moment, stamp};
-use super::{Catalog, CatalogError, Change, Identity, Imported, Record, Result, Root, State, is_address};
+use super::{
+    Catalog, CatalogError, CatalogRecord, Identity, Imported, RecordChange, Result, Root, State, is_address,
+};
 use verisum_files::LEADS_OUT;
 use verisum_files::outlast;
 use verisum_files::place::scheme;
-use verisum_files::store::manifest::{Format, Item, Line, Listed, Reader, Recorded, Writer};
+use verisum_files::store::manifest::{ChkbitFile, Item, Line, ListFormat, Listed, Reader, Writer};
 use verisum_files::{
     Assumed, Directory, Entry, Guess, IsBlockHash, Kind, Misjudged, SamplePlace, Stat, Timestamp,
 };
@@ -59,7 +61,7 @@ impl Catalog {
     /// [`CatalogError::Unlistable`] if the format has no place for a digest.
     pub fn list(
         &self,
-        format: Format,
+        format: ListFormat,
         below: Option<&Path>,
         to: &mut dyn Write,
         left_out: &mut dyn FnMut(CatalogError),
@@ -69,7 +71,7 @@ impl Catalog {
 
     fn list_all(
         &self,
-        format: Format,
+        format: ListFormat,
         below: Option<&Path>,
         to: &mut dyn Write,
         left_out: &mut dyn FnMut(CatalogError),
@@ -90,7 +92,7 @@ impl Catalog {
     }
 
     /// What writes the lines of each algorithm that records have.
-    fn writers(&self, format: Format, roots: &[Root]) -> Result<BTreeMap<i64, Writer>> {
+    fn writers(&self, format: ListFormat, roots: &[Root]) -> Result<BTreeMap<i64, Writer>> {
         let algorithms = self.algorithms()?;
         let mut used = BTreeSet::new();
         for root in roots {
@@ -201,7 +203,7 @@ impl Catalog {
     /// The same of what another program has recorded.
     pub fn import_recorded(
         &self,
-        files: Vec<Recorded>,
+        files: Vec<ChkbitFile>,
         index: &Path,
         (base, now): (&Path, Timestamp),
         not_there: &mut dyn FnMut(&Path),
@@ -282,7 +284,7 @@ impl Catalog {
             importing.imported.differing += u64::from(!is_same);
             return Ok(Ok(()));
         }
-        self.apply(root, directory, name, &Change::Add(listed_record(found, stat, algorithm, now)))?;
+        self.apply(root, directory, name, &RecordChange::Add(listed_record(found, stat, algorithm, now)))?;
         importing.imported.added += 1;
         Ok(Ok(()))
     }
@@ -317,7 +319,7 @@ impl Catalog {
 }
 
 /// The record of a file that a list has, and what it is if it is there.
-fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: i64) -> Record {
+fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: i64) -> CatalogRecord {
     let there = stat.map(|stat| stamp(stat.modified));
     let listed = found.modified.map(|(time, tolerance)| (stamp(time), tolerance as i64));
     let mtime = match (there, listed) {
@@ -326,7 +328,7 @@ fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: i6
         (_, Some((listed, _))) => listed,
         (there, None) => there.unwrap_or_default(),
     };
-    Record {
+    CatalogRecord {
         size: found.size.or(stat.map(|stat| stat.size)).unwrap_or_default(),
         mtime,
         ctime: stat.map(|stat| stamp(stat.changed)).unwrap_or_default(),

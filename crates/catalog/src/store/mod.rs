@@ -52,14 +52,14 @@ pub use check::Problem;
 pub(crate) use due_files::{DueFile, DuePlace, Heap};
 pub use error::CatalogError;
 pub use files::Position;
-pub use heirs::{Heir, Likeness, Place};
+pub use heirs::{Heir, Likeness, RecordName};
 pub use known_bad::{Copied, KnownBad};
-pub use listing::Listed;
+pub use listing::ListedRecord;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub(crate) use overview::{FileContent, SoundFile};
 pub use receive::{Arriving, ArrivingRepair, Receiving};
-pub use record::{Change, Finding, Known, Record, Seen, State, Trouble, moment, stamp};
+pub use record::{CatalogRecord, Known, RecordChange, RecordFinding, Seen, State, Trouble, moment, stamp};
 pub use repairs::{Repair, Repairs};
 pub use restore::restore;
 pub use root::{Identity, Root, Unmovable, is_address};
@@ -229,8 +229,8 @@ mod tests {
     use verisum_digest::Output;
 
     /// A record that was last verified at some time.
-    pub(super) fn record(verified: i64) -> Record {
-        Record {
+    pub(super) fn record(verified: i64) -> CatalogRecord {
+        CatalogRecord {
             size: 1 << 50,
             mtime: i64::MIN,
             ctime: 2,

@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 
 use super::record::{columns, record, unsigned};
-use super::{Catalog, CatalogError, Record, Result};
+use super::{Catalog, CatalogError, CatalogRecord, Result};
 
 /// What a file holds. In the order of their fields contents of all catalogues can be compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -27,7 +27,7 @@ impl Catalog {
     /// Calls `each` for all records, those of one directory after the other: the tree, the directory, the record.
     pub(crate) fn each_record<E: From<CatalogError>>(
         &self,
-        each: &mut dyn FnMut(i64, i64, &Record) -> Result<(), E>,
+        each: &mut dyn FnMut(i64, i64, &CatalogRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let failed = || self.failed("read");
         let sql = format!("SELECT root, directory, {} FROM file ORDER BY directory", columns());

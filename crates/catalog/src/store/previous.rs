@@ -15,7 +15,7 @@ use verisum_digest::Output;
 
 use super::guard::IS_INTACT;
 use super::record::{CORRUPT, RECORDED, output, record, recorded, unsigned};
-use super::{Catalog, Place, Record, Result, Root, Seen};
+use super::{Catalog, CatalogRecord, RecordName, Result, Root, Seen};
 
 /// How long sound records are remembered at most, in milliseconds: there may never be a run over the whole root.
 const YEAR: i64 = 366 * 24 * 3600 * 1000;
@@ -24,9 +24,9 @@ const YEAR: i64 = 366 * 24 * 3600 * 1000;
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Previous {
     /// The name that it had.
-    pub place: Place,
+    pub place: RecordName,
     /// What was recorded of it, and what it was called.
-    pub record: Record,
+    pub record: CatalogRecord,
     /// When it was first found to be bad, and when last, in milliseconds since 1970.
     pub found: (i64, i64),
     /// Its length in bytes, its time of modification and its inode when it was last read.
@@ -68,7 +68,7 @@ impl Catalog {
 
     /// Remembers which file of `root` a record was of that nothing was found against: its content is now in another
     /// one, and nobody has looked at the former since.
-    pub fn keep_left(&self, root: i64, directory: i64, name: &OsStr, old: &Record) -> Result<()> {
+    pub fn keep_left(&self, root: i64, directory: i64, name: &OsStr, old: &CatalogRecord) -> Result<()> {
         let sql = format!(
             "INSERT INTO former(directory, name, root, {RECORDED}, state, since, seen, seen_size, seen_mtime,
                 seen_inode)
@@ -134,7 +134,7 @@ impl Catalog {
     }
 
     /// Forgets that a file was bad which somebody has accepted: the very file, and its content.
-    pub fn absolve(&self, root: i64, accepted: &Record) -> Result<()> {
+    pub fn absolve(&self, root: i64, accepted: &CatalogRecord) -> Result<()> {
         let sql = "DELETE FROM former WHERE root = ?1
                    AND (algorithm = ?2 AND seen_digest = ?3 OR seen_inode = ?4 AND ?4 <> 0)";
         let values = params![root, accepted.algorithm, accepted.digest.as_bytes(), accepted.inode as i64];
@@ -209,7 +209,7 @@ fn previous(row: &Row<'_>) -> rusqlite::Result<(i64, Previous)> {
 mod tests {
     use super::*;
     use crate::store::tests::{catalog, record};
-    use crate::store::{Change, Finding, State, Trouble};
+    use crate::store::{RecordChange, RecordFinding, State, Trouble};
 
     #[test]
     fn what_was_bad_is_exported_and_imported() {
@@ -218,15 +218,15 @@ mod tests {
         let name = OsStr::from_bytes(b"\xff");
         let bad = State::Trouble(Trouble::Verdict(verisum_files::Verdict::Rot));
         let read = Seen { size: 9, mtime: 8, ctime: 7, inode: u64::MAX, digest: Output::zeroed(32) };
-        let finding = Finding { since: 1, seen: 2, read: Some(read), detail: None };
-        catalog.apply(root.id, root.directory, name, &Change::Add(record(3))).unwrap();
-        catalog.apply(root.id, root.directory, name, &Change::Suspect(bad, finding)).unwrap();
+        let finding = RecordFinding { since: 1, seen: 2, read: Some(read), detail: None };
+        catalog.apply(root.id, root.directory, name, &RecordChange::Add(record(3))).unwrap();
+        catalog.apply(root.id, root.directory, name, &RecordChange::Suspect(bad, finding)).unwrap();
         catalog.keep_previous(root.id, root.directory, name, None).unwrap();
         // As long as it is there it is not remembered twice.
         catalog.settle_previous(root.id, true, 3).unwrap();
         assert_eq!(catalog.all_previous(root.id).unwrap(), []);
         catalog.keep_previous(root.id, root.directory, name, None).unwrap();
-        catalog.apply(root.id, root.directory, name, &Change::Confirm(record(3))).unwrap();
+        catalog.apply(root.id, root.directory, name, &RecordChange::Confirm(record(3))).unwrap();
         catalog.settle_previous(root.id, true, 3).unwrap();
         let formers = catalog.all_previous(root.id).unwrap();
         assert_eq!((formers.len(), formers[0].1.found, formers[0].1.record.state), (1, (1, 2), bad));

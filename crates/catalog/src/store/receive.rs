@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use verisum_digest::Output;
 
 use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
-use super::{Catalog, CatalogError, Identity, Imported, Record, Repair, Result, State, moment};
+use super::{Catalog, CatalogError, CatalogRecord, Identity, Imported, Repair, Result, State, moment};
 use verisum_files::Timestamp;
 
 /// A record of another store.
@@ -22,19 +22,19 @@ pub struct Arriving<'a> {
     pub digest: Output,
     /// What was last thought of it.
     pub state: State,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub size: u64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub mtime: i64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub ctime: i64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub inode: u64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub first_seen: i64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub changed: i64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub verified: i64,
 }
 
@@ -132,8 +132,18 @@ impl Receiving<'_> {
         }
         let Arriving { digest, state, mtime, ctime, inode, first_seen, changed, verified, .. } = *file;
         let size = length(file.size)?;
-        let record =
-            Record { size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state };
+        let record = CatalogRecord {
+            size,
+            mtime,
+            ctime,
+            inode,
+            algorithm,
+            digest,
+            first_seen,
+            changed,
+            verified,
+            state,
+        };
         self.catalog.add_imported(target, &place, record, self.now)?;
         self.imported.added += 1;
         Ok(())

@@ -8,7 +8,7 @@ use rusqlite::types::{ToSqlOutput, ValueRef};
 use verisum_digest::Output;
 
 use super::guard::{self, IS_INTACT};
-use verisum_files::Class;
+use verisum_files::VerdictClass;
 use verisum_files::{Stat, Timestamp, Verdict};
 
 /// Nanoseconds since 1970, as they are stored. Times beyond 1677 to 2262 wrap around: two times are the
@@ -27,7 +27,7 @@ pub fn moment(time: Timestamp) -> i64 {
 pub enum State {
     /// It is as recorded.
     Sound,
-    /// It is not, or could not be compared; a [`Finding`] says more.
+    /// It is not, or could not be compared; a [`RecordFinding`] says more.
     Trouble(Trouble),
 }
 
@@ -97,15 +97,15 @@ impl State {
 
     /// Whether the data was found to be bad.
     pub fn is_corrupt(self) -> bool {
-        matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt)
+        matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == VerdictClass::Corrupt)
     }
 
     /// How it is judged, as scrubs do: of what is missing nothing is known to be bad, and a change that is held is as
     /// bad as rot until somebody accepts it.
-    pub fn class(self) -> Class {
+    pub fn class(self) -> VerdictClass {
         match self {
-            State::Sound | State::MISSING => Class::Clean,
-            State::Trouble(Trouble::Held) => Class::Corrupt,
+            State::Sound | State::MISSING => VerdictClass::Clean,
+            State::Trouble(Trouble::Held) => VerdictClass::Corrupt,
             State::Trouble(Trouble::Verdict(verdict)) => verdict.class(),
         }
     }
@@ -157,7 +157,7 @@ impl State {
 
 /// What a file was when it was last found good.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Record {
+pub struct CatalogRecord {
     /// Length in bytes.
     pub size: u64,
     /// Time of modification, as [`stamp`] has it.
@@ -180,7 +180,7 @@ pub struct Record {
     pub state: State,
 }
 
-impl Record {
+impl CatalogRecord {
     /// The length in bytes; none of a file that nobody read yet: a list of checksums does not tell it.
     pub fn known_size(&self) -> Option<u64> {
         (self.size > 0 || self.verified > 0).then_some(self.size)
@@ -195,28 +195,28 @@ impl Record {
 /// What a scan needs to know of a file: a part of its record.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Known {
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub size: u64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub mtime: i64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub ctime: i64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub verified: i64,
-    /// As in [`Record`].
+    /// As in [`CatalogRecord`].
     pub state: State,
 }
 
-impl From<&Record> for Known {
-    fn from(record: &Record) -> Known {
-        let Record { size, mtime, ctime, verified, state, .. } = *record;
+impl From<&CatalogRecord> for Known {
+    fn from(record: &CatalogRecord) -> Known {
+        let CatalogRecord { size, mtime, ctime, verified, state, .. } = *record;
         Known { size, mtime, ctime, verified, state }
     }
 }
 
 /// What was last seen of a file that is not as recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Finding {
+pub struct RecordFinding {
     /// When it was first found so, in milliseconds since 1970.
     pub since: i64,
     /// When it was last found so, in milliseconds since 1970.
@@ -244,8 +244,8 @@ pub struct Seen {
 
 impl Seen {
     /// What a record says of the file's state.
-    pub fn of(record: &Record) -> Seen {
-        let Record { size, mtime, ctime, inode, digest, .. } = *record;
+    pub fn of(record: &CatalogRecord) -> Seen {
+        let CatalogRecord { size, mtime, ctime, inode, digest, .. } = *record;
         Seen { size, mtime, ctime, inode, digest }
     }
 
@@ -263,38 +263,39 @@ impl Seen {
 
 /// A change to one file's record.
 #[derive(Clone, Debug)]
-pub enum Change {
+pub enum RecordChange {
     /// It is recorded for the first time.
-    Add(Record),
+    Add(CatalogRecord),
     /// Its record is as before but for the time of verification, and it was sound.
-    Verify(Record),
+    Verify(CatalogRecord),
     /// Its record is as before but for times, inode and state.
-    Confirm(Record),
+    Confirm(CatalogRecord),
     /// Different content takes the place of the recorded one, which can be put back until the run ends.
     Replace {
         /// What it was.
-        old: Record,
+        old: CatalogRecord,
         /// What it is.
-        new: Record,
+        new: CatalogRecord,
     },
     /// It is not as recorded, and the record stays.
-    Suspect(State, Finding),
+    Suspect(State, RecordFinding),
     /// It has no record, and its storage failed at this time: it is known to be bad from now on. What was
     /// said of it may be what a record says.
     Unread(i64, Option<Stat>),
     /// Its record is removed.
-    Forget(Record),
+    Forget(CatalogRecord),
 }
 
-impl Change {
+impl RecordChange {
     /// When the file was read, in milliseconds since 1970, if it was.
     pub fn read(&self) -> Option<i64> {
         match self {
-            Change::Add(new) | Change::Verify(new) | Change::Confirm(new) | Change::Replace { new, .. } => {
-                Some(new.verified)
-            }
-            Change::Suspect(_, finding) => finding.read.map(|_| finding.seen),
-            Change::Unread(..) | Change::Forget(_) => None,
+            RecordChange::Add(new)
+            | RecordChange::Verify(new)
+            | RecordChange::Confirm(new)
+            | RecordChange::Replace { new, .. } => Some(new.verified),
+            RecordChange::Suspect(_, finding) => finding.read.map(|_| finding.seen),
+            RecordChange::Unread(..) | RecordChange::Forget(_) => None,
         }
     }
 }
@@ -316,7 +317,7 @@ pub(super) fn recorded<'a>(
     directory: i64,
     name: &'a OsStr,
     root: i64,
-    record: &'a Record,
+    record: &'a CatalogRecord,
 ) -> [ToSqlOutput<'a>; 12] {
     [
         directory.into(),
@@ -335,7 +336,7 @@ pub(super) fn recorded<'a>(
 }
 
 /// The check value of a record.
-pub(super) fn check_value(directory: i64, name: &OsStr, root: i64, record: &Record) -> i64 {
+pub(super) fn check_value(directory: i64, name: &OsStr, root: i64, record: &CatalogRecord) -> i64 {
     let state = record.state.code().into();
     let values = recorded(directory, name, root, record);
     guard::of(values.iter().chain([&state]).map(|value| match value {
@@ -351,20 +352,20 @@ pub(super) fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
 }
 
 /// The directory, the name and the record of a row that selects these, in this order.
-pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<(i64, Vec<u8>, Record)> {
+pub(super) fn listed(row: &Row<'_>) -> rusqlite::Result<(i64, Vec<u8>, CatalogRecord)> {
     Ok((row.get(0)?, row.get(1)?, record(row, 2)?))
 }
 
 /// A record from the columns of [`columns`], which begin at `at`. One that is not as it was written is
 /// given as far as it can be read, and as [`State::DAMAGED`].
-pub(super) fn record(row: &Row<'_>, at: usize) -> rusqlite::Result<Record> {
+pub(super) fn record(row: &Row<'_>, at: usize) -> rusqlite::Result<CatalogRecord> {
     let is_intact: bool = row.get(at + 10)?;
     let number = |column: usize| row.get::<_, i64>(at + column).unwrap_or_default();
     let (digest, state) = match (output(row, at + 5), State::of_code(number(9))) {
         (Ok(digest), Some(state)) if is_intact => (digest, state),
         (digest, _) => (digest.unwrap_or(Output::zeroed(1)), State::DAMAGED),
     };
-    Ok(Record {
+    Ok(CatalogRecord {
         size: number(0) as u64,
         mtime: number(1),
         ctime: number(2),
@@ -378,7 +379,7 @@ pub(super) fn record(row: &Row<'_>, at: usize) -> rusqlite::Result<Record> {
     })
 }
 
-pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<Finding> {
+pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<RecordFinding> {
     let has_content = row.get_ref(6)? != ValueRef::Null;
     let read = has_content.then(|| {
         Ok::<_, rusqlite::Error>(Seen {
@@ -389,7 +390,7 @@ pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<Finding> {
             digest: output(row, 6)?,
         })
     });
-    Ok(Finding { since: row.get(0)?, seen: row.get(1)?, read: read.transpose()?, detail: row.get(7)? })
+    Ok(RecordFinding { since: row.get(0)?, seen: row.get(1)?, read: read.transpose()?, detail: row.get(7)? })
 }
 
 fn state(row: &Row<'_>, at: usize) -> rusqlite::Result<State> {

@@ -12,7 +12,7 @@ use rusqlite::params;
 use super::lines::{Line, Moment, Name, RangeLine, RepairLine};
 use super::record::{output, unsigned};
 use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
-use super::{Catalog, Place, Result, Root, State};
+use super::{Catalog, RecordName, Result, Root, State};
 use verisum_digest::Output;
 use verisum_files::store::manifest::JSON_VERSION;
 
@@ -48,7 +48,7 @@ pub struct Repairs {
 
 impl Catalog {
     /// Remembers the repair of a file.
-    pub fn add_repair(&self, root: i64, place: &Place, repair: &Repair) -> Result<()> {
+    pub fn add_repair(&self, root: i64, place: &RecordName, repair: &Repair) -> Result<()> {
         let sql = "INSERT INTO repair(root, directory, name, repaired, state, source, bytes, algorithm, before, digest,
                    ranges) VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)";
         let values = params![
@@ -194,14 +194,14 @@ impl Catalog {
     }
 
     /// Remembers a repair, unless it is remembered.
-    pub(super) fn remember_repair(&self, root: i64, place: &Place, repair: &Repair) -> Result<()> {
+    pub(super) fn remember_repair(&self, root: i64, place: &RecordName, repair: &Repair) -> Result<()> {
         match self.has_repair(place, repair)? {
             true => Ok(()),
             false => self.add_repair(root, place, repair),
         }
     }
 
-    fn has_repair(&self, place: &Place, repair: &Repair) -> Result<bool> {
+    fn has_repair(&self, place: &RecordName, repair: &Repair) -> Result<bool> {
         let values = params![
             place.0,
             place.1,

@@ -254,7 +254,7 @@ mod tests {
 
     use super::*;
     use crate::store::tests::record;
-    use crate::store::{Catalog, Likeness, Record, Seen, State};
+    use crate::store::{Catalog, CatalogRecord, Likeness, Seen, State};
 
     /// A catalogue of an older version with a file, a run and a root.
     fn older(path: &Path, version: usize) {
@@ -314,7 +314,7 @@ mod tests {
             }
             assert_eq!(reading.root(Path::new("/srv")).unwrap().unwrap().born, None);
             assert_eq!(written.replaced(1).unwrap(), 0);
-            let Record { size, mtime, ctime, inode, digest, .. } = record(1);
+            let CatalogRecord { size, mtime, ctime, inode, digest, .. } = record(1);
             let (lost, last) = (record(1), Seen { size, mtime, ctime, inode, digest });
             written.index_fresh().unwrap();
             assert!(written.heirs(1, &lost, &last, Likeness::Unread).unwrap().is_empty());

@@ -15,7 +15,10 @@ use verisum_digest::{Digest, Output};
 use super::lines::{CondemnedLine, FileLine, Line, Moment, Name};
 use super::previous::Previous;
 use super::record::{columns, listed, moment};
-use super::{Catalog, CatalogError, Change, Finding, Identity, Place, Record, Result, Root, State};
+use super::{
+    Catalog, CatalogError, CatalogRecord, Identity, RecordChange, RecordFinding, RecordName, Result, Root,
+    State,
+};
 use verisum_files::Timestamp;
 use verisum_files::store::manifest::{JSON_VERSION, Skipped};
 
@@ -93,7 +96,7 @@ impl Catalog {
     pub(super) fn each_of_root(
         &self,
         root: &Root,
-        each: &mut dyn FnMut(&Path, &Record) -> Result<()>,
+        each: &mut dyn FnMut(&Path, &CatalogRecord) -> Result<()>,
     ) -> Result<()> {
         let sql = format!(
             "SELECT directory, name, {} FROM file WHERE root = ?1 ORDER BY directory, name",
@@ -114,7 +117,12 @@ impl Catalog {
         self.require_all(root, passed.count)
     }
 
-    fn file_line(&self, path: &Path, record: &Record, algorithms: &HashMap<i64, String>) -> Result<FileLine> {
+    fn file_line(
+        &self,
+        path: &Path,
+        record: &CatalogRecord,
+        algorithms: &HashMap<i64, String>,
+    ) -> Result<FileLine> {
         let algorithm = algorithms.get(&record.algorithm);
         Ok(FileLine {
             version: JSON_VERSION,
@@ -251,13 +259,13 @@ impl Catalog {
         target: &mut Target,
         line: FileLine,
         importing: &mut CatalogImport,
-    ) -> Result<(Place, Record), Refused> {
+    ) -> Result<(RecordName, CatalogRecord), Refused> {
         let state = State::find(&line.outcome).ok_or(Unfit::Outcome)?;
         let digest = importing.digest(&line.algorithm, &line.digest)?;
         let size = length(line.size)?;
         let path = line.path.bytes()?;
         let place = self.place_in(target, &path)?;
-        let record = Record {
+        let record = CatalogRecord {
             size,
             mtime: line.mtime.nanoseconds(),
             ctime: line.ctime.map_or(0, Moment::nanoseconds),
@@ -273,7 +281,7 @@ impl Catalog {
     }
 
     /// The place of a path below a root's top. The directories are recorded.
-    pub(super) fn place_in(&self, target: &mut Target, path: &Path) -> Result<Place, Refused> {
+    pub(super) fn place_in(&self, target: &mut Target, path: &Path) -> Result<RecordName, Refused> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
             return Err(Unfit::NoName.into());
         };
@@ -304,16 +312,17 @@ impl Catalog {
     pub(super) fn add_imported(
         &self,
         target: &Target,
-        place: &Place,
-        record: Record,
+        place: &RecordName,
+        record: CatalogRecord,
         now: i64,
     ) -> Result<()> {
         let (directory, name) = (place.0, OsStr::from_bytes(&place.1));
-        let (state, record) = (record.state, Record { state: State::Sound, ..record });
-        self.apply(target.root.id, directory, name, &Change::Add(record))?;
+        let (state, record) = (record.state, CatalogRecord { state: State::Sound, ..record });
+        self.apply(target.root.id, directory, name, &RecordChange::Add(record))?;
         if state != State::Sound {
-            let finding = Finding { since: now, seen: now, read: None, detail: Some("imported".to_string()) };
-            self.apply(target.root.id, directory, name, &Change::Suspect(state, finding))?;
+            let finding =
+                RecordFinding { since: now, seen: now, read: None, detail: Some("imported".to_string()) };
+            self.apply(target.root.id, directory, name, &RecordChange::Suspect(state, finding))?;
         }
         Ok(())
     }
@@ -595,7 +604,7 @@ mod tests {
         let added = std::cell::Cell::new(0);
         let add = || {
             let name = format!("f{}", added.replace(added.get() + 1));
-            let new = Change::Add(crate::store::tests::record(1));
+            let new = RecordChange::Add(crate::store::tests::record(1));
             writing.begin().unwrap();
             writing.apply(root.id, root.directory, name.as_ref(), &new).unwrap();
             writing.commit().unwrap();

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Catalog, Record, Result, Root};
+use super::{Catalog, CatalogRecord, Result, Root};
 
 /// The records of a tree, which is a recorded one or lies in one.
 pub struct TreeRecords<'c> {
@@ -34,7 +34,7 @@ impl<'c> TreeRecords<'c> {
     ///
     /// # Errors
     /// The catalogue cannot be read.
-    pub fn record(&mut self, name: &Path) -> Result<Option<Record>> {
+    pub fn record(&mut self, name: &Path) -> Result<Option<CatalogRecord>> {
         let path = self.below_root(name);
         let (Some(folder), Some(file)) = (path.parent(), path.file_name()) else { return Ok(None) };
         let directory = match &self.last {
@@ -54,7 +54,7 @@ impl<'c> TreeRecords<'c> {
     }
 
     /// The name of a record's digest, if the catalogue has one of its number.
-    pub fn algorithm(&self, record: &Record) -> Option<&Arc<str>> {
+    pub fn algorithm(&self, record: &CatalogRecord) -> Option<&Arc<str>> {
         self.algorithms.get(&record.algorithm)
     }
 

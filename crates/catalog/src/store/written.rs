@@ -6,7 +6,7 @@ use std::path::Path;
 use verisum_digest::Output;
 use verisum_files::Stat;
 
-use super::{Catalog, Change, Record, Result, Root, State, stamp};
+use super::{Catalog, CatalogRecord, RecordChange, Result, Root, State, stamp};
 
 /// A file that was written, with the digest of what was written.
 #[derive(Clone, Debug)]
@@ -34,7 +34,7 @@ impl Catalog {
     pub fn record_written(&self, root: &Root, file: &Written) -> Result<bool> {
         let Some(name) = file.below.file_name() else { return Ok(false) };
         let directory = self.make_directories(root, file.below.parent().unwrap_or(Path::new("")))?;
-        let new = Record {
+        let new = CatalogRecord {
             size: file.stat.size,
             mtime: stamp(file.stat.modified),
             ctime: stamp(file.stat.changed),
@@ -47,12 +47,18 @@ impl Catalog {
             state: State::Sound,
         };
         match self.record(directory, name)? {
-            None => self.apply(root.id, directory, name, &Change::Add(new)).map(|()| true),
+            None => self.apply(root.id, directory, name, &RecordChange::Add(new)).map(|()| true),
             Some(old) => self.replace_record(root, (directory, name), &old, new),
         }
     }
 
-    fn replace_record(&self, root: &Root, place: (i64, &OsStr), old: &Record, new: Record) -> Result<bool> {
+    fn replace_record(
+        &self,
+        root: &Root,
+        place: (i64, &OsStr),
+        old: &CatalogRecord,
+        new: CatalogRecord,
+    ) -> Result<bool> {
         let is_same = (old.algorithm, old.digest) == (new.algorithm, new.digest);
         let is_known = old.state != State::DAMAGED;
         // A copy of a rotten copy: the good record stays, and the next scrub says what is wrong.
@@ -60,12 +66,12 @@ impl Catalog {
         if is_known && old.algorithm == new.algorithm && !is_same && looks_the_same {
             return Ok(false);
         }
-        let new = Record {
+        let new = CatalogRecord {
             first_seen: if is_known { old.first_seen } else { new.first_seen },
             changed: if is_known && is_same { old.changed } else { new.changed },
             ..new
         };
-        self.apply(root.id, place.0, place.1, &Change::Confirm(new))?;
+        self.apply(root.id, place.0, place.1, &RecordChange::Confirm(new))?;
         self.add_length(root.id, new.size as i64 - old.size as i64).map(|()| true)
     }
 }

@@ -4,7 +4,7 @@
 use std::ffi::OsStr;
 
 use verisum::files::FileError;
-use verisum::files::check::{Event, Outcome};
+use verisum::files::check::{CheckOutcome, Event};
 
 use super::report::CheckReport;
 use crate::ui::exit::Exit;
@@ -17,9 +17,13 @@ impl CheckReport<'_> {
         match event {
             Event::File { listed, outcome, .. } => {
                 let result = match outcome {
-                    Outcome::Match | Outcome::Present { .. } | Outcome::Absent => "OK".to_string(),
-                    Outcome::Mismatch(_) | Outcome::Unlike(_) => "FAILED".to_string(),
-                    Outcome::Missing(error) | Outcome::Failed(error) => format!("FAILED ({})", why(error)),
+                    CheckOutcome::Match | CheckOutcome::Present { .. } | CheckOutcome::Absent => {
+                        "OK".to_string()
+                    }
+                    CheckOutcome::Mismatch(_) | CheckOutcome::Unlike(_) => "FAILED".to_string(),
+                    CheckOutcome::Missing(error) | CheckOutcome::Failed(error) => {
+                        format!("FAILED ({})", why(error))
+                    }
                 };
                 if result == "OK" && self.options.quiet {
                     return Ok(());

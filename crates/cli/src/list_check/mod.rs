@@ -127,7 +127,7 @@ pub(crate) fn lists_of(
     output: &mut ui::Output,
 ) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
-    let mut reading = manifest::Options::default();
+    let mut reading = manifest::ListOptions::default();
     reading.algorithm = options.algorithm.clone().map(Cow::Owned);
     reading.dialect = options.dialect;
     reading.zero = options.zero;

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use serde::Serialize;
 use verisum::digest::Output;
-use verisum::files::check::{Difference, Outcome};
+use verisum::files::check::{CheckOutcome, Difference};
 use verisum::files::store::manifest::{self, Listed};
 
 use crate::ui::json::ListState;
@@ -48,7 +48,10 @@ impl<'a> CheckRecord<'a> {
 }
 
 /// What is listed of a file, and what was found of it.
-pub(super) fn states<'a>(listed: &'a Listed, outcome: &Outcome) -> (ListState<'a>, Option<ListState<'a>>) {
+pub(super) fn states<'a>(
+    listed: &'a Listed,
+    outcome: &CheckOutcome,
+) -> (ListState<'a>, Option<ListState<'a>>) {
     let of = |digest: &dyn Fn(usize) -> Option<Output>| {
         let claims = listed.claims.iter().enumerate();
         let digests =
@@ -58,12 +61,12 @@ pub(super) fn states<'a>(listed: &'a Listed, outcome: &Outcome) -> (ListState<'a
     let claimed = of(&|place| Some(listed.claims[place].digest));
     let sized = |size| ListState { size: Some(size), digests: BTreeMap::new() };
     match outcome {
-        Outcome::Match => {
+        CheckOutcome::Match => {
             let found = of(&|place| Some(listed.claims[place].digest));
             (claimed, Some(found))
         }
-        Outcome::Mismatch(found) => (claimed, Some(of(&|place| found[place]))),
-        Outcome::Unlike(Difference::Size { listed, found }) => {
+        CheckOutcome::Mismatch(found) => (claimed, Some(of(&|place| found[place]))),
+        CheckOutcome::Unlike(Difference::Size { listed, found }) => {
             (ListState { size: Some(*listed), ..claimed }, Some(sized(*found)))
         }
         _ => (claimed, None),

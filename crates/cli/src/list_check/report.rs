@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
-use verisum::files::check::{Difference, Event, ListClass, Outcome};
+use verisum::files::check::{CheckOutcome, Difference, Event, ListClass};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
 use verisum::files::{FileError, Kind, Misjudged, Verdict, says_storage_failed};
 
@@ -134,7 +134,7 @@ impl<'a> CheckReport<'a> {
             event if self.options.dialect == Dialect::B3sum => self.event_of_b3sum(&event)?,
             Event::File { .. } | Event::Bad { .. } if self.list.refused => {}
             Event::File { manifest, number, listed, outcome } => {
-                let looks = matches!(outcome, Outcome::Mismatch(_)) && self.may_be_of_other_values();
+                let looks = matches!(outcome, CheckOutcome::Mismatch(_)) && self.may_be_of_other_values();
                 match looks.then(|| (self.instead)(manifest, &listed)).flatten() {
                     Some(what) => self.refuse(manifest, number, &what)?,
                     None => self.file(manifest, number, &listed, &outcome)?,
@@ -252,36 +252,36 @@ impl<'a> CheckReport<'a> {
         manifest: usize,
         number: u64,
         listed: &Listed,
-        outcome: &Outcome,
+        outcome: &CheckOutcome,
     ) -> Result<(), Failure> {
         self.list.formatted += 1;
-        if self.options.ignore_missing && matches!(outcome, Outcome::Missing(_)) {
+        if self.options.ignore_missing && matches!(outcome, CheckOutcome::Missing(_)) {
             self.list.class.ignored();
             return Ok(());
         }
         self.list.class.file(outcome);
         self.worse(outcome.class().into());
         let status = match outcome {
-            Outcome::Match => {
+            CheckOutcome::Match => {
                 self.list.verified += 1;
                 "ok"
             }
-            Outcome::Present { sized: true } => {
+            CheckOutcome::Present { sized: true } => {
                 self.list.size_only += 1;
                 "size-only"
             }
             // Directories, mostly, which nobody asked for.
-            Outcome::Present { sized: false } => {
+            CheckOutcome::Present { sized: false } => {
                 self.list.present += 1;
                 return Ok(());
             }
-            Outcome::Absent => return Ok(()),
-            Outcome::Unlike(difference) => {
+            CheckOutcome::Absent => return Ok(()),
+            CheckOutcome::Unlike(difference) => {
                 self.list.failed += 1;
                 self.say_unlike(&listed.name, difference)?;
                 "failed"
             }
-            Outcome::Mismatch(_) => {
+            CheckOutcome::Mismatch(_) => {
                 self.list.failed += 1;
                 if let Some(claim) = listed.claims.iter().find(|claim| claim.assumed) {
                     self.list.assumed += 1;
@@ -291,12 +291,12 @@ impl<'a> CheckReport<'a> {
                 }
                 "failed"
             }
-            Outcome::Missing(error) => {
+            CheckOutcome::Missing(error) => {
                 self.list.missing += 1;
                 self.say_of_file(&listed.name, error)?;
                 MISSING
             }
-            Outcome::Failed(error) => {
+            CheckOutcome::Failed(error) => {
                 self.list.unreadable += 1;
                 self.say_of_file(&listed.name, error)?;
                 UNREADABLE
@@ -322,8 +322,8 @@ impl<'a> CheckReport<'a> {
             let (claimed, found) = record::states(listed, outcome);
             (record.listed, record.found) = (Some(claimed), found);
             record.error = match outcome {
-                Outcome::Missing(error) | Outcome::Failed(error) => Some(why(error)),
-                Outcome::Unlike(difference) => Some(unlike(difference)),
+                CheckOutcome::Missing(error) | CheckOutcome::Failed(error) => Some(why(error)),
+                CheckOutcome::Unlike(difference) => Some(unlike(difference)),
                 _ => None,
             };
             return self.output.json("file", &record);
@@ -568,6 +568,6 @@ fn why(error: &FileError) -> String {
 }
 
 /// Whether a file could not be read because storage failed.
-fn is_of_storage(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Failed(error) if error.errno().is_some_and(says_storage_failed))
+fn is_of_storage(outcome: &CheckOutcome) -> bool {
+    matches!(outcome, CheckOutcome::Failed(error) if error.errno().is_some_and(says_storage_failed))
 }

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, Finding, Listed, Root, State, is_address};
+use verisum::catalog::store::{Catalog, ListedRecord, RecordFinding, Root, State, is_address};
 use verisum::digest::Output as DigestValue;
 
 use crate::ui::catalog::{CatalogArgs, with_name};
@@ -301,7 +301,7 @@ pub(crate) fn of_trees(
     missing_fails: bool,
     most: usize,
 ) -> Result<(Vec<BadFile>, u64), Failure> {
-    let mut files: Vec<Listed> = Vec::new();
+    let mut files: Vec<ListedRecord> = Vec::new();
     let mut all = 0;
     for root in roots {
         let troubles = catalog.troubles(root.id)?;
@@ -345,11 +345,11 @@ pub(crate) fn of_missing(
 pub(crate) fn of_files(
     catalog: &Catalog,
     given: &Given,
-    files: Vec<Listed>,
+    files: Vec<ListedRecord>,
 ) -> Result<Vec<BadFile>, Failure> {
     let copies = catalog.copies_of(&files)?;
     let mut beside = given.beside();
-    let bad_file = |file: Listed| {
+    let bad_file = |file: ListedRecord| {
         let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
         let copy = copies.get(&content).cloned();
@@ -361,8 +361,8 @@ pub(crate) fn of_files(
 
 /// What is to be told of a file, with a copy if one is known, and the tree that it is in.
 pub(crate) fn of_file(
-    file: &Listed,
-    finding: Option<&Finding>,
+    file: &ListedRecord,
+    finding: Option<&RecordFinding>,
     copy: Option<PathBuf>,
     (given, root): (&Given, Option<&Path>),
     beside: &mut Beside,

@@ -11,7 +11,7 @@ use verisum::files::check::Find;
 use verisum::files::reread::{self, Bypass};
 use verisum::files::store::manifest::{self, BlockHash, Listed};
 use verisum::files::{FileError, Operation};
-use verisum::image::{Format, Operation as ImageOperation, is_nbd_uri};
+use verisum::image::{ImageFormat, ImageOperation, is_nbd_uri};
 
 use crate::ui::failure::Failure;
 use crate::ui::input::{self, How, Input, SECTOR, Sum};
@@ -104,7 +104,7 @@ fn how(usual: &How, digest: Digest, line: &BlockHash) -> Result<How, String> {
                         .to_string(),
                 );
             }
-            format => match Format::find(&format.to_ascii_lowercase()) {
+            format => match ImageFormat::find(&format.to_ascii_lowercase()) {
                 Some(format) => how.format = Some(format),
                 None => return Err(format!("unknown view of an image: {}", names::plain(format))),
             },

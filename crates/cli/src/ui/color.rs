@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
-use verisum::files::Class;
+use verisum::files::VerdictClass;
 
 use crate::ui::exit::Exit;
 
@@ -53,13 +53,13 @@ impl Paint {
     }
 }
 
-impl From<Class> for Paint {
-    fn from(class: Class) -> Paint {
+impl From<VerdictClass> for Paint {
+    fn from(class: VerdictClass) -> Paint {
         match class {
-            Class::Clean => Paint::Good,
-            Class::Change => Paint::Changed,
-            Class::Unchecked => Paint::Doubtful,
-            Class::Corrupt => Paint::Bad,
+            VerdictClass::Clean => Paint::Good,
+            VerdictClass::Change => Paint::Changed,
+            VerdictClass::Unchecked => Paint::Doubtful,
+            VerdictClass::Corrupt => Paint::Bad,
         }
     }
 }

@@ -4,7 +4,7 @@
 
 use std::process::ExitCode;
 
-use verisum::files::Class;
+use verisum::files::VerdictClass;
 
 /// How a run ended, best first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -81,12 +81,12 @@ impl Service {
     }
 }
 
-impl From<Class> for Exit {
-    fn from(class: Class) -> Exit {
+impl From<VerdictClass> for Exit {
+    fn from(class: VerdictClass) -> Exit {
         match class {
-            Class::Clean | Class::Change => Exit::Clean,
-            Class::Unchecked => Exit::Unchecked,
-            Class::Corrupt => Exit::Mismatch,
+            VerdictClass::Clean | VerdictClass::Change => Exit::Clean,
+            VerdictClass::Unchecked => Exit::Unchecked,
+            VerdictClass::Corrupt => Exit::Mismatch,
         }
     }
 }

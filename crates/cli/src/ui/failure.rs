@@ -333,13 +333,13 @@ fn hint(similar: &[&str]) -> String {
 mod tests {
     use super::*;
     use std::path::Path;
-    use verisum::image::{ImageError, Operation};
+    use verisum::image::{ImageError, ImageOperation};
 
     #[test]
     fn messages_are_one_line() {
         let path = Path::new("a\nb");
         let errors = [
-            ImageError::io(path, Operation::Open, io::Error::from_raw_os_error(2)),
+            ImageError::io(path, ImageOperation::Open, io::Error::from_raw_os_error(2)),
             ImageError::NotAnImage { path: path.into(), what: "Is a directory" },
             ImageError::Changed { path: path.into(), before: 5, after: 4 },
         ];

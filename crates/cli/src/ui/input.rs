@@ -7,12 +7,13 @@ use std::thread;
 use rustix::io::Errno;
 use verisum::PlaceImageError;
 use verisum::blockhash::{
-    BlockHashError, DigestSink, MAX_THREADS, ONE_THREAD_BYTES, Params, Progress, digest_image, digest_stream,
-    digests_of_image, digests_of_stream, hash_image, hash_image_to, hash_stream, hash_stream_to,
+    BlockHashError, DigestSink, ImageProgress, MAX_THREADS, ONE_THREAD_BYTES, Params, digest_image,
+    digest_stream, digests_of_image, digests_of_stream, hash_image, hash_image_to, hash_stream,
+    hash_stream_to,
 };
 use verisum::digest::Output;
 use verisum::files::place::PlaceError;
-use verisum::image::{Detect, Follow, Format, Image, OpenOptions, Opened, Operation, Stream};
+use verisum::image::{Detect, Follow, Image, ImageFormat, ImageOperation, OpenOptions, Opened, Stream};
 use verisum::remote::{Address, Host};
 
 use crate::ui::PROGRAM;
@@ -75,7 +76,7 @@ pub(crate) struct How {
     /// Pad standard input and pipes too.
     pub(crate) pad_streams: bool,
     /// The format; `None` for what the bytes look like.
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<ImageFormat>,
     /// Which formats are looked for in what has a name.
     pub(crate) detect: Detect,
     /// Which formats are looked for in standard input.
@@ -123,7 +124,7 @@ pub(crate) fn sums(input: &Input, hows: &[How]) -> Result<Vec<Sum>, Failure> {
     };
     let each = std::iter::once(how).chain(others).map(|how| how.params(input, length));
     let each = each.collect::<Result<Vec<_>, _>>()?;
-    let work = |progress: &Progress| match &mut opened {
+    let work = |progress: &ImageProgress| match &mut opened {
         Opened::Image(image) => {
             Ok((digests_of_image(&**image, &each, progress)?, image.length(), image.padded_by()))
         }
@@ -159,9 +160,12 @@ pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
     let options = how.options(input);
     let opened = match input {
         Input::Stdin if closed_streams::standard_input() => {
-            return Err(
-                verisum::image::ImageError::io(&input.path(), Operation::Open, Errno::BADF.into()).into()
-            );
+            return Err(verisum::image::ImageError::io(
+                &input.path(),
+                ImageOperation::Open,
+                Errno::BADF.into(),
+            )
+            .into());
         }
         Input::Stdin => verisum::image::open_stdin(&options)?,
         Input::Named(name) if how.is_in_bucket(name) => Opened::Image(in_bucket(name, how, &options)?),
@@ -203,7 +207,7 @@ fn sum_image(
 ) -> Result<Sum, Failure> {
     let length = image.length();
     let params = how.params(input, Some(length))?;
-    let work = |progress: &Progress| match sink {
+    let work = |progress: &ImageProgress| match sink {
         Some(sink) => hash_image_to(image, &params, progress, sink),
         None if how.is_made() => digest_image(image, &params, progress),
         None => hash_image(image, &params, progress),
@@ -220,7 +224,7 @@ fn sum_stream(
     sink: Option<&mut dyn DigestSink>,
 ) -> Result<Sum, Failure> {
     let params = how.params(input, None)?;
-    let work = |progress: &Progress| match sink {
+    let work = |progress: &ImageProgress| match sink {
         Some(sink) => hash_stream_to(stream, &params, progress, sink),
         None if how.is_made() => digest_stream(stream, params.digest(), progress),
         None => hash_stream(stream, &params, progress),

@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, State, Trouble};
 use verisum::files::place::{LocalPlace, join};
-use verisum::files::{Class, Stop, Timestamp};
-use verisum::mend::repair::{self, Finished, Outcome, Repaired, Source, SourceCatalog, Summary};
+use verisum::files::{Stop, Timestamp, VerdictClass};
+use verisum::mend::repair::{self, Finished, RepairOutcome, RepairSummary, Repaired, Source, SourceCatalog};
 use verisum::remote::{Address, Host};
 
 use crate::ui::catalog::{absolute, open_shared, with_name};
@@ -83,9 +83,9 @@ pub(crate) fn repair_wherever(
     catalog: &Catalog,
     path: &Path,
     (sources, hosts): (&mut [Source], &HostArgs),
-    options: &repair::Options,
+    options: &repair::RepairOptions,
     telling: &mut MendingReport,
-) -> Result<Summary, Failure> {
+) -> Result<RepairSummary, Failure> {
     let report = &mut |file: &Repaired| telling.file(file);
     let root = catalog.root_of(path)?;
     // How many are below a directory nobody knows before.
@@ -224,7 +224,7 @@ impl<'o> MendingReport<'o> {
     }
 
     /// Prints the totals, and returns the worst that is left.
-    pub(crate) fn end(self, summary: &Summary, dry: bool) -> Result<Exit, Failure> {
+    pub(crate) fn end(self, summary: &RepairSummary, dry: bool) -> Result<Exit, Failure> {
         self.output.found(self.worst);
         self.printed?;
         if self.json {
@@ -240,11 +240,15 @@ impl<'o> MendingReport<'o> {
 fn exit(file: &Repaired) -> Exit {
     let is_good = matches!(
         file.outcome,
-        Outcome::Repaired { .. } | Outcome::Mendable { needs_keep_bad: false, .. } | Outcome::Sound
+        RepairOutcome::Repaired { .. }
+            | RepairOutcome::Mendable { needs_keep_bad: false, .. }
+            | RepairOutcome::Sound
     );
     match file.state {
         _ if is_good => Exit::Clean,
-        State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == Class::Corrupt => Exit::Mismatch,
+        State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == VerdictClass::Corrupt => {
+            Exit::Mismatch
+        }
         _ => Exit::Unchecked,
     }
 }
@@ -253,7 +257,7 @@ fn told(file: &Repaired) -> FactLine {
     let shown = |path: &Path| names::quoted(path.as_os_str());
     let mut facts = vec![format!("was {}", file.state.name())];
     match &file.outcome {
-        Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
+        RepairOutcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
             let from: Vec<_> = std::iter::once(from).chain(also_from).map(|from| shown(from)).collect();
             facts.push(format!("from {}", from.join(" and ")));
             facts.push(taken(file, *bytes));
@@ -266,19 +270,21 @@ fn told(file: &Repaired) -> FactLine {
             }
             facts.extend(not_kept(file.kept_unread));
         }
-        Outcome::Mendable { from, bytes, needs_keep_bad } => {
+        RepairOutcome::Mendable { from, bytes, needs_keep_bad } => {
             facts.push(format!("from {}", shown(from)));
             facts.push(taken(file, *bytes));
             if *needs_keep_bad {
                 facts.push("needs --keep-bad".to_string());
             }
         }
-        Outcome::Sound => facts.push("it is as recorded now".to_string()),
-        Outcome::NoSource { tried } if tried.is_empty() => facts.push("no copy of it is known".to_string()),
-        Outcome::NoSource { tried } => {
+        RepairOutcome::Sound => facts.push("it is as recorded now".to_string()),
+        RepairOutcome::NoSource { tried } if tried.is_empty() => {
+            facts.push("no copy of it is known".to_string())
+        }
+        RepairOutcome::NoSource { tried } => {
             facts.extend(tried.iter().map(|(path, why)| format!("{}: {}", shown(path), names::plain(why))));
         }
-        Outcome::Refused(why) | Outcome::Failed(why) => facts.push(names::plain(why)),
+        RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => facts.push(names::plain(why)),
     }
     FactLine { what: format!("{:<12}  {}", file.outcome.name(), shown(&file.path)), facts }
 }
@@ -308,7 +314,7 @@ fn line(file: &Repaired) -> Value {
         "size": file.size,
     });
     match &file.outcome {
-        Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
+        RepairOutcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
             line["also_from"] = also_from.iter().map(|from| json!(Name::new(from))).collect();
             line["usual_permissions"] = (*has_usual_permissions).into();
             line["from"] = json!(Name::new(from));
@@ -316,22 +322,22 @@ fn line(file: &Repaired) -> Value {
             line["other_names"] = (*other_names).into();
             line["kept_unread"] = file.kept_unread.into();
         }
-        Outcome::Mendable { from, bytes, needs_keep_bad } => {
+        RepairOutcome::Mendable { from, bytes, needs_keep_bad } => {
             line["needs_keep_bad"] = (*needs_keep_bad).into();
             line["from"] = json!(Name::new(from));
             line["bytes"] = (*bytes).into();
         }
-        Outcome::NoSource { tried } => {
+        RepairOutcome::NoSource { tried } => {
             let tried = tried.iter().map(|(path, why)| with_name(json!({ "error": why }), path));
             line["tried"] = tried.collect();
         }
-        Outcome::Refused(why) | Outcome::Failed(why) => line["error"] = why.as_str().into(),
-        Outcome::Sound => {}
+        RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => line["error"] = why.as_str().into(),
+        RepairOutcome::Sound => {}
     }
     with_name(line, &file.path)
 }
 
-fn summary_text(summary: &Summary, not_compared: u64, dry: bool) -> String {
+fn summary_text(summary: &RepairSummary, not_compared: u64, dry: bool) -> String {
     let mut facts = Vec::new();
     if summary.repaired + summary.mendable > 0 {
         let done = if dry { "could be repaired" } else { "repaired" };
@@ -352,7 +358,7 @@ fn summary_text(summary: &Summary, not_compared: u64, dry: bool) -> String {
     facts.join(", ")
 }
 
-fn summary_line(summary: &Summary) -> Value {
+fn summary_line(summary: &RepairSummary) -> Value {
     json!({
         "repaired": summary.repaired,
         "mendable": summary.mendable,

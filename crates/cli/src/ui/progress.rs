@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::fs::{FileType, fstat};
-use verisum::blockhash::Progress;
+use verisum::blockhash::ImageProgress;
 use verisum::files::{Kind, Stat, Walk};
 
 use crate::ui::sizes::human;
@@ -125,9 +125,9 @@ pub(crate) fn drawn<T>(
     wanted: Wanted,
     name: Option<&OsStr>,
     length: Option<u64>,
-    work: impl FnOnce(&Progress) -> T,
+    work: impl FnOnce(&ImageProgress) -> T,
 ) -> T {
-    let progress = Progress::default();
+    let progress = ImageProgress::default();
     let Some(delay) = wanted.after() else {
         return work(&progress);
     };

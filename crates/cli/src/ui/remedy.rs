@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 use verisum::blockhash::BlockMap;
-use verisum::catalog::store::{Catalog, Listed, Root, State, Trouble, is_address};
+use verisum::catalog::store::{Catalog, ListedRecord, Root, State, Trouble, is_address};
 use verisum::digest::{Digest, Output as DigestValue};
 use verisum::files::Verdict;
 use verisum::mend::repair::is_of_nothing;
@@ -141,7 +141,7 @@ pub(crate) fn keep_bad(root: Option<&Path>) -> String {
 /// The same for a file of a tree whose recorded content is wanted again. What somebody may have written is kept.
 pub(crate) fn mend_command(
     given: &Given,
-    file: &Listed,
+    file: &ListedRecord,
     root: Option<&Path>,
     parity: Option<&Path>,
 ) -> Option<String> {

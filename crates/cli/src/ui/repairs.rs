@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use verisum::catalog::store::{Catalog, Lock};
 use verisum::digest::Output as DigestValue;
 use verisum::files::{Stop, Timestamp};
-use verisum::mend::repair::{MendedFile, Noted, Outcome, Repaired, Taken, note};
+use verisum::mend::repair::{MendedFile, Noted, RepairOutcome, Repaired, Taken, note};
 
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::failure::Failure;
@@ -33,7 +33,7 @@ impl Recorder {
 
     /// Records what was repaired.
     pub(crate) fn file(&mut self, file: &Repaired) {
-        if let Outcome::Repaired { from, bytes, .. } = &file.outcome {
+        if let RepairOutcome::Repaired { from, bytes, .. } = &file.outcome {
             let mut taken = file.taken.clone();
             if taken.is_empty() {
                 taken.push(Taken { from: from.clone(), bytes: *bytes, ranges: file.ranges.clone() });

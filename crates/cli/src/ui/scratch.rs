@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
-use verisum_bench::filesystem::Place;
+use verisum_bench::filesystem::WorkFolder;
 use verisum_bench::measure::MeasureError;
 
 use crate::ui::failure::{self, Failure};
@@ -57,7 +57,7 @@ impl Scratch {
         let parent = std::path::absolute(&parent).map_err(failed)?;
         // With the lock held a signal finds the folder listed, or not made. What killed runs left goes.
         let mut all = self.lock();
-        let folder = Place::in_folder(&parent).map_err(|error| match error {
+        let folder = WorkFolder::in_folder(&parent).map_err(|error| match error {
             MeasureError::Io { path, source, .. } if path == parent => failed(source),
             MeasureError::Io { path, operation, source } => {
                 Failure::File { name: path, operation, error: source }
@@ -120,7 +120,7 @@ impl Scratch {
 /// A private folder; dropping it removes it.
 #[derive(Debug)]
 pub(crate) struct Folder {
-    folder: Option<Place>,
+    folder: Option<WorkFolder>,
     scratch: Scratch,
 }
 
@@ -157,7 +157,7 @@ impl Folder {
     /// Removes it, and says if that failed.
     pub(crate) fn remove(mut self) -> Result<(), Failure> {
         let name = self.path().to_path_buf();
-        let removed = self.folder.take().map_or(Ok(()), Place::remove);
+        let removed = self.folder.take().map_or(Ok(()), WorkFolder::remove);
         self.scratch.forget(&ScratchItem::Folder(name.clone()));
         removed.map_err(|error| match error {
             MeasureError::Io { path, operation, source } => {

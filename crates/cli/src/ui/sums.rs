@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use verisum::mend::repair::{Recorded, UselessLine, recorded_in};
+use verisum::mend::repair::{ExpectedContent, UselessLine, recorded_in};
 
 use crate::ui::PROGRAM;
 use crate::ui::failure::Failure;
@@ -14,7 +14,7 @@ pub(crate) fn records(
     list: &Path,
     algorithm: Option<&str>,
     trees: &[PathBuf],
-) -> Result<(Vec<Recorded>, u64), Failure> {
+) -> Result<(Vec<ExpectedContent>, u64), Failure> {
     let mut useless = 0;
     let records = recorded_in(list, algorithm, trees, &mut |UselessLine { number, why }| {
         useless += 1;

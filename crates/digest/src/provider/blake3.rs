@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use super::{Policy, Stream, StreamFactory};
+use super::{DigestStream, Policy, StreamFactory};
 use crate::algorithm::Algorithm;
 use crate::error::DigestError;
 use crate::parts::Parts;
 
 struct Blake3(blake3::Hasher);
 
-impl Stream for Blake3 {
+impl DigestStream for Blake3 {
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
@@ -21,7 +21,7 @@ impl Stream for Blake3 {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(Blake3(self.0.clone())))
     }
 }
@@ -29,7 +29,7 @@ impl Stream for Blake3 {
 struct Blake3Factory;
 
 impl StreamFactory for Blake3Factory {
-    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(Blake3(blake3::Hasher::new())))
     }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crc_fast::CrcAlgorithm;
 
-use super::{Fresh, Policy, Stream, StreamFactory};
+use super::{DigestStream, Fresh, Policy, StreamFactory};
 use crate::algorithm::Algorithm;
 use crate::error::DigestError;
 use crate::output::Output;
@@ -12,7 +12,7 @@ use crate::parts::Parts;
 
 struct Crc(crc_fast::Digest);
 
-impl Stream for Crc {
+impl DigestStream for Crc {
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
@@ -24,7 +24,7 @@ impl Stream for Crc {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(Crc(self.0)))
     }
 }
@@ -33,7 +33,7 @@ impl Stream for Crc {
 struct CrcFactory(CrcAlgorithm, usize);
 
 impl StreamFactory for CrcFactory {
-    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(Crc(crc_fast::Digest::new(self.0))))
     }
 
@@ -59,7 +59,7 @@ crc!(crc64_xz, Crc64Xz);
 
 struct Adler(simd_adler32::Adler32);
 
-impl Stream for Adler {
+impl DigestStream for Adler {
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.write(data);
         Ok(())
@@ -71,7 +71,7 @@ impl Stream for Adler {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(Adler(self.0.clone())))
     }
 }

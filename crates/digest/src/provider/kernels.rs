@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use verisum_kernels::{Kernel, Level, Single};
 
-use super::{Policy, Stream, StreamFactory};
+use super::{DigestStream, Policy, StreamFactory};
 use crate::algorithm::Algorithm;
 use crate::error::DigestError;
 
 struct KernelStream(Single);
 
-impl Stream for KernelStream {
+impl DigestStream for KernelStream {
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.0.update(data);
         Ok(())
@@ -21,13 +21,13 @@ impl Stream for KernelStream {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(KernelStream(self.0.clone())))
     }
 }
 
 impl StreamFactory for Kernel {
-    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(KernelStream(self.single())))
     }
 
@@ -36,8 +36,8 @@ impl StreamFactory for Kernel {
     }
 }
 
-fn kernel_algorithm(algorithm: &Algorithm) -> verisum_kernels::Algorithm {
-    verisum_kernels::Algorithm::ALL
+fn kernel_algorithm(algorithm: &Algorithm) -> verisum_kernels::KernelAlgorithm {
+    verisum_kernels::KernelAlgorithm::ALL
         .iter()
         .copied()
         .find(|known| known.name() == algorithm.id)
@@ -76,7 +76,7 @@ pub fn batch(algorithm: &'static Algorithm, policy: &Policy) -> Option<Kernel> {
 
 /// BLAKE2b with a digest of 1 to 64 bytes: who computes single streams, and who batches.
 pub(crate) fn blake2b(digest_len: usize, policy: &Policy) -> (Kernel, Option<Kernel>) {
-    let algorithm = verisum_kernels::Algorithm::Blake2b512;
+    let algorithm = verisum_kernels::KernelAlgorithm::Blake2b512;
     let of_length = |kernel: Kernel| kernel.with_digest_len(digest_len).expect("it has all of 1 to 64");
     let portable = Kernel::at(algorithm, Level::Portable).expect("the portable level has every algorithm");
     let best = Kernel::best(algorithm, policy.max_level);

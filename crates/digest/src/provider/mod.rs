@@ -19,7 +19,7 @@ pub use openssl::{by_name as openssl_by_name, names as openssl_names, version as
 pub use verisum_kernels::Kernel as MultiBuffer;
 
 /// A message being hashed piece by piece.
-pub trait Stream: Send {
+pub trait DigestStream: Send {
     /// Says how long the message will be, before its first byte. A few digests need to know; to the others it is nothing.
     fn expect(&mut self, length: u64) -> Result<(), DigestError> {
         let _ = length;
@@ -36,13 +36,13 @@ pub trait Stream: Send {
     fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError>;
 
     /// Another message that begins with the bytes that this one has so far.
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError>;
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError>;
 }
 
 /// Starts messages of one digest. Whatever is costly (a look-up by name) was done when it was made.
 pub trait StreamFactory: Send + Sync {
     /// Starts a message.
-    fn start(&self) -> Result<Box<dyn Stream>, DigestError>;
+    fn start(&self) -> Result<Box<dyn DigestStream>, DigestError>;
 
     /// The level of our own kernel that does it; none if somebody else does.
     fn kernel_level(&self) -> Option<verisum_kernels::Level> {
@@ -89,7 +89,7 @@ pub struct Provider {
 
 impl Provider {
     /// Starts a message with this very implementation. `None` where the row has only a batch form.
-    pub fn stream(&self, policy: &Policy) -> Option<Result<Box<dyn Stream>, DigestError>> {
+    pub fn stream(&self, policy: &Policy) -> Option<Result<Box<dyn DigestStream>, DigestError>> {
         Some((self.stream?)(self.algorithm(), policy).and_then(|factory| factory.start()))
     }
 
@@ -212,8 +212,8 @@ pub static PROVIDERS: &[Provider] = &[
 /// A factory that makes each stream by calling a constructor.
 struct Fresh<S>(fn() -> S);
 
-impl<S: Stream + 'static> StreamFactory for Fresh<S> {
-    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
+impl<S: DigestStream + 'static> StreamFactory for Fresh<S> {
+    fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new((self.0)()))
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::{Fresh, Policy, Stream, StreamFactory};
+use super::{DigestStream, Fresh, Policy, StreamFactory};
 use crate::algorithm::Algorithm;
 use crate::error::DigestError;
 
 struct Null;
 
-impl Stream for Null {
+impl DigestStream for Null {
     fn update(&mut self, _: &[u8]) -> Result<(), DigestError> {
         Ok(())
     }
@@ -18,7 +18,7 @@ impl Stream for Null {
         Ok(())
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         Ok(Box::new(Null))
     }
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use twox_hash::{XxHash3_64, XxHash3_128, XxHash32, XxHash64};
 
-use super::{Fresh, Policy, Stream, StreamFactory};
+use super::{DigestStream, Fresh, Policy, StreamFactory};
 use crate::algorithm::Algorithm;
 use crate::error::DigestError;
 
@@ -15,7 +15,7 @@ macro_rules! xxhash {
         pub fn $function(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
             struct Adapter($hasher);
 
-            impl Stream for Adapter {
+            impl DigestStream for Adapter {
                 fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
                     $write(&mut self.0, data);
                     Ok(())
@@ -27,7 +27,7 @@ macro_rules! xxhash {
                     Ok(())
                 }
 
-                fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+                fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
                     Ok(Box::new(Adapter(self.0.clone())))
                 }
             }

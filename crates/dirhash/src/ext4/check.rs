@@ -40,7 +40,7 @@ pub struct DirectoryReport {
     /// Pieces on the disk.
     pub pieces: u64,
     /// What is wrong; the first thousand.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<DirectoryFault>,
     /// How much more is wrong.
     pub more_findings: u64,
     /// Blocks that `e2fsck -fD` would leave.
@@ -68,7 +68,7 @@ pub struct LeafUse {
 
 /// Something that is wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finding {
+pub struct DirectoryFault {
     /// In which block of the directory; `None` if it is in none.
     pub block: Option<u32>,
     /// What, in words.
@@ -235,7 +235,7 @@ pub(super) struct Range {
 
 pub(super) fn say(report: &mut DirectoryReport, block: impl Into<Option<u32>>, what: String) {
     match report.findings.len() < MOST_FINDINGS {
-        true => report.findings.push(Finding { block: block.into(), what }),
+        true => report.findings.push(DirectoryFault { block: block.into(), what }),
         false => report.more_findings += 1,
     }
 }

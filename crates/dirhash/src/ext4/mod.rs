@@ -10,7 +10,7 @@ mod inode;
 mod metadata;
 mod survey;
 
-pub use check::{DirectoryReport, Finding, LeafUse, check};
+pub use check::{DirectoryFault, DirectoryReport, LeafUse, check};
 pub use image::{Ext4, ReadError};
 pub use inode::DirectoryInfo;
-pub use survey::{Survey, Trouble};
+pub use survey::{InodeFault, VolumeSurvey};

@@ -2,16 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::check::{DirectoryReport, Finding, check};
+use super::check::{DirectoryFault, DirectoryReport, check};
 use super::image::{Ext4, ROOT_INODE, ReadError};
 
 /// What was found in an image.
 #[derive(Debug, Default)]
-pub struct Survey {
+pub struct VolumeSurvey {
     /// Its directories, without what is in each leaf.
     pub reports: Vec<DirectoryReport>,
     /// What is wrong with the file system, or cannot be read of it; the first thousand.
-    pub troubles: Vec<Trouble>,
+    pub troubles: Vec<InodeFault>,
     /// How much more of that there is.
     pub more_troubles: u64,
     /// Whether anything is wrong.
@@ -22,7 +22,7 @@ pub struct Survey {
 
 /// Something that is in no directory that could be looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Trouble {
+pub struct InodeFault {
     /// In which inode, if it is in one.
     pub inode: Option<u32>,
     /// What, in words.
@@ -33,10 +33,10 @@ const MOST_TROUBLES: usize = 1000;
 /// Findings that are kept, of all directories together.
 const MOST_FINDINGS: usize = 100_000;
 
-impl Survey {
+impl VolumeSurvey {
     /// Looks at all directories.
-    pub fn all(image: &Ext4) -> Survey {
-        let mut survey = Survey::of_file_system(image);
+    pub fn all(image: &Ext4) -> VolumeSurvey {
+        let mut survey = VolumeSurvey::of_file_system(image);
         let mut tables = HashSet::new();
         let mut kept = 0;
         for group in 0..image.groups {
@@ -78,14 +78,14 @@ impl Survey {
     }
 
     /// Looks at one directory.
-    pub fn one(image: &Ext4, inode: u32) -> Survey {
-        let mut survey = Survey::of_file_system(image);
+    pub fn one(image: &Ext4, inode: u32) -> VolumeSurvey {
+        let mut survey = VolumeSurvey::of_file_system(image);
         survey.directory(image, inode, &mut 0);
         survey
     }
 
-    fn of_file_system(image: &Ext4) -> Survey {
-        let mut survey = Survey::default();
+    fn of_file_system(image: &Ext4) -> VolumeSurvey {
+        let mut survey = VolumeSurvey::default();
         for what in image.findings() {
             survey.trouble(None, what.clone());
         }
@@ -191,7 +191,7 @@ impl Survey {
         match place {
             Some(place) => {
                 self.is_damaged = true;
-                self.reports[place].findings.push(Finding { block: None, what });
+                self.reports[place].findings.push(DirectoryFault { block: None, what });
             }
             None => self.trouble(Some(inode), what),
         }
@@ -215,7 +215,7 @@ impl Survey {
 
     fn keep(&mut self, inode: Option<u32>, what: String) {
         match self.troubles.len() < MOST_TROUBLES {
-            true => self.troubles.push(Trouble { inode, what }),
+            true => self.troubles.push(InodeFault { inode, what }),
             false => self.more_troubles += 1,
         }
     }

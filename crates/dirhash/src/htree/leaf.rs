@@ -16,7 +16,7 @@ pub struct Slot {
 
 /// A record of a leaf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Record {
+pub struct LeafRecord {
     /// The name; `None` for a dead first record.
     pub slot: Option<Slot>,
     /// Bytes up to the next record.
@@ -87,8 +87,8 @@ impl Leaf {
         }
     }
 
-    pub(super) fn records(&self) -> impl Iterator<Item = Record> {
-        self.records.iter().map(|record| Record {
+    pub(super) fn records(&self) -> impl Iterator<Item = LeafRecord> {
+        self.records.iter().map(|record| LeafRecord {
             slot: (record.size > 0 && record.id != DOT).then(|| record.slot()),
             length: record.length,
         })
@@ -236,7 +236,7 @@ mod tests {
         let ids: Vec<u32> = leaf.slots().map(|slot| slot.id).collect();
         assert_eq!(ids, [1, 4, 3]);
         leaf.remove(0);
-        assert_eq!(leaf.records().next().unwrap(), Record { slot: None, length: 264 });
+        assert_eq!(leaf.records().next().unwrap(), LeafRecord { slot: None, length: 264 });
         assert_eq!(leaf.find(1), None);
         assert!(leaf.insert(slot(1, 5)), "a dead first record gives all it has");
         assert_eq!(leaf.records().map(|record| record.length).sum::<u32>(), 1024);

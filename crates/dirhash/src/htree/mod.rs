@@ -14,7 +14,7 @@ mod remove;
 mod tree;
 
 pub use geometry::{Geometry, GeometryError};
-pub use leaf::{Record, Slot};
+pub use leaf::{LeafRecord, Slot};
 pub use measure::{Fill, IndexLimit};
-pub use policy::{Policy, SplitRule};
+pub use policy::{RemovalPolicy, SplitRule};
 pub use tree::{Events, Htree, IndexEntry, IndexFull};

@@ -7,7 +7,7 @@ use super::{Htree, IndexEntry};
 /// What is done about leaves that names were removed from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Policy {
+pub enum RemovalPolicy {
     /// Nothing, as the kernel: a block once used stays.
     #[default]
     Never,
@@ -27,19 +27,24 @@ pub enum Policy {
     Rebuild,
 }
 
-impl Policy {
+impl RemovalPolicy {
     /// Every policy.
-    pub const ALL: [Policy; 5] =
-        [Policy::Never, Policy::Coalesce, Policy::FullnessBits, Policy::SwapWithLast, Policy::Rebuild];
+    pub const ALL: [RemovalPolicy; 5] = [
+        RemovalPolicy::Never,
+        RemovalPolicy::Coalesce,
+        RemovalPolicy::FullnessBits,
+        RemovalPolicy::SwapWithLast,
+        RemovalPolicy::Rebuild,
+    ];
 
     /// Its name in tables and options.
     pub const fn name(self) -> &'static str {
         match self {
-            Policy::Never => "never",
-            Policy::Coalesce => "coalesce",
-            Policy::FullnessBits => "fullness-bits",
-            Policy::SwapWithLast => "swap-with-last",
-            Policy::Rebuild => "rebuild",
+            RemovalPolicy::Never => "never",
+            RemovalPolicy::Coalesce => "coalesce",
+            RemovalPolicy::FullnessBits => "fullness-bits",
+            RemovalPolicy::SwapWithLast => "swap-with-last",
+            RemovalPolicy::Rebuild => "rebuild",
         }
     }
 }
@@ -65,8 +70,8 @@ impl Htree {
     /// Called after a removal, with the way to the leaf.
     pub(super) fn tidy(&mut self, parent: u32, place: usize) {
         match self.policy {
-            Policy::Never => {}
-            Policy::Rebuild => self.rebuild_if_sparse(),
+            RemovalPolicy::Never => {}
+            RemovalPolicy::Rebuild => self.rebuild_if_sparse(),
             _ => self.join(parent, place),
         }
     }
@@ -83,7 +88,7 @@ impl Htree {
             let live = self.leaf(entries[other].block).live();
             let known = match self.policy {
                 // Sixteenths of a block, rounded up: never too hopeful.
-                Policy::FullnessBits => {
+                RemovalPolicy::FullnessBits => {
                     live.div_ceil(self.geometry.block_size() / 16) * (self.geometry.block_size() / 16)
                 }
                 _ => {
@@ -92,7 +97,7 @@ impl Htree {
                 }
             };
             if own + known <= most {
-                if self.policy == Policy::FullnessBits {
+                if self.policy == RemovalPolicy::FullnessBits {
                     self.events.merge_reads += 1;
                 }
                 self.join_two(parent, low, entries[low].block, entries[high].block);
@@ -110,7 +115,7 @@ impl Htree {
         self.events.writes += 2;
         self.blocks[high as usize] = TreeBlock::Free;
         match self.policy {
-            Policy::SwapWithLast => self.fill_hole(high),
+            RemovalPolicy::SwapWithLast => self.fill_hole(high),
             _ => self.free.push(high),
         }
     }

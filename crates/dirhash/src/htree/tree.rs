@@ -1,7 +1,7 @@
 //! The tree itself: its blocks, and searches in them.
 
 use super::leaf::Leaf;
-use super::{Geometry, Policy, Record, SplitRule};
+use super::{Geometry, LeafRecord, RemovalPolicy, SplitRule};
 
 /// The directory's index is full, or its hash has too many equal values: the kernel's `ENOSPC`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -46,7 +46,7 @@ pub(super) enum TreeBlock {
 #[derive(Debug)]
 pub struct Htree {
     pub(super) geometry: Geometry,
-    pub(super) policy: Policy,
+    pub(super) policy: RemovalPolicy,
     pub(super) split_rule: SplitRule,
     pub(super) blocks: Vec<TreeBlock>,
     /// Blocks of no use now, under the policies that make some.
@@ -64,11 +64,11 @@ pub(super) type Path = Vec<(u32, usize)>;
 impl Htree {
     /// An empty directory of one block, which the kernel treats.
     pub fn new(geometry: Geometry) -> Htree {
-        Htree::with(geometry, Policy::Never, SplitRule::Size)
+        Htree::with(geometry, RemovalPolicy::Never, SplitRule::Size)
     }
 
     /// An empty directory under other rules than the kernel's.
-    pub fn with(geometry: Geometry, policy: Policy, split_rule: SplitRule) -> Htree {
+    pub fn with(geometry: Geometry, policy: RemovalPolicy, split_rule: SplitRule) -> Htree {
         Htree {
             geometry,
             policy,
@@ -129,7 +129,7 @@ impl Htree {
     }
 
     /// The leaves in the order of the index: the number of each, the key that leads to it, its records.
-    pub fn leaves(&self) -> impl Iterator<Item = (u32, u32, Vec<Record>)> {
+    pub fn leaves(&self) -> impl Iterator<Item = (u32, u32, Vec<LeafRecord>)> {
         self.leaf_entries().into_iter().map(|entry| {
             let leaf = self.leaf(entry.block);
             (entry.block, entry.key, leaf.records().collect())

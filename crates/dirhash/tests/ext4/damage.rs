@@ -7,7 +7,7 @@ use std::process::Command;
 
 use verisum_dirhash::Hashing;
 use verisum_dirhash::attack;
-use verisum_dirhash::ext4::{Ext4, Survey, check};
+use verisum_dirhash::ext4::{Ext4, VolumeSurvey, check};
 use verisum_dirhash::namehash::{NameHash, Seed};
 use verisum_testkit::{FsKind, Mount, require_tool};
 
@@ -114,7 +114,7 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         let inline = u32::from_le_bytes(incompatible) | 0x8000;
         file.write_all_at(&inline.to_le_bytes(), 1024 + 96).unwrap();
         assert!(refused(image).ends_with("entries in the inode, but no attribute for them"));
-        let survey = Survey::all(&Ext4::open(image).unwrap());
+        let survey = VolumeSurvey::all(&Ext4::open(image).unwrap());
         let found: Vec<&str> = survey.troubles.iter().map(|trouble| trouble.what.as_str()).collect();
         assert!(survey.is_damaged && found[0].starts_with("the superblock: checksum"), "{found:?}");
         assert!(found[1].ends_with("but no attribute for them"), "{found:?}");
@@ -127,7 +127,7 @@ fn a_sound_directory_is_sound_and_damage_is_named() {
         let directory = ext4.directory(inode);
         assert!(directory.map_or(true, |found| !check(&ext4, &found.unwrap()).unwrap().findings.is_empty()));
         assert_eq!(ext4.missing_bytes(), whole - leaf * 4096);
-        let survey = Survey::all(&ext4);
+        let survey = VolumeSurvey::all(&ext4);
         let lacks = format!("the image lacks the last {} bytes of its file system", whole - leaf * 4096);
         assert_eq!(survey.troubles[0].what, lacks);
         file.set_len(whole).unwrap();
@@ -218,7 +218,7 @@ fn what_e2fsck_says_of_inodes_and_their_maps_is_said() {
         if !made_of(&tree, &image, &["-b", "4096", "-O", features], "4M") {
             return;
         }
-        let survey = || Survey::all(&Ext4::open(&image).unwrap());
+        let survey = || VolumeSurvey::all(&Ext4::open(&image).unwrap());
         let is_sound = || Command::new(&e2fsck).arg("-fn").arg(&image).output().unwrap().status.success();
         assert!(!survey().is_damaged && is_sound(), "{:?}", survey());
         let at = inode_at(&debugfs, &image, look(&image).inode);
@@ -292,7 +292,7 @@ fn damage_is_found_without_checksums_and_between_directories() {
     }
     let done = Command::new(&e2fsck).args(["-fyD"]).arg(&image).output().unwrap();
     assert!(done.status.code().is_some_and(|code| code <= 1), "{done:?}");
-    let survey = || Survey::all(&Ext4::open(&image).unwrap());
+    let survey = || VolumeSurvey::all(&Ext4::open(&image).unwrap());
     let sound = survey();
     assert!(!sound.is_damaged && !sound.is_incomplete, "{sound:?}");
     assert_eq!(sound.reports.len(), 6, "the root, a, b, c, d and lost+found");

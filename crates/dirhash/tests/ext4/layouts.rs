@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::process::Command;
 
-use verisum_dirhash::ext4::{DirectoryReport, Ext4, Survey, check};
+use verisum_dirhash::ext4::{DirectoryReport, Ext4, VolumeSurvey, check};
 use verisum_testkit::{FsKind, Mount, require_tool};
 
 use crate::{inode_at, look, made_of};
@@ -92,7 +92,7 @@ fn descriptors_in_their_own_groups_are_found_and_wrong_sizes_refused() {
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
         let ext4 = Ext4::open(&image).unwrap();
         // In groups of each meta group, an inode of the group's table as debugfs sees it becomes a directory.
-        let survey = Survey::all(&ext4);
+        let survey = VolumeSurvey::all(&ext4);
         assert!(!survey.is_damaged && survey.reports.len() == 2, "{features}: {survey:?}");
         let per_group = ext4.inodes() / 64;
         for group in [1, 15, 16, 17, 31, 32, 40, 48, 63] {
@@ -135,7 +135,7 @@ fn entries_in_an_attribute_of_the_inode_are_looked_at() {
     mount.edit_image(|image| {
         let report = look(image);
         assert_eq!((report.names, report.inline, report.findings.as_slice()), (5, true, &[][..]));
-        let survey = Survey::all(&Ext4::open(image).unwrap());
+        let survey = VolumeSurvey::all(&Ext4::open(image).unwrap());
         assert!(!survey.is_damaged && !survey.is_incomplete, "{survey:?}");
         let ext4 = Ext4::open(image).unwrap();
         let listed = Command::new(&debugfs).args(["-R", "ls -p /d"]).arg(image).output().unwrap().stdout;
@@ -165,7 +165,7 @@ fn directories_in_their_inodes_are_looked_at() {
             return;
         }
         let ext4 = Ext4::open(&image).unwrap();
-        let survey = Survey::all(&ext4);
+        let survey = VolumeSurvey::all(&ext4);
         assert!(!survey.is_damaged && !survey.is_incomplete, "{features}: {survey:?}");
         for (path, names, is_inline) in
             [("/empty", 0, true), ("/few", 2, true), ("/more/inside", 3, true), ("/many", 200, false)]
@@ -188,7 +188,7 @@ fn directories_in_their_inodes_are_looked_at() {
         ] {
             let file = OpenOptions::new().write(true).open(&image).unwrap();
             file.write_all_at(&[byte], at + offset).unwrap();
-            let survey = Survey::one(&Ext4::open(&image).unwrap(), inode);
+            let survey = VolumeSurvey::one(&Ext4::open(&image).unwrap(), inode);
             assert!(survey.is_damaged && format!("{survey:?}").contains(wanted), "{wanted}: {survey:?}");
             std::fs::write(&image, &before).unwrap();
         }

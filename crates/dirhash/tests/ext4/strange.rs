@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use verisum_dirhash::ext4::{Ext4, ReadError, Survey, check};
+use verisum_dirhash::ext4::{Ext4, ReadError, VolumeSurvey, check};
 use verisum_testkit::require_tool;
 
 #[test]
@@ -38,7 +38,7 @@ fn the_seeds_of_the_fuzz_target_are_images() {
         image.extend(std::fs::read(&seed).unwrap());
         image.resize(128 * 1024, 0);
         std::fs::write(&path, image).unwrap();
-        let survey = Survey::all(&Ext4::open(&path).unwrap());
+        let survey = VolumeSurvey::all(&Ext4::open(&path).unwrap());
         assert!(!survey.is_damaged && survey.reports.len() == 4, "{}: {survey:?}", seed.display());
     }
 }

@@ -4,26 +4,26 @@ use std::sync::Arc;
 
 use super::group::is_missing;
 use super::place::FilePlace;
-use super::{Difference, Outcome};
+use super::{CheckOutcome, Difference};
 use crate::Kind;
 use crate::store::manifest::Listed;
 
 /// Compares what is listed with what is there, without reading that.
-pub(super) fn present(place: &FilePlace, listed: &Listed) -> Outcome {
+pub(super) fn present(place: &FilePlace, listed: &Listed) -> CheckOutcome {
     // The target of a link is what a list of files means, unless it says that there is a link.
     let entry = match listed.kind {
         Some(Kind::Link) => place.unfollowed(),
         _ => place.entry(),
     };
     // Standard input is there, and that is all there is to say of it.
-    let Some(entry) = entry else { return Outcome::Present { sized: false } };
+    let Some(entry) = entry else { return CheckOutcome::Present { sized: false } };
     match entry.and_then(|entry| entry.stat()) {
         Ok(stat) => match difference(listed, stat.kind, stat.size) {
-            Some(difference) => Outcome::Unlike(difference),
-            None => Outcome::Present { sized: has_length(listed, stat.kind) },
+            Some(difference) => CheckOutcome::Unlike(difference),
+            None => CheckOutcome::Present { sized: has_length(listed, stat.kind) },
         },
-        Err(error) if listed.optional && is_missing(&error) => Outcome::Absent,
-        Err(error) => Outcome::of_error(Arc::new(error)),
+        Err(error) if listed.optional && is_missing(&error) => CheckOutcome::Absent,
+        Err(error) => CheckOutcome::of_error(Arc::new(error)),
     }
 }
 

@@ -13,9 +13,9 @@ use super::answers::{Answers, lock};
 use super::existence::present;
 use super::group::{LineGroup, Member};
 use super::place::{FilePlace, path_of};
-use super::{Base, Compute, Event, Outcome, Source, Sources};
+use super::{Base, CheckOutcome, Compute, Event, OpenList, Sources};
 use crate::hash_reader::hash_reader;
-use crate::store::manifest::{Bad, Format, Line, Listed, Skipped};
+use crate::store::manifest::{Bad, Line, ListFormat, Listed, Skipped};
 use crate::{FileError, Job, Kind, Operation};
 
 /// How many lines are looked at to find those of the same file.
@@ -32,7 +32,7 @@ pub(super) struct Feed<'a> {
     answers: &'a Mutex<Answers<'a>>,
     compute: Compute<'a>,
     sources: Sources<'a>,
-    source: Option<Source>,
+    source: Option<OpenList>,
     /// How many manifests were begun.
     manifest: usize,
     groups: VecDeque<LineGroup>,
@@ -163,7 +163,7 @@ impl<'a> Feed<'a> {
             let without_reading = match self.unavailable(&listed) {
                 Some(source) => {
                     let path = path_of(&listed.name).into();
-                    Some(Outcome::Failed(Arc::new(FileError::Digest { path, source })))
+                    Some(CheckOutcome::Failed(Arc::new(FileError::Digest { path, source })))
                 }
                 None => listed.claims.is_empty().then(|| present(&place, &listed)),
             };
@@ -219,7 +219,8 @@ impl<'a> Feed<'a> {
         let error = match line {
             Ok(Some(Line::File(listed))) => {
                 // In lists of the coreutils, `-` is standard input, unless that is the list itself.
-                let dash = listed.name == b"-" && matches!(source.reader.format(), None | Some(Format::Json));
+                let dash =
+                    listed.name == b"-" && matches!(source.reader.format(), None | Some(ListFormat::Json));
                 if dash && source.is_stdin {
                     return Some(NextGroup::Event(Event::Bad { manifest, number, bad: Bad::Malformed }));
                 }

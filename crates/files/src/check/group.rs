@@ -7,7 +7,7 @@ use std::sync::Arc;
 use verisum_digest::Output;
 
 use super::place::FilePlace;
-use super::{Difference, Event, Outcome};
+use super::{CheckOutcome, Difference, Event};
 use crate::store::manifest::Listed;
 use crate::{Content, Entry, FileError, Kind};
 
@@ -59,7 +59,11 @@ impl LineGroup {
         };
         let event = |member: Member| {
             let is_match = member.listed.claims.iter().all(|claim| claim.digest == computed);
-            member.event(if is_match { Outcome::Match } else { Outcome::Mismatch(vec![Some(computed)]) })
+            member.event(if is_match {
+                CheckOutcome::Match
+            } else {
+                CheckOutcome::Mismatch(vec![Some(computed)])
+            })
         };
         self.members.into_iter().map(event).collect()
     }
@@ -79,7 +83,7 @@ impl LineGroup {
     pub(super) fn of_size(self, found: u64) -> Vec<(u64, Event)> {
         let event = |member: Member| {
             let listed = member.listed.size.unwrap_or_default();
-            member.event(Outcome::Unlike(Difference::Size { listed, found }))
+            member.event(CheckOutcome::Unlike(Difference::Size { listed, found }))
         };
         self.members.into_iter().map(event).collect()
     }
@@ -94,13 +98,13 @@ impl LineGroup {
         let find = |id: &str| names.iter().position(|name| name == id).map(|place| digests[place]);
         let event = |member: Member| {
             if let Some(listed) = member.listed.size.filter(|size| *size != length) {
-                return member.event(Outcome::Unlike(Difference::Size { listed, found: length }));
+                return member.event(CheckOutcome::Unlike(Difference::Size { listed, found: length }));
             }
             let claims = &member.listed.claims;
             let found: Vec<Option<Output>> = claims.iter().map(|claim| find(&claim.algorithm)).collect();
             let mut pairs = claims.iter().zip(&found);
             let is_match = pairs.all(|(claim, found)| found.is_none_or(|found| found == claim.digest));
-            member.event(if is_match { Outcome::Match } else { Outcome::Mismatch(found) })
+            member.event(if is_match { CheckOutcome::Match } else { CheckOutcome::Mismatch(found) })
         };
         self.members.into_iter().map(event).collect()
     }
@@ -110,25 +114,25 @@ impl LineGroup {
         let event = |member: Member| {
             let error = error.clone();
             let is_absent = member.listed.optional && is_missing(&error);
-            member.event(if is_absent { Outcome::Absent } else { Outcome::of_error(error) })
+            member.event(if is_absent { CheckOutcome::Absent } else { CheckOutcome::of_error(error) })
         };
         self.members.into_iter().map(event).collect()
     }
 }
 
 impl Member {
-    fn event(self, outcome: Outcome) -> (u64, Event) {
+    fn event(self, outcome: CheckOutcome) -> (u64, Event) {
         let Member { slot, manifest, number, listed } = self;
         (slot, Event::File { manifest, number, listed, outcome })
     }
 }
 
-impl Outcome {
+impl CheckOutcome {
     /// What an error means for the file that it is about.
-    pub(super) fn of_error(error: Arc<FileError>) -> Outcome {
+    pub(super) fn of_error(error: Arc<FileError>) -> CheckOutcome {
         match is_missing(&error) {
-            true => Outcome::Missing(error),
-            false => Outcome::Failed(error),
+            true => CheckOutcome::Missing(error),
+            false => CheckOutcome::Failed(error),
         }
     }
 }

@@ -1,16 +1,16 @@
 //! What a list means as a whole: one rule for programs and for the command.
 
-use super::Outcome;
-use crate::Class;
+use super::CheckOutcome;
+use crate::VerdictClass;
 use crate::store::manifest::Bad;
 
-impl Outcome {
+impl CheckOutcome {
     /// What it means. A file that is not there was not compared; it need not be lost.
-    pub const fn class(&self) -> Class {
+    pub const fn class(&self) -> VerdictClass {
         match self {
-            Outcome::Match | Outcome::Present { .. } | Outcome::Absent => Class::Clean,
-            Outcome::Mismatch(_) | Outcome::Unlike(_) => Class::Corrupt,
-            Outcome::Missing(_) | Outcome::Failed(_) => Class::Unchecked,
+            CheckOutcome::Match | CheckOutcome::Present { .. } | CheckOutcome::Absent => VerdictClass::Clean,
+            CheckOutcome::Mismatch(_) | CheckOutcome::Unlike(_) => VerdictClass::Corrupt,
+            CheckOutcome::Missing(_) | CheckOutcome::Failed(_) => VerdictClass::Unchecked,
         }
     }
 }
@@ -19,7 +19,7 @@ impl Outcome {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ListClass {
     /// The worst so far.
-    worst: Option<Class>,
+    worst: Option<VerdictClass>,
     /// Whether a line was understood.
     is_list: bool,
     /// Whether a line has a digest that is not known here.
@@ -30,10 +30,10 @@ pub struct ListClass {
 
 impl ListClass {
     /// Takes in what was found of a file.
-    pub fn file(&mut self, outcome: &Outcome) {
+    pub fn file(&mut self, outcome: &CheckOutcome) {
         let class = outcome.class();
         self.is_list = true;
-        self.is_tried |= matches!(outcome, Outcome::Match) || class == Class::Unchecked;
+        self.is_tried |= matches!(outcome, CheckOutcome::Match) || class == VerdictClass::Unchecked;
         self.worst = self.worst.max(Some(class));
     }
 
@@ -50,22 +50,22 @@ impl ListClass {
             Bad::TooLong => {}
             _ => return,
         }
-        self.worst = self.worst.max(Some(Class::Unchecked));
+        self.worst = self.worst.max(Some(VerdictClass::Unchecked));
     }
 
     /// What was found so far.
-    pub fn so_far(&self) -> Class {
-        self.worst.unwrap_or(Class::Clean)
+    pub fn so_far(&self) -> VerdictClass {
+        self.worst.unwrap_or(VerdictClass::Clean)
     }
 
     /// What the whole list means, which was read to its end or was not. A list by which nothing was verified is no
     /// proof of anything: it counts as corrupt, as for md5sum.
-    pub fn end(&self, is_whole: bool) -> Class {
+    pub fn end(&self, is_whole: bool) -> VerdictClass {
         let is_empty = !self.is_tried && (self.is_list || !self.is_unknown);
         match is_whole {
-            true if is_empty => Class::Corrupt,
+            true if is_empty => VerdictClass::Corrupt,
             true => self.so_far(),
-            false => self.so_far().max(Class::Unchecked),
+            false => self.so_far().max(VerdictClass::Unchecked),
         }
     }
 }

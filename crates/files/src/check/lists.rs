@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 
 use super::feed::AHEAD;
 use super::place::FilePlace;
-use super::{Base, Source};
-use crate::store::manifest::{Dialect, Line, Listed, Options, ReadError, Reader};
+use super::{Base, OpenList};
+use crate::store::manifest::{Dialect, Line, ListOptions, Listed, ReadError, Reader};
 use crate::{Kind, Stat};
 
 /// Opens standard input, whose name is `-`.
@@ -23,7 +23,7 @@ const BAG: &str = "bagit.txt";
 #[derive(Clone)]
 pub struct Lists {
     lists: std::vec::IntoIter<List>,
-    reading: Options,
+    reading: ListOptions,
     base: Option<PathBuf>,
     stdin: OpenInput,
 }
@@ -40,7 +40,7 @@ struct List {
 impl Lists {
     /// Those of these names; standard input if there are none. A bag stands for all of its manifests. Names in the
     /// others begin at `base`, or at the working directory.
-    pub fn new(names: &[OsString], reading: Options, base: Option<PathBuf>, stdin: OpenInput) -> Lists {
+    pub fn new(names: &[OsString], reading: ListOptions, base: Option<PathBuf>, stdin: OpenInput) -> Lists {
         let input = [OsString::from("-")];
         let names = if names.is_empty() { &input[..] } else { names };
         let may_be_bags = reading.dialect == Dialect::Any;
@@ -89,7 +89,7 @@ impl Lists {
         self.base.clone().map_or(Base::Here, Base::Directory)
     }
 
-    fn open(&self, list: &List) -> Result<Source, ReadError> {
+    fn open(&self, list: &List) -> Result<OpenList, ReadError> {
         let is_stdin = list.name == "-";
         let input: Box<dyn Read + Send> = match is_stdin {
             true => (self.stdin)()?,
@@ -104,12 +104,12 @@ impl Lists {
             }
             None => self.base(),
         };
-        Ok(Source { reader: Reader::new(input, &reading)?, base, is_stdin })
+        Ok(OpenList { reader: Reader::new(input, &reading)?, base, is_stdin })
     }
 }
 
 impl Iterator for Lists {
-    type Item = Result<Source, ReadError>;
+    type Item = Result<OpenList, ReadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let list = self.lists.next()?;
@@ -120,7 +120,7 @@ impl Iterator for Lists {
 /// The files that lists name.
 struct ListedFiles {
     lists: Lists,
-    source: Option<Source>,
+    source: Option<OpenList>,
     /// Those of the lines that a check looks at together: they are read once.
     near: HashSet<FilePlace>,
     lines: usize,
@@ -204,14 +204,16 @@ mod tests {
         for name in ["manifest-md5.txt", "tagmanifest-md5.txt", "other.txt"] {
             std::fs::write(path(name), "").unwrap();
         }
-        let lists =
-            || Lists::new(&[folder.path().into()], Options::default(), None, || Ok(Box::new(io::stdin())));
+        let lists = || {
+            Lists::new(&[folder.path().into()], ListOptions::default(), None, || Ok(Box::new(io::stdin())))
+        };
         assert_eq!(lists().names(), [folder.path()]);
         std::fs::write(path(BAG), "").unwrap();
         assert_eq!(lists().names(), [path("manifest-md5.txt"), path("tagmanifest-md5.txt")]);
         assert_eq!(lists().payloads(), [path("data")]);
-        let lists =
-            Lists::new(&[path("other.txt").into()], Options::default(), None, || Ok(Box::new(io::stdin())));
+        let lists = Lists::new(&[path("other.txt").into()], ListOptions::default(), None, || {
+            Ok(Box::new(io::stdin()))
+        });
         assert!(lists.payloads().is_empty());
     }
 
@@ -228,7 +230,7 @@ mod tests {
         std::fs::write(path("list"), ["a", "gone", "b", "a", "c"].map(line).concat()).unwrap();
         let files = |names: &[OsString]| {
             let base = Some(folder.path().to_path_buf());
-            Lists::new(names, Options::default(), base, || Ok(Box::new(io::stdin()))).files()
+            Lists::new(names, ListOptions::default(), base, || Ok(Box::new(io::stdin()))).files()
         };
         let found: Vec<u64> = files(&[path("list").into()]).unwrap().map(|stat| stat.size).collect();
         assert_eq!(found, [3, 3, 3]);

@@ -48,10 +48,10 @@ pub struct Compute<'a> {
 }
 
 /// Opens manifests one by one.
-pub type Sources<'a> = &'a mut (dyn Iterator<Item = Result<Source, ReadError>> + Send);
+pub type Sources<'a> = &'a mut (dyn Iterator<Item = Result<OpenList, ReadError>> + Send);
 
 /// A manifest to check.
-pub struct Source {
+pub struct OpenList {
     /// Its lines.
     pub reader: Reader<Box<dyn Read + Send>>,
     /// Where its names begin.
@@ -83,7 +83,7 @@ pub enum Event {
         /// What the manifest says.
         listed: Listed,
         /// What was found.
-        outcome: Outcome,
+        outcome: CheckOutcome,
     },
     /// A line cannot be understood.
     Bad {
@@ -107,7 +107,7 @@ pub enum Event {
 
 /// What was found of a file.
 #[derive(Debug)]
-pub enum Outcome {
+pub enum CheckOutcome {
     /// Every digest that could be computed is the one that is listed.
     Match,
     /// A digest is another: those of the file, in the order of the listed ones; none for those that

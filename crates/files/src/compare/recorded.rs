@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 
-use super::{CompareError, ComparedFile, Evidence, FileStatus, Pair, Tree, TreeSink};
+use super::{CompareError, ComparedFile, ContentEvidence, FileStatus, Pair, Tree, TreeSink};
 use crate::place::{
-    FileAnswer, FileRead, FileRecord, FileRequest, Files, Modified, PlaceError, PlaceEvent, Recorded,
-    RecordedDigest, join,
+    FileAnswer, FileRead, FileRecord, FileRequest, Files, Modified, PlaceError, PlaceEvent, RecordedDigest,
+    RecordedMd5, join,
 };
 
 /// So many files are asked for at once: what is recorded of them is in memory.
@@ -69,7 +69,7 @@ fn settle_all<const N: usize>(
             && a.seen.size.is_some()
             && !(a.is_reported && b.is_reported)
         {
-            (pair.status, pair.evidence) = (FileStatus::Same, Evidence::Recorded(a.seen.modified));
+            (pair.status, pair.evidence) = (FileStatus::Same, ContentEvidence::Recorded(a.seen.modified));
             settled += 1;
         }
     }
@@ -231,7 +231,7 @@ impl RecordedOutcome {
             (false, true) => FileStatus::Differs,
             _ => return 0,
         };
-        (pair.status, pair.evidence) = (status, Evidence::Recorded(at));
+        (pair.status, pair.evidence) = (status, ContentEvidence::Recorded(at));
         1
     }
 }
@@ -312,7 +312,7 @@ fn judged(names: &[&str], read: &FileRead, candidates: &[RecordedCandidate]) -> 
 const PARTS: [u64; 13] = [5, 8, 10, 15, 16, 25, 32, 50, 64, 100, 128, 256, 512];
 
 /// The digests of which one may be the recorded one of a file of this length; none if no usual parts are as many.
-fn digests_of(recorded: &Recorded, size: u64) -> Vec<String> {
+fn digests_of(recorded: &RecordedMd5, size: u64) -> Vec<String> {
     const MIB: u64 = 1 << 20;
     let parts = match recorded.parts {
         None | Some(NonZeroU32::MIN) => return vec!["md5".to_string()],

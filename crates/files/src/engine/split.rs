@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use rustix::fs::Advice;
-use verisum_digest::{JoinedParts, Part, PartHashes, Parts};
+use verisum_digest::{JoinedParts, PartHasher, PartHashes, Parts};
 
 use super::large::PAGE;
 use super::pool::PoolState;
@@ -221,7 +221,7 @@ impl<T: Send> Engine<'_, T> {
         let (parts, end) = (parts.clone(), *end);
         let numbers = (*first..).take(*count);
         let starts: Vec<u64> = numbers.clone().map(|part| part * parts.length()).collect();
-        let mut running: Vec<Part> = match numbers.map(|number| parts.start(number)).collect() {
+        let mut running: Vec<PartHasher> = match numbers.map(|number| parts.start(number)).collect() {
             Ok(running) => running,
             Err(error) => return HashedPart::Failed(starts[0], Given::Up(StreamFailure::Digest(error))),
         };
@@ -237,7 +237,7 @@ impl<T: Send> Engine<'_, T> {
                 return HashedPart::Nothing;
             }
             let buffers = worker.arena.bytes().chunks_mut(length + STAGGER);
-            let mut pieces: Vec<(&mut Part, &[u8])> = Vec::with_capacity(running.len());
+            let mut pieces: Vec<(&mut PartHasher, &[u8])> = Vec::with_capacity(running.len());
             let turn = stretch.turn.as_ref().filter(|_| is_alone).map(|turn| lock(turn));
             let started = Instant::now();
             for ((part, start), buffer) in running.iter_mut().zip(&starts).zip(buffers) {
@@ -261,7 +261,7 @@ impl<T: Send> Engine<'_, T> {
             self.plan.progress.add(0, bytes);
             within += length as u64;
         }
-        match running.into_iter().map(Part::finish).collect() {
+        match running.into_iter().map(PartHasher::finish).collect() {
             Ok(hashes) => HashedPart::Parts(hashes),
             Err(error) => HashedPart::Failed(starts[0], Given::Up(StreamFailure::Digest(error))),
         }

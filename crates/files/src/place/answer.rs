@@ -140,18 +140,18 @@ pub struct FileRead {
     /// Whether it changed while it was read: the digests may fit no state of it then.
     pub changed: bool,
     /// What is recorded of it where it is, as far as a listing tells.
-    pub recorded: Option<Recorded>,
+    pub recorded: Option<RecordedMd5>,
     /// A digest of the file as it was listed, which a report of the keeper of its place has.
     pub reported: Option<Box<RecordedDigest>>,
     /// What its digests are known by.
-    pub evidence: Evidence,
+    pub evidence: ContentEvidence,
     /// What the keeper of its place recorded of it and what was read is not, and the digest of what was read.
     pub contradicted: Option<(RecordedDigest, Output)>,
 }
 
 /// What the content of a file is known by.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Evidence {
+pub enum ContentEvidence {
     /// Names and lengths.
     Listed,
     /// A digest that the keeper of a place recorded, and when. Nobody read the file there.
@@ -161,20 +161,20 @@ pub enum Evidence {
     Read,
 }
 
-impl Evidence {
+impl ContentEvidence {
     /// Its word in results.
     pub fn name(self) -> &'static str {
         match self {
-            Evidence::Listed => "listed",
-            Evidence::Recorded(_) => "recorded",
-            Evidence::Read => "read",
+            ContentEvidence::Listed => "listed",
+            ContentEvidence::Recorded(_) => "recorded",
+            ContentEvidence::Read => "read",
         }
     }
 }
 
 /// The digest that the keeper of a place recorded of a file when it was written there. Nobody read the file for it since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Recorded {
+pub struct RecordedMd5 {
     /// The MD5 of the file, or of the MD5s of its parts.
     pub md5: [u8; 16],
     /// How many parts it was written in, if in several or one that was called so.

@@ -47,8 +47,8 @@ use verisum_digest::Digest;
 use crate::{FileError, Operation, ReplaceError, Stop, Timestamp};
 
 pub use answer::{
-    Durability, Evidence, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, KnownState,
-    Modified, NewFile, PlacedFile, Reason, Recorded, RecordedDigest, Replaces, WholeFile,
+    ContentEvidence, Durability, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState,
+    KnownState, Modified, NewFile, PlacedFile, Reason, RecordedDigest, RecordedMd5, Replaces, WholeFile,
 };
 pub use block_digests::BlockDigests;
 pub use choice::Choice;

@@ -4,7 +4,7 @@ use super::files::{OpenedFile, each, next_entry, open};
 use super::place::Before;
 use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
-use super::{Counts, Entries, Options, Outcome, Report, now};
+use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};
 use crate::store::xattr::{Family, Stored, foreign};
 use crate::{Entry, FileError, Kind, Operation, Record, RecordedTime, Standing, Stat, Verdict};
 
@@ -22,7 +22,7 @@ pub struct AdoptOptions {
 /// not verified: without [`AdoptOptions::verify`] the tag says that its content was never compared, and it
 /// holds the other tool's time, so that a file that was written to since then is not taken for rotten. An
 /// own tag is replaced only where it is out of date and the other tool's is not.
-pub fn adopt(entries: Entries, options: &Options, adopting: AdoptOptions, report: Report) -> Counts {
+pub fn adopt(entries: Entries, options: &TaggingOptions, adopting: AdoptOptions, report: TagSink) -> Counts {
     let session = Session::new(options, report);
     match adopting.verify {
         true => verified(&session, &mut || Some((next_entry(&session, entries)?, None))),
@@ -35,9 +35,9 @@ pub fn adopt(entries: Entries, options: &Options, adopting: AdoptOptions, report
 /// counted as unreadable. A name that comes from a list should be looked up with [`Entry::beneath`].
 pub fn adopt_listed(
     listed: &mut (dyn Iterator<Item = Result<(Entry, Record), FileError>> + Send),
-    options: &Options,
+    options: &TaggingOptions,
     adopting: AdoptOptions,
-    report: Report,
+    report: TagSink,
 ) -> Counts {
     let session = Session::new(options, report);
     let mut next = || {
@@ -68,7 +68,7 @@ type NextFile<'a> = &'a mut (dyn FnMut() -> Option<(Entry, Option<Record>)> + Se
 fn unverified(session: &Session, opened: &OpenedFile, listed: Option<Record>) {
     if let Some(candidate) = candidate(session, opened, listed) {
         let OpenedFile { entry, file, stat, .. } = opened;
-        session.store(entry, (file, stat), candidate.before(), &candidate.best, Outcome::Adopted);
+        session.store(entry, (file, stat), candidate.before(), &candidate.best, TagOutcome::Adopted);
     }
 }
 
@@ -82,9 +82,9 @@ fn verified(session: &Session, next: NextFile) {
             Verdict::Ok | Verdict::Touched => {
                 let record = Record::new(record.algorithm, computed, &content.after, Some(now()));
                 let file = (&content.file, &content.after);
-                session.store(&entry, file, candidate.before(), &record, Outcome::Adopted);
+                session.store(&entry, file, candidate.before(), &record, TagOutcome::Adopted);
             }
-            verdict => session.compared(&entry, Outcome::Judged(verdict), &record, &computed),
+            verdict => session.compared(&entry, TagOutcome::Judged(verdict), &record, &computed),
         }
     });
 }
@@ -118,7 +118,7 @@ fn candidate(session: &Session, opened: &OpenedFile, listed: Option<Record>) -> 
         None => None,
     };
     if own.is_some_and(|own| own.standing(stat) == Standing::Current) {
-        session.plain(entry, Outcome::Current);
+        session.plain(entry, TagOutcome::Current);
         return None;
     }
     let others = match listed {
@@ -133,14 +133,14 @@ fn candidate(session: &Session, opened: &OpenedFile, listed: Option<Record>) -> 
     };
     let Some(best) = best(&others, stat) else {
         match (own, others.first()) {
-            (Some(_), _) => session.plain(entry, Outcome::Current),
+            (Some(_), _) => session.plain(entry, TagOutcome::Current),
             (None, Some(Err(defect))) => session.defective(entry, *defect),
-            (None, _) => session.plain(entry, Outcome::Judged(Verdict::New)),
+            (None, _) => session.plain(entry, TagOutcome::Judged(Verdict::New)),
         }
         return None;
     };
     if own.is_some() && best.standing(stat) != Standing::Current {
-        session.plain(entry, Outcome::Current);
+        session.plain(entry, TagOutcome::Current);
         return None;
     }
     let has_place = |own: Record| session.family() != Family::Plain || own.algorithm.id == best.algorithm.id;

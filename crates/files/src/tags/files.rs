@@ -7,7 +7,7 @@ use std::thread;
 use rustix::io::Errno;
 
 use super::session::{Session, lock};
-use super::{Entries, Outcome, RecordStore};
+use super::{Entries, RecordStore, TagOutcome};
 use crate::engine::Budget;
 use crate::store::xattr::{Family, Stored};
 use crate::{Entry, FileError, Kind, Operation, Record, Standing, Stat, Verdict};
@@ -48,7 +48,7 @@ pub(super) fn open(session: &Session, entry: Entry, family: Family) -> Option<Op
         Ok(file) => File::from(file),
         // Gone since its directory was listed.
         Err(Errno::NOENT) => {
-            session.plain(&entry, Outcome::Judged(Verdict::Missing));
+            session.plain(&entry, TagOutcome::Judged(Verdict::Missing));
             return None;
         }
         Err(errno) => {

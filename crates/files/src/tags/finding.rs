@@ -5,11 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verisum_digest::Output;
 
-use crate::{Class, Entry, FileError, Record, Verdict};
+use crate::{Entry, FileError, Record, Verdict, VerdictClass};
 
 /// What came of one file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Outcome {
+pub enum TagOutcome {
     /// It was judged, and nothing was done to it.
     Judged(Verdict),
     /// By length and time its tag is up to date; nothing was done to it.
@@ -39,66 +39,66 @@ pub enum Outcome {
 }
 
 /// The outcomes that are no verdicts, in the order of reports.
-const OTHERS: [Outcome; 12] = [
-    Outcome::Tagged,
-    Outcome::Updated,
-    Outcome::Refreshed,
-    Outcome::Retagged,
-    Outcome::Removed,
-    Outcome::Adopted,
-    Outcome::Catalogued,
-    Outcome::Current,
-    Outcome::NotDue,
-    Outcome::OtherDigest,
-    Outcome::Damaged,
-    Outcome::NotWritten,
+const OTHERS: [TagOutcome; 12] = [
+    TagOutcome::Tagged,
+    TagOutcome::Updated,
+    TagOutcome::Refreshed,
+    TagOutcome::Retagged,
+    TagOutcome::Removed,
+    TagOutcome::Adopted,
+    TagOutcome::Catalogued,
+    TagOutcome::Current,
+    TagOutcome::NotDue,
+    TagOutcome::OtherDigest,
+    TagOutcome::Damaged,
+    TagOutcome::NotWritten,
 ];
 
-impl Outcome {
+impl TagOutcome {
     /// All outcomes.
-    pub fn all() -> impl Iterator<Item = Outcome> {
-        OTHERS.into_iter().chain(Verdict::ALL.into_iter().map(Outcome::Judged))
+    pub fn all() -> impl Iterator<Item = TagOutcome> {
+        OTHERS.into_iter().chain(Verdict::ALL.into_iter().map(TagOutcome::Judged))
     }
 
     /// The word used in reports.
     pub const fn name(self) -> &'static str {
         match self {
-            Outcome::Judged(Verdict::New) => "untagged",
-            Outcome::Judged(verdict) => verdict.name(),
-            Outcome::Current => "current",
-            Outcome::NotDue => "not-due",
-            Outcome::OtherDigest => "other-digest",
-            Outcome::Tagged => "tagged",
-            Outcome::Updated => "updated",
-            Outcome::Refreshed => "refreshed",
-            Outcome::Retagged => "retagged",
-            Outcome::Removed => "removed",
-            Outcome::Adopted => "adopted",
-            Outcome::Catalogued => "catalogued",
-            Outcome::Damaged => "damaged-tag",
-            Outcome::NotWritten => "not-written",
+            TagOutcome::Judged(Verdict::New) => "untagged",
+            TagOutcome::Judged(verdict) => verdict.name(),
+            TagOutcome::Current => "current",
+            TagOutcome::NotDue => "not-due",
+            TagOutcome::OtherDigest => "other-digest",
+            TagOutcome::Tagged => "tagged",
+            TagOutcome::Updated => "updated",
+            TagOutcome::Refreshed => "refreshed",
+            TagOutcome::Retagged => "retagged",
+            TagOutcome::Removed => "removed",
+            TagOutcome::Adopted => "adopted",
+            TagOutcome::Catalogued => "catalogued",
+            TagOutcome::Damaged => "damaged-tag",
+            TagOutcome::NotWritten => "not-written",
         }
     }
 
     /// What it means for the end of a run.
-    pub const fn class(self) -> Class {
+    pub const fn class(self) -> VerdictClass {
         match self {
-            Outcome::Judged(verdict) => verdict.class(),
-            Outcome::Damaged => Class::Corrupt,
-            Outcome::NotWritten => Class::Unchecked,
-            _ => Class::Clean,
+            TagOutcome::Judged(verdict) => verdict.class(),
+            TagOutcome::Damaged => VerdictClass::Corrupt,
+            TagOutcome::NotWritten => VerdictClass::Unchecked,
+            _ => VerdictClass::Clean,
         }
     }
 
     fn slot(self) -> usize {
         match self {
-            Outcome::Judged(verdict) => OTHERS.len() + verdict as usize,
+            TagOutcome::Judged(verdict) => OTHERS.len() + verdict as usize,
             other => OTHERS.iter().position(|outcome| *outcome == other).expect("all are listed"),
         }
     }
 }
 
-impl std::fmt::Display for Outcome {
+impl std::fmt::Display for TagOutcome {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }
@@ -106,9 +106,9 @@ impl std::fmt::Display for Outcome {
 
 /// One file and what came of it.
 #[derive(Clone, Copy, Debug)]
-pub struct Finding<'a> {
+pub struct TagFinding<'a> {
     /// What came of it.
-    pub outcome: Outcome,
+    pub outcome: TagOutcome,
     /// The file; `None` for what could not even be looked at: then there is an error.
     pub entry: Option<&'a Entry>,
     /// What was recorded of it before.
@@ -122,9 +122,9 @@ pub struct Finding<'a> {
     pub stands_for_all: bool,
 }
 
-impl<'a> Finding<'a> {
-    pub(super) fn of(entry: &'a Entry, outcome: Outcome) -> Finding<'a> {
-        Finding {
+impl<'a> TagFinding<'a> {
+    pub(super) fn of(entry: &'a Entry, outcome: TagOutcome) -> TagFinding<'a> {
+        TagFinding {
             outcome,
             entry: Some(entry),
             record: None,
@@ -156,13 +156,13 @@ pub struct Counts {
 
 impl Counts {
     /// How many came to this.
-    pub fn of(&self, outcome: Outcome) -> u64 {
+    pub fn of(&self, outcome: TagOutcome) -> u64 {
         self.outcomes[outcome.slot()]
     }
 
     /// All outcomes that occurred, in the order of reports.
-    pub fn occurred(&self) -> impl Iterator<Item = (Outcome, u64)> + '_ {
-        Outcome::all().map(|outcome| (outcome, self.of(outcome))).filter(|(_, count)| *count > 0)
+    pub fn occurred(&self) -> impl Iterator<Item = (TagOutcome, u64)> + '_ {
+        TagOutcome::all().map(|outcome| (outcome, self.of(outcome))).filter(|(_, count)| *count > 0)
     }
 
     /// All files.
@@ -171,8 +171,8 @@ impl Counts {
     }
 
     /// The worst that occurred.
-    pub fn worst(&self) -> Class {
-        self.occurred().map(|(outcome, _)| outcome.class()).max().unwrap_or(Class::Clean)
+    pub fn worst(&self) -> VerdictClass {
+        self.occurred().map(|(outcome, _)| outcome.class()).max().unwrap_or(VerdictClass::Clean)
     }
 }
 
@@ -185,7 +185,7 @@ pub(super) struct Counters {
 }
 
 impl Counters {
-    pub(super) fn add(&self, outcome: Outcome) {
+    pub(super) fn add(&self, outcome: TagOutcome) {
         self.outcomes[outcome.slot()].fetch_add(1, Ordering::Relaxed);
     }
 
@@ -208,16 +208,16 @@ mod tests {
 
     #[test]
     fn every_outcome_has_a_name_and_a_count() {
-        let names: HashSet<&str> = Outcome::all().map(Outcome::name).collect();
+        let names: HashSet<&str> = TagOutcome::all().map(TagOutcome::name).collect();
         assert_eq!(names.len(), SLOTS);
-        let slots: Vec<usize> = Outcome::all().map(Outcome::slot).collect();
+        let slots: Vec<usize> = TagOutcome::all().map(TagOutcome::slot).collect();
         assert_eq!(slots, Vec::from_iter(0..SLOTS));
         let counters = Counters::default();
-        Outcome::all().for_each(|outcome| counters.add(outcome));
-        counters.add(Outcome::Tagged);
+        TagOutcome::all().for_each(|outcome| counters.add(outcome));
+        counters.add(TagOutcome::Tagged);
         let counts = counters.total();
-        assert_eq!((counts.of(Outcome::Tagged), counts.files()), (2, SLOTS as u64 + 1));
-        assert_eq!(counts.worst(), Class::Corrupt);
-        assert_eq!(Counts::default().worst(), Class::Clean);
+        assert_eq!((counts.of(TagOutcome::Tagged), counts.files()), (2, SLOTS as u64 + 1));
+        assert_eq!(counts.worst(), VerdictClass::Corrupt);
+        assert_eq!(Counts::default().worst(), VerdictClass::Clean);
     }
 }

@@ -26,9 +26,9 @@ use crate::store::xattr::Family;
 use crate::{Entry, FileError, Plan, Record, Stat};
 
 pub use adopt::{AdoptOptions, adopt, adopt_listed};
-pub use finding::{Counts, Finding, Outcome};
+pub use finding::{Counts, TagFinding, TagOutcome};
 pub use place::Conflict;
-pub use retag::{Slot, retag};
+pub use retag::{TagSlot, retag};
 pub use status::{Status, TaggedFile, list, status, status_before, would_be_first};
 pub use tag::{TagOptions, tag};
 pub use untag::untag;
@@ -38,7 +38,7 @@ pub use verify::{VerifyOptions, verify};
 pub type Entries<'a> = &'a mut (dyn Iterator<Item = Result<Entry, FileError>> + Send);
 
 /// Hears of each file. It is called on several threads.
-pub type Report<'a> = &'a (dyn Fn(&Finding) + Sync);
+pub type TagSink<'a> = &'a (dyn Fn(&TagFinding) + Sync);
 
 /// Keeps records of files that take no attributes. A catalogue does.
 pub trait RecordStore: std::fmt::Debug + Send + Sync {
@@ -62,7 +62,7 @@ pub trait RecordStore: std::fmt::Debug + Send + Sync {
 /// What all operations need to know.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct TaggingOptions {
     /// The attribute format.
     pub family: Family,
     /// How to hash. Its sets of digests are not looked at: the tags tell which are needed.
@@ -75,11 +75,11 @@ pub struct Options {
     pub dry: bool,
 }
 
-impl Default for Options {
+impl Default for TaggingOptions {
     /// Our own format, on all cores.
-    fn default() -> Options {
+    fn default() -> TaggingOptions {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        Options {
+        TaggingOptions {
             family: Family::default(),
             plan: Plan::new(Vec::new(), threads),
             policy: Policy::default(),

@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::files::next_entry;
 use super::session::{Session, lock};
-use super::{Entries, Outcome};
+use super::{Entries, TagOutcome};
 use crate::{Content, Entry, FileError, Hashed, Job, Plan, Record, Timestamp, Verdict, hash, hash_prepared};
 
 /// The longest time between two ticks of the clock by which file systems set times. A file that is
@@ -113,7 +113,7 @@ fn job<T>(wanted: Wanted<T>) -> Unread<T> {
 }
 
 fn busy(session: &Session, entry: &Entry) {
-    session.plain(entry, Outcome::Judged(Verdict::Busy));
+    session.plain(entry, TagOutcome::Judged(Verdict::Busy));
 }
 
 /// Waits until whoever writes to a file from now on gives it another time than it has: one tick at most.

@@ -12,7 +12,7 @@ use super::files::{next_entry, open};
 use super::place::{Before, Conflict, Held, Refusal, is_known, put, standing};
 use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session, lock};
-use super::{Counts, Entries, Options, Outcome, Report, now};
+use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};
 use crate::store::xattr::{Family, Stored};
 use crate::{Content, Entry, FileError, Operation, Record, Standing, Stat, Verdict};
 
@@ -24,21 +24,21 @@ const BATCH_DIRECTORIES: usize = 128;
 
 /// A place for a tag: its form and its digest.
 #[derive(Clone, Copy, Debug)]
-pub struct Slot {
+pub struct TagSlot {
     /// The form.
     pub family: Family,
     /// The digest.
     pub algorithm: &'static Algorithm,
 }
 
-impl Slot {
+impl TagSlot {
     /// Whether writing to `other` replaces what is here, in one step of the file system.
-    fn is_replaced_by(&self, other: &Slot) -> bool {
+    fn is_replaced_by(&self, other: &TagSlot) -> bool {
         self.family == other.family && self.family != Family::Plain
     }
 
     /// Whether what is written to `other` may replace a tag of a third digest.
-    fn replaces_any(&self, other: &Slot) -> bool {
+    fn replaces_any(&self, other: &TagSlot) -> bool {
         self.family != other.family && other.family != Family::Plain
     }
 
@@ -61,13 +61,13 @@ impl Slot {
 /// If one of the digests cannot be computed here.
 pub fn retag(
     entries: Entries,
-    options: &Options,
-    from: Slot,
-    to: Slot,
-    report: Report,
+    options: &TaggingOptions,
+    from: TagSlot,
+    to: TagSlot,
+    report: TagSink,
 ) -> Result<Counts, verisum_digest::DigestError> {
     let session = Session::new(options, report);
-    let digests = |slots: &[Slot]| -> Result<Vec<Digest>, verisum_digest::DigestError> {
+    let digests = |slots: &[TagSlot]| -> Result<Vec<Digest>, verisum_digest::DigestError> {
         slots.iter().map(|slot| Digest::of(slot.algorithm, &options.policy)).collect()
     };
     let pair = digests(&[from, to])?;
@@ -87,8 +87,8 @@ pub fn retag(
 
 struct RetagRun<'a> {
     session: &'a Session<'a>,
-    from: Slot,
-    to: Slot,
+    from: TagSlot,
+    to: TagSlot,
     /// The set of the two digests.
     set: usize,
     /// The sets of the two digests and a third.
@@ -143,9 +143,9 @@ impl RetagRun<'_> {
                 let is_done = opened.found.iter().any(|found| self.to.is(found));
                 match opened.found.iter().find_map(|found| found.as_ref().err()) {
                     Some(defect) if !is_done => self.session.defective(&entry, *defect),
-                    _ if is_done => self.session.plain(&entry, Outcome::Current),
-                    _ if !opened.found.is_empty() => self.session.plain(&entry, Outcome::OtherDigest),
-                    _ => self.session.plain(&entry, Outcome::Judged(Verdict::New)),
+                    _ if is_done => self.session.plain(&entry, TagOutcome::Current),
+                    _ if !opened.found.is_empty() => self.session.plain(&entry, TagOutcome::OtherDigest),
+                    _ => self.session.plain(&entry, TagOutcome::Judged(Verdict::New)),
                 }
                 self.session.passed_over(&opened.stat);
                 continue;
@@ -183,7 +183,7 @@ impl RetagRun<'_> {
         let (old_digest, new_digest) = (content.digests[0], content.digests[1]);
         let verdict = self.session.judge(&content, &recorded.old, &old_digest);
         if !matches!(verdict, Verdict::Ok | Verdict::Touched) {
-            return self.session.compared(&entry, Outcome::Judged(verdict), &recorded.old, &old_digest);
+            return self.session.compared(&entry, TagOutcome::Judged(verdict), &recorded.old, &old_digest);
         }
         for new in &recorded.new {
             let digest = match new.algorithm.id {
@@ -194,12 +194,12 @@ impl RetagRun<'_> {
             // What was written to since is replaced, as by `tag`.
             let verdict = self.session.judge(&content, new, &digest);
             if !matches!(verdict, Verdict::Ok | Verdict::Touched | Verdict::Modified) {
-                return self.session.compared(&entry, Outcome::Judged(verdict), new, &digest);
+                return self.session.compared(&entry, TagOutcome::Judged(verdict), new, &digest);
             }
         }
         let stat = content.after;
         if self.session.options.dry {
-            return self.session.plain(&entry, Outcome::Retagged);
+            return self.session.plain(&entry, TagOutcome::Retagged);
         }
         if !recorded.new.iter().any(|new| self.is_as_good(new, &stat, &new_digest)) {
             let record = Record::new(self.to.algorithm, new_digest, &stat, Some(now()));
@@ -214,7 +214,7 @@ impl RetagRun<'_> {
                 Err(Refusal::System(errno))
                     if recorded.is_apart && self.session.keeps_apart(&entry, &stat, &record, errno) =>
                 {
-                    return self.session.plain(&entry, Outcome::Retagged);
+                    return self.session.plain(&entry, TagOutcome::Retagged);
                 }
                 Err(refusal) => {
                     return self.session.refuse(&entry, &stat, Operation::SetAttribute, refusal);
@@ -227,7 +227,7 @@ impl RetagRun<'_> {
             }
         }
         match self.from.is_replaced_by(&self.to) {
-            true => self.session.plain(&entry, Outcome::Retagged),
+            true => self.session.plain(&entry, TagOutcome::Retagged),
             false => {
                 let leaving = Leaving { entry, stat, old: old_digest, new: new_digest };
                 self.drop_old(leaving, content.file);
@@ -283,17 +283,17 @@ impl RetagRun<'_> {
     }
 
     /// Removes an old tag if both tags are still those of the run.
-    fn remove_one(&self, leaving: &Leaving) -> Result<Outcome, Refusal> {
+    fn remove_one(&self, leaving: &Leaving) -> Result<TagOutcome, Refusal> {
         let Leaving { entry, stat, old, new } = leaving;
         let file = match entry.open().map_err(|error| error.errno().unwrap_or(Errno::IO)) {
             Ok(file) => file,
-            Err(Errno::NOENT) => return Ok(Outcome::Judged(Verdict::Missing)),
+            Err(Errno::NOENT) => return Ok(TagOutcome::Judged(Verdict::Missing)),
             Err(errno) => return Err(errno.into()),
         };
         let now = Stat::of(&file)?;
         // The name may be another file's by now, which keeps what it has.
         if (now.device, now.inode) != (stat.device, stat.inode) {
-            return Ok(Outcome::Judged(Verdict::Busy));
+            return Ok(TagOutcome::Judged(Verdict::Busy));
         }
         let _held = Held::take(&file)?;
         let (from, to) = (self.from.algorithm, self.to.algorithm);
@@ -308,7 +308,7 @@ impl RetagRun<'_> {
             return Err(Conflict::Changed.into());
         }
         self.from.family.remove(&file, Some(from))?;
-        Ok(Outcome::Retagged)
+        Ok(TagOutcome::Retagged)
     }
 }
 
@@ -333,8 +333,8 @@ mod tests {
             .collect()
     }
 
-    fn slot(family: Family, algorithm: &str) -> Slot {
-        Slot { family, algorithm: Algorithm::find(algorithm).unwrap() }
+    fn slot(family: Family, algorithm: &str) -> TagSlot {
+        TagSlot { family, algorithm: Algorithm::find(algorithm).unwrap() }
     }
 
     /// Replaces the tags of a few files, and lets something happen after the first old one is removed.
@@ -348,7 +348,7 @@ mod tests {
             let sum = md5.hash(b"content").unwrap().to_string();
             rustix::fs::setxattr(path, OLD, sum.as_bytes(), rustix::fs::XattrFlags::empty()).unwrap();
         }
-        let options = Options {
+        let options = TaggingOptions {
             family: Family::Verisum,
             plan: Plan::new(Vec::new(), 1),
             policy: Default::default(),
@@ -356,7 +356,7 @@ mod tests {
             dry: false,
         };
         let (once, met) = (Once::new(), Mutex::new((String::new(), None)));
-        let report = |finding: &super::super::Finding| {
+        let report = |finding: &super::super::TagFinding| {
             let here = finding.path();
             once.call_once(|| {
                 let other = paths.iter().rev().find(|path| path.file_name() != here.file_name()).unwrap();
@@ -390,7 +390,7 @@ mod tests {
         for ((told, left, counts), expected) in [(removed, &[OLD][..]), (other, &[OLD, NEW])] {
             assert!(told.starts_with("not-written: ") && told.contains("the old tag stays"), "{told}");
             assert_eq!(left, expected);
-            assert_eq!((counts.of(Outcome::Retagged), counts.of(Outcome::NotWritten)), (2, 1));
+            assert_eq!((counts.of(TagOutcome::Retagged), counts.of(TagOutcome::NotWritten)), (2, 1));
         }
     }
 
@@ -401,7 +401,7 @@ mod tests {
             rustix::fs::setxattr(file, OLD, sum.as_encoded_bytes(), rustix::fs::XattrFlags::empty()).unwrap();
         });
         assert!(told.ends_with("its tag was changed since it was compared"), "{told}");
-        assert_eq!((left.len(), counts.of(Outcome::Retagged)), (2, 2));
+        assert_eq!((left.len(), counts.of(TagOutcome::Retagged)), (2, 2));
     }
 
     #[test]
@@ -411,7 +411,7 @@ mod tests {
             fs::write(&other, "content").unwrap();
             fs::rename(other, file).unwrap();
         });
-        assert_eq!((told.as_str(), left.len(), counts.of(Outcome::Retagged)), ("busy", 0, 2));
+        assert_eq!((told.as_str(), left.len(), counts.of(TagOutcome::Retagged)), ("busy", 0, 2));
         let (told, ..) = {
             let hidden = tempfile::tempdir().unwrap();
             meanwhile(|file| fs::rename(file, hidden.path().join("away")).unwrap())

@@ -10,15 +10,15 @@ use verisum_digest::{ALGORITHMS, Algorithm, Digest, Output};
 
 use super::finding::Counters;
 use super::place::{Before, Refusal, put};
-use super::{Counts, Finding, Options, Outcome, Report};
+use super::{Counts, TagFinding, TagOutcome, TagSink, TaggingOptions};
 use crate::reread::past_the_cache;
 use crate::store::xattr::{Defect, Family, refused};
 use crate::{Content, Entry, Evidence, FileError, Operation, Plan, Record, SecondRead, Stat, Verdict};
 
 /// One run.
 pub(super) struct Session<'a> {
-    pub(super) options: &'a Options,
-    report: Report<'a>,
+    pub(super) options: &'a TaggingOptions,
+    report: TagSink<'a>,
     counters: Counters,
     /// Devices that take no attributes at all.
     refusing: Mutex<HashSet<u64>>,
@@ -33,7 +33,7 @@ pub(super) struct Session<'a> {
 }
 
 impl<'a> Session<'a> {
-    pub(super) fn new(options: &'a Options, report: Report<'a>) -> Session<'a> {
+    pub(super) fn new(options: &'a TaggingOptions, report: TagSink<'a>) -> Session<'a> {
         let (counters, refusing, any_refuses, probed, linked) = Default::default();
         let quietly = AtomicBool::new(true);
         Session { options, report, counters, refusing, any_refuses, probed, linked, quietly }
@@ -63,26 +63,33 @@ impl<'a> Session<'a> {
     }
 
     /// Counts and reports.
-    pub(super) fn tell(&self, finding: &Finding) {
+    pub(super) fn tell(&self, finding: &TagFinding) {
         self.counters.add(finding.outcome);
         (self.report)(finding);
     }
 
     /// Reports an outcome of which there is no more to say.
-    pub(super) fn plain(&self, entry: &Entry, outcome: Outcome) {
-        self.tell(&Finding::of(entry, outcome));
+    pub(super) fn plain(&self, entry: &Entry, outcome: TagOutcome) {
+        self.tell(&TagFinding::of(entry, outcome));
     }
 
     /// Reports the outcome of a comparison.
-    pub(super) fn compared(&self, entry: &Entry, outcome: Outcome, record: &Record, computed: &Output) {
+    pub(super) fn compared(&self, entry: &Entry, outcome: TagOutcome, record: &Record, computed: &Output) {
         let (record, computed) = (Some(record), Some(computed));
-        self.tell(&Finding { record, computed, ..Finding::of(entry, outcome) });
+        self.tell(&TagFinding { record, computed, ..TagFinding::of(entry, outcome) });
     }
 
     /// Reports an entry that the walk could not give.
     pub(super) fn unwalkable(&self, error: &FileError) {
         let (outcome, entry, record, computed) = (unread(error), None, None, None);
-        self.tell(&Finding { outcome, entry, record, computed, error: Some(error), stands_for_all: false });
+        self.tell(&TagFinding {
+            outcome,
+            entry,
+            record,
+            computed,
+            error: Some(error),
+            stands_for_all: false,
+        });
     }
 
     /// Reports what cannot be read or hashed.
@@ -92,7 +99,7 @@ impl<'a> Session<'a> {
 
     /// The same for a file that has a record.
     pub(super) fn unread(&self, entry: &Entry, record: Option<&Record>, error: &FileError) {
-        self.tell(&Finding { error: Some(error), record, ..Finding::of(entry, unread(error)) });
+        self.tell(&TagFinding { error: Some(error), record, ..TagFinding::of(entry, unread(error)) });
     }
 
     /// Reports a tag that cannot be understood.
@@ -100,7 +107,7 @@ impl<'a> Session<'a> {
         let error = FileError::Record { path: entry.path(), source: defect };
         match defect {
             Defect::Damaged => {
-                self.tell(&Finding { error: Some(&error), ..Finding::of(entry, Outcome::Damaged) });
+                self.tell(&TagFinding { error: Some(&error), ..TagFinding::of(entry, TagOutcome::Damaged) });
             }
             Defect::Version(_) | Defect::Algorithm(_) => self.unreadable(entry, &error),
         }
@@ -113,7 +120,7 @@ impl<'a> Session<'a> {
             && self.any_refuses.load(Ordering::Acquire)
             && lock(&self.refusing).contains(&stat.device);
         if refused {
-            self.counters.add(Outcome::NotWritten);
+            self.counters.add(TagOutcome::NotWritten);
         }
         refused
     }
@@ -142,12 +149,12 @@ impl<'a> Session<'a> {
         if stands_for_all {
             self.any_refuses.store(true, Ordering::Release);
             if !lock(&self.refusing).insert(stat.device) {
-                return self.counters.add(Outcome::NotWritten);
+                return self.counters.add(TagOutcome::NotWritten);
             }
         }
         let error = FileError::io(&entry.path(), operation, errno);
-        let finding = Finding::of(entry, Outcome::NotWritten);
-        self.tell(&Finding { error: Some(&error), stands_for_all, ..finding });
+        let finding = TagFinding::of(entry, TagOutcome::NotWritten);
+        self.tell(&TagFinding { error: Some(&error), stands_for_all, ..finding });
     }
 
     /// Reports what is not written or removed, because the system refuses or another program is at it.
@@ -156,7 +163,10 @@ impl<'a> Session<'a> {
             Refusal::System(errno) => self.not_written(entry, stat, operation, errno),
             Refusal::Conflict(source) => {
                 let error = FileError::Conflict { path: entry.path(), operation, source };
-                self.tell(&Finding { error: Some(&error), ..Finding::of(entry, Outcome::NotWritten) });
+                self.tell(&TagFinding {
+                    error: Some(&error),
+                    ..TagFinding::of(entry, TagOutcome::NotWritten)
+                });
             }
         }
     }
@@ -168,7 +178,7 @@ impl<'a> Session<'a> {
         (file, stat): (&File, &Stat),
         before: Before,
         record: &Record,
-        done: Outcome,
+        done: TagOutcome,
     ) {
         let is_put = match self.options.dry {
             false => put(self.family(), file, stat, record, before),
@@ -177,7 +187,7 @@ impl<'a> Session<'a> {
         match is_put {
             Ok(()) => self.compared(entry, done, record, &record.digest),
             Err(Refusal::System(errno)) if self.keeps_apart(entry, stat, record, errno) => {
-                self.compared(entry, Outcome::Catalogued, record, &record.digest);
+                self.compared(entry, TagOutcome::Catalogued, record, &record.digest);
             }
             Err(refusal) => self.refuse(entry, stat, Operation::SetAttribute, refusal),
         }
@@ -241,8 +251,8 @@ pub(super) struct DigestSets {
     of_row: Vec<Option<usize>>,
 }
 
-fn unread(error: &FileError) -> Outcome {
-    Outcome::Judged(Evidence::Unreadable { storage_failed: error.is_storage_failure() }.verdict())
+fn unread(error: &FileError) -> TagOutcome {
+    TagOutcome::Judged(Evidence::Unreadable { storage_failed: error.is_storage_failure() }.verdict())
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

@@ -6,7 +6,7 @@ use std::sync::Mutex;
 
 use super::files::{OpenedFile, each, next_entry, open};
 use super::session::{Session, lock};
-use super::{Counts, Entries, Options, Report};
+use super::{Counts, Entries, TagSink, TaggingOptions};
 use crate::store::xattr::{Defect, Origin, Stored, foreign, refused};
 use crate::{Standing, Stat, Timestamp};
 
@@ -46,16 +46,16 @@ pub struct Status {
 }
 
 /// Counts the tags of a tree. Only failures are reported, and only they are in the [`Counts`].
-pub fn status(entries: Entries, options: &Options, report: Report) -> (Status, Counts) {
+pub fn status(entries: Entries, options: &TaggingOptions, report: TagSink) -> (Status, Counts) {
     status_before(entries, options, None, report)
 }
 
 /// The same, with what was verified before this moment counted as stale.
 pub fn status_before(
     entries: Entries,
-    options: &Options,
+    options: &TaggingOptions,
     before: Option<Timestamp>,
-    report: Report,
+    report: TagSink,
 ) -> (Status, Counts) {
     let session = Session::new(options, report);
     let total = Mutex::new(Status::default());
@@ -131,8 +131,8 @@ pub struct TaggedFile<'a> {
 /// reported, and only they are in the [`Counts`].
 pub fn list(
     entries: Entries,
-    options: &Options,
-    report: Report,
+    options: &TaggingOptions,
+    report: TagSink,
     each: &(dyn Fn(&TaggedFile) + Sync),
 ) -> Counts {
     let session = Session::new(options, report);
@@ -145,7 +145,7 @@ pub fn list(
 
 /// Whether tagging a tree would be the first time that its files get tags: some take attributes, and none of
 /// the first `most` has a tag. What fails is passed over.
-pub fn would_be_first(entries: Entries, options: &Options, most: usize) -> bool {
+pub fn would_be_first(entries: Entries, options: &TaggingOptions, most: usize) -> bool {
     let session = Session::new(options, &|_| {});
     let mut takes_attributes = false;
     for _ in 0..most {

@@ -6,7 +6,7 @@ use super::files::open;
 use super::place::Before;
 use super::reading::{ReadToken, Wanted, read_chosen};
 use super::session::{DigestSets, Session};
-use super::{Counts, Entries, Options, Outcome, Report, now};
+use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};
 use crate::store::xattr::{Family, refused};
 use crate::{Content, Entry, Record, Standing, Verdict};
 
@@ -33,7 +33,7 @@ impl Default for TagOptions {
 /// modification says that the file was written to, or if the content is still the recorded one: whatever
 /// may be the work of a failing disk is reported and keeps its tag. Files that change while they are read
 /// get none.
-pub fn tag(entries: Entries, options: &Options, tagging: &TagOptions, report: Report) -> Counts {
+pub fn tag(entries: Entries, options: &TaggingOptions, tagging: &TagOptions, report: TagSink) -> Counts {
     let session = Session::new(options, report);
     let (plan, sets) = session.plan_by_digest();
     let choose = |entry| choose(&session, entry, &sets, tagging);
@@ -41,7 +41,7 @@ pub fn tag(entries: Entries, options: &Options, tagging: &TagOptions, report: Re
         None => {
             let record = Record::new(tagging.algorithm, content.digests[0], &content.after, Some(now()));
             let file = (&content.file, &content.after);
-            session.store(&entry, file, Before::NOTHING, &record, Outcome::Tagged);
+            session.store(&entry, file, Before::NOTHING, &record, TagOutcome::Tagged);
         }
         Some(tagged) => renew(&session, &entry, &content, &tagged),
     });
@@ -94,7 +94,7 @@ fn choose(
                     false => session.family().write(&opened.file, record).is_ok(),
                 };
             session.passed_over(&stat);
-            session.plain(&entry, if is_moved { Outcome::Tagged } else { Outcome::Current });
+            session.plain(&entry, if is_moved { TagOutcome::Tagged } else { TagOutcome::Current });
             return None;
         }
     }
@@ -114,9 +114,9 @@ fn renew(session: &Session, entry: &Entry, content: &Content, tagged: &TaggedRec
     let record = &tagged.record;
     let computed = content.digests[0];
     let outcome = match session.judge(content, record, &computed) {
-        Verdict::Ok | Verdict::Touched => Outcome::Refreshed,
-        Verdict::Modified => Outcome::Updated,
-        verdict => return session.compared(entry, Outcome::Judged(verdict), record, &computed),
+        Verdict::Ok | Verdict::Touched => TagOutcome::Refreshed,
+        Verdict::Modified => TagOutcome::Updated,
+        verdict => return session.compared(entry, TagOutcome::Judged(verdict), record, &computed),
     };
     let renewed = Record::new(record.algorithm, computed, &content.after, Some(now()));
     let before = Before { judged: &[*record], stood: !tagged.is_apart };

@@ -8,16 +8,16 @@ use verisum_digest::Algorithm;
 use super::files::each;
 use super::place::{Held, Refusal};
 use super::session::Session;
-use super::{Counts, Entries, Options, Outcome, Report};
+use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions};
 use crate::store::xattr::{Family, refused};
 use crate::{Operation, Verdict};
 
 /// Removes the tags of one family, and of one digest if one is given. Other attributes stay.
 pub fn untag(
     entries: Entries,
-    options: &Options,
+    options: &TaggingOptions,
     algorithm: Option<&'static Algorithm>,
-    report: Report,
+    report: TagSink,
 ) -> Counts {
     let session = Session::new(options, report);
     let family = options.family;
@@ -25,7 +25,7 @@ pub fn untag(
         let entry = &opened.entry;
         // A shatag time may have outlived its sum; other tags are seen when they are read.
         if opened.found.is_empty() && family != Family::Shatag {
-            return session.plain(entry, Outcome::Judged(Verdict::New));
+            return session.plain(entry, TagOutcome::Judged(Verdict::New));
         }
         let removed = match options.dry {
             true => would_remove(family, &opened.file, algorithm).map_err(Refusal::from),
@@ -34,8 +34,8 @@ pub fn untag(
                 .and_then(|_held| Ok(family.remove(&opened.file, algorithm)?)),
         };
         match removed {
-            Ok(true) => session.plain(entry, Outcome::Removed),
-            Ok(false) => session.plain(entry, Outcome::Judged(Verdict::New)),
+            Ok(true) => session.plain(entry, TagOutcome::Removed),
+            Ok(false) => session.plain(entry, TagOutcome::Judged(Verdict::New)),
             Err(refusal) => session.refuse(entry, &opened.stat, Operation::RemoveAttribute, refusal),
         }
     });

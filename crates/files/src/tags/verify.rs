@@ -9,7 +9,7 @@ use super::files::{OpenedFile, next_entry, open};
 use super::place::Before;
 use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
-use super::{Counts, Entries, Options, Outcome, Report, now};
+use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};
 use crate::{Content, Entry, Plan, Record, Verdict};
 
 /// What `verify` may do.
@@ -48,7 +48,12 @@ impl VerifyOptions {
 const MOST_SETS: usize = 64;
 
 /// Reads every tagged file once, whatever number of tags it has, and compares it with them.
-pub fn verify(entries: Entries, options: &Options, verifying: VerifyOptions, report: Report) -> Counts {
+pub fn verify(
+    entries: Entries,
+    options: &TaggingOptions,
+    verifying: VerifyOptions,
+    report: TagSink,
+) -> Counts {
     let session = Session::new(options, report);
     let (plan, sets) = session.plan_by_digest();
     let mut run = VerifyRun {
@@ -90,9 +95,9 @@ fn compare(
         let stamped = Record::new(record.algorithm, *computed, &content.after, Some(now()));
         let file = (&content.file, &content.after);
         let before = Before { judged: &[*record], stood: !is_apart };
-        session.store(entry, file, before, &stamped, Outcome::Refreshed);
+        session.store(entry, file, before, &stamped, TagOutcome::Refreshed);
     } else {
-        session.compared(entry, Outcome::Judged(verdict), record, computed);
+        session.compared(entry, TagOutcome::Judged(verdict), record, computed);
     }
 }
 
@@ -136,7 +141,7 @@ impl VerifyRun<'_> {
             let entry = next_entry(self.session, entries)?;
             let Some(opened) = open(self.session, entry, self.session.family()) else { continue };
             if opened.found.is_empty() {
-                self.session.plain(&opened.entry, Outcome::Judged(Verdict::New));
+                self.session.plain(&opened.entry, TagOutcome::Judged(Verdict::New));
                 self.session.passed_over(&opened.stat);
             }
             let OpenedFile { mut entry, file, stat, found, is_apart } = opened;
@@ -152,7 +157,7 @@ impl VerifyRun<'_> {
                 }
             }
             if !records.is_empty() && !self.verifying.is_due(&records) {
-                self.session.plain(&entry, Outcome::NotDue);
+                self.session.plain(&entry, TagOutcome::NotDue);
                 self.session.passed_over(&stat);
                 continue;
             }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use self::connection::{Address, Connection, Failed};
 use self::libnbd::{Failure, Handle, LibNbd, Status};
 use self::pool::{MOST, Pool};
-use crate::{Extent, ExtentKind, Format, Image, ImageError, Layer, OpenOptions, Operation};
+use crate::{Extent, ExtentKind, Image, ImageError, ImageFormat, ImageOperation, Layer, OpenOptions};
 
 pub use self::uri::is_nbd_uri;
 
@@ -67,12 +67,12 @@ impl NbdImage {
     pub fn open(uri: &OsStr, options: &OpenOptions) -> Result<NbdImage, ImageError> {
         let address = uri::checked(uri)?;
         let path = Path::new(uri);
-        if options.snapshot.is_some() || options.format.is_some_and(|format| format != Format::Raw) {
+        if options.snapshot.is_some() || options.format.is_some_and(|format| format != ImageFormat::Raw) {
             let what = "what an NBD server exports is raw, without snapshots".to_string();
             return Err(ImageError::Refused { path: path.to_path_buf(), what });
         }
         let library = load(path)?;
-        let fail = |failure| failed(path, Operation::Open, None, failure);
+        let fail = |failure| failed(path, ImageOperation::Open, None, failure);
         address.check_version(&Handle::new(library).map_err(fail)?.version())?;
         let address = address.uri;
         let first = Connection::open(library, Address::Uri(&address), PATIENCE).map_err(fail)?;
@@ -92,7 +92,7 @@ impl NbdImage {
             .into_iter()
             .map(|socket| Connection::open(library, Address::Socket(socket), PATIENCE))
             .collect();
-        let fail = |failure| failed(path, Operation::Open, None, failure);
+        let fail = |failure| failed(path, ImageOperation::Open, None, failure);
         let connections = connections.map_err(fail)?;
         let size = connections.first().ok_or_else(|| fail(no_more()))?.size();
         let limit = connections.len();
@@ -109,7 +109,7 @@ impl NbdImage {
         NbdImage { name: path.to_path_buf(), exact_length: size, padding, unit, has_status, pool }
     }
 
-    fn failed(&self, operation: Operation, failed_at: Failed) -> ImageError {
+    fn failed(&self, operation: ImageOperation, failed_at: Failed) -> ImageError {
         failed(&self.name, operation, Some(failed_at.offset), failed_at.failure)
     }
 
@@ -123,11 +123,11 @@ impl NbdImage {
         match self.pool.lend().block_status(start, end - start) {
             Ok(statuses) if statuses.iter().any(|status| status.length == 0) || statuses.is_empty() => {
                 let error = io::Error::other("the server answered with no extent");
-                Err(ImageError::io_at(&self.name, Operation::Map, range.start, error))
+                Err(ImageError::io_at(&self.name, ImageOperation::Map, range.start, error))
             }
             Ok(statuses) => Ok(Some(statuses)),
             Err(failed) if CANNOT_TELL.contains(&failed.failure.errno) => Ok(None),
-            Err(failed) => Err(self.failed(Operation::Map, failed)),
+            Err(failed) => Err(self.failed(ImageOperation::Map, failed)),
         }
     }
 }
@@ -180,7 +180,7 @@ impl Image for NbdImage {
         if stored.is_empty() {
             return Ok(());
         }
-        self.pool.lend().read(stored, offset).map_err(|failed| self.failed(Operation::Read, failed))
+        self.pool.lend().read(stored, offset).map_err(|failed| self.failed(ImageOperation::Read, failed))
     }
 
     fn alignment(&self) -> usize {
@@ -205,7 +205,9 @@ impl Image for NbdImage {
 
     fn check_unchanged(&self) -> Result<(), ImageError> {
         for connection in self.pool.connections() {
-            connection.check_alive().map_err(|failure| failed(&self.name, Operation::Read, None, failure))?;
+            connection
+                .check_alive()
+                .map_err(|failure| failed(&self.name, ImageOperation::Read, None, failure))?;
         }
         Ok(())
     }
@@ -217,7 +219,7 @@ impl Image for NbdImage {
 
 /// The library, or the error that says what is missing.
 fn load(path: &Path) -> Result<&'static LibNbd, ImageError> {
-    LibNbd::load().map_err(|why| ImageError::io(path, Operation::Open, io::Error::other(why)))
+    LibNbd::load().map_err(|why| ImageError::io(path, ImageOperation::Open, io::Error::other(why)))
 }
 
 /// Opens one more connection to the server of an export of `size` bytes.
@@ -230,7 +232,7 @@ fn another(library: &'static LibNbd, uri: &CStr, size: u64) -> Result<Connection
 }
 
 /// The library's failure as an error of ours.
-fn failed(path: &Path, operation: Operation, offset: Option<u64>, failure: Failure) -> ImageError {
+fn failed(path: &Path, operation: ImageOperation, offset: Option<u64>, failure: Failure) -> ImageError {
     let source = match failure {
         // What a server says of a request is a number only.
         Failure { errno, .. } if errno != 0 && offset.is_some() => io::Error::from_raw_os_error(errno),

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use crate::{ImageError, Operation};
+use crate::{ImageError, ImageOperation};
 
 const SCHEMES: [&[u8]; 6] = [b"nbd", b"nbds", b"nbd+unix", b"nbds+unix", b"nbd+vsock", b"nbds+vsock"];
 
@@ -77,10 +77,10 @@ pub(super) fn checked(name: &OsStr) -> Result<Checked, ImageError> {
     }
     if let Some(folder) = &parameters.certificates {
         let file = folder.join("ca-cert.pem");
-        File::open(&file).map_err(|error| ImageError::io(&file, Operation::Open, error))?;
+        File::open(&file).map_err(|error| ImageError::io(&file, ImageOperation::Open, error))?;
     }
     if let Some(file) = &parameters.keys {
-        File::open(file).map_err(|error| ImageError::io(file, Operation::Open, error))?;
+        File::open(file).map_err(|error| ImageError::io(file, ImageOperation::Open, error))?;
     }
     let has_host = scheme == b"nbds";
     let unverified = match parameters {

@@ -11,7 +11,8 @@ use super::snapshots::Snapshot;
 use super::tables::Tables;
 use super::{Link, Qcow2Image};
 use crate::{
-    Format, Image, ImageError, Layer, OpenOptions, Operation, Place, Property, RawImage, Role, qemu,
+    ExtentLocation, Image, ImageError, ImageFormat, ImageOperation, Layer, OpenOptions, Property, RawImage,
+    Role, qemu,
 };
 
 /// The longest chain: each file of it takes two descriptors, of which a process usually has 1,024.
@@ -65,7 +66,7 @@ fn links(
         let backs = |error: ImageError| error.behind(image, Role::BackingFile);
         if !seen.insert(identity(&file)) {
             let what = "its backing files lead back to it";
-            return Err(backs(ImageError::invalid(&path, Operation::Open, None, what)));
+            return Err(backs(ImageError::invalid(&path, ImageOperation::Open, None, what)));
         }
         let place = layers.len();
         let context = Context { image, tables: &tables, fence: &fence, options: &behind };
@@ -74,11 +75,11 @@ fn links(
             let found = fence.open(&node.path, Role::BackingFile.name(), name, &behind).map_err(backs)?;
             let format = backing_format(&node, &found, &mut layers[place]).map_err(backs)?;
             let last = match format {
-                Format::Qcow2 => {
+                ImageFormat::Qcow2 => {
                     next = Some((found.file, found.path));
                     None
                 }
-                Format::Raw => Some(Box::new(found.file) as Box<dyn Image>),
+                ImageFormat::Raw => Some(Box::new(found.file) as Box<dyn Image>),
                 other => Some(qemu::open(&found.path, other, &behind).map_err(backs)?),
             };
             let of_last = last.iter().flat_map(|image| image.layers());
@@ -97,7 +98,7 @@ fn links(
 
 /// What tells two files apart.
 fn identity(file: &RawImage) -> (u64, u64) {
-    let Place { device, inode, .. } = file.place(0);
+    let ExtentLocation { device, inode, .. } = file.place(0);
     (device, inode)
 }
 
@@ -164,13 +165,13 @@ fn open_node(
 }
 
 /// The format of a backing file. One that is recorded as raw is raw, whatever its guest wrote into it.
-fn backing_format(node: &Node, found: &NamedFile, layer: &mut Layer) -> Result<Format, ImageError> {
+fn backing_format(node: &Node, found: &NamedFile, layer: &mut Layer) -> Result<ImageFormat, ImageError> {
     let recorded = match (&found.format, &node.header.backing_format) {
         (Some(format), _) => Some(*format),
-        (None, Some(name)) => match Format::find(name) {
+        (None, Some(name)) => match ImageFormat::find(name) {
             Some(format) => Some(format),
             // The names of what raw files and devices are read by.
-            None if matches!(name.as_str(), "file" | "host_device") => Some(Format::Raw),
+            None if matches!(name.as_str(), "file" | "host_device") => Some(ImageFormat::Raw),
             None => {
                 let what = format!("format {name} of its backing file is not known");
                 return Err(ImageError::Refused { path: node.path.clone(), what });
@@ -181,7 +182,7 @@ fn backing_format(node: &Node, found: &NamedFile, layer: &mut Layer) -> Result<F
     if let Some(format) = recorded {
         return Ok(format);
     }
-    let format = Format::probe(&found.file)?;
+    let format = ImageFormat::probe(&found.file)?;
     layer.warnings.push(format!(
         "the format of its backing file {} is not recorded; it looks like {format}",
         found.path.display()
@@ -226,7 +227,7 @@ fn layer(file: &RawImage, path: &Path, header: &Header) -> Layer {
     let raw = file.layers().into_iter().next().unwrap_or_default();
     Layer {
         name: path.into(),
-        format: Format::Qcow2.name(),
+        format: ImageFormat::Qcow2.name(),
         length: Some(header.length),
         cluster_size: Some(header.cluster_size()),
         properties,

@@ -141,7 +141,7 @@ mod tests {
     fn a_failure_is_not_kept_and_memory_is_bounded() {
         let shared = Shared::default();
         let fail =
-            || Err(ImageError::io(Path::new("x"), crate::Operation::Read, io::ErrorKind::Other.into()));
+            || Err(ImageError::io(Path::new("x"), crate::ImageOperation::Read, io::ErrorKind::Other.into()));
         assert!(shared.get((0, 0), 1, 2, fail).is_err());
         assert!(shared.lock().is_empty());
         for cluster in 0..100 {

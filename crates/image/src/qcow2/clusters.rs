@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::header::{Header, L1, SUBCLUSTERS};
 use super::tables::{SLICE_LEN, Slice, Tables};
-use crate::{Image, ImageError, Operation, RawImage};
+use crate::{Image, ImageError, ImageOperation, RawImage};
 
 /// The bits of an L1 entry, and of an L2 entry that is not compressed, that are an offset in the file.
 const OFFSET: u64 = 0x00ff_ffff_ffff_fe00;
@@ -212,7 +212,7 @@ impl Node {
     }
 
     fn invalid(&self, offset: u64, what: impl Into<String>) -> ImageError {
-        ImageError::invalid(&self.path, Operation::Map, Some(offset), what)
+        ImageError::invalid(&self.path, ImageOperation::Map, Some(offset), what)
     }
 
     /// What an L2 entry says of the unit at `position`, and where that unit ends. `at` is where the entry

@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use super::cluster_cache::Shared;
 use super::clusters::{Node, Packed};
 use super::inflate::Inflater;
-use crate::{AlignedBuffer, Image, ImageError, Operation};
+use crate::{AlignedBuffer, Image, ImageError, ImageOperation};
 
 /// One request reads this many bytes at most, or one cluster's.
 const REQUEST_LEN: u64 = 1 << 20;
@@ -145,5 +145,5 @@ fn inflate(
 ) -> Result<(), ImageError> {
     inflater
         .inflate(node.header.compression, compressed, cluster)
-        .map_err(|what| ImageError::invalid(&node.path, Operation::Read, Some(packed.offset), what))
+        .map_err(|what| ImageError::invalid(&node.path, ImageOperation::Read, Some(packed.offset), what))
 }

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
 
 use crate::numbers::{be32, be64};
-use crate::{Image, ImageError, Operation, RawImage};
+use crate::{Image, ImageError, ImageOperation, RawImage};
 
 /// The first bytes of every version.
 const MAGIC: &[u8] = b"QFI\xfb";
@@ -132,7 +132,7 @@ impl Header {
     /// [`Header::refused`].
     pub(crate) fn read(file: &RawImage, path: &Path) -> Result<Header, ImageError> {
         let invalid =
-            |offset: u64, what: String| ImageError::invalid(path, Operation::Open, Some(offset), what);
+            |offset: u64, what: String| ImageError::invalid(path, ImageOperation::Open, Some(offset), what);
         let refused = |what: String| ImageError::Refused { path: path.to_path_buf(), what };
         let file_length = file.exact_length();
         let fixed = fixed_part(file, path)?;
@@ -237,7 +237,7 @@ impl Header {
         at: u64,
         path: &Path,
     ) -> Result<(), ImageError> {
-        let invalid = |what: String| ImageError::invalid(path, Operation::Open, Some(at), what);
+        let invalid = |what: String| ImageError::invalid(path, ImageOperation::Open, Some(at), what);
         let L1 { offset, entries } = l1;
         let bytes = entries * 8;
         if bytes > MAX_L1_BYTES {
@@ -264,7 +264,7 @@ impl Header {
 
 /// The part of the header that every image has, with zeros for what an older version lacks.
 fn fixed_part(file: &RawImage, path: &Path) -> Result<[u8; V3_LEN + 8], ImageError> {
-    let invalid = |what: &str| ImageError::invalid(path, Operation::Open, Some(0), what.to_string());
+    let invalid = |what: &str| ImageError::invalid(path, ImageOperation::Open, Some(0), what.to_string());
     let mut fixed = [0; V3_LEN + 8];
     if file.exact_length() < V2_LEN as u64 {
         return Err(invalid("too short for a qcow2 header"));

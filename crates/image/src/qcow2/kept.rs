@@ -5,7 +5,7 @@ use std::path::Path;
 use super::header::{Bitmaps, Header};
 use super::snapshots::Snapshots;
 use crate::numbers::{be16, be32};
-use crate::{Bitmap, Image, ImageError, Kept, KeptSnapshot, Operation, RawImage};
+use crate::{Bitmap, Image, ImageError, ImageOperation, Kept, KeptSnapshot, RawImage};
 
 /// How long the directory of bitmaps is at most, as QEMU has it.
 const MAX_DIRECTORY: u64 = 64 << 20;
@@ -39,7 +39,7 @@ pub(crate) fn kept(file: &RawImage, path: &Path) -> Result<Kept, ImageError> {
 
 fn bitmaps_of(file: &RawImage, path: &Path, directory: &Bitmaps) -> Result<Vec<Bitmap>, ImageError> {
     let invalid =
-        |offset| ImageError::invalid(path, Operation::Open, Some(offset), "invalid list of bitmaps");
+        |offset| ImageError::invalid(path, ImageOperation::Open, Some(offset), "invalid list of bitmaps");
     let Bitmaps { count, len, offset } = *directory;
     let end = offset.checked_add(len).filter(|end| len <= MAX_DIRECTORY && *end <= file.exact_length());
     end.ok_or_else(|| invalid(offset))?;

@@ -10,7 +10,7 @@ use rustix::fs::{Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 use serde_json::Value;
 
-use crate::{Follow, Format, ImageError, OpenOptions, Operation, RawImage};
+use crate::{Follow, ImageError, ImageFormat, ImageOperation, OpenOptions, RawImage};
 
 /// Which files may be opened for an image.
 #[derive(Debug)]
@@ -26,7 +26,7 @@ pub(crate) struct NamedFile {
     pub(crate) path: PathBuf,
     pub(crate) file: RawImage,
     /// Its format, where the name itself says so.
-    pub(crate) format: Option<Format>,
+    pub(crate) format: Option<ImageFormat>,
 }
 
 impl Fence {
@@ -35,7 +35,8 @@ impl Fence {
         let root = match (path, follow) {
             (Some(path), Follow::SameDir) => {
                 let folder = folder(path);
-                let root = folder.canonicalize().map_err(|e| ImageError::io(folder, Operation::Open, e))?;
+                let root =
+                    folder.canonicalize().map_err(|e| ImageError::io(folder, ImageOperation::Open, e))?;
                 Some(root).filter(|root| !is_systems(root))
             }
             _ => None,
@@ -83,15 +84,16 @@ impl Fence {
                 None => return Err(not_followed("the image has no folder of its own")),
                 Some(root) => {
                     let target =
-                        path.canonicalize().map_err(|e| ImageError::io(&path, Operation::Open, e))?;
+                        path.canonicalize().map_err(|e| ImageError::io(&path, ImageOperation::Open, e))?;
                     let Ok(inside) = target.strip_prefix(root) else {
                         return Err(not_followed("it lies outside the image's folder"));
                     };
-                    open_inside(root, inside).map_err(|e| ImageError::io(&path, Operation::Open, e.into()))?
+                    open_inside(root, inside)
+                        .map_err(|e| ImageError::io(&path, ImageOperation::Open, e.into()))?
                 }
             },
         };
-        let kind = file.metadata().map_err(|e| ImageError::io(&path, Operation::Stat, e))?.file_type();
+        let kind = file.metadata().map_err(|e| ImageError::io(&path, ImageOperation::Stat, e))?.file_type();
         if !kind.is_file() && !kind.is_block_device() {
             return Err(refused("it is neither a file nor a block device"));
         }
@@ -138,7 +140,7 @@ fn is_protocol(name: &OsStr) -> bool {
 /// What an address says, if it is that of a file.
 struct Plain {
     name: OsString,
-    format: Option<Format>,
+    format: Option<ImageFormat>,
 }
 
 impl Plain {
@@ -175,7 +177,7 @@ impl Plain {
         match (file, filename) {
             (None, Some(name)) if is_file(driver) => Ok(Plain { name: name.into(), format: None }),
             (Some(name), None) if is_file(file_driver) => {
-                let format = driver.map(|driver| Format::find(driver).ok_or(NOT_PLAIN)).transpose()?;
+                let format = driver.map(|driver| ImageFormat::find(driver).ok_or(NOT_PLAIN)).transpose()?;
                 Ok(Plain { name, format })
             }
             _ => Err(NOT_PLAIN),
@@ -197,7 +199,7 @@ mod tests {
     #[test]
     fn only_addresses_of_files_are_understood() {
         let parse = |name: &str| Plain::parse(name.as_ref()).map(|plain| (plain.name, plain.format));
-        let raw = Ok(("b".into(), Some(Format::Raw)));
+        let raw = Ok(("b".into(), Some(ImageFormat::Raw)));
         assert_eq!(parse("file:/a"), Ok(("/a".into(), None)));
         assert_eq!(parse(r#"json:{"driver":"raw","file":{"driver":"file","filename":"b"}}"#), raw);
         assert_eq!(parse(r#"json:{"driver":"raw","file.driver":"file","file.filename":"b"}"#), raw);

@@ -2,7 +2,7 @@
 
 use super::header::{Header, L1};
 use crate::numbers::{be16, be32, be64};
-use crate::{Image, ImageError, Operation, RawImage};
+use crate::{Image, ImageError, ImageOperation, RawImage};
 use std::path::Path;
 
 /// How many there are at most, how long all of their descriptions are, and one's extra data, as QEMU has
@@ -90,12 +90,12 @@ impl<'a> Snapshots<'a> {
         let left = header.snapshots;
         if left > MAX_SNAPSHOTS {
             let what = format!("{left} snapshots");
-            return Err(ImageError::invalid(path, Operation::Open, Some(60), what));
+            return Err(ImageError::invalid(path, ImageOperation::Open, Some(60), what));
         }
         let start = header.snapshots_offset;
         if left > 0 && !start.is_multiple_of(header.cluster_size()) {
             let what = format!("snapshots at {start}, which is not aligned");
-            return Err(ImageError::invalid(path, Operation::Open, Some(64), what));
+            return Err(ImageError::invalid(path, ImageOperation::Open, Some(64), what));
         }
         Ok(Snapshots { file, path, start, position: start, left })
     }
@@ -142,6 +142,6 @@ impl<'a> Snapshots<'a> {
     }
 
     fn invalid(&self, what: impl Into<String>) -> ImageError {
-        ImageError::invalid(self.path, Operation::Open, Some(self.position), what)
+        ImageError::invalid(self.path, ImageOperation::Open, Some(self.position), what)
     }
 }

@@ -113,7 +113,7 @@ fn part(extent: &Extent, range: Range<u64>) -> Extent {
     let skipped = range.start - extent.range.start;
     let place = match extent.kind {
         crate::ExtentKind::Compressed if range != extent.range => None,
-        _ => extent.place.map(|place| crate::Place { offset: place.offset + skipped, ..place }),
+        _ => extent.place.map(|place| crate::ExtentLocation { offset: place.offset + skipped, ..place }),
     };
     Extent { range, kind: extent.kind, place }
 }

@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use crate::{ImageError, Operation};
+use crate::{ImageError, ImageOperation};
 
 /// A file of which some bytes are looked at.
 pub(super) struct PeekedFile<'a> {
@@ -27,7 +27,7 @@ impl PeekedFile<'_> {
                 Ok(0) => break,
                 Ok(count) => done += count,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(ImageError::io_at(self.path, Operation::Read, place, error)),
+                Err(error) => return Err(ImageError::io_at(self.path, ImageOperation::Read, place, error)),
             }
         }
         bytes.truncate(done);
@@ -36,7 +36,7 @@ impl PeekedFile<'_> {
 
     pub(super) fn length(&self) -> Result<u64, ImageError> {
         let end = rustix::fs::seek(self.file, rustix::fs::SeekFrom::End(0));
-        end.map_err(|error| ImageError::io(self.path, Operation::Stat, error.into()))
+        end.map_err(|error| ImageError::io(self.path, ImageOperation::Stat, error.into()))
     }
 }
 

@@ -19,7 +19,7 @@ use std::thread;
 
 use self::child::Child;
 use crate::nbd::NbdImage;
-use crate::{Extent, Format, Image, ImageError, Layer, OpenOptions, Operation};
+use crate::{Extent, Image, ImageError, ImageFormat, ImageOperation, Layer, OpenOptions};
 
 /// The program, and the Debian package that has it.
 const PROGRAM: &str = "qemu-nbd";
@@ -34,15 +34,19 @@ struct QemuImage {
     decoded: NbdImage,
     child: Mutex<Child>,
     path: PathBuf,
-    format: Format,
+    format: ImageFormat,
 }
 
 /// Opens an image of a format that this library does not read by itself.
 ///
 /// Its files are read through the page cache.
-pub(crate) fn open(path: &Path, format: Format, options: &OpenOptions) -> Result<Box<dyn Image>, ImageError> {
+pub(crate) fn open(
+    path: &Path,
+    format: ImageFormat,
+    options: &OpenOptions,
+) -> Result<Box<dyn Image>, ImageError> {
     // What these refer to is not known here.
-    if matches!(format, Format::Raw | Format::Qcow2) {
+    if matches!(format, ImageFormat::Raw | ImageFormat::Qcow2) {
         return Err(ImageError::Unsupported { path: path.to_path_buf(), format });
     }
     if options.snapshot.is_some() {
@@ -51,7 +55,8 @@ pub(crate) fn open(path: &Path, format: Format, options: &OpenOptions) -> Result
     }
     references::check(path, format, options.follow)?;
     // QEMU takes what is before a colon for a protocol, but not in an absolute path.
-    let absolute = std::path::absolute(path).map_err(|error| ImageError::io(path, Operation::Open, error))?;
+    let absolute =
+        std::path::absolute(path).map_err(|error| ImageError::io(path, ImageOperation::Open, error))?;
     let connections = thread::available_parallelism().map_or(1, |cores| cores.get().min(MOST_CONNECTIONS));
     let arguments = [
         OsString::from("--read-only"),
@@ -85,7 +90,7 @@ pub(crate) fn open(path: &Path, format: Format, options: &OpenOptions) -> Result
 
 /// What is known of an image that cannot be opened: its name, its format, and the names of other files in
 /// it, of which none is looked at.
-pub(crate) fn describe(path: &Path, format: Format) -> Vec<Layer> {
+pub(crate) fn describe(path: &Path, format: ImageFormat) -> Vec<Layer> {
     let metadata = path.metadata().ok();
     let image = Layer {
         name: path.into(),
@@ -155,7 +160,7 @@ impl Image for QemuImage {
 
 /// The error of opening.
 fn failed(path: &Path, why: String) -> ImageError {
-    ImageError::io(path, Operation::Open, io::Error::other(why))
+    ImageError::io(path, ImageOperation::Open, io::Error::other(why))
 }
 
 /// The cause in what QEMU says: `qemu-nbd: Failed to blk_new_open 'FILE': CAUSE`.

@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 
 use super::bytes::PeekedFile;
 use super::references::{Kind, Reference, references};
-use crate::{Format, Layer, Role};
+use crate::{ImageFormat, Layer, Role};
 
 /// The most files that are listed.
 const MOST_FILES: usize = 4096;
 
 /// The files that an image names, and what they name, where QEMU has opened them: what is not there then is
 /// no reference but looks like one.
-pub(super) fn of_opened(path: &Path, format: Format) -> Vec<Layer> {
+pub(super) fn of_opened(path: &Path, format: ImageFormat) -> Vec<Layer> {
     let mut seen = BTreeSet::new();
     let mut next = vec![(path.to_path_buf(), format)];
     let mut found = Vec::new();
@@ -40,12 +40,12 @@ pub(super) fn of_opened(path: &Path, format: Format) -> Vec<Layer> {
 }
 
 /// The files that an image names; none of them is looked at.
-pub(super) fn named(path: &Path, format: Format) -> Vec<Layer> {
+pub(super) fn named(path: &Path, format: ImageFormat) -> Vec<Layer> {
     let found = of(path, format).into_iter().take(MOST_FILES);
     found.map(|reference| layer(&folder(path).join(reference.path()), &reference)).collect()
 }
 
-fn of(path: &Path, format: Format) -> Vec<Reference> {
+fn of(path: &Path, format: ImageFormat) -> Vec<Reference> {
     let Ok(file) = File::open(path) else { return Vec::new() };
     references(&PeekedFile { path, file: &file }, format).unwrap_or_default()
 }
@@ -62,17 +62,17 @@ fn layer(target: &Path, reference: &Reference) -> Layer {
             _ => Role::BackingFile,
         },
         name: target.into(),
-        format: reference.kind.format().unwrap_or(Format::Raw).name(),
+        format: reference.kind.format().unwrap_or(ImageFormat::Raw).name(),
         ..Layer::default()
     }
 }
 
 impl Kind {
     /// The format of the file, if it is not mere bytes.
-    fn format(self) -> Option<Format> {
+    fn format(self) -> Option<ImageFormat> {
         match self {
             Kind::Bytes => None,
-            Kind::Part => Some(Format::Vmdk),
+            Kind::Part => Some(ImageFormat::Vmdk),
             Kind::Image(format) => Some(format),
         }
     }

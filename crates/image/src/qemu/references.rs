@@ -13,7 +13,7 @@ use std::path::{Component, Path, PathBuf};
 
 use super::bytes::{PeekedFile, big, little};
 use super::truncated;
-use crate::{Follow, Format, ImageError, Operation, START_LEN};
+use crate::{Follow, ImageError, ImageFormat, ImageOperation, START_LEN};
 
 /// The most files that one image may consist of.
 const MOST_FILES: usize = 4096;
@@ -52,7 +52,7 @@ pub(super) enum Kind {
     /// A part of a VMDK image, which may have parts of its own.
     Part,
     /// An image of this format if it looks like one, else of whatever it looks like.
-    Image(Format),
+    Image(ImageFormat),
 }
 
 /// Checks that an image makes QEMU open no file but those that may be followed.
@@ -60,11 +60,11 @@ pub(super) enum Kind {
 /// # Errors
 /// [`ImageError::Reference`] for one that may not, [`ImageError::Refused`] and [`ImageError::Invalid`] for an
 /// image that QEMU misreads, [`ImageError::Io`] where a file cannot be read.
-pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), ImageError> {
+pub(super) fn check(path: &Path, format: ImageFormat, follow: Follow) -> Result<(), ImageError> {
     let mut seen = BTreeSet::new();
     let mut found = vec![(path.to_path_buf(), format)];
     while let Some((path, format)) = found.pop() {
-        let file = File::open(&path).map_err(|error| ImageError::io(&path, Operation::Open, error))?;
+        let file = File::open(&path).map_err(|error| ImageError::io(&path, ImageOperation::Open, error))?;
         let bytes = PeekedFile { path: &path, file: &file };
         if let Some(what) = misread(&bytes, format)? {
             return Err(ImageError::Refused { path, what: what.to_string() });
@@ -86,7 +86,7 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), I
                 Some((target, Ok(true))) => target,
                 // No hint: following all would not find it either.
                 Some((target, Err(error))) if stays_below(&reference.name) => {
-                    return Err(ImageError::io(&target, Operation::Open, error));
+                    return Err(ImageError::io(&target, ImageOperation::Open, error));
                 }
                 // Whether there is such a file elsewhere is not told.
                 Some(_) => return Err(refused("is no file in the image's folder")),
@@ -99,7 +99,7 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), I
             }
             match reference.kind {
                 Kind::Bytes => {}
-                Kind::Part => found.push((target, Format::Vmdk)),
+                Kind::Part => found.push((target, ImageFormat::Vmdk)),
                 Kind::Image(format) if looks_like(&target, format)? => found.push((target, format)),
                 Kind::Image(_) => {
                     return Err(refused("its format is not recorded, and is not guessed"));
@@ -110,7 +110,7 @@ pub(super) fn check(path: &Path, format: Format, follow: Follow) -> Result<(), I
             let part = short.part.map(|name| format!("extent {} ", String::from_utf8_lossy(&name)));
             let (part, length, needed) = (part.unwrap_or_default(), short.length, short.needed);
             let what = format!("{part}is truncated: {length} bytes, of {needed} at least");
-            return Err(ImageError::invalid(&path, Operation::Open, None, what));
+            return Err(ImageError::invalid(&path, ImageOperation::Open, None, what));
         }
     }
     Ok(())
@@ -140,39 +140,41 @@ fn stays_below(name: &[u8]) -> bool {
     Path::new(OsStr::from_bytes(name)).components().all(|part| matches!(part, Component::Normal(_)))
 }
 
-fn looks_like(path: &Path, format: Format) -> Result<bool, ImageError> {
-    let file = File::open(path).map_err(|error| ImageError::io(path, Operation::Open, error))?;
+fn looks_like(path: &Path, format: ImageFormat) -> Result<bool, ImageError> {
+    let file = File::open(path).map_err(|error| ImageError::io(path, ImageOperation::Open, error))?;
     let start = PeekedFile { path, file: &file }.at(0, START_LEN)?;
-    Ok(Format::probe_start(&start) == format)
+    Ok(ImageFormat::probe_start(&start) == format)
 }
 
 /// What QEMU would get wrong without a word.
-fn misread(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<&'static str>, ImageError> {
+fn misread(bytes: &PeekedFile<'_>, format: ImageFormat) -> Result<Option<&'static str>, ImageError> {
     const DIFFERENCING: &str = "is a differencing image, which needs a parent that QEMU does not read";
     const ENCRYPTED: &str = "encrypted images (AES) are not supported";
     /// Where the header of a qcow 1 image has the method of encryption.
     const QCOW_METHOD: u64 = 36;
-    if format == Format::Qcow && big(&bytes.at(QCOW_METHOD, 4)?, 0, 4) != 0 {
+    if format == ImageFormat::Qcow && big(&bytes.at(QCOW_METHOD, 4)?, 0, 4) != 0 {
         return Ok(Some(ENCRYPTED));
     }
     let needs_parent = match format {
-        Format::Vpc => vhd_needs_parent(bytes)?,
-        Format::Vhdx => vhdx_needs_parent(bytes)?,
-        Format::Raw | Format::Qcow2 | Format::Qcow | Format::Qed | Format::Vmdk => false,
-        Format::Vdi | Format::Parallels | Format::Dmg => false,
+        ImageFormat::Vpc => vhd_needs_parent(bytes)?,
+        ImageFormat::Vhdx => vhdx_needs_parent(bytes)?,
+        ImageFormat::Raw | ImageFormat::Qcow2 | ImageFormat::Qcow | ImageFormat::Qed | ImageFormat::Vmdk => {
+            false
+        }
+        ImageFormat::Vdi | ImageFormat::Parallels | ImageFormat::Dmg => false,
     };
     Ok(needs_parent.then_some(DIFFERENCING))
 }
 
 /// The files that a file of this format names.
-pub(super) fn references(bytes: &PeekedFile<'_>, format: Format) -> Result<Vec<Reference>, ImageError> {
+pub(super) fn references(bytes: &PeekedFile<'_>, format: ImageFormat) -> Result<Vec<Reference>, ImageError> {
     match format {
-        Format::Vmdk => vmdk(bytes),
-        Format::Qed => qed(bytes),
-        Format::Qcow => qcow(bytes),
+        ImageFormat::Vmdk => vmdk(bytes),
+        ImageFormat::Qed => qed(bytes),
+        ImageFormat::Qcow => qcow(bytes),
         // QEMU's own code opens none for these; those of qcow2 are opened elsewhere.
-        Format::Raw | Format::Qcow2 | Format::Vdi | Format::Vhdx => Ok(Vec::new()),
-        Format::Vpc | Format::Parallels | Format::Dmg => Ok(Vec::new()),
+        ImageFormat::Raw | ImageFormat::Qcow2 | ImageFormat::Vdi | ImageFormat::Vhdx => Ok(Vec::new()),
+        ImageFormat::Vpc | ImageFormat::Parallels | ImageFormat::Dmg => Ok(Vec::new()),
     }
 }
 
@@ -210,7 +212,7 @@ fn parents(description: &[u8], found: &mut Vec<Reference>) {
         let Some(rest) = description.get(place + KEY.len() + 2..) else { continue };
         if let Some(end) = rest.iter().position(|&byte| byte == b'"') {
             let name = &rest[..end.min(LONGEST_NAME)];
-            found.push(Reference::new("backing file", name, Kind::Image(Format::Vmdk)));
+            found.push(Reference::new("backing file", name, Kind::Image(ImageFormat::Vmdk)));
         }
     }
 }
@@ -257,7 +259,7 @@ fn qed(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, ImageError> {
         return Ok(Vec::new());
     }
     let name = bytes.at(little(&header, 56, 4), (little(&header, 60, 4) as usize).min(LONGEST_NAME))?;
-    let kind = if features & BACKING_IS_RAW != 0 { Kind::Bytes } else { Kind::Image(Format::Qed) };
+    let kind = if features & BACKING_IS_RAW != 0 { Kind::Bytes } else { Kind::Image(ImageFormat::Qed) };
     Ok(vec![Reference::new("backing file", &name, kind)])
 }
 
@@ -269,7 +271,7 @@ fn qcow(bytes: &PeekedFile<'_>) -> Result<Vec<Reference>, ImageError> {
         return Ok(Vec::new());
     }
     let name = bytes.at(place, (big(&header, 16, 4) as usize).min(LONGEST_NAME))?;
-    Ok(vec![Reference::new("backing file", &name, Kind::Image(Format::Qcow))])
+    Ok(vec![Reference::new("backing file", &name, Kind::Image(ImageFormat::Qcow))])
 }
 
 /// Whether a VHD is one of differences: the type in its footer, which sparse ones have at the start too.
@@ -373,7 +375,7 @@ mod tests {
         let description = format!("RW 63 FLAT \"{}\" 0\n", outside.display());
         for description in [description.as_str(), "RW 63 FLAT \"../outside\" 0\n"] {
             std::fs::write(&image, description).unwrap();
-            let message = |follow| check(&image, Format::Vmdk, follow).unwrap_err().to_string();
+            let message = |follow| check(&image, ImageFormat::Vmdk, follow).unwrap_err().to_string();
             let whether = [message(Follow::None), message(Follow::SameDir)];
             assert!(whether[0].ends_with(": other files are not followed"), "{whether:?}");
             assert!(whether[1].ends_with(": is no file in the image's folder"), "{whether:?}");
@@ -384,7 +386,7 @@ mod tests {
             assert!(message(Follow::Any).contains("is truncated: 6 bytes"));
         }
         std::fs::write(&image, "RW 63 FLAT \"absent\" 0\n").unwrap();
-        let error = check(&image, Format::Vmdk, Follow::SameDir).unwrap_err();
+        let error = check(&image, ImageFormat::Vmdk, Follow::SameDir).unwrap_err();
         assert_eq!(error.to_string(), format!("{}/absent: open: No such file or directory", inner.display()));
     }
 
@@ -397,7 +399,7 @@ mod tests {
         for (method, refused) in [(0, false), (1, true)] {
             header[39] = method;
             std::fs::write(&path, header).unwrap();
-            assert_eq!(check(&path, Format::Qcow, Follow::None).is_err(), refused);
+            assert_eq!(check(&path, ImageFormat::Qcow, Follow::None).is_err(), refused);
         }
     }
 
@@ -406,11 +408,11 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("image");
         for (format, start) in [
-            (Format::Vmdk, &b"KDMV"[..]),
-            (Format::Qed, b"QED\0"),
-            (Format::Qcow, b"QFI\xfb\0\0\0\x01"),
-            (Format::Vpc, b"conectix"),
-            (Format::Vhdx, b"vhdxfile"),
+            (ImageFormat::Vmdk, &b"KDMV"[..]),
+            (ImageFormat::Qed, b"QED\0"),
+            (ImageFormat::Qcow, b"QFI\xfb\0\0\0\x01"),
+            (ImageFormat::Vpc, b"conectix"),
+            (ImageFormat::Vhdx, b"vhdxfile"),
         ] {
             for fill in [0, 0xff] {
                 for length in [0, 1, 8, 63, 64, 512, 200 << 10] {

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::bytes::{PeekedFile, little};
 use super::references::parts;
-use crate::{Format, ImageError};
+use crate::{ImageError, ImageFormat};
 
 /// How much of a table is read at a time, in bytes.
 const PIECE: usize = 64 << 10;
@@ -24,23 +24,23 @@ pub(super) struct Truncated {
 }
 
 /// Looks for the end of the last piece of data that an image has.
-pub(super) fn find(bytes: &PeekedFile<'_>, format: Format) -> Result<Option<Truncated>, ImageError> {
+pub(super) fn find(bytes: &PeekedFile<'_>, format: ImageFormat) -> Result<Option<Truncated>, ImageError> {
     let needed = match format {
-        Format::Vdi => vdi(bytes)?,
-        Format::Parallels => parallels(bytes)?,
-        Format::Vmdk => match bytes.at(0, 4)?.as_slice() {
+        ImageFormat::Vdi => vdi(bytes)?,
+        ImageFormat::Parallels => parallels(bytes)?,
+        ImageFormat::Vmdk => match bytes.at(0, 4)?.as_slice() {
             b"KDMV" => vmdk(bytes)?,
             b"COWD" => 0,
             _ => return flat_part(bytes),
         },
         // QEMU finds out itself, or every byte of the file is data.
-        Format::Raw
-        | Format::Qcow2
-        | Format::Qcow
-        | Format::Qed
-        | Format::Vhdx
-        | Format::Vpc
-        | Format::Dmg => 0,
+        ImageFormat::Raw
+        | ImageFormat::Qcow2
+        | ImageFormat::Qcow
+        | ImageFormat::Qed
+        | ImageFormat::Vhdx
+        | ImageFormat::Vpc
+        | ImageFormat::Dmg => 0,
     };
     let length = bytes.length()?;
     Ok((needed > length).then_some(Truncated { part: None, length, needed }))

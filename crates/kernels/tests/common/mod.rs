@@ -4,24 +4,24 @@ use std::sync::OnceLock;
 
 use openssl::hash::{Hasher, MessageDigest};
 use openssl::provider::Provider;
-use verisum_kernels::{Algorithm, Kernel, Level};
+use verisum_kernels::{Kernel, KernelAlgorithm, Level};
 
 /// Hashes with OpenSSL.
-pub fn openssl(algorithm: Algorithm, message: &[u8]) -> Vec<u8> {
+pub fn openssl(algorithm: KernelAlgorithm, message: &[u8]) -> Vec<u8> {
     // MD4 is in the legacy provider, which replaces the default one unless asked
     // to keep it.
     static LEGACY: OnceLock<Provider> = OnceLock::new();
     LEGACY.get_or_init(|| Provider::try_load(None, "legacy", true).unwrap());
     let name = match algorithm {
-        Algorithm::Blake2s256 => "BLAKE2s256",
-        Algorithm::Blake2b512 => "BLAKE2b512",
+        KernelAlgorithm::Blake2s256 => "BLAKE2s256",
+        KernelAlgorithm::Blake2b512 => "BLAKE2b512",
         other => other.name(),
     };
     let digest = MessageDigest::from_name(name)
         .unwrap_or_else(|| panic!("OpenSSL has no {name}, and nothing else is the oracle"));
     let mut hasher = Hasher::new(digest).unwrap();
     hasher.update(message).unwrap();
-    if matches!(algorithm, Algorithm::Shake128 | Algorithm::Shake256) {
+    if matches!(algorithm, KernelAlgorithm::Shake128 | KernelAlgorithm::Shake256) {
         let mut output = vec![0; algorithm.digest_len()];
         hasher.finish_xof(&mut output).unwrap();
         return output;
@@ -50,14 +50,14 @@ pub fn kernels() -> Vec<Kernel> {
             eprintln!("SKIPPED: the processor has no {}", level.name());
             continue;
         }
-        let of_level = Algorithm::ALL.iter().filter_map(|&a| Kernel::at(a, level));
+        let of_level = KernelAlgorithm::ALL.iter().filter_map(|&a| Kernel::at(a, level));
         let before = kernels.len();
         kernels.extend(of_level);
         let expected = match level {
             Level::ShaNi | Level::Sha2 => 3,
             // SHA-512 in four lengths, SHA-3 in four, SHAKE in two.
             Level::Sha3 => 10,
-            _ => Algorithm::ALL.len(),
+            _ => KernelAlgorithm::ALL.len(),
         };
         assert_eq!(kernels.len() - before, expected, "kernels at {}", level.name());
     }

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use verisum_kernels::{Algorithm, Kernel, Level};
+use verisum_kernels::{Kernel, KernelAlgorithm, Level};
 
 /// The most messages of a batch: more than any kernel has lanes, and some left over.
 pub const MOST: usize = 40;
@@ -13,7 +13,7 @@ pub const MOST: usize = 40;
 const TRIES: usize = 50;
 
 /// The fastest kernel for single messages at or below a level.
-pub fn best_single(algorithm: Algorithm, level: Level, message: &[u8]) -> Kernel {
+pub fn best_single(algorithm: KernelAlgorithm, level: Level, message: &[u8]) -> Kernel {
     let allowed = Level::ALL.iter().filter(|&&other| other <= level);
     let timed = allowed.filter_map(|&other| Kernel::at(algorithm, other)).map(|kernel| {
         let mut best = f64::INFINITY;

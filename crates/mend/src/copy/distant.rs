@@ -10,7 +10,7 @@ use verisum_files::place::{FileRequest, FileState, KnownState, Modified, PlaceEr
 use verisum_files::{Stat, Timestamp};
 
 use super::digests::Sums;
-use super::fetch::{PlaceTree, place_records};
+use super::fetch::{RemoteTree, place_records};
 use super::pump::Hasher;
 use super::record::{self, Expected};
 use super::send::{OpenedUpload, Outgoing, Sender};
@@ -35,7 +35,7 @@ pub(super) struct Distant {
 
 impl Distant {
     /// A file that was listed, with its path below FROM. What cannot be listed is told.
-    pub(super) fn listed(from: PlaceTree, event: PlaceEvent, shared: &Shared) -> Option<(Distant, PathBuf)> {
+    pub(super) fn listed(from: RemoteTree, event: PlaceEvent, shared: &Shared) -> Option<(Distant, PathBuf)> {
         let failed = |address: &Path, error: PlaceError| {
             let outcome = CopyOutcome::Failed(CopyError::place(address, error));
             shared.tell_plain(address, Path::new(""), outcome);

@@ -49,7 +49,7 @@ const FILE_MODE: u32 = 0o666;
 
 /// A tree or file in a place that is not this machine.
 #[derive(Clone, Copy)]
-pub struct PlaceTree<'a> {
+pub struct RemoteTree<'a> {
     /// Its address, as the catalogue has those of trees.
     pub address: &'a Path,
     /// Its path in its place.
@@ -81,7 +81,7 @@ pub(super) struct RemoteFile<'a> {
 /// # Errors
 /// The place cannot be reached or listed, or TO cannot be made. What fails later is told to the sink.
 pub fn copy_from(
-    from: PlaceTree,
+    from: RemoteTree,
     to: &Path,
     options: &CopyOptions,
     catalog: Option<&Catalog>,
@@ -94,7 +94,7 @@ pub fn copy_from(
 
 fn fetch_tree<'a>(
     shared: &'a Shared<'a>,
-    from: PlaceTree,
+    from: RemoteTree,
     to: &Path,
     catalog: Option<&Catalog>,
 ) -> Result<(), CopyError> {
@@ -123,7 +123,7 @@ fn fetch_tree<'a>(
 /// Hands files to threads that fetch them. Returns TO, if there was anything to copy.
 fn feed_workers<'a>(
     shared: &'a Shared<'a>,
-    from: PlaceTree,
+    from: RemoteTree,
     feed: &mut PlaceFeed<'a, '_, '_>,
     answers: &Receiver<PlaceEvent>,
 ) -> Result<Option<Arc<Directory>>, CopyError> {
@@ -172,7 +172,7 @@ fn feed_workers<'a>(
 }
 
 /// Fetches files until none are left.
-fn fetch_all<'a>(common: &Common<'a>, from: PlaceTree, files: &Mutex<Receiver<RemoteFile<'a>>>) {
+fn fetch_all<'a>(common: &Common<'a>, from: RemoteTree, files: &Mutex<Receiver<RemoteFile<'a>>>) {
     let mut fetcher = Fetcher { worker: Worker::new(common), group: Vec::new(), group_bytes: 0 };
     let mut opened: Option<Box<dyn Place>> = None;
     loop {

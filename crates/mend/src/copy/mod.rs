@@ -51,7 +51,7 @@ mod worker;
 pub use engine::copy;
 pub use error::CopyError;
 pub use event::{CopyEvent, CopyOutcome, CopySummary, Mismatch, RecordPlace};
-pub use fetch::{PlaceTree, copy_from};
+pub use fetch::{RemoteTree, copy_from};
 pub use options::{CopyOptions, Reflink, Verification};
 pub use recorder::CopyRecorder;
 pub use send::{copy_between, copy_to};

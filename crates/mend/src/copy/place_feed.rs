@@ -11,7 +11,7 @@ use verisum_files::Directory;
 use verisum_files::place::{PlaceError, PlaceEvent, below};
 
 use super::feed::{open_target, split};
-use super::fetch::{PlaceTree, RemoteFile};
+use super::fetch::{RemoteFile, RemoteTree};
 use super::record::Records;
 use super::shared::Shared;
 use super::target::{TargetDirectory, TargetName};
@@ -23,7 +23,7 @@ const DIRECTORY_MODE: Mode = Mode::from_raw_mode(0o777);
 /// What a place lists, and where it goes.
 pub(super) struct PlaceFeed<'a, 'c, 'f> {
     shared: &'a Shared<'a>,
-    from: PlaceTree<'f>,
+    from: RemoteTree<'f>,
     to: &'f Path,
     records: Option<Records<'c>>,
     /// TO, or the directory that it is in, once the first file is known.
@@ -37,7 +37,7 @@ pub(super) struct PlaceFeed<'a, 'c, 'f> {
 impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
     pub(super) fn new(
         shared: &'a Shared<'a>,
-        from: PlaceTree<'f>,
+        from: RemoteTree<'f>,
         to: &'f Path,
         catalog: Option<&'c Catalog>,
     ) -> Result<PlaceFeed<'a, 'c, 'f>, CopyError> {

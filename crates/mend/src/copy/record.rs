@@ -22,7 +22,7 @@ pub(super) struct Records<'c>(TreeRecords<'c>);
 #[derive(Clone, Debug)]
 pub(super) struct Known {
     algorithm: Arc<str>,
-    record: store::Record,
+    record: store::CatalogRecord,
 }
 
 /// The digest that a file should have.

@@ -19,7 +19,7 @@ use verisum_files::{Entry, FileError, Kind, Operation, Order, Roots, Stat, Times
 use super::batch::event;
 use super::digests::{Set, Sets, Sums};
 use super::distant::Distant;
-use super::fetch::PlaceTree;
+use super::fetch::RemoteTree;
 use super::pump::Hasher;
 use super::record::{self, Expected, Known, Records};
 use super::shared::{Shared, lock};
@@ -77,7 +77,7 @@ impl Outgoing {
 #[derive(Clone, Copy)]
 enum From<'f> {
     Here(&'f Path),
-    There(PlaceTree<'f>),
+    There(RemoteTree<'f>),
 }
 
 /// Copies the regular files of a directory, or a file, to another place, such as a host or a bucket.
@@ -90,7 +90,7 @@ enum From<'f> {
 /// FROM cannot be opened, TO cannot be reached, or the catalogue cannot be read. What fails later is told to the sink.
 pub fn copy_to(
     from: &Path,
-    to: PlaceTree,
+    to: RemoteTree,
     options: &CopyOptions,
     catalog: Option<&Catalog>,
     sink: &(dyn Fn(&CopyEvent) + Sync),
@@ -104,8 +104,8 @@ pub fn copy_to(
 /// # Errors
 /// A place cannot be reached or listed, or the catalogue cannot be read. What fails later is told to the sink.
 pub fn copy_between(
-    from: PlaceTree,
-    to: PlaceTree,
+    from: RemoteTree,
+    to: RemoteTree,
     options: &CopyOptions,
     catalog: Option<&Catalog>,
     sink: &(dyn Fn(&CopyEvent) + Sync),
@@ -115,7 +115,7 @@ pub fn copy_between(
 
 fn send_tree(
     from: From,
-    to: PlaceTree,
+    to: RemoteTree,
     options: &CopyOptions,
     catalog: Option<&Catalog>,
     sink: &(dyn Fn(&CopyEvent) + Sync),
@@ -179,7 +179,7 @@ fn send_tree(
 /// Gives what is found to the threads that send it.
 struct SendFeed<'f> {
     shared: &'f Shared<'f>,
-    to: PlaceTree<'f>,
+    to: RemoteTree<'f>,
     records: Option<Records<'f>>,
     /// Whether small files are sent together.
     stages: bool,
@@ -230,7 +230,7 @@ impl SendFeed<'_> {
     }
 
     /// Gives what another place lists.
-    fn feed_listed(mut self, from: PlaceTree) -> Result<Vec<Vec<u8>>, CopyError> {
+    fn feed_listed(mut self, from: RemoteTree) -> Result<Vec<Vec<u8>>, CopyError> {
         let failed = |error| CopyError::place(from.address, error);
         let mut lister = (from.open)().map_err(failed)?;
         thread::scope(|scope| {
@@ -246,7 +246,7 @@ impl SendFeed<'_> {
         Ok(self.end())
     }
 
-    fn take(&mut self, from: PlaceTree, answers: &Receiver<PlaceEvent>) -> Result<(), CopyError> {
+    fn take(&mut self, from: RemoteTree, answers: &Receiver<PlaceEvent>) -> Result<(), CopyError> {
         for event in answers {
             if self.shared.is_stopped() {
                 break;
@@ -331,7 +331,7 @@ impl There {
 fn send_all(
     shared: &Shared,
     sets: &Sets,
-    (from, to): (Option<PlaceTree>, PlaceTree),
+    (from, to): (Option<RemoteTree>, RemoteTree),
     groups: &Mutex<Receiver<Vec<Outgoing>>>,
 ) {
     let mut opened: [Option<Box<dyn Place>>; 2] = [None, None];
@@ -341,7 +341,7 @@ fn send_all(
         if shared.is_stopped() || group.is_empty() {
             continue;
         }
-        let open = |opened: Option<Box<dyn Place>>, tree: PlaceTree| {
+        let open = |opened: Option<Box<dyn Place>>, tree: RemoteTree| {
             let place = opened.map_or_else(tree.open, Ok);
             place.map_err(|error| CopyError::place(tree.address, error))
         };
@@ -379,7 +379,7 @@ pub(super) struct Sender<'s> {
     pub(super) place: &'s mut dyn Place,
     /// Where the files are, if that is not here.
     pub(super) source: Option<&'s mut (dyn Place + 'static)>,
-    pub(super) to: PlaceTree<'s>,
+    pub(super) to: RemoteTree<'s>,
 }
 
 /// A file that is open to be sent.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, openat};
 use verisum_digest::{ALGORITHMS, Digest, Output};
-use verisum_files::store::manifest::{Format, Item, Writer, tag};
+use verisum_files::store::manifest::{Item, ListFormat, Writer, tag};
 use verisum_files::{Directory, Kind, ReplaceError, Replacement, Stat};
 
 use super::{CopyError, CopyEvent, CopyOutcome};
@@ -155,7 +155,7 @@ impl SumsList {
         let writer = match self.writers.get(digest.name()) {
             Some(writer) => writer,
             None => {
-                let writer = Writer::new(Format::Bsd, std::slice::from_ref(digest));
+                let writer = Writer::new(ListFormat::Bsd, std::slice::from_ref(digest));
                 let writer = writer.map_err(|error| failed_line(&self.path, &error))?;
                 self.writers.entry(digest.name().to_string()).or_insert(writer)
             }
@@ -177,7 +177,7 @@ impl SumsList {
         let digest = Digest::find("sha256")
             .map_err(|source| CopyError::Digest { path: name.to_path_buf(), source })?;
         let failed = |error| failed_line(&self.path, &error);
-        let writer = Writer::new(Format::Bsd, &[digest]).map_err(failed)?;
+        let writer = Writer::new(ListFormat::Bsd, &[digest]).map_err(failed)?;
         let digests = &[Output::zeroed(32)];
         let name = name.as_os_str().as_bytes();
         let item = Item { name, size: 0, modified: None, mode: None, digests };

@@ -6,7 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::require_tree;
-use verisum_catalog::store::{Catalog, Change, Position, Record, Repair, Root, State, Trouble, moment};
+use verisum_catalog::store::{
+    Catalog, CatalogRecord, Position, RecordChange, Repair, Root, State, Trouble, moment,
+};
 use verisum_digest::Digest;
 use verisum_files::Verdict;
 use verisum_files::place::Place;
@@ -15,7 +17,7 @@ use super::damaged::{ANY_LENGTH, Damaged};
 use super::in_place::{Finished, finish_in_place, give_up_replaced, journal_of};
 use super::keep::require_room;
 use super::mend::{DistantTree, Done, MAY_BE_MEANT, MendedTree, Tree};
-use super::{Options, Outcome, RepairError, Repaired, Source, Summary, Taken};
+use super::{RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
 const PAGE: usize = 1024;
@@ -26,7 +28,7 @@ const COPIES: usize = 8;
 /// A file that waits for its repair.
 struct WaitingRepair {
     position: Position,
-    record: Record,
+    record: CatalogRecord,
     damaged: Damaged,
 }
 
@@ -44,9 +46,9 @@ pub fn repair(
     catalog: &Catalog,
     path: &Path,
     sources: &mut [Source],
-    options: &Options,
+    options: &RepairOptions,
     report: &mut dyn FnMut(&Repaired),
-) -> Result<Summary, RepairError> {
+) -> Result<RepairSummary, RepairError> {
     let root = root_of(catalog, path, false)?;
     require_tree(catalog, &root, path)?;
     if let Some(keep) = &options.keep_bad {
@@ -87,9 +89,9 @@ pub fn repair_there(
     address: &Path,
     (place, top): (&mut dyn Place, &[u8]),
     sources: &mut [Source],
-    options: &Options,
+    options: &RepairOptions,
     report: &mut dyn FnMut(&Repaired),
-) -> Result<Summary, RepairError> {
+) -> Result<RepairSummary, RepairError> {
     let root = root_of(catalog, address, true)?;
     if let Some(keep) = &options.keep_bad {
         require_room(keep, &root.path)?;
@@ -101,7 +103,7 @@ pub fn repair_there(
     }
     let below = address.strip_prefix(&root.path).unwrap_or(Path::new(""));
     match tree.has_any(below) {
-        Ok(true) => Ok(Summary::default()),
+        Ok(true) => Ok(RepairSummary::default()),
         Ok(false) => Err(wrong(address, UNKNOWN)),
         Err(error) => Err(RepairError::Place { address: address.to_path_buf(), source: error }),
     }
@@ -146,7 +148,7 @@ struct Work<'a> {
     catalog: &'a Catalog,
     root: &'a Root,
     path: &'a Path,
-    options: &'a Options,
+    options: &'a RepairOptions,
     algorithms: HashMap<i64, String>,
     copies: Copies,
     /// The file whose repair in place cannot be finished now, and why.
@@ -157,7 +159,7 @@ impl<'a> Work<'a> {
     fn new(
         catalog: &'a Catalog,
         (root, path): (&'a Root, &'a Path),
-        options: &'a Options,
+        options: &'a RepairOptions,
         waits: Option<(PathBuf, String)>,
     ) -> Result<Work<'a>, RepairError> {
         let (algorithms, copies) = (catalog.algorithms()?, copies(catalog)?);
@@ -170,9 +172,9 @@ impl<'a> Work<'a> {
         tree: &mut dyn MendedTree,
         sources: &mut [Source],
         report: &mut dyn FnMut(&Repaired),
-    ) -> Result<Option<Summary>, RepairError> {
+    ) -> Result<Option<RepairSummary>, RepairError> {
         let Work { catalog, root, path, options, .. } = *self;
-        let mut summary = Summary::default();
+        let mut summary = RepairSummary::default();
         let mut is_known = false;
         let mut after = Position::START;
         loop {
@@ -208,13 +210,13 @@ impl<'a> Work<'a> {
     fn damaged(
         &self,
         position: &Position,
-        record: &Record,
+        record: &CatalogRecord,
         path: PathBuf,
     ) -> Result<Result<Damaged, Repaired>, RepairError> {
         let algorithm = self.algorithms.get(&record.algorithm).cloned().unwrap_or_default();
         let digest = Digest::find(&algorithm);
         if let Some((_, why)) = self.waits.as_ref().filter(|(waits, _)| *waits == path) {
-            let outcome = Outcome::Failed(why.clone());
+            let outcome = RepairOutcome::Failed(why.clone());
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         }
         let refused = match (record.state, &digest) {
@@ -233,7 +235,7 @@ impl<'a> Work<'a> {
             _ => None,
         };
         let (digest, None) = (digest, &refused) else {
-            let outcome = Outcome::Refused(refused.unwrap_or_default());
+            let outcome = RepairOutcome::Refused(refused.unwrap_or_default());
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         };
         let Ok(digest) = digest else {
@@ -262,7 +264,13 @@ impl<'a> Work<'a> {
         }))
     }
 
-    fn repaired(&self, path: PathBuf, record: &Record, algorithm: String, outcome: Outcome) -> Repaired {
+    fn repaired(
+        &self,
+        path: PathBuf,
+        record: &CatalogRecord,
+        algorithm: String,
+        outcome: RepairOutcome,
+    ) -> Repaired {
         Repaired {
             path,
             state: record.state,
@@ -277,7 +285,7 @@ impl<'a> Work<'a> {
         }
     }
 
-    fn tell(&self, file: Repaired, summary: &mut Summary, report: &mut dyn FnMut(&Repaired)) {
+    fn tell(&self, file: Repaired, summary: &mut RepairSummary, report: &mut dyn FnMut(&Repaired)) {
         summary.count(&file);
         report(&file);
     }
@@ -288,7 +296,7 @@ impl<'a> Work<'a> {
         mut waiting: Vec<WaitingRepair>,
         tree: &mut dyn MendedTree,
         sources: &mut [Source],
-        summary: &mut Summary,
+        summary: &mut RepairSummary,
         report: &mut dyn FnMut(&Repaired),
     ) -> Result<(), RepairError> {
         // Files that share a set of parity follow each other.
@@ -318,13 +326,13 @@ impl<'a> Work<'a> {
     fn record(
         &self,
         (position, path): (&Position, &Path),
-        old: &Record,
+        old: &CatalogRecord,
         done: &Done,
     ) -> Result<(), RepairError> {
-        let (Outcome::Repaired { from, bytes, .. }, Some(now)) = (&done.outcome, &done.now) else {
+        let (RepairOutcome::Repaired { from, bytes, .. }, Some(now)) = (&done.outcome, &done.now) else {
             return Ok(());
         };
-        let new = Record {
+        let new = CatalogRecord {
             size: now.size,
             mtime: now.mtime,
             ctime: now.ctime,
@@ -354,7 +362,7 @@ impl<'a> Work<'a> {
         let (root, name) = (self.root.id, OsStr::from_bytes(&position.name));
         self.catalog.begin()?;
         let written =
-            self.catalog.apply(root, position.directory, name, &Change::Confirm(new)).and_then(|()| {
+            self.catalog.apply(root, position.directory, name, &RecordChange::Confirm(new)).and_then(|()| {
                 self.catalog.absolve(root, &new)?;
                 self.catalog.note_generation_at(self.root, path, &new)?;
                 let key = (position.directory, position.name.clone());

@@ -14,7 +14,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use verisum_digest::{Digest, Output, Stream};
+use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::Replacement;
 use verisum_files::replace::is_trusted;
 
@@ -61,7 +61,7 @@ impl Block {
 /// A journal that is being written.
 pub(super) struct Draft {
     file: Replacement,
-    seal: Box<dyn Stream>,
+    seal: Box<dyn DigestStream>,
     /// How many blocks it has.
     pub(super) count: u64,
 }
@@ -70,7 +70,7 @@ fn sealed(error: verisum_digest::DigestError) -> io::Error {
     io::Error::other(error)
 }
 
-fn seal() -> io::Result<Box<dyn Stream>> {
+fn seal() -> io::Result<Box<dyn DigestStream>> {
     Digest::find("sha256").and_then(|digest| digest.stream()).map_err(sealed)
 }
 

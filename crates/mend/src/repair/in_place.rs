@@ -276,15 +276,16 @@ fn with_blocks(journal: &mut Journal, file: &File, digest: &Digest) -> Result<Ou
     let mut room = vec![0; PIECE];
     let size = journal.subject.size;
     let mut at = 0;
-    let mut up_to = |stream: &mut dyn verisum_digest::Stream, at: &mut u64, end: u64| -> io::Result<()> {
-        while *at < end {
-            let count = (end - *at).min(PIECE as u64) as usize;
-            file.read_exact_at(&mut room[..count], *at)?;
-            stream.update(&room[..count]).map_err(io::Error::other)?;
-            *at += count as u64;
-        }
-        Ok(())
-    };
+    let mut up_to =
+        |stream: &mut dyn verisum_digest::DigestStream, at: &mut u64, end: u64| -> io::Result<()> {
+            while *at < end {
+                let count = (end - *at).min(PIECE as u64) as usize;
+                file.read_exact_at(&mut room[..count], *at)?;
+                stream.update(&room[..count]).map_err(io::Error::other)?;
+                *at += count as u64;
+            }
+            Ok(())
+        };
     let each = &mut |block: Block| -> io::Result<()> {
         up_to(&mut *stream, &mut at, block.offset)?;
         stream.update(&block.new).map_err(io::Error::other)?;

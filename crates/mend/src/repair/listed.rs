@@ -14,7 +14,7 @@ use verisum_files::{Entry, Kind, Misjudged, Standing, Stat, Stop, Verdict, Walk,
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
 use super::mend::{Done, MAY_BE_MEANT, MendedTree, Tree};
-use super::{Options, Outcome, RepairError, Repaired, Source, Summary};
+use super::{RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source};
 
 /// How many files are compared and repaired together.
 const PAGE: usize = 1024;
@@ -24,7 +24,7 @@ const LOOKED_AT: usize = 16;
 
 /// What the content of a file should be.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct ExpectedContent {
     /// The path below the tree.
     pub below: PathBuf,
     /// The digest.
@@ -40,7 +40,7 @@ pub struct Recorded {
 
 /// What the tags of the files in a tree record, where nobody seems to have written to the file since. What cannot be
 /// looked at is passed over: it has no record.
-pub fn tagged(tree: &Path) -> impl Iterator<Item = Recorded> {
+pub fn tagged(tree: &Path) -> impl Iterator<Item = ExpectedContent> {
     let root = tree.to_path_buf();
     Walk::new(vec![root.clone()], WalkOptions::default()).flatten().filter_map(move |entry| {
         if entry.kind() != Kind::File {
@@ -58,7 +58,7 @@ pub fn tagged(tree: &Path) -> impl Iterator<Item = Recorded> {
             records.filter(|record| matches!(record.standing(&stat), Standing::Current | Standing::Resized));
         let (record, digest) =
             current.find_map(|record| Some((record, Digest::find(record.algorithm.id).ok()?)))?;
-        Some(Recorded { below, digest, value: record.digest, is_unwritten: true, list: None })
+        Some(ExpectedContent { below, digest, value: record.digest, is_unwritten: true, list: None })
     })
 }
 
@@ -69,25 +69,25 @@ pub fn tagged(tree: &Path) -> impl Iterator<Item = Recorded> {
 /// The tree cannot be opened, a directory for bad files cannot be used, or a list holds block hashes.
 pub fn repair_recorded(
     tree: &Path,
-    records: &mut dyn Iterator<Item = Recorded>,
+    records: &mut dyn Iterator<Item = ExpectedContent>,
     sources: &mut [Source],
-    options: &Options,
+    options: &RepairOptions,
     report: &mut dyn FnMut(&Repaired),
-) -> Result<Summary, RepairError> {
+) -> Result<RepairSummary, RepairError> {
     if let Some(keep) = &options.keep_bad {
         require_room(keep, tree)?;
     }
     let mut opened = Tree::open(tree, options).map_err(verisum_catalog::scrub::ScrubError::from)?;
     let mut own = Source::new(tree, Box::new(LocalPlace::default()));
     own.place.end_by(&options.stop);
-    let mut summary = Summary::default();
+    let mut summary = RepairSummary::default();
     let mut looked_at = 0;
     loop {
         if options.stop.is_due() {
             summary.interrupted = true;
             break;
         }
-        let page: Vec<Recorded> = records.take(PAGE).collect();
+        let page: Vec<ExpectedContent> = records.take(PAGE).collect();
         if page.is_empty() {
             break;
         }
@@ -115,7 +115,13 @@ pub fn repair_recorded(
             let is_meant = state != State::MISSING && !recorded.is_unwritten;
             let file = damaged_file(path, recorded, is_meant);
             if is_meant && options.keep_bad.is_none() && !options.dry {
-                tell(&file, state, Outcome::Refused(MAY_BE_MEANT.to_string()).into(), &mut summary, report);
+                tell(
+                    &file,
+                    state,
+                    RepairOutcome::Refused(MAY_BE_MEANT.to_string()).into(),
+                    &mut summary,
+                    report,
+                );
                 continue;
             }
             damaged.push(file);
@@ -134,7 +140,7 @@ pub fn repair_recorded(
 /// Fails for a list whose numbers are block hashes of images, which are not bad for that.
 fn require_digests(
     tree: &Path,
-    compared: &[(Recorded, Result<Output, String>)],
+    compared: &[(ExpectedContent, Result<Output, String>)],
     looked_at: &mut usize,
     stop: &Stop,
 ) -> Result<(), RepairError> {
@@ -153,7 +159,7 @@ fn require_digests(
     Ok(())
 }
 
-fn damaged_file(path: PathBuf, recorded: Recorded, may_be_meant: bool) -> Damaged {
+fn damaged_file(path: PathBuf, recorded: ExpectedContent, may_be_meant: bool) -> Damaged {
     let stat = Entry::named(&path).and_then(|entry| entry.stat()).ok();
     // Nothing is below a file that is repaired alone.
     let own = path.file_name().filter(|_| recorded.below.as_os_str().is_empty());
@@ -172,10 +178,16 @@ fn damaged_file(path: PathBuf, recorded: Recorded, may_be_meant: bool) -> Damage
     }
 }
 
-fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report: &mut dyn FnMut(&Repaired)) {
+fn tell(
+    file: &Damaged,
+    state: State,
+    done: Done,
+    summary: &mut RepairSummary,
+    report: &mut dyn FnMut(&Repaired),
+) {
     let Done { outcome, before, ranges, taken, kept_unread, .. } = done;
     let size = match &outcome {
-        Outcome::Repaired { bytes, .. } | Outcome::Mendable { bytes, .. } => *bytes,
+        RepairOutcome::Repaired { bytes, .. } | RepairOutcome::Mendable { bytes, .. } => *bytes,
         _ => 0,
     };
     let file = Repaired {
@@ -195,8 +207,12 @@ fn tell(file: &Damaged, state: State, done: Done, summary: &mut Summary, report:
 }
 
 /// The digests that files of the tree have now, side by side where the processor can.
-fn compare(own: &mut Source, page: Vec<Recorded>, stop: &Stop) -> Vec<(Recorded, Result<Output, String>)> {
-    let mut of_digest: HashMap<String, Vec<Recorded>> = HashMap::new();
+fn compare(
+    own: &mut Source,
+    page: Vec<ExpectedContent>,
+    stop: &Stop,
+) -> Vec<(ExpectedContent, Result<Output, String>)> {
+    let mut of_digest: HashMap<String, Vec<ExpectedContent>> = HashMap::new();
     for recorded in page {
         of_digest.entry(recorded.digest.name().to_string()).or_default().push(recorded);
     }
@@ -228,7 +244,7 @@ mod tests {
         let value = hasher.finish().unwrap();
         let found = digest.hash(&content).unwrap();
         let list = Some(Path::new("SUMS").into());
-        let recorded = Recorded { below: "image".into(), digest, value, is_unwritten: false, list };
+        let recorded = ExpectedContent { below: "image".into(), digest, value, is_unwritten: false, list };
         let compared = [(recorded, Ok(found))];
         let stop = Stop::default();
         assert!(require_digests(tree.path(), &compared, &mut 0, &stop).is_err());

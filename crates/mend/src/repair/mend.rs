@@ -30,7 +30,7 @@ use super::helper::Helper;
 use super::keep::dress_as;
 use super::record::Taken;
 use super::source::{Candidate, Source};
-use super::{Options, Outcome};
+use super::{RepairOptions, RepairOutcome};
 
 use long_file::{OTHER_BLOCKS, not_in_place};
 use new_file::{Filled, givers_of};
@@ -55,7 +55,7 @@ const ELSEWHERE: &str = "another file system is mounted there (--cross-file-syst
 
 /// What was done with a damaged file.
 pub(super) struct Done {
-    pub(super) outcome: Outcome,
+    pub(super) outcome: RepairOutcome,
     /// What the repaired file is.
     pub(super) now: Option<FileAfter>,
     /// The digest that it had before, if it could be read.
@@ -68,8 +68,8 @@ pub(super) struct Done {
     pub(super) kept_unread: u64,
 }
 
-impl From<Outcome> for Done {
-    fn from(outcome: Outcome) -> Done {
+impl From<RepairOutcome> for Done {
+    fn from(outcome: RepairOutcome) -> Done {
         Done { outcome, now: None, before: None, ranges: None, taken: Vec::new(), kept_unread: 0 }
     }
 }
@@ -126,7 +126,7 @@ pub(super) struct Tree<'a> {
     path: PathBuf,
     /// The one device that files are looked for on; none for any.
     device: Option<u64>,
-    options: &'a Options,
+    options: &'a RepairOptions,
     /// Where the journal is while a file is written in place; none if that is not wanted.
     journal: Option<PathBuf>,
     /// What became of bad inodes with several names: the repaired file, its inode and content.
@@ -170,7 +170,7 @@ impl MendedTree for Tree<'_> {
 
 impl<'a> Tree<'a> {
     /// Opens a tree by the path of its top.
-    pub(super) fn open(path: &Path, options: &'a Options) -> Result<Tree<'a>, FileError> {
+    pub(super) fn open(path: &Path, options: &'a RepairOptions) -> Result<Tree<'a>, FileError> {
         let top = Directory::trusted(path)?;
         let device = Entry::within(&top, OsStr::new("."))?.1.device;
         let device = (!options.enters).then_some(device);
@@ -289,7 +289,7 @@ impl<'a> Tree<'a> {
                 let mut found = BLOCK_DIGESTS.iter().filter_map(|find| find(damaged, sources));
                 not_in_place(found.any(|blocks| blocks.length() == damaged.size), tried)
             }
-            false => Outcome::NoSource { tried }.into(),
+            false => RepairOutcome::NoSource { tried }.into(),
         };
         waiting.end(at, done);
     }
@@ -302,10 +302,10 @@ impl<'a> Tree<'a> {
     }
 
     /// Looks whether a file still is what was found bad.
-    fn examine(&self, damaged: &Damaged) -> Result<BadFile, Outcome> {
-        let failed = |why: String| Outcome::Failed(why);
+    fn examine(&self, damaged: &Damaged) -> Result<BadFile, RepairOutcome> {
+        let failed = |why: String| RepairOutcome::Failed(why);
         let gone = match self.options.leaves_missing {
-            true => Err(Outcome::Refused(IS_MISSING.to_string())),
+            true => Err(RepairOutcome::Refused(IS_MISSING.to_string())),
             false => {
                 let inode = self.device.zip(damaged.inode);
                 Ok(BadFile { stat: None, inode, before: None, may_be_meant: false })
@@ -321,11 +321,11 @@ impl<'a> Tree<'a> {
             Err(error) => return Err(failed(text(&error))),
         };
         if entry.kind() != Kind::File {
-            return Err(Outcome::Refused(OTHER_KIND.to_string()));
+            return Err(RepairOutcome::Refused(OTHER_KIND.to_string()));
         }
         let file = entry.open().map_err(|error| failed(text(&error)))?;
         if has_writer(&file) {
-            return Err(Outcome::Refused(IN_USE.to_string()));
+            return Err(RepairOutcome::Refused(IN_USE.to_string()));
         }
         let before = match reread::past_the_cache_until(&file, &damaged.digest, &self.options.stop) {
             Ok(read) if read.digest == damaged.recorded => {
@@ -340,7 +340,7 @@ impl<'a> Tree<'a> {
                 {
                     remove_passing(&by_way_of(&folder, OsStr::new("")), &is_left);
                 }
-                return Err(Outcome::Sound);
+                return Err(RepairOutcome::Sound);
             }
             Ok(read) => Some(read.digest),
             Err(reread::Failed::System(errno)) if says_storage_failed(errno) => None,
@@ -354,8 +354,8 @@ impl<'a> Tree<'a> {
         let may_be_meant = damaged.may_be_meant || is_unread && !has_its_time;
         let bad = BadFile { stat: Some(stat), inode: Some(inode(&stat)), before, may_be_meant };
         match self.needs_keep_bad(&bad) && !self.options.dry {
-            _ if !is_unread && !found.contains(&now) => Err(Outcome::Refused(CHANGED.to_string())),
-            true => Err(Outcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}"))),
+            _ if !is_unread && !found.contains(&now) => Err(RepairOutcome::Refused(CHANGED.to_string())),
+            true => Err(RepairOutcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}"))),
             false => Ok(bad),
         }
     }
@@ -410,7 +410,7 @@ impl<'a> Tree<'a> {
         only: Option<usize>,
     ) -> Option<Result<Done, String>> {
         let damaged = &waiting.damaged[at];
-        let of_other = Outcome::Refused(OTHER_BLOCKS.to_string());
+        let of_other = RepairOutcome::Refused(OTHER_BLOCKS.to_string());
         let mut ended = None;
         for find in BLOCK_DIGESTS {
             let Some(blocks) = find(damaged, sources).filter(|blocks| may_be_of(blocks, damaged)) else {
@@ -465,7 +465,7 @@ impl<'a> Tree<'a> {
         if self.options.dry {
             let done = self.could_be(damaged, bad, from, candidate)?;
             // Another name of a file that is left alone is not mended by it either.
-            let is_mendable = matches!(done.outcome, Outcome::Mendable { .. });
+            let is_mendable = matches!(done.outcome, RepairOutcome::Mendable { .. });
             if let Some(stat) = bad.stat.filter(|_| is_mendable) {
                 let name = (damaged.path.clone(), inode(&stat), damaged.recorded);
                 self.linked.entry(inode(&stat)).or_insert(name);
@@ -512,7 +512,7 @@ impl<'a> Tree<'a> {
             other_names = old.links.saturating_sub(self.names.get(&inode(&old)).copied().unwrap_or(1));
         }
         let (from, also_from) = givers_of(&taken, candidate);
-        let outcome = Outcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
+        let outcome = RepairOutcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
         let now = now.map(FileAfter::from);
         Ok(Done { outcome, now, before: bad.before, ranges, taken, kept_unread })
     }
@@ -555,7 +555,7 @@ impl<'a> Tree<'a> {
                 let combination = Combination { old: old.as_ref(), ..of_file };
                 let taken = match combination.fill(&mut givers, &mut |_| Ok(())) {
                     Err(CombineError::Other) if self.is_in_place(damaged, bad) => {
-                        return Ok(Outcome::Refused(OTHER_BLOCKS.to_string()).into());
+                        return Ok(RepairOutcome::Refused(OTHER_BLOCKS.to_string()).into());
                     }
                     taken => taken.map_err(|error| error.to_string())?,
                 };
@@ -563,7 +563,7 @@ impl<'a> Tree<'a> {
                 (from, taken.iter().map(|(_, taken)| taken.bytes).sum())
             }
         };
-        Ok(Outcome::Mendable { from, bytes, needs_keep_bad: self.needs_keep_bad(bad) }.into())
+        Ok(RepairOutcome::Mendable { from, bytes, needs_keep_bad: self.needs_keep_bad(bad) }.into())
     }
 
     /// The repaired file of another name of the same bad inode, open, if it still is what was put there.

@@ -35,7 +35,7 @@ use verisum_files::{Stop, Timestamp};
 pub use catalog::{repair, repair_there};
 pub use in_place::{Finished, finish_in_place};
 pub use known::SourceCatalog;
-pub use listed::{Recorded, repair_recorded, tagged};
+pub use listed::{ExpectedContent, repair_recorded, tagged};
 pub use mend::is_of_nothing;
 pub use record::{MendedFile, Noted, Taken, note};
 pub use source::Source;
@@ -44,7 +44,7 @@ pub use sums::{UselessLine, recorded_in};
 /// How to repair.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
-pub struct Options {
+pub struct RepairOptions {
     /// Say what could be done, and change nothing.
     pub dry: bool,
     /// A directory to which bad files are moved, at their paths in their tree; on another file system they are copied,
@@ -64,10 +64,10 @@ pub struct Options {
     pub now: Timestamp,
 }
 
-impl Default for Options {
+impl Default for RepairOptions {
     /// Bad files are removed once they are replaced, and all is recorded as of now.
-    fn default() -> Options {
-        Options {
+    fn default() -> RepairOptions {
+        RepairOptions {
             dry: false,
             keep_bad: None,
             leaves_missing: false,
@@ -93,7 +93,7 @@ pub struct Repaired {
     /// The recorded digest.
     pub recorded: verisum_digest::Output,
     /// What became of it.
-    pub outcome: Outcome,
+    pub outcome: RepairOutcome,
     /// The digest that it had before, if it was repaired and could be read.
     pub before: Option<verisum_digest::Output>,
     /// Which of its bytes are others now, in blocks of 4 KiB; none if it was not repaired, or that is not known.
@@ -106,7 +106,7 @@ pub struct Repaired {
 
 /// What became of a file that was to be repaired.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Outcome {
+pub enum RepairOutcome {
     /// It has its recorded content again.
     Repaired {
         /// The path or address of the file whose content it took.
@@ -126,7 +126,7 @@ pub enum Outcome {
         from: PathBuf,
         /// How many bytes it would take.
         bytes: u64,
-        /// Somebody may have written what it is now: [`Options::keep_bad`] is needed to repair it, and was not given.
+        /// Somebody may have written what it is now: [`RepairOptions::keep_bad`] is needed to repair it, and was not given.
         needs_keep_bad: bool,
     },
     /// It is as recorded, past the page cache too.
@@ -142,23 +142,23 @@ pub enum Outcome {
     Failed(String),
 }
 
-impl Outcome {
+impl RepairOutcome {
     /// The word used in reports.
     pub const fn name(&self) -> &'static str {
         match self {
-            Outcome::Repaired { .. } => "repaired",
-            Outcome::Mendable { .. } => "mendable",
-            Outcome::Sound => "ok",
-            Outcome::NoSource { .. } => "no-source",
-            Outcome::Refused(_) => "refused",
-            Outcome::Failed(_) => "failed",
+            RepairOutcome::Repaired { .. } => "repaired",
+            RepairOutcome::Mendable { .. } => "mendable",
+            RepairOutcome::Sound => "ok",
+            RepairOutcome::NoSource { .. } => "no-source",
+            RepairOutcome::Refused(_) => "refused",
+            RepairOutcome::Failed(_) => "failed",
         }
     }
 }
 
 /// What a repair came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Summary {
+pub struct RepairSummary {
     /// Files that have their recorded content again.
     pub repaired: u64,
     /// Files that could be repaired.
@@ -171,24 +171,24 @@ pub struct Summary {
     pub left: u64,
     /// Bytes that were written, or would be.
     pub bytes: u64,
-    /// Whether it was ended by [`Options::stop`].
+    /// Whether it was ended by [`RepairOptions::stop`].
     pub interrupted: bool,
 }
 
-impl Summary {
+impl RepairSummary {
     fn count(&mut self, file: &Repaired) {
         match &file.outcome {
-            Outcome::Repaired { bytes, .. } => {
+            RepairOutcome::Repaired { bytes, .. } => {
                 self.repaired += 1;
                 self.bytes += bytes;
             }
-            Outcome::Mendable { bytes, .. } => {
+            RepairOutcome::Mendable { bytes, .. } => {
                 self.mendable += 1;
                 self.bytes += bytes;
             }
-            Outcome::Sound => self.sound += 1,
-            Outcome::NoSource { .. } => self.without_source += 1,
-            Outcome::Refused(_) | Outcome::Failed(_) => self.left += 1,
+            RepairOutcome::Sound => self.sound += 1,
+            RepairOutcome::NoSource { .. } => self.without_source += 1,
+            RepairOutcome::Refused(_) | RepairOutcome::Failed(_) => self.left += 1,
         }
     }
 }

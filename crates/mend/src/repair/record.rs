@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, Change, Record, Repair, Root, State, moment, stamp};
+use verisum_catalog::store::{Catalog, CatalogRecord, RecordChange, Repair, Root, State, moment, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::{Entry, Stat, Stop, Timestamp, reread};
 
@@ -97,14 +97,14 @@ struct Place<'a> {
 fn write(
     catalog: &Catalog,
     place: &Place,
-    old: &Record,
+    old: &CatalogRecord,
     (repair, stat): (&Repair, &Stat),
     mended: &MendedFile,
 ) -> Result<Noted, RepairError> {
     let &Place { root, directory, name } = place;
     let is_as_recorded = repair.digest == old.digest;
     if is_as_recorded {
-        let new = Record {
+        let new = CatalogRecord {
             size: stat.size,
             mtime: stamp(stat.modified),
             ctime: stamp(stat.changed),
@@ -113,7 +113,7 @@ fn write(
             state: State::Sound,
             ..*old
         };
-        catalog.apply(root.id, directory, name, &Change::Confirm(new))?;
+        catalog.apply(root.id, directory, name, &RecordChange::Confirm(new))?;
         catalog.note_generation_at(root, &mended.path, &new)?;
         catalog.absolve(root.id, &new)?;
     }

@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use verisum_digest::Digest;
 use verisum_files::Kind;
-use verisum_files::store::manifest::{BlockHashes, Line, Listed, Options, Reader};
+use verisum_files::store::manifest::{BlockHashes, Line, ListOptions, Listed, Reader};
 
-use super::{Recorded, RepairError};
+use super::{ExpectedContent, RepairError};
 
 /// A line of a list that records nothing of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,17 +32,17 @@ pub fn recorded_in(
     algorithm: Option<&str>,
     trees: &[PathBuf],
     useless: &mut dyn FnMut(UselessLine),
-) -> Result<Vec<Recorded>, RepairError> {
+) -> Result<Vec<ExpectedContent>, RepairError> {
     let failed = |operation| move |source| RepairError::List { path: list.into(), operation, source };
     let file = File::open(list).map_err(failed("open"))?;
-    let mut options = Options::default();
+    let mut options = ListOptions::default();
     options.algorithm = algorithm.map(|name| name.to_string().into());
     options.name = list.file_name().unwrap_or_default().as_bytes().to_vec();
     options.block_hashes = BlockHashes::Tagged;
     let unreadable = |error: &dyn std::fmt::Display| failed("read")(std::io::Error::other(error.to_string()));
     let named: Arc<Path> = list.into();
     let mut reader = Reader::new(file, &options).map_err(|error| unreadable(&error))?;
-    let mut found: BTreeMap<PathBuf, Recorded> = BTreeMap::new();
+    let mut found: BTreeMap<PathBuf, ExpectedContent> = BTreeMap::new();
     while let Some(line) = reader.line().map_err(|error| unreadable(&error))? {
         let number = reader.number();
         let recorded = match line {
@@ -66,7 +66,7 @@ pub fn recorded_in(
 }
 
 /// What a line says of a file; why it is of no use.
-fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<Recorded, String> {
+fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<ExpectedContent, String> {
     let name = Path::new(OsStr::from_bytes(&listed.name));
     let below = match name.is_absolute() {
         true => {
@@ -88,7 +88,7 @@ fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<Reco
         match Digest::find(&claim.algorithm) {
             Ok(digest) => {
                 let list = Some(list.clone());
-                return Ok(Recorded { below, digest, value: claim.digest, is_unwritten: false, list });
+                return Ok(ExpectedContent { below, digest, value: claim.digest, is_unwritten: false, list });
             }
             Err(error) => why = error.to_string(),
         }

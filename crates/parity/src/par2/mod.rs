@@ -19,7 +19,7 @@ use verisum_digest::Digest;
 use verisum_files::{Progress, Stop};
 
 use crate::tree::Tree;
-use crate::{Finding, ParityError, RepairOptions, Repaired, Verified, VerifyOptions};
+use crate::{Finding, ParityError, ParityRepairOptions, ParityRepairSummary, ParityVerifyOptions, Verified};
 use scan::{Par2FileState, Scan};
 use set::Set;
 
@@ -47,7 +47,7 @@ fn open(file: &Path, progress: &Arc<Progress>, stop: &Arc<Stop>) -> Result<Opene
 /// Compares the files of the set of a PAR2 file, and the set itself, with the recorded MD5.
 pub fn verify_par2(
     file: &Path,
-    options: &VerifyOptions,
+    options: &ParityVerifyOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Verified, ParityError> {
     let opened = open(file, &options.progress, &options.stop)?;
@@ -76,8 +76,8 @@ pub fn verify_par2(
 /// Mends the files of the set of a PAR2 file. The PAR2 files themselves stay as they are.
 pub fn repair_par2(
     file: &Path,
-    options: &RepairOptions,
+    options: &ParityRepairOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Repaired, ParityError> {
+) -> Result<ParityRepairSummary, ParityError> {
     repair::repair(&open(file, &options.progress, &options.stop)?, options, report)
 }

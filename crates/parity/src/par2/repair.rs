@@ -17,7 +17,7 @@ use crate::place::{Draft, Proof};
 use crate::repair::NO_PARITY;
 use crate::tree::time;
 use crate::verdict::{FileVerdict, Finding, Mended};
-use crate::{ParityError, RepairOptions, Repaired, parallel};
+use crate::{ParityError, ParityRepairOptions, ParityRepairSummary, parallel};
 
 /// The most files that are repaired at once: as many are open.
 const FILES: usize = 256;
@@ -31,9 +31,9 @@ const LEAST: usize = 4 << 10;
 
 pub(super) fn repair(
     opened: &Opened,
-    options: &RepairOptions,
+    options: &ParityRepairOptions,
     report: &mut dyn FnMut(Finding),
-) -> Result<Repaired, ParityError> {
+) -> Result<ParityRepairSummary, ParityError> {
     let is_known = |path: &&PathBuf| {
         opened.set.members.iter().any(|member| *member.path == *path.as_os_str().as_bytes())
     };
@@ -42,7 +42,7 @@ pub(super) fn repair(
     }
     let scan = Scan::new(opened, options.threads)?;
     let can_be_repaired = scan.can_be_repaired();
-    let mut totals = Repaired { sets: 1, ..Repaired::default() };
+    let mut totals = ParityRepairSummary { sets: 1, ..ParityRepairSummary::default() };
     for finding in scan.of_volumes(&opened.set) {
         totals.parity_damaged += 1;
         report(finding);
@@ -79,14 +79,14 @@ pub(super) fn repair(
 
 struct Par2Job<'a> {
     opened: &'a Opened,
-    options: &'a RepairOptions,
+    options: &'a ParityRepairOptions,
     /// The recovery blocks that may be used.
     good: Vec<usize>,
     /// The lost blocks of each file that has some still, by their numbers in the file.
     lost: BTreeMap<usize, Vec<usize>>,
     /// Bad files with several names, and the first that was repaired.
     linked: BTreeMap<(u64, u64), usize>,
-    totals: Repaired,
+    totals: ParityRepairSummary,
 }
 
 impl Par2Job<'_> {

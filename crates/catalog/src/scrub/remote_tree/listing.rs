@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::scrub::jobs::Outcome;
 use crate::scrub::writer::Message;
-use crate::scrub::{Options, Scope};
-use crate::store::{Catalog, CatalogError, Record, State};
+use crate::scrub::{Scope, ScrubOptions};
+use crate::store::{Catalog, CatalogError, CatalogRecord, State};
 use verisum_files::Excludes;
 
 /// How many directories' numbers are remembered.
@@ -37,7 +37,7 @@ pub(super) struct Listing<'a> {
 }
 
 impl<'a> Listing<'a> {
-    pub(super) fn new(scope: &'a Scope, options: &'a Options, others: Vec<PathBuf>) -> Listing<'a> {
+    pub(super) fn new(scope: &'a Scope, options: &'a ScrubOptions, others: Vec<PathBuf>) -> Listing<'a> {
         Listing {
             scope,
             excludes: options.excludes.as_deref(),
@@ -98,7 +98,7 @@ impl<'a> Listing<'a> {
         &self,
         catalog: &Catalog,
         name: &[u8],
-    ) -> Result<Option<(i64, Option<Record>)>, CatalogError> {
+    ) -> Result<Option<(i64, Option<CatalogRecord>)>, CatalogError> {
         let (folder, file) = split(name);
         let mut directory = match self.directories.get(folder) {
             Some(known) => *known,
@@ -127,7 +127,7 @@ impl<'a> Listing<'a> {
         catalog: &Catalog,
         name: &[u8],
         messages: &mut Vec<Message>,
-    ) -> Result<(i64, Option<Record>), CatalogError> {
+    ) -> Result<(i64, Option<CatalogRecord>), CatalogError> {
         let (folder, file) = split(name);
         let directory = self.directory(catalog, folder, messages)?;
         let record = catalog.record(directory, OsStr::from_bytes(file))?;

@@ -9,7 +9,7 @@ use verisum_files::place::{
 };
 use verisum_files::{Timestamp, message_says_storage_failed};
 
-use crate::store::{Record, stamp};
+use crate::store::{CatalogRecord, stamp};
 
 /// Takes what a place tells beside answers; false to end the work.
 pub type Notes<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
@@ -177,7 +177,7 @@ pub(in crate::scrub) fn is_no_file(error: &str) -> bool {
 /// ordinary writing moves the length and not the time. Nobody writes into an object of a store, so that of the
 /// recorded version tells nothing.
 pub fn has_same_change(
-    record: &Record,
+    record: &CatalogRecord,
     size: Option<u64>,
     identity: Option<FileIdentity>,
     is_in_store: bool,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::{Condition, Request, has_its_size, has_its_time, is_same_file};
 use crate::scrub::due::{Dice, PAGE, Plan, Turn};
-use crate::store::{Catalog, CatalogError, DueFile, DuePlace, Heap, Record};
+use crate::store::{Catalog, CatalogError, CatalogRecord, DueFile, DuePlace, Heap};
 
 /// How many files are kept at once.
 const BATCH: usize = 1000;
@@ -30,7 +30,7 @@ impl<'a> Choice<'a> {
     /// Takes a file beside its record, if it is due.
     pub(super) fn add(
         &mut self,
-        record: Option<&Record>,
+        record: Option<&CatalogRecord>,
         request: Request,
         set: usize,
     ) -> Result<(), CatalogError> {
@@ -44,7 +44,7 @@ impl<'a> Choice<'a> {
     pub(super) fn add_at(
         &mut self,
         turn: Turn,
-        record: Option<&Record>,
+        record: Option<&CatalogRecord>,
         request: Request,
         set: usize,
     ) -> Result<(), CatalogError> {
@@ -61,7 +61,7 @@ impl<'a> Choice<'a> {
         Ok(())
     }
 
-    fn turn(&self, record: Option<&Record>, request: &Request) -> Option<Turn> {
+    fn turn(&self, record: Option<&CatalogRecord>, request: &Request) -> Option<Turn> {
         let Some(record) = record else { return Some(Turn::Fresh) };
         let turn = self.plan.turn(record.state, record.verified, || is_written_to(record, request));
         turn.filter(|turn| *turn != Turn::Stale || self.dice.takes((&request.name, 0), self.sample))
@@ -144,7 +144,7 @@ impl Iterator for HeapFiles<'_> {
 }
 
 /// Whether somebody wrote to a file since it was recorded, or put another in its place, as far as the listing tells.
-pub(super) fn is_written_to(record: &Record, request: &Request) -> bool {
+pub(super) fn is_written_to(record: &CatalogRecord, request: &Request) -> bool {
     let condition = &request.condition;
     !has_its_size(record, condition.size)
         || !has_its_time(record, condition.mtime)
@@ -156,14 +156,14 @@ mod tests {
     use std::time::Instant;
 
     use super::*;
-    use crate::scrub::Options;
+    use crate::scrub::ScrubOptions;
 
     #[test]
     fn files_that_wait_are_not_in_memory() {
         const FILES: usize = 3 * PAGE + BATCH / 2;
         let folder = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
-        let plan = Plan::new(&Options::default(), &[], Instant::now());
+        let plan = Plan::new(&ScrubOptions::default(), &[], Instant::now());
         let mut choice = Choice::new(catalog, &plan, 1.0).unwrap();
         for number in 0..FILES {
             let condition = Condition { size: number as u64, ..Condition::default() };

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueHint};
 use verisum_bench::agreement::Agreement;
 use verisum_bench::compare;
-use verisum_bench::record::Results;
+use verisum_bench::record::BenchResults;
 
 use super::session;
 use crate::ui::Output;
@@ -34,8 +34,8 @@ pub(crate) struct BenchCompareArgs {
 
 /// Compares.
 pub(crate) fn run(arguments: &BenchCompareArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let first = Results::read(&arguments.first).map_err(session::failure)?;
-    let second = Results::read(&arguments.second).map_err(session::failure)?;
+    let first = BenchResults::read(&arguments.first).map_err(session::failure)?;
+    let second = BenchResults::read(&arguments.second).map_err(session::failure)?;
     let agreement = Agreement::of(&first, &second);
     let mut report = compare::report(&first, &second);
     agreement.tell(&mut report, arguments.pairs);

@@ -8,11 +8,11 @@ use clap::{Args, ValueEnum, ValueHint};
 use verisum::digest::{Digest, Level, Policy};
 use verisum_bench::digests::PROGRAMS;
 use verisum_bench::export::{Cell, Table};
-use verisum_bench::files::{LARGE, SMALL, Timing, Way, Within, cmpthese, parts, ways};
+use verisum_bench::files::{FileWay, LARGE, SMALL, Timing, Within, cmpthese, parts, ways};
 use verisum_bench::measure::{
-    About, Amount, InProcess, MeasureError, Process, Subject, Work, find_program, version,
+    About, InProcess, MeasureAmount, MeasureError, Process, Subject, Work, find_program, version,
 };
-use verisum_bench::record::{NOT_RANKED, Results, Series};
+use verisum_bench::record::{BenchResults, NOT_RANKED, Series};
 use verisum_bench::summary::Quantity;
 
 use super::remote::{self, RemoteArgs};
@@ -110,7 +110,7 @@ pub(crate) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     let place = arguments.on.clone().unwrap_or_else(std::env::temp_dir);
     let places = if arguments.files.is_empty() { vec![place] } else { arguments.files.clone() };
     let mut session =
-        Session::begin("files", &arguments.options, Amount::Rounds(arguments.small_runs), &places)?;
+        Session::begin("files", &arguments.options, MeasureAmount::Rounds(arguments.small_runs), &places)?;
     let folder = session.scratch.folder(arguments.on.as_deref())?;
     let measured = measure(arguments, &chosen, &digest, &folder, &mut session);
     let removed = folder.remove();
@@ -154,9 +154,9 @@ fn measure(
             continue;
         }
         session.plan.amount = match amount {
-            Amount::Time(time) => Amount::Time(time / files.len() as u32),
+            MeasureAmount::Time(time) => MeasureAmount::Time(time / files.len() as u32),
             _ if given => amount,
-            _ => Amount::Rounds(file.runs),
+            _ => MeasureAmount::Rounds(file.runs),
         };
         let subjects = subjects(arguments, chosen, digest, file, &scripts, index == 0, session)?;
         session.measure(subjects);
@@ -168,7 +168,7 @@ fn measure(
 
 /// Which ways were chosen.
 struct ChosenWays {
-    ways: Vec<Way>,
+    ways: Vec<FileWay>,
     ours: bool,
     within: bool,
     path: Option<std::ffi::OsString>,
@@ -179,11 +179,11 @@ impl ChosenWays {
         let known = ways(digest.name());
         let mut chosen =
             ChosenWays { ways: Vec::new(), ours: false, within: false, path: std::env::var_os("PATH") };
-        let mut users: Vec<Way> = Vec::new();
+        let mut users: Vec<FileWay> = Vec::new();
         let mut named = false;
         for text in &arguments.ways {
             named |= !text.contains('=');
-            let mut add = |found: &mut dyn Iterator<Item = &Way>| {
+            let mut add = |found: &mut dyn Iterator<Item = &FileWay>| {
                 for way in found {
                     // Named by itself and among others it is still one.
                     if !chosen.ways.contains(way) {
@@ -197,7 +197,7 @@ impl ChosenWays {
                 WITHIN => chosen.within = true,
                 name => match known.iter().find(|way| way.name == name) {
                     Some(way) => add(&mut std::iter::once(way)),
-                    None => users.push(Way::parse(text).map_err(|must| {
+                    None => users.push(FileWay::parse(text).map_err(|must| {
                         let all: Vec<&str> = known.iter().map(|way| way.name.as_str()).collect();
                         let must =
                             format!("{must} (known: {PUBLISHED}, {}, {OURS}, {WITHIN})", all.join(", "));
@@ -223,7 +223,7 @@ impl ChosenWays {
 
     /// Writes the scripts of ways that have one.
     fn write_scripts(&self, folder: &Folder) -> Result<Vec<Option<PathBuf>>, Failure> {
-        let write = |(index, way): (usize, &Way)| {
+        let write = |(index, way): (usize, &FileWay)| {
             let Some(script) = way.script else { return Ok(None) };
             let path = folder.path().join(format!("script-{index}"));
             match std::fs::write(&path, script) {
@@ -368,10 +368,10 @@ fn subjects<'a>(
 }
 
 /// Our own command.
-fn ours(digest: &Digest) -> Way {
+fn ours(digest: &Digest) -> FileWay {
     let words = ["verisum", "sum", "-a", digest.name(), "--", verisum_bench::files::PLACE];
     let words = words.map(str::to_string).to_vec();
-    Way { name: OURS.to_string(), words, script: None, lines: false, published: false }
+    FileWay { name: OURS.to_string(), words, script: None, lines: false, published: false }
 }
 
 fn in_process(about: About, work: Within, arguments: &FilesArgs) -> Box<dyn Subject> {
@@ -419,7 +419,7 @@ fn version_option(program: &str) -> Option<&'static [&'static str]> {
 }
 
 /// What each way takes to begin, and how fast it is then.
-fn start_and_rate(results: &Results) -> Option<Table> {
+fn start_and_rate(results: &BenchResults) -> Option<Table> {
     let mut table = Table::new(
         "Start-up and throughput",
         "way; start (ms); then (GB/s); then from (GB/s); then to (GB/s)",
@@ -447,7 +447,7 @@ fn start_and_rate(results: &Results) -> Option<Table> {
 }
 
 /// A matrix for each file, and what was left out of it.
-fn matrices(results: &Results) -> String {
+fn matrices(results: &BenchResults) -> String {
     let mut text = String::new();
     for group in results.groups() {
         let series: Vec<&Series> =

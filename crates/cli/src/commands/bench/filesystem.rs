@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum_bench::filesystem::{self, CHECKSUMS, Data, Group, Place, Programs, Tools, Volume};
-use verisum_bench::measure::{About, Amount, MeasureError};
+use verisum_bench::filesystem::{self, CHECKSUMS, Data, Group, Programs, Tools, Volume, WorkFolder};
+use verisum_bench::measure::{About, MeasureAmount, MeasureError};
 use verisum_bench::record::NOT_REACHED;
 use verisum_bench::summary::Quantity;
 
@@ -85,11 +85,11 @@ fn size(text: &str) -> Result<u64, Failure> {
 fn all(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<Exit, Failure> {
     let on = arguments.place();
     let places = std::slice::from_ref(&on);
-    let mut session = Session::begin("filesystem", &arguments.bench, Amount::Time(TIME), places)?;
+    let mut session = Session::begin("filesystem", &arguments.bench, MeasureAmount::Time(TIME), places)?;
     record_versions(&mut session);
     let whole = session.plan.amount;
     let part = |place: usize| match whole {
-        Amount::Time(time) => Amount::Time(time.mul_f64(PARTS[place])),
+        MeasureAmount::Time(time) => MeasureAmount::Time(time.mul_f64(PARTS[place])),
         rounds => rounds,
     };
     let data = Data::new(size);
@@ -157,7 +157,7 @@ fn in_kernel(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), Me
     let length = Volume::length(data.length);
     // The images, the file of the control, and the largest of the files in the cache.
     let needs = length * CHECKSUMS.len() as u64 + 2 * data.length;
-    let place = Place::in_memory(on, needs)?;
+    let place = WorkFolder::in_memory(on, needs)?;
     let mut volumes = Vec::new();
     for checksum in &CHECKSUMS {
         if session.stopped() {
@@ -180,10 +180,10 @@ fn in_kernel(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), Me
 /// The tools, which everybody can use.
 fn tools(session: &mut Session<'_>, data: &Data, on: &Path) -> Result<(), MeasureError> {
     let tools = Tools::find(path().as_deref())?;
-    let in_memory = root().and_then(|()| Place::in_memory(on, filesystem::rootless_needs(data.length)));
+    let in_memory = root().and_then(|()| WorkFolder::in_memory(on, filesystem::rootless_needs(data.length)));
     let place = match in_memory {
         Ok(place) => place,
-        Err(_) => Place::in_folder(on)?,
+        Err(_) => WorkFolder::in_folder(on)?,
     };
     let lies = if place.is_in_memory() { "in memory" } else { "in the temporary folder" };
     session.note(format!("the files of mkfs.btrfs --rootdir and btrfs check lie {lies}"));
@@ -223,7 +223,8 @@ fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<
     let programs = programs().map_err(unavailable)?;
     let on = arguments.place();
     let places = std::slice::from_ref(&on);
-    let mut session = Session::begin("filesystem-original", &arguments.bench, Amount::Rounds(1), places)?;
+    let mut session =
+        Session::begin("filesystem-original", &arguments.bench, MeasureAmount::Rounds(1), places)?;
     record_versions(&mut session);
     if size < ORIGINAL_SIZE {
         session.note(format!(
@@ -233,7 +234,7 @@ fn script(arguments: &FilesystemArgs, size: u64, output: &mut Output) -> Result<
         ));
     }
     // 5 GiB for 4, as published.
-    let place = Place::in_memory(&on, size / 4 * 5).map_err(unavailable)?;
+    let place = WorkFolder::in_memory(&on, size / 4 * 5).map_err(unavailable)?;
     let scripts = filesystem::original(&place, &programs, size);
     let written: Vec<_> = scripts.iter().map(|(_, written)| written.clone()).collect();
     let mut subjects: Vec<_> = scripts.into_iter().map(|(script, _)| Box::new(script) as _).collect();

@@ -5,9 +5,9 @@ use std::path::Path;
 use std::time::Duration;
 
 use verisum::digest::{Algorithm, Digest, Policy};
-use verisum_bench::digests::{self, INSIDE, Message};
+use verisum_bench::digests::{self, INSIDE, MessageShape};
 use verisum_bench::files::Within;
-use verisum_bench::measure::{About, Amount, InProcess, Subject};
+use verisum_bench::measure::{About, InProcess, MeasureAmount, Subject};
 use verisum_bench::summary::{self, Quantity};
 
 use super::digests::{USUAL_INSIDE, add_inside, fill};
@@ -33,7 +33,7 @@ const GROUP: &str = "A file of 64 MiB, one thread";
 /// Measures.
 pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
-    let mut session = Session::begin("usual", options, Amount::Time(TIME), &[std::env::temp_dir()])?;
+    let mut session = Session::begin("usual", options, MeasureAmount::Time(TIME), &[std::env::temp_dir()])?;
     let folder = session.scratch.folder(None);
     let room = |folder: &Folder| folder.needs(LENGTH).map(|()| folder.path().join("file"));
     let file = folder
@@ -51,9 +51,9 @@ pub(crate) fn run(options: &BenchOptions, output: &mut Output) -> Result<Exit, F
         Err(why) => session.skip(&About::new(GROUP, "read the file"), why),
     }
     for algorithm in USUAL_INSIDE.iter().filter_map(|id| Algorithm::find(id)) {
-        add_inside(algorithm, Message::default(), &mut session, &mut subjects);
+        add_inside(algorithm, MessageShape::default(), &mut session, &mut subjects);
     }
-    let message = Message::default();
+    let message = MessageShape::default();
     session.note(format!(
         "hashed: {} messages of {} in memory, and a file of {}, all on one thread",
         message.count,

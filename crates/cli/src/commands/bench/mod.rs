@@ -14,7 +14,7 @@ mod session;
 pub(crate) mod starter;
 
 use clap::{Args, Subcommand};
-use verisum_bench::measure::{Amount, Plan};
+use verisum_bench::measure::{MeasureAmount, MeasurePlan};
 
 use crate::ui::Output;
 use crate::ui::exit::Exit;
@@ -119,14 +119,14 @@ pub(crate) struct BenchOptions {
 
 impl BenchOptions {
     /// The plan that was asked for, or else so much.
-    pub(crate) fn plan(&self, otherwise: Amount) -> Result<Plan, Failure> {
+    pub(crate) fn plan(&self, otherwise: MeasureAmount) -> Result<MeasurePlan, Failure> {
         let amount = match (self.runs, &self.time) {
-            (Some(runs), _) => Amount::Rounds(runs),
-            (None, Some(text)) => Amount::Time(values::duration("--time", text)?),
+            (Some(runs), _) => MeasureAmount::Rounds(runs),
+            (None, Some(text)) => MeasureAmount::Time(values::duration("--time", text)?),
             (None, None) => otherwise,
         };
         let (warmup, seed, cold) = (self.warmup, self.seed, self.cold);
         let limit = Some(values::duration("--run-timeout", &self.run_timeout)?);
-        Ok(Plan { amount, warmup, seed, cold, limit, ..Plan::default() })
+        Ok(MeasurePlan { amount, warmup, seed, cold, limit, ..MeasurePlan::default() })
     }
 }

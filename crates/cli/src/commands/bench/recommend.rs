@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum, ValueHint};
 use serde_json::json;
 use verisum_bench::export::{Bar, Cell, Chart, Report, Table};
-use verisum_bench::measure::{About, Amount, Cache, Measured};
-use verisum_bench::recommend::{self, Decision, Device, Input, Purpose, Read, Sample, Survey};
+use verisum_bench::measure::{About, Cache, MeasureAmount, Measured};
+use verisum_bench::recommend::{self, Decision, DecisionInput, Device, FileSample, Purpose, Read, Survey};
 use verisum_bench::record::{NOT_REACHED, Series};
 use verisum_bench::stats::Interval;
 use verisum_bench::summary;
@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         run_timeout: RUN_TIMEOUT.to_string(),
         report: arguments.report,
     };
-    let amount = Amount::Time(budget);
+    let amount = MeasureAmount::Time(budget);
     let mut session = Session::begin("recommend", &options, amount, std::slice::from_ref(&arguments.on))?;
     let stop = session.stop();
     let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
@@ -110,16 +110,16 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
     }
 
     let bytes = ((budget.as_secs_f64() * f64::from(2 << 20)) as u64).clamp(2 << 20, 64 << 20);
-    let sample = Sample::new(&load, bytes).map_err(failed)?;
+    let sample = FileSample::new(&load, bytes).map_err(failed)?;
     let left = until(END).saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-    session.plan.amount = Amount::Time(left);
+    session.plan.amount = MeasureAmount::Time(left);
     session.measure(recommend::subjects(purpose, &sample, &policy, threads));
     session.complete();
 
     let series = &session.results.series;
     let candidates = || purpose.candidates().iter().map(|one| one.id);
     let is_resolved = |name: &&str| recommend::is_resolved(name, purpose, series, &load);
-    let input = Input {
+    let input = DecisionInput {
         purpose,
         load,
         device: device.cost(&load),
@@ -195,7 +195,7 @@ fn add_device(session: &mut Session<'_>, device: &Device, survey: &Survey) {
     }
 }
 
-fn report(session: &Session<'_>, input: &Input, survey: &Survey, on: &Path) -> Report {
+fn report(session: &Session<'_>, input: &DecisionInput, survey: &Survey, on: &Path) -> Report {
     let decision = recommend::decide(input);
     let mut report = Report::new(format!("Recommended for {}", input.purpose.name()));
     // As far as it has letters.
@@ -273,7 +273,7 @@ fn chart(title: &str, decision: &Decision) -> Chart {
     chart
 }
 
-fn table(input: &Input, decision: &Decision) -> Table {
+fn table(input: &DecisionInput, decision: &Decision) -> Table {
     let opened = decision.rows.iter().any(|row| row.opening.is_some());
     let in_memory = input.from_memory == Some(true);
     let (unit, many) = unit(decision);

@@ -13,8 +13,8 @@ use std::time::Instant;
 use clap::{Args, ValueHint};
 use verisum::digest::{Digest, Output as Sum};
 use verisum_bench::export::{Cell, Table};
-use verisum_bench::measure::{About, Amount, MeasureError, Measured, Subject};
-use verisum_bench::record::{NOT_RANKED, Results, Series, rate_between};
+use verisum_bench::measure::{About, MeasureAmount, MeasureError, Measured, Subject};
+use verisum_bench::record::{BenchResults, NOT_RANKED, Series, rate_between};
 use verisum_bench::stats::Interval;
 use verisum_bench::summary::Quantity;
 
@@ -27,7 +27,8 @@ use crate::ui::hosts;
 use crate::ui::sizes;
 use verisum::files::place::FileRequest;
 use verisum::remote::{
-    Address, Candidate, Hashed, Host, Making, Options, SessionError, SshOptions, Traffic, Trial, WAYS,
+    Address, Host, HostOptions, Making, RemoteDigests, SessionError, SshOptions, Traffic, Trial, WAYS,
+    WayCandidate,
 };
 
 /// Another machine.
@@ -82,7 +83,7 @@ const TRANSFER: &str = "transfer only";
 struct SubjectNeeds<'a> {
     trial: &'a Trial<'a>,
     digest: &'a Digest,
-    candidates: Vec<Candidate>,
+    candidates: Vec<WayCandidate>,
     /// What one run of each row sent and received, by group and name.
     traffic: RefCell<BTreeMap<(String, String), Traffic>>,
 }
@@ -110,8 +111,12 @@ pub(super) fn run(arguments: &FilesArgs, output: &mut Output) -> Result<Exit, Fa
     let making = making(arguments)?;
     let options = options(arguments)?;
     let folder = hosts::folder(std::iter::once(&place.host))?;
-    let mut session =
-        Session::begin("remote-files", &arguments.options, Amount::Rounds(ROUNDS), &[std::env::temp_dir()])?;
+    let mut session = Session::begin(
+        "remote-files",
+        &arguments.options,
+        MeasureAmount::Rounds(ROUNDS),
+        &[std::env::temp_dir()],
+    )?;
     session.preparing("connecting");
     let host = place.host.name();
     let failed = |error: SessionError| Failure::Program { name: host.clone(), why: error.message() };
@@ -186,7 +191,7 @@ fn making(arguments: &FilesArgs) -> Result<Making, Failure> {
     Ok(Making { many: arguments.remote.many, small, large })
 }
 
-fn options(arguments: &FilesArgs) -> Result<Options, Failure> {
+fn options(arguments: &FilesArgs) -> Result<HostOptions, Failure> {
     let remote = &arguments.remote;
     for way in &arguments.ways {
         if !WAYS.contains(&way.as_str()) {
@@ -202,7 +207,7 @@ fn options(arguments: &FilesArgs) -> Result<Options, Failure> {
         options.may_ask = may_ask;
         options
     };
-    let mut options = Options::default();
+    let mut options = HostOptions::default();
     options.ssh = ssh;
     options.required = arguments.ways.clone();
     Ok(options)
@@ -363,15 +368,19 @@ impl SubjectNeeds<'_> {
         let names = About::new(&batch.group, "names there and back").control();
         subjects.push(self.subject(names, || self.trial.carry(&batch.paths).map(|()| None)));
         let amount = session.plan.amount;
-        if let Amount::Time(time) = amount {
-            session.plan.amount = Amount::Time(time / batches as u32);
+        if let MeasureAmount::Time(time) = amount {
+            session.plan.amount = MeasureAmount::Time(time / batches as u32);
         }
         session.measure(subjects);
         session.plan.amount = amount;
     }
 
     /// The digest of a batch, and what has to be ended when the clock has stopped.
-    fn hashed(&self, candidate: &Candidate, batch: &FileBatch) -> Result<(String, Hashed), SessionError> {
+    fn hashed(
+        &self,
+        candidate: &WayCandidate,
+        batch: &FileBatch,
+    ) -> Result<(String, RemoteDigests), SessionError> {
         let hashed = self.trial.hash(candidate, &batch.paths)?;
         let digest = together(self.digest, &hashed.digests);
         Ok((digest.map_err(|failure| SessionError::Here(failure.message()))?, hashed))
@@ -386,7 +395,7 @@ impl SubjectNeeds<'_> {
     }
 
     /// Says of each row what went over the connection in one run.
-    fn note_traffic(&self, results: &mut Results) {
+    fn note_traffic(&self, results: &mut BenchResults) {
         let traffic = self.traffic.borrow();
         for series in &mut results.series {
             if let Some(found) = traffic.get(&(series.group.clone(), series.name.clone())) {
@@ -398,7 +407,7 @@ impl SubjectNeeds<'_> {
 }
 
 /// What came of a run; the digest, if it computes one, and what is dropped after its time.
-type RunOutcome = Result<Option<(String, Hashed)>, SessionError>;
+type RunOutcome = Result<Option<(String, RemoteDigests)>, SessionError>;
 
 /// Something that is done over the connection.
 struct Run<'a, W> {
@@ -439,7 +448,7 @@ impl<W: FnMut() -> RunOutcome> Subject for Run<'_, W> {
 }
 
 /// A row for each way: its start, how fast it is then, and what it sends and receives.
-fn ways(results: &Results, batches: &[FileBatch]) -> Option<Table> {
+fn ways(results: &BenchResults, batches: &[FileBatch]) -> Option<Table> {
     let mut table = Table::new(
         "Ways",
         "way; start (ms); files (/s); files from (/s); files to (/s); then (GB/s); then from (GB/s); \

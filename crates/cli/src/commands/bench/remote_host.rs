@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use verisum::digest::Policy;
-use verisum_bench::host::{Folders, Host, mounted_at};
+use verisum_bench::host::{Folders, MeasuredMachine, mounted_at};
 
 use verisum::remote::{Script, SessionError, Trial, Way};
 
@@ -30,7 +30,7 @@ const CACHES: &str = "sys/devices/system/cpu/cpu0/cache/index";
 const CACHE: [&str; 3] = ["level", "type", "size"];
 
 /// Reads what a host is. The folder is where the files are that are measured.
-pub(crate) fn host(trial: &Trial, folder: &[u8]) -> Result<Host, SessionError> {
+pub(crate) fn host(trial: &Trial, folder: &[u8]) -> Result<MeasuredMachine, SessionError> {
     let files: Vec<(String, u32)> = FILES
         .iter()
         .map(|(name, most)| (name.to_string(), *most))
@@ -52,7 +52,7 @@ pub(crate) fn host(trial: &Trial, folder: &[u8]) -> Result<Host, SessionError> {
 }
 
 /// Puts the files of the other machine into a folder, and reads them as those of this one.
-fn read(text: &[u8], files: &[(String, u32)], copy: &Path) -> io::Result<Host> {
+fn read(text: &[u8], files: &[(String, u32)], copy: &Path) -> io::Result<MeasuredMachine> {
     let lines = || text.split(|byte| *byte == b'\n');
     for (name, _) in files {
         let start = format!("line {name} ");
@@ -68,7 +68,7 @@ fn read(text: &[u8], files: &[(String, u32)], copy: &Path) -> io::Result<Host> {
         }
     }
     let folders = Folders { proc: copy.join("proc"), sys: copy.join("sys"), etc: copy.join("etc") };
-    let mut host = Host::read(&folders, &Policy::default(), &[]);
+    let mut host = MeasuredMachine::read(&folders, &Policy::default(), &[]);
     let fact = |name: &str| {
         let line = lines().find_map(|line| line.strip_prefix(format!("{name} ").as_bytes()));
         line.map(|line| String::from_utf8_lossy(line).trim().to_string())

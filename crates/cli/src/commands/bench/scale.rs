@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
-use verisum::catalog::scrub::{Options, PlaceTree, Summary, scrub_tree};
+use verisum::catalog::scrub::{PlaceTree, ScrubOptions, ScrubSummary, scrub_tree};
 use verisum::catalog::store::{Catalog, Lock, State};
 use verisum::digest::Digest;
 use verisum::files::place::{Place, PlaceEvent};
@@ -120,11 +120,11 @@ impl Steps<'_> {
     }
 
     /// Reads what is due by that promise, or all.
-    fn scrub(&self, catalog: &mut Catalog, max_age: Option<Duration>) -> Result<Summary, Failure> {
+    fn scrub(&self, catalog: &mut Catalog, max_age: Option<Duration>) -> Result<ScrubSummary, Failure> {
         let mut place = self.place.clone();
         let mut tree = PlaceTree { place: &mut place, root: TREE.as_bytes(), notes: &|_| true };
         let digest = Digest::find(DIGEST).map_err(Failure::Digest)?;
-        let mut options = Options::new(digest);
+        let mut options = ScrubOptions::new(digest);
         options.max_age = max_age;
         options.budget = Some(BUDGET);
         let turn = Mutex::new(());

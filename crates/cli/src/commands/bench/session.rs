@@ -8,9 +8,11 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Resource, getrlimit};
 use verisum_bench::export::Report;
-use verisum_bench::host::{Folders, Host};
-use verisum_bench::measure::{self, About, Amount, Load, Plan, Progress, Subject, Watch};
-use verisum_bench::record::{self, NOT_REACHED, Results, Series};
+use verisum_bench::host::{Folders, MeasuredMachine};
+use verisum_bench::measure::{
+    self, About, BenchProgress, MachineLoad, MeasureAmount, MeasurePlan, Subject, Watch,
+};
+use verisum_bench::record::{self, BenchResults, NOT_REACHED, Series};
 use verisum_bench::summary::{self, Quantity};
 
 use super::BenchOptions;
@@ -30,13 +32,13 @@ const SAVED_EVERY: Duration = Duration::from_secs(2);
 pub(crate) struct Session<'a> {
     pub(super) options: &'a BenchOptions,
     /// How to measure; may be changed between measurements.
-    pub(crate) plan: Plan,
+    pub(crate) plan: MeasurePlan,
     /// What was measured so far.
-    pub(crate) results: Results,
+    pub(crate) results: BenchResults,
     stop: Arc<AtomicBool>,
     /// What a second signal removes.
     pub(crate) scratch: Scratch,
-    before: Load,
+    before: MachineLoad,
     /// How many processors this machine has: results may be of another one.
     processors: usize,
     folders: Folders,
@@ -50,17 +52,17 @@ impl<'a> Session<'a> {
     pub(crate) fn begin(
         bench: &str,
         options: &'a BenchOptions,
-        otherwise: Amount,
+        otherwise: MeasureAmount,
         files: &[PathBuf],
     ) -> Result<Session<'a>, Failure> {
         let plan = options.plan(otherwise)?;
         options.report.require()?;
         enough_memory()?;
         let folders = Folders::default();
-        let before = Load::now(&folders.proc);
-        let host = Host::read(&folders, &kernel::policy()?, files);
+        let before = MachineLoad::now(&folders.proc);
+        let host = MeasuredMachine::read(&folders, &kernel::policy()?, files);
         let processors = host.processors;
-        let results = Results::new(bench, &plan, host);
+        let results = BenchResults::new(bench, &plan, host);
         let stop = Arc::new(AtomicBool::new(false));
         let scratch = Scratch::default();
         scratch.watch(Some(stop.clone()))?;
@@ -134,8 +136,9 @@ impl<'a> Session<'a> {
             let mut plan = self.plan.clone();
             plan.starter = Some(starter.clone());
             // What one group left over is for those after it.
-            if let Amount::Time(time) = plan.amount {
-                plan.amount = Amount::Time(time.saturating_sub(started.elapsed()) / (count - place) as u32);
+            if let MeasureAmount::Time(time) = plan.amount {
+                plan.amount =
+                    MeasureAmount::Time(time.saturating_sub(started.elapsed()) / (count - place) as u32);
             }
             // Another order in each group.
             plan.seed = plan.seed.wrapping_add(place as u64);
@@ -147,7 +150,7 @@ impl<'a> Session<'a> {
     /// Measures these in rounds of all groups, so that each group sees what the machine does over the whole
     /// time: what uses the same core, as another virtual machine, comes and goes within seconds to minutes.
     pub(crate) fn measure_together(&mut self, subjects: Vec<Box<dyn Subject + '_>>) {
-        let plan = Plan { starter: Some(starter(self.stop())), ..self.plan.clone() };
+        let plan = MeasurePlan { starter: Some(starter(self.stop())), ..self.plan.clone() };
         self.measure_group(subjects, &plan, (0, 1));
         progress::show("");
     }
@@ -155,7 +158,7 @@ impl<'a> Session<'a> {
     fn measure_group(
         &mut self,
         mut subjects: Vec<Box<dyn Subject + '_>>,
-        plan: &Plan,
+        plan: &MeasurePlan,
         group: (usize, usize),
     ) {
         self.tell_of_scripts(&subjects);
@@ -201,7 +204,7 @@ impl<'a> Session<'a> {
     /// Says what is to be said of the machine when all is measured. A bench that makes its own report
     /// calls it before it does.
     pub(crate) fn complete(&mut self) {
-        let after = Load::now(&self.folders.proc);
+        let after = MachineLoad::now(&self.folders.proc);
         self.results.complete = !self.stopped();
         self.results.doubts =
             measure::judge_noise(&self.results.series, &self.before, &after, self.processors);
@@ -288,11 +291,11 @@ struct Watcher<'a> {
     earlier: usize,
     export: Option<PathBuf>,
     stop: Arc<AtomicBool>,
-    results: &'a mut Results,
+    results: &'a mut BenchResults,
 }
 
 impl Watch for Watcher<'_> {
-    fn progress(&mut self, now: &Progress<'_>) {
+    fn progress(&mut self, now: &BenchProgress<'_>) {
         if !self.drawn || now.round > 0 && self.last.elapsed() < Duration::from_millis(100) {
             return;
         }

@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use verisum::digest::{Digest, Output as Sum};
 use verisum::files::place::{Files, Place, Reason, Sink};
-use verisum::files::store::manifest::{Options as Reading, ReadError};
+use verisum::files::store::manifest::{ListOptions as Reading, ReadError};
 use verisum::remote::{Address, CheckedLine, Claims, HostList, HostListError, Hosts, kept};
 
 use super::CheckArgs;

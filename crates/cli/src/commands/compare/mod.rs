@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueHint};
-use verisum::catalog::compare::{Judge, Lists, RecordedTree, Settled, known_bad, settle_by_records};
+use verisum::catalog::compare::{Judge, ListedContents, RecordedTree, Settled, known_bad, settle_by_records};
 use verisum::catalog::store::Catalog;
 use verisum::files::compare::{self, CompareError, FileStatus, Tree};
 use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
@@ -217,11 +217,11 @@ fn lists<const N: usize>(
     algorithm: Option<&str>,
     sides: &[TreeSide; N],
     report: &PlaceReport,
-) -> Result<Lists, Failure> {
+) -> Result<ListedContents, Failure> {
     let here = sides.iter().filter(|side| side.address.host == Host::Local);
     let paths = here.map(|side| absolute(Path::new(OsStr::from_bytes(&side.address.path))));
     let trees = paths.collect::<Result<Vec<_>, _>>()?;
-    let mut lists = Lists::default();
+    let mut lists = ListedContents::default();
     for list in named {
         let (records, useless) = sums::records(list, algorithm, &trees)?;
         if useless > 0 {

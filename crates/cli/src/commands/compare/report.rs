@@ -6,9 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use verisum::catalog::compare::{Judgement, Settled, Standing};
+use verisum::catalog::compare::{Judgement, RecordedStanding, Settled};
 use verisum::digest::Digest;
-use verisum::files::compare::{ComparedFile, Evidence, FileStatus, Pair};
+use verisum::files::compare::{ComparedFile, ContentEvidence, FileStatus, Pair};
 use verisum::remote::Address;
 
 use super::PlaceCompareArgs;
@@ -132,7 +132,7 @@ impl<const N: usize> CompareReport<'_, '_, N> {
         let mut line = Vec::new();
         names::result_name(&mut line, OsStr::from_bytes(name));
         let mut remarks = odd_in_words(pair);
-        if let Evidence::Recorded(_) = pair.evidence {
+        if let ContentEvidence::Recorded(_) = pair.evidence {
             let at = recorded_at(pair).map_or(String::new(), |at| format!(" at {at}"));
             remarks.push(format!("as the store recorded it{at}"));
         }
@@ -189,7 +189,7 @@ impl<const N: usize> CompareReport<'_, '_, N> {
 /// When the store recorded the digest by which files were compared.
 fn recorded_at<const N: usize>(pair: &Pair<N>) -> Option<String> {
     match pair.evidence {
-        Evidence::Recorded(at) => at.map(|at| values::moment_of_seconds(at.time.seconds)),
+        ContentEvidence::Recorded(at) => at.map(|at| values::moment_of_seconds(at.time.seconds)),
         _ => None,
     }
 }
@@ -221,11 +221,12 @@ fn odd_in_words<const N: usize>(pair: &Pair<N>) -> Vec<String> {
 }
 
 /// Which files are as recorded. Of the others nothing need be said then, unless they were written to.
-fn in_words<const N: usize>(sides: &[Option<Standing>; N]) -> Vec<String> {
-    let of = |standing: Standing| -> Vec<&str> {
+fn in_words<const N: usize>(sides: &[Option<RecordedStanding>; N]) -> Vec<String> {
+    let of = |standing: RecordedStanding| -> Vec<&str> {
         (0..N).filter(|side| sides[*side] == Some(standing)).map(|side| LETTERS[side]).collect()
     };
-    let (recorded, changed, other) = (of(Standing::AsRecorded), of(Standing::Changed), of(Standing::Other));
+    let (recorded, changed, other) =
+        (of(RecordedStanding::AsRecorded), of(RecordedStanding::Changed), of(RecordedStanding::Other));
     let mut words = Vec::new();
     match (&recorded[..], &other[..]) {
         ([], _) if other.len() == N => words.push("neither is as recorded".to_string()),
@@ -329,13 +330,13 @@ struct SideState {
 }
 
 impl SideState {
-    fn of(file: &ComparedFile, standing: Option<Standing>) -> SideState {
+    fn of(file: &ComparedFile, standing: Option<RecordedStanding>) -> SideState {
         let read = file.read.as_deref();
         SideState {
             size: file.seen.size,
             digest: read.and_then(|read| Some(read.as_ref().ok()?.to_string())),
             error: read.and_then(|read| Some(read.as_ref().err()?.message())),
-            as_recorded: standing.map(Standing::name),
+            as_recorded: standing.map(RecordedStanding::name),
         }
     }
 }

@@ -13,7 +13,7 @@ use verisum::files::place::PlaceError;
 use verisum::files::store::xattr::id_of;
 use verisum::files::{Stop, Walk, WalkOptions};
 use verisum::mend::copy::{
-    CopyEvent, CopyOptions, CopyRecorder, PlaceTree, Reflink, SumsList, Verification, copy, copy_between,
+    CopyEvent, CopyOptions, CopyRecorder, Reflink, RemoteTree, SumsList, Verification, copy, copy_between,
     copy_from, copy_to,
 };
 use verisum::remote::{Address, Host, Hosts};
@@ -176,12 +176,12 @@ struct Remote {
 }
 
 impl Remote {
-    fn opened<T>(&self, act: impl FnOnce(PlaceTree) -> T) -> T {
+    fn opened<T>(&self, act: impl FnOnce(RemoteTree) -> T) -> T {
         let open = || {
             let opened = self.hosts.place(&self.tree.host);
             opened.map_err(|error| PlaceError::Machine(error.into()))
         };
-        act(PlaceTree { address: &self.address, root: &self.tree.path, open: &open })
+        act(RemoteTree { address: &self.address, root: &self.tree.path, open: &open })
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use verisum::blockhash::{Params, Progress, hash_image};
+use verisum::blockhash::{ImageProgress, Params, hash_image};
 use verisum::image::{Image, OpenOptions, RawImage};
 
 use crate::ui::Output;
@@ -184,7 +184,7 @@ impl<'a> Demo<'a> {
             options.sector_padding = true;
             options
         })?;
-        let digest = hash_image(&image as &dyn Image, &self.params, &Progress::default())
+        let digest = hash_image(&image as &dyn Image, &self.params, &ImageProgress::default())
             .map_err(|error| Failure::Hash { name: path.to_path_buf(), error })?;
         Ok(Timed { value: digest.to_string(), time: started.elapsed() })
     }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use verisum_bench::export::{Cell, Table};
-use verisum_bench::stats::{self, Pair};
+use verisum_bench::stats::{self, RankedPair};
 use verisum_dirhash::htree::Geometry;
 use verisum_dirhash::names::Names;
 use verisum_dirhash::workload::Act;
@@ -104,7 +104,7 @@ fn table(
             let Names::List(names) = &case.names else { continue };
             let model = attack::damage(case.hashing, names, geometry);
             let beside = |act: usize| place.checked_sub(1).map(|place| &pairs[act][place]);
-            let ratio = |act, of: fn(&Pair) -> f64| {
+            let ratio = |act, of: fn(&RankedPair) -> f64| {
                 beside(act).map_or(Cell::Missing, |pair| Cell::Number(of(pair), 2))
             };
             let verdict = |act| beside(act).map_or(Cell::Missing, |pair| Cell::text(pair.verdict.name()));

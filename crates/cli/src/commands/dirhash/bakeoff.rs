@@ -1,7 +1,7 @@
 //! `verisum dirhash bakeoff`: creates the same number of names with each hash.
 
 use clap::Args;
-use verisum_bench::export::{Cell, Chart, Line, Report, Table};
+use verisum_bench::export::{Cell, Chart, ChartLine, Report, Table};
 use verisum_bench::stats::Interval;
 use verisum_dirhash::Hashing;
 use verisum_dirhash::bakeoff::{self, BakeoffAnswer, BakeoffQuestion};
@@ -145,7 +145,7 @@ fn curve(answers: &[(&str, BakeoffAnswer)], points: u32) -> (Table, Chart) {
     let mut table = Table::new(TITLE, "hash; names; blocks; fill (%);");
     for (id, answer) in answers {
         let step = answer.curve.len().div_ceil(points as usize).max(1);
-        let mut line = Line { name: id.to_string(), points: Vec::new() };
+        let mut line = ChartLine { name: id.to_string(), points: Vec::new() };
         let last = answer.curve.len().saturating_sub(1) % step;
         for point in answer.curve.iter().skip(last).step_by(step) {
             let fill = point.fill * 100.0;

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use verisum_bench::export::{Cell, Report, Table};
-use verisum_bench::stats::{self, Pair};
+use verisum_bench::stats::{self, RankedPair};
 use verisum_dirhash::ext4::{self, Ext4};
 use verisum_dirhash::htree::Geometry;
 use verisum_dirhash::names::Names;
 use verisum_dirhash::workload::{self, Act, Done, Spent, WorkloadError};
-use verisum_dirhash::{Directory, Hashing};
+use verisum_dirhash::{HashedDirectory, Hashing};
 
 use super::options;
 use super::volume::{self, FileSystemKind, Volume};
@@ -238,9 +238,9 @@ fn look(image: &Path, question: &Question<'_>, names: u64, found: &mut RealDirec
     let leaves = report.leaves * u64::from(ext4.block_size());
     found.fill = Some(report.live_bytes as f64 / leaves as f64);
     let Some(hash) = ext4.new_hash() else { return Ok(()) };
-    let mut model = Directory::new(Hashing { hash, seed: ext4.seed() }, question.geometry);
+    let mut model = HashedDirectory::new(Hashing { hash, seed: ext4.seed() }, question.geometry);
     let mut buffer = Vec::new();
-    let mut create = |model: &mut Directory| {
+    let mut create = |model: &mut HashedDirectory| {
         for number in 0..names {
             // What was full in the kernel may be full here.
             let _ = model.create(question.names.name(number, &mut buffer), number as u32);
@@ -311,7 +311,8 @@ fn timings(labels: &[String], times: &Times) -> Table {
                 None => Cell::Missing,
             };
             let pair = judged.and_then(|group| Some(&pairs[group][place.checked_sub(1)?]));
-            let ratio = |of: fn(&Pair) -> f64| pair.map_or(Cell::Missing, |pair| Cell::Number(of(pair), 3));
+            let ratio =
+                |of: fn(&RankedPair) -> f64| pair.map_or(Cell::Missing, |pair| Cell::Number(of(pair), 3));
             table.row([
                 Cell::text(*name),
                 Cell::text(label),

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use verisum_bench::export::{Cell, Report, Table};
-use verisum_bench::stats::{Pair, beside_first, interval};
+use verisum_bench::stats::{RankedPair, beside_first, interval};
 use verisum_dirhash::cost::{self, LENGTHS};
 
 use super::options::{self, NameHashOptions};
@@ -49,7 +49,8 @@ pub(crate) fn run(arguments: &CostArgs, output: &mut Output) -> Result<Exit, Fai
         for (length, (times, pairs)) in lengths.iter().zip(times.iter().zip(&pairs)) {
             let time = interval(&times[place]);
             let pair = place.checked_sub(1).map(|place| &pairs[place]);
-            let ratio = |of: fn(&Pair) -> f64| pair.map_or(Cell::Missing, |pair| Cell::Number(of(pair), 3));
+            let ratio =
+                |of: fn(&RankedPair) -> f64| pair.map_or(Cell::Missing, |pair| Cell::Number(of(pair), 3));
             table.row([
                 Cell::text(hashing.hash.id),
                 Cell::Count(*length as u64),

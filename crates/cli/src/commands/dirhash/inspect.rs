@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use verisum_bench::export::{Cell, Report, Table};
-use verisum_dirhash::ext4::{DirectoryReport, Ext4, ReadError, Survey};
+use verisum_dirhash::ext4::{DirectoryReport, Ext4, InodeFault, ReadError, VolumeSurvey};
 
 use super::options;
 use crate::ui::exit::Exit;
@@ -48,19 +48,20 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
         return Err(Failure::Usage("PATH must not be empty; / is the root".to_string()));
     }
     let image = Ext4::open(&arguments.image).map_err(failed)?;
-    let Survey { mut reports, troubles, more_troubles, is_damaged, is_incomplete } = match &arguments.path {
-        Some(path) => {
-            let inode = image.find(path.as_bytes()).map_err(failed)?;
-            let survey = Survey::one(&image, inode);
-            if survey.reports.is_empty()
-                && !survey.troubles.iter().any(|trouble| trouble.inode == Some(inode))
-            {
-                return Err(failed(ReadError::Damaged("that is no directory".to_string())));
+    let VolumeSurvey { mut reports, troubles, more_troubles, is_damaged, is_incomplete } =
+        match &arguments.path {
+            Some(path) => {
+                let inode = image.find(path.as_bytes()).map_err(failed)?;
+                let survey = VolumeSurvey::one(&image, inode);
+                if survey.reports.is_empty()
+                    && !survey.troubles.iter().any(|trouble| trouble.inode == Some(inode))
+                {
+                    return Err(failed(ReadError::Damaged("that is no directory".to_string())));
+                }
+                survey
             }
-            survey
-        }
-        None => Survey::all(&image),
-    };
+            None => VolumeSurvey::all(&image),
+        };
     let exit = match (is_damaged, is_incomplete) {
         (true, _) => Exit::Mismatch,
         (false, true) => Exit::Unchecked,
@@ -92,25 +93,6 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
     report.parameters.push(("seed", image.seed().to_string()));
     report.parameters.push(("block size", image.block_size().to_string()));
     report.tables.push(table(&reports, image.block_size(), &path_of));
-    let mut damage = Table::new("Damage", "directory; inode; block; what");
-    for directory in &reports {
-        for finding in &directory.findings {
-            damage.row([
-                Cell::Text(path_of(directory.inode)),
-                Cell::Count(directory.inode.into()),
-                finding.block.map_or(Cell::Missing, |block| Cell::Count(block.into())),
-                Cell::text(finding.what.as_str()),
-            ]);
-        }
-    }
-    for trouble in &troubles {
-        damage.row([
-            trouble.inode.map_or(Cell::Missing, |inode| Cell::Text(path_of(inode))),
-            trouble.inode.map_or(Cell::Missing, |inode| Cell::Count(inode.into())),
-            Cell::Missing,
-            Cell::text(trouble.what.as_str()),
-        ]);
-    }
     for directory in reports.iter().filter(|directory| directory.unfolded > 0) {
         report.lines.push(format!(
             "{}: {} names not checked: folding their letters needs tables of Unicode",
@@ -130,11 +112,40 @@ pub(crate) fn run(arguments: &InspectArgs, output: &mut Output) -> Result<Exit, 
         let (shown, all) = (troubles.len(), troubles.len() as u64 + more_troubles);
         report.lines.push(format!("the first {shown} of {all} damages of the file system are shown"));
     }
+    let damage = damage_table(&reports, &troubles, &path_of);
     if !damage.rows.is_empty() {
         report.tables.push(damage);
     }
     arguments.report.show(&report, output)?;
     Ok(exit)
+}
+
+/// What is wrong, in directories and elsewhere.
+fn damage_table(
+    reports: &[DirectoryReport],
+    troubles: &[InodeFault],
+    path_of: &dyn Fn(u32) -> String,
+) -> Table {
+    let mut damage = Table::new("Damage", "directory; inode; block; what");
+    for directory in reports {
+        for finding in &directory.findings {
+            damage.row([
+                Cell::Text(path_of(directory.inode)),
+                Cell::Count(directory.inode.into()),
+                finding.block.map_or(Cell::Missing, |block| Cell::Count(block.into())),
+                Cell::text(finding.what.as_str()),
+            ]);
+        }
+    }
+    for trouble in troubles {
+        damage.row([
+            trouble.inode.map_or(Cell::Missing, |inode| Cell::Text(path_of(inode))),
+            trouble.inode.map_or(Cell::Missing, |inode| Cell::Count(inode.into())),
+            Cell::Missing,
+            Cell::text(trouble.what.as_str()),
+        ]);
+    }
+    damage
 }
 
 /// The path of every directory to which a chain of directories leads from the root. In a damaged image two

@@ -3,7 +3,7 @@
 use clap::Args;
 use verisum_bench::stats;
 use verisum_dirhash::Hashing;
-use verisum_dirhash::htree::{Geometry, Policy, SplitRule};
+use verisum_dirhash::htree::{Geometry, RemovalPolicy, SplitRule};
 use verisum_dirhash::namehash::{NAME_HASHES, NameHash, Seed};
 use verisum_dirhash::names::Names;
 
@@ -87,7 +87,7 @@ pub(crate) struct TreeOptions {
 
     /// What to do about leaves that become empty; the kernel does nothing
     #[arg(long, value_enum, default_value_t)]
-    policy: Policy,
+    policy: RemovalPolicy,
 
     /// Whether to split a full leaf at half of its bytes, as the kernel does, or of its names
     #[arg(long, value_enum, default_value_t)]
@@ -121,7 +121,7 @@ impl TreeOptions {
         Ok(parameters)
     }
 
-    pub(crate) fn policy(&self) -> Policy {
+    pub(crate) fn policy(&self) -> RemovalPolicy {
         self.policy
     }
 

@@ -2,7 +2,7 @@
 
 use clap::Args;
 use verisum_bench::export::{Cell, Report, Table};
-use verisum_dirhash::quality::{self, SUSPICIOUS, Subject};
+use verisum_dirhash::quality::{self, SUSPICIOUS, TestSubject};
 
 use super::options::{self, NameHashOptions, THREAD};
 use crate::ui::Output;
@@ -32,8 +32,9 @@ pub(crate) struct QualityArgs {
 /// Tests the hashes, and a bad one that must fail.
 pub(crate) fn run(arguments: &QualityArgs, output: &mut Output) -> Result<Exit, Failure> {
     let hashings = arguments.hashes.hashings(&THREAD)?;
-    let mut subjects: Vec<Subject> = hashings.iter().map(|hashing| Subject::Hash(hashing.hash)).collect();
-    subjects.push(Subject::BadControl);
+    let mut subjects: Vec<TestSubject> =
+        hashings.iter().map(|hashing| TestSubject::Hash(hashing.hash)).collect();
+    subjects.push(TestSubject::BadControl);
     let seed = arguments.hashes.seed()?;
     let mut verdicts =
         Table::new(format!("Tests with p below {SUSPICIOUS:.0e} fail"), "hash; tests; failed; smallest p");

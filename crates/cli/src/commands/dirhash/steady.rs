@@ -2,7 +2,7 @@
 
 use clap::{Args, ValueEnum};
 use verisum_bench::export::{Cell, Report, Table};
-use verisum_dirhash::steady::{self, SteadyQuestion, Traffic};
+use verisum_dirhash::steady::{self, NameTraffic, SteadyQuestion};
 
 use super::options::{self, NameHashOptions, THREAD, TreeOptions};
 use crate::ui::Output;
@@ -89,10 +89,10 @@ pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, F
         ));
     }
     let traffic = match arguments.traffic {
-        TrafficName::Fifo => Traffic::FirstInFirstOut,
-        TrafficName::Random => Traffic::Random,
-        TrafficName::Program => Traffic::Program { range, as_written: false },
-        TrafficName::ProgramAsWritten => Traffic::Program { range, as_written: true },
+        TrafficName::Fifo => NameTraffic::FirstInFirstOut,
+        TrafficName::Random => NameTraffic::Random,
+        TrafficName::Program => NameTraffic::Program { range, as_written: false },
+        TrafficName::ProgramAsWritten => NameTraffic::Program { range, as_written: true },
     };
     let question = SteadyQuestion {
         names: &names,
@@ -148,7 +148,7 @@ pub(crate) fn run(arguments: &SteadyArgs, output: &mut Output) -> Result<Exit, F
         ("cycles", arguments.cycles.to_string()),
         ("traffic", traffic.name().to_string()),
     ]);
-    if matches!(traffic, Traffic::Program { .. }) {
+    if matches!(traffic, NameTraffic::Program { .. }) {
         report.parameters.push(("range", range.to_string()));
     }
     report.tables.push(table);

@@ -4,7 +4,7 @@ use clap::Args;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use verisum::blockhash::Params;
 use verisum::digest::Digest;
-use verisum::image::{FORMATS, Follow, Format};
+use verisum::image::{FORMATS, Follow, ImageFormat};
 
 use crate::ui::failure::Failure;
 use crate::ui::hosts::BucketArgs;
@@ -150,11 +150,11 @@ impl OpenOptions {
 
 /// What the bytes of an image file mean; `None` for what they look like.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FormatArg(Option<Format>);
+pub(super) struct FormatArg(Option<ImageFormat>);
 
 /// `auto` and all formats.
 pub(super) fn format_parser() -> impl TypedValueParser<Value = FormatArg> {
     let formats = FORMATS.iter().map(|row| PossibleValue::new(row.name).aliases(row.aliases.iter().copied()));
     let values = [PossibleValue::new("auto")].into_iter().chain(formats);
-    PossibleValuesParser::new(values).map(|name| FormatArg(Format::find(&name)))
+    PossibleValuesParser::new(values).map(|name| FormatArg(ImageFormat::find(&name)))
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use verisum::mend::repair::Taken;
-use verisum::parity::{FileVerdict, Finding, RepairOptions, USUAL_PLACE};
+use verisum::parity::{FileVerdict, Finding, ParityRepairOptions, USUAL_PLACE};
 
 use super::ParityTreeArgs;
 use super::report::{ParityReporter, repaired_totals};
@@ -49,7 +49,7 @@ pub(crate) struct ParityRepairArgs {
 }
 
 pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let mut options = RepairOptions::default();
+    let mut options = ParityRepairOptions::default();
     options.threads = arguments.tree.threads(options.threads)?;
     options.dry_run = arguments.dry_run;
     options.changed = arguments.changed;

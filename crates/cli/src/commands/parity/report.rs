@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use serde_json::{Value, json};
-use verisum::parity::{FileVerdict, Finding, Made, ParityVerdict, Repaired, Verified};
+use verisum::parity::{FileVerdict, Finding, Made, ParityRepairSummary, ParityVerdict, Verified};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, tree_message};
@@ -274,7 +274,7 @@ pub(super) fn verified_totals(found: &Verified) -> ParityTotals {
 }
 
 /// The totals of `repair`.
-pub(super) fn repaired_totals(done: &Repaired, dry_run: bool) -> ParityTotals {
+pub(super) fn repaired_totals(done: &ParityRepairSummary, dry_run: bool) -> ParityTotals {
     let (file, parity) = match dry_run {
         true => ("can be repaired", "of the parity can be repaired"),
         false => ("repaired", "of the parity repaired"),

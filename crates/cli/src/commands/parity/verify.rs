@@ -1,7 +1,7 @@
 //! `verisum parity verify`.
 
 use clap::Args;
-use verisum::parity::VerifyOptions;
+use verisum::parity::ParityVerifyOptions;
 
 use super::ParityTreeArgs;
 use super::report::{ParityReporter, verified_totals};
@@ -17,7 +17,7 @@ pub(crate) struct ParityVerifyArgs {
 }
 
 pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let mut options = VerifyOptions::default();
+    let mut options = ParityVerifyOptions::default();
     options.threads = arguments.tree.threads(options.threads)?;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = ParityReporter::new(*json, output);

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Args, ValueHint};
 use verisum::catalog::store::is_address;
 use verisum::files::{Stop, Timestamp};
-use verisum::mend::repair::{self, Options, Recorded, Repaired};
+use verisum::mend::repair::{self, ExpectedContent, RepairOptions, Repaired};
 use verisum::parity_sources;
 
 use crate::ui::Output;
@@ -121,7 +121,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     }
     let way = (!is_remote).then(|| own_way(&arguments.path)).transpose()?;
     let ending = Ending::new()?;
-    let mut options = Options::default();
+    let mut options = RepairOptions::default();
     options.dry = arguments.dry_run;
     options.keep_bad = arguments.keep_bad.as_deref().map(absolute).transpose()?;
     options.leaves_missing = arguments.except_missing;
@@ -143,7 +143,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
 fn by_catalog(
     arguments: &RepairArgs,
     way: Option<OwnWay>,
-    options: &Options,
+    options: &RepairOptions,
     mut telling: MendingReport,
 ) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
@@ -177,7 +177,7 @@ fn parity_of(arguments: &RepairArgs) -> Result<Option<PathBuf>, Failure> {
 fn by_records(
     arguments: &RepairArgs,
     tree: &Path,
-    options: &Options,
+    options: &RepairOptions,
     mut telling: MendingReport,
 ) -> Result<Exit, Failure> {
     let mut records = Vec::new();
@@ -191,7 +191,7 @@ fn by_records(
     let parity = match arguments.tags {
         true => parity::sources(tree, named.as_deref(), parity_sources::tops_below(tree))?,
         false => {
-            let files = records.iter().map(|record: &Recorded| tree.join(&record.below));
+            let files = records.iter().map(|record: &ExpectedContent| tree.join(&record.below));
             parity::sources(tree, named.as_deref(), parity_sources::tops_above(tree, files))?
         }
     };
@@ -200,7 +200,7 @@ fn by_records(
             "--sums and --tags need a copy or parity: --from PLACE, --parity DIR".to_string(),
         ));
     }
-    let mut records: Box<dyn Iterator<Item = Recorded>> = match arguments.tags {
+    let mut records: Box<dyn Iterator<Item = ExpectedContent>> = match arguments.tags {
         true => Box::new(repair::tagged(tree)),
         false => Box::new(records.into_iter()),
     };
@@ -216,7 +216,7 @@ fn by_records(
         recorder.file(file);
         telling.file(file);
     };
-    let mut work = |records: &mut dyn Iterator<Item = Recorded>| {
+    let mut work = |records: &mut dyn Iterator<Item = ExpectedContent>| {
         Ok(repair::repair_recorded(tree, records, &mut sources, options, report)?)
     };
     let summary = match &arguments.trust {

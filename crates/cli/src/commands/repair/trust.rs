@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use verisum::TRUSTED_DIGEST;
 use verisum::digest::Digest;
-use verisum::mend::repair::Recorded;
+use verisum::mend::repair::ExpectedContent;
 
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
@@ -16,7 +16,7 @@ use crate::ui::{self, PROGRAM, kernel};
 pub(super) fn with_records<T>(
     text: &OsString,
     hosts: &HostArgs,
-    work: impl FnOnce(&mut dyn Iterator<Item = Recorded>) -> Result<T, Failure>,
+    work: impl FnOnce(&mut dyn Iterator<Item = ExpectedContent>) -> Result<T, Failure>,
 ) -> Result<(T, u64), Failure> {
     let reached = hosts.hosts(usize::from(hosts::is_remote(text)))?;
     let (address, mut place) = hosts::tree(text, &reached)?;

@@ -81,7 +81,7 @@ struct TaggedRow {
 }
 
 fn read_tree(receiving: &mut Receiving, directory: &Path, family: Family) -> Result<TaggedTree, Failure> {
-    let mut options = tags::Options::default();
+    let mut options = tags::TaggingOptions::default();
     options.family = family;
     options.policy = kernel::policy()?;
     let mut walk = Walk::new(vec![directory.to_path_buf()], WalkOptions::default());
@@ -89,7 +89,7 @@ fn read_tree(receiving: &mut Receiving, directory: &Path, family: Family) -> Res
     let mut tree = TaggedTree { path: directory.to_path_buf(), ..TaggedTree::default() };
     thread::scope(|scope| {
         let listing = scope.spawn(move || {
-            let report = |finding: &tags::Finding| {
+            let report = |finding: &tags::TagFinding| {
                 if let Some(error) = finding.error {
                     ui::say(PROGRAM, &tree_message(error));
                 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use verisum::catalog::store::{State, Trouble};
-use verisum::files::Class;
+use verisum::files::VerdictClass;
 
 use super::{Subject, images, tagged};
 use crate::ui::exit::Exit;
@@ -15,7 +15,7 @@ use crate::ui::values::{self, counted};
 /// The code that the command ends with, that of `catalog status`.
 pub(super) fn exit(subject: &Subject) -> Exit {
     let of_catalogs = match subject.overview.class() {
-        Class::Clean if empty(subject).next().is_some() => Exit::Unchecked,
+        VerdictClass::Clean if empty(subject).next().is_some() => Exit::Unchecked,
         class => class.into(),
     };
     of_catalogs.max(tagged::exit(&subject.tagged)).max(images::exit(&subject.images, &subject.options))

@@ -10,7 +10,7 @@ use clap::{Args, Subcommand, ValueHint};
 use verisum::catalog::Bitrot;
 use verisum::catalog::store::{self as store, Catalog, CatalogError, Imported, Problem, Unmovable};
 use verisum::files::store::manifest::{
-    BlockHashes, Chkbit, IndexError, Options, ReadError, Reader, Recorded, is_chkbit,
+    BlockHashes, Chkbit, ChkbitFile, IndexError, ListOptions, ReadError, Reader, is_chkbit,
 };
 use verisum::files::{Directory, Replacement, Stop, Timestamp};
 
@@ -436,7 +436,7 @@ impl ImportedList<'_> {
             }
         };
         let name = file.as_os_str().as_bytes().to_vec();
-        let mut options = Options::default();
+        let mut options = ListOptions::default();
         options.algorithm = algorithm.clone();
         options.name = name;
         options.block_hashes = BlockHashes::Tagged;
@@ -490,7 +490,7 @@ fn is_export(head: &[u8]) -> bool {
 }
 
 /// What an index of chkbit or bitrot has. Names of bitrot's are those of the files that they stand for.
-fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<Recorded>, Failure> {
+fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<ChkbitFile>, Failure> {
     let failed = |error: IndexError| Failure::File {
         name: file.to_path_buf(),
         operation: "read",

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
 use verisum::catalog::store::Catalog;
-use verisum::files::store::manifest::Format;
+use verisum::files::store::manifest::ListFormat;
 use verisum::files::{Stop, Timestamp};
-use verisum::lake::Exported;
+use verisum::lake::LakeExport;
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -17,17 +17,17 @@ use crate::ui::{self, Output, PROGRAM, names};
 /// What an export is written as.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum ExportFormat {
-    List(Format),
+    List(ListFormat),
     Parquet,
 }
 
 impl ValueEnum for ExportFormat {
     fn value_variants<'a>() -> &'a [ExportFormat] {
-        const ALL: [ExportFormat; Format::ALL.len() + 1] = {
-            let mut all = [ExportFormat::Parquet; Format::ALL.len() + 1];
+        const ALL: [ExportFormat; ListFormat::ALL.len() + 1] = {
+            let mut all = [ExportFormat::Parquet; ListFormat::ALL.len() + 1];
             let mut at = 0;
-            while at < Format::ALL.len() {
-                all[at] = ExportFormat::List(Format::ALL[at]);
+            while at < ListFormat::ALL.len() {
+                all[at] = ExportFormat::List(ListFormat::ALL[at]);
                 at += 1;
             }
             all
@@ -54,7 +54,7 @@ pub(super) fn export(
     let lake = lake.ok_or_else(|| Failure::Usage("--format parquet: needs a directory".to_string()))?;
     catalog.require_complete()?;
     let exported = verisum::lake::export(catalog, lake, Timestamp::now(), &Stop::default())?;
-    let Exported { changed, gone, unchanged, damaged } = exported;
+    let LakeExport { changed, gone, unchanged, damaged } = exported;
     output.line(&format!("{changed} new or changed, {gone} gone, {unchanged} as before"))?;
     if damaged == 0 {
         return Ok(Exit::Clean);

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, Finding, Listed, Repair, Root, Seen, State};
+use verisum::catalog::store::{Catalog, ListedRecord, RecordFinding, Repair, Root, Seen, State};
 use verisum_bench::export::csv_text;
 
 use super::report::{differences, known_moment, state};
@@ -122,7 +122,7 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
             return Ok(Exit::Clean);
         }
         for root in &roots {
-            let mut each = |file: Listed| match &below {
+            let mut each = |file: ListedRecord| match &below {
                 Some(below) if !file.path.starts_with(below) => Ok(()),
                 _ => list.file(&file),
             };
@@ -153,12 +153,12 @@ fn found(catalog: &Catalog, path: &Path) -> Result<(Root, PathBuf), Failure> {
 fn all(
     catalog: &Catalog,
     root: &Root,
-    each: &mut dyn FnMut(Listed) -> Result<(), Failure>,
+    each: &mut dyn FnMut(ListedRecord) -> Result<(), Failure>,
 ) -> Result<(), Failure> {
     let algorithms = catalog.algorithms()?;
     catalog.records_by_path(root, &mut |path, record| {
         let algorithm = algorithms.get(&record.algorithm).cloned().unwrap_or_default();
-        each(Listed { path: root.path.join(path), directory: 0, algorithm, record: *record })
+        each(ListedRecord { path: root.path.join(path), directory: 0, algorithm, record: *record })
     })
 }
 
@@ -175,7 +175,7 @@ struct PrintedList<'a> {
 }
 
 impl PrintedList<'_> {
-    fn file(&mut self, file: &Listed) -> Result<(), Failure> {
+    fn file(&mut self, file: &ListedRecord) -> Result<(), Failure> {
         self.worst = self.worst.max(remedy::exit(file.record.state));
         let name = file.path.file_name().unwrap_or_default();
         let finding = match file.record.state {
@@ -196,7 +196,11 @@ impl PrintedList<'_> {
     }
 
     /// What helps to mend a file in trouble. Of a sound one nobody asks, and there may be a million of them.
-    fn bad_file(&mut self, file: &Listed, finding: Option<&Finding>) -> Result<Option<BadFile>, Failure> {
+    fn bad_file(
+        &mut self,
+        file: &ListedRecord,
+        finding: Option<&RecordFinding>,
+    ) -> Result<Option<BadFile>, Failure> {
         let state = file.record.state;
         if file.directory == 0 || !(state.wants_content() || state == State::DAMAGED) {
             return Ok(None);
@@ -213,8 +217,8 @@ impl PrintedList<'_> {
 
     fn csv(
         &mut self,
-        file: &Listed,
-        finding: Option<&Finding>,
+        file: &ListedRecord,
+        finding: Option<&RecordFinding>,
         bad_file: Option<&BadFile>,
     ) -> Result<(), Failure> {
         let record = &file.record;
@@ -281,8 +285,8 @@ impl PrintedList<'_> {
 
     fn json(
         &mut self,
-        file: &Listed,
-        finding: Option<&Finding>,
+        file: &ListedRecord,
+        finding: Option<&RecordFinding>,
         bad_file: Option<&BadFile>,
     ) -> Result<(), Failure> {
         let mut line = json!({
@@ -336,7 +340,7 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
 }
 
 /// A file, its state, and what is known of both.
-fn told(file: &Listed, finding: Option<&Finding>, bad_file: Option<&BadFile>) -> FactLine {
+fn told(file: &ListedRecord, finding: Option<&RecordFinding>, bad_file: Option<&BadFile>) -> FactLine {
     let record = &file.record;
     let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
     let good = if record.state == State::Sound { "verified" } else { "last good" };

@@ -6,9 +6,9 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use verisum::catalog::scrub::Summary;
+use verisum::catalog::scrub::ScrubSummary;
 use verisum::catalog::store;
-use verisum::files::{Class, Replacement, Verdict};
+use verisum::files::{Replacement, Verdict, VerdictClass};
 
 use super::results::Failing;
 use crate::ui::exit::{Exit, Service};
@@ -18,7 +18,7 @@ use crate::ui::remedy::Remedy;
 use crate::ui::values::counted;
 
 /// The directories of a run, each with its summary, or why there is none.
-pub(crate) type Summaries = [(PathBuf, Result<Summary, Reason>)];
+pub(crate) type Summaries = [(PathBuf, Result<ScrubSummary, Reason>)];
 
 /// Why a directory was not scrubbed.
 pub(crate) struct Reason {
@@ -43,7 +43,7 @@ impl Reason {
 }
 
 /// A figure of each directory: its name, meaning, and value, if it has one.
-type Figure = (&'static str, &'static str, fn(&Summary) -> Option<f64>);
+type Figure = (&'static str, &'static str, fn(&ScrubSummary) -> Option<f64>);
 
 const FIGURES: [Figure; 15] = [
     ("verisum_scrub_recorded_files", "Files in the catalogue.", |s| Some(s.files as f64)),
@@ -249,13 +249,13 @@ pub(super) fn nagios_failure(message: &str) -> String {
 pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, now: i64) -> String {
     let word = service.name();
     let all = || summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
-    let sum = |of: &dyn Fn(&Summary) -> u64| all().map(of).sum::<u64>();
-    let class = |class: Class| {
+    let sum = |of: &dyn Fn(&ScrubSummary) -> u64| all().map(of).sum::<u64>();
+    let class = |class: VerdictClass| {
         sum(&|s| Verdict::ALL.iter().filter(|v| v.class() == class).map(|v| s.count(*v)).sum())
     };
     let failed = summaries.len() - all().count();
-    let bad = class(Class::Corrupt);
-    let unchecked = class(Class::Unchecked) + sum(&|s| s.given_up) + failed as u64;
+    let bad = class(VerdictClass::Corrupt);
+    let unchecked = class(VerdictClass::Unchecked) + sum(&|s| s.given_up) + failed as u64;
     let files = counted(sum(&|s| s.files), "file");
     let mut line = format!("VERISUM {word} - {files}, {bad} bad, {unchecked} unchecked");
     let errors = storage_errors(summaries);
@@ -296,7 +296,7 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, 
             oldest => write!(line, " oldest={}s", (now - oldest).max(0) / 1000),
         };
     }
-    let worst = |of: &dyn Fn(&Summary) -> Option<f64>| all().filter_map(of).reduce(f64::max);
+    let worst = |of: &dyn Fn(&ScrubSummary) -> Option<f64>| all().filter_map(of).reduce(f64::max);
     if let Some(seconds) = worst(&|s| Some(s.forecast?.time.as_secs_f64())) {
         let _ = write!(line, " forecast={seconds:.0}s");
     }

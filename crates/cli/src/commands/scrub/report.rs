@@ -6,9 +6,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
-use verisum::catalog::scrub::{Report, Summary, TooMuch};
+use verisum::catalog::scrub::{ScrubReport, ScrubSummary, TooMuch};
 use verisum::catalog::store::{Seen, is_address};
-use verisum::files::{Class, Verdict};
+use verisum::files::{Verdict, VerdictClass};
 
 use super::results::Failing;
 use crate::ui::PROGRAM;
@@ -53,7 +53,7 @@ pub(crate) struct ScrubReporter<'a, 'o> {
     /// Missing files of this directory so far.
     missing: u64,
     /// The first files that were modified, which are named if too many were.
-    modified: Vec<Report>,
+    modified: Vec<ScrubReport>,
     /// What lines of JSON have besides: whose files they are.
     of: Map<String, Value>,
     result: Result<(), Failure>,
@@ -100,8 +100,8 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
     }
 
     /// Prints a file.
-    pub(crate) fn file(&mut self, report: &Report) {
-        let is_wrong = report.verdict.class() >= Class::Unchecked
+    pub(crate) fn file(&mut self, report: &ScrubReport) {
+        let is_wrong = report.verdict.class() >= VerdictClass::Unchecked
             || report.held
             || self.failing.modified && report.verdict == Verdict::Modified
             || self.failing.missing && report.verdict == Verdict::Missing;
@@ -113,7 +113,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
             ScrubStyle::Verbose | ScrubStyle::Json => true,
             ScrubStyle::Nothing => false,
         };
-        let is_bad = report.verdict.class() >= Class::Unchecked;
+        let is_bad = report.verdict.class() >= VerdictClass::Unchecked;
         let is_missing = report.verdict == Verdict::Missing;
         self.held += u64::from(report.held && !is_bad);
         self.missing += u64::from(is_missing);
@@ -133,7 +133,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
                 ScrubStyle::Json => self.json("file", json!(line(report))),
                 _ => {
                     let paint = match is_wrong {
-                        true => Paint::from(report.verdict.class().max(Class::Unchecked)),
+                        true => Paint::from(report.verdict.class().max(VerdictClass::Unchecked)),
                         false => Paint::from(report.verdict.class()),
                     };
                     self.output().told(&told(report), 0..report.verdict.name().len(), paint)
@@ -147,7 +147,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
     }
 
     /// Prints what a run over one directory came to, as JSON with what mends it.
-    pub(crate) fn summary(&mut self, summary: &Summary, remedy: Option<&Remedy>) {
+    pub(crate) fn summary(&mut self, summary: &ScrubSummary, remedy: Option<&Remedy>) {
         let many = self.many(summary);
         many.iter().for_each(|line| log::note(line.as_bytes()));
         if self.result.is_ok() {
@@ -178,13 +178,13 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
     }
 
     /// Some of the files of an alarm, and how many there are beyond those that were named.
-    fn many(&self, summary: &Summary) -> Vec<String> {
+    fn many(&self, summary: &ScrubSummary) -> Vec<String> {
         if !matches!(self.style, ScrubStyle::Quiet | ScrubStyle::Usual) {
             return Vec::new();
         }
         let mut lines = Vec::new();
         if let Some(alarm) = summary.alarm {
-            let held = |report: &Report| told(&Report { held: true, ..report.clone() }).line();
+            let held = |report: &ScrubReport| told(&ScrubReport { held: true, ..report.clone() }).line();
             // Those that were held already, and those that were not read, have been named.
             let named = self.held.min(NAMED);
             lines.extend(self.modified.iter().take((NAMED - named) as usize).map(held));
@@ -210,7 +210,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
 }
 
 /// What the user has to know beyond the counts.
-fn remarks(summary: &Summary, given: &Given) -> Vec<String> {
+fn remarks(summary: &ScrubSummary, given: &Given) -> Vec<String> {
     let mut remarks = Vec::new();
     let (accept, repair) = (given.accept(&summary.root), given.repair(&summary.root));
     let keep = keep_bad(Some(&summary.root));
@@ -254,7 +254,7 @@ fn remarks(summary: &Summary, given: &Given) -> Vec<String> {
     remarks
 }
 
-fn told(report: &Report) -> FactLine {
+fn told(report: &ScrubReport) -> FactLine {
     let path = names::quoted(report.path.as_os_str());
     let what = format!("{:<12}  {path}", report.verdict.name());
     let mut evidence = Vec::new();
@@ -338,7 +338,7 @@ struct ScrubLine<'a> {
     error: Option<&'a str>,
 }
 
-fn line(report: &Report) -> ScrubLine<'_> {
+fn line(report: &ScrubReport) -> ScrubLine<'_> {
     ScrubLine {
         name: Name::new(&report.path),
         outcome: report.verdict.name(),
@@ -370,7 +370,7 @@ pub(super) fn state(seen: &Seen) -> Value {
     })
 }
 
-fn summary_line(summary: &Summary, remedy: Option<&Remedy>) -> Value {
+fn summary_line(summary: &ScrubSummary, remedy: Option<&Remedy>) -> Value {
     let counts: Map<_, _> = Verdict::ALL
         .iter()
         .map(|verdict| (verdict.name().to_string(), summary.count(*verdict).into()))
@@ -405,7 +405,7 @@ fn summary_line(summary: &Summary, remedy: Option<&Remedy>) -> Value {
     with_name(line, &summary.root)
 }
 
-fn summary_text(summary: &Summary) -> String {
+fn summary_text(summary: &ScrubSummary) -> String {
     let mut text = format!(
         "{}: {}{}, {}; read {} ({}) in {}\n",
         names::quoted(summary.root.as_os_str()),

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum::catalog::scrub::{Alarm, Options};
+use verisum::catalog::scrub::{Alarm, ScrubOptions};
 use verisum::catalog::store::{self, Catalog};
 
 use super::metrics;
@@ -106,7 +106,7 @@ impl ScrubResultArgs {
         summaries: &metrics::Summaries,
         remedies: &dyn Fn() -> Result<Vec<(PathBuf, Option<Remedy>)>, Failure>,
         mut worst: Exit,
-        options: &Options,
+        options: &ScrubOptions,
         output: &mut Output,
     ) -> Result<Exit, Failure> {
         // What was found counts more than that nobody can read of it.

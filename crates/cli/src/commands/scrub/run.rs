@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueHint};
-use verisum::catalog::scrub::{Options, Summary};
+use verisum::catalog::scrub::{ScrubOptions, ScrubSummary};
 use verisum::catalog::store::{Catalog, Root, State, moment};
 use verisum::digest::{Digest, Policy};
 use verisum::files::{Excludes, Stop, Timestamp, Verdict};
@@ -289,7 +289,7 @@ fn tell_bad_files(
         bad_file::of_trees(catalog, &given, &roots, missing_fails, bad_file::NAMED)?;
     let missing = if missing_fails { " --missing" } else { "" };
     let has_lost = |root: &&Root| {
-        let of_root = |(path, summary): &(PathBuf, Result<Summary, Reason>)| {
+        let of_root = |(path, summary): &(PathBuf, Result<ScrubSummary, Reason>)| {
             let lost = summary.as_ref().map(|summary| summary.count(Verdict::Missing));
             *path == root.path && lost.is_ok_and(|lost| lost > 0)
         };
@@ -310,7 +310,7 @@ fn mend(
     arguments: &ScrubArgs,
     catalog: &Catalog,
     summaries: &Summaries,
-    options: &Options,
+    options: &ScrubOptions,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let style = arguments.results.style();
@@ -332,7 +332,7 @@ fn mend(
             )?);
         }
         let options = {
-            let mut adapted = repair::Options::default();
+            let mut adapted = repair::RepairOptions::default();
             adapted.keep_bad = arguments.keep_bad.as_deref().map(absolute).transpose()?;
             adapted.leaves_missing = true;
             adapted.enters = !options.one_file_system;
@@ -369,7 +369,7 @@ fn directories(typed: &[OsString], all_recorded: bool, catalog: &Catalog) -> Res
     Ok(directories)
 }
 
-fn options(arguments: &ScrubArgs) -> Result<Options, Failure> {
+fn options(arguments: &ScrubArgs) -> Result<ScrubOptions, Failure> {
     let policy = kernel::policy()?;
     let now = values::now();
     let threads = match &arguments.threads {
@@ -404,8 +404,8 @@ pub(crate) fn usual(
     results: &ScrubResultArgs,
     excludes: Option<Arc<Excludes>>,
     (policy, now): (Policy, i64),
-) -> Result<Options, Failure> {
-    let mut options = Options::new(digest);
+) -> Result<ScrubOptions, Failure> {
+    let mut options = ScrubOptions::new(digest);
     options.policy = policy;
     options.alarm = results.alarm()?;
     options.archive = results.archive;
@@ -417,7 +417,7 @@ pub(crate) fn usual(
 }
 
 /// How a run over one directory ends.
-pub(crate) fn exit(summary: &Summary, failing: Failing) -> Exit {
+pub(crate) fn exit(summary: &ScrubSummary, failing: Failing) -> Exit {
     if summary.interrupted {
         return Exit::Interrupted;
     }

@@ -5,10 +5,10 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use verisum::catalog::scrub::{self, Options, PlaceTree, Summary};
+use verisum::catalog::scrub::{self, PlaceTree, ScrubOptions, ScrubSummary};
 use verisum::catalog::store::{Catalog, Root};
 use verisum::files::place::{LocalPlace, PlaceEvent};
-use verisum::files::{Class, Entry, Order, Verdict, Walk, WalkOptions};
+use verisum::files::{Entry, Order, Verdict, VerdictClass, Walk, WalkOptions};
 use verisum::remote::{Address, Host, Hosts};
 
 use super::metrics::Reason;
@@ -35,7 +35,7 @@ pub(super) struct Trees<'a, 'o> {
 }
 
 /// A tree, and what was found in it.
-type ScrubbedTree = (PathBuf, Result<Summary, Reason>);
+type ScrubbedTree = (PathBuf, Result<ScrubSummary, Reason>);
 
 impl<'a, 'o> Trees<'a, 'o> {
     pub(super) fn new(arguments: &'a ScrubArgs, output: &'o mut Output) -> Trees<'a, 'o> {
@@ -50,7 +50,7 @@ impl<'a, 'o> Trees<'a, 'o> {
     }
 
     /// Scrubs directories of this machine.
-    pub(super) fn here(&self, directories: &[PathBuf], catalog: &mut Catalog, options: &mut Options) {
+    pub(super) fn here(&self, directories: &[PathBuf], catalog: &mut Catalog, options: &mut ScrubOptions) {
         let wanted = self.arguments.reading.progress();
         let results = &self.arguments.results;
         let reporter = ScrubReporter::new(&self.output, results.style(), results.failing());
@@ -79,7 +79,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         &self,
         places: &[OnHost],
         catalog: &Catalog,
-        options: &Options,
+        options: &ScrubOptions,
     ) -> Result<(), Failure> {
         let at_once = self.arguments.threads.is_some().then_some(options.threads);
         let reading = ObjectReading { limits: options.limits.clone(), at_once };
@@ -109,7 +109,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         )
     }
 
-    fn host(&self, on: &OnHost, hosts: &Hosts, catalog: &Mutex<Catalog>, options: &Options) {
+    fn host(&self, on: &OnHost, hosts: &Hosts, catalog: &Mutex<Catalog>, options: &ScrubOptions) {
         let mut options = options.clone();
         if on.is_bucket() {
             // It keeps to the limits itself.
@@ -165,7 +165,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         &self,
         path: &Path,
         catalog: &mut Catalog,
-        options: &Options,
+        options: &ScrubOptions,
         tree: &mut PlaceTree,
         reporter: &Mutex<ScrubReporter>,
     ) {
@@ -222,11 +222,12 @@ impl<'a, 'o> Trees<'a, 'o> {
 pub(super) fn remedy(
     arguments: &ScrubArgs,
     catalog: &Catalog,
-    summary: &Summary,
+    summary: &ScrubSummary,
     remedies: &mut Remedies,
 ) -> Option<Remedy> {
     // What is missing for long was named when it went, and may be meant to be gone.
-    let is_bad = Verdict::ALL.iter().any(|one| one.class() >= Class::Unchecked && summary.count(*one) > 0);
+    let is_bad =
+        Verdict::ALL.iter().any(|one| one.class() >= VerdictClass::Unchecked && summary.count(*one) > 0);
     if arguments.repair || summary.alarm.is_some() || !is_bad && summary.count(Verdict::Missing) == 0 {
         return None;
     }
@@ -236,7 +237,7 @@ pub(super) fn remedy(
 }
 
 /// How much there is to read, beside what the catalogue tells of: what is in trees that no run came to the end of.
-fn total(directories: &[PathBuf], catalog: &Catalog, options: &Options) -> Total {
+fn total(directories: &[PathBuf], catalog: &Catalog, options: &ScrubOptions) -> Total {
     let is_in_part = options.budget.is_some() || options.sample < 1.0 || options.shuffle;
     let Ok(roots) = catalog.roots() else { return Total::Unknown };
     let is_read = |path: &Path| match catalog.root_of(path) {

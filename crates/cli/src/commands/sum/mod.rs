@@ -12,7 +12,7 @@ use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::Plan;
 use verisum::files::place::{FileRequest, Files, LocalPlace, Place};
-use verisum::files::store::manifest::{Format, Writer};
+use verisum::files::store::manifest::{ListFormat, Writer};
 
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
@@ -43,7 +43,7 @@ pub(crate) struct SumArgs {
 
     /// Format of the list
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t, hide_possible_values = true)]
-    pub(crate) format: Format,
+    pub(crate) format: ListFormat,
 
     /// The same as --format bsd
     #[arg(long, conflicts_with_all = ["format", "json"])]
@@ -152,10 +152,10 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
 
 impl SumArgs {
     /// The format of the list.
-    fn format(&self) -> Format {
+    fn format(&self) -> ListFormat {
         match (self.tag, self.json) {
-            (true, _) => Format::Bsd,
-            (_, true) => Format::Json,
+            (true, _) => ListFormat::Bsd,
+            (_, true) => ListFormat::Json,
             _ => self.format,
         }
     }

@@ -2,7 +2,7 @@
 
 use verisum::digest::Digest;
 use verisum::files::place::{Choice, FileRequest, Files};
-use verisum::files::store::manifest::Format;
+use verisum::files::store::manifest::ListFormat;
 
 use super::SumArgs;
 use super::inputs::NameSource;
@@ -24,7 +24,7 @@ impl SumArgs {
         let reading = ObjectReading { limits: limits.clone(), at_once };
         let reached = self.hosts.hosts_reading(hosts.len(), reading)?;
         let prefixed = self.many.names_hosts(hosts);
-        let json = (self.format() == Format::Json).then_some(digests);
+        let json = (self.format() == ListFormat::Json).then_some(digests);
         let excludes = self.reading.excludes()?;
         let counts = Evidences::default();
         hosts::each(hosts, self.many.at_once(), &|on: &OnHost| {

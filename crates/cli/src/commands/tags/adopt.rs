@@ -78,7 +78,7 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     let reporter = TagReporter::new(&arguments.tree, &options, output);
     let names = NameCounts::default();
     let is_bounded = arguments.from.is_some() && arguments.tree.is_bounded();
-    let report = |finding: &tags::Finding| {
+    let report = |finding: &tags::TagFinding| {
         if !names.hides(finding) || !is_bounded {
             reporter.finding(finding);
         }
@@ -123,7 +123,7 @@ struct NameCounts {
 
 impl NameCounts {
     /// Counts a finding, and says whether enough were reported that are like it.
-    fn hides(&self, finding: &tags::Finding) -> bool {
+    fn hides(&self, finding: &tags::TagFinding) -> bool {
         // What is wrong with a line says nothing of where names begin.
         let is_unfound = finding.entry.is_none()
             && matches!(

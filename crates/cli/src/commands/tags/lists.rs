@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use verisum::catalog::Bitrot;
 use verisum::digest::Algorithm;
 use verisum::files::store::manifest::{
-    BlockHashes, Chkbit, Claim, IndexError, Line, Listed, Options, Reader, Recorded, is_chkbit,
+    BlockHashes, Chkbit, ChkbitFile, Claim, IndexError, Line, ListOptions, Listed, Reader, is_chkbit,
     is_chkbit_of_directory,
 };
 use verisum::files::{
@@ -71,7 +71,7 @@ pub(crate) fn list(
         return chkbit(path, file, base, verifies).map_err(Failure::Tree);
     }
     let algorithm = algorithm.map(|id| id.to_string().into());
-    let mut options = Options::default();
+    let mut options = ListOptions::default();
     options.algorithm = algorithm;
     options.name = name.as_bytes().to_vec();
     options.block_hashes = BlockHashes::Tagged;
@@ -256,7 +256,7 @@ fn database(path: &Path, base: Arc<Directory>) -> Result<Items, FileError> {
     })))
 }
 
-fn found(base: &Arc<Directory>, recorded: Recorded) -> TaggedItem {
+fn found(base: &Arc<Directory>, recorded: ChkbitFile) -> TaggedItem {
     let name = Path::new(OsStr::from_bytes(&recorded.name));
     Ok((Entry::beneath(base, without_dots(name))?, recorded.record))
 }
@@ -272,7 +272,7 @@ fn item(base: &Arc<Directory>, tops: &[PathBuf], listed: Listed) -> Option<Tagge
     let record = Record { algorithm, digest, size: listed.size, modified, verified: None };
     let name = Path::new(OsStr::from_bytes(&listed.name));
     if !name.is_absolute() {
-        return Some(found(base, Recorded { name: listed.name, record }));
+        return Some(found(base, ChkbitFile { name: listed.name, record }));
     }
     let entry = match below(tops, name) {
         Some(below) => Entry::beneath(base, below),

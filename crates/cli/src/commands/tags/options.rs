@@ -8,7 +8,7 @@ use rustix::io::Errno;
 use verisum::catalog::TagStore;
 use verisum::digest::Algorithm;
 use verisum::files::store::xattr::Family;
-use verisum::files::tags::{Options, RecordStore};
+use verisum::files::tags::{RecordStore, TaggingOptions};
 use verisum::files::{Directory, Entry, Order, Plan, Record, Roots, Stat, Walk, WalkOptions};
 
 use crate::ui::catalog::{CatalogArgs, absolute};
@@ -126,13 +126,13 @@ impl TagTreeArgs {
     }
 
     /// How to work on it.
-    pub(crate) fn options(&self, family: Family) -> Result<Options, Failure> {
+    pub(crate) fn options(&self, family: Family) -> Result<TaggingOptions, Failure> {
         let threads = match &self.threads {
             Some(text) => sizes::threads(text)?,
             None => std::thread::available_parallelism().map_or(1, usize::from),
         };
         let plan = Plan::new(Vec::new(), threads);
-        let mut options = Options::default();
+        let mut options = TaggingOptions::default();
         options.family = family;
         options.plan = plan;
         options.policy = kernel::policy()?;
@@ -145,7 +145,7 @@ impl TagTreeArgs {
         family: Family,
         apart: &ApartArgs,
         writes: Writes,
-    ) -> Result<Options, Failure> {
+    ) -> Result<TaggingOptions, Failure> {
         let mut options = self.options(family)?;
         options.dry = writes == Writes::Dry;
         let place = CatalogArgs { catalog: apart.catalog.clone() };

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde::Serialize;
-use verisum::files::tags::{Counts, Finding, Options, Outcome, RecordStore};
-use verisum::files::{Class, FileError, Operation, Record, Stop, Verdict};
+use verisum::files::tags::{Counts, RecordStore, TagFinding, TagOutcome, TaggingOptions};
+use verisum::files::{FileError, Operation, Record, Stop, Verdict, VerdictClass};
 
 use super::options::TagTreeArgs;
 use crate::ui::PROGRAM;
@@ -47,7 +47,11 @@ struct TagShared<'a> {
 
 impl<'a> TagReporter<'a> {
     /// The run is asked to end when nobody can hear of the findings any more.
-    pub(crate) fn new(arguments: &TagTreeArgs, options: &Options, output: &'a mut Output) -> TagReporter<'a> {
+    pub(crate) fn new(
+        arguments: &TagTreeArgs,
+        options: &TaggingOptions,
+        output: &'a mut Output,
+    ) -> TagReporter<'a> {
         TagReporter {
             json: arguments.json,
             quiet: arguments.quiet,
@@ -68,7 +72,7 @@ impl<'a> TagReporter<'a> {
     }
 
     /// Prints a finding, if it is of a kind that is asked for.
-    pub(crate) fn finding(&self, finding: &Finding) {
+    pub(crate) fn finding(&self, finding: &TagFinding) {
         if let Some(error) = finding.error {
             let is_removal = matches!(error, FileError::Io { operation: Operation::RemoveAttribute, .. });
             let all = match finding.stands_for_all {
@@ -80,8 +84,8 @@ impl<'a> TagReporter<'a> {
             };
             ui::say(PROGRAM, &format!("{}{all}", failure::tree_message(error)));
         }
-        let is_unreadable = finding.outcome == Outcome::Judged(Verdict::IoError);
-        if (finding.outcome.class() == Class::Corrupt || is_unreadable)
+        let is_unreadable = finding.outcome == TagOutcome::Judged(Verdict::IoError);
+        if (finding.outcome.class() == VerdictClass::Corrupt || is_unreadable)
             && let Some(record) = finding.record
         {
             let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
@@ -122,7 +126,7 @@ impl<'a> TagReporter<'a> {
         } else if !self.quiet {
             let dry = if self.dry { "dry run, nothing was changed: " } else { "" };
             ui::say(PROGRAM, &format!("{dry}{}", summary(counts, seconds)));
-            if counts.worst() == Class::Corrupt {
+            if counts.worst() == VerdictClass::Corrupt {
                 ui::say(PROGRAM, "restore what is bad; its tags keep what was recorded");
             }
         }
@@ -159,16 +163,18 @@ impl<'a> TagReporter<'a> {
         }
     }
 
-    fn is_shown(&self, finding: &Finding) -> bool {
+    fn is_shown(&self, finding: &TagFinding) -> bool {
         // Errors in words are on standard error.
         if finding.error.is_some() {
             return self.json;
         }
         match (finding.outcome.class(), finding.outcome) {
-            (Class::Clean, outcome) if self.dry && writes(outcome) => !self.quiet,
-            (Class::Clean, _) | (_, Outcome::Judged(Verdict::New | Verdict::Missing)) => self.verbose,
-            (Class::Change, _) => !self.quiet,
-            (Class::Unchecked | Class::Corrupt, _) => true,
+            (VerdictClass::Clean, outcome) if self.dry && writes(outcome) => !self.quiet,
+            (VerdictClass::Clean, _) | (_, TagOutcome::Judged(Verdict::New | Verdict::Missing)) => {
+                self.verbose
+            }
+            (VerdictClass::Change, _) => !self.quiet,
+            (VerdictClass::Unchecked | VerdictClass::Corrupt, _) => true,
         }
     }
 
@@ -184,7 +190,7 @@ impl<'a> TagReporter<'a> {
 }
 
 /// What helps to mend a file that is not as its tag says: one command for all of the tree that was named.
-fn bad_file(finding: &Finding, record: &Record, roots: &[PathBuf]) -> BadFile {
+fn bad_file(finding: &TagFinding, record: &Record, roots: &[PathBuf]) -> BadFile {
     let path = std::path::absolute(finding.path()).unwrap_or_else(|_| finding.path().to_path_buf());
     let tree = roots.iter().find(|root| **root != path && path.starts_with(root));
     let directory = tree.map(PathBuf::as_path).or(path.parent());
@@ -216,21 +222,21 @@ fn ended(apart: Option<&dyn RecordStore>, counts: &Counts) -> Result<Exit, Failu
 }
 
 /// Whether an outcome says that something was written or removed.
-fn writes(outcome: Outcome) -> bool {
+fn writes(outcome: TagOutcome) -> bool {
     matches!(
         outcome,
-        Outcome::Tagged
-            | Outcome::Updated
-            | Outcome::Refreshed
-            | Outcome::Retagged
-            | Outcome::Removed
-            | Outcome::Adopted
-            | Outcome::Catalogued
+        TagOutcome::Tagged
+            | TagOutcome::Updated
+            | TagOutcome::Refreshed
+            | TagOutcome::Retagged
+            | TagOutcome::Removed
+            | TagOutcome::Adopted
+            | TagOutcome::Catalogued
     )
 }
 
 /// `NAME: verdict`, and both digests where they differ; and where the verdict stands in it.
-fn text(finding: &Finding, dry: bool) -> (String, Range<usize>) {
+fn text(finding: &TagFinding, dry: bool) -> (String, Range<usize>) {
     let would = if dry && writes(finding.outcome) { "would be " } else { "" };
     let mut text = format!("{}: ", names::quoted(finding.path().as_os_str()));
     let start = text.len();
@@ -283,7 +289,7 @@ struct TagLine<'a> {
 }
 
 impl<'a> TagLine<'a> {
-    fn new(finding: &Finding<'a>, dry: bool) -> TagLine<'a> {
+    fn new(finding: &TagFinding<'a>, dry: bool) -> TagLine<'a> {
         TagLine {
             name: Name::new(finding.path()),
             outcome: finding.outcome.name(),

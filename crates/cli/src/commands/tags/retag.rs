@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use verisum::files::Verdict;
 use verisum::files::store::xattr::Family;
-use verisum::files::tags::{self, Outcome, Slot};
+use verisum::files::tags::{self, TagOutcome, TagSlot};
 
 use super::options::{ApartArgs, DryArgs, TagTreeArgs, algorithm};
 use super::report::TagReporter;
@@ -53,8 +53,9 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
     })
     .map_err(Failure::Digest)?;
     let exit = reporter.end(&counts)?;
-    let [untagged, other, current] = [Outcome::Judged(Verdict::New), Outcome::OtherDigest, Outcome::Current]
-        .map(|outcome| counts.of(outcome));
+    let [untagged, other, current] =
+        [TagOutcome::Judged(Verdict::New), TagOutcome::OtherDigest, TagOutcome::Current]
+            .map(|outcome| counts.of(outcome));
     // Where an earlier run did it all, there is nothing to do; else --from is not what the tree has.
     if exit == Exit::Clean && current == 0 && counts.files() > 0 && counts.files() == untagged + other {
         ui::say(PROGRAM, &format!("no file has a tag of {}", from.algorithm.id));
@@ -64,9 +65,9 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
 }
 
 /// Reads `[FAMILY:]DIGEST`.
-fn slot(text: &str) -> Result<Slot, Failure> {
+fn slot(text: &str) -> Result<TagSlot, Failure> {
     let prefix =
         text.split_once(':').and_then(|(prefix, name)| Some((Family::from_str(prefix, false).ok()?, name)));
     let (family, name) = prefix.unwrap_or((Family::default(), text));
-    Ok(Slot { family, algorithm: algorithm(name, family)? })
+    Ok(TagSlot { family, algorithm: algorithm(name, family)? })
 }

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use clap::Args;
 use verisum::files::store::xattr::Family;
-use verisum::files::tags::{self, Options, Outcome, VerifyOptions};
+use verisum::files::tags::{self, TagOutcome, TaggingOptions, VerifyOptions};
 use verisum::files::{Stop, Verdict};
 
 use super::options::{ApartArgs, TagTreeArgs, Writes};
@@ -78,7 +78,9 @@ pub(crate) fn run(arguments: TagsVerifyArgs, output: &mut Output) -> Result<Exit
         ui::say(PROGRAM, "the time budget is used up; the files that are left are for the next run");
     }
     // Nothing compared is no good news.
-    if exit == Exit::Clean && counts.files() > 0 && counts.files() == counts.of(Outcome::Judged(Verdict::New))
+    if exit == Exit::Clean
+        && counts.files() > 0
+        && counts.files() == counts.of(TagOutcome::Judged(Verdict::New))
     {
         let none = format!("no file has a tag of the family {}", options.family);
         ui::say(PROGRAM, &format!("{none}{}", instead(&arguments, &options)?));
@@ -88,7 +90,7 @@ pub(crate) fn run(arguments: TagsVerifyArgs, output: &mut Output) -> Result<Exit
 }
 
 /// What may be meant where no file has a tag of the family that was asked for.
-fn instead(arguments: &TagsVerifyArgs, options: &Options) -> Result<String, Failure> {
+fn instead(arguments: &TagsVerifyArgs, options: &TaggingOptions) -> Result<String, Failure> {
     let (status, _) = tags::status(&mut arguments.tree.walk()?, options, &|_| {});
     let Some((tool, count)) = status.adoptable.iter().max_by_key(|(_, count)| **count) else {
         return Ok(match options.apart {

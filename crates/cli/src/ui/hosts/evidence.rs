@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use clap::Args;
 use serde::Serialize;
 use verisum::digest::Digest;
-use verisum::files::place::{Evidence, Files, Place, PlaceError, Sink};
+use verisum::files::place::{ContentEvidence, Files, Place, PlaceError, Sink};
 
 use super::OnHost;
 use super::buckets::BUCKETS;
@@ -67,12 +67,12 @@ impl RecordedArgs {
     }
 
     /// Counts an object, and says what it is known by.
-    pub(crate) fn known(self, evidence: Evidence, counts: &Evidences) -> Option<Known> {
+    pub(crate) fn known(self, evidence: ContentEvidence, counts: &Evidences) -> Option<Known> {
         if !self.recorded {
             return None;
         }
         let (count, at) = match evidence {
-            Evidence::Recorded(at) => (&counts.recorded, at),
+            ContentEvidence::Recorded(at) => (&counts.recorded, at),
             _ => (&counts.read, None),
         };
         count.fetch_add(1, Ordering::Relaxed);

@@ -30,7 +30,7 @@ use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::{digests, kernel, places, progress, shell, values, verbosity};
 use verisum::remote::{
-    Address, Folder, Host, Hosts, OpenError, Options, Program, SshOptions, WAYS, without_secrets,
+    Address, Folder, Host, HostOptions, Hosts, OpenError, Program, SshOptions, WAYS, without_secrets,
 };
 
 /// How long a host may be silent, unless somebody says otherwise.
@@ -266,7 +266,7 @@ impl HostArgs {
     ///
     /// # Errors
     /// A program that is to be pushed cannot be read.
-    pub(crate) fn options(&self, hosts: usize) -> Result<Options, Failure> {
+    pub(crate) fn options(&self, hosts: usize) -> Result<HostOptions, Failure> {
         let may_ask = hosts == 1 && rustix::termios::isatty(rustix::stdio::stdin());
         if may_ask {
             progress::leave_terminal();
@@ -278,7 +278,7 @@ impl HostArgs {
         ssh.timeout = timeout(&self.timeout)?;
         ssh.may_ask = may_ask;
         let push = self.push.as_deref().map(programs).transpose()?.map(Arc::new);
-        let mut options = Options::default();
+        let mut options = HostOptions::default();
         options.ssh = ssh;
         options.required = required;
         options.push = push;

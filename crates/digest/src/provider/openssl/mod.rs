@@ -9,7 +9,7 @@ mod libcrypto;
 
 use std::sync::Arc;
 
-use super::{Policy, Stream, StreamFactory};
+use super::{DigestStream, Policy, StreamFactory};
 use crate::MAX_DIGEST_LEN;
 use crate::algorithm::Algorithm;
 use crate::error::DigestError;
@@ -32,13 +32,13 @@ struct OpenSslStream {
 }
 
 impl StreamFactory for OpenSsl {
-    fn start(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         let context = Context::new(self.md.clone()).map_err(|operation| failed(&self.name, operation))?;
         Ok(Box::new(OpenSslStream { name: self.name.clone(), context, len: self.len }))
     }
 }
 
-impl Stream for OpenSslStream {
+impl DigestStream for OpenSslStream {
     fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
         self.context.update(data).map_err(|operation| failed(&self.name, operation))
     }
@@ -48,7 +48,7 @@ impl Stream for OpenSslStream {
         self.context.finish_and_reset(digest).map_err(|operation| failed(&self.name, operation))
     }
 
-    fn copy(&self) -> Result<Box<dyn Stream>, DigestError> {
+    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
         let context = self.context.copy().map_err(|operation| failed(&self.name, operation))?;
         Ok(Box::new(OpenSslStream { name: self.name.clone(), context, len: self.len }))
     }

@@ -42,7 +42,7 @@ pub fn is_chkbit_of_directory(head: &[u8]) -> bool {
 #[derive(Debug)]
 pub struct Chkbit {
     /// The files of the index's directory, or of all below it, by name.
-    pub files: Vec<Recorded>,
+    pub files: Vec<ChkbitFile>,
     /// How many of its entries are of a digest that nobody here knows, or make no sense.
     pub skipped: u64,
     /// Whether the index has the checksum over itself that it claims. If not, somebody or something
@@ -52,7 +52,7 @@ pub struct Chkbit {
 
 /// What another tool recorded of a file.
 #[derive(Clone, Debug)]
-pub struct Recorded {
+pub struct ChkbitFile {
     /// The file's name, below the directory of the index.
     pub name: Vec<u8>,
     /// What is recorded of it. It was never verified here.
@@ -135,7 +135,7 @@ impl Chkbit {
             whole.is_sound &= index.is_sound;
             whole.files.extend(index.files.into_iter().map(|file| match directory.as_str() {
                 "" => file,
-                _ => Recorded { name: [directory.as_bytes(), b"/", &file.name].concat(), ..file },
+                _ => ChkbitFile { name: [directory.as_bytes(), b"/", &file.name].concat(), ..file },
             }));
         }
         Ok(whole)
@@ -156,7 +156,7 @@ impl Chkbit {
         let items: BTreeMap<String, ChkbitItem> =
             serde_json::from_str(&without_surrogates(raw)).map_err(|e| not_an_index(e.to_string()))?;
         let count = items.len();
-        let files: Vec<Recorded> =
+        let files: Vec<ChkbitFile> =
             items.into_iter().filter_map(|(name, item)| recorded(&name, &item)).collect();
         Ok(Chkbit { skipped: (count - files.len()) as u64, files, is_sound })
     }
@@ -166,7 +166,7 @@ fn not_an_index(error: String) -> IndexError {
     IndexError::NotAnIndex(error)
 }
 
-fn recorded(name: &str, item: &ChkbitItem) -> Option<Recorded> {
+fn recorded(name: &str, item: &ChkbitItem) -> Option<ChkbitFile> {
     let (id, value) = match (&item.h, &item.md5) {
         (Some(value), _) => (item.a.as_deref().unwrap_or("md5"), value),
         (None, Some(value)) => ("md5", value),
@@ -180,7 +180,7 @@ fn recorded(name: &str, item: &ChkbitItem) -> Option<Recorded> {
         nanoseconds: item.modified.rem_euclid(1000) as u32 * 1_000_000,
     };
     let modified = Some(RecordedTime { time, tolerance: 1_000_000 });
-    Some(Recorded { name, record: Record { algorithm, digest, size: item.s, modified, verified: None } })
+    Some(ChkbitFile { name, record: Record { algorithm, digest, size: item.s, modified, verified: None } })
 }
 
 /// JSON without the blanks between its words, over which some versions compute their checksum.

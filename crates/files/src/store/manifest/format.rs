@@ -6,7 +6,7 @@ pub const JSON_VERSION: u32 = 1;
 /// A format of a manifest.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
-pub enum Format {
+pub enum ListFormat {
     /// `HEX  NAME`, as the coreutils print it.
     #[default]
     Gnu,
@@ -40,30 +40,30 @@ pub struct FormatTraits {
     pub any_place: bool,
 }
 
-impl Format {
+impl ListFormat {
     /// All of them.
-    pub const ALL: [Format; 8] = [
-        Format::Gnu,
-        Format::Bsd,
-        Format::Sfv,
-        Format::Hashdeep,
-        Format::Mtree,
-        Format::Bagit,
-        Format::S3,
-        Format::Json,
+    pub const ALL: [ListFormat; 8] = [
+        ListFormat::Gnu,
+        ListFormat::Bsd,
+        ListFormat::Sfv,
+        ListFormat::Hashdeep,
+        ListFormat::Mtree,
+        ListFormat::Bagit,
+        ListFormat::S3,
+        ListFormat::Json,
     ];
 
     /// The word for it.
     pub const fn name(self) -> &'static str {
         match self {
-            Format::Gnu => "gnu",
-            Format::Bsd => "bsd",
-            Format::Sfv => "sfv",
-            Format::Hashdeep => "hashdeep",
-            Format::Mtree => "mtree",
-            Format::Bagit => "bagit",
-            Format::S3 => "s3",
-            Format::Json => "json",
+            ListFormat::Gnu => "gnu",
+            ListFormat::Bsd => "bsd",
+            ListFormat::Sfv => "sfv",
+            ListFormat::Hashdeep => "hashdeep",
+            ListFormat::Mtree => "mtree",
+            ListFormat::Bagit => "bagit",
+            ListFormat::S3 => "s3",
+            ListFormat::Json => "json",
         }
     }
 
@@ -72,23 +72,23 @@ impl Format {
         let none =
             FormatTraits { is_lines: false, has_one_digest: false, names_digests: false, any_place: false };
         match self {
-            Format::Gnu => FormatTraits { is_lines: true, any_place: true, ..none },
-            Format::Bsd => FormatTraits { is_lines: true, names_digests: true, any_place: true, ..none },
-            Format::Sfv | Format::Bagit => FormatTraits { has_one_digest: true, ..none },
-            Format::Hashdeep => none,
-            Format::Mtree => FormatTraits { names_digests: true, ..none },
-            Format::S3 => FormatTraits { any_place: true, ..none },
-            Format::Json => FormatTraits { names_digests: true, any_place: true, ..none },
+            ListFormat::Gnu => FormatTraits { is_lines: true, any_place: true, ..none },
+            ListFormat::Bsd => FormatTraits { is_lines: true, names_digests: true, any_place: true, ..none },
+            ListFormat::Sfv | ListFormat::Bagit => FormatTraits { has_one_digest: true, ..none },
+            ListFormat::Hashdeep => none,
+            ListFormat::Mtree => FormatTraits { names_digests: true, ..none },
+            ListFormat::S3 => FormatTraits { any_place: true, ..none },
+            ListFormat::Json => FormatTraits { names_digests: true, any_place: true, ..none },
         }
     }
 
     /// The format of this name.
-    pub fn find(name: &str) -> Option<Format> {
-        Format::ALL.into_iter().find(|format| format.name() == name)
+    pub fn find(name: &str) -> Option<ListFormat> {
+        ListFormat::ALL.into_iter().find(|format| format.name() == name)
     }
 }
 
-impl std::fmt::Display for Format {
+impl std::fmt::Display for ListFormat {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())
     }

@@ -24,11 +24,11 @@ mod s3;
 mod unvis;
 mod writer;
 
-pub use chkbit::{Chkbit, IndexError, Recorded, is_chkbit, is_chkbit_of_directory};
+pub use chkbit::{Chkbit, ChkbitFile, IndexError, is_chkbit, is_chkbit_of_directory};
 pub use coreutils::BlockHashes;
 pub use digest_names::{block_hash_tag, tag};
-pub use format::{Format, FormatTraits, JSON_VERSION};
+pub use format::{FormatTraits, JSON_VERSION, ListFormat};
 pub use lines::MAX_LINE;
 pub use listed::{Bad, BlockHash, Claim, Line, Listed};
-pub use reader::{Dialect, Options, ReadError, Reader, Skipped};
+pub use reader::{Dialect, ListOptions, ReadError, Reader, Skipped};
 pub use writer::{Item, Unwritable, Writer};

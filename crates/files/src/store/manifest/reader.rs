@@ -15,7 +15,7 @@ use super::listed::{Bad, Claim, Line, Listed};
 use super::mtree::{self, Mtree};
 use super::rhash::Comments;
 use super::s3::{HEADER, S3};
-use super::{Format, MAX_LINE, digest_names, escape, json};
+use super::{ListFormat, MAX_LINE, digest_names, escape, json};
 
 /// How much is looked at to find out what a manifest is.
 const HEAD: usize = 64 << 10;
@@ -26,7 +26,7 @@ pub enum Dialect {
     /// Those of every format; the manifest tells which.
     #[default]
     Any,
-    /// Exactly those that the program of the coreutils for the digest of [`Options::algorithm`] takes:
+    /// Exactly those that the program of the coreutils for the digest of [`ListOptions::algorithm`] takes:
     /// `HEX  NAME` and `TAG (NAME) = HEX`. Without a digest, those of `cksum -c`: with any tag.
     Coreutils,
     /// Those of `xxhsum -c`.
@@ -43,7 +43,7 @@ pub enum Dialect {
 /// What is known of a manifest before it is read.
 #[derive(Clone, Debug, Default)]
 #[non_exhaustive]
-pub struct Options {
+pub struct ListOptions {
     /// The digest of bare numbers; its id or `openssl:NAME`.
     pub algorithm: Option<Cow<'static, str>>,
     /// Whose lines are taken.
@@ -119,7 +119,7 @@ enum Grammar {
 
 impl<R: Read> Reader<R> {
     /// Looks at the beginning of a manifest to find out what it is.
-    pub fn new(mut input: R, options: &Options) -> Result<Reader<R>, ReadError> {
+    pub fn new(mut input: R, options: &ListOptions) -> Result<Reader<R>, ReadError> {
         let guess = DigestGuess::new(options.algorithm.clone(), &options.name);
         if options.dialect == Dialect::Coreutils {
             let accept = match &options.algorithm {
@@ -184,15 +184,15 @@ impl<R: Read> Reader<R> {
     }
 
     /// The format that it is in; none if that is to be seen from line to line.
-    pub fn format(&self) -> Option<Format> {
+    pub fn format(&self) -> Option<ListFormat> {
         match &self.grammar {
             Grammar::Coreutils(_) | Grammar::B3sum | Grammar::Either(..) => None,
-            Grammar::Sfv(_) => Some(Format::Sfv),
-            Grammar::Hashdeep(_) => Some(Format::Hashdeep),
-            Grammar::Mtree(_) => Some(Format::Mtree),
-            Grammar::S3(_) => Some(Format::S3),
-            Grammar::Bag(_) => Some(Format::Bagit),
-            Grammar::Json(_) => Some(Format::Json),
+            Grammar::Sfv(_) => Some(ListFormat::Sfv),
+            Grammar::Hashdeep(_) => Some(ListFormat::Hashdeep),
+            Grammar::Mtree(_) => Some(ListFormat::Mtree),
+            Grammar::S3(_) => Some(ListFormat::S3),
+            Grammar::Bag(_) => Some(ListFormat::Bagit),
+            Grammar::Json(_) => Some(ListFormat::Json),
         }
     }
 
@@ -447,12 +447,12 @@ mod tests {
     const MD5: &str = "900150983cd24fb0d6963f7d28e17f72";
     const CRC: &str = "352441c2";
 
-    fn options(name: &str) -> Options {
-        Options { name: name.into(), ..Options::default() }
+    fn options(name: &str) -> ListOptions {
+        ListOptions { name: name.into(), ..ListOptions::default() }
     }
 
     /// `algorithm:name` of files, `bad`, and the format.
-    fn read(text: &[u8], options: &Options) -> (Vec<String>, Option<Format>) {
+    fn read(text: &[u8], options: &ListOptions) -> (Vec<String>, Option<ListFormat>) {
         let mut reader = Reader::new(text, options).unwrap();
         let mut found = Vec::new();
         while let Some(line) = reader.line().unwrap() {
@@ -473,24 +473,32 @@ mod tests {
             (format!("# c\n\n{MD5}  a\r\nx\nMD5 (b) = {MD5}\n"), None, "md5:a bad md5:b"),
             (format!("\u{feff}{MD5}  a"), None, "md5:a"),
             (format!("a {CRC}\nGOST (b) = {MD5}\nMD5 (c) = {CRC}"), None, "crc32:a bad bad"),
-            (format!("; c\n{CRC}  {CRC}\n"), Some(Format::Sfv), "crc32:352441c2"),
+            (format!("; c\n{CRC}  {CRC}\n"), Some(ListFormat::Sfv), "crc32:352441c2"),
             (
                 format!("%%%% HASHDEEP-1.0\r\n%%%% size,md5,filename\r\n## c\r\n3,{MD5},a,b\r\n1,2\n"),
-                Some(Format::Hashdeep),
+                Some(ListFormat::Hashdeep),
                 "md5:a,b bad",
             ),
-            (format!("#mtree v2.0\n./a md5digest={MD5}\n"), Some(Format::Mtree), "md5:./a"),
-            (format!("# c\n/set type=file\na size=3 \\\n  md5={MD5}\nb \\"), Some(Format::Mtree), "md5:a :b"),
-            (format!("{{\"path\":\"a\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"), Some(Format::Json), "md5:a"),
+            (format!("#mtree v2.0\n./a md5digest={MD5}\n"), Some(ListFormat::Mtree), "md5:./a"),
+            (
+                format!("# c\n/set type=file\na size=3 \\\n  md5={MD5}\nb \\"),
+                Some(ListFormat::Mtree),
+                "md5:a :b",
+            ),
+            (
+                format!("{{\"path\":\"a\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"),
+                Some(ListFormat::Json),
+                "md5:a",
+            ),
             (format!("{MD5}  size=1\n"), None, "md5:size=1"),
             (format!("\\{MD5}  size=1\\r\n"), None, "md5:size=1\\r"),
             (format!("{MD5}  a\nb\0{MD5}  c\0"), None, "md5:a\\nb md5:c"),
         ];
         for (text, format, expected) in cases {
-            let (found, is) = read(text.as_bytes(), &Options::default());
+            let (found, is) = read(text.as_bytes(), &ListOptions::default());
             assert_eq!((found.join(" ").as_str(), is), (expected, format), "{text}");
         }
-        assert_eq!(read(b"", &Options::default()).0, [""; 0]);
+        assert_eq!(read(b"", &ListOptions::default()).0, [""; 0]);
     }
 
     #[test]
@@ -514,7 +522,7 @@ mod tests {
 
     #[test]
     fn what_is_no_manifest_says_so() {
-        let error = |bytes: &[u8]| Reader::new(bytes, &Options::default()).err().unwrap().to_string();
+        let error = |bytes: &[u8]| Reader::new(bytes, &ListOptions::default()).err().unwrap().to_string();
         assert!(error(b"\xff\xfea\0").contains("UTF-16"));
         assert!(error(b"a\0b\0c\0d\0e\0").contains("UTF-16"));
         assert!(error(b"SQLite format 3\0").contains("database"));

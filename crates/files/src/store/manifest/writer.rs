@@ -7,7 +7,7 @@ use data_encoding::{BASE64, HEXLOWER};
 use verisum_digest::{Digest, Output, cid_text, part_count};
 
 use super::mtree::MAX_NAME;
-use super::{Format, JSON_VERSION, digest_names, escape, s3};
+use super::{JSON_VERSION, ListFormat, digest_names, escape, s3};
 use crate::Timestamp;
 
 /// A file to be listed.
@@ -32,7 +32,7 @@ pub enum Unwritable {
     #[error("the {format} format has no place for {digest}")]
     Digest {
         /// The format.
-        format: Format,
+        format: ListFormat,
         /// The digest's name.
         digest: String,
     },
@@ -40,7 +40,7 @@ pub enum Unwritable {
     #[error("the {format} format has one digest a file")]
     Digests {
         /// The format.
-        format: Format,
+        format: ListFormat,
     },
     /// Two digests of one length cannot be told apart.
     #[error("without tags {} and {} look alike (--tag tells them apart)", .0[0], .0[1])]
@@ -49,7 +49,7 @@ pub enum Unwritable {
     #[error("the {format} format cannot hold {why}")]
     Name {
         /// The format.
-        format: Format,
+        format: ListFormat,
         /// What it is about the name.
         why: &'static str,
     },
@@ -61,7 +61,7 @@ pub enum Unwritable {
 /// [`Writer::item`] for each file. A name that a format cannot hold leaves the buffer as it was.
 #[derive(Clone, Debug)]
 pub struct Writer {
-    format: Format,
+    format: ListFormat,
     names: Vec<String>,
     tags: Vec<Cow<'static, str>>,
     zero: bool,
@@ -74,30 +74,30 @@ pub struct Writer {
 
 impl Writer {
     /// Lists of these digests, in this order, in this format.
-    pub fn new(format: Format, digests: &[Digest]) -> Result<Writer, Unwritable> {
+    pub fn new(format: ListFormat, digests: &[Digest]) -> Result<Writer, Unwritable> {
         let names: Vec<String> = digests.iter().map(|digest| digest.name().to_string()).collect();
         if format.traits().has_one_digest && names.len() != 1 {
             return Err(Unwritable::Digests { format });
         }
         for name in &names {
             let fits = match format {
-                Format::Gnu | Format::Bsd | Format::S3 | Format::Json => true,
-                Format::Sfv => name == "crc32",
-                Format::Hashdeep => digest_names::is_column(name),
-                Format::Mtree => digest_names::keyword(name).is_some(),
-                Format::Bagit => !name.contains(':'),
+                ListFormat::Gnu | ListFormat::Bsd | ListFormat::S3 | ListFormat::Json => true,
+                ListFormat::Sfv => name == "crc32",
+                ListFormat::Hashdeep => digest_names::is_column(name),
+                ListFormat::Mtree => digest_names::keyword(name).is_some(),
+                ListFormat::Bagit => !name.contains(':'),
             };
             if !fits {
                 return Err(Unwritable::Digest { format, digest: name.clone() });
             }
         }
-        if format == Format::Gnu {
+        if format == ListFormat::Gnu {
             no_two_alike(digests)?;
         }
         let tags = names
             .iter()
             .map(|name| match format {
-                Format::Mtree => digest_names::keyword(name).unwrap_or_default().into(),
+                ListFormat::Mtree => digest_names::keyword(name).unwrap_or_default().into(),
                 _ => digest_names::tag(name),
             })
             .collect();
@@ -114,45 +114,45 @@ impl Writer {
         })
     }
 
-    /// Ends lines with NUL instead of LF and escapes nothing. For [`Format::Gnu`] and [`Format::Bsd`].
+    /// Ends lines with NUL instead of LF and escapes nothing. For [`ListFormat::Gnu`] and [`ListFormat::Bsd`].
     pub fn zero(mut self, zero: bool) -> Writer {
         self.zero = zero;
         self
     }
 
-    /// Puts the `*` of binary mode before names. For [`Format::Gnu`].
+    /// Puts the `*` of binary mode before names. For [`ListFormat::Gnu`].
     pub fn binary(mut self, binary: bool) -> Writer {
         self.binary = binary;
         self
     }
 
-    /// Writes digests from their lowest byte on, as `xxhsum --little-endian`. For [`Format::Gnu`] and
-    /// [`Format::Bsd`].
+    /// Writes digests from their lowest byte on, as `xxhsum --little-endian`. For [`ListFormat::Gnu`] and
+    /// [`ListFormat::Bsd`].
     pub fn little_endian(mut self, little_endian: bool) -> Writer {
         self.little_endian = little_endian;
         self
     }
 
-    /// Writes digests in Base64. For [`Format::Gnu`] and [`Format::Bsd`].
+    /// Writes digests in Base64. For [`ListFormat::Gnu`] and [`ListFormat::Bsd`].
     pub fn base64(mut self, base64: bool) -> Writer {
         self.base64 = base64;
         self
     }
 
-    /// Writes digests alone. For [`Format::Gnu`].
+    /// Writes digests alone. For [`ListFormat::Gnu`].
     pub fn nameless(mut self, nameless: bool) -> Writer {
         self.nameless = nameless;
         self
     }
 
-    /// Writes the bytes of digests and nothing else. For [`Format::Gnu`].
+    /// Writes the bytes of digests and nothing else. For [`ListFormat::Gnu`].
     pub fn raw(mut self, raw: bool) -> Writer {
         self.raw = raw;
         self
     }
 
     /// The format.
-    pub fn format(&self) -> Format {
+    pub fn format(&self) -> ListFormat {
         self.format
     }
 
@@ -164,17 +164,17 @@ impl Writer {
     /// Appends what stands before the first file.
     pub fn header(&self, out: &mut Vec<u8>) {
         match self.format {
-            Format::Gnu | Format::Bsd | Format::Bagit | Format::Json => {}
-            Format::Sfv => out.extend_from_slice(b"; Generated by verisum\n"),
-            Format::Hashdeep => {
+            ListFormat::Gnu | ListFormat::Bsd | ListFormat::Bagit | ListFormat::Json => {}
+            ListFormat::Sfv => out.extend_from_slice(b"; Generated by verisum\n"),
+            ListFormat::Hashdeep => {
                 let columns = self.names.join(",");
                 out.extend_from_slice(
                     format!("%%%% HASHDEEP-1.0\n%%%% size,{columns},filename\n").as_bytes(),
                 );
                 out.extend_from_slice(b"## Generated by verisum\n## \n");
             }
-            Format::Mtree => out.extend_from_slice(b"#mtree\n. type=dir\n"),
-            Format::S3 => push(out, format_args!("Key,Size,{}\n", self.tags.join(","))),
+            ListFormat::Mtree => out.extend_from_slice(b"#mtree\n. type=dir\n"),
+            ListFormat::S3 => push(out, format_args!("Key,Size,{}\n", self.tags.join(","))),
         }
     }
 
@@ -185,17 +185,17 @@ impl Writer {
     pub fn item(&self, out: &mut Vec<u8>, item: &Item) -> Result<(), Unwritable> {
         assert_eq!(item.digests.len(), self.names.len(), "one digest for each of the writer's");
         let fits = match self.format {
-            Format::Gnu | Format::Bsd | Format::S3 | Format::Json => Ok(()),
-            Format::Sfv => fits_sfv(item.name),
-            Format::Hashdeep => fits_line(item.name),
-            Format::Mtree => fits_mtree(item.name),
-            Format::Bagit => fits_bag(item.name),
+            ListFormat::Gnu | ListFormat::Bsd | ListFormat::S3 | ListFormat::Json => Ok(()),
+            ListFormat::Sfv => fits_sfv(item.name),
+            ListFormat::Hashdeep => fits_line(item.name),
+            ListFormat::Mtree => fits_mtree(item.name),
+            ListFormat::Bagit => fits_bag(item.name),
         };
         fits.map_err(|why| Unwritable::Name { format: self.format, why })?;
         match self.format {
-            Format::Gnu => self.gnu(out, item),
-            Format::Bsd => self.bsd(out, item),
-            Format::Sfv => {
+            ListFormat::Gnu => self.gnu(out, item),
+            ListFormat::Bsd => self.bsd(out, item),
+            ListFormat::Sfv => {
                 // Else it would be a comment.
                 if item.name.starts_with(b";") || item.name.starts_with(b"#") {
                     out.extend_from_slice(b"./");
@@ -203,14 +203,14 @@ impl Writer {
                 out.extend_from_slice(item.name);
                 push(out, format_args!(" {}\n", item.digests[0].to_string().to_uppercase()));
             }
-            Format::Hashdeep => {
+            ListFormat::Hashdeep => {
                 push(out, format_args!("{},", item.size));
                 item.digests.iter().for_each(|digest| push(out, format_args!("{digest},")));
                 out.extend_from_slice(item.name);
                 out.push(b'\n');
             }
-            Format::Mtree => self.mtree(out, item),
-            Format::S3 => {
+            ListFormat::Mtree => self.mtree(out, item),
+            ListFormat::S3 => {
                 s3::encode(out, item.name);
                 push(out, format_args!(",{}", item.size));
                 for (name, digest) in self.names.iter().zip(item.digests) {
@@ -220,12 +220,12 @@ impl Writer {
                 }
                 out.push(b'\n');
             }
-            Format::Bagit => {
+            ListFormat::Bagit => {
                 push(out, format_args!("{}  ", item.digests[0]));
                 escape::percents(out, item.name);
                 out.push(b'\n');
             }
-            Format::Json => self.json(out, item),
+            ListFormat::Json => self.json(out, item),
         }
         Ok(())
     }
@@ -416,7 +416,7 @@ fn fits_below_a_directory(name: &[u8]) -> Result<(), &'static str> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Line, Options, Reader};
+    use super::super::{Line, ListOptions, Reader};
     use super::*;
 
     fn digests(names: &[&str]) -> Vec<Digest> {
@@ -433,7 +433,7 @@ mod tests {
         Ok(out)
     }
 
-    fn text(format: Format, names: &[&str], name: &[u8]) -> Result<String, Unwritable> {
+    fn text(format: ListFormat, names: &[&str], name: &[u8]) -> Result<String, Unwritable> {
         let writer = Writer::new(format, &digests(names))?;
         written(&writer, names, name).map(|bytes| bytes.escape_ascii().to_string())
     }
@@ -444,27 +444,27 @@ mod tests {
     fn lines_of_every_format() {
         let crc = "352441c2";
         let cases = [
-            (Format::Gnu, &["md5"][..], format!("{MD5}  a b\\n")),
-            (Format::Gnu, &["md5", "crc32"], format!("{MD5}  a b\\n{crc}  a b\\n")),
-            (Format::Bsd, &["md5"], format!("MD5 (a b) = {MD5}\\n")),
-            (Format::Sfv, &["crc32"], "; Generated by verisum\\na b 352441C2\\n".to_string()),
+            (ListFormat::Gnu, &["md5"][..], format!("{MD5}  a b\\n")),
+            (ListFormat::Gnu, &["md5", "crc32"], format!("{MD5}  a b\\n{crc}  a b\\n")),
+            (ListFormat::Bsd, &["md5"], format!("MD5 (a b) = {MD5}\\n")),
+            (ListFormat::Sfv, &["crc32"], "; Generated by verisum\\na b 352441C2\\n".to_string()),
             (
-                Format::Hashdeep,
+                ListFormat::Hashdeep,
                 &["md5"],
                 format!(
                     "%%%% HASHDEEP-1.0\\n%%%% size,md5,filename\\n## Generated by verisum\\n## \\n3,{MD5},a b\\n"
                 ),
             ),
             (
-                Format::Mtree,
+                ListFormat::Mtree,
                 &["md5"],
                 format!(
                     "#mtree\\n. type=dir\\n./a\\\\040b type=file mode=0644 size=3 time=1.000000005 md5digest={MD5}\\n"
                 ),
             ),
-            (Format::Bagit, &["md5"], format!("{MD5}  a b\\n")),
+            (ListFormat::Bagit, &["md5"], format!("{MD5}  a b\\n")),
             (
-                Format::Json,
+                ListFormat::Json,
                 &["md5", "crc32"],
                 format!(
                     "{{\\\"version\\\":1,\\\"type\\\":\\\"file\\\",\\\"path\\\":\\\"a b\\\",\\\"size\\\":3,\
@@ -480,9 +480,9 @@ mod tests {
 
     #[test]
     fn directories_stand_before_their_files_in_mtree() {
-        let list = text(Format::Mtree, &["crc32"], b"x");
+        let list = text(ListFormat::Mtree, &["crc32"], b"x");
         assert!(list.is_err(), "mtree has no CRC-32");
-        let list = text(Format::Mtree, &["md5"], b"./a/b/c").unwrap();
+        let list = text(ListFormat::Mtree, &["md5"], b"./a/b/c").unwrap();
         let lines: Vec<&str> = list.split("\\n").collect();
         assert_eq!(lines[1..4], [". type=dir", "./a type=dir", "./a/b type=dir"]);
         assert!(lines[4].starts_with("./a/b/c type=file "));
@@ -491,32 +491,33 @@ mod tests {
     #[test]
     fn names_with_newlines_are_escaped_or_refused() {
         let name = b"a\nb";
-        assert_eq!(text(Format::Gnu, &["md5"], name).unwrap(), format!(r"\\{MD5}  a\\nb\n"));
-        assert_eq!(text(Format::Bsd, &["md5"], name).unwrap(), format!(r"\\MD5 (a\\nb) = {MD5}\n"));
-        let zero = Writer::new(Format::Gnu, &digests(&["md5"])).unwrap().zero(true);
+        assert_eq!(text(ListFormat::Gnu, &["md5"], name).unwrap(), format!(r"\\{MD5}  a\\nb\n"));
+        assert_eq!(text(ListFormat::Bsd, &["md5"], name).unwrap(), format!(r"\\MD5 (a\\nb) = {MD5}\n"));
+        let zero = Writer::new(ListFormat::Gnu, &digests(&["md5"])).unwrap().zero(true);
         assert_eq!(written(&zero, &["md5"], name).unwrap(), format!("{MD5}  a\nb\0").as_bytes());
-        assert!(matches!(text(Format::Sfv, &["crc32"], name), Err(Unwritable::Name { .. })));
-        assert!(matches!(text(Format::Hashdeep, &["md5"], name), Err(Unwritable::Name { .. })));
+        assert!(matches!(text(ListFormat::Sfv, &["crc32"], name), Err(Unwritable::Name { .. })));
+        assert!(matches!(text(ListFormat::Hashdeep, &["md5"], name), Err(Unwritable::Name { .. })));
     }
 
     #[test]
     fn what_cannot_be_read_back_is_refused() {
         let refused = |format, names: &[&str]| Writer::new(format, &digests(names)).unwrap_err().to_string();
-        assert_eq!(refused(Format::Sfv, &["md5"]), "the sfv format has no place for md5");
-        assert_eq!(refused(Format::Bagit, &["md5", "sha1"]), "the bagit format has one digest a file");
+        assert_eq!(refused(ListFormat::Sfv, &["md5"]), "the sfv format has no place for md5");
+        assert_eq!(refused(ListFormat::Bagit, &["md5", "sha1"]), "the bagit format has one digest a file");
         assert_eq!(
-            refused(Format::Gnu, &["sha256", "blake3"]),
+            refused(ListFormat::Gnu, &["sha256", "blake3"]),
             "without tags sha256 and blake3 look alike (--tag tells them apart)"
         );
-        assert!(Writer::new(Format::Gnu, &digests(&["xxh64", "xxh3-64"])).is_ok());
+        assert!(Writer::new(ListFormat::Gnu, &digests(&["xxh64", "xxh3-64"])).is_ok());
         for name in [&b"/etc/passwd"[..], b"../x", b"a/.."] {
-            assert!(matches!(text(Format::Mtree, &["md5"], name), Err(Unwritable::Name { .. })));
+            assert!(matches!(text(ListFormat::Mtree, &["md5"], name), Err(Unwritable::Name { .. })));
         }
         // The longest name that is read begins with `./`.
         let long = [b'n'; MAX_NAME - 1];
-        assert!(matches!(text(Format::Mtree, &["md5"], &long), Err(Unwritable::Name { .. })));
-        let list = written(&Writer::new(Format::Mtree, &digests(&["md5"])).unwrap(), &["md5"], &long[1..]);
-        let mut reader = Reader::new(&list.as_ref().unwrap()[..], &Options::default()).unwrap();
+        assert!(matches!(text(ListFormat::Mtree, &["md5"], &long), Err(Unwritable::Name { .. })));
+        let list =
+            written(&Writer::new(ListFormat::Mtree, &digests(&["md5"])).unwrap(), &["md5"], &long[1..]);
+        let mut reader = Reader::new(&list.as_ref().unwrap()[..], &ListOptions::default()).unwrap();
         let lines: Vec<Line> = std::iter::from_fn(|| reader.line().unwrap()).collect();
         assert!(matches!(&lines[1], Line::File(listed) if listed.name.len() == MAX_NAME), "{lines:?}");
     }

@@ -31,7 +31,7 @@ pub fn algorithm_of(id: u8) -> Option<&'static Algorithm> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use verisum_digest::{ALGORITHMS, Class};
+    use verisum_digest::{ALGORITHMS, DigestClass};
 
     /// The page of the format; its table is the promise.
     const PAGE: &str = include_str!("../../../../../docs/tag-format.md");
@@ -57,7 +57,7 @@ mod tests {
             assert_eq!(id_of(algorithm_of(*id).unwrap()), Some(*id));
         }
         for algorithm in ALGORITHMS {
-            assert_eq!(id_of(algorithm).is_some(), algorithm.class != Class::Null, "{}", algorithm.id);
+            assert_eq!(id_of(algorithm).is_some(), algorithm.class != DigestClass::Null, "{}", algorithm.id);
         }
         assert!(algorithm_of(0).is_none() && algorithm_of(255).is_none());
     }

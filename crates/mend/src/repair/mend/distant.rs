@@ -14,7 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use verisum_catalog::scrub::is_same_time;
 use verisum_catalog::store::stamp;
-use verisum_digest::{Digest, Output, Stream};
+use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::place::{
     Durability, FileAnswer, FileRequest, FileState, Files, KnownState, Modified, NewFile, Place, PlaceError,
     PlaceEvent, PlacedFile, Reason, Replaces, join,
@@ -24,7 +24,7 @@ use verisum_files::{AsRead, FileError, KeptFile, Timestamp, message_says_storage
 use super::super::damaged::ANY_LENGTH;
 use super::super::fill::FillError;
 use super::super::source::{Candidate, Source};
-use super::super::{Options, Outcome};
+use super::super::{RepairOptions, RepairOutcome};
 use super::waiting::{NotMended, WaitingFiles, interrupted};
 use super::{
     CHANGED, Damaged, Done, FileAfter, IS_MISSING, MAY_BE_MEANT, MendedTree, OTHER_KIND, nothing_for,
@@ -44,7 +44,7 @@ pub(in super::super) struct DistantTree<'a> {
     place: &'a mut dyn Place,
     /// Its path there.
     root: &'a [u8],
-    options: &'a Options,
+    options: &'a RepairOptions,
     /// Whether something of it is there, if that is known.
     is_there: Option<bool>,
 }
@@ -61,7 +61,7 @@ impl<'a> DistantTree<'a> {
     pub(in super::super) fn new(
         place: &'a mut dyn Place,
         root: &'a [u8],
-        options: &'a Options,
+        options: &'a RepairOptions,
     ) -> DistantTree<'a> {
         DistantTree { place, root, options, is_there: None }
     }
@@ -84,7 +84,7 @@ impl<'a> DistantTree<'a> {
     }
 
     /// Looks at all files: what each is, or what becomes of it because of that.
-    fn examined(&mut self, damaged: &[Damaged]) -> Vec<Result<DistantFile, Outcome>> {
+    fn examined(&mut self, damaged: &[Damaged]) -> Vec<Result<DistantFile, RepairOutcome>> {
         let mut of_digest: HashMap<&str, Vec<usize>> = HashMap::new();
         for (at, file) in damaged.iter().enumerate() {
             of_digest.entry(file.digest.name()).or_default().push(at);
@@ -108,7 +108,7 @@ impl<'a> DistantTree<'a> {
                 !self.options.stop.is_due()
             });
             if let Err(error) = ended {
-                those.iter().for_each(|at| found[*at] = Err(Outcome::Failed(error.to_string())));
+                those.iter().for_each(|at| found[*at] = Err(RepairOutcome::Failed(error.to_string())));
             }
             for answer in answers.into_inner().unwrap_or_else(PoisonError::into_inner) {
                 let at = answer.request.tag as usize;
@@ -126,31 +126,33 @@ impl<'a> DistantTree<'a> {
             self.is_there = Some(self.has_any(Path::new("")).unwrap_or(true));
         }
         if self.is_there == Some(false) {
-            let nothing = || Err(Outcome::Failed(NOTHING_THERE.to_string()));
+            let nothing = || Err(RepairOutcome::Failed(NOTHING_THERE.to_string()));
             found.iter_mut().filter(|file| file.is_ok()).for_each(|file| *file = nothing());
         }
         found
     }
 
     /// Looks whether a file still is what was found bad.
-    fn examine(&mut self, damaged: &Damaged, answer: FileAnswer) -> Result<DistantFile, Outcome> {
+    fn examine(&mut self, damaged: &Damaged, answer: FileAnswer) -> Result<DistantFile, RepairOutcome> {
         let FileAnswer { request: FileRequest { path, seen, .. }, result } = answer;
         let (state, before) = match result {
-            Ok(read) if read.changed => return Err(Outcome::Refused(CHANGED.to_string())),
-            Ok(read) if read.digest() == Some(damaged.recorded) => return Err(Outcome::Sound),
+            Ok(read) if read.changed => return Err(RepairOutcome::Refused(CHANGED.to_string())),
+            Ok(read) if read.digest() == Some(damaged.recorded) => return Err(RepairOutcome::Sound),
             Ok(read) => (seen, read.digest()),
             Err(error) => match error.reason() {
                 Reason::Missing if self.options.leaves_missing => {
-                    return Err(Outcome::Refused(IS_MISSING.to_string()));
+                    return Err(RepairOutcome::Refused(IS_MISSING.to_string()));
                 }
                 Reason::Missing => {
                     return Ok(DistantFile { state: None, before: None, may_be_meant: false });
                 }
-                Reason::Directory | Reason::Special => return Err(Outcome::Refused(OTHER_KIND.to_string())),
+                Reason::Directory | Reason::Special => {
+                    return Err(RepairOutcome::Refused(OTHER_KIND.to_string()));
+                }
                 reason if error.is_storage_failure() || message_says_storage_failed(&reason.message()) => {
                     (self.place.state(&path).map_or(seen, |known| known.now), None)
                 }
-                reason => return Err(Outcome::Failed(format!("read: {}", reason.message()))),
+                reason => return Err(RepairOutcome::Failed(format!("read: {}", reason.message()))),
             },
         };
         let has_time =
@@ -162,9 +164,9 @@ impl<'a> DistantTree<'a> {
         let may_be_meant = damaged.may_be_meant || is_unread && !has_its_time;
         match may_be_meant && self.options.keep_bad.is_none() && !self.options.dry {
             _ if !is_unread && !damaged.found.iter().any(is_as_found) => {
-                Err(Outcome::Refused(CHANGED.to_string()))
+                Err(RepairOutcome::Refused(CHANGED.to_string()))
             }
-            true => Err(Outcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}"))),
+            true => Err(RepairOutcome::Refused(format!("it cannot be read, and {MAY_BE_MEANT}"))),
             false => Ok(DistantFile { state: Some(state), before, may_be_meant }),
         }
     }
@@ -185,7 +187,7 @@ impl<'a> DistantTree<'a> {
         let size = if size < ANY_LENGTH { size } else { known.now.size.unwrap_or_default() };
         if self.options.dry {
             let needs_keep_bad = bad.may_be_meant && self.options.keep_bad.is_none();
-            return Ok(Outcome::Mendable { from, bytes: size, needs_keep_bad }.into());
+            return Ok(RepairOutcome::Mendable { from, bytes: size, needs_keep_bad }.into());
         }
         let mut kept = match (&bad.state, &self.options.keep_bad) {
             (Some(state), Some(keep)) => {
@@ -226,7 +228,7 @@ impl<'a> DistantTree<'a> {
             ctime: 0,
             inode: now.identity.map_or(0, |identity| identity.number),
         };
-        let outcome = Outcome::Repaired {
+        let outcome = RepairOutcome::Repaired {
             from,
             bytes: size,
             other_names: 0,
@@ -390,7 +392,7 @@ impl MendedTree for DistantTree<'_> {
             });
             let tried = std::mem::take(&mut waiting.tried[at]);
             let is_over = stop.is_due();
-            let left = || if is_over { interrupted() } else { Outcome::NoSource { tried } };
+            let left = || if is_over { interrupted() } else { RepairOutcome::NoSource { tried } };
             waiting.end(at, emptied.unwrap_or_else(|| left().into()));
         }
     }
@@ -399,7 +401,7 @@ impl MendedTree for DistantTree<'_> {
 /// The content of a copy. At its end it fails if it is not the recorded one: whoever reads it keeps nothing then.
 struct ProvedContent<'c> {
     content: &'c mut dyn Read,
-    stream: Box<dyn Stream>,
+    stream: Box<dyn DigestStream>,
     recorded: Output,
     is_proved: bool,
 }

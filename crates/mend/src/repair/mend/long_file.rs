@@ -14,7 +14,7 @@ use super::super::record::Taken;
 use super::super::source::Candidate;
 use super::new_file::{bytes_of, givers_of, ranges_of};
 use super::waiting::NotMended;
-use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, Outcome, Tree, inode, stamp};
+use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, RepairOutcome, Tree, inode, stamp};
 
 impl Tree<'_> {
     /// Whether a file is to be written in place: it is long, and no longer or shorter than it was.
@@ -54,14 +54,14 @@ impl Tree<'_> {
         draft.place().map_err(|error| of_journal(journal, &error))?;
         let applied = applied(journal, stat, &self.options.stop);
         // Of a file that is somebody's by now nothing was written.
-        let is_left = matches!(&applied, Err(NotMended::ByAny(Outcome::Refused(_))));
+        let is_left = matches!(&applied, Err(NotMended::ByAny(RepairOutcome::Refused(_))));
         let kept_unread = kept.filter(|_| !is_left).map_or(0, KeptFile::stay);
         let (now, taken) = applied?;
         self.linked.entry(inode(stat)).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
         let (from, also_from) = givers_of(&taken, candidate);
         let bytes = bytes_of(&taken);
         let outcome =
-            Outcome::Repaired { from, bytes, other_names: 0, has_usual_permissions: false, also_from };
+            RepairOutcome::Repaired { from, bytes, other_names: 0, has_usual_permissions: false, also_from };
         let ranges = Some(ranges_of(&taken));
         Ok(Done { outcome, now: Some(now.into()), before: bad.before, ranges, taken, kept_unread })
     }
@@ -110,8 +110,8 @@ impl Tree<'_> {
         let (_, now) = Entry::within(&folder, &name).ok()?;
         let from = path.clone();
         let outcome = match self.options.dry {
-            true => Outcome::Mendable { from, bytes: 0, needs_keep_bad: self.needs_keep_bad(bad) },
-            false => Outcome::Repaired {
+            true => RepairOutcome::Mendable { from, bytes: 0, needs_keep_bad: self.needs_keep_bad(bad) },
+            false => RepairOutcome::Repaired {
                 from,
                 bytes: 0,
                 other_names: 0,
@@ -154,10 +154,10 @@ pub(super) const OTHER_BLOCKS: &str =
 /// Why a long file is not written in place.
 pub(super) fn not_in_place(has_blocks: bool, tried: Vec<(PathBuf, String)>) -> Done {
     match has_blocks {
-        true => Outcome::NoSource { tried }.into(),
+        true => RepairOutcome::NoSource { tried }.into(),
         false => {
             let why = "--in-place needs digests of its blocks: parity, or a block map (`verisum image map --exact`)";
-            Outcome::Refused(why.to_string()).into()
+            RepairOutcome::Refused(why.to_string()).into()
         }
     }
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use verisum_files::Stop;
 
 use super::super::source::{Candidate, CopyDigest, Source};
-use super::{Damaged, Done, OTHER_LENGTH, Outcome};
+use super::{Damaged, Done, OTHER_LENGTH, RepairOutcome};
 
 /// The files that are to be repaired; of each what it was found to be.
 pub(super) struct WaitingFiles<'w, B> {
@@ -80,16 +80,16 @@ pub(super) enum NotMended {
     /// The copy is not what it was a moment ago: another may do.
     ByThisCopy(String),
     /// No copy can, for this is what becomes of the file.
-    ByAny(Outcome),
+    ByAny(RepairOutcome),
 }
 
 impl NotMended {
     pub(super) fn failed(why: String) -> NotMended {
-        NotMended::ByAny(Outcome::Failed(why))
+        NotMended::ByAny(RepairOutcome::Failed(why))
     }
 
     pub(super) fn refused(why: &str) -> NotMended {
-        NotMended::ByAny(Outcome::Refused(why.to_string()))
+        NotMended::ByAny(RepairOutcome::Refused(why.to_string()))
     }
 
     /// What becomes of the file, unless another copy may do: then why this one does not.
@@ -136,6 +136,6 @@ fn ask(
     answers
 }
 
-pub(super) fn interrupted() -> Outcome {
-    Outcome::Failed("interrupted".to_string())
+pub(super) fn interrupted() -> RepairOutcome {
+    RepairOutcome::Failed("interrupted".to_string())
 }

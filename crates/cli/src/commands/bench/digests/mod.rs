@@ -10,9 +10,9 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 use verisum::digest::Algorithm;
-use verisum_bench::digests::{self, FILE, Message, SMALL};
+use verisum_bench::digests::{self, FILE, MessageShape, SMALL};
 use verisum_bench::export::Report;
-use verisum_bench::measure::{About, Amount, Subject};
+use verisum_bench::measure::{About, MeasureAmount, Subject};
 use verisum_bench::summary::Quantity;
 
 use super::{BenchOptions, Session};
@@ -103,7 +103,7 @@ const OURS: &str = "verisum";
 pub(crate) fn run(arguments: &BenchDigestsArgs, output: &mut Output) -> Result<Exit, Failure> {
     kernel::policy()?;
     let chosen = ChosenDigests::of(arguments)?;
-    let (rounds, seconds) = (Amount::Rounds(30), Amount::Time(Duration::from_secs(60)));
+    let (rounds, seconds) = (MeasureAmount::Rounds(30), MeasureAmount::Time(Duration::from_secs(60)));
     let otherwise = if arguments.style.is_some() { rounds } else { seconds };
     let with_programs = arguments.only != Some(OnlyDigests::Process);
     let place = arguments.file.as_ref().or(arguments.on.as_ref()).cloned();
@@ -171,7 +171,7 @@ fn inside(
     let length = sizes::parse(&arguments.message).filter(|length| (1..=64 << 20).contains(length));
     let length =
         length.ok_or_else(|| Failure::value("--message", &arguments.message, "must be 1 byte to 64M"))?;
-    let message = Message { length: length as usize, ..Message::default() };
+    let message = MessageShape { length: length as usize, ..MessageShape::default() };
     for algorithm in &chosen.inside {
         add_inside(algorithm, message, session, subjects);
     }
@@ -186,7 +186,7 @@ fn inside(
 /// The implementations of one digest.
 pub(super) fn add_inside(
     algorithm: &'static Algorithm,
-    message: Message,
+    message: MessageShape,
     session: &mut Session<'_>,
     subjects: &mut Vec<Box<dyn Subject>>,
 ) {

@@ -1,7 +1,7 @@
 //! Chooses the digests and programs to measure.
 
 use verisum::digest::{ALGORITHMS, Algorithm};
-use verisum_bench::digests::{self, CKSUM, PROGRAMS, SUM, Way};
+use verisum_bench::digests::{self, CKSUM, DigestCall, PROGRAMS, SUM};
 
 use super::style::{HISTORICAL, HISTORICAL_PROGRAMS, SECOND};
 use super::{BenchDigestsArgs, OURS, USUAL_INSIDE, USUAL_PROGRAMS};
@@ -11,7 +11,7 @@ use crate::ui::kernel;
 /// What was chosen of digests and programs.
 pub(super) struct ChosenDigests {
     pub(super) inside: Vec<&'static Algorithm>,
-    pub(super) ways: Vec<Way>,
+    pub(super) ways: Vec<DigestCall>,
     /// Digests that our own program computes for comparison.
     pub(super) ours: Vec<&'static str>,
     pub(super) programs: Vec<&'static str>,
@@ -66,7 +66,7 @@ impl ChosenDigests {
         let historical = arguments.style.is_some();
         let of_programs = or(if historical { &HISTORICAL } else { &USUAL_PROGRAMS });
         let further = historical && named.is_empty() && arguments.program.is_empty();
-        let second = |way: &Way| further && SECOND.contains(&(way.program, way.digest));
+        let second = |way: &DigestCall| further && SECOND.contains(&(way.program, way.digest));
         let mut ways = digests::ways();
         ways.retain(|way| {
             chosen.contains(&way.program) && (of_programs.contains(&way.digest) || second(way))

@@ -8,8 +8,8 @@ use std::time::Duration;
 use verisum::digest::{Digest, Policy};
 use verisum_bench::digests::PROGRAMS;
 use verisum_bench::files::digest_in;
-use verisum_bench::images::{Content, Reading, programs, values};
-use verisum_bench::measure::{About, Amount, InProcess, Process, Stdin, find_program};
+use verisum_bench::images::{ImageContent, Reading, programs, values};
+use verisum_bench::measure::{About, InProcess, MeasureAmount, Process, Stdin, find_program};
 
 use super::{
     FoundSubject, ImageArgs, MEMORY, OURS, SOURCES, missing, nbd_server, read_memory, session_measure,
@@ -31,7 +31,7 @@ const SMALLEST: u64 = 1 << 20;
 
 /// The commands, and what they need.
 pub(super) struct Commands<'a> {
-    contents: &'a [Content],
+    contents: &'a [ImageContent],
     digest: &'a Digest,
     folder: &'a Folder,
     size: u64,
@@ -49,7 +49,7 @@ struct Expected {
 impl<'a> Commands<'a> {
     pub(super) fn new(
         arguments: &ImageArgs,
-        contents: &'a [Content],
+        contents: &'a [ImageContent],
         digest: &'a Digest,
         folder: &'a Folder,
         session: &mut Session<'_>,
@@ -99,9 +99,9 @@ impl<'a> Commands<'a> {
             }
             session.preparing(&format!("hashing the image {}", content.name));
             let expected = self.expected(&raw)?;
-            if let Amount::Time(time) = amount {
+            if let MeasureAmount::Time(time) = amount {
                 let groups = SOURCES.len() * self.contents.len();
-                session.plan.amount = Amount::Time(time / groups as u32);
+                session.plan.amount = MeasureAmount::Time(time / groups as u32);
             }
             let of = |source: &str| format!("{}, {source}", content.name);
             session_measure(session, self.files(&of("raw file"), &raw, &expected));
@@ -126,7 +126,7 @@ impl<'a> Commands<'a> {
     fn convert(
         &self,
         program: &Path,
-        content: &Content,
+        content: &ImageContent,
         raw: &Path,
         qcow2: &Path,
         stop: &AtomicBool,

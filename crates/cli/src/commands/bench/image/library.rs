@@ -2,7 +2,7 @@
 
 use clap::Args;
 use verisum::digest::{Digest, Policy};
-use verisum_bench::images::{BUFFER, Input, Settings};
+use verisum_bench::images::{BUFFER, ImageInput, Settings};
 use verisum_bench::measure::About;
 
 use super::{FoundSubject, missing, session_measure};
@@ -81,9 +81,9 @@ impl LibraryArgs {
         let settings = |digest: &Digest, input, threads| Settings {
             input,
             size: match input {
-                Input::Data => bytes,
-                Input::Zero => bytes * 4,
-                Input::Hole => bytes * 1024,
+                ImageInput::Data => bytes,
+                ImageInput::Zero => bytes * 4,
+                ImageInput::Hole => bytes * 1024,
             },
             digest: digest.clone(),
             block_size: BLOCK,
@@ -93,21 +93,21 @@ impl LibraryArgs {
         };
         let mut groups: Vec<Vec<(About, Settings)>> = Vec::new();
         for digest in &all {
-            for input in Input::ALL {
+            for input in ImageInput::ALL {
                 let group = format!("library, {}: {}", digest.name(), input.name());
                 let mut rows = Vec::new();
                 for &threads in &threads {
                     let settings = settings(digest, input, threads);
                     let name = |how: &str| About::new(&group, format!("{how}, threads: {threads}"));
                     // Of a hole there is nothing that could be on its way.
-                    if input != Input::Hole {
+                    if input != ImageInput::Hole {
                         let queued = Settings { queue_depth: Some(DEPTH), ..settings.clone() };
                         rows.push((name("async"), queued));
                     }
                     rows.push((name("sync"), settings));
                 }
                 // To know zeros they are looked at: that has a rate, and is no digest either.
-                let none = if input == Input::Zero { "finding zeros, no digest" } else { "null digest" };
+                let none = if input == ImageInput::Zero { "finding zeros, no digest" } else { "null digest" };
                 rows.extend(threads.iter().map(|&threads| {
                     let about = About::new(&group, format!("{none}, threads: {threads}")).control();
                     (about, settings(&null, input, threads))
@@ -115,7 +115,7 @@ impl LibraryArgs {
                 groups.push(rows);
             }
         }
-        let data = settings(digest, Input::Data, most);
+        let data = settings(digest, ImageInput::Data, most);
         let group = format!("library, {}: block sizes, threads: {most}", digest.name());
         let row = |&block_size| {
             (About::new(&group, sizes::human(u64::from(block_size))), Settings { block_size, ..data.clone() })
@@ -128,8 +128,8 @@ impl LibraryArgs {
         };
         groups.push(queues.iter().map(row).collect());
         let amount = session.plan.amount;
-        if let verisum_bench::measure::Amount::Time(time) = amount {
-            session.plan.amount = verisum_bench::measure::Amount::Time(time / groups.len() as u32);
+        if let verisum_bench::measure::MeasureAmount::Time(time) = amount {
+            session.plan.amount = verisum_bench::measure::MeasureAmount::Time(time / groups.len() as u32);
         }
         for rows in groups {
             if session.stopped() {
@@ -153,7 +153,7 @@ fn subjects<'a>(rows: Vec<(About, Settings)>) -> Vec<FoundSubject<'a>> {
     for (about, settings) in rows {
         let has = limits.iter().any(|(_, limit)| limit.threads == settings.threads);
         // Holes are not in memory.
-        if !has && settings.input != Input::Hole {
+        if !has && settings.input != ImageInput::Hole {
             limits.push((about.group.clone(), settings.clone()));
         }
         let plain = Settings { threads: 1, queue_depth: None, ..settings.clone() };

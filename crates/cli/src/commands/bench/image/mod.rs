@@ -8,8 +8,8 @@ mod style;
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
-use verisum_bench::images::{CONTENTS, Content, Memory, blkhash_bench};
-use verisum_bench::measure::{About, Amount, InProcess, Subject};
+use verisum_bench::images::{CONTENTS, ImageContent, Memory, blkhash_bench};
+use verisum_bench::measure::{About, InProcess, MeasureAmount, Subject};
 use verisum_bench::record::NOT_REACHED;
 use verisum_bench::stats::fewest_rounds;
 use verisum_bench::summary::Quantity;
@@ -84,7 +84,8 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
     let digest = digests::find(&arguments.algorithm, &kernel::policy()?)?;
     let contents = contents(arguments)?;
     let place = arguments.on.clone().unwrap_or_else(std::env::temp_dir);
-    let mut session = Session::begin("image", &arguments.options, Amount::Rounds(LEAST_ROUNDS), &[place])?;
+    let mut session =
+        Session::begin("image", &arguments.options, MeasureAmount::Rounds(LEAST_ROUNDS), &[place])?;
     // Only what prints them needs runs of the library, or of commands.
     let (commands, alone) = match (arguments.only, arguments.style) {
         (Some(OnlySubjects::Commands), _) | (None, Some(ImageStyle::Blkhash)) => (true, false),
@@ -94,7 +95,7 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
     let parts = [commands, alone].iter().filter(|part| **part).count() as u32;
     let whole = session.plan.amount;
     let share = |amount| match amount {
-        Amount::Time(time) => Amount::Time(time / parts),
+        MeasureAmount::Time(time) => MeasureAmount::Time(time / parts),
         rounds => rounds,
     };
     if commands {
@@ -130,19 +131,19 @@ pub(crate) fn run(arguments: &ImageArgs, output: &mut Output) -> Result<Exit, Fa
     session.finish_with(&lines, &report, output)
 }
 
-fn contents(arguments: &ImageArgs) -> Result<Vec<Content>, Failure> {
+fn contents(arguments: &ImageArgs) -> Result<Vec<ImageContent>, Failure> {
     if arguments.images.is_empty() {
         return Ok(CONTENTS.to_vec());
     }
     let find = |name: &String| {
-        let named = |content: &&Content| content.name == name || content.name == format!("{name}% full");
+        let named = |content: &&ImageContent| content.name == name || content.name == format!("{name}% full");
         CONTENTS
             .iter()
             .find(named)
             .copied()
             .ok_or_else(|| Failure::value("--image", name, "must be 25, 50, 75, 100, empty or zeros"))
     };
-    let mut found: Vec<Content> = Vec::new();
+    let mut found: Vec<ImageContent> = Vec::new();
     for name in &arguments.images {
         let content = find(name)?;
         if !found.contains(&content) {
@@ -181,7 +182,7 @@ fn session_measure(session: &mut Session<'_>, found: Vec<FoundSubject<'_>>) {
     }
     if session.may_choose_rounds() {
         let compared = subjects.iter().filter(|subject| !subject.about().control).count();
-        session.plan.amount = Amount::Rounds(enough_rounds(compared));
+        session.plan.amount = MeasureAmount::Rounds(enough_rounds(compared));
     }
     match session.stopped() {
         false => session.measure(subjects),

@@ -1,15 +1,15 @@
 //! The lines of the published experiment: an image, and how many times faster it is hashed.
 
-use verisum_bench::images::Content;
-use verisum_bench::record::{NOT_REACHED, Results, Series, ranking};
-use verisum_bench::stats::Verdict;
+use verisum_bench::images::ImageContent;
+use verisum_bench::record::{BenchResults, NOT_REACHED, Series, ranking};
+use verisum_bench::stats::SpeedVerdict;
 use verisum_bench::summary::processor_time;
 
 use super::OURS;
 use crate::ui::names;
 
 /// Lines as they were published: how many times faster than the first program that was found.
-pub(super) fn published(results: &Results, contents: &[Content]) -> String {
+pub(super) fn published(results: &BenchResults, contents: &[ImageContent]) -> String {
     let mut text = String::new();
     for (source, before) in [("raw file", ""), ("redirected", "redirected, "), ("pipe", "pipe, ")] {
         for content in contents {
@@ -21,7 +21,7 @@ pub(super) fn published(results: &Results, contents: &[Content]) -> String {
 }
 
 /// Why there is nothing to compare: what is missing of ours, or the others'.
-fn why_not(results: &Results, group: &str) -> String {
+fn why_not(results: &BenchResults, group: &str) -> String {
     let rows = || results.series.iter().filter(|one| one.group == group && !one.control);
     let Some(ours) = rows().find(|one| one.name == OURS) else {
         return format!("SKIPPED: {NOT_REACHED}");
@@ -34,7 +34,7 @@ fn why_not(results: &Results, group: &str) -> String {
     })
 }
 
-fn line(results: &Results, group: &str, name: &str) -> String {
+fn line(results: &BenchResults, group: &str, name: &str) -> String {
     let of = |name: &str| -> Option<&Series> {
         let same = |one: &&Series| one.group == group && one.name == name && !one.wall.is_empty();
         results.series.iter().find(same)
@@ -51,7 +51,7 @@ fn line(results: &Results, group: &str, name: &str) -> String {
     };
     let cpu = |series: &Series| processor_time(series).map_or(0.0, |(user, system)| user + system);
     let less = cpu(peer) / cpu(ours).max(1e-6);
-    let verdict = if pair.verdict == Verdict::NotResolved { ", no significant difference" } else { "" };
+    let verdict = if pair.verdict == SpeedVerdict::NotResolved { ", no significant difference" } else { "" };
     let ratio = pair.ratio;
     let range = match ours.wall.len().min(peer.wall.len()) {
         1 => "1 run".to_string(),

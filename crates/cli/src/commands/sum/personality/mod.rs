@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use verisum::digest::cksum::Checksum;
 use verisum::files::Plan;
 use verisum::files::place::LocalPlace;
-use verisum::files::store::manifest::{Dialect, Format, Writer};
+use verisum::files::store::manifest::{Dialect, ListFormat, Writer};
 
 use super::hash;
 use super::inputs::NameSource;
@@ -157,7 +157,7 @@ impl Personality {
         }
         let digest = digests::find(&name, &kernel::policy()?)?;
         let has_tags = options.tag.unwrap_or(self.tagged) && !options.raw && !options.no_names;
-        let format = if has_tags { Format::Bsd } else { Format::Gnu };
+        let format = if has_tags { ListFormat::Bsd } else { ListFormat::Gnu };
         let writer = Writer::new(format, std::slice::from_ref(&digest))
             .map_err(|error| Failure::Usage(error.to_string()))?
             .zero(options.zero)
