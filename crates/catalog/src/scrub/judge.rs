@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
 use std::sync::{Mutex, PoisonError};
 
@@ -50,6 +50,8 @@ pub(super) struct ScrubJudge<'a> {
     pub plan: &'a due::Plan,
     /// A connection and the root, if anything is known of the generations of its inodes.
     pub generations: Option<(Mutex<Catalog>, i64)>,
+    /// The last device that was found to keep when files were made.
+    pub keeps_births: AtomicU64,
 }
 
 /// What the look at a file led to.
@@ -176,8 +178,7 @@ impl ScrubJudge<'_> {
             return Ok(Look::of(Evidence::Unsettled, None));
         }
         let seen = Seen::new(&content.after, content.digests[0]);
-        let born = verisum_files::born(&content.file);
-        let generation = if born.is_none() { verisum_files::generation(&content.file) } else { None };
+        let generation = self.generation(&content);
         let record = match self.comparable(token.record.as_ref(), seen) {
             ControlFlow::Continue(record) => record,
             ControlFlow::Break(look) => return Ok(Look { generation, ..look }),
@@ -194,7 +195,7 @@ impl ScrubJudge<'_> {
         };
         if comparison.needs_second_read() && comparison.same_file == Some(true) {
             // Numbers of inodes are used again. Where nothing else says so, another length tells.
-            let is_it = match (born, self.has_generation(record, generation)) {
+            let is_it = match (verisum_files::born(&content.file), self.has_generation(record, generation)) {
                 (Some(born), _) => born <= last_known(record),
                 (None, Some(is_it)) => is_it,
                 (None, None) => seen.size == record.size || comparison.same_ctime == Some(true),
@@ -227,6 +228,19 @@ impl ScrubJudge<'_> {
             generation,
             ..Look::of(Evidence::Compared(comparison), Some(seen))
         })
+    }
+
+    /// The generation of the inode of a file whose file system does not keep when files were made.
+    fn generation(&self, content: &Content) -> Option<u32> {
+        // One more request for each file would be felt.
+        if self.keeps_births.load(Ordering::Relaxed) == content.after.device {
+            return None;
+        }
+        if verisum_files::born(&content.file).is_some() {
+            self.keeps_births.store(content.after.device, Ordering::Relaxed);
+            return None;
+        }
+        verisum_files::generation(&content.file)
     }
 
     /// Whether a generation is the one that the inode of a record had, where that is known.

@@ -3,7 +3,7 @@
 
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
@@ -111,7 +111,16 @@ pub fn scrub_tree(
         true => Some((Mutex::new(catalog.again()?), scope.root.id)),
         false => None,
     };
-    let judge = ScrubJudge { digests: &digests, algorithm, options, tally: &tally, plan: &plan, generations };
+    let keeps_births = AtomicU64::new(u64::MAX);
+    let judge = ScrubJudge {
+        digests: &digests,
+        algorithm,
+        options,
+        tally: &tally,
+        plan: &plan,
+        generations,
+        keeps_births,
+    };
     let work = Work { scope: &scope, options, plan: &plan, judge, is_rehashed, turn };
     let writer = Writer::new(catalog, &work, &history, report);
     let done = go(passage, &work, writer);
