@@ -6,7 +6,7 @@ use std::fs::{self, File};
 use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
-use common::bucket::Store;
+use common::bucket::{Store, run_at};
 use common::{Ended, change_and_restore_time, signal};
 use rustix::process::Signal;
 use serde_json::Value;
@@ -75,6 +75,33 @@ fn what_is_bad_in_a_bucket_is_listed_mended_and_accepted() {
     assert_eq!(scrub(&["--missing", "fail"]).code, Some(1));
     assert_eq!(run(&["accept", "--catalog", catalog, "s3://box/a"]).code, Some(0));
     assert_eq!(scrub(&["--missing", "fail"]).code, Some(0));
+}
+
+#[test]
+fn what_is_named_for_a_bucket_later_asks_the_store_that_the_scrub_asked() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here, catalog) = (store.bucket("box"), store.path("here"), store.path("catalog"));
+    fs::create_dir_all(&here).unwrap();
+    fs::write(here.join("a"), "content").unwrap();
+    let [here, catalog] = [&here, &catalog].map(|path| path.to_str().unwrap());
+    let endpoint = store.options().endpoint.unwrap();
+    // Nobody listens where the environment says.
+    let run = |words: &[&str]| run_at("http://127.0.0.1:1", words);
+    let scrub =
+        ["scrub", "--catalog", catalog, "--endpoint", &endpoint, "--region", "us-east-1", here, "s3://box"];
+    assert_eq!(run(&["copy", "--quiet", "--endpoint", &endpoint, here, "s3://box"]).code, Some(0));
+    let first = run(&scrub);
+    assert_eq!(first.code, Some(0), "{}{}", first.out(), first.stderr);
+    change_and_restore_time(&bucket.join("a"), "CONTENT");
+    assert_eq!(run(&scrub).code, Some(1));
+    let list = run(&["catalog", "list", "--bad", "--catalog", catalog]);
+    let (_, command) = list.out().split_once("mend it: verisum ").unwrap_or_else(|| panic!("{}", list.out()));
+    let command = command.lines().next().unwrap().trim_end_matches(')');
+    let words: Vec<String> = command.split(' ').map(|word| word.replace('\'', "")).collect();
+    assert_eq!(words[3..7], ["--endpoint", &endpoint, "--region", "us-east-1"], "{command}");
+    let mended = run(&words.iter().map(String::as_str).collect::<Vec<_>>());
+    assert_eq!(mended.code, Some(0), "{command}: {}{}", mended.out(), mended.stderr);
+    assert_eq!(fs::read_to_string(bucket.join("a")).unwrap(), "content");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod common;
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -154,6 +155,66 @@ fn what_is_named_for_a_bad_file_of_a_host_mends_it() {
     archive.assert_restored(&["f1", odd]);
     let repairs = archive.catalog_verb(&["list", "--repaired"]);
     assert!(repairs.out().contains(&format!("from {mirror}/f1")), "{}", repairs.out());
+}
+
+/// Whoever reads the catalogue later has not typed how its trees are reached.
+#[test]
+fn what_is_named_for_a_tree_of_a_host_later_reaches_it_as_the_scrub_did() {
+    let Some(archive) = Archive::new() else { return };
+    let mirror = archive.path("mirror").display().to_string();
+    let catalog = archive.catalog();
+    let scrub_here = || verisum(["scrub", "--catalog", &catalog, &mirror].map(OsStr::new));
+    assert_eq!(scrub_here().code, Some(0));
+    assert_eq!(archive.scrub(&["--way", "coreutils"]).code, Some(0));
+    let config = format!(" --ssh-config '{}' ", archive.path("config").display());
+    let repairs = |said: &str| {
+        let commands: Vec<String> = said
+            .match_indices("verisum repair --catalog")
+            .map(|(at, _)| said[at..].split(['\n', '`', '"', ')', ';']).next().unwrap().to_string())
+            .collect();
+        assert!(!commands.is_empty(), "{said}");
+        for command in &commands {
+            assert!(command.contains(&config) && !command.contains("--way"), "{command} in {said}");
+        }
+        commands
+    };
+    let report = ["report", "--json", &catalog];
+    let looks = || {
+        let looks = [
+            &["list", "--bad", "--missing"][..],
+            &["list", "--json", "--bad", "--missing"],
+            &["status"],
+            &["status", "--nagios"],
+        ];
+        let looks = looks.into_iter().map(|words| archive.catalog_verb(words));
+        looks.chain([verisum(report.map(OsStr::new))]).map(|look| look.out().to_string())
+    };
+    // A file of the host is mended from here, and one of this machine from the host.
+    let rot = |tree: &str| {
+        archive.put(tree, "f1", "CONTENT 1");
+        assert_eq!(if tree == "srv" { archive.scrub(&[]) } else { scrub_here() }.code, Some(1));
+    };
+    for tree in ["srv", "mirror"] {
+        rot(tree);
+        for command in looks().flat_map(|said| repairs(&said)).collect::<BTreeSet<_>>() {
+            let mended = archive.sh(&command);
+            assert_eq!(mended.code, Some(0), "{command}: {}{}", mended.out(), mended.stderr);
+            let content = fs::read_to_string(archive.path(tree).join("f1")).unwrap();
+            assert_eq!(content, "content 1", "{command}");
+            rot(tree);
+        }
+        archive.put(tree, "f1", "content 1");
+        assert_eq!(if tree == "srv" { archive.scrub(&[]) } else { scrub_here() }.code, Some(0));
+    }
+    // What takes a file as it is asks the host, too.
+    for number in 0..4 {
+        fs::write(archive.path(&format!("srv/f{number}")), "encrypted").unwrap();
+    }
+    let alarm = archive.scrub(&["--alarm-changed", "50%"]);
+    assert!(alarm.stderr.contains("ALARM: 4 of 6 files"), "{}", alarm.stderr);
+    let status = archive.catalog_verb(&["status"]);
+    let accept = format!("verisum accept --catalog '{catalog}'{config}");
+    assert!(status.out().contains(&accept), "{}", status.out());
 }
 
 #[test]

@@ -61,6 +61,9 @@ pub struct Root {
     pub files: u64,
     /// The sum of their lengths.
     pub bytes: u64,
+    /// By which options it was last reached, as words of a command line, if any were needed. A catalogue from elsewhere
+    /// may have any words here.
+    pub options: Vec<OsString>,
 }
 
 impl Root {
@@ -81,7 +84,7 @@ pub fn is_address(path: &Path) -> bool {
     scheme(path.as_os_str().as_bytes()).is_some()
 }
 
-const ROOT: &str = "id, path, directory, device, inode, files, bytes, born";
+const ROOT: &str = "id, path, directory, device, inode, files, bytes, born, options";
 
 /// The directories in one, and itself. Of a damaged catalogue they may be inside each other: each is taken
 /// once.
@@ -127,7 +130,8 @@ impl Catalog {
             self.add_directory(directory, -id, "".as_ref(), identity.device)?;
             Ok((id, directory))
         })?;
-        Ok(Root { id, path: path.to_path_buf(), directory, identity, born: None, files: 0, bytes: 0 })
+        let path = path.to_path_buf();
+        Ok(Root { id, path, directory, identity, born: None, files: 0, bytes: 0, options: Vec::new() })
     }
 
     /// Says what a root's top directory is now, and when it was made. What was recorded on its device is on
@@ -146,6 +150,16 @@ impl Catalog {
             self.connection.execute(sql, params![root.id, new, identity.inode as i64, born])
         };
         self.in_transaction(|| set().map(drop).map_err(self.failed("write")))
+    }
+
+    /// Keeps the options by which a root was reached; what is printed of its files later needs them.
+    pub fn set_options(&self, root: &Root, options: &[OsString]) -> Result<()> {
+        if root.options == options {
+            return Ok(());
+        }
+        let words: Vec<u8> =
+            options.iter().flat_map(|word| [word.as_bytes(), b"\0"]).flatten().copied().collect();
+        self.write("UPDATE root SET options = ?2 WHERE id = ?1", params![root.id, words])
     }
 
     /// Whether something keeps a root's records from being moved to a path. Nobody calls another machine.
@@ -285,5 +299,36 @@ fn root(row: &Row<'_>) -> rusqlite::Result<Root> {
         files: unsigned(row, 5)?,
         bytes: unsigned(row, 6)?,
         born: row.get(7)?,
+        options: words(row.get_ref(8)?.as_bytes_or_null().ok().flatten().unwrap_or_default()),
     })
+}
+
+/// Words that each have a NUL behind them.
+fn words(kept: &[u8]) -> Vec<OsString> {
+    let words = kept.split_inclusive(|byte| *byte == 0);
+    words.filter_map(|word| Some(OsStr::from_bytes(word.strip_suffix(b"\0")?).to_os_string())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::tests::catalog;
+
+    #[test]
+    fn the_options_of_a_root_stay_whatever_its_path_and_may_be_anything() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        assert_eq!(root.options, Vec::<OsString>::new());
+        let words = ["--ssh-config", "/a b/\n", ""].map(OsString::from);
+        catalog.set_options(&root, &words).unwrap();
+        catalog.relocate(root.id, Path::new("/other")).unwrap();
+        let root = catalog.root(Path::new("/other")).unwrap().unwrap();
+        assert_eq!(root.options, words);
+        catalog.set_options(&root, &[]).unwrap();
+        assert_eq!(catalog.roots().unwrap()[0].options, Vec::<OsString>::new());
+        for (kept, words) in [("7", vec![]), ("0.5", vec![]), ("'text'", vec![]), ("x'610062'", vec!["a"])] {
+            catalog.connection.execute_batch(&format!("UPDATE root SET options = {kept}")).unwrap();
+            assert_eq!(catalog.roots().unwrap()[0].options, words, "{kept}");
+        }
+    }
 }

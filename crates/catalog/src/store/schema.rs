@@ -15,9 +15,9 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 11] = [
+pub(super) const STEPS: [&str; 12] = [
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9,
-    VERSION_10, VERSION_11,
+    VERSION_10, VERSION_11, VERSION_12,
 ];
 
 /// The version that this program writes.
@@ -135,12 +135,15 @@ const VERSION_11: &str = "
         PRIMARY KEY(root, inode, generation)) WITHOUT ROWID;
 ";
 
+/// By which options a tree of another place was last reached: words, each with a NUL behind it.
+const VERSION_12: &str = "ALTER TABLE root ADD COLUMN options BLOB;";
+
 /// An index for the end of a run, which goes with it; a run that is killed there leaves it.
 pub(super) const FRESH_BY_DIGEST: &str = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";
 
 /// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
 /// the step that makes the version after.
-const STAND_INS: [(i64, &str); 6] = [
+const STAND_INS: [(i64, &str); 7] = [
     (3, "CREATE TEMP VIEW run AS SELECT *, 0 AS interrupted, NULL AS error FROM main.run;"),
     (
         4,
@@ -150,7 +153,7 @@ const STAND_INS: [(i64, &str); 6] = [
     ),
     (
         5,
-        "CREATE TEMP VIEW root AS SELECT *, NULL AS born FROM main.root;
+        "CREATE TEMP VIEW root AS SELECT *, NULL AS born, NULL AS options FROM main.root;
          CREATE TEMP VIEW former AS SELECT 0 AS root, 0 AS directory, x'' AS name, 0 AS state, 0 AS since,
             0 AS seen, 0 AS size, 0 AS mtime, 0 AS ctime, 0 AS inode, 0 AS algorithm, x'' AS digest,
             0 AS first_seen, 0 AS changed, 0 AS verified, 0 AS seen_size, 0 AS seen_mtime, 0 AS seen_inode,
@@ -164,6 +167,7 @@ const STAND_INS: [(i64, &str); 6] = [
     ),
     (9, "CREATE TEMP VIEW algorithm AS SELECT *, 0 AS target FROM main.algorithm;"),
     (10, "CREATE TEMP VIEW IF NOT EXISTS repair AS SELECT *, NULL AS ranges FROM main.repair;"),
+    (12, "CREATE TEMP VIEW IF NOT EXISTS root AS SELECT *, NULL AS options FROM main.root;"),
 ];
 
 /// The version of an open database; 0 for one without tables.
@@ -312,7 +316,8 @@ mod tests {
                 assert_eq!(catalog.check().unwrap(), []);
                 catalog.export(&mut Vec::new()).unwrap();
             }
-            assert_eq!(reading.root(Path::new("/srv")).unwrap().unwrap().born, None);
+            let root = reading.root(Path::new("/srv")).unwrap().unwrap();
+            assert_eq!((root.born, root.options), (None, vec![]));
             assert_eq!(written.replaced(1).unwrap(), 0);
             let CatalogRecord { size, mtime, ctime, inode, digest, .. } = record(1);
             let (lost, last) = (record(1), Seen { size, mtime, ctime, inode, digest });

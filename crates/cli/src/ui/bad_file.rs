@@ -349,12 +349,13 @@ pub(crate) fn of_files(
 ) -> Result<Vec<BadFile>, Failure> {
     let copies = catalog.copies_of(&files)?;
     let mut beside = given.beside();
+    let given = given.clone().knowing(&catalog.roots()?);
     let bad_file = |file: ListedRecord| {
         let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
         let copy = copies.get(&content).cloned();
         let root = catalog.root_of(&file.path)?.map(|root| root.path);
-        Ok(of_file(&file, finding.as_ref(), copy, (given, root.as_deref()), &mut beside))
+        Ok(of_file(&file, finding.as_ref(), copy, (&given, root.as_deref()), &mut beside))
     };
     files.into_iter().map(bad_file).collect()
 }
@@ -379,14 +380,15 @@ pub(crate) fn of_file(
         last_good: is_sound.then_some(file.record.verified),
         size: is_sound.then_some(file.record.size),
         digest: is_sound.then_some(file.record.digest),
-        copy,
         mend: match is_sound {
             true => {
-                let command = remedy::mend_command(given, file, root, parity.as_deref());
+                let content = (parity.as_deref(), copy.as_deref());
+                let command = remedy::mend_command(given, file, root, content);
                 command.map_or(Mend::Nothing, Mend::File)
             }
             false => Mend::Accept(given.accept(&file.path)),
         },
+        copy,
         parity,
         path: file.path.clone(),
         algorithm: file.algorithm.clone(),

@@ -14,7 +14,7 @@ use verisum::mend::repair::is_of_nothing;
 use crate::ui::catalog::absolute;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::HostArgs;
+use crate::ui::hosts::{HostArgs, Reach};
 use crate::ui::input::SECTOR;
 use crate::ui::kernel;
 use crate::ui::parity::{Beside, NamedParity};
@@ -30,7 +30,10 @@ pub(crate) fn exit(state: State) -> Exit {
 #[derive(Clone, Default)]
 pub(crate) struct Given {
     catalog: String,
+    /// The options of hosts that were typed.
     hosts: String,
+    /// The trees of other places, and by which options they were last reached.
+    reached: Vec<(PathBuf, Reach)>,
     parity: Option<NamedParity>,
 }
 
@@ -45,6 +48,14 @@ impl Given {
         Given { hosts: hosts.typed(), ..self }
     }
 
+    /// The same with the options by which these trees were last reached: a command without options of its own for hosts
+    /// prints those. Of two trees with one path the first counts.
+    pub(crate) fn knowing<'r>(mut self, roots: impl IntoIterator<Item = &'r Root>) -> Given {
+        let remote = roots.into_iter().filter(|root| root.is_remote());
+        self.reached.extend(remote.map(|root| (root.path.clone(), Reach::of_words(&root.options))));
+        self
+    }
+
     /// The same with parity that is not beside its tree.
     pub(crate) fn with_parity(self, parity: Option<NamedParity>) -> Given {
         Given { parity, ..self }
@@ -55,15 +66,15 @@ impl Given {
         Beside::with(self.parity.clone())
     }
 
-    /// What repairs a file that has parity at a place, by which alone it may be repaired: that of its tree, if the place
-    /// has to be named.
-    pub(crate) fn repair_by(&self, parity: Option<&Path>, path: &Path) -> String {
+    /// What repairs a file or a tree, from these places if they are known to have the content. If it has parity, it may
+    /// be repaired by that alone: by that of its tree, if the place has to be named.
+    pub(crate) fn repair_by(&self, parity: Option<&Path>, path: &Path, from: &[&Path]) -> String {
         match self.parity.as_ref().filter(|named| parity == Some(&named.place)) {
             Some(NamedParity { tree, place }) => {
                 let place = shell::word(place.as_os_str().as_bytes());
-                self.of_path(&format!("repair --parity {place}"), tree)
+                self.of_path(&format!("repair --parity {place}"), tree, from)
             }
-            None => self.repair(path),
+            None => self.of_path("repair", path, from),
         }
     }
 
@@ -74,17 +85,37 @@ impl Given {
 
     /// What repairs a file or a tree.
     pub(crate) fn repair(&self, path: &Path) -> String {
-        self.of_path("repair", path)
+        self.of_path("repair", path, &[])
     }
 
     /// What takes a file, or the files of a tree, as they are.
     pub(crate) fn accept(&self, path: &Path) -> String {
-        self.of_path("accept", path)
+        self.of_path("accept", path, &[])
     }
 
-    fn of_path(&self, verb: &str, path: &Path) -> String {
-        let Given { catalog, hosts, .. } = self;
+    fn of_path(&self, verb: &str, path: &Path, from: &[&Path]) -> String {
+        let (catalog, hosts) = (&self.catalog, self.hosts_of(path, from));
         format!("verisum {verb}{catalog}{hosts} {}", shell::word(path.as_os_str().as_bytes()))
+    }
+
+    /// The options by which the trees of these paths are reached.
+    fn hosts_of(&self, path: &Path, from: &[&Path]) -> String {
+        if !self.hosts.is_empty() {
+            return self.hosts.clone();
+        }
+        let mut all = Reach::default();
+        for path in std::iter::once(&path).chain(from) {
+            if let Some((_, reach)) = self.tree(path) {
+                all.add(reach);
+            }
+        }
+        all.text()
+    }
+
+    /// The innermost of the trees of other places that holds a path.
+    fn tree(&self, path: &Path) -> Option<&(PathBuf, Reach)> {
+        let trees = self.reached.iter().rev().filter(|(root, _)| path.starts_with(root));
+        trees.max_by_key(|(root, _)| root.components().count())
     }
 }
 
@@ -138,18 +169,19 @@ pub(crate) fn keep_bad(root: Option<&Path>) -> String {
     format!(" --keep-bad {place}")
 }
 
-/// The same for a file of a tree whose recorded content is wanted again. What somebody may have written is kept.
+/// What repairs a file of a tree whose recorded content is wanted again, from its parity or a copy if one is known. What
+/// somebody may have written is kept.
 pub(crate) fn mend_command(
     given: &Given,
     file: &ListedRecord,
     root: Option<&Path>,
-    parity: Option<&Path>,
+    (parity, copy): (Option<&Path>, Option<&Path>),
 ) -> Option<String> {
     let state = file.record.state;
     if !state.wants_content() {
         return None;
     }
-    let command = given.repair_by(parity, &file.path);
+    let command = given.repair_by(parity, &file.path, copy.as_slice());
     Some(if keeps_bad(state) { command + &keep_bad(root) } else { command })
 }
 
@@ -199,14 +231,14 @@ pub(crate) struct Remedy {
 /// Looks for what mends the trees of a catalogue; the copies that it knows are looked for once for all of them.
 pub(crate) struct Remedies<'a> {
     catalog: &'a Catalog,
-    given: &'a Given,
+    given: Given,
     copies: Option<HashMap<(i64, Vec<u8>), PathBuf>>,
     beside: Beside,
 }
 
 impl<'a> Remedies<'a> {
     pub(crate) fn new(catalog: &'a Catalog, given: &'a Given) -> Remedies<'a> {
-        Remedies { catalog, given, copies: None, beside: given.beside() }
+        Remedies { catalog, given: given.clone(), copies: None, beside: given.beside() }
     }
 
     /// None if nothing is to be mended in a tree.
@@ -223,6 +255,7 @@ impl<'a> Remedies<'a> {
         let command = String::new();
         if self.copies.is_none() {
             self.copies = Some(self.catalog.copies_of_troubled()?);
+            self.given = self.given.clone().knowing(&self.catalog.roots()?);
         }
         let (copies, beside) = (self.copies.as_ref(), &mut self.beside);
         let first = troubles.iter().find_map(|(state, _)| storage_advice(state.name()));
@@ -231,10 +264,14 @@ impl<'a> Remedies<'a> {
         let held = held.map(|(_, count)| count).sum();
         let mut remedy =
             Remedy { wanted: 0, held, mendable: 0, with_parity: 0, empty: 0, first, command, keeps, accept };
+        let mut from: Vec<&Path> = Vec::new();
         self.catalog.each_in_trouble(root, true, true, &mut |file| {
             if file.record.state.wants_content() {
                 let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
-                let has_copy = copies.is_some_and(|copies| copies.contains_key(&content));
+                let copy = copies.and_then(|copies| copies.get(&content));
+                let tree = copy.and_then(|copy| self.given.tree(copy));
+                from.extend(tree.map(|(tree, _)| &**tree).filter(|tree| !from.contains(tree)));
+                let has_copy = copy.is_some();
                 remedy.wanted += 1;
                 remedy.mendable += u64::from(has_copy);
                 if !has_copy && is_empty(&file.algorithm, Some(file.record.size), &file.record.digest) {
@@ -248,7 +285,7 @@ impl<'a> Remedies<'a> {
         // Without it only what lies beside the files is looked for.
         let named = self.given.parity.as_ref().filter(|_| remedy.with_parity > 0);
         let named = named.map(|named| &*named.place);
-        remedy.command = self.given.repair_by(named, &root.path) + &remedy.keeps;
+        remedy.command = self.given.repair_by(named, &root.path, &from) + &remedy.keeps;
         Ok((remedy.wanted > 0).then_some(remedy))
     }
 }

@@ -9,7 +9,7 @@ use super::{FOLDED, Subject, bytes, moment, path};
 use crate::ui::bad_file::{self, GoodContent, Mend};
 use crate::ui::names;
 use crate::ui::parity::Beside;
-use crate::ui::remedy::{Given, keep_bad, of_catalog, repair_by_tags, with_source};
+use crate::ui::remedy::{keep_bad, of_catalog, repair_by_tags, with_source};
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -54,7 +54,7 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
     let record = &file.record;
     let root = subject.root_of(*catalog, &file.path);
     let path_of_copy = copy.as_ref().map(|copy| copy.path.clone());
-    let given = Given::new(subject.catalog(*catalog));
+    let given = subject.given(*catalog);
     let mut bad_file = bad_file::of_file(file, finding.as_ref(), path_of_copy, (&given, root), beside);
     bad_file.mend = match bad_file.mend {
         // That of another catalogue has to be named.

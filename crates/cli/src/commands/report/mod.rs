@@ -274,11 +274,19 @@ fn report(subject: &Subject, catalogs: &[Catalog]) -> Report {
 impl Subject {
     /// What mends each tree.
     fn remedies(&self, catalogs: &[Catalog]) -> Result<Vec<Option<Remedy>>, Failure> {
-        let given: Vec<Given> = (0..catalogs.len()).map(|number| Given::new(self.catalog(number))).collect();
+        let given: Vec<Given> = (0..catalogs.len()).map(|number| self.given(number)).collect();
         let of_catalogs = catalogs.iter().zip(&given);
         let mut remedies: Vec<Remedies> =
             of_catalogs.map(|(catalog, given)| Remedies::new(catalog, given)).collect();
         self.overview.trees.iter().map(|tree| remedies[tree.catalog].of(&tree.root)).collect()
+    }
+
+    /// What the commands for a catalogue's files need: also to reach a tree of another one, which may have a copy.
+    fn given(&self, number: usize) -> Given {
+        let trees = self.overview.trees.iter();
+        let (own, others): (Vec<_>, Vec<_>) = trees.partition(|tree| tree.catalog == number);
+        let roots = own.into_iter().chain(others).map(|tree| &tree.root);
+        Given::new(self.catalog(number)).knowing(roots)
     }
 
     /// The command that mends a tree, also from where another catalogue knows copies.

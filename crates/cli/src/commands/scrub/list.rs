@@ -97,7 +97,7 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
             copies: None,
             beside: Beside::default(),
             arguments,
-            given: Given::new(arguments.catalog.catalog.as_deref()),
+            given: Given::new(arguments.catalog.catalog.as_deref()).knowing(&catalog.roots()?),
             worst: Exit::Clean,
             output,
         };

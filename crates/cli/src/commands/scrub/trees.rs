@@ -173,6 +173,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         let mut report = |report| lock(reporter).file(&report);
         match scrub::scrub_tree(catalog, path, (options, &self.turn), tree, &mut report) {
             Ok(summary) => {
+                self.keep_reach(path, catalog);
                 self.worse(exit(&summary, self.arguments.results.failing()));
                 // Other trees may have copies, which are known when all are read; a program reads on meanwhile.
                 let is_now = self.arguments.results.style() == ScrubStyle::Json;
@@ -188,6 +189,19 @@ impl<'a, 'o> Trees<'a, 'o> {
                 lock(reporter).failed(path, &failure.message());
                 self.failed(path, &failure);
             }
+        }
+    }
+
+    /// Keeps how a tree of another place was reached. Who writes to the catalogue at once with others waits for his turn.
+    fn keep_reach(&self, path: &Path, catalog: &Catalog) {
+        let turn = lock(&self.turn);
+        let kept = catalog.root_of(path).and_then(|root| match root.filter(Root::is_remote) {
+            Some(root) => catalog.set_options(&root, &self.arguments.hosts.reach().words()),
+            None => Ok(()),
+        });
+        drop(turn);
+        if let Err(error) = kept {
+            self.say(&Failure::from(error).message());
         }
     }
 

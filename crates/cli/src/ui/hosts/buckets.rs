@@ -13,7 +13,7 @@ use verisum::remote::{Address, Host, Hosts, without_secrets};
 use super::costs::{Costs, read_prices};
 use super::timeout;
 use crate::ui::failure::Failure;
-use crate::ui::{config, places, shell, verbosity};
+use crate::ui::{places, verbosity};
 
 /// The heading of these options in help texts.
 pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX, gs://, az://, https://)";
@@ -112,18 +112,13 @@ pub(super) fn location(option: &'static str, typed: &OsString) -> Result<Locatio
 }
 
 impl BucketArgs {
-    /// The options that were typed, with a space before each.
-    pub(super) fn typed(&self) -> String {
+    /// The options that say where buckets are and who asks, with their values.
+    pub(super) fn reach(&self) -> Vec<(&'static str, Option<OsString>)> {
         let options =
             [("--endpoint", &self.endpoint), ("--profile", &self.profile), ("--region", &self.region)];
-        let given = options.into_iter().filter_map(|(option, value)| Some((option, value.as_ref()?)));
-        let given = given.filter(|(option, _)| !config::is_untyped(option));
-        let mut words: String =
-            given.map(|(option, value)| format!(" {option} {}", shell::word(value.as_bytes()))).collect();
-        if self.no_sign_request && !config::is_untyped("--no-sign-request") {
-            words += " --no-sign-request";
-        }
-        words
+        let options =
+            options.into_iter().filter_map(|(option, value)| Some((option, Some(value.as_ref()?.into()))));
+        options.chain(self.no_sign_request.then_some(("--no-sign-request", None))).collect()
     }
 
     /// Hosts, and buckets as these options have it.

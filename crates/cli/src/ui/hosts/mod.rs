@@ -3,6 +3,7 @@
 mod buckets;
 mod costs;
 mod evidence;
+mod reach;
 mod record;
 mod report;
 
@@ -23,6 +24,7 @@ use self::buckets::location;
 pub(crate) use self::buckets::{BucketArgs, ObjectReading, StoreArgs, takes_buckets};
 pub(crate) use self::costs::Costs;
 pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
+pub(crate) use self::reach::Reach;
 pub(crate) use self::record::PlaceRecord;
 pub(crate) use self::report::{PlaceReport, tally, without_name};
 use crate::ui::config;
@@ -287,34 +289,37 @@ impl HostArgs {
 }
 
 impl HostArgs {
+    /// Those of the options that were typed which say where hosts and buckets are.
+    pub(crate) fn reach(&self) -> Reach {
+        let absolute =
+            |file: &PathBuf| std::path::absolute(file).unwrap_or_else(|_| file.clone()).into_os_string();
+        let config = self.ssh_config.as_ref().map(|file| ("--ssh-config", Some(absolute(file))));
+        let options = config.into_iter().chain(self.buckets.reach());
+        Reach::new(options.filter(|(option, _)| !config::is_untyped(option)))
+    }
+
     /// The options that were typed, with a space before each: another command is to reach the same hosts and buckets.
     pub(crate) fn typed(&self) -> String {
-        let path = |path: &PathBuf| path.as_os_str().as_bytes().to_vec();
-        let config = self
-            .ssh_config
-            .as_ref()
-            .map(|file| std::path::absolute(file).map_or_else(|_| path(file), |file| path(&file)));
         let is_typed = |option: &str| !config::is_untyped(option);
         let timeout = Some(self.timeout.clone().into_bytes()).filter(|text| text != USUAL_TIMEOUT.as_bytes());
         let require = self.require.join(",").into_bytes();
         let way = self.way.clone().map(String::into_bytes);
         let options = [
-            ("--ssh-config", config),
             ("--timeout", timeout),
             ("--require", Some(require).filter(|words| !words.is_empty())),
             ("--way", way),
         ];
         let typed = options.into_iter().filter_map(|(option, value)| Some((option, value?)));
         let typed = typed.filter(|(option, _)| is_typed(option));
-        let mut words: String =
-            typed.map(|(option, value)| format!(" {option} {}", shell::word(&value))).collect();
+        let mut words = self.reach().text();
+        words.extend(typed.map(|(option, value)| format!(" {option} {}", shell::word(&value))));
         for file in self.push.iter().flatten() {
             words += &format!(" --push={}", shell::word(file.as_os_str().as_bytes()));
         }
         if self.push.as_ref().is_some_and(Vec::is_empty) {
             words += " --push";
         }
-        words + &self.buckets.typed()
+        words
     }
 
     /// How so many hosts are reached.
