@@ -364,6 +364,12 @@ pub fn state_after(before: State, found: Verdict) -> (Verdict, State) {
     let is_unread = matches!(found, Verdict::Busy | Verdict::Unverifiable | Verdict::IoError);
     match before {
         State::DAMAGED => (Verdict::RecordDamaged, State::DAMAGED),
+        // Somebody wrote to what was bad, or may have: only he knows whether it is meant.
+        State::Trouble(Trouble::Verdict(Verdict::Flaky | Verdict::Rot))
+            if matches!(found, Verdict::Modified | Verdict::Suspicious) =>
+        {
+            (Verdict::Suspicious, State::Trouble(Trouble::Verdict(Verdict::Suspicious)))
+        }
         // What was bad and now has another time of modification, or cannot be read, is no better.
         State::Trouble(Trouble::Verdict(bad))
             if bad.class() == VerdictClass::Corrupt && (is_unread || found == Verdict::Modified) =>
@@ -391,6 +397,22 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+
+    #[test]
+    fn what_somebody_wrote_after_it_went_bad_is_suspicious() {
+        let of = |verdict| State::Trouble(Trouble::Verdict(verdict));
+        for bad in [Verdict::Suspicious, Verdict::Flaky, Verdict::Rot] {
+            for written in [Verdict::Modified, Verdict::Suspicious] {
+                let after = (Verdict::Suspicious, of(Verdict::Suspicious));
+                assert_eq!(state_after(of(bad), written), after, "{bad} {written}");
+            }
+            for unread in [Verdict::Busy, Verdict::Unverifiable, Verdict::IoError] {
+                assert_eq!(state_after(of(bad), unread), (bad, of(bad)), "{bad} {unread}");
+            }
+            let well = (Verdict::Ok, of(Verdict::Ok));
+            assert_eq!(state_after(of(bad), Verdict::Ok), well, "{bad}");
+        }
+    }
 
     #[test]
     fn an_error_has_one_verdict_in_catalogues_and_tags() {
