@@ -133,8 +133,8 @@ fn name_of_parts(inner: &str, length: u64) -> String {
 /// What makes the digest of this name, and its length in bytes.
 pub(crate) fn find(name: &str, policy: &Policy) -> Option<Result<Made, DigestError>> {
     if let Some((inner, length)) = of_parts(name) {
-        // Stores have such digests of those in the table only.
-        let inner = Algorithm::find(inner)?;
+        // Stores have such digests of those in the table only; of nothing nobody makes one.
+        let inner = Algorithm::find(inner).filter(|inner| inner.digest_len() > 0)?;
         let join = Join::Parts;
         let block = usize::try_from(length).ok()?;
         let recipe = Recipe { name: "", inner: inner.id, block, fills: false, join };
