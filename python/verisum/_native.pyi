@@ -882,28 +882,6 @@ class Scrub(_Iterator[Finding]):
     def finish(self) -> ScrubSummary:
         """Takes all findings that are left, and gives the summary."""
 
-def repair(self) -> RepairSummary | None:
-        """What that repair came to; None where nothing was to be repaired, or so much changed that it was left alone."""
-
-    @property
-    def forecast(self) -> Forecast | None:
-        """When everything will have been verified; None without a budget."""
-
-@final
-class Scrub(_Iterator[Finding]):
-    """A scrub that goes on: an iterator of the files that are not as recorded.
-
-    If nobody takes them, it waits. Closing or dropping it, Ctrl-C, and an exception of the callback end the run in good
-    order: what was done is kept, and the next run goes on from there.
-    """
-
-    @property
-    def summary(self) -> ScrubSummary | None:
-        """How the run went; None until all findings were taken."""
-
-    def finish(self) -> ScrubSummary:
-        """Takes all findings that are left, and gives the summary."""
-
 def scrub(
     tree: _Path,
     *,
@@ -925,6 +903,7 @@ def scrub(
     alarm_changed: float | None = None,
     repair_from: _Path | Iterable[_Path] | None = None,
     keep_bad: _Path | None = None,
+    parity: _Path | None = None,
     hosts: Hosts | None = None,
     progress: _Progress | None = None,
 ) -> Scrub:
@@ -956,7 +935,8 @@ def scrub(
             them and at least 100.
         repair_from: Copies of the tree; bad files are repaired from them and from parity beside them afterwards, as
             `repair` does, and missing ones stay missing. An empty list is for all trees of the catalogue. For trees of this machine.
-        keep_bad: Move bad files to this directory, as for `repair`.
+        keep_bad: Move bad files to this directory, as for `repair`. Only with `repair_from`.
+        parity: The directory of the tree's parity, if it is not beside the files. Only with `repair_from`.
         hosts: How other machines are reached.
         progress: Called about 25 times a second, while you wait for a finding, with the files and bytes hashed so far.
             What it raises ends the run and comes through.
