@@ -98,7 +98,10 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
     }
     // It asks the commands that hash many files for a status line. The others must not die of it.
     ui::signals::note_question(&Arc::default());
-    output.ready()?;
+    // Manual pages are files.
+    if !matches!(command, Command::Man { .. }) {
+        output.ready()?;
+    }
     let reads_trees = matches!(
         command,
         Command::Sum(SumVerbs::Sum(_))
