@@ -81,8 +81,13 @@ fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
         false => 0,
     };
     let url = &text[start..];
-    if !is_url(url) || Address::parse(OsStr::from_bytes(url), false).is_ok() {
+    if !is_url(url) {
         return None;
+    }
+    if Address::parse(OsStr::from_bytes(url), false).is_ok() {
+        // A key may have a question mark, but a signature behind it comes from an address of the web.
+        let query = start + url.iter().position(|byte| *byte == b'?')?;
+        return is_signed(&text[query..]).then_some((start..start, query..text.len()));
     }
     let scheme = start + url.windows(3).position(|part| part == b"://").map_or(0, |place| place + 3);
     let rest = &text[scheme..];
@@ -96,6 +101,14 @@ fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let query = text[user.end..].iter().position(|byte| b"?#".contains(byte));
     let end = query.map_or(text.len(), |at| user.end + at);
     Some((user, end..text.len()))
+}
+
+/// Whether the query of an address lets whoever knows it read the object.
+fn is_signed(query: &[u8]) -> bool {
+    let query = query.to_ascii_lowercase();
+    [&b"sig="[..], b"signature=", b"token="]
+        .iter()
+        .any(|name| query.windows(name.len()).any(|part| part == *name))
 }
 
 /// Whether a host ends with a port, or is an address in brackets.
@@ -615,9 +628,19 @@ mod tests {
             assert!(typed.starts_with("--") || Address::parse(text, false).is_err(), "{typed}");
             assert_eq!(without_secrets(text), OsStr::new(shown), "{typed}");
         }
-        for plain in
-            ["s3://b/user@host?#", "ssh://user@host/x", "https://host:8443/a@b", "a@b:c", "x", "--a=b@c"]
-        {
+        // A store could have such a key, so it is no error.
+        let signed = OsStr::new("az://c/x?sv=1&sig=SECRET");
+        assert!(Address::parse(signed, false).is_ok());
+        assert_eq!(without_secrets(signed), OsStr::new("az://c/x"));
+        for plain in [
+            "s3://b/x?versionId=7",
+            "s3://b/user@host?#",
+            "ssh://user@host/x",
+            "https://host:8443/a@b",
+            "a@b:c",
+            "x",
+            "--a=b@c",
+        ] {
             assert_eq!(without_secrets(OsStr::new(plain)), OsStr::new(plain));
         }
     }
