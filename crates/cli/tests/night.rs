@@ -57,7 +57,8 @@ fn mended_by_what_is_said(kind: FsKind, outcome: &str, code: i32) {
     let ended = scrub(&["--json"]);
     let alarm = ended.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let alarms: Vec<Value> = alarm.filter(|line| line["type"] == "alarm").collect();
-    assert_eq!(alarms.len(), 1, "{}", ended.out());
+    let is_of = |alarm: &Value, name: &str| alarm["path"] == archive.join(name).to_str().unwrap();
+    assert!(alarms.len() == 2 && is_of(&alarms[0], "bad") && is_of(&alarms[1], "gone"), "{}", ended.out());
     let copy = here.join("mirror/bad");
     assert_eq!(
         (&alarms[0]["outcome"], &alarms[0]["copy"]["path"]),
