@@ -207,14 +207,12 @@ impl Stage<'_> {
         let mut how = HashOptions::default();
         (how.digests, how.threads, how.order) = (digests.to_vec(), options.threads, ResultOrder::ByName);
         how.progress = options.progress.clone();
+        how.stop = options.stop.clone();
         let mut bagged = Bagged { files: 0, bytes: 0 };
         let payload = self.payload();
         let mut line = Vec::new();
         for file in hash_files(vec![payload.clone()], &how)? {
             let FileDigests { path, digests, length, changed, stat } = file?;
-            if options.stop.is_due() {
-                return Err(FileError::Stopped { path }.into());
-            }
             if changed {
                 return Err(BagError::Changed { path });
             }
@@ -228,6 +226,10 @@ impl Stage<'_> {
                 writer.item(&mut line, &item).map_err(|error| unfit(&path, &error))?;
                 file.write_all(&line).map_err(failed(list, "write"))?;
             }
+        }
+        // The files that are left did not come.
+        if options.stop.is_due() {
+            return Err(FileError::Stopped { path: payload }.into());
         }
         for (path, file, _) in lists {
             let file = file.into_inner().map_err(|error| failed(&path, "write")(error.into_error()))?;

@@ -12,8 +12,8 @@ use verisum_digest::{Digest, Output};
 
 use crate::in_order::InOrder;
 use crate::{
-    Content, Entry, FileError, Job, Kind, Limits, Order, Outlet, Plan, Progress, Results, Roots, Stat, Walk,
-    WalkOptions, hash,
+    Content, Entry, FileError, Job, Kind, Limits, Order, Outlet, Plan, Progress, Results, Roots, Stat, Stop,
+    Walk, WalkOptions, hash,
 };
 
 /// How many files may be begun while an earlier one is unfinished, if results are to be in order.
@@ -39,6 +39,8 @@ pub struct HashOptions {
     pub limits: Option<Arc<Limits>>,
     /// How far it is, for whoever draws it meanwhile.
     pub progress: Arc<Progress>,
+    /// Ends the work, also within a file, when it is due.
+    pub stop: Arc<Stop>,
 }
 
 /// In which order results come.
@@ -109,7 +111,7 @@ pub fn hash_files(roots: Vec<PathBuf>, options: &HashOptions) -> Result<HashFile
         window: WINDOW,
         ..Plan::new(vec![digests], threads)
     };
-    let results = Results::start("hash-files", &Arc::default(), move |outlet| {
+    let results = Results::start("hash-files", &options.stop, move |outlet| {
         let plan = Plan { stop: outlet.stop().clone(), ..plan };
         work(&plan, &mut Walk::new(roots, walk), outlet);
     })?;
