@@ -125,7 +125,7 @@ mod tests {
         let mut both = with("--ssh-config", "/a");
         both.add(&with("--ssh-config", "/b"));
         both.add(&with("--region", "here"));
-        assert_eq!(both.text(), " --ssh-config /a --region here");
+        assert_eq!(both.text(), " --ssh-config '/a' --region here");
         assert_eq!(Reach::of_words(&both.words()), both);
     }
 }
