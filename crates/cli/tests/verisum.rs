@@ -120,8 +120,8 @@ fn version_and_help_are_results() {
 fn completions_name_the_commands_for_every_shell() {
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = verisum(["completions", shell]).clean();
-        // Not what is for packagers only, and the digests where a shell completes values.
-        assert!(!script.contains("manual page"), "{shell}");
+        // Not what is for this program only, and the digests where a shell completes values.
+        assert!(!script.contains("Serve another verisum"), "{shell}");
         assert!(script.contains("blake2s256") || matches!(shell, "elvish" | "powershell"), "{shell}");
         assert!(
             script.contains("digests") && script.contains("--block-size") || script.contains("block-size")
@@ -192,6 +192,7 @@ fn manual_pages_are_complete() {
         "-image-verify",
         "-image",
         "-links",
+        "-man",
         "-notify",
         "-parity-create",
         "-parity-repair",
