@@ -5,6 +5,7 @@ mod common;
 use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -120,4 +121,24 @@ fn a_run_that_was_killed_is_gone_on_with() {
         assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""));
         assert!(!path.join(".verisum-bag").exists() || path.join("bagit.txt").exists());
     }
+}
+
+/// It takes far longer to hash than a test may wait.
+const LENGTH: u64 = 1 << 40;
+
+#[test]
+fn a_signal_ends_it_within_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let bag = folder.path().join("bag");
+    fs::create_dir(&bag).unwrap();
+    fs::File::create(bag.join("long")).unwrap().set_len(LENGTH).unwrap();
+    let mut child = start(command(VERISUM).args(["bag", "create"]).arg(&bag));
+    while !bag.join(".verisum-bag/manifest-sha512.txt").exists() {
+        assert!(child.try_wait().unwrap().is_none(), "it ended before it hashed");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(Signal::INT.as_raw()));
+    let names: Vec<_> = fs::read_dir(&bag).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["long"]);
 }

@@ -105,6 +105,7 @@ fn parts_have_one_name_for_each_length() {
     }
     let short = Digest::find("s3-etag:1000").unwrap_err().to_string();
     assert_eq!(short, "s3-etag:1000: parts of an upload have 1 KiB to 5 GiB");
+    assert!(Digest::find("s3-null:8M").is_err(), "nothing has no digest of its parts");
     assert_eq!((part_length("s3-etag:8M"), part_length("sha256")), (Some(8 << 20), None));
 }
 

@@ -46,6 +46,7 @@ mod probe;
 mod protocol;
 mod push;
 mod range;
+mod secrets;
 mod session;
 mod small_files;
 mod timeout;
@@ -61,7 +62,7 @@ use verisum_files::place::{
     FileAnswer, FileIdentity, FileRequest, FileState, Modified, PlaceEvent, Reason, Sink,
 };
 
-pub use address::{Address, Host, secrets, without_secrets};
+pub use address::{Address, Host};
 pub use error::SessionError;
 pub use folder::Folder;
 pub use host_list::{CheckedLine, Claims, HostList, HostListError, kept};
@@ -69,6 +70,7 @@ pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshCo
 pub use link::{Script, SshOptions, Traffic};
 pub use protocol::GREETING;
 pub use push::Program;
+pub use secrets::{secrets, without_secrets};
 pub use session::{HostOptions, Session};
 pub use trial::{Making, RemoteDigests, Trial, WayCandidate};
 pub use ways::{NAMES as WAYS, Way};

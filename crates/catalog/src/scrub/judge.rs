@@ -364,16 +364,15 @@ pub fn state_after(before: State, found: Verdict) -> (Verdict, State) {
     let is_unread = matches!(found, Verdict::Busy | Verdict::Unverifiable | Verdict::IoError);
     match before {
         State::DAMAGED => (Verdict::RecordDamaged, State::DAMAGED),
-        // Somebody wrote to what was bad, or may have: only he knows whether it is meant.
-        State::Trouble(Trouble::Verdict(Verdict::Flaky | Verdict::Rot))
-            if matches!(found, Verdict::Modified | Verdict::Suspicious) =>
+        // Only he who may have written to what was bad knows whether it is meant.
+        State::Trouble(Trouble::Verdict(bad))
+            if bad.class() == VerdictClass::Corrupt
+                && matches!(found, Verdict::Modified | Verdict::Suspicious) =>
         {
             (Verdict::Suspicious, State::Trouble(Trouble::Verdict(Verdict::Suspicious)))
         }
-        // What was bad and now has another time of modification, or cannot be read, is no better.
-        State::Trouble(Trouble::Verdict(bad))
-            if bad.class() == VerdictClass::Corrupt && (is_unread || found == Verdict::Modified) =>
-        {
+        // What was bad and cannot be read is no better.
+        State::Trouble(Trouble::Verdict(bad)) if bad.class() == VerdictClass::Corrupt && is_unread => {
             (bad, before)
         }
         State::Trouble(Trouble::Verdict(bad)) if !found.may_replace_record() && bad > found => {
