@@ -275,17 +275,24 @@ def data_blocks(head, tree):
     return blocks
 
 
+def record_of(piece):
+    """What a piece says of its file: whether it is all of it, and its length and time."""
+    return piece["length"] == piece["size"], piece["size"], piece["seconds"], piece["nanoseconds"]
+
+
 def recover(place, tree, path):
     """The bytes that a file was when its parity was made."""
     tree = os.fsencode(tree)
-    found, size = {}, None
-    for name in sorted(os.listdir(place)):
+    found, newest = {}, None
+    for name in sorted(os.listdir(place), reverse=True):
         if not name.endswith(".parity"):
             continue
         with open(os.path.join(place, name), "rb") as file:
             head, parity = read_set(file.read())
-        if all(piece["path"] != path for piece in head["pieces"]):
+        record = next((record_of(piece) for piece in head["pieces"] if piece["path"] == path), None)
+        if record is None or newest is not None and (record != newest or newest[0]):
             continue
+        newest = record
         data = data_blocks(head, tree)
         if None in data:
             run = 1
@@ -297,10 +304,9 @@ def recover(place, tree, path):
                 part = bytes(data[block][within : within + length])
                 expect(blake3(part)[:PART_DIGEST_LENGTH] == digest, "a part is not what was recorded")
                 found[offset] = part
-        size = next(piece["size"] for piece in head["pieces"] if piece["path"] == path)
-    expect(size is not None, "no set has this file")
+    expect(newest is not None, "no set has this file")
     content = b"".join(found[offset] for offset in sorted(found))
-    expect(len(content) == size, "a part of the file has no parity")
+    expect(len(content) == newest[1], "a part of the file has no parity")
     return content
 
 

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use verisum_files::Stat;
 
+use crate::newest::FileRecord;
 use crate::store::Store;
 use crate::tree::Tree;
 
@@ -14,9 +15,10 @@ pub(crate) struct Coverage {
     pub(crate) sets: Vec<u64>,
     pieces: Vec<Range<u64>>,
     size: u64,
+    record: FileRecord,
 }
 
-/// The coverage of wanted files. A set that cannot be read covers nothing.
+/// The coverage of wanted files, by their newest records; the sets ascend. A set that cannot be read covers nothing.
 pub(crate) fn coverage(
     store: &Store,
     sets: &[u64],
@@ -26,11 +28,15 @@ pub(crate) fn coverage(
     for number in sets {
         let Ok(set) = store.set(*number) else { continue };
         for piece in set.head.pieces {
-            if piece.length == piece.size || !is_wanted(&piece.path) {
+            if !is_wanted(&piece.path) {
                 continue;
             }
-            let empty = Coverage { sets: Vec::new(), pieces: Vec::new(), size: piece.size };
-            let file = found.entry(piece.path).or_insert(empty);
+            let record = FileRecord::new(*number, &piece);
+            let empty = || Coverage { sets: Vec::new(), pieces: Vec::new(), size: piece.size, record };
+            let file = found.entry(piece.path).or_insert_with(empty);
+            if !file.record.counts(&record) {
+                *file = empty();
+            }
             file.pieces.push(piece.offset..piece.offset + piece.length);
             if file.sets.last() != Some(number) {
                 file.sets.push(*number);
@@ -53,6 +59,11 @@ impl Coverage {
             follows
         };
         self.pieces.iter().all(is_next) && covered == self.size
+    }
+
+    /// Whether a part of it has no parity, and it is not there to have that part.
+    pub(crate) fn is_partly_lost(&self, tree: &Tree, path: &[u8]) -> bool {
+        !self.is_whole() && !self.has_its_length(tree, path)
     }
 
     /// Whether the file is there and as long as it was: then its parts without parity can stay as they are.

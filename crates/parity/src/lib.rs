@@ -39,6 +39,7 @@ mod in_place;
 mod index;
 mod list;
 mod mend;
+mod newest;
 mod options;
 mod par2;
 mod parallel;

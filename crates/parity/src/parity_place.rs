@@ -18,9 +18,10 @@ use verisum_files::place::{
 
 use crate::ParityError;
 use crate::create::place_of;
-use crate::digest::{self, Hasher};
+use crate::digest::Hasher;
 use crate::head::{BlockPart, PartDigest};
 use crate::mend::{Solved, lost_blocks_helped};
+use crate::newest::{Newest, number_of};
 use crate::scan::FindPart;
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -61,11 +62,14 @@ struct Pieces(Vec<PieceOf>);
 impl Pieces {
     fn read(place: &Path, store: &Store) -> Result<Pieces, ParityError> {
         let mut all: Vec<PieceOf> = Vec::new();
-        for number in store.index()?.sets {
+        let sets = store.index()?.sets;
+        let newest = Newest::of(store, &sets);
+        for number in sets {
             // Others may do without a set that cannot be read.
             let Ok(set) = store.set(number) else { continue };
             let first = all.len();
-            all.extend(set.head.pieces.iter().map(|piece| PieceOf {
+            let pieces = set.head.pieces.iter().filter(|piece| newest.counts(number, piece));
+            all.extend(pieces.map(|piece| PieceOf {
                 path: number_of(&piece.path),
                 offset: piece.offset,
                 set: number,
@@ -453,11 +457,4 @@ fn changed() -> io::Error {
 
 fn gap() -> io::Error {
     io::Error::other("a part of it has no parity that can be read")
-}
-
-/// A number that stands for a path.
-fn number_of(path: &[u8]) -> u64 {
-    let mut number = [0; 8];
-    number.copy_from_slice(&digest::whole(path)[..8]);
-    u64::from_le_bytes(number)
 }

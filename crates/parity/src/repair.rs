@@ -525,7 +525,7 @@ impl RepairJob<'_> {
         }
         let heads = match long.get(&piece.path) {
             Some(file) if !wanted.is_in_one_set => self.heads(&file.sets)?,
-            None if !wanted.is_in_one_set => self.heads(&self.sets_of(&piece.path)?)?,
+            None if !wanted.is_in_one_set => self.heads(&self.sets_of(&piece.path))?,
             _ => vec![head.clone()],
         };
         draft.prove(self.tree, &heads)?;
@@ -577,11 +577,9 @@ impl RepairJob<'_> {
     }
 
     /// The sets that a file lies in.
-    fn sets_of(&self, path: &[u8]) -> Result<Vec<u64>, ParityError> {
-        let has_it = |number: &u64| {
-            self.store.set(*number).is_ok_and(|set| set.head.pieces.iter().any(|piece| &*piece.path == path))
-        };
-        Ok(self.index.sets.iter().copied().filter(has_it).collect())
+    fn sets_of(&self, path: &[u8]) -> Vec<u64> {
+        let found = coverage(self.store, &self.index.sets, &|other| other == path);
+        found.into_values().flat_map(|file| file.sets).collect()
     }
 
     fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<SetHead>>, ParityError> {

@@ -372,6 +372,15 @@ impl SetFile {
         &self.path
     }
 
+    /// How many parity blocks are as recorded.
+    pub(crate) fn good_parity(&self, hasher: &mut Hasher) -> Result<usize, ParityError> {
+        let mut good = 0;
+        for index in 0..self.head.parity_blocks {
+            good += usize::from(self.parity(index, hasher)?.is_some());
+        }
+        Ok(good)
+    }
+
     /// A parity block, if it is as recorded.
     pub(crate) fn parity(&self, index: usize, hasher: &mut Hasher) -> Result<Option<Vec<u8>>, ParityError> {
         let mut block = vec![0; self.head.block];

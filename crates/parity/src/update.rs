@@ -1,6 +1,6 @@
 //! Renews the parity of changed files, and of nothing else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -8,17 +8,19 @@ use verisum_files::{Progress, Stop, Timestamp};
 
 use crate::ParityError;
 use crate::build::Builder;
+use crate::coverage::coverage;
 use crate::create::{Made, place_of, tidy};
 use crate::digest::Hasher;
 use crate::head::Piece;
 use crate::index::Index;
+use crate::newest::FileRecord;
 use crate::options::{self, threads};
 use crate::place::unplaced_name;
-use crate::scan::scan;
+use crate::scan::{merge, scan};
 use crate::store::Store;
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, ParityVerdict};
-use crate::verify::lost_set;
+use crate::verify::{Files, look, lost_set};
 
 /// How parity is renewed.
 #[derive(Clone, Debug)]
@@ -59,6 +61,7 @@ struct Known {
     offset: u64,
     length: u64,
     set: u64,
+    record: FileRecord,
 }
 
 /// What is to be done.
@@ -168,6 +171,7 @@ impl UpdateJob<'_> {
             }
             self.sizes.push((*number, set.head.length()));
             known.extend(set.head.pieces.into_iter().map(|piece| Known {
+                record: FileRecord::new(*number, &piece),
                 path: piece.path,
                 size: piece.size,
                 modified: piece.modified,
@@ -267,12 +271,15 @@ impl UpdateJob<'_> {
             .map(|piece| piece.path.clone())
             .collect();
         let mut hasher = Hasher::new()?;
-        for number in plan.touched.clone() {
-            let set = self.store.set(number)?;
+        let scanned_sets = plan.touched.clone();
+        let mut damaged = Files::default();
+        for number in &scanned_sets {
+            let number = *number;
+            let mut set = self.store.set(number)?;
             let scanned = scan(self.tree, &set.head, &mut hasher, &mut |_, _, _| Ok(()))?;
             let mut left: Vec<Piece> = Vec::new();
-            let mut is_kept = false;
-            for (piece, state) in set.head.pieces.into_iter().zip(scanned.pieces) {
+            let mut bad = Vec::new();
+            for (piece, state) in std::mem::take(&mut set.head.pieces).into_iter().zip(scanned.pieces) {
                 let is_superseded = plan.superseded.contains(&(number, piece.path.clone()));
                 if renewed.contains(&piece.path) || is_superseded {
                     continue;
@@ -281,16 +288,49 @@ impl UpdateJob<'_> {
                     None | Some(FileVerdict::Touched) => left.push(piece),
                     Some(FileVerdict::Missing { .. } | FileVerdict::Changed) => {}
                     Some(FileVerdict::Damaged { .. }) if self.options.accept_damage => left.push(piece),
-                    Some(verdict) => {
-                        is_kept = true;
-                        report(Finding::of(&piece.path, verdict));
-                    }
+                    Some(verdict) => bad.push((piece, verdict)),
                 }
             }
-            match is_kept {
-                true => drop(plan.touched.remove(&number)),
-                false => plan.wanted.append(&mut left),
+            if bad.is_empty() {
+                plan.wanted.append(&mut left);
+                continue;
             }
+            plan.touched.remove(&number);
+            let can_be_repaired = scanned.lost.len() <= set.good_parity(&mut hasher)?;
+            for (piece, verdict) in bad {
+                let verdict = if can_be_repaired { verdict } else { verdict.beyond_repair() };
+                if let Some(verdict) = damaged.add(&piece, verdict) {
+                    report(Finding::of(&piece.path, verdict));
+                }
+            }
+        }
+        self.tell_long(damaged, &scanned_sets, report)
+    }
+
+    /// Tells of damaged files that lie in several sets what all of these say, those too that nothing else is read of.
+    fn tell_long(
+        &self,
+        damaged: Files,
+        scanned: &BTreeSet<u64>,
+        report: &mut dyn FnMut(Finding),
+    ) -> Result<(), ParityError> {
+        let damaged: BTreeMap<_, _> = damaged.rest().collect();
+        let sets: &[u64] = if damaged.is_empty() { &[] } else { &self.index.sets };
+        let mut long = coverage(self.store, sets, &|path| damaged.contains_key(path));
+        for (path, mut verdict) in damaged {
+            if let Some(file) = long.remove(&path) {
+                for number in file.sets.iter().filter(|set| !scanned.contains(set)) {
+                    let state = look(self.tree, &self.store.set(*number)?)?;
+                    let can_be_repaired = state.can_be_repaired();
+                    let those = state.pieces.into_iter().filter(|(piece, _)| piece.path == path);
+                    let verdicts = those.filter_map(|(_, state)| state.verdict(can_be_repaired));
+                    verdict = verdicts.fold(verdict, merge);
+                }
+                if file.is_partly_lost(self.tree, &path) {
+                    verdict = verdict.beyond_repair();
+                }
+            }
+            report(Finding::of(&path, verdict));
         }
         Ok(())
     }
@@ -305,6 +345,13 @@ impl Plan {
             self.made.new += 1;
             self.wanted.push(file);
             return;
+        }
+        let newest = known.iter().map(|one| one.record).max();
+        let counts = |one: &Known| newest.is_none_or(|newest| one.record.counts(&newest));
+        let (known, old): (Vec<Known>, Vec<Known>) = known.into_iter().partition(counts);
+        for one in old {
+            self.touched.insert(one.set);
+            self.superseded.insert((one.set, one.path));
         }
         if known.iter().any(|one| (one.size, one.modified) != (file.size, file.modified)) {
             self.made.changed += 1;

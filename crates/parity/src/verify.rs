@@ -7,10 +7,11 @@ use std::sync::Arc;
 use verisum_files::{Progress, Stop};
 
 use crate::ParityError;
-use crate::coverage::{Coverage, coverage};
+use crate::coverage::coverage;
 use crate::create::place_of;
 use crate::digest::Hasher;
 use crate::head::Piece;
+use crate::newest::Newest;
 use crate::options::threads;
 use crate::parallel;
 use crate::place::require_folder;
@@ -96,10 +97,7 @@ pub(crate) fn look(tree: &Tree, set: &SetFile) -> Result<SetState, ParityError> 
     let mut hasher = Hasher::new()?;
     let head = &set.head;
     let scanned = scan(tree, head, &mut hasher, &mut |_, _, _| Ok(()))?;
-    let mut good = 0;
-    for index in 0..head.parity_blocks {
-        good += usize::from(set.parity(index, &mut hasher)?.is_some());
-    }
+    let good = set.good_parity(&mut hasher)?;
     let bad = head.parity_blocks - good;
     let verdict = ParityVerdict::Damaged { blocks: bad, of: head.parity_blocks };
     let files = head.pieces.iter().filter(|piece| piece.offset == 0).count() as u64;
@@ -118,7 +116,7 @@ pub(crate) fn look(tree: &Tree, set: &SetFile) -> Result<SetState, ParityError> 
     })
 }
 
-/// Looks at sets, several at a time. Those that cannot be opened are told to `report`; their number is returned.
+/// Looks at sets, several at a time; what one says of a file and a newer one says anew is left out. Those that cannot be opened are told to `report`; their number is returned.
 pub(crate) fn look_at_all(
     (tree, store): (&Tree, &Store),
     sets: &[u64],
@@ -126,13 +124,18 @@ pub(crate) fn look_at_all(
     report: &mut dyn FnMut(Finding),
     mut take: impl FnMut(SetState, &mut dyn FnMut(Finding)) -> Result<(), ParityError>,
 ) -> Result<u64, ParityError> {
+    let newest = Newest::of(store, sets);
     let mut next = sets.iter();
     let mut lost = 0;
     parallel::each(
         threads,
         || next.next().copied(),
         |number| match store.set(number) {
-            Ok(set) => Ok(Ok(look(tree, &set)?)),
+            Ok(set) => {
+                let mut state = look(tree, &set)?;
+                state.pieces.retain(|(piece, _)| newest.counts(number, piece));
+                Ok(Ok(state))
+            }
             Err(error) => Ok(Err(lost_set(error)?)),
         },
         |found: Result<SetState, Finding>| match found {
@@ -254,8 +257,7 @@ pub fn verify(
     let sets: &[u64] = if lost > 0 { &index.sets } else { &[] };
     let long = coverage(&store, sets, &|path| rest.contains_key(path));
     for (path, verdict) in rest {
-        let is_partly_lost = |file: &Coverage| !file.is_whole() && !file.has_its_length(&tree, &path);
-        let verdict = match long.get(&path).is_some_and(is_partly_lost) {
+        let verdict = match long.get(&path).is_some_and(|file| file.is_partly_lost(&tree, &path)) {
             true => verdict.beyond_repair(),
             false => verdict,
         };
