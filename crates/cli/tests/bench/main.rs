@@ -1,0 +1,13 @@
+//! `verisum bench`, and what is drawn of it.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bench;
+mod bench_files;
+mod bench_filesystem;
+mod bench_image;
+mod bench_limits;
+mod pages;
+mod recommend;
+mod remote_bench;

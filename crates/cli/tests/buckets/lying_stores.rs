@@ -1,0 +1,578 @@
+//! Stores that answer wrongly: no wrong answer is believed, every run ends in time, and no secret is sent elsewhere.
+
+use crate::common;
+
+use std::fs::{self, File};
+use std::process::Output;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use common::answers::{Answer, Asked, Server};
+use common::bucket::{KEY, SECRET, run_at};
+use common::{Ended, VERISUM, command};
+use verisum::digest::Digest;
+
+/// A page of keys, with lengths and ETags.
+fn page(objects: &[(&str, usize, &str)]) -> Answer {
+    let objects = objects.iter().map(|(key, size, etag)| {
+        format!("<Contents><Key>{key}</Key><Size>{size}</Size><ETag>&quot;{etag}&quot;</ETag></Contents>")
+    });
+    let objects: String = objects.collect();
+    Answer::new(200, format!("<ListBucketResult>{objects}</ListBucketResult>"))
+}
+
+#[track_caller]
+fn assert_said(ended: &Ended, code: i32, part: &str) {
+    let about = format!("{:?} {}{}", ended.code, ended.out(), ended.stderr);
+    assert_eq!(ended.code, Some(code), "{about}");
+    assert!(ended.stderr.contains(part), "{about}");
+    assert!(!about.contains(SECRET) && !about.contains(KEY) && !about.contains("panicked"), "{about}");
+}
+
+#[test]
+fn nothing_signed_goes_where_a_store_redirects_to() {
+    let other = Server::start(|_| page(&[("a", 1, "e")]));
+    for status in [301, 302, 303, 307, 308] {
+        let location = format!("{}/bucket?list-type=2", other.url);
+        let store = Server::start(move |_| {
+            let body = "<Error><Code>PermanentRedirect</Code></Error>";
+            Answer::new(status, body).header("Location", &location)
+        });
+        let ended = store.run(&["sum", "--quiet", "s3://bucket"]);
+        assert_said(&ended, 3, &format!("the store answers {status} (PermanentRedirect)"));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let ended = store.run(&["copy", "--quiet", file.path().to_str().unwrap(), "s3://bucket/x"]);
+        assert_said(&ended, 3, &format!("the store answers {status}"));
+    }
+    let asked: Vec<Asked> = other.asked();
+    assert!(asked.is_empty(), "{asked:?}");
+
+    let elsewhere = Server::start(|_| Answer::new(301, "").header("x-amz-bucket-region", "eu-west-1"));
+    let ended = elsewhere.run(&["sum", "--quiet", "s3://bucket"]);
+    assert_said(&ended, 3, "the bucket is in the region eu-west-1: name it by --region or AWS_REGION");
+    assert!(elsewhere.asked()[0].headers.contains_key("authorization"));
+}
+
+#[test]
+fn objects_of_the_web_are_read_where_a_server_redirects_to() {
+    let other = Server::start(|asked| match asked.method == "HEAD" {
+        true => Answer::new(200, "x"),
+        false => asked.part(b"x"),
+    });
+    let location = format!("{}/there", other.url);
+    let web = Server::start(move |_| Answer::new(302, "").header("Location", &location));
+    let sum = web.run(&["sum", "--quiet", &format!("{}/here", web.url)]).clean();
+    assert!(sum.starts_with("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"), "{sum}");
+    let asked = other.asked();
+    assert!(asked.iter().all(|asked| !asked.headers.contains_key("referer")), "{asked:?}");
+}
+
+#[test]
+fn secrets_in_addresses_are_never_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let log = log.to_str().unwrap();
+    let list = folder.path().join("list");
+    fs::write(&list, format!("{}  x\n", "0".repeat(64))).unwrap();
+    let list = list.to_str().unwrap();
+    for address in [
+        "https://user:hidden@127.0.0.1:1/x",
+        "https://user:hid/hidden@127.0.0.1:1/x",
+        "s3://AKIA:hidden@backup/x",
+        "s3://AKIA:hid/hidden@backup/x",
+        "s3://AKIA:hidden/x",
+        "ssh://user:hidden@127.0.0.1/x",
+        "https://127.0.0.1:1/x?X-Amz-Signature=hidden",
+    ] {
+        for words in [
+            &["sum", address][..],
+            &["check", "/dev/null", address],
+            &["compare", ".", address],
+            &["copy", ".", address],
+            &["scrub", address],
+            &["scrub", "--inventory", address, "s3://backup"],
+            &["image", "sum", address],
+            &["catalog", "status", address],
+            &["tag", address],
+            &["copy", ".", "x", address],
+            &["copy", address, "x"],
+            &["copy", "--json", address, "x"],
+            &["image", "diff", address, address],
+            &["repair", address],
+            &["report", "--catalog", address],
+            &["compare", "--sums", address, "."],
+            &["sum", "--exclude-from", address, "."],
+            &["check", "-C", address, list],
+            &["catalog", "export", "--catalog", address, "x"],
+            &["sum", "-vv", "--endpoint", address, "s3://backup"],
+        ] {
+            let ended = run_at("http://127.0.0.1:1", &[words, &["--log-file", log]].concat());
+            let text = format!("{words:?}: {:?} {}{}", ended.code, ended.out(), ended.stderr);
+            assert!(matches!(ended.code, Some(2 | 3)), "{text}");
+            let text = text.replace(&format!("{words:?}"), "");
+            assert!(!text.contains("hidden"), "{text}");
+        }
+    }
+    let endpoint = [("VERISUM_ENDPOINT", "http://user:hidden@127.0.0.1:1")];
+    let words = ["sum", "-vv", "--log-file", log, "s3://backup"];
+    let ended = with(&endpoint, "http://127.0.0.1:1", &words);
+    let told = format!("{}{}", ended.out(), ended.stderr);
+    assert!(told.contains("…@127.0.0.1:1 (VERISUM_ENDPOINT)") && !told.contains("hidden"), "{told}");
+    let logged = fs::read_to_string(log).unwrap_or_default();
+    assert!(!logged.contains("hidden"), "{logged}");
+}
+
+#[test]
+fn what_results_name_is_no_secret() {
+    let folder = tempfile::tempdir().unwrap();
+    let name = "user:hidden@x";
+    fs::write(folder.path().join(name), "x").unwrap();
+    let tree = folder.path().to_str().unwrap();
+    for form in ["--quiet", "--json"] {
+        let words = ["sum", "-r", form, "--exclude", "https://user:hidden@127.0.0.1", tree];
+        let sum = run_at("http://127.0.0.1:1", &words).clean();
+        assert!(sum.contains(name), "{sum}");
+    }
+}
+
+fn with(variables: &[(&str, &str)], url: &str, words: &[&str]) -> Ended {
+    let mut command = command(VERISUM);
+    command.args(words).env("AWS_ENDPOINT_URL", url);
+    command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+    command.envs(variables.iter().copied());
+    let output: Output = command.output().unwrap();
+    Ended::of(output)
+}
+
+#[test]
+fn values_that_no_request_can_carry_end_in_one_line() {
+    let store = Server::start(|_| page(&[]));
+    for (name, value, part) in [
+        ("AWS_SESSION_TOKEN", "tok\u{1}x", "AWS_SESSION_TOKEN has characters that it cannot have"),
+        ("AWS_ACCESS_KEY_ID", "key\n", "AWS_ACCESS_KEY_ID has characters that it cannot have"),
+        ("AWS_REGION", "x y", "the region has characters that it cannot have"),
+        ("AWS_REGION", "é", "the region has characters that it cannot have"),
+        ("AWS_ENDPOINT_URL", "http://256.256.256.256", "the endpoint is no URL"),
+        ("AWS_ENDPOINT_URL", "http://host:99999", "the endpoint is no URL"),
+    ] {
+        let ended = with(&[(name, value)], &store.url, &["sum", "s3://bucket"]);
+        assert_said(&ended, 3, part);
+        assert_eq!(ended.stderr.lines().count(), 1, "{name}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn what_is_not_as_listed_has_no_digest() {
+    let content = vec![7; 5 << 20];
+    let keys = [("a", 5 << 20, "v1"), ("b", 12, "v1"), ("c", 5 << 20, "v1")];
+    // An error in place of content, content of another length by the same ETag, and another object than is there.
+    let lies: [fn(&[u8], &Asked) -> Answer; 3] = [
+        |_, _| Answer::new(200, "<Error><Code>InternalError</Code></Error>"),
+        |content, asked| asked.part(&content[1..]).header("ETag", "\"v1\""),
+        |content, asked| asked.part(&content[1..]).header("ETag", "\"v2\""),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a", "c"] {
+        fs::write(folder.path().join(name), &content).unwrap();
+    }
+    fs::write(folder.path().join("b"), [7; 12]).unwrap();
+    let here = folder.path().to_str().unwrap();
+    for (number, lie) in lies.into_iter().enumerate() {
+        let content = content.clone();
+        let store = Server::start(move |asked| match (asked.is_listing(), &asked.method[..], asked.key()) {
+            (true, ..) => page(&keys),
+            (_, "HEAD", _) => Answer::new(200, &content).header("ETag", "\"v1\""),
+            (.., "b") => asked.part(&[7; 12]).header("ETag", "\"v1\""),
+            _ if asked.target.contains("attributes") => Answer::new(501, ""),
+            _ => lie(&content, asked),
+        });
+        let ended = store.run(&["sum", "--quiet", "--relative", "s3://bucket"]);
+        let other = if number == 1 { "it has another length" } else { "it is another object" };
+        assert_said(&ended, 3, &format!("a: the store's answer is wrong: {other} than was listed"));
+        assert!(ended.out().ends_with("  b\n") && ended.out().lines().count() == 1, "{}", ended.out());
+        let ended = store.run(&["compare", "--quiet", "--read", here, "s3://bucket"]);
+        assert_eq!(ended.code, Some(3), "{} {}", ended.out(), ended.stderr);
+        assert!(!ended.out().contains("DIFFERS"), "{}", ended.out());
+    }
+}
+
+#[test]
+fn a_copy_replaces_nothing_by_what_is_not_as_listed() {
+    // What is asked for the object says the ETag of the list, and another length.
+    let lies: [fn(&Asked) -> Answer; 3] = [
+        |asked| match asked.method == "HEAD" {
+            true => Answer::new(200, "short"),
+            false => asked.part(b"short"),
+        },
+        |_| Answer::new(200, "short"),
+        |asked| Answer::new(if asked.method == "HEAD" { 200 } else { 416 }, ""),
+    ];
+    for lie in lies {
+        let store = Server::start(move |asked| match (asked.is_listing(), &asked.method[..], asked.key()) {
+            (true, ..) => page(&[("a", 9, "v1"), ("b", 9, "v1")]),
+            (.., "b") => lie(asked).header("ETag", "\"v1\""),
+            (_, "HEAD", _) => Answer::new(200, "all of it").header("ETag", "\"v1\""),
+            _ => asked.part(b"all of it").header("ETag", "\"v1\""),
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let b = folder.path().join("b");
+        fs::write(&b, "what was there").unwrap();
+        let ended = store.run(&["copy", "--quiet", "s3://bucket", folder.path().to_str().unwrap()]);
+        assert_said(&ended, 3, "b: the store's answer is wrong: it has another length than was listed");
+        assert_eq!(fs::read_to_string(&b).unwrap(), "what was there");
+        assert_eq!(fs::read_to_string(folder.path().join("a")).unwrap(), "all of it");
+    }
+}
+
+#[test]
+fn a_copy_is_of_one_content() {
+    const HALF: usize = 4 << 20;
+    // Neither the ETag tells it nor the length.
+    for (name, values) in [
+        ("Last-Modified", ["Tue, 24 Nov 2026 09:12:44 GMT", "Wed, 25 Nov 2026 09:12:44 GMT"]),
+        ("x-amz-version-id", ["one", "two"]),
+    ] {
+        let store = Server::start(move |asked| {
+            if asked.is_listing() {
+                return page(&[("a", 2 * HALF, "v1")]);
+            }
+            let range = asked.headers.get("range").map_or("", |range| &range[6..]);
+            let is_later =
+                range.split_once('-').is_some_and(|(first, _)| first.parse::<usize>().unwrap() >= HALF);
+            let content = vec![u8::from(is_later); 2 * HALF];
+            let answer = match asked.method == "HEAD" {
+                true => Answer::new(200, content),
+                false => asked.part(&content),
+            };
+            answer.header("ETag", "\"v1\"").header(name, values[usize::from(is_later)])
+        });
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().to_str().unwrap();
+        for words in [&["copy", "--quiet", "s3://bucket", to][..], &["sum", "--quiet", "s3://bucket"]] {
+            assert_said(&store.run(words), 3, "it was replaced while it was read");
+        }
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "{name}");
+    }
+}
+
+#[test]
+fn what_was_replaced_since_it_was_listed_is_read_as_it_is() {
+    let store = Server::start(|asked| match (asked.is_listing(), &asked.method[..]) {
+        (true, _) => page(&[("a", 5, "v1")]),
+        (_, "HEAD") => Answer::new(200, "new").header("ETag", "\"v2\""),
+        _ => asked.part(b"new").header("ETag", "\"v2\""),
+    });
+    let sum = store.run(&["sum", "--quiet", "--relative", "s3://bucket"]).clean();
+    assert_eq!(sum, "11507a0e2f5e69d5dfa40a62a1bd7b6ee57e6bcd85c67c9b8431b36fff21c437  a\n");
+}
+
+#[test]
+fn an_answer_that_drips_or_breaks_off_is_given_up() {
+    let drip = |mut answer: Answer, sent: usize| {
+        (answer.sent, answer.drip) = (sent, Some((1, Duration::from_millis(200))));
+        answer
+    };
+    let listing = Server::start(move |_| drip(page(&[("a", 1, "v1")]), 5));
+    let ended = listing.run(&["sum", "--quiet", "--timeout", "1s", "s3://bucket"]);
+    assert_said(&ended, 3, "the store's answer is wrong: it comes too slowly");
+    assert_eq!(listing.asked().len(), 5);
+
+    let store = Server::start(move |asked| match asked.is_listing() {
+        true => page(&[("broken", 3000, "v1"), ("drip", 3000, "v1"), ("good", 3000, "v1")]),
+        false => {
+            let answer = asked.part(&[1; 3000]).header("ETag", "\"v1\"");
+            match asked.key() {
+                "broken" => Answer { sent: 1500, ..answer },
+                "drip" => drip(answer, 10),
+                _ => answer,
+            }
+        }
+    });
+    let ended = store.run(&["sum", "--quiet", "--relative", "--timeout", "1s", "s3://bucket"]);
+    assert_said(&ended, 3, "broken: the store's answer is wrong: it breaks off in the middle");
+    assert_said(&ended, 3, "drip: the store's answer is wrong: it comes too slowly");
+    assert!(ended.out().ends_with("  good\n") && ended.out().lines().count() == 1, "{}", ended.out());
+}
+
+#[test]
+fn an_image_in_a_store_that_drips_is_given_up_in_the_time_that_is_named() {
+    let store = Server::start(|asked| match asked.method == "HEAD" {
+        true => Answer::new(200, [1; 3000]).header("ETag", "\"v1\""),
+        false => {
+            let answer = asked.part(&[1; 3000]).header("ETag", "\"v1\"");
+            Answer { sent: 10, drip: Some((1, Duration::from_millis(200))), ..answer }
+        }
+    });
+    let ended = store.run(&["image", "sum", "--timeout", "1s", "s3://bucket/x"]);
+    assert_said(&ended, 3, "it comes too slowly");
+    let ended = store.run(&["image", "sum", "--timeout", "2d", "s3://bucket/x"]);
+    assert_said(&ended, 2, "--timeout: 2d: must be a day at most");
+}
+
+#[test]
+fn what_nothing_names_is_of_one_answer() {
+    const LENGTH: usize = 5 << 20;
+    // Each answer is of another content.
+    let answers = AtomicUsize::new(0);
+    let web = Server::start(move |asked| {
+        let length = if asked.target.contains("long") { 40 << 20 } else { LENGTH };
+        let content = vec![answers.fetch_add(1, Ordering::Relaxed) as u8; length];
+        if asked.method == "HEAD" { Answer::new(200, content) } else { asked.part(&content) }
+    });
+    for digest in ["sha256", "s3-etag:1M"] {
+        let sum = web.run(&["sum", "--quiet", "-a", digest, &format!("{}/x", web.url)]).clean();
+        let of = |number: u8| Digest::find(digest).unwrap().hash(&vec![number; LENGTH]).unwrap().to_string();
+        let answers = web.asked().len() as u8;
+        assert!((0..answers).any(|number| sum.contains(&of(number))), "{sum}");
+    }
+    for words in [&["sum", "--quiet"][..], &["image", "sum"]] {
+        let ended = web.run(&[words, &[&format!("{}/long", web.url)]].concat());
+        assert_said(&ended, 3, "it has neither an ETag nor a time");
+    }
+}
+
+#[test]
+fn an_answer_may_take_as_long_as_it_comes() {
+    const LENGTH: usize = 1 << 20;
+    // It takes longer than ten times the time in which a store must answer, and comes faster than it must.
+    let store = Server::start(|asked| match asked.is_listing() {
+        true => page(&[("a", LENGTH, "v1")]),
+        false => {
+            let answer = asked.part(&[1; LENGTH]).header("ETag", "\"v1\"");
+            Answer { sent: 0, drip: Some((LENGTH / 90, Duration::from_millis(250))), ..answer }
+        }
+    });
+    let sum = store.run(&["sum", "--quiet", "--relative", "--timeout", "2s", "s3://bucket"]).clean();
+    assert!(sum.ends_with("  a\n"), "{sum}");
+    assert_eq!(store.asked().iter().filter(|asked| !asked.is_listing()).count(), 1);
+}
+
+/// A page of those keys that a listing asks for.
+fn asked_page(asked: &Asked, keys: &[&str]) -> Answer {
+    let prefix = asked.target.rsplit_once("prefix=").map_or("", |(_, prefix)| prefix);
+    let keys = keys.iter().filter(|key| key.starts_with(prefix));
+    page(&keys.map(|key| (*key, 5, "v1")).collect::<Vec<_>>())
+}
+
+fn good(asked: &Asked) -> Answer {
+    let answer = if asked.method == "HEAD" { Answer::new(200, "lorem") } else { asked.part(b"lorem") };
+    answer.header("ETag", "\"v1\"").header("Last-Modified", "Tue, 24 Nov 2026 09:12:44 GMT")
+}
+
+#[test]
+fn the_failure_of_one_object_leaves_the_others() {
+    let lies: [fn() -> Answer; 3] = [
+        || Answer::new(503, "<Error><Code>InternalError</Code></Error>"),
+        || Answer::new(307, "").header("Location", "http://127.0.0.1:1/x"),
+        || Answer::new(200, "lorem").header("x-amz-meta-long", &"x".repeat(2 << 20)),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str| folder.path().join(name).to_str().unwrap().to_string();
+    let list = file("list");
+    let lorem = "3400bb495c3f8c4c3483a44c6bc1a92e9d94406db75a6f27dbccc11c76450d8a";
+    fs::write(&list, ["a", "b", "c"].map(|key| format!("{lorem}  {key}\n")).concat()).unwrap();
+    for (number, lie) in lies.into_iter().enumerate() {
+        let store = Server::start(move |asked| match (asked.is_listing(), asked.key()) {
+            (true, _) => asked_page(asked, &["a", "b", "c"]),
+            (_, "b") => lie(),
+            _ => good(asked),
+        });
+        let sum = store.run(&["sum", "--quiet", "--relative", "s3://bucket"]);
+        assert_said(&sum, 3, "b: ");
+        assert_eq!(sum.out(), format!("{lorem}  a\n{lorem}  c\n"));
+        let checked = store.run(&["check", "-v", &list, "s3://bucket"]);
+        assert!(checked.code == Some(3) && checked.out().matches("OK").count() == 2, "{}", checked.out());
+        let catalog = file(&format!("catalog{number}"));
+        let scrub = store.run(&["scrub", "-v", "--catalog", &catalog, "s3://bucket"]);
+        assert!(scrub.code == Some(3) && scrub.out().matches("new").count() >= 2, "{}", scrub.out());
+    }
+    // If it fails for many in a row, it fails for all.
+    let keys = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+    let store = Server::start(move |asked| match asked.is_listing() {
+        true => asked_page(asked, &keys),
+        false => Answer::new(307, ""),
+    });
+    let sum = store.run(&["sum", "--quiet", "s3://bucket"]);
+    assert_said(&sum, 3, "the store answers 307");
+    assert_eq!(sum.stderr.lines().count(), 9, "{}", sum.stderr);
+}
+
+/// The store has the new object then, perhaps.
+#[test]
+fn what_a_repair_is_to_keep_stays_where_nothing_is_heard_of_its_upload() {
+    let folder = tempfile::tempdir().unwrap();
+    let [catalog, copy, kept] = ["catalog", "copy", "kept"].map(|name| folder.path().join(name));
+    fs::create_dir(&copy).unwrap();
+    fs::write(copy.join("a"), "lorem").unwrap();
+    let content = Arc::new(Mutex::new(Some("lorem")));
+    let now = content.clone();
+    let store = Server::start(move |asked| {
+        let mut now = now.lock().unwrap();
+        if asked.method == "PUT" {
+            *now = None;
+            return Answer::new(200, "").header("ETag", "\"v2\"");
+        }
+        let answer = match (asked.is_listing(), &asked.method[..], *now) {
+            (true, ..) => return asked_page(asked, &["a"]),
+            (_, _, None) => return Answer::new(403, ""),
+            (_, "HEAD", Some(content)) => Answer::new(200, content),
+            (_, _, Some(content)) => asked.part(content.as_bytes()),
+        };
+        answer.header("ETag", "\"v1\"").header("Last-Modified", "Tue, 24 Nov 2026 09:12:44 GMT")
+    });
+    let [catalog, copy] = [&catalog, &copy].map(|path| path.to_str().unwrap());
+    let scrub = || store.run(&["scrub", "--catalog", catalog, "s3://bucket"]);
+    assert_eq!(scrub().code, Some(0));
+    *content.lock().unwrap() = Some("LOREM");
+    let ended = scrub();
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    let keep = kept.to_str().unwrap();
+    let ended =
+        store.run(&["repair", "--catalog", catalog, "--keep-bad", keep, "--from", copy, "s3://bucket"]);
+    assert_ne!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+    assert!(content.lock().unwrap().is_none(), "{}{}", ended.out(), ended.stderr);
+    assert_eq!(fs::read_to_string(kept.join("a")).unwrap(), "LOREM");
+}
+
+#[test]
+fn what_is_listed_and_is_not_there_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    for (is_gone, code) in [(false, 3), (true, 0)] {
+        let store = Server::start(move |asked| match (asked.is_listing(), asked.key()) {
+            // One that is removed while the bucket is read is not there any more.
+            (true, _) if is_gone && asked.target.ends_with("prefix=b") => page(&[]),
+            (true, _) => asked_page(asked, &["a", "b"]),
+            (_, "b") => Answer::new(404, "<Error><Code>NoSuchKey</Code></Error>"),
+            _ => good(asked),
+        });
+        let catalog = folder.path().join(format!("catalog{code}"));
+        let ended = store.run(&["scrub", "--catalog", catalog.to_str().unwrap(), "s3://bucket"]);
+        let told = format!("{}{}", ended.out(), ended.stderr);
+        assert_eq!(ended.code, Some(code), "{told}");
+        assert_eq!(told.contains("/b  (read: the store lists it"), !is_gone, "{told}");
+    }
+    // A listing without an end, of nothing.
+    let store = Server::start(|asked| match asked.is_listing() {
+        true => asked_page(asked, &["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k"]),
+        false => Answer::new(404, "<Error><Code>NoSuchKey</Code></Error>"),
+    });
+    let ended = store.run(&["sum", "s3://bucket"]);
+    let lines = ended.stderr.lines().filter(|line| line.contains(": the store lists it, and says"));
+    assert_eq!((ended.code, lines.count()), (Some(3), 9), "{}", ended.stderr);
+}
+
+#[test]
+fn an_upload_is_given_up_when_its_parts_are_sent() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    File::create(&file).unwrap().set_len(80 << 20).unwrap();
+    let ends = Arc::new(Mutex::new(Vec::new()));
+    let noted = ends.clone();
+    let store = Server::start(move |asked| {
+        let number = asked.target.split_once("partNumber=").map(|(_, number)| number[..1].to_string());
+        let answer = match (&asked.method[..], number.as_deref()) {
+            ("POST", _) => Answer::new(200, "<R><UploadId>u</UploadId></R>"),
+            ("PUT", Some("1")) => Answer::new(403, "<Error><Code>AccessDenied</Code></Error>"),
+            ("PUT", Some(_)) => {
+                std::thread::sleep(Duration::from_secs(2));
+                Answer::new(200, "").header("ETag", "\"e\"")
+            }
+            ("DELETE", _) => Answer::new(204, ""),
+            _ => Answer::new(404, ""),
+        };
+        noted.lock().unwrap().push((asked.method.clone(), number));
+        answer
+    });
+    let ended = store.run(&["copy", "--quiet", file.to_str().unwrap(), "s3://bucket/x"]);
+    assert_said(&ended, 3, "AccessDenied");
+    let ends = ends.lock().unwrap();
+    let aborted = ends.iter().position(|(method, _)| method == "DELETE").expect("an end of the upload");
+    let parts =
+        |ends: &[(String, Option<String>)]| ends.iter().filter(|(_, number)| number.is_some()).count();
+    assert!(parts(&ends[..aborted]) > 1 && parts(&ends[aborted..]) == 0, "{ends:?}");
+}
+
+#[test]
+fn a_program_for_credentials_that_does_not_end_is_ended() {
+    let store = Server::start(|_| page(&[]));
+    let folder = tempfile::tempdir().unwrap();
+    let config = folder.path().join("config");
+    let keys = r#"{"Version": 1, "AccessKeyId": "K", "SecretAccessKey": "s", "SessionToken": "a\u000ab"}"#;
+    let profiles =
+        [("slow", "sleep 1000 && true"), ("long", "yes x"), ("odd", &format!("printf %s '{keys}'"))];
+    let text = profiles.map(|(name, command)| format!("[profile {name}]\ncredential_process = {command}\n"));
+    fs::write(&config, text.concat()).unwrap();
+    let config = [("AWS_CONFIG_FILE", config.to_str().unwrap())];
+    for (profile, part) in [
+        ("slow", "credential_process does not end within 1 s"),
+        ("long", "credential_process prints more than 65536 bytes"),
+        ("odd", "the key or the token has characters that none has"),
+    ] {
+        let words = ["sum", "--timeout", "1s", "--profile", profile, "s3://bucket"];
+        assert_said(&with(&config, &store.url, &words), 3, part);
+    }
+    let words = ["sum", "--profile", "nobody", "s3://bucket"];
+    assert_said(&with(&config, &store.url, &words), 2, "--profile: there is no profile nobody");
+    assert!(store.asked().is_empty());
+}
+
+#[test]
+fn what_is_wrong_with_a_setting_is_named() {
+    let sum = |variables: &[(&str, &str)], words: &[&str]| with(variables, "http://127.0.0.1:1", words);
+    let key = [("AZURE_STORAGE_CONNECTION_STRING", "AccountName=acme;AccountKey=hidden!!;")];
+    let ended = sum(&key, &["sum", "az://c/x"]);
+    assert_said(&ended, 3, "AccountKey in AZURE_STORAGE_CONNECTION_STRING) is no Base64");
+    assert!(!ended.stderr.contains("hidden"), "{}", ended.stderr);
+    let file = [("GOOGLE_APPLICATION_CREDENTIALS", "/etc/passwd")];
+    let part = "gs://c: GOOGLE_APPLICATION_CREDENTIALS: /etc/passwd: read: it has no credentials of Google";
+    assert_said(&sum(&file, &["sum", "gs://c/x"]), 3, part);
+    let file = [("GOOGLE_APPLICATION_CREDENTIALS", "/none")];
+    assert_said(&sum(&file, &["sum", "gs://c/x"]), 3, "/none: read: No such file or directory");
+    let half = [("AWS_SECRET_ACCESS_KEY", "")];
+    assert_said(
+        &sum(&half, &["sum", "s3://b"]),
+        3,
+        "AWS_ACCESS_KEY_ID is set, and AWS_SECRET_ACCESS_KEY is not",
+    );
+    let part = "--endpoint: ftp://…@x: must begin with https:// or http://";
+    assert_said(&sum(&[], &["sum", "--endpoint", "ftp://user:hidden@x", "s3://b"]), 2, part);
+    for verb in [&["tag"][..], &["verify"], &["parity", "create"], &["recommend", "--on"]] {
+        let ended = sum(&[], &[verb, &["s3://b/x"]].concat());
+        assert_said(&ended, 2, "PATH: s3://b/x: must be on this machine: only");
+        assert!(ended.stderr.contains(" accept, ") && ended.stderr.contains(" repair, "), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_page_for_logging_in_is_no_empty_bucket() {
+    for body in ["<html>login here</html>", "<!DOCTYPE html>\n<html><body/></html>", "{}", ""] {
+        let portal = Server::start(move |_| Answer::new(200, body));
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("x"), "x").unwrap();
+        for words in [
+            &["sum", "--quiet", "s3://bucket"][..],
+            &["sum", "--quiet", "s3://bucket/p"],
+            &["compare", "--quiet", folder.path().to_str().unwrap(), "s3://bucket"],
+        ] {
+            let ended = portal.run(words);
+            assert_said(&ended, 3, "the store's answer is wrong: no list of objects");
+            assert_eq!(ended.out(), "", "{words:?}");
+        }
+    }
+}
+
+#[test]
+fn a_head_that_is_none_of_http_is_called_so() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            let _ = std::io::Read::read(&mut stream, &mut [0; 4096]);
+            let _ = std::io::Write::write_all(&mut stream, b"SSH-2.0-x\r\n\r\n");
+        }
+    });
+    let ended = run_at(&url, &["sum", "--quiet", "s3://bucket/x"]);
+    assert_said(&ended, 3, "the head of the store's answer is none of HTTP: 127.0.0.1: ");
+}

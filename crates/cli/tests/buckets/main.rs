@@ -1,0 +1,12 @@
+//! Buckets: trees in them, what stores recorded, and stores that lie.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bucket_catalogue;
+mod buckets;
+mod clouds;
+mod inventories;
+mod lying_stores;
+mod stored_digests;
+mod uploads;

@@ -1,0 +1,695 @@
+//! Digests that a real store recorded, images in it, and a network between that fails.
+
+use crate::common;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use common::bucket::{KEY, SECRET, Store, run_at};
+use common::verisum;
+use object_store::aws::{AwsAuthorizer, AwsCredential};
+use object_store::client::{HttpConnector, HttpRequest, ReqwestConnector};
+use serde_json::Value;
+use verisum::blockhash::{ImageProgress, Params, hash_image};
+use verisum::digest::Digest;
+use verisum::files::place::{FileRecord, FileRequest, Place};
+use verisum::object::BucketPlace;
+use verisum_testkit::require_tool;
+
+/// The names of checksums in headers, and of ours.
+const CHECKSUMS: [(&str, &str); 10] = [
+    ("crc32", "crc32"),
+    ("crc32c", "crc32c"),
+    ("crc64nvme", "crc64-nvme"),
+    ("sha1", "sha1"),
+    ("sha256", "sha256"),
+    ("md5", "md5"),
+    ("sha512", "sha512"),
+    ("xxhash64", "xxh64"),
+    ("xxhash3", "xxh3-64"),
+    ("xxhash128", "xxh3-128"),
+];
+
+/// Sends a signed request, as other programs do that upload. Returns status, ETag and body.
+fn ask(
+    store: &Store,
+    method: &str,
+    path: &str,
+    headers: &[(String, String)],
+    body: &[u8],
+) -> (u16, String, String) {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+    let url = format!("{}/{path}", store.options().endpoint.unwrap());
+    // Which chooses what speaks TLS.
+    drop(BucketPlace::open("s3://box", &store.options()).unwrap());
+    runtime.block_on(async {
+        let http = ReqwestConnector::default()
+            .connect(&object_store::ClientOptions::new().with_allow_http(true))
+            .unwrap();
+        let mut request = HttpRequest::new(body.to_vec().into());
+        *request.method_mut() = method.parse().unwrap();
+        *request.uri_mut() = url.parse().unwrap();
+        for (name, value) in headers {
+            let name: http::HeaderName = name.parse().unwrap();
+            request.headers_mut().insert(name, value.parse().unwrap());
+        }
+        let credential =
+            AwsCredential { key_id: KEY.to_string(), secret_key: SECRET.to_string(), token: None };
+        AwsAuthorizer::new(&credential, "s3", "us-east-1").try_authorize(&mut request, None).unwrap();
+        let answer = http.execute(request).await.unwrap();
+        let status = answer.status().as_u16();
+        let etag = answer.headers().get("etag").map_or("", |etag| etag.to_str().unwrap()).to_string();
+        let body = answer.into_body().bytes().await.unwrap();
+        (status, etag, String::from_utf8_lossy(&body).into_owned())
+    })
+}
+
+fn base64(name: &str, bytes: &[u8]) -> String {
+    data_encoding::BASE64.encode(Digest::find(name).unwrap().hash(bytes).unwrap().as_bytes())
+}
+
+fn content(length: usize) -> Vec<u8> {
+    (0..length).map(|at| (at * 7 % 251) as u8).collect()
+}
+
+/// Uploads in parts of this length, with a checksum.
+fn upload(store: &Store, path: &str, content: &[u8], part: usize, (theirs, ours): (&str, &str), kind: &str) {
+    let header = |name: &str, value: &str| (name.to_string(), value.to_string());
+    let begin =
+        [header("x-amz-checksum-algorithm", &theirs.to_uppercase()), header("x-amz-checksum-type", kind)];
+    let (status, _, body) = ask(store, "POST", &format!("{path}?uploads="), &begin, b"");
+    assert_eq!(status, 200, "{body}");
+    let id = body.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap().to_string();
+    let mut parts = String::new();
+    for (number, bytes) in content.chunks(part).enumerate() {
+        let (number, checksum) = (number + 1, base64(ours, bytes));
+        let headers = [header(&format!("x-amz-checksum-{theirs}"), &checksum)];
+        let path = format!("{path}?partNumber={number}&uploadId={id}");
+        let (status, etag, body) = ask(store, "PUT", &path, &headers, bytes);
+        assert_eq!(status, 200, "{body}");
+        let name = format!("Checksum{}", theirs.to_uppercase());
+        parts += &format!(
+            "<Part><ETag>{}</ETag><PartNumber>{number}</PartNumber><{name}>{checksum}</{name}></Part>",
+            etag.trim_matches('"')
+        );
+    }
+    let body = format!("<CompleteMultipartUpload>{parts}</CompleteMultipartUpload>");
+    let end = [header("x-amz-checksum-type", kind)];
+    let (status, _, body) = ask(store, "POST", &format!("{path}?uploadId={id}"), &end, body.as_bytes());
+    assert!(status == 200 && body.contains("<CompleteMultipartUploadResult"), "{body}");
+}
+
+fn record(store: &Store, bucket: &str, key: &str) -> FileRecord {
+    let mut place = BucketPlace::open(&format!("s3://{bucket}"), &store.options()).unwrap();
+    let request = FileRequest { path: format!("/{key}").into_bytes(), ..FileRequest::default() };
+    place.records(&[request]).unwrap().pop().unwrap().unwrap()
+}
+
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn each_digest_that_a_store_keeps_settles_a_comparison() {
+    let Some(store) = Store::start() else { return };
+    store.bucket("box");
+    let here = store.path("here");
+    fs::create_dir_all(&here).unwrap();
+    let bytes = content(100_000);
+    for (theirs, ours) in CHECKSUMS {
+        let header = [(format!("x-amz-checksum-{theirs}"), base64(ours, &bytes))];
+        let (status, _, body) = ask(&store, "PUT", &format!("box/{ours}"), &header, &bytes);
+        assert_eq!(status, 200, "{ours}: {body}");
+        let wrong = [(format!("x-amz-checksum-{theirs}"), base64(ours, b"other"))];
+        let (status, _, body) = ask(&store, "PUT", &format!("box/wrong-{ours}"), &wrong, &bytes);
+        assert!(status == 400 && body.contains("<Code>BadDigest"), "{ours}: {body}");
+        let record = record(&store, "box", ours);
+        let of_it = record.digests.iter().find(|digest| digest.algorithm == ours && digest.is_certain);
+        let of_it = of_it.unwrap_or_else(|| panic!("{ours}: {record:?}"));
+        assert_eq!(of_it.digest, Digest::find(ours).unwrap().hash(&bytes).unwrap(), "{ours}");
+        // Another content of the same length.
+        fs::write(here.join(ours), [&bytes[1..], b"x"].concat()).unwrap();
+    }
+    let compared = store.run(&["compare", "--json", here.to_str().unwrap(), "s3://box"]);
+    assert_eq!(compared.code, Some(1), "{}", compared.stderr);
+    let lines = lines(compared.out());
+    let (summary, files) = lines.split_last().unwrap();
+    assert_eq!(files.len(), CHECKSUMS.len(), "{}", compared.out());
+    for file in files {
+        assert_eq!((&file["outcome"], &file["evidence"]), (&"differs".into(), &"recorded".into()), "{file}");
+        assert!(file["recorded_at"].as_str().unwrap().ends_with("Z"), "{file}");
+    }
+    let requests = &summary["costs"]["requests"];
+    assert_eq!((&requests["list"], &requests["head"]), (&1.into(), &10.into()), "{summary}");
+    assert_eq!(requests["get"], Value::Null, "{summary}");
+    let text = store.run(&["compare", here.to_str().unwrap(), "s3://box"]);
+    assert!(text.out().contains("sha256: DIFFERS (as the store recorded it at "), "{}", text.out());
+    assert!(text.stderr.contains("cost: 11 requests (10 head, 1 list)"), "{}", text.stderr);
+}
+
+#[test]
+fn parts_of_an_odd_length_are_told_by_the_store() {
+    const PART: usize = 7_500_000;
+    let Some(store) = Store::start() else { return };
+    store.bucket("box");
+    let here = store.path("here");
+    fs::create_dir_all(&here).unwrap();
+    let bytes = content(2 * PART + 1_234_567);
+    for (theirs, ours) in [("sha256", "sha256"), ("crc32c", "crc32c"), ("sha1", "sha1")] {
+        let name = format!("parts-{ours}");
+        upload(&store, &format!("box/{name}"), &bytes, PART, (theirs, ours), "COMPOSITE");
+        fs::write(here.join(&name), &bytes).unwrap();
+        let record = record(&store, "box", &name);
+        for algorithm in [format!("s3-{ours}:{PART}"), format!("s3-etag:{PART}")] {
+            let found = record.digests.iter().find(|digest| digest.algorithm == algorithm);
+            let found = found.unwrap_or_else(|| panic!("{algorithm}: {record:?}"));
+            assert_eq!(found.digest, Digest::find(&algorithm).unwrap().hash(&bytes).unwrap(), "{algorithm}");
+        }
+    }
+    upload(&store, "box/whole", &bytes, PART, ("crc64nvme", "crc64-nvme"), "FULL_OBJECT");
+    fs::write(here.join("whole"), &bytes).unwrap();
+    let whole = record(&store, "box", "whole");
+    let crc = whole.digests.iter().find(|digest| digest.algorithm == "crc64-nvme").unwrap();
+    assert_eq!(crc.digest, Digest::find("crc64-nvme").unwrap().hash(&bytes).unwrap());
+    let compared = store.run(&["compare", "--json", here.to_str().unwrap(), "s3://box"]);
+    assert_eq!(compared.code, Some(0), "{} {}", compared.out(), compared.stderr);
+    let summary = lines(compared.out()).pop().unwrap();
+    assert_eq!(
+        (&summary["settled"]["store"], &summary["settled"]["read"]),
+        (&4.into(), &0.into()),
+        "{summary}"
+    );
+    assert_eq!(summary["costs"]["requests"]["get"], Value::Null, "{summary}");
+    // A byte of the last part.
+    let file = fs::File::options().write(true).open(here.join("whole")).unwrap();
+    file.write_all_at(b"!", 2 * PART as u64 + 5).unwrap();
+    let compared = store.run(&["compare", "--quiet", here.to_str().unwrap(), "s3://box"]);
+    assert_eq!(compared.code, Some(1), "{}", compared.stderr);
+    assert!(compared.out().starts_with("whole: DIFFERS (as the store recorded it"), "{}", compared.out());
+}
+
+#[test]
+fn requests_are_paid_by_a_list_of_prices_and_sent_at_a_rate() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    for number in 0..5 {
+        fs::write(bucket.join(number.to_string()), "content").unwrap();
+    }
+    let prices = store.path("prices");
+    fs::write(&prices, "currency = \"EUR\"\n[per_1000_requests]\nlist = 5000\nget = 100\n").unwrap();
+    let prices = prices.to_str().unwrap();
+    let before = std::time::Instant::now();
+    let sum = store.run(&["sum", "--prices", prices, "--requests-per-second", "10", "s3://box"]);
+    // Six requests, of which none had to wait for one before it.
+    assert!(before.elapsed() >= Duration::from_millis(500), "{:?}", before.elapsed());
+    assert_eq!((sum.code, sum.out().lines().count()), (Some(0), 5), "{}", sum.stderr);
+    assert!(sum.stderr.contains("cost: 6 requests (5 get, 1 list)"), "{}", sum.stderr);
+    assert!(sum.stderr.contains(", 5.5000 EUR"), "{}", sum.stderr);
+    let json = store.run(&["sum", "--json", "--prices", prices, "s3://box"]);
+    let costs = lines(json.out()).pop().unwrap();
+    assert_eq!((&costs["type"], &costs["money"]["amount"]), (&"costs".into(), &5.5.into()), "{costs}");
+    let quiet = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!(quiet.stderr, "");
+    let wrong = store.run(&["sum", "--prices", "/nonexistent/x", "s3://box"]);
+    assert_eq!((wrong.code, wrong.stderr.lines().count()), (Some(3), 1), "{}", wrong.stderr);
+}
+
+#[test]
+fn recorded_digests_are_taken_and_told_from_what_was_read() {
+    const PART: usize = 7_500_000;
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    let bytes = content(PART + 1000);
+    let small = content(1000);
+    let header = [("x-amz-checksum-sha256".to_string(), base64("sha256", &small))];
+    for name in ["a", "rot"] {
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &header, &small).0, 200);
+    }
+    upload(&store, "box/parts", &bytes, PART, ("sha256", "sha256"), "COMPOSITE");
+    fs::write(bucket.join("unrecorded"), &small).unwrap();
+    let plain = |words: &[&str]| {
+        let ended = store.run(words);
+        let lines = ended.out().lines().filter(|line| !line.starts_with('#'));
+        lines.map(|line| format!("{line}\n")).collect::<String>()
+    };
+    let list = plain(&["sum", "--quiet", "--relative", "s3://box"]);
+    // Behind the back of the server, which still tells what was uploaded.
+    fs::write(bucket.join("rot"), content(2000).split_off(1000)).unwrap();
+    let sum = store.run(&["sum", "--recorded", "--relative", "s3://box"]);
+    assert_eq!(sum.code, Some(0), "{}", sum.stderr);
+    assert_eq!(sum.out().lines().filter(|line| line.starts_with("# recorded by the store at 20")).count(), 2);
+    assert_eq!(sum.out().lines().filter(|line| *line == "# read").count(), 2, "{}", sum.out());
+    assert_eq!(plain(&["sum", "--quiet", "--recorded", "--relative", "s3://box"]), list);
+    assert!(sum.stderr.contains("evidence: 2 recorded by the store, 2 read\n"), "{}", sum.stderr);
+    assert!(sum.stderr.contains(" 5 head, 1 list)"), "{}", sum.stderr);
+
+    let path = store.path("list");
+    let path = path.to_str().unwrap();
+    fs::write(path, sum.out()).unwrap();
+    let read = store.run(&["check", path, "s3://box"]);
+    assert!(read.code == Some(1) && read.out().contains("rot: FAILED\n"), "{} {}", read.out(), read.stderr);
+    let recorded = store.run(&["check", "--recorded", path, "s3://box"]);
+    assert_eq!(recorded.code, Some(0), "{} {}", recorded.out(), recorded.stderr);
+    assert!(recorded.out().contains("rot: OK (recorded by the store at 20"), "{}", recorded.out());
+    assert!(recorded.out().contains("parts: OK (read)\n"), "{}", recorded.out());
+    fs::write(path, list.replace(list.split(' ').next().unwrap(), &"0".repeat(64))).unwrap();
+    let wrong = store.run(&["check", "--recorded", "--json", path, "s3://box"]);
+    assert_eq!(wrong.code, Some(1), "{} {}", wrong.out(), wrong.stderr);
+    let told = lines(wrong.out());
+    let of = |name: &str| told.iter().find(|line| line["path"] == name).unwrap();
+    assert_eq!((&of("a")["outcome"], &of("a")["evidence"]), (&"failed".into(), &"recorded".into()));
+    assert!(of("a")["recorded_at"].as_str().unwrap().ends_with('Z'));
+    assert_eq!((&of("parts")["outcome"], &of("parts")["evidence"]), (&"ok".into(), &"read".into()));
+    let costs = told.iter().find(|line| line["type"] == "costs").unwrap();
+    assert_eq!(
+        (&costs["evidence"]["recorded"], &costs["evidence"]["read"]),
+        (&2.into(), &2.into()),
+        "{costs}"
+    );
+
+    // Of parts that the store knows, of the digest that it composed of theirs. It verified that, and not the ETag.
+    let kinds = [(format!("s3-etag:{PART}"), "read"), (format!("s3-sha256:{PART}"), "recorded")];
+    for (algorithm, evidence) in kinds {
+        let words = ["sum", "--json", "-a", &algorithm, "s3://box/parts"];
+        let [taken, read] = [&words[..], &[&words[..1], &["--recorded"], &words[1..]].concat()]
+            .map(|words| lines(store.run(words).out()).remove(0));
+        assert_eq!((&read["evidence"], &taken["evidence"]), (&evidence.into(), &Value::Null), "{read}");
+        assert_eq!(taken["digests"], read["digests"]);
+    }
+    // An ETag that differs from the list proves nothing.
+    fs::write(path, format!("{}  a\n{}  unrecorded\n", "0".repeat(32), "0".repeat(32))).unwrap();
+    let etags = store.run(&["check", "--recorded", "--json", "-a", "md5", path, "s3://box"]);
+    assert_eq!(etags.code, Some(1), "{}", etags.stderr);
+    for line in lines(etags.out()).iter().filter(|line| line["type"] == "file") {
+        assert_eq!((&line["outcome"], &line["evidence"]), (&"failed".into(), &"read".into()), "{line}");
+    }
+    for words in
+        [&["sum", "--recorded", path][..], &["sum", "--recorded", "local:x"], &["check", "--recorded", path]]
+    {
+        let refused = store.run(words);
+        assert_eq!(refused.code, Some(2), "{words:?} {}", refused.stderr);
+        assert!(refused.stderr.contains("--recorded: only for files in buckets"), "{}", refused.stderr);
+    }
+}
+
+#[test]
+fn what_a_store_does_not_have_as_it_recorded_it_is_not_copied() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    for (name, length) in [("good", 1000), ("rot", 1000), ("rot-large", 3 << 20)] {
+        let bytes = content(length);
+        let header = [("x-amz-checksum-crc64nvme".to_string(), base64("crc64-nvme", &bytes))];
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &header, &bytes).0, 200);
+    }
+    for name in ["rot", "rot-large"] {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", 500).unwrap();
+    }
+    let out = store.path("out");
+    let copied = store.run(&["copy", "s3://box", out.to_str().unwrap()]);
+    assert_eq!(copied.code, Some(1), "{} {}", copied.out(), copied.stderr);
+    let text = format!("{}{}", copied.out(), copied.stderr);
+    for name in ["rot", "rot-large"] {
+        assert!(text.contains(&format!("s3://box/{name}: rot: crc64-nvme is ")), "{text}");
+        assert!(!out.join(name).exists());
+    }
+    assert!(text.contains("(store): not copied"), "{text}");
+    assert_eq!(fs::read(out.join("good")).unwrap(), content(1000));
+}
+
+#[test]
+fn what_a_catalogue_knows_as_rot_is_never_the_same_by_a_record() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir_all(&here).unwrap();
+    let bytes = content(1000);
+    for name in ["a", "rot", "b"] {
+        let header = [("x-amz-checksum-sha256".to_string(), base64("sha256", &bytes))];
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &header, &bytes).0, 200);
+        fs::write(here.join(name), &bytes).unwrap();
+    }
+    let (catalog, here) = (store.path("catalog"), here.to_str().unwrap());
+    let catalog = catalog.to_str().unwrap();
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(0));
+    common::change_and_restore_time(&bucket.join("rot"), &"?".repeat(1000));
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(1));
+    for quick in [&[][..], &["--quick"]] {
+        let words = [&["compare", "--json", "--catalog", catalog], quick, &[here, "s3://box"]].concat();
+        let compared = store.run(&words);
+        assert_eq!(compared.code, Some(1), "{quick:?} {} {}", compared.out(), compared.stderr);
+        let told = lines(compared.out());
+        assert_eq!((&told[0]["path"], &told[0]["evidence"]), (&"rot".into(), &"read".into()), "{}", told[0]);
+        let summary = told.last().unwrap();
+        assert_eq!((&summary["same"], &summary["differ"]), (&2.into(), &1.into()), "{summary}");
+    }
+}
+
+#[test]
+fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    // Known by its ETag, by a checksum in one range, and by one in several.
+    for (name, length, header) in
+        [("good", 1000, None), ("etag", 1000, None), ("crc", 1000, Some(())), ("large", 5 << 20, Some(()))]
+    {
+        let bytes = content(length);
+        let checksum = ("x-amz-checksum-crc64nvme".to_string(), base64("crc64-nvme", &bytes));
+        let headers: Vec<_> = header.map(|()| checksum).into_iter().collect();
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &headers, &bytes).0, 200);
+    }
+    let clean = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((clean.code, &clean.stderr[..]), (Some(0), ""));
+    for name in ["etag", "crc", "large"] {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", 500).unwrap();
+    }
+    let sum = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((sum.code, sum.out().lines().count()), (Some(1), 4), "{}", sum.stderr);
+    for name in ["etag", "crc", "large"] {
+        assert!(sum.stderr.contains(&format!("s3://box: {name}: ")), "{}", sum.stderr);
+    }
+    assert_eq!(sum.stderr.matches(", recorded by the store ").count(), 3, "{}", sum.stderr);
+    let catalog = store.path("catalog");
+    let catalog = catalog.to_str().unwrap();
+    for _ in 0..2 {
+        let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+        let text = format!("{}{}", scrub.out(), scrub.stderr);
+        assert_eq!(scrub.code, Some(3), "{text}");
+        assert_eq!(text.matches(", recorded by the store ").count(), 3, "{text}");
+    }
+    let list = store.run(&["catalog", "list", "--catalog", catalog]);
+    assert!(list.out().contains("good") && !list.out().contains("large"), "{}", list.out());
+    // A copy of what is bad is the same, but nothing is well.
+    let here = store.path("here");
+    fs::create_dir(&here).unwrap();
+    for name in ["good", "etag", "crc", "large"] {
+        fs::copy(bucket.join(name), here.join(name)).unwrap();
+    }
+    let compared = store.run(&["compare", "--read", here.to_str().unwrap(), "s3://box"]);
+    assert!(compared.code == Some(1) && compared.stderr.contains("4 the same\n"), "{}", compared.stderr);
+    assert_eq!(compared.stderr.matches(", recorded by the store ").count(), 3, "{}", compared.stderr);
+}
+
+#[test]
+fn an_etag_that_is_no_md5_is_no_mismatch() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, out) = (store.bucket("box"), store.path("out"));
+    for (name, length) in [("small", 1000), ("large", 3 << 20)] {
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &[], &content(length)).0, 200);
+        let path = bucket.join(name);
+        rustix::fs::removexattr(&path, "user.checksums").unwrap();
+        let etag = b"\"0123456789abcdef0123456789abcdef\"";
+        rustix::fs::setxattr(&path, "user.etag", etag, rustix::fs::XattrFlags::REPLACE).unwrap();
+    }
+    let md5 = |name: &str| {
+        let bytes = fs::read(bucket.join(name)).unwrap();
+        format!("{}  {name}\n", Digest::find("md5").unwrap().hash(&bytes).unwrap())
+    };
+    let sum = store.run(&["sum", "--quiet", "--relative", "-a", "md5", "s3://box"]);
+    assert_eq!(sum.clean(), [md5("large"), md5("small")].concat());
+    let sum = store.run(&["sum", "--quiet", "--recorded", "--relative", "-a", "md5", "s3://box"]);
+    assert_eq!(sum.clean(), ["# read\n", &md5("large"), "# read\n", &md5("small")].concat());
+    let copied = store.run(&["copy", "--quiet", "s3://box", out.to_str().unwrap()]);
+    assert_eq!((copied.code, &copied.stderr[..]), (Some(0), ""), "{}", copied.out());
+    assert_eq!(fs::read(out.join("small")).unwrap(), content(1000));
+    // The ETag still names the version: what is other content by the same one is rot.
+    let catalog = store.path("catalog");
+    let words = ["scrub", "--verbose", "--catalog", catalog.to_str().unwrap(), "s3://box"];
+    for _ in 0..2 {
+        let scrub = store.run(&words);
+        assert!(scrub.code == Some(0) && scrub.out().contains("2 files"), "{} {}", scrub.out(), scrub.stderr);
+    }
+    common::change_and_restore_time(&bucket.join("small"), &"?".repeat(1000));
+    let scrub = store.run(&words);
+    assert!(scrub.code == Some(1) && scrub.stderr.contains("small: rot"), "{} {}", scrub.out(), scrub.stderr);
+}
+
+#[test]
+fn all_digests_of_an_object_take_one_read() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    for name in ["a", "b"] {
+        fs::write(bucket.join(name), name).unwrap();
+    }
+    let list = store.path("list.csv");
+    let words = ["sum", "--relative", "--format", "s3", "-a", "s3-etag:8M,sha256", "s3://box"];
+    let sum = store.run(&words);
+    assert!(sum.code == Some(0) && sum.stderr.contains("(2 get, 1 list)"), "{}", sum.stderr);
+    fs::write(&list, sum.out()).unwrap();
+    let list = list.to_str().unwrap();
+    let check = store.run(&["check", list, "s3://box"]);
+    assert_eq!((check.code, check.out()), (Some(0), "a: OK\nb: OK\n"), "{}", check.stderr);
+    assert!(check.stderr.contains("2 verified\n") && check.stderr.contains("(2 get)"), "{}", check.stderr);
+    let json = store.run(&["sum", "--json", "-a", "md5,sha256", "s3://box/a"]);
+    let digests = &lines(json.out())[0]["digests"];
+    let of = |name: &str| Value::from(Digest::find(name).unwrap().hash(b"a").unwrap().to_string());
+    assert_eq!((&digests["md5"], &digests["sha256"]), (&of("md5"), &of("sha256")), "{}", json.out());
+    fs::write(bucket.join("b"), "x").unwrap();
+    fs::remove_file(bucket.join("a")).unwrap();
+    let check = store.run(&["check", list, "s3://box"]);
+    assert!(check.stderr.contains("0 verified, 1 failed, 1 missing\n"), "{}", check.stderr);
+    let one = store.run(&["sum", "-a", "md5,sha256", "local:/nonexistent"]);
+    assert!(one.code == Some(2) && one.stderr.contains("compute one in a read"), "{}", one.stderr);
+}
+
+#[test]
+fn a_version_of_an_object_is_read_and_never_written() {
+    let Some(store) = Store::start() else { return };
+    store.bucket("box");
+    let on = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    assert_eq!(ask(&store, "PUT", "box?versioning=", &[], on).0, 200);
+    for content in ["old", "new"] {
+        assert_eq!(ask(&store, "PUT", "box/a", &[], content.as_bytes()).0, 200);
+    }
+    let (_, _, listed) = ask(&store, "GET", "box?versions=", &[], b"");
+    let old = listed.split("<Version>").find(|part| part.contains("<IsLatest>false"));
+    let old = old.unwrap_or_else(|| panic!("{listed}")).split("<VersionId>").nth(1).unwrap();
+    let address = format!("s3://box/a?versionId={}", old.split('<').next().unwrap());
+    let sha = |content: &str| Digest::find("sha256").unwrap().hash(content.as_bytes()).unwrap().to_string();
+    for (address, content) in [("s3://box/a", "new"), (&address, "old")] {
+        let sum = store.run(&["sum", "--quiet", address]);
+        assert!(sum.code == Some(0) && sum.out().starts_with(&sha(content)), "{} {}", sum.out(), sum.stderr);
+        let list = store.path("list");
+        fs::write(&list, sum.out()).unwrap();
+        let check = store.run(&["check", list.to_str().unwrap(), "s3://box"]);
+        assert_eq!(check.code, Some(0), "{} {}", check.out(), check.stderr);
+    }
+    let file = store.path("file");
+    fs::write(&file, "x").unwrap();
+    let copied = store.run(&["copy", file.to_str().unwrap(), &address]);
+    assert_eq!(copied.code, Some(3), "{}", copied.stderr);
+    let none = store.run(&["sum", "s3://box/a?versionId=01JNONE"]);
+    assert_eq!(none.code, Some(3), "{}", none.stderr);
+    // A key that is like such an address can be named by nobody.
+    assert_eq!(ask(&store, "PUT", "box/b%3FversionId%3Dx", &[], b"x").0, 200);
+    let all = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((all.code, all.out().lines().count()), (Some(3), 1), "{}", all.stderr);
+    assert!(all.stderr.contains("b?versionId=x: the key is like the address of a version"), "{}", all.stderr);
+}
+
+/// A sparse raw image of 256 MiB with data at these places.
+fn image(path: &Path) {
+    let file = fs::File::create(path).unwrap();
+    file.set_len(256 << 20).unwrap();
+    for (at, length) in [(0, 1 << 20), (100 << 20, 700_000), ((256 << 20) - 65536, 65536)] {
+        file.write_all_at(&content(length), at as u64).unwrap();
+    }
+}
+
+#[test]
+fn images_are_hashed_where_they_are_without_their_holes() {
+    let (Some(store), Some(qemu)) = (Store::start(), require_tool("qemu-img")) else { return };
+    let (bucket, raw) = (store.bucket("box"), store.path("disk.raw"));
+    image(&raw);
+    let qcow2 = bucket.join("disk.qcow2");
+    let convert = ["convert", "-O", "qcow2"];
+    assert!(Command::new(&qemu).args(convert).arg(&raw).arg(&qcow2).status().unwrap().success());
+    let bare = |out: &str| out.trim_end().rsplit(' ').next().unwrap().to_string();
+    let here = bare(verisum(["image".as_ref(), "sum".as_ref(), raw.as_os_str()]).out());
+    let sum = store.run(&["image", "sum", "s3://box/disk.qcow2"]);
+    assert_eq!((sum.code, bare(sum.out())), (Some(0), here.clone()), "{}", sum.stderr);
+    assert!(sum.stderr.contains("cost: "), "{}", sum.stderr);
+    // What is not allocated is not asked for.
+    let options = store.options();
+    let mut place = BucketPlace::open("s3://box", &options).unwrap();
+    let name = "s3://box/disk.qcow2".as_ref();
+    let opened = verisum::open_image(&mut place, b"/disk.qcow2", name, &Default::default()).unwrap();
+    let params = Params::new(Digest::find("sha256").unwrap()).threads(8).unwrap();
+    let digest = hash_image(&*opened, &params, &ImageProgress::default()).unwrap();
+    assert_eq!(digest.to_string(), here);
+    let usage = options.meter.usage();
+    assert!(usage.received < 3 << 20, "{usage:?}");
+    assert!(usage.requests.iter().sum::<u64>() < 60, "{usage:?}");
+
+    let map = store.path("map");
+    let map = map.to_str().unwrap();
+    let made = store.run(&["image", "map", "-o", map, "s3://box/disk.qcow2"]);
+    assert_eq!((made.code, bare(made.out())), (Some(0), here), "{}", made.stderr);
+    assert_eq!(store.run(&["image", "verify", "--map", map, "s3://box/disk.qcow2"]).code, Some(0));
+    let raw = raw.to_str().unwrap();
+    assert_eq!(store.run(&["image", "diff", raw, "s3://box/disk.qcow2"]).code, Some(0));
+    let file = fs::File::options().write(true).open(raw).unwrap();
+    file.write_all_at(b"!", 200 << 20).unwrap();
+    let differ = store.run(&["image", "diff", raw, "s3://box/disk.qcow2"]);
+    assert_eq!((differ.code, differ.out()), (Some(1), "209715200 65536\n"), "{}", differ.stderr);
+    let list = store.path("list");
+    fs::write(&list, sum.out()).unwrap();
+    let checked = store.run(&["image", "sum", "-c", list.to_str().unwrap()]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stderr);
+    // Names in an image are not those of files here.
+    let child = bucket.join("child.qcow2");
+    let create = ["create", "-q", "-f", "qcow2", "-F", "raw", "-b", raw];
+    assert!(Command::new(&qemu).args(create).arg(&child).status().unwrap().success());
+    let child = store.run(&["image", "sum", "--follow", "any", "s3://box/child.qcow2"]);
+    assert_eq!(
+        (child.code, child.stderr.lines().next().unwrap().contains("backing file")),
+        (Some(3), true),
+        "{}",
+        child.stderr
+    );
+    let missing = store.run(&["image", "sum", "s3://box/none"]);
+    assert!(missing.code == Some(3) && missing.stderr.contains("No such file"), "{}", missing.stderr);
+}
+
+#[test]
+fn lists_are_as_stores_show_digests_and_are_checked() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    for folder in [&bucket, &here] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("a b"), "abc").unwrap();
+    }
+    let sum = store.run(&["sum", "--quiet", "--relative", "--format", "s3", "s3://box"]);
+    assert_eq!(
+        sum.out(),
+        "Key,Size,SHA256\na%20b,3,ungWv48Bz+pBQUDeXa4iI7ADYaOWF3qctBD/YfIAFa0=\n",
+        "{}",
+        sum.stderr
+    );
+    let name = here.join("a b");
+    let name = name.to_str().unwrap();
+    let list = store.path("list");
+    let several = verisum(["sum", "--format", "s3", "-a", "md5,s3-etag:8M,crc32c", name]).clean();
+    let (md5, crc) = ("900150983cd24fb0d6963f7d28e17f72", base64("crc32c", b"abc"));
+    assert!(several.starts_with("Key,Size,MD5,s3-etag:8M,CRC32C\n"), "{several}");
+    assert!(several.ends_with(&format!("a%20b,3,{md5},{md5},{crc}\n")), "{several}");
+    fs::write(&list, &several).unwrap();
+    let check = || verisum(["check".as_ref(), list.as_os_str()]).code;
+    assert_eq!(check(), Some(0));
+    fs::write(name, "abd").unwrap();
+    assert_eq!(check(), Some(1));
+    fs::write(&list, sum.out()).unwrap();
+    let list = list.to_str().unwrap();
+    assert_eq!(store.run(&["check", "--quiet", list, "s3://box"]).code, Some(0));
+    fs::write(bucket.join("a b"), "abd").unwrap();
+    assert_eq!(store.run(&["check", "--quiet", list, "s3://box"]).code, Some(1));
+}
+
+#[test]
+fn three_commands_go_from_nothing_to_a_verified_bucket() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("backup");
+    let page = fs::read_to_string(common::repository().join("docs/buckets.md")).unwrap();
+    let block = page.split("```text\n").nth(1).unwrap().split("```").next().unwrap();
+    let commands: Vec<Vec<&str>> = block.lines().map(|line| line.split(' ').skip(1).collect()).collect();
+    assert_eq!(commands.len(), 3, "{block}");
+    fs::create_dir_all(store.path("here/photos/2024")).unwrap();
+    for name in ["a.jpg", "2024/b.jpg"] {
+        fs::write(store.path("here/photos").join(name), name).unwrap();
+    }
+    let run = |words: &[&str]| {
+        let mut command = common::command(common::VERISUM);
+        command.args(words).current_dir(store.path("here"));
+        command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+        command.env("AWS_ENDPOINT_URL", store.options().endpoint.unwrap());
+        common::Ended::of(command.output().unwrap())
+    };
+    for words in &commands {
+        let ended = run(words);
+        assert_eq!(ended.code, Some(0), "{words:?}: {} {}", ended.out(), ended.stderr);
+    }
+    // And it is verified: the next run of the last one finds rot. No secret is in the catalogue.
+    common::change_and_restore_time(&bucket.join("photos/a.jpg"), "A.jpg");
+    let rotten = run(&commands[2]);
+    assert!(rotten.code == Some(1) && rotten.out().contains("a.jpg"), "{} {}", rotten.out(), rotten.stderr);
+    let catalogue = fs::read(store.path("here/photos.db")).unwrap();
+    assert!(!catalogue.windows(SECRET.len()).any(|part| part == SECRET.as_bytes()));
+}
+
+/// What a network does to the answers with objects.
+#[derive(Clone, Copy)]
+enum Harm {
+    Corrupts,
+    Cuts,
+    Stalls,
+}
+
+/// Stands between the program and the store. Returns its URL.
+fn proxy(store: &Store, harm: Harm) -> String {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let upstream = store.options().endpoint.unwrap().replace("http://", "");
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let upstream = upstream.clone();
+            std::thread::spawn(move || pass(stream.unwrap(), &upstream, harm));
+        }
+    });
+    url
+}
+
+fn pass(mut client: TcpStream, upstream: &str, harm: Harm) -> Option<()> {
+    let mut head = Vec::new();
+    let mut reader = BufReader::new(client.try_clone().ok()?);
+    while !head.ends_with(b"\r\n\r\n") {
+        if reader.read_until(b'\n', &mut head).ok()? == 0 {
+            return None;
+        }
+    }
+    head.truncate(head.len() - 2);
+    head.extend_from_slice(b"Connection: close\r\n\r\n");
+    let mut server = TcpStream::connect(upstream).ok()?;
+    server.write_all(&head).ok()?;
+    let mut answer = Vec::new();
+    server.read_to_end(&mut answer).ok()?;
+    let is_object = head.starts_with(b"GET ") && !String::from_utf8_lossy(&head).contains("list-type=2");
+    let body = answer.windows(4).position(|end| end == b"\r\n\r\n")? + 4;
+    if is_object && body < answer.len() {
+        match harm {
+            Harm::Corrupts => answer[body] ^= 1,
+            Harm::Cuts => answer.truncate(body + (answer.len() - body) / 2),
+            Harm::Stalls => {
+                client.write_all(&answer[..body + 1]).ok()?;
+                // Until the other side gives up.
+                let _ = reader.read_to_end(&mut Vec::new());
+                return None;
+            }
+        }
+    }
+    client.write_all(&answer).ok()
+}
+
+#[test]
+fn a_network_that_harms_is_never_taken_for_good() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir_all(&here).unwrap();
+    for folder in [&bucket, &here] {
+        fs::write(folder.join("file"), content(100_000)).unwrap();
+    }
+    let here = here.to_str().unwrap();
+    assert_eq!(store.run(&["compare", "--read", here, "s3://box"]).code, Some(0));
+    let corrupt = run_at(&proxy(&store, Harm::Corrupts), &["compare", "--quiet", "--read", here, "s3://box"]);
+    assert_eq!((corrupt.code, corrupt.out()), (Some(1), "file: DIFFERS\n"), "{}", corrupt.stderr);
+    for harm in [Harm::Cuts, Harm::Stalls] {
+        let sum = run_at(&proxy(&store, harm), &["sum", "--quiet", "--timeout", "1s", "s3://box"]);
+        assert_eq!((sum.code, sum.out()), (Some(3), ""), "{}", sum.stderr);
+        assert_eq!(sum.stderr.lines().count(), 1, "{}", sum.stderr);
+        assert!(!sum.stderr.contains(SECRET) && !sum.stderr.contains(KEY), "{}", sum.stderr);
+    }
+}

@@ -1,0 +1,16 @@
+//! Catalogues, and what is told from them.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod catalogue;
+mod catalogue_lists;
+mod findings;
+mod json_schema;
+mod lake;
+mod night;
+mod notify;
+mod rehash;
+mod report;
+mod report_inputs;
+mod schedule;

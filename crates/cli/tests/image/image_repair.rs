@@ -1,0 +1,337 @@
+//! `verisum image repair`: bad blocks are written anew, and nothing but bytes with the map's digests.
+
+use crate::common;
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use common::sshd::sshd;
+use common::{Ended, VERISUM, command, start, verisum};
+use verisum_testkit::fault::btrfs_bad_file;
+use verisum_testkit::{FsKind, LoopDevice, Mount, Run, paint, require_root, require_tool};
+
+const BLOCK: u64 = 65536;
+
+/// An image with data, holes and an end within a sector, its map, and two copies.
+struct Images {
+    folder: tempfile::TempDir,
+}
+
+impl Images {
+    fn new(length: u64) -> Images {
+        let images = Images { folder: tempfile::tempdir().unwrap() };
+        let file = File::create(images.path("good")).unwrap();
+        file.set_len(length).unwrap();
+        for block in (0..length / BLOCK).filter(|block| block % 5 < 3) {
+            let bytes: Vec<u8> = (0..BLOCK).map(|at| (at * 31 + block * 7 + at / 251) as u8).collect();
+            file.write_all_at(&bytes, block * BLOCK).unwrap();
+        }
+        if !length.is_multiple_of(BLOCK) {
+            file.write_all_at(b"end", length - 3).unwrap();
+        }
+        for name in ["image", "one", "two"] {
+            fs::copy(images.path("good"), images.path(name)).unwrap();
+        }
+        let (map, image) = (images.path("map"), images.path("image"));
+        let made = verisum(["image".into(), "map".into(), "-o".into(), map, image]);
+        assert_eq!(made.code, Some(0), "{}", made.stderr);
+        images
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn damage(&self, name: &str, blocks: &[u64]) {
+        let file = File::options().write(true).open(self.path(name)).unwrap();
+        for block in blocks {
+            file.write_all_at(b"damage", block * BLOCK + 77).unwrap();
+        }
+    }
+
+    fn repair(&self, copies: &[&str], options: &[&str]) -> Ended {
+        let mut arguments: Vec<PathBuf> =
+            vec!["image".into(), "repair".into(), "--map".into(), self.path("map")];
+        for copy in copies {
+            arguments.extend(["--from".into(), self.path(copy)]);
+        }
+        arguments.extend(options.iter().map(PathBuf::from));
+        arguments.push(self.path("image"));
+        verisum(arguments)
+    }
+
+    fn is_good(&self) -> bool {
+        fs::read(self.path("image")).unwrap() == fs::read(self.path("good")).unwrap()
+    }
+}
+
+#[test]
+fn copies_of_which_none_is_good_give_what_each_has() {
+    for length in [40 * BLOCK, 40 * BLOCK + 1000] {
+        let images = Images::new(length);
+        images.damage("image", &[0, 1, 2, 7, 12, 20]);
+        images.damage("one", &[1, 3, 20]);
+        images.damage("two", &[2, 7, 20]);
+        let before = fs::read(images.path("image")).unwrap();
+        let tried = images.repair(&["one", "two"], &["--dry-run"]);
+        assert_eq!((tried.code, fs::read(images.path("image")).unwrap() == before), (Some(1), true));
+        let ended = images.repair(&["one", "two"], &[]);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        let [one, two] = ["one", "two"].map(|name| images.path(name).display().to_string());
+        let expected = format!(
+            "0 65536  repaired from {one}\n65536 65536  repaired from {two}\n131072 65536  repaired from {one}\n\
+             458752 65536  repaired from {one}\n786432 65536  repaired from {one}\n1310720 65536  no copy has it\n"
+        );
+        let mut lines: Vec<&str> = ended.out().lines().collect();
+        let mut wanted: Vec<&str> = expected.lines().collect();
+        lines.sort_unstable();
+        wanted.sort_unstable();
+        assert_eq!(lines, wanted);
+        fs::copy(images.path("good"), images.path("one")).unwrap();
+        assert_eq!(images.repair(&["one"], &["--json"]).code, Some(0));
+        assert!(images.is_good());
+        assert!(!images.path("map.repair").exists());
+    }
+}
+
+#[test]
+fn what_was_cut_comes_back_with_its_holes() {
+    let images = Images::new(1000 * BLOCK);
+    let sparse = images.path("sparse");
+    let Some(cp) = require_tool("cp") else { return };
+    let mut copy = std::process::Command::new(cp);
+    assert!(copy.arg("--sparse=always").args([images.path("good"), sparse]).status().unwrap().success());
+    File::options().write(true).open(images.path("image")).unwrap().set_len(5000).unwrap();
+    assert_eq!(images.repair(&["sparse"], &[]).code, Some(0));
+    assert!(images.is_good());
+    let [image, sparse] = ["image", "sparse"].map(|name| images.path(name).metadata().unwrap().blocks());
+    assert!(image <= sparse + 256, "{image} {sparse}");
+    // What was appended is told, and left alone.
+    let file = File::options().append(true).open(images.path("image")).unwrap();
+    file.write_all_at(&[1; 4096], 1000 * BLOCK).unwrap();
+    drop(file);
+    let ended = images.repair(&["good"], &[]);
+    assert_eq!(ended.code, Some(1));
+    assert!(ended.stderr.contains("4 KiB after its recorded end left alone"), "{}", ended.stderr);
+}
+
+#[test]
+fn only_raw_images_that_nobody_writes_to_are_repaired() {
+    let images = Images::new(10 * BLOCK);
+    images.damage("image", &[1]);
+    let writer = File::options().append(true).open(images.path("image")).unwrap();
+    let ended = images.repair(&["one"], &[]);
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.stderr.contains("a program has it open to write to it"), "{}", ended.stderr);
+    drop(writer);
+    let Some(qemu) = require_tool("qemu-img") else { return };
+    let convert = |from: &str, to: &str| {
+        let mut command = std::process::Command::new(&qemu);
+        let (from, to) = (images.path(from), images.path(to));
+        let done = command.args(["convert", "-f", "raw", "-O", "qcow2"]).args([from, to]).status();
+        assert!(done.unwrap().success());
+    };
+    convert("one", "copy.qcow2");
+    convert("image", "image.qcow2");
+    let arguments = ["image", "repair", "--map"].map(PathBuf::from).into_iter();
+    let rest = [images.path("map"), "--from".into(), images.path("one"), images.path("image.qcow2")];
+    let ended = verisum(arguments.chain(rest));
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.stderr.contains("only raw images can be repaired in place"), "{}", ended.stderr);
+    // A copy may have any format.
+    assert_eq!(images.repair(&["copy.qcow2"], &[]).code, Some(0));
+    assert!(images.is_good());
+    let Some(_) = require_root() else { return };
+    // No driver has this device: opened, it would say so.
+    let made =
+        std::process::Command::new("mknod").arg(images.path("device")).args(["c", "241", "240"]).status();
+    if made.is_ok_and(|made| made.success()) {
+        let arguments = ["image", "repair", "--map"].map(PathBuf::from).into_iter();
+        let rest = [images.path("map"), "--from".into(), images.path("one"), images.path("device")];
+        let ended = verisum(arguments.chain(rest));
+        assert_eq!(ended.code, Some(3));
+        assert!(ended.stderr.contains("only raw image files and block devices"), "{}", ended.stderr);
+    }
+    let Some(mount) = Mount::new(FsKind::Ext4, 16 << 20) else { return };
+    let file = mount.path().parent().unwrap().join("image");
+    let device = fs::read_to_string("/proc/mounts").unwrap();
+    let device = device.lines().find(|line| line.contains(mount.path().to_str().unwrap())).unwrap();
+    let device = device.split(' ').next().unwrap().to_string();
+    let arguments = ["image", "repair", "--map"].map(PathBuf::from).into_iter();
+    let rest = [images.path("map"), "--from".into(), file, device.into()];
+    let ended = verisum(arguments.chain(rest));
+    assert_eq!(ended.code, Some(3));
+    assert!(ended.stderr.contains("busy"), "{}", ended.stderr);
+}
+
+#[test]
+fn another_image_is_not_overwritten() {
+    let images = Images::new(100 * BLOCK);
+    let other: Vec<u8> = (0..100 * BLOCK).map(|at| (at * 7 % 253) as u8).collect();
+    fs::write(images.path("image"), &other).unwrap();
+    for options in [&[][..], &["--dry-run"]] {
+        let ended = images.repair(&["one"], options);
+        assert_eq!(ended.code, Some(3), "{}", ended.out());
+        let what = "0 of 60 blocks with data are as the map says: it may be another image (--overwrite)";
+        assert!(ended.stderr.contains(what), "{}", ended.stderr);
+    }
+    assert!(fs::read(images.path("image")).unwrap() == other);
+    assert_eq!(images.repair(&["one"], &["--overwrite"]).code, Some(0));
+    assert!(images.is_good());
+}
+
+#[test]
+fn devices_are_repaired_too() {
+    let Some(_) = require_root() else { return };
+    let images = Images::new(64 * BLOCK);
+    images.damage("image", &[0, 13, 40]);
+    let Some(device) = LoopDevice::new(&images.path("image")) else { return };
+    let arguments = ["image", "repair", "--map"].map(PathBuf::from).into_iter();
+    let rest = [images.path("map"), "--from".into(), images.path("one"), device.path().to_path_buf()];
+    let ended = verisum(arguments.chain(rest));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    drop(device);
+    assert!(images.is_good());
+}
+
+#[test]
+fn a_host_sends_only_what_is_bad() {
+    let Some(server) = sshd("") else { return };
+    let images = Images::new(200 * BLOCK);
+    images.damage("image", &[3, 100]);
+    let mut repair = server.verisum(&["image", "repair", "--json"]);
+    let there = format!("web1:{}", images.path("one").display());
+    let ended = server
+        .run(repair.arg("--map").arg(images.path("map")).arg("--from").arg(there).arg(images.path("image")));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.out().contains("\"bytes_fetched\":131072"), "{}", ended.out());
+    assert!(images.is_good());
+}
+
+/// How often a repair is killed; `TEST_KILLS` sets another number.
+const KILLS: u32 = 30;
+
+#[test]
+fn killed_at_any_moment_every_block_is_old_or_new_and_the_next_run_ends_it() {
+    let images = Images::new(400 * BLOCK);
+    let good = fs::read(images.path("good")).unwrap();
+    // All of them would be another image.
+    let bad: Vec<u64> = (0..400).filter(|block| block % 5 < 2).collect();
+    let kills = std::env::var("TEST_KILLS").map_or(KILLS, |text| text.parse().unwrap());
+    let mut random = 77_u32;
+    for round in 0..kills {
+        images.damage("image", &bad);
+        let damaged = fs::read(images.path("image")).unwrap();
+        let mut repair = command(VERISUM);
+        repair
+            .args(["image", "repair", "--map"])
+            .arg(images.path("map"))
+            .arg("--from")
+            .arg(images.path("one"));
+        let mut child = start(repair.arg(images.path("image")));
+        random = random.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        std::thread::sleep(Duration::from_micros(u64::from(random >> 14)));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let found = fs::read(images.path("image")).unwrap();
+        let is_journalled = images.path("map.repair").exists();
+        for block in 0..400 {
+            let place = (block * BLOCK) as usize..((block + 1) * BLOCK) as usize;
+            let is_whole =
+                found[place.clone()] == good[place.clone()] || found[place.clone()] == damaged[place];
+            assert!(is_whole || is_journalled, "round {round}: block {block}");
+        }
+        // The copy may be gone by now: what the journal has is enough for what was begun.
+        if is_journalled {
+            images.damage("two", &bad);
+            let ended = images.repair(&["two"], &[]);
+            assert!(ended.stderr.contains("of an interrupted repair"), "{}", ended.stderr);
+            assert!(!images.path("map.repair").exists());
+            fs::copy(images.path("good"), images.path("two")).unwrap();
+        }
+        assert_eq!(images.repair(&["one"], &[]).code, Some(0), "round {round}");
+        assert!(images.is_good(), "round {round}");
+    }
+}
+
+#[test]
+fn a_journal_that_does_not_fit_changes_nothing() {
+    let images = Images::new(10 * BLOCK);
+    images.damage("image", &[1]);
+    let before = fs::read(images.path("image")).unwrap();
+    let refused = |journal: &[u8], words: &str| {
+        fs::write(images.path("map.repair"), journal).unwrap();
+        let ended = images.repair(&["one"], &[]);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert!(ended.stderr.contains(words), "{}", ended.stderr);
+        assert_eq!(fs::read(images.path("image")).unwrap(), before);
+    };
+    let root = verisum(["image".into(), "sum".into(), images.path("good")]).clean();
+    let root = root.trim_end().rsplit(' ').next().unwrap();
+    let root: Vec<u8> =
+        (0..32).map(|at| u8::from_str_radix(&root[2 * at..2 * at + 2], 16).unwrap()).collect();
+    let head = [&b"VRSMREP1\x20"[..], &root].concat();
+    let block = |number: u64, length: u32, bytes: &[u8]| {
+        [&head[..], &number.to_le_bytes(), &length.to_le_bytes(), bytes].concat()
+    };
+    refused(b"something else", "no journal of a repair with this map");
+    refused(&block(10, 65536, &[0; 65536]), "a block that the image does not have");
+    refused(&block(1, u32::MAX, &[]), "a block that the image does not have");
+    refused(&block(1, 65536, &[0; 1000]), "read: failed to fill whole buffer");
+    refused(&block(1, 65536, &[0; 65536]), "a block in it is not what the map says");
+    fs::remove_file(images.path("map.repair")).unwrap();
+    rustix::fs::mkfifoat(rustix::fs::CWD, images.path("map.repair"), rustix::fs::Mode::RUSR).unwrap();
+    let ended = images.repair(&["one"], &[]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("not a regular file"), "{}", ended.stderr);
+    fs::remove_file(images.path("map.repair")).unwrap();
+    assert_eq!(images.repair(&["one"], &[]).code, Some(0));
+    assert!(images.is_good());
+}
+
+#[test]
+fn an_image_whose_storage_fails_is_read_block_by_block_and_written_anew() {
+    let Some(bad) = btrfs_bad_file() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let (copy, map) = (folder.path().join("copy"), folder.path().join("map"));
+    paint(&copy, &[Run::data(bad.length)]).unwrap();
+    let file = File::options().write(true).open(&copy).unwrap();
+    file.write_all_at(b"verisum testkit: this goes wrong", bad.bad_offset).unwrap();
+    drop(file);
+    verisum(["image".into(), "map".into(), "-o".into(), map.clone(), copy.clone()]).clean();
+    let repair = |more: &[&str]| {
+        let mut arguments: Vec<PathBuf> = vec!["image".into(), "repair".into(), "--map".into(), map.clone()];
+        arguments.extend(more.iter().map(PathBuf::from));
+        arguments.extend(["--from".into(), copy.clone(), bad.path.clone()]);
+        verisum(arguments)
+    };
+    let line = format!("{} 65536  mendable from {}\n", bad.bad_offset / BLOCK * BLOCK, copy.display());
+    let tried = repair(&["-n"]);
+    assert_eq!((tried.code, tried.out()), (Some(0), line.as_str()), "{}", tried.stderr);
+    assert!(tried.stderr.contains("reading block by block"), "{}", tried.stderr);
+    assert!(fs::read(&bad.path).is_err());
+    assert_eq!(repair(&[]).code, Some(0));
+    assert!(fs::read(&bad.path).unwrap() == fs::read(&copy).unwrap());
+}
+
+#[test]
+fn an_image_behind_a_link_of_another_user_is_refused() {
+    if require_root().is_none() {
+        return;
+    }
+    let images = Images::new(10 * BLOCK);
+    images.damage("image", &[1]);
+    let before = fs::read(images.path("image")).unwrap();
+    fs::rename(images.path("image"), images.path("theirs")).unwrap();
+    std::os::unix::fs::symlink("theirs", images.path("image")).unwrap();
+    std::os::unix::fs::lchown(images.path("image"), Some(65534), Some(65534)).unwrap();
+    let ended = images.repair(&["one"], &[]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("a link of another user leads there"), "{}", ended.stderr);
+    assert!(fs::read(images.path("theirs")).unwrap() == before);
+    std::os::unix::fs::lchown(images.path("image"), Some(0), Some(0)).unwrap();
+    assert_eq!(images.repair(&["one"], &[]).code, Some(0));
+    assert!(fs::read(images.path("theirs")).unwrap() == fs::read(images.path("good")).unwrap());
+}

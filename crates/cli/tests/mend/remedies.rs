@@ -1,0 +1,534 @@
+//! Every command that an alarm names mends what the alarm is about: it is taken from what was printed, run by a shell,
+//! and the next look finds nothing.
+
+use crate::common;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use common::{Ended, VERISUM, change_and_restore_time, flip};
+use tempfile::TempDir;
+use verisum_testkit::{FsKind, Mount};
+
+/// A tree, a mirror of it, and names that a shell would take for something else.
+struct Place {
+    _folder: TempDir,
+    path: PathBuf,
+}
+
+const NAME: &str = "it's $HOME & \"more\".txt";
+
+impl Place {
+    fn new() -> Place {
+        let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let path = folder.path().canonicalize().unwrap();
+        for tree in ["my tree", "mirror"] {
+            fs::create_dir_all(path.join(tree).join("a b")).unwrap();
+            fs::write(path.join(tree).join("a b").join(NAME), "good content").unwrap();
+        }
+        fs::write(path.join("my tree/other"), "other content").unwrap();
+        Place { _folder: folder, path }
+    }
+
+    fn bad(&self) -> PathBuf {
+        self.path.join("my tree/a b").join(NAME)
+    }
+
+    fn damage(&self) {
+        change_and_restore_time(&self.bad(), "baad content");
+    }
+
+    fn sh(&self, line: &str) -> Ended {
+        let programs = Path::new(VERISUM).parent().unwrap().to_path_buf();
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::iter::once(programs).chain(std::env::split_paths(&path));
+        let mut shell = Command::new("bash");
+        shell.arg("-c").arg(line).current_dir(&self.path).env("HOME", &self.path);
+        shell.env("PATH", std::env::join_paths(path).unwrap()).env("VERISUM_CONFIG", "");
+        Ended::of(shell.env_remove("XDG_STATE_HOME").output().unwrap())
+    }
+
+    /// Runs the command that a look at bad data names, and looks again.
+    fn mends(&self, look: &str) {
+        self.damage();
+        let found = self.sh(look);
+        assert_eq!(found.code, Some(1), "{look}: {}", found.stderr);
+        let line = command_in(&format!("{}{}", found.stderr, found.out()));
+        self.run_remedy(&line.replace("PLACE", "mirror"));
+        let again = self.sh(look);
+        assert_eq!(again.code, Some(0), "{look} after {line}: {}{}", again.stderr, again.out());
+        assert_eq!(fs::read(self.bad()).unwrap(), b"good content", "{line}");
+    }
+
+    fn run_remedy(&self, line: &str) {
+        let ended = self.sh(line);
+        assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.stderr, ended.out());
+    }
+}
+
+/// The command that was named.
+fn command_in(said: &str) -> String {
+    let after = ["mend it: verisum", "mend it from a copy: verisum"].map(|start| said.split_once(start));
+    let (_, command) = after.into_iter().flatten().next().unwrap_or_else(|| panic!("{said}"));
+    format!("verisum{}", command.split(['\n', ';']).next().unwrap())
+}
+
+#[test]
+fn what_a_scrub_names_mends_from_the_catalogue() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    place.mends("verisum scrub 'my tree'");
+    place.mends("verisum scrub 'my tree' --catalog .local/state/verisum/catalog.db");
+}
+
+#[test]
+fn what_a_scrub_names_mends_from_a_place_or_parity() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(0));
+    place.mends("verisum scrub 'my tree'");
+    assert_eq!(place.sh("verisum parity create 'my tree'").code, Some(0));
+    place.mends("verisum scrub 'my tree'");
+    place.mends("verisum parity verify 'my tree'");
+}
+
+/// Two lists name each of its files, by two digests: the one that the catalogue has finds the good copy.
+#[test]
+fn a_bad_file_of_a_bag_is_told_once_and_mended_from_where_the_catalogue_knows_it() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    assert_eq!(place.sh("verisum bag create -a sha256,md5 'my tree'").code, Some(0));
+    let bad = place.path.join("my tree/data/a b").join(NAME);
+    change_and_restore_time(&bad, "baad content");
+    let found = place.sh("verisum check 'my tree'");
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    assert_eq!(found.stderr.matches(": failed").count(), 1, "{}", found.stderr);
+    assert!(found.stderr.contains("a good copy is "), "{}", found.stderr);
+    let json = place.sh("verisum check --json 'my tree'");
+    assert_eq!(json.out().matches(r#""type":"alarm""#).count(), 1, "{}", json.out());
+    place.run_remedy(&command_in(&found.stderr));
+    assert_eq!(fs::read(&bad).unwrap(), b"good content");
+    assert_eq!(place.sh("verisum check --quiet 'my tree'").code, Some(0));
+    // Those beyond the first that are told in full are counted once, too.
+    for number in 0..15 {
+        fs::write(place.path.join(format!("mirror/{number}")), format!("good {number}")).unwrap();
+    }
+    assert_eq!(place.sh("verisum bag create -a sha256,md5 mirror").code, Some(0));
+    for number in 0..15 {
+        fs::write(place.path.join(format!("mirror/data/{number}")), format!("baad {number}")).unwrap();
+    }
+    let found = place.sh("verisum check mirror");
+    assert!(found.stderr.contains("... and 5 more\n"), "{}", found.stderr);
+}
+
+/// Missing files are mended as bad ones are, and stand behind them where there are many.
+#[test]
+fn a_missing_file_of_a_list_or_a_bag_is_mended_from_where_the_catalogue_knows_it() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    let list = "cd 'my tree' && find . -type f -print0 | xargs -0 sha256sum > ../SUMS";
+    assert_eq!(place.sh(list).code, Some(0));
+    let missing_is_mended = |look: &str, file: &Path| {
+        fs::remove_file(file).unwrap();
+        let found = place.sh(look);
+        assert_eq!(found.code, Some(3), "{}", found.stderr);
+        assert!(found.stderr.contains(": missing\n"), "{}", found.stderr);
+        let json = place.sh(&look.replace("check", "check --json"));
+        let alarm = json.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap().to_string();
+        let alarm: serde_json::Value = serde_json::from_str(&alarm).unwrap();
+        assert_eq!((&alarm["outcome"], alarm["mend"].is_string()), (&"missing".into(), true), "{alarm}");
+        place.run_remedy(&command_in(&found.stderr));
+        assert_eq!(fs::read(file).unwrap(), b"good content");
+        assert_eq!(place.sh(look).code, Some(0));
+    };
+    missing_is_mended("verisum check -C 'my tree' SUMS", &place.bad());
+    fs::remove_file(place.path.join("my tree/other")).unwrap();
+    let unknown = place.sh("verisum check -C 'my tree' SUMS");
+    assert!(unknown.stderr.contains("  no copy is known\n"), "{}", unknown.stderr);
+    let bag = "verisum bag create -a sha256 'my tree'";
+    assert_eq!(place.sh(bag).code, Some(0));
+    missing_is_mended("verisum check 'my tree'", &place.path.join("my tree/data/a b").join(NAME));
+}
+
+#[test]
+fn many_missing_files_of_a_list_do_not_hide_a_bad_one() {
+    let place = Place::new();
+    let lines: String = (0..15).map(|number| format!("{:032x}  gone {number}\n", number)).collect();
+    fs::write(place.path.join("SUMS"), format!("{lines}{:032x}  my tree/other\n", 0)).unwrap();
+    let found = place.sh("verisum check SUMS");
+    assert!(found.stderr.contains("my tree/other: failed\n"), "{}", found.stderr);
+    assert_eq!(found.stderr.matches(": missing\n").count(), 9, "{}", found.stderr);
+    assert!(found.stderr.contains("... and 6 more\n"), "{}", found.stderr);
+}
+
+#[test]
+fn a_bad_image_of_a_list_is_mended_by_the_map_beside_it() {
+    let place = Place::new();
+    let image = place.path.join("vm.raw");
+    let good: Vec<u8> = (0..1_u32 << 17).flat_map(u32::to_le_bytes).collect();
+    fs::write(&image, &good).unwrap();
+    fs::copy(&image, place.path.join("copy.raw")).unwrap();
+    let made = "verisum image map -o vm.raw.map vm.raw && verisum image sum vm.raw copy.raw > SUMS";
+    assert_eq!(place.sh(made).code, Some(0));
+    change_and_restore_time(&image, &[&[8; 1000], &good[1000..]].concat());
+    let json = place.sh("verisum check --json SUMS");
+    let alarm = json.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap().to_string();
+    let alarm: serde_json::Value = serde_json::from_str(&alarm).unwrap();
+    assert_eq!(alarm["algorithm"], "BLKHASH-SHA256-64K", "{alarm}");
+    assert!(alarm["digest"].is_string() && alarm["mend"].is_string(), "{alarm}");
+    place.run_remedy(&command_in(&place.sh("verisum check SUMS").stderr));
+    assert_eq!(fs::read(&image).unwrap(), good);
+}
+
+#[test]
+fn what_monitoring_names_mends() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    for (look, is_json) in
+        [("verisum catalog status --nagios", false), ("verisum catalog list --bad --json", true)]
+    {
+        place.damage();
+        assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(1));
+        let found = place.sh(look);
+        assert!(matches!(found.code, Some(1 | 2)), "{look}: {}", found.stderr);
+        let line = match is_json {
+            false => command_in(found.out()),
+            true => {
+                let file: serde_json::Value =
+                    serde_json::from_str(found.out().lines().next().unwrap()).unwrap();
+                file["mend"].as_str().unwrap_or_else(|| panic!("{file}")).to_string()
+            }
+        };
+        place.run_remedy(&line);
+        assert_eq!(place.sh(look).code, Some(0), "{look}");
+        assert_eq!(fs::read(place.bad()).unwrap(), b"good content", "{line}");
+    }
+}
+
+/// Nagios ends a line at `|`, and Debian's `sh` knows no `$'…'`.
+#[test]
+fn commands_work_in_every_shell_whatever_the_names_are() {
+    let place = Place::new();
+    for tree in ["my tree", "mirror"] {
+        for (name, content) in [("a|b", "first of them"), ("n\nl|\u{1}", "second one")] {
+            fs::write(place.path.join(tree).join(name), content).unwrap();
+        }
+    }
+    assert_eq!(place.sh("verisum scrub --catalog c.db 'my tree' mirror").code, Some(0));
+    for (name, content) in [("a|b", "first of them"), ("n\nl|\u{1}", "second one")] {
+        let bad = place.path.join("my tree").join(name);
+        change_and_restore_time(&bad, &content.to_uppercase());
+        let ended = place.sh("verisum scrub --catalog c.db 'my tree' --nagios");
+        assert_eq!(ended.code, Some(2), "{}", ended.out());
+        let said: Vec<&str> = ended.out().lines().skip(1).collect();
+        assert!(said.len() == 1 && !said[0].contains('|'), "{said:?}");
+        // In another directory too: the catalogue is named whole.
+        let line = command_in(said[0]);
+        fs::create_dir_all(place.path.join("else")).unwrap();
+        fs::write(place.path.join("line"), format!("cd else\n{line}\n")).unwrap();
+        let shell = if Path::new("/bin/dash").exists() { "dash" } else { "sh" };
+        let ended = place.sh(&format!("{shell} line"));
+        assert_eq!(ended.code, Some(0), "{line}: {}{}", ended.stderr, ended.out());
+        assert_eq!(fs::read_to_string(&bad).unwrap(), content, "{line}");
+    }
+}
+
+/// The whole tree's command has what a suspicious file needs, and a mass of changes can be taken back.
+#[test]
+fn what_is_said_of_a_tree_mends_all_of_it() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    place.damage();
+    let ended = place.sh("verisum scrub 'my tree'");
+    let (_, after) = ended.stderr.split_once("`verisum repair").unwrap_or_else(|| panic!("{}", ended.stderr));
+    let line = format!("verisum repair{}", after.split('`').next().unwrap());
+    assert!(line.ends_with("/my tree.bad'"), "{line}");
+    place.run_remedy(&line);
+    assert_eq!(fs::read(place.bad()).unwrap(), b"good content");
+
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    fs::write(place.bad(), "by malware").unwrap();
+    fs::write(place.path.join("my tree/other"), "by malware").unwrap();
+    fs::write(place.path.join("mirror/other"), "other content").unwrap();
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    assert_eq!(place.sh("verisum scrub 'my tree' --alarm-changed 10%").code, Some(1));
+    let status = place.sh("verisum catalog status --nagios");
+    assert_eq!(status.code, Some(2), "{}", status.out());
+    assert!(status.out().contains(", 2 held, held "), "{}", status.out());
+    for line in status.out().lines().skip(1) {
+        place.run_remedy(&command_in(line));
+    }
+    assert_eq!(fs::read(place.bad()).unwrap(), b"good content");
+    let status = place.sh("verisum catalog status --nagios");
+    assert_eq!(status.code, Some(0), "{}", status.out());
+}
+
+/// No later run names it: who only reads what Nagios shows has to be told now, or by the catalogue's status.
+#[test]
+fn nagios_names_what_went_missing_and_what_brings_it_back() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    for look in ["verisum scrub --nagios 'my tree'", "verisum catalog status --nagios --missing fail"] {
+        fs::remove_file(place.bad()).unwrap();
+        if look.contains("status") {
+            assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(0));
+            assert_eq!(place.sh("verisum catalog status --missing fail").code, Some(1));
+            assert_eq!(place.sh("verisum catalog status --nagios").code, Some(0));
+        }
+        let ended = place.sh(look);
+        assert_eq!(ended.code, Some(if look.contains("status") { 2 } else { 0 }), "{look}: {}", ended.out());
+        assert!(ended.out().contains(", 1 missing"), "{look}: {}", ended.out());
+        let lines: Vec<&str> = ended.out().lines().skip(1).collect();
+        assert!(lines.len() == 1 && lines[0].starts_with("missing "), "{lines:?}");
+        place.run_remedy(&command_in(lines[0]));
+        assert_eq!(fs::read(place.bad()).unwrap(), b"good content");
+        assert_eq!(place.sh(look).code, Some(0), "{look}");
+    }
+}
+
+#[test]
+fn what_lists_and_tags_name_mends() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd 'my tree' && verisum sum -r . > ../list").code, Some(0));
+    place.mends("verisum check -C 'my tree' list");
+    assert_eq!(place.sh("verisum tag 'my tree'").code, Some(0));
+    place.mends("verisum verify 'my tree'");
+    // Where the catalogue knows a copy, it is named.
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    place.mends("verisum verify 'my tree'");
+}
+
+#[test]
+fn what_tags_name_is_one_command_for_the_tree_that_was_verified() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum tag 'my tree' && cp 'my tree/other' mirror").code, Some(0));
+    let other = place.path.join("my tree/other");
+    place.damage();
+    change_and_restore_time(&other, "OTHER content");
+    let found = place.sh("verisum verify 'my tree'");
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    assert_eq!(found.stderr.matches("verisum repair").count(), 1, "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror"));
+    assert_eq!(place.sh("verisum verify 'my tree'").code, Some(0));
+    // Parity that is there is named.
+    assert_eq!(place.sh("verisum parity create 'my tree'").code, Some(0));
+    change_and_restore_time(&other, "OTHER content");
+    let found = place.sh("verisum verify 'my tree'");
+    assert!(found.stderr.contains("parity may mend it: "), "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr));
+    assert_eq!(place.sh("verisum verify 'my tree'").code, Some(0));
+}
+
+#[test]
+fn an_empty_file_needs_no_copy_and_its_alarm_says_so() {
+    let place = Place::new();
+    let empty = place.path.join("my tree/empty");
+    fs::write(&empty, "").unwrap();
+    assert_eq!(place.sh("verisum scrub --catalog c.db 'my tree'").code, Some(0));
+    fs::remove_file(&empty).unwrap();
+    let found = place.sh("verisum scrub --catalog c.db --missing fail 'my tree'");
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    assert!(found.stderr.contains("it was empty: no copy is needed\n"), "{}", found.stderr);
+    assert!(found.stderr.contains("1 needs no copy, being empty: `verisum repair"), "{}", found.stderr);
+    let page = place.sh("verisum report -o page.html c.db");
+    assert!(page.out().contains(", and 1 needs no copy, being empty;"), "{}", page.out());
+    assert!(
+        fs::read_to_string(place.path.join("page.html")).unwrap().contains("none is needed: it was empty")
+    );
+    let json = place.sh("verisum catalog status --json --catalog c.db");
+    assert!(json.out().contains(r#""empty":1"#), "{}", json.out());
+    place.run_remedy(&command_in(&found.stderr));
+    assert_eq!(fs::read(&empty).unwrap(), b"");
+    assert_eq!(place.sh("verisum scrub --catalog c.db --missing fail 'my tree'").code, Some(0));
+}
+
+#[test]
+fn a_check_asks_the_catalogue_that_is_configured_or_named() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd 'my tree' && verisum sum -r . > ../list").code, Some(0));
+    assert_eq!(place.sh("verisum scrub --catalog c.db mirror").code, Some(0));
+    place.damage();
+    let good = format!("a good copy is {}/mirror/a b/", place.path.display());
+    for look in ["VERISUM_CATALOG=c.db verisum check", "verisum check --catalog c.db"] {
+        let found = place.sh(&format!("{look} -C 'my tree' list"));
+        assert!(found.code == Some(1) && found.stderr.contains(&good), "{look}: {}", found.stderr);
+    }
+    assert_eq!(place.sh("verisum check --catalog none.db -C 'my tree' list").code, Some(3));
+    place.mends("verisum check --catalog c.db -C 'my tree' list");
+}
+
+#[test]
+fn what_an_image_check_names_mends() {
+    let place = Place::new();
+    let image: Vec<u8> = (0..1_u32 << 18).flat_map(u32::to_le_bytes).collect();
+    for name in ["a disk.img", "mirror.img"] {
+        fs::write(place.path.join(name), &image).unwrap();
+    }
+    assert_eq!(place.sh("verisum image map -o 'a disk.map' 'a disk.img'").code, Some(0));
+    let file = fs::File::options().write(true).open(place.path.join("a disk.img")).unwrap();
+    file.write_all_at(b"rot", 300_000).unwrap();
+    drop(file);
+    let look = "verisum image verify --map 'a disk.map' 'a disk.img'";
+    let found = place.sh(look);
+    assert_eq!(found.code, Some(1), "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror.img"));
+    assert_eq!(place.sh(look).code, Some(0));
+    assert_eq!(fs::read(place.path.join("a disk.img")).unwrap(), image);
+}
+
+#[test]
+fn what_is_named_mends_what_storage_cannot_read() {
+    let place = Place::new();
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    for (record, look) in [("tag", "verify"), ("scrub", "scrub")] {
+        // What was repaired leaves bytes on the disk.
+        let marker = format!("verisum: these bytes are going to rot in spite of a {record}").into_bytes();
+        let mut content = vec![7; 100_000];
+        content[..marker.len()].copy_from_slice(&marker);
+        fs::write(place.path.join("mirror/file"), &content).unwrap();
+        fs::write(mount.path().join("file"), &content).unwrap();
+        let tree = mount.path().display().to_string();
+        assert_eq!(place.sh(&format!("verisum {record} {tree}")).code, Some(0));
+        mount.edit_image(|image| flip(image, &marker));
+        let look = format!("verisum {look} {tree}");
+        let found = place.sh(&look);
+        assert_eq!(found.code, Some(3), "{look}: {}", found.stderr);
+        place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror"));
+        let again = place.sh(&look);
+        assert_eq!(again.code, Some(0), "{look}: {}{}", again.stderr, again.out());
+        assert_eq!(fs::read(mount.path().join("file")).unwrap(), content);
+    }
+}
+
+/// Its lines of directories have no content that could be compared.
+#[test]
+fn a_missing_file_of_a_list_of_mtree_is_mended() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd 'my tree' && verisum sum -r --format mtree . > ../list").code, Some(0));
+    fs::remove_file(place.bad()).unwrap();
+    let found = place.sh("verisum check -C 'my tree' list");
+    assert_eq!(found.code, Some(3), "{}", found.stderr);
+    let line = command_in(&found.stderr).replace("PLACE", "mirror");
+    place.run_remedy(&line);
+    let again = place.sh(&line);
+    assert_eq!((again.code, again.stderr.as_str()), (Some(0), ""), "{}", again.out());
+    assert_eq!(place.sh("verisum check -C 'my tree' list").code, Some(0));
+}
+
+/// It may be a mount point of what is not mounted: nothing makes it anew, to fill the disk above it.
+#[test]
+fn a_directory_that_is_not_there_is_not_made_anew() {
+    let place = Place::new();
+    assert_eq!(place.sh("cd mirror && verisum sum -r . > ../list").code, Some(0));
+    fs::rename(place.path.join("mirror"), place.path.join("copy")).unwrap();
+    let look = "verisum check -C mirror list";
+    let json = place.sh(&look.replace("check", "check --json"));
+    let alarm = json.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap().to_string();
+    let alarm: serde_json::Value = serde_json::from_str(&alarm).unwrap();
+    assert!(alarm["mend"].is_null(), "{alarm}");
+    let said = place.sh(look).stderr;
+    let advice = format!("{} is not there: is it mounted?", place.path.join("mirror").display());
+    assert!(said.contains(&advice) && !said.contains("mkdir"), "{said}");
+    fs::rename(place.path.join("copy"), place.path.join("mirror")).unwrap();
+    assert_eq!(place.sh(look).code, Some(0));
+}
+
+/// One command mends the directory, whatever is wrong with its files.
+#[test]
+fn a_list_with_files_that_storage_cannot_read_says_so_and_is_mended() {
+    let place = Place::new();
+    let Some(mut mount) = Mount::new(FsKind::Btrfs, 0) else { return };
+    let marker = b"verisum: these bytes rot below a list";
+    for folder in [mount.path(), place.path.join("mirror")] {
+        fs::write(folder.join("unreadable"), marker.repeat(3000)).unwrap();
+        fs::write(folder.join("other"), "good content").unwrap();
+    }
+    let tree = mount.path().display().to_string();
+    assert_eq!(place.sh(&format!("cd {tree} && sha256sum unreadable other > \"$HOME/list\"")).code, Some(0));
+    mount.edit_image(|image| flip(image, marker));
+    change_and_restore_time(&mount.path().join("other"), "baad content");
+    let look = format!("verisum check -C {tree} list");
+    let found = place.sh(&look);
+    assert!(found.stderr.contains("the storage failed: see to the disk first"), "{}", found.stderr);
+    place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror"));
+    assert_eq!(place.sh(&look).code, Some(0));
+}
+
+/// What is bad and stale is told as what is bad.
+#[test]
+fn a_list_of_stale_files_names_the_copy_too() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    place.damage();
+    assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(1));
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let list = |options: &str| place.sh(&format!("verisum catalog list {options} --tree 'my tree/a b'"));
+    for format in ["", "--json", "--csv"] {
+        assert_eq!(list(&format!("--stale 1s {format}")).out(), list(&format!("--bad {format}")).out());
+    }
+    assert!(list("--stale 1s").out().contains("a good copy is "));
+}
+
+/// A missing file that fails the run is told as bad ones are.
+#[test]
+fn a_missing_file_has_the_alarm_of_a_bad_one_where_something_brings_it_back() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    let scrub = |options: &str| place.sh(&format!("verisum scrub {options} 'my tree'"));
+    for options in ["", "--quiet", "--json", "--prometheus metrics"] {
+        fs::remove_file(place.bad()).unwrap();
+        let told = scrub(options);
+        assert_eq!(told.code, Some(0), "{}", told.stderr);
+        if options == "--json" {
+            let line = told.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap();
+            assert!(
+                line.contains(r#""outcome":"missing""#) && line.contains(r#""mend":"verisum repair"#),
+                "{line}"
+            );
+        } else {
+            let told = &told.stderr;
+            assert!(told.contains(": missing since ") && told.contains("a good copy is "), "{told}");
+        }
+        if options.starts_with("--prometheus") {
+            let figures = fs::read_to_string(place.path.join("metrics")).unwrap();
+            let row = |from: &str| {
+                let end = format!(",from=\"{from}\"}} ");
+                let mut lines =
+                    figures.lines().filter(|line| line.starts_with("verisum_scrub_repairable_files{"));
+                lines.find_map(|line| line.split_once(&end)?.1.parse::<u64>().ok())
+            };
+            assert_eq!(
+                ["copy", "parity", "nothing", "unknown"].map(row),
+                [Some(1), Some(0), Some(0), Some(0)]
+            );
+        }
+        // It is news once.
+        assert!(!scrub("").stderr.contains("missing since"));
+        place.run_remedy("verisum repair 'my tree'");
+        assert_eq!(scrub("").code, Some(0));
+    }
+}
+
+#[test]
+fn a_missing_file_that_fails_a_run_has_its_alarm() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    fs::remove_file(place.bad()).unwrap();
+    let scrub = |options: &str| place.sh(&format!("verisum scrub --missing fail {options} 'my tree'"));
+    // The first run and each that follows.
+    for _ in 0..2 {
+        let told = scrub("");
+        assert!(told.stderr.contains(": missing since ") && told.stderr.contains("a good copy is "));
+        assert_eq!(scrub("--json").out().matches(r#""type":"alarm""#).count(), 1);
+        let nagios = scrub("--nagios");
+        assert_eq!(
+            (nagios.code, nagios.out().matches("mend it: ").count()),
+            (Some(2), 1),
+            "{}",
+            nagios.out()
+        );
+    }
+    place.run_remedy(&command_in(&scrub("").stderr));
+    assert_eq!(scrub("").code, Some(0));
+}

@@ -1,0 +1,302 @@
+//! The configuration: files, the environment, and which of them holds.
+
+use crate::common;
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use common::{Ended, VERISUM, command};
+use serde_json::Value;
+use tempfile::TempDir;
+use verisum_testkit::require_root;
+
+/// A home with these lines as the user's file.
+fn home(lines: &str) -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join(".config/verisum")).unwrap();
+    fs::write(file(home.path()), lines).unwrap();
+    fs::write(home.path().join("data"), "data").unwrap();
+    home
+}
+
+fn file(home: &Path) -> std::path::PathBuf {
+    home.join(".config/verisum/config.toml")
+}
+
+fn run(home: &TempDir, variables: &[(&str, &str)], words: &[&str]) -> Ended {
+    let mut command = command(VERISUM);
+    command.args(words).current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_CONFIG_HOME");
+    command.env_remove("VERISUM_CONFIG").envs(variables.iter().copied());
+    Ended::of(command.output().unwrap())
+}
+
+#[test]
+fn places_are_shown_and_looked_at() {
+    let place = "[places.offsite]\naddress = 's3://backup/data'\nprofile = 'archive'\n";
+    let shown = run(&home(place), &[], &["config", "show"]);
+    let lines: Vec<&str> = shown.out().lines().map(|line| line.split("  (").next().unwrap()).collect();
+    assert_eq!(lines, ["places.offsite.address = s3://backup/data", "places.offsite.profile = archive"]);
+    for right in [
+        "[places.x]\naddress = 'gs://b'\nendpoint = 'http://localhost:1'\ncredentials = '/etc/key.json'\n",
+        "[places.x]\naddress = 'az://b'\nendpoint = 'http://localhost:1'\naccount = 'acme'\n",
+        "[places.x]\naddress = 'https://example.org/data'\n",
+        "[places.x]\naddress = 'nas:/srv'\nssh-config = '/etc/ssh/nas'\n",
+        "[places.x]\naddress = 'ssh://me@nas:22/srv'\n",
+    ] {
+        let shown = run(&home(right), &[], &["config", "show"]);
+        let shown = shown.out();
+        assert_eq!(shown.lines().count(), right.lines().count() - 1, "{shown}");
+    }
+    for (wrong, why) in [
+        ("[places.x]\nprofile = 'a'\n", "places.x: address: must be HOST:PATH"),
+        (
+            "[places.x]\naddress = 's3://b'\npassword = 'a'\n",
+            "places.x: password: such a place has address, endpoint, profile, region",
+        ),
+        ("[places.x]\naddress = 'nas:/a'\nprofile = 'a'\n", "profile: such a place has address, ssh-config"),
+        ("[places.x]\naddress = 'ftp://b'\n", "places.x: address: no place has this scheme"),
+        ("[places.x]\naddress = 'local:/b'\n", "places.x: address: must be that of a bucket or another"),
+        ("[places]\nx = 's3://b'\n", "places.x: must be a table"),
+    ] {
+        let ended = run(&home(wrong), &[], &["sum", "data"]);
+        assert!(ended.code == Some(2) && ended.stderr.contains(why), "{wrong}: {}", ended.stderr);
+    }
+}
+
+const MD5: &str = "8d777f385d3dfec8815d20f7496026dc  data\n";
+const CRC32: &str = "adf3f363  data\n";
+
+#[test]
+fn what_is_nearer_to_the_command_holds() {
+    let home = home("algorithm = 'sha512'\ntag = false\n[sum]\nalgorithm = 'md5'\n");
+    let sum = |variables: &[(&str, &str)], more: &[&str]| run(&home, variables, &[&["sum"], more].concat());
+    assert_eq!(sum(&[], &["data"]).clean(), MD5);
+    assert_eq!(sum(&[("VERISUM_ALGORITHM", "crc32")], &["data"]).clean(), CRC32);
+    assert_eq!(sum(&[("VERISUM_ALGORITHM", "sha256")], &["-a", "crc32", "data"]).clean(), CRC32);
+    assert_eq!(sum(&[("VERISUM_CONFIG", "")], &["data"]).clean().len(), 64 + 7);
+    fs::write(home.path().join("other.toml"), "[sum]\nalgorithm = 'crc32'\ntag = true\n").unwrap();
+    let tagged = sum(&[("VERISUM_CONFIG", "other.toml")], &["data"]).clean();
+    assert_eq!(tagged, "CRC32 (data) = adf3f363\n");
+    let shown =
+        run(&home, &[("VERISUM_CONFIG", "other.toml"), ("VERISUM_TAG", "false")], &["config", "show"]);
+    let lines =
+        "sum.algorithm = crc32  (other.toml)\nsum.tag = true  (other.toml)\ntag = false  (VERISUM_TAG)\n";
+    assert_eq!((shown.code, shown.out()), (Some(0), lines), "{}", shown.stderr);
+    let shown = run(&home, &[], &["config", "show", "--json"]);
+    let first: Value = serde_json::from_str(shown.out().lines().next().unwrap()).unwrap();
+    assert_eq!((first["key"].as_str(), first["values"][0].as_str()), (Some("algorithm"), Some("sha512")));
+    // Under the names of other programs it has no effect.
+    std::os::unix::fs::symlink(VERISUM, home.path().join("sha256sum")).unwrap();
+    let mut command = command(home.path().join("sha256sum").to_str().unwrap());
+    command.arg("data").current_dir(home.path()).env("HOME", home.path()).env_remove("VERISUM_CONFIG");
+    let out = command.output().unwrap();
+    assert_eq!(out.stdout.len(), 64 + 7);
+}
+
+#[test]
+fn values_are_those_that_options_take() {
+    let home =
+        home("[sum]\nexclude = ['*.tmp', 'b c']\nrecursive = true\n['catalog status']\nmax-age = '35d'\n");
+    for name in ["a.tmp", "b c", "d"] {
+        fs::write(home.path().join(name), "").unwrap();
+    }
+    let out = run(&home, &[], &["sum", "."]).clean();
+    let names: Vec<&str> = out.lines().map(|line| &line[66..]).collect();
+    assert_eq!(names, [".config/verisum/config.toml", "d", "data"].map(|name| format!("./{name}")));
+    // What does not fit files of other machines is passed over, unless it is typed.
+    let place = format!("local:{}", home.path().display());
+    assert_eq!(run(&home, &[("VERISUM_THREADS", "2")], &["sum", &place]).code, Some(0));
+    assert_eq!(run(&home, &[], &["sum", "--threads", "2", &place]).code, Some(2));
+    // A list that is typed takes the place of the other.
+    assert!(run(&home, &[], &["sum", "--exclude", "d", "."]).clean().contains("a.tmp"));
+    fs::write(file(home.path()), "[scrub]\nmax-age = 'soon'\n").unwrap();
+    let ended = run(&home, &[], &["scrub", "--catalog", "c.db", "."]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(
+        ended.stderr.contains("soon") && ended.stderr.contains("verisum config show"),
+        "{}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn the_page_says_what_is_shown() {
+    let page = fs::read_to_string(common::repository().join("docs/configuration.md")).unwrap();
+    let block = |kind: &str| {
+        let (_, rest) = page.split_once(&format!("```{kind}\n")).unwrap();
+        rest.split_once("```").unwrap().0.to_string()
+    };
+    let home = home("");
+    fs::write(home.path().join("verisum.toml"), block("toml")).unwrap();
+    let variables = [("VERISUM_CONFIG", "verisum.toml"), ("VERISUM_LIMIT", "50M")];
+    let shown = run(&home, &variables, &["config", "show"]);
+    assert_eq!(shown.code, Some(0), "{}", shown.stderr);
+    assert_eq!(shown.stderr, "verisum: /srv/verisum/archive.db: there is no catalogue yet\n");
+    assert_eq!(shown.out().replace("(verisum.toml)", "(/etc/verisum.toml)"), block("text"));
+}
+
+#[test]
+fn what_is_wrong_names_file_and_key() {
+    let home = home("");
+    for (lines, said) in [
+        ("algorithm = md5", "line 1: "),
+        ("\n\n[sum\n", "line 3: "),
+        ("limit = '1M'\nlimit = '2M'", "line 2: duplicate key"),
+        ("algorthm = 'md5'", "algorthm: there is no such option"),
+        ("[sums]\nalgorithm = 'md5'", "sums.algorithm: there is no such command"),
+        ("[catalog.status]\nmax-age = '3d'", "status: no value of an option"),
+        ("[sum]\nmax-age = '3d'", "sum.max-age: there is no such option"),
+        ("[sum]\ntag = 'yes'", "sum.tag: must be true or false"),
+        ("[sum]\nalgorithm = true", "sum.algorithm: must be true or false if, and only if"),
+        ("[sum]\nalgorithm = [['md5']]", "algorithm: no value of an option"),
+        ("algorithm = 2026-11-23", "algorithm: no value of an option"),
+        ("a = '\u{1b}[2J'\u{1b}", "line 1: "),
+    ] {
+        fs::write(file(home.path()), lines).unwrap();
+        let ended = run(&home, &[], &["sum", "data"]);
+        assert_eq!((ended.code, ended.out()), (Some(2), ""), "{lines}: {}", ended.stderr);
+        assert!(ended.stderr.contains("config.toml: ") && ended.stderr.contains(said), "{}", ended.stderr);
+        assert!(ended.stderr.lines().count() == 1 && !ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
+        assert_eq!(run(&home, &[], &["sum", "--help"]).code, Some(0));
+    }
+    let missing = run(&home, &[("VERISUM_CONFIG", "nowhere.toml")], &["sum", "data"]);
+    assert_eq!(missing.code, Some(3), "{}", missing.stderr);
+    assert_eq!(run(&home, &[("VERISUM_CONFIG", "/dev/null")], &["sum", "data"]).code, Some(0));
+    assert_eq!(run(&home, &[("VERISUM_CONFIG", "/dev/zero")], &["sum", "data"]).code, Some(3));
+    fs::write(file(home.path()), vec![b'#'; 2 << 20]).unwrap();
+    assert!(run(&home, &[], &["sum", "data"]).stderr.contains("longer than 1 MiB"));
+    fs::write(file(home.path()), b"\xff").unwrap();
+    assert_eq!(run(&home, &[], &["sum", "data"]).code, Some(3));
+}
+
+#[test]
+fn a_file_that_others_may_write_is_refused() {
+    let home = home("algorithm = 'md5'\n");
+    let assert_refused = || {
+        let ended = run(&home, &[], &["sum", "data"]);
+        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+        assert!(ended.stderr.contains("another user may write it"), "{}", ended.stderr);
+    };
+    fs::set_permissions(file(home.path()), fs::Permissions::from_mode(0o666)).unwrap();
+    assert_refused();
+    fs::set_permissions(file(home.path()), fs::Permissions::from_mode(0o644)).unwrap();
+    assert_eq!(run(&home, &[], &["sum", "data"]).clean(), MD5);
+    if require_root().is_none() {
+        return;
+    }
+    // The home of another user: its file is not ours, unless it is named.
+    std::os::unix::fs::chown(file(home.path()), Some(1234), None).unwrap();
+    assert_eq!(run(&home, &[], &["sum", "data"]).clean().len(), 64 + 7);
+    let named = file(home.path());
+    let ended = run(&home, &[("VERISUM_CONFIG", named.to_str().unwrap())], &["sum", "data"]);
+    assert!(ended.code == Some(3) && ended.stderr.contains("another user may write it"), "{}", ended.stderr);
+}
+
+#[test]
+fn trees_and_the_catalogue_need_not_be_typed() {
+    let home = home("catalog = 'all.db'\ntrees = ['one', 'two']\n");
+    for tree in ["one", "two"] {
+        fs::create_dir(home.path().join(tree)).unwrap();
+        fs::write(home.path().join(tree).join("file"), tree).unwrap();
+    }
+    run(&home, &[], &["scrub", "--quiet"]).clean();
+    let listed = run(&home, &[], &["catalog", "status", "--json"]).clean();
+    assert_eq!(listed.matches("\"path\"").count(), 2, "{listed}");
+    // What is typed takes their place; the report is of the catalogue that is set.
+    let one = run(&home, &[], &["scrub", "--json", "one"]).clean();
+    assert!(one.contains("/one") && !one.contains("/two"), "{one}");
+    let report = run(&home, &[], &["report", "--json"]).clean();
+    assert!(report.contains("/one") && report.contains("all.db"), "{report}");
+    let cron = run(&home, &[], &["schedule", "--cron", "@daily"]).clean();
+    assert!(
+        cron.contains("/one ") && cron.trim_end().ends_with("/two") && cron.contains("/all.db"),
+        "{cron}"
+    );
+    fs::write(file(home.path()), "[sum]\ntrees = ['one']\n").unwrap();
+    let wrong = run(&home, &[], &["sum", "data"]);
+    assert!(wrong.stderr.contains("sum.trees: there is no such option"), "{}", wrong.stderr);
+}
+
+#[test]
+fn who_hears_of_failures_can_be_set() {
+    let home = home(
+        "[schedule]\nmail = ['a@example.org', 'b@example.org']\nwebhook-file = 'hook'\nmax-age = '30d'\n",
+    );
+    fs::write(home.path().join("hook"), "http://localhost:1/hook\n").unwrap();
+    fs::set_permissions(home.path().join("hook"), fs::Permissions::from_mode(0o600)).unwrap();
+    fs::create_dir(home.path().join("tree")).unwrap();
+    let cron = run(&home, &[], &["schedule", "--cron", "@daily", "tree"]);
+    assert_eq!(cron.code, Some(0), "{}", cron.stderr);
+    for part in ["--mail a@example.org --mail b@example.org", "/hook -- scrub", "--max-age 30d"] {
+        assert!(cron.out().contains(part), "{part}: {}", cron.out());
+    }
+    // A webhook that is kept in a file is, where there is one.
+    fs::write(file(home.path()), "[schedule]\nwebhook = 'http://localhost:1/hook'\n").unwrap();
+    let units = run(&home, &[], &["schedule", "tree"]);
+    assert!(units.code == Some(2) && units.stderr.contains("--install"), "{}", units.stderr);
+    let installed = run(&home, &[], &["schedule", "--install", "--root", "image", "/tree"]);
+    assert_eq!(installed.code, Some(0), "{}", installed.stderr);
+    // The command that tells takes them too; nobody to tell is an error.
+    fs::write(file(home.path()), "[notify]\nmail = 'a@example.org'\nsendmail = '/bin/true'\n").unwrap();
+    let told = run(&home, &[], &["notify", "--catalog", "none.db", "--", "sum", "data"]);
+    assert_eq!((told.code, told.out().len()), (Some(0), 64 + 7), "{}", told.stderr);
+    fs::write(file(home.path()), "").unwrap();
+    let nobody = run(&home, &[], &["notify", "--", "sum", "data"]);
+    assert!(
+        nobody.code == Some(2) && nobody.stderr.contains("--mail or --webhook-file"),
+        "{}",
+        nobody.stderr
+    );
+}
+
+#[test]
+fn each_value_of_a_command_says_where_it_comes_from() {
+    let home = home("limit = '50M'\n['catalog status']\nmax-age = '40d'\n[scrub]\nmissing = 'fail'\n");
+    let shown = run(&home, &[("VERISUM_ALGORITHM", "md5")], &["config", "show", "scrub"]);
+    let shown = shown.out();
+    for line in [
+        "algorithm = md5  (VERISUM_ALGORITHM)",
+        "color = auto  (default)",
+        &format!("limit = 50M  ({})", file(home.path()).display()),
+        &format!("missing = fail  ({})", file(home.path()).display()),
+        "order = auto  (default)",
+        "stop-after = 100  (default)",
+    ] {
+        assert!(shown.lines().any(|shown| shown == line), "{line}: {shown}");
+    }
+    assert!(!shown.contains("max-age"), "{shown}");
+    let status = run(&home, &[], &["config", "show", "catalog", "status"]);
+    let status = status.out();
+    assert!(status.contains("max-age = 40d") && !status.contains("limit"), "{status}");
+    let table = run(&home, &[], &["config", "show", "catalog status"]);
+    assert_eq!((table.code, table.out()), (Some(0), status));
+    let wrong = run(&home, &[], &["config", "show", "catalog", "nothing"]);
+    assert!(wrong.code == Some(2) && wrong.stderr.contains("catalog nothing"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_catalogue_that_is_not_there_is_said() {
+    let home = home("catalog = 'none.db'\n[scrub]\ncatalog = 'data'\n");
+    for words in [&["config", "show"][..], &["config", "show", "copy"]] {
+        let shown = run(&home, &[], words);
+        let said: Vec<&str> = shown.stderr.lines().filter(|line| line.contains("catalogue")).collect();
+        assert_eq!(said, ["verisum: none.db: there is no catalogue yet"], "{}", shown.stderr);
+    }
+}
+
+#[test]
+fn a_catalogue_that_is_not_there_yet_is_no_reason_not_to_copy() {
+    let home = home("");
+    let variable = [("VERISUM_CATALOG", "new.db")];
+    let ended = run(&home, &variable, &["copy", "--quiet", "data", "copied"]);
+    assert_eq!((ended.code, ended.stderr.as_str()), (Some(0), ""), "{}", ended.out());
+    assert!(home.path().join("copied").exists() && !home.path().join("new.db").exists());
+    // Who asks for more is told that it counts as none.
+    let told = run(&home, &variable, &["copy", "--verbose", "data", "told"]);
+    let note = "new.db: the configured catalogue is not there yet: working without one";
+    assert!(told.code == Some(0) && told.stderr.matches(note).count() == 1, "{}", told.stderr);
+    // Who types it means it.
+    let ended = run(&home, &[], &["copy", "--catalog", "new.db", "data", "again"]);
+    assert_eq!(ended.code, Some(3), "{}", ended.out());
+}

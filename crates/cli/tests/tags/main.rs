@@ -1,0 +1,9 @@
+//! Digests in attributes.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod retag;
+mod tag_adopt;
+mod tag_faults;
+mod tags;
