@@ -1,6 +1,6 @@
 //! The shape of the code, asserted: functions that fit on a screen or two, parameters with names, types whose names
 //! tell them apart, and files that do not import each other in wide circles. It reads what programs and libraries are
-//! made of, not their tests.
+//! made of; of tests only whether their program has each file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -75,6 +75,30 @@ fn types_of_a_crate_have_names_of_their_own() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// A file that no program names would be compiled by nobody, and its tests would never run.
+#[test]
+fn every_file_of_tests_is_in_its_program() {
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").canonicalize().unwrap();
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        fs::read_dir(folder).into_iter().flatten().map(|entry| entry.unwrap().path()).collect()
+    };
+    let folders = entries(&crates).into_iter().flat_map(|one| entries(&one.join("tests")));
+    let programs: Vec<_> = folders.filter(|folder| folder.join("main.rs").exists()).collect();
+    assert!(programs.len() > 10, "{programs:?}");
+    for folder in programs {
+        let main = parsed(&folder.join("main.rs"));
+        let modules = main.iter().filter_map(|item| match item {
+            Item::Mod(module) => Some(folder.join(format!("{}.rs", module.ident))),
+            _ => None,
+        });
+        let known: BTreeSet<_> = modules.chain([folder.join("main.rs")]).collect();
+        let is_code = |file: &PathBuf| file.extension().is_some_and(|end| end == "rs");
+        let lost: Vec<_> =
+            entries(&folder).into_iter().filter(|file| is_code(file) && !known.contains(file)).collect();
+        assert!(lost.is_empty(), "main.rs does not name {lost:?}");
+    }
 }
 
 /// The root files of all crates.
