@@ -8,9 +8,10 @@ use http::header::{CONTENT_LENGTH, ETAG, IF_MATCH, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, Method};
 use quick_xml::de::from_reader;
 use serde::Deserialize;
-use verisum_digest::{Digest, Output, combine_crcs};
+use verisum_digest::{Digest, Output, combine_crcs, part_length};
 use verisum_files::place::{FileRecord, FileState, RecordedDigest};
 
+use crate::claim::Claim;
 use crate::client::{Client, Part, Request, text};
 use crate::error::RequestError;
 use crate::listing::time_of_header;
@@ -229,29 +230,37 @@ impl Client {
         }
     }
 
-    /// A digest of a whole object of this length that came with its bytes, as the store verified and recorded it.
-    pub(crate) fn claim(&self, headers: &HeaderMap, size: u64) -> Option<RecordedDigest> {
-        let found = match self.store {
+    /// What came with the bytes of an object of this length, as the store recorded it.
+    pub(crate) fn recorded(&self, headers: &HeaderMap, size: u64) -> Attributes {
+        match self.store {
             Store::S3 { .. } => self.of_headers(headers, Some(size)),
             // Google unpacks what was stored packed, and tells the checksum of what is stored.
             Store::Google { .. } if text(headers, &STORED).is_some_and(|how| how != "identity") => {
-                return None;
+                Attributes::default()
             }
             Store::Google { .. } => of_google(headers),
-            Store::Azure { .. } | Store::Web => return None,
-        };
-        found.claim()
+            Store::Azure { .. } | Store::Web => Attributes::default(),
+        }
     }
 
-    /// The same of an object of which this part came: S3 tells checksums with all of an object, and not with its parts.
-    pub(crate) async fn claim_of_whole(&self, key: &[u8], part: &Part) -> Option<RecordedDigest> {
+    /// A digest of the object of which this part came first, as the store verified and recorded it. S3 tells checksums with
+    /// all of an object, and not with its parts; that of an object in parts tells something only with their lengths.
+    pub(crate) async fn claim(&self, key: &[u8], part: &Part) -> Option<Claim> {
         let is_whole = part.bytes.len() as u64 == part.size;
-        if part.claim.is_some() || is_whole || !matches!(self.store, Store::S3 { .. }) {
-            return part.claim.clone();
+        let known = part.recorded.claim();
+        let is_all = is_whole && !part.recorded.has_digest_of_parts();
+        if known.is_some() || is_all || !matches!(self.store, Store::S3 { .. }) {
+            return known;
         }
         // Not everybody may ask for it, and who reads on hears of a change.
-        let (found, seen) = self.headers(key).await.ok()?;
-        found.claim().filter(|_| seen.identity.is_some() && seen.identity == part.seen.identity)
+        let (mut found, seen) = self.headers(key).await.ok()?;
+        if seen.identity.is_none() || seen.identity != part.seen.identity {
+            return None;
+        }
+        if found.claim().is_none() && found.has_digest_of_parts() {
+            self.add_parts(key, &mut found).await.ok()?;
+        }
+        found.claim()
     }
 
     /// The length of the first part of an object; with an ETag only of that content.
@@ -349,11 +358,39 @@ impl Attributes {
         digests
     }
 
-    /// One that the store verified, and that is quickly computed, if there are several. An ETag is none: if it differs, it
-    /// may be no MD5.
-    fn claim(&self) -> Option<RecordedDigest> {
-        let certain = self.digests().into_iter().filter(|recorded| recorded.is_certain);
-        certain.min_by_key(|recorded| !recorded.algorithm.starts_with("crc"))
+    /// One that the store verified, and that is quickly computed, if there are several: that of the whole object before
+    /// that of its parts. An ETag is none: if it differs, it may be no MD5.
+    fn claim(&self) -> Option<Claim> {
+        let is_whole = |recorded: &RecordedDigest| part_length(&recorded.algorithm).is_none();
+        let certain = self.digests().into_iter().filter(|recorded| recorded.is_certain && is_whole(recorded));
+        let whole = certain.min_by_key(|recorded| !recorded.algorithm.starts_with("crc"));
+        whole.and_then(Claim::whole).or_else(|| self.claim_of_parts())
+    }
+
+    fn claim_of_parts(&self) -> Option<Claim> {
+        let lengths = self.part_lengths()?;
+        self.checksums.iter().find_map(|(name, text)| {
+            let (digest, count) = value(name, text)?;
+            (count == Some(lengths.len() as u64)).then(|| Claim::of_parts(name, digest, lengths.clone()))?
+        })
+    }
+
+    /// The lengths of all parts, if they are known: where only that of the first is, the others are taken for as long.
+    fn part_lengths(&self) -> Option<Vec<u64>> {
+        let size = self.size?;
+        let lengths: Vec<u64> = match (&self.parts[..], self.first_part.unwrap_or(size)) {
+            ([], first) if first > 0 && size.div_ceil(first) <= MOST_PARTS as u64 => {
+                (0..size).step_by(first as usize).map(|at| first.min(size - at)).collect()
+            }
+            (parts, _) => parts.iter().map(|part| part.size).collect(),
+        };
+        let total = lengths.iter().try_fold(0_u64, |total, length| total.checked_add(*length));
+        (total == Some(size)).then_some(lengths)
+    }
+
+    /// Whether it has a checksum of the digests of its parts.
+    fn has_digest_of_parts(&self) -> bool {
+        self.has_parts() && !self.checksums.is_empty()
     }
 
     /// The length of all parts but the last, which may be shorter, if there is one.
@@ -424,6 +461,37 @@ mod tests {
             found.parts.swap(0, 1);
             assert_eq!(found.digests(), []);
         }
+    }
+
+    #[test]
+    fn a_claim_is_of_parts_whose_lengths_are_known() {
+        let content: Vec<u8> = (0..100_000_u32).map(|at| (at * 7 % 251) as u8).collect();
+        let claim = |parts: &[u64], first_part: Option<u64>, count: &str| {
+            let (mut all, mut at) = (Vec::new(), 0);
+            for size in parts {
+                let part = &content[at..at + *size as usize];
+                all.extend_from_slice(Digest::find("sha256").unwrap().hash(part).unwrap().as_bytes());
+                at += part.len();
+            }
+            let checksums = vec![("sha256", format!("{}{count}", base64("sha256", &all)))];
+            let (size, is_composite) = (Some(content.len() as u64), Some(true));
+            let part = |size: &u64| PartOf { size: *size, checksums: Vec::new() };
+            let parts = if first_part.is_none() { parts.iter().map(part).collect() } else { Vec::new() };
+            Attributes { size, checksums, is_composite, parts, first_part, ..Attributes::default() }.claim()
+        };
+        for (parts, first) in [
+            (&[30_000, 45_000, 25_000][..], None),
+            (&[100_000], None),
+            (&[40_000, 40_000, 20_000], None),
+            (&[40_000, 40_000, 20_000], Some(40_000)),
+        ] {
+            let claim = claim(parts, first, &format!("-{}", parts.len())).unwrap();
+            assert_eq!(claim.hash(&content).unwrap(), claim.recorded.digest, "{parts:?}");
+        }
+        // Where their lengths do not make the object, or are not as many as the store says, nothing is known.
+        assert_eq!(claim(&[30_000, 45_000], None, "-2"), None);
+        assert_eq!(claim(&[40_000, 40_000, 20_000], Some(30_000), "-3"), None);
+        assert_eq!(claim(&[50_000, 50_000], None, "-3"), None);
     }
 
     #[test]

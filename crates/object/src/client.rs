@@ -11,9 +11,10 @@ use object_store::ClientOptions;
 use object_store::client::{HttpClient, HttpRequest, HttpRequestBody, HttpResponse};
 use reqwest::Url;
 use tokio::time::Instant;
-use verisum_files::place::{FileState, KnownState, Modified, RecordedDigest};
+use verisum_files::place::{FileState, KnownState, Modified};
 use verisum_files::{Limits, Timestamp};
 
+use crate::attributes::Attributes;
 use crate::connect::{Connector, WHOLE};
 use crate::error::{OpenError, RequestError, is_region};
 use crate::listing::{self, Page};
@@ -92,8 +93,8 @@ pub(crate) struct Part {
     pub(crate) etag: Option<String>,
     /// The version of the object, where a bucket keeps versions.
     pub(crate) version: Option<String>,
-    /// A digest of the whole object as the store recorded it.
-    pub(crate) claim: Option<RecordedDigest>,
+    /// What came with it of what the store recorded of the object.
+    pub(crate) recorded: Attributes,
 }
 
 impl Part {
@@ -204,7 +205,7 @@ impl Client {
             original: self.original(headers),
             etag: text(headers, &ETAG).filter(|etag| !etag.is_empty()).map(str::to_string),
             version: text(headers, &VERSION).map(str::to_string),
-            claim: self.claim(headers, size),
+            recorded: self.recorded(headers, size),
         }
     }
 
@@ -241,7 +242,7 @@ impl Client {
             Err(RequestError::Range) if range.start == 0 => {
                 let part = self.no_part(key).await?;
                 return match part.size {
-                    0 => Ok(Part { etag: None, claim: None, ..part }),
+                    0 => Ok(Part { etag: None, recorded: Attributes::default(), ..part }),
                     _ => Err(RequestError::Answer("it gives no range of an object")),
                 };
             }

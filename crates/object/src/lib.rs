@@ -34,6 +34,7 @@
 mod attributes;
 mod azure;
 mod checksum_report;
+mod claim;
 mod client;
 mod connect;
 mod content;

@@ -6,14 +6,15 @@ use std::time::Duration;
 
 use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
-use verisum_digest::{Batch, Digest, DigestStream, Output};
+use verisum_digest::{Batch, Digest, DigestError, DigestStream, Output};
 use verisum_files::place::{
-    ContentEvidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Reason, RecordedDigest, Sink,
+    ContentEvidence, FileAnswer, FileRead, FileRequest, PlaceError, PlaceEvent, Reason, Sink,
 };
 
 use verisum_files::{Stop, text};
 
 use crate::checksum_report::ReportChecksums;
+use crate::claim::{Claim, Claims};
 use crate::client::{Part, SharedClient};
 use crate::content::ObjectContent;
 use crate::error::RequestError;
@@ -67,8 +68,8 @@ impl<T> Drop for Fetch<T> {
 enum First {
     /// The digests, which the store recorded.
     Known(KnownRecord),
-    /// Its first bytes.
-    Part(Part),
+    /// Its first bytes, and a digest that the store recorded of all.
+    Part(Part, Option<Claim>),
 }
 
 /// An object that was read at once.
@@ -76,19 +77,6 @@ struct Small {
     request: FileRequest,
     bytes: Vec<u8>,
     claims: Claims,
-}
-
-/// What the store recorded of an object, and what a report of the store has of it.
-struct Claims(Vec<RecordedDigest>);
-
-impl Claims {
-    /// The first that the content is not, and the digest that it has: `found` by the names of digests.
-    fn contradicted(self, found: impl Fn(&str) -> Option<Output>) -> Option<(RecordedDigest, Output)> {
-        self.0.into_iter().find_map(|claim| {
-            let found = found(&claim.algorithm)?;
-            (found != claim.digest).then_some((claim, found))
-        })
-    }
 }
 
 /// Reads and hashes objects.
@@ -185,13 +173,13 @@ impl<'a> Queue<'a> {
                 return Ok(First::Known(known));
             }
             client.admit(listed.size.unwrap_or_default().min(PIECE), 1).await;
-            let mut part = client.beginning(&key, 0..PIECE, &listed).await?;
-            part.claim = client.claim_of_whole(&key, &part).await;
+            let part = client.beginning(&key, 0..PIECE, &listed).await?;
+            let claim = client.claim(&key, &part).await;
             if listed.size.is_none() {
                 // Only now is it known how much there was.
                 client.admit(part.bytes.len() as u64, 0).await;
             }
-            Ok(First::Part(part))
+            Ok(First::Part(part, claim))
         }))
     }
 
@@ -210,14 +198,14 @@ impl<'a> Queue<'a> {
                 let evidence = ContentEvidence::Recorded(seen.modified);
                 Ok(self.flush()? && self.tell(request, FileRead { digests, evidence, ..FileRead::default() }))
             }
-            Ok(First::Part(part)) => {
+            Ok(First::Part(part, claim)) => {
                 self.wrong = 0;
                 request.seen = part.seen;
+                let claims = self.claims(&request, claim);
                 if part.size > PIECE {
-                    return Ok(self.flush()? && self.large(request, part)?);
+                    return Ok(self.flush()? && self.large(request, part, claims)?);
                 }
                 self.small_bytes += part.bytes.len();
-                let claims = self.claims(&request, &part);
                 self.small.push(Small { request, bytes: part.bytes, claims });
                 match self.small.len() >= MOST_OBJECTS || self.small_bytes >= MOST_BYTES {
                     true => self.flush(),
@@ -269,9 +257,9 @@ impl<'a> Queue<'a> {
         }
         let mut is_wanted = true;
         for (Small { request, bytes, claims }, digests) in small.into_iter().zip(sums) {
-            let hashed = |name: &str| Digest::find(name).and_then(|digest| digest.hash(&bytes)).ok();
-            let contradicted =
-                claims.contradicted(|name| found(name, self.digests, &digests).or_else(|| hashed(name)));
+            let contradicted = claims.contradicted(|claim| {
+                found(claim, self.digests, &digests).or_else(|| claim.hash(&bytes).ok())
+            });
             is_wanted =
                 is_wanted && self.tell(request, FileRead { digests, contradicted, ..FileRead::default() });
         }
@@ -279,25 +267,22 @@ impl<'a> Queue<'a> {
     }
 
     /// What is said of an object that was read.
-    fn claims(&self, request: &FileRequest, part: &Part) -> Claims {
+    fn claims(&self, request: &FileRequest, claim: Option<Claim>) -> Claims {
         let reported = self.report.as_ref().and_then(|report| report.digest(request));
-        Claims(part.claim.iter().cloned().chain(reported).collect())
+        Claims(claim.into_iter().chain(reported.and_then(Claim::whole)).collect())
     }
 
-    /// Hashes a large object.
-    fn large(&mut self, request: FileRequest, first: Part) -> Result<bool, PlaceError> {
-        let claims = self.claims(&request, &first);
-        let mut all = self.digests.to_vec();
-        for claim in &claims.0 {
-            // What is claimed is computed beside, unless it is asked for.
-            if !all.iter().any(|one| one.name() == claim.algorithm) {
-                all.extend(Digest::find(&claim.algorithm).ok());
-            }
-        }
+    /// Hashes a large object. What is claimed is computed beside, unless it is asked for.
+    fn large(&mut self, request: FileRequest, first: Part, claims: Claims) -> Result<bool, PlaceError> {
+        let is_beside =
+            |claim: &&Claim| !self.digests.iter().any(|digest| digest.name() == claim.recorded.algorithm);
+        let beside: Vec<&Claim> = claims.0.iter().filter(is_beside).collect();
+        let named = beside.iter().map(|claim| claim.digest()).collect::<Option<Vec<Digest>>>();
+        let all = named.map(|named| [self.digests, &named].concat());
         let object = ObjectContent::new(&self.client, key(&request.path), first);
-        let hashed = match SplitObject::parts_of(&all) {
+        let hashed = match all.and_then(|all| SplitObject::parts_of(&all)) {
             Some(parts) => SplitObject::new(object, parts).hash(self.runtime, &self.stop),
-            None => self.hash_in_order(object, &all),
+            None => self.hash_in_order(object, &beside),
         };
         let mut digests = match hashed {
             Ok(digests) => digests,
@@ -305,19 +290,22 @@ impl<'a> Queue<'a> {
             Err(LargeError::Request(error)) => return self.failed(request, &error),
             Err(LargeError::Digest(error)) => return Err(PlaceError::Digest(error.into())),
         };
-        let contradicted = claims.contradicted(|name| found(name, &all, &digests));
-        digests.truncate(self.digests.len());
+        let others = digests.split_off(self.digests.len());
+        let others: Vec<(Claim, Output)> = beside.into_iter().cloned().zip(others).collect();
+        let contradicted = claims.contradicted(|claim| {
+            let other = || others.iter().find(|(other, _)| other == claim).map(|(_, digest)| *digest);
+            found(claim, self.digests, &digests).or_else(other)
+        });
         Ok(self.tell(request, FileRead { digests, contradicted, ..FileRead::default() }))
     }
 
-    /// Hashes an object piece by piece; the next ones are under way meanwhile.
-    fn hash_in_order(
-        &self,
-        mut object: ObjectContent,
-        digests: &[Digest],
-    ) -> Result<Vec<Output>, LargeError> {
-        let mut streams = digests.iter().map(Digest::stream).collect::<Result<Vec<_>, _>>()?;
-        streams.iter_mut().try_for_each(|stream| stream.expect(object.size))?;
+    /// Hashes an object piece by piece, with what is claimed of it; the next ones are under way meanwhile.
+    fn hash_in_order(&self, mut object: ObjectContent, claims: &[&Claim]) -> Result<Vec<Output>, LargeError> {
+        let digests = self.digests.iter().map(|digest| Ok((digest.stream()?, Output::zeroed(digest.len()))));
+        let claims = claims.iter().map(|claim| Ok((claim.stream()?, claim.recorded.digest)));
+        let mut streams: Vec<(Box<dyn DigestStream>, Output)> =
+            digests.chain(claims).collect::<Result<_, DigestError>>()?;
+        streams.iter_mut().try_for_each(|(stream, _)| stream.expect(object.size))?;
         let mut under_way = VecDeque::new();
         let mut bytes = std::mem::take(&mut object.head);
         let mut starts = (bytes.len() as u64..object.size).step_by(PIECE as usize);
@@ -330,15 +318,14 @@ impl<'a> Queue<'a> {
                 let fetch = async move { object.fetch_in_turn(start..start + PIECE).await };
                 under_way.push_back(Fetch(self.runtime.spawn(fetch)));
             }
-            streams.iter_mut().try_for_each(|stream| stream.update(&bytes))?;
+            streams.iter_mut().try_for_each(|(stream, _)| stream.update(&bytes))?;
             let Some(next) = under_way.pop_front() else { break };
             bytes = next.wait_unless(self.runtime, &self.stop)?.ok_or(LargeError::Stopped)??;
         }
-        let finish = |(stream, digest): (&mut Box<dyn DigestStream>, &Digest)| {
-            let mut sum = Output::zeroed(digest.len());
+        let finish = |(mut stream, mut sum): (Box<dyn DigestStream>, Output)| {
             stream.finish(sum.as_mut_bytes()).map(|()| sum)
         };
-        Ok(streams.iter_mut().zip(digests).map(finish).collect::<Result<_, _>>()?)
+        Ok(streams.into_iter().map(finish).collect::<Result<_, _>>()?)
     }
 
     fn tell(&self, request: FileRequest, read: FileRead) -> bool {
@@ -346,8 +333,8 @@ impl<'a> Queue<'a> {
     }
 }
 
-/// The digest of this name among those that were computed.
-fn found(name: &str, digests: &[Digest], computed: &[Output]) -> Option<Output> {
-    let at = digests.iter().position(|digest| digest.name() == name)?;
+/// What is claimed among what was computed.
+fn found(claim: &Claim, digests: &[Digest], computed: &[Output]) -> Option<Output> {
+    let at = digests.iter().position(|digest| digest.name() == claim.recorded.algorithm)?;
     computed.get(at).copied()
 }
