@@ -396,6 +396,52 @@ fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() 
 }
 
 #[test]
+fn what_was_uploaded_in_parts_is_compared_with_the_checksum_of_its_parts() {
+    const MIB: usize = 1 << 20;
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir_all(&here).unwrap();
+    // By this program, in two parts and in one.
+    for (name, length) in [("copied", 20 * MIB), ("one", 16 * MIB)] {
+        fs::write(here.join(name), content(length)).unwrap();
+    }
+    assert_eq!(store.run(&["copy", "--quiet", here.to_str().unwrap(), "s3://box"]).code, Some(0));
+    // By others: in parts of one length, read in one range and in several.
+    for (name, length, part) in [("small", MIB, MIB), ("sha1", 12 * MIB, 5 * MIB)] {
+        let inner = if name == "sha1" { "sha1" } else { "sha256" };
+        upload(&store, &format!("box/{name}"), &content(length), part, (inner, inner), "COMPOSITE");
+    }
+    let names = ["copied", "one", "sha1", "small"];
+    let told = ["s3-sha256:16M", "sha256 of 1 part", "s3-sha1:5M", "sha256 of 1 part"];
+    // One digest that is hashed in order, and one that is in parts of the same length.
+    let sums: [&[&str]; 3] = [&["-a", "sha256"], &["-a", "s3-sha256:16M"], &["-a", "s3-sha256:16M,md5"]];
+    for words in sums {
+        let clean = store.run(&[&["sum", "--quiet"], words, &["s3://box"]].concat());
+        assert_eq!((clean.code, &clean.stderr[..]), (Some(0), ""), "{words:?}");
+    }
+    for name in names {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", file.metadata().unwrap().len() - 500).unwrap();
+    }
+    for words in sums {
+        let sum = store.run(&[&["sum", "--quiet"], words, &["s3://box"]].concat());
+        assert_eq!(sum.code, Some(1), "{words:?} {}", sum.stderr);
+        for (name, digest) in names.iter().zip(told) {
+            assert!(
+                sum.stderr.contains(&format!("s3://box: {name}: {digest} is ")),
+                "{words:?} {}",
+                sum.stderr
+            );
+        }
+    }
+    let catalog = store.path("catalog");
+    let catalog = catalog.to_str().unwrap();
+    let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+    let text = format!("{}{}", scrub.out(), scrub.stderr);
+    assert!(scrub.code != Some(0) && text.matches(", recorded by the store ").count() == 4, "{text}");
+}
+
+#[test]
 fn an_etag_that_is_no_md5_is_no_mismatch() {
     let Some(store) = Store::start() else { return };
     let (bucket, out) = (store.bucket("box"), store.path("out"));
