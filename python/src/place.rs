@@ -84,6 +84,10 @@ fn several<T>(objects: &Bound<'_, PyAny>, of: impl Fn(&Bound<'_, PyAny>) -> PyRe
 pub(crate) fn fs_path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
     let encoded = object.py().import("os")?.call_method1("fsencode", (object,))?;
     let name = encoded.extract::<Vec<u8>>()?;
+    // The empty one would otherwise be the working directory.
+    if name.is_empty() {
+        return Err(PyValueError::new_err("empty path"));
+    }
     match name.contains(&0) {
         true => Err(PyValueError::new_err("embedded null byte")),
         false => Ok(PathBuf::from(OsString::from_vec(name))),

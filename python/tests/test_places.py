@@ -3,13 +3,16 @@
 import logging
 import os
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
 import verisum
+import verisum.dask
 from interrupted import ctrl_c
+from verisum.dask._lake import Lake
 
 NAMES = [b"a", b"a b", b"a-b/c", b"b/line\nbreak", b"z\\t", b"\xff\xfe", "\u00e9".encode(), b"quote'\"$x"]
 
@@ -91,6 +94,49 @@ def test_what_is_an_address(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None
         verisum.hash_files("ssh://")
 
 
+PATHS: dict[str, Callable[[str | bytes], object]] = {
+    "hash_files": verisum.hash_files,
+    "hash_files of several": lambda path: verisum.hash_files(["x", path]),
+    "check": verisum.check,
+    "check below": lambda path: verisum.check("sums", base=path),
+    "compare": lambda path: verisum.compare(path, "x"),
+    "compare with": lambda path: verisum.compare("x", path),
+    "scrub": lambda path: verisum.scrub(path, catalog="c.db"),
+    "scrub into": lambda path: verisum.scrub("x", catalog=path),
+    "accept": lambda path: verisum.accept(path, catalog="c.db"),
+    "rehash": lambda path: verisum.rehash(path, "sha256"),
+    "repair": lambda path: verisum.repair(path, tags=True, sources="x"),
+    "repair from": lambda path: verisum.repair("x", tags=True, sources=path),
+    "copy": lambda path: verisum.copy(path, "x"),
+    "copy to": lambda path: verisum.copy("x", path),
+    "tag": verisum.tag,
+    "untag": verisum.untag,
+    "verify": verisum.verify,
+    "list_tags": verisum.list_tags,
+    "create_bag": verisum.create_bag,
+    "overview": verisum.overview,
+    "image_sum": verisum.image_sum,
+    "image_repair": lambda path: verisum.image_repair("x", "map", path),
+    "Catalog": verisum.Catalog,
+    "BlockMap": verisum.BlockMap,
+    "BlockMap.create": lambda path: verisum.BlockMap.create("map", path),
+    "Parity": verisum.Parity,
+    "Hosts": lambda path: verisum.Hosts(ssh_config=path),
+    "dask": lambda path: verisum.dask.Place(os.fsdecode(path)),
+    "lake": lambda path: Lake(os.fsdecode(path)),
+}
+
+
+@pytest.mark.parametrize("function", PATHS)
+def test_an_empty_path_is_no_path(function: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It would be the working directory.
+    monkeypatch.chdir(tmp_path)
+    for path in ("", b""):
+        with pytest.raises(ValueError, match="empty path"):
+            PATHS[function](path)
+    assert os.listdir(tmp_path) == []
+
+
 def test_options_that_hosts_do_not_have(tree: Path) -> None:
     place = f"local:{tree}"
     for option, value in {"ordered": True, "threads": 2, "one_file_system": True, "follow_links": True}.items():
@@ -105,7 +151,7 @@ def test_options_that_hosts_do_not_have(tree: Path) -> None:
         verisum.Hosts(way="nosuch")
     with pytest.raises(ValueError):
         verisum.Hosts(timeout=0)
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="/nonexistent"):
         verisum.Hosts(push="/nonexistent")
 
 

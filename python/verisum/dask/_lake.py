@@ -75,6 +75,8 @@ class Lake:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        if not url:
+            raise ValueError("empty path")
         try:
             self.files, root = fsspec.core.url_to_fs(url)
         except (ImportError, ValueError) as error:

@@ -32,7 +32,7 @@ class Place:
         hosts: How the place of a URL is reached; credentials are those of the workers.
 
     Raises:
-        ValueError: The URL is none of a place, or a limit or `hosts` is not for such a place.
+        ValueError: The path is empty, the URL is none of a place, or a limit or `hosts` is not for such a place.
     """
 
     path: str
@@ -45,6 +45,8 @@ class Place:
     hosts: Hosts | None = None
 
     def __post_init__(self) -> None:
+        if not self.path:
+            raise ValueError("empty path")
         if "://" in self.path:
             object.__setattr__(self, "path", place_address(self.path))
             self.refuse_limits()
