@@ -180,7 +180,7 @@ pub(crate) fn repair(
     sums: Option<&Bound<'_, PyAny>>,
     tags: bool,
     trust: Option<&Bound<'_, PyAny>>,
-    algorithm: Option<String>,
+    algorithm: Option<&str>,
     sources: Option<&Bound<'_, PyAny>>,
     source_catalog: Option<&Bound<'_, PyAny>>,
     dry_run: bool,
@@ -196,6 +196,10 @@ pub(crate) fn repair(
         absolute(&place::fs_path(object)?).map_err(|error| Failure::from(&error).raise(py))
     };
     let path = whole(path)?;
+    let algorithm = algorithm.map(|name| find(py, name)).transpose()?;
+    if algorithm.is_some() && sums.is_none() {
+        return Err(PyValueError::new_err("algorithm: only for sums"));
+    }
     let records = match (catalog, sums, tags, trust) {
         (Some(catalog), None, false, None) => Records::Catalog(whole(catalog)?),
         (None, Some(sums), false, None) => Records::Lists { lists: place::paths(sums)?, algorithm },
@@ -248,7 +252,7 @@ enum Records {
     Catalog(PathBuf),
     Lists {
         lists: Vec<PathBuf>,
-        algorithm: Option<String>,
+        algorithm: Option<Digest>,
     },
     Tags,
     /// The content of a place, by this digest.
@@ -333,7 +337,8 @@ impl Job {
                         steps.note(format!("{}: line {number}: {why}", list.display()));
                     };
                     let trees = std::slice::from_ref(&path);
-                    let found = engine::recorded_in(&list, algorithm.as_deref(), trees, useless);
+                    let found =
+                        engine::recorded_in(&list, algorithm.as_ref().map(Digest::name), trees, useless);
                     all.extend(found.map_err(|error| failure(&error))?);
                 }
                 let files = all.iter().map(|record: &ExpectedContent| path.join(&record.below));

@@ -241,3 +241,11 @@ def test_the_catalogue_of_a_source_finds_what_was_renamed(tree: Path, tmp_path: 
         verisum.repair(tree, catalog=tmp_path / "c.db", sources=tree, source_catalog=known).finish()
     with pytest.raises(ValueError, match="source_catalog"):
         verisum.repair(tree, catalog=tmp_path / "c.db", source_catalog=known)
+
+
+def test_a_digest_that_there_is_not_is_refused(tmp_path: Path) -> None:
+    for records in ({"catalog": "c.db"}, {"sums": "sums", "sources": "x"}, {"tags": True, "sources": "x"}):
+        with pytest.raises(verisum.DigestError, match="no-such"):
+            verisum.repair(tmp_path, algorithm="no-such", **records)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="algorithm: only for sums"):
+        verisum.repair(tmp_path, algorithm="sha256", catalog=tmp_path / "c.db")

@@ -1418,7 +1418,7 @@ def repair(
         tags: Whether the files' own tags say what they should be.
         trust: A directory, or an address as for `hash_files`, whose content is right: `path` gets it wherever it differs.
             If files there cannot be read, the first of their errors is raised after the others were repaired.
-        algorithm: The digest, if the lists do not tell.
+        algorithm: The digest, if the lists of `sums` do not tell.
         sources: Copies of `path`: directories or files, or addresses, as for `hash_files`. Without any, all trees of the
             catalogue are searched.
         source_catalog: A catalogue that knows the sources, by their path or address or by their path on their host:
@@ -1436,8 +1436,9 @@ def repair(
         progress: Called about 25 times a second, while you wait for a file, with the files and bytes done so far.
 
     Raises:
-        ValueError: Not one of `catalog`, `sums`, `tags` and `trust` is given, `source_catalog` is given without `sources`, or `sums`
-            or `tags` without `sources` and `parity`.
+        ValueError: Not one of `catalog`, `sums`, `tags` and `trust` is given, `source_catalog` is given without `sources`, `sums`
+            or `tags` without `sources` and `parity`, or `algorithm` without `sums`.
+        DigestError: There is no such digest.
         CatalogError: The catalogue cannot be used; `operation` is ``lock`` if another run uses it. Like the next two, it
             comes while files are taken.
         FileError: The path is not in the catalogue, is not the tree that was recorded, `keep_bad` or `parity` cannot be
