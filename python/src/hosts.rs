@@ -1,11 +1,12 @@
 //! `Hosts`: how other machines and buckets are reached, and what their stores were asked for.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyString, PyTuple};
 use verisum::files::Limits;
@@ -13,6 +14,7 @@ use verisum::files::place::Place;
 use verisum::object::{BucketPlace, Location, Meter, Prices, RequestClass, StoreLists, StoreOptions};
 use verisum::remote::{Address, Host, HostOptions, Program, WAYS};
 
+use crate::errors::{Failure, Kind};
 use crate::place::{Named, fs_path};
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/Hosts"))]
@@ -148,7 +150,8 @@ impl Hosts {
 
 impl Hosts {
     fn options(&self) -> PyResult<HostOptions> {
-        let push = self.push.as_deref().map(Program::open).transpose()?;
+        let open = |path: &Path| Program::open(path).map_err(|error| unreadable(path, &error));
+        let push = self.push.as_deref().map(open).transpose()?;
         let mut options = HostOptions::default();
         options.ssh.config.clone_from(&self.ssh_config);
         options.ssh.timeout = self.timeout;
@@ -180,8 +183,18 @@ fn typed<'py>(py: Python<'py>, location: Option<&Location>) -> Option<Bound<'py,
     })
 }
 
+/// The exception for a file that cannot be read: Python's own, with the path.
+fn unreadable(path: &Path, error: &io::Error) -> PyErr {
+    let why = Failure::new(Kind::File, &error.to_string()).message().to_string();
+    match error.raw_os_error() {
+        Some(number) => PyOSError::new_err((number, why, path.as_os_str().to_os_string())),
+        None => PyValueError::new_err(format!("{}: {why}", path.display())),
+    }
+}
+
 fn read_prices(path: PathBuf) -> PyResult<(PathBuf, Prices)> {
-    let prices = Prices::parse(&std::fs::read_to_string(&path)?)
+    let text = std::fs::read_to_string(&path).map_err(|error| unreadable(&path, &error))?;
+    let prices = Prices::parse(&text)
         .map_err(|why| PyValueError::new_err(format!("prices: {}: {why}", path.display())))?;
     Ok((path, prices))
 }

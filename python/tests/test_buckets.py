@@ -131,7 +131,7 @@ def test_a_scrub_of_a_bucket_keeps_to_limits(store: Store, photos: Path, tmp_pat
 
 def test_what_is_no_list_of_prices_is_refused(tmp_path: Path) -> None:
     prices = tmp_path / "prices.toml"
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(FileNotFoundError, match="prices.toml"):
         verisum.Hosts(prices=prices)
     prices.write_text('currency = "EUR"\n[per_1000_requests]\nlits = 1\n')
     with pytest.raises(ValueError, match="lits is no class of requests"):

@@ -45,6 +45,12 @@ def test_what_would_wait_is_refused() -> None:
             verisum.file_digest(file, "sha256")
 
 
+def test_what_is_no_file_object_is_refused() -> None:
+    for path in ("path", b"path", Path("path"), 3):
+        with pytest.raises(TypeError, match=r"open\(path, 'rb'\)"):
+            verisum.file_digest(path, "sha256")  # type: ignore[arg-type]
+
+
 def test_text_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("text")

@@ -31,8 +31,10 @@ def file_digest(fileobj: Readable, digest: str | Callable[[], Hash], /) -> Hash:
 
     Raises:
         BlockingIOError: The file object has no bytes now, and would not wait for them.
-        TypeError: It was opened for text.
+        TypeError: It is no file object, such as a path, or was opened for text.
     """
+    if not (hasattr(fileobj, "read") or hasattr(fileobj, "readinto")):
+        raise TypeError(f"not a file object opened to read bytes: {fileobj!r}; open(path, 'rb') gives one")
     hash = new(digest) if isinstance(digest, str) else digest()
     readinto: Callable[[Buffer], int | None] | None = getattr(fileobj, "readinto", None)
     if readinto is None:
