@@ -144,10 +144,24 @@ impl<T> Feed<T> {
     fn check_signals(&self, py: Python<'_>) -> PyResult<()> {
         let raised = py.check_signals();
         if raised.is_err() {
-            self.is_interrupted.store(true, Ordering::Relaxed);
-            at_exit::register(py)?;
+            self.interrupt(py)?;
         }
         raised
+    }
+
+    fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
+        self.is_interrupted.store(true, Ordering::Relaxed);
+        at_exit::register(py)
+    }
+
+    /// Ends the work as a signal would.
+    pub(crate) fn leave(&self, py: Python<'_>) -> PyResult<()>
+    where
+        T: Send,
+    {
+        self.interrupt(py)?;
+        py.detach(|| self.close());
+        Ok(())
     }
 
     /// Asks the work to end, and waits for nothing.

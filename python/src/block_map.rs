@@ -1,9 +1,8 @@
 //! Block maps: the digest of every block of a disk image.
 
-use std::fs::File;
-use std::io::{self, Write};
 use std::ops::Range;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyIndexError, PyValueError};
 use pyo3::prelude::*;
@@ -18,7 +17,7 @@ use crate::errors::{self, Failure, Kind};
 use crate::getters::getters;
 use crate::hosts::Hosts;
 use crate::image::{NamedImage, UntilStopped, cores, padding, params, sum_to};
-use crate::interrupt::interruptible;
+use crate::interrupt::{Leftover, abandonable, interruptible};
 use crate::place::fs_path;
 
 /// The digests of one call are at most so many bytes: a small file can claim blocks without end.
@@ -29,7 +28,7 @@ const BLOCKS_AT_ONCE: usize = 1 << 20;
 
 #[doc = include_str!(concat!(env!("OUT_DIR"), "/BlockMap"))]
 #[pyclass(frozen, module = "verisum")]
-pub(crate) struct BlockMap(blockhash::BlockMap);
+pub(crate) struct BlockMap(Arc<blockhash::BlockMap>);
 
 getters! { |map: BlockMap|
     algorithm: &str = map.0.params().digest().name();
@@ -40,6 +39,12 @@ getters! { |map: BlockMap|
     root: &[u8] = map.0.root().as_bytes();
 }
 
+impl From<blockhash::BlockMap> for BlockMap {
+    fn from(map: blockhash::BlockMap) -> BlockMap {
+        BlockMap(Arc::new(map))
+    }
+}
+
 #[pymethods]
 impl BlockMap {
     #[new]
@@ -47,7 +52,7 @@ impl BlockMap {
     fn open(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<BlockMap> {
         let name = fs_path(path)?;
         let map = py.detach(|| blockhash::BlockMap::open(&name, &Policy::default()));
-        map.map(BlockMap).map_err(|error| errors::of_image(py, &name, &error))
+        map.map(BlockMap::from).map_err(|error| errors::of_image(py, &name, &error))
     }
 
     /// Hashes an image, and writes the map of it.
@@ -70,7 +75,7 @@ impl BlockMap {
         let params = params(py, algorithm, block_size, threads)?;
         let image = NamedImage::of(image, hosts)?;
         let writing = Writing { path: fs_path(path)?, image, params, options: padding(exact) };
-        written(py, &writing, progress, |stop, done| writing.create(stop, done))
+        written(py, writing, progress, Writing::create)
     }
 
     /// Writes the map of an image that has changed in known places since this map was made of it.
@@ -94,7 +99,8 @@ impl BlockMap {
         let params = params(py, self.algorithm(), self.block_size(), threads)?;
         let image = NamedImage::of(image, hosts)?;
         let writing = Writing { path: fs_path(path)?, image, params, options: padding(exact) };
-        written(py, &writing, progress, |stop, done| writing.update(&self.0, ranges, stop, done))
+        let old = self.0.clone();
+        written(py, writing, progress, move |writing, stop, done| writing.update(&old, ranges, stop, done))
     }
 
     fn __len__(&self) -> usize {
@@ -138,8 +144,9 @@ impl BlockMap {
     /// The byte ranges in which the images of two maps differ.
     #[pyo3(signature = (other, /))]
     fn differences(&self, py: Python<'_>, other: &Bound<'_, BlockMap>) -> PyResult<Vec<(u64, u64)>> {
-        let other = other.get();
-        let found = py.detach(|| compare_maps(&self.0, &other.0, cores()));
+        let (one, other) = (self.0.clone(), other.get().0.clone());
+        let found =
+            abandonable(py, Leftover::Reads, &mut |_| Ok(()), move |_| compare_maps(&one, &other, cores()))?;
         let found = found.map_err(|error| errors::of_image(py, self.0.path(), &error))?;
         Ok(found.into_iter().map(|range| (range.start, range.end)).collect())
     }
@@ -215,44 +222,28 @@ impl Writing {
             let failure = Failure::new(Kind::Image, &message).path(&self.image.name).operation("update");
             return Err(WriteError::Failure(failure));
         };
-        old.check_while(&|| !stop.is_due())?;
-        let out = WriterUntilStopped { file: file.file(), stop };
-        update_map(old, &**image, ranges, &self.params, out, &self.path, done)?;
+        let writer = MapWriter::new(file.file(), &self.path, old.params())?;
+        update_map(old, &**image, ranges, &self.params, writer, done, &|| !stop.is_due())?;
         Ok(file.place()?)
-    }
-}
-
-/// Fails when it is time to stop. Nobody sees its error: whoever asked to stop raises its own.
-struct WriterUntilStopped<'a> {
-    file: &'a File,
-    stop: &'a Stop,
-}
-
-impl Write for WriterUntilStopped<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.stop.is_due() { Err(io::ErrorKind::TimedOut.into()) } else { self.file.write(bytes) }
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        self.file.flush()
     }
 }
 
 /// Writes a map, and opens it.
 fn written(
     py: Python<'_>,
-    writing: &Writing,
+    writing: Writing,
     progress: Option<&Bound<'_, PyAny>>,
-    write: impl FnOnce(&Stop, &ImageProgress) -> Result<(), WriteError> + Send,
+    write: impl FnOnce(&Writing, &Stop, &ImageProgress) -> Result<(), WriteError> + Send + 'static,
 ) -> PyResult<BlockMap> {
-    let done = ImageProgress::default();
+    let done = Arc::new(ImageProgress::default());
     let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
-    let ended = interruptible(py, &mut tick, |stop| {
-        write(stop, &done)?;
+    let (counted, name) = (done.clone(), writing.image.name.clone());
+    let ended = abandonable(py, Leftover::Writes, &mut tick, move |stop| {
+        write(&writing, stop, &counted)?;
         Ok(blockhash::BlockMap::open(&writing.path, &Policy::default())?)
     })?;
-    ended.map(BlockMap).map_err(|error| match error {
-        WriteError::Image(error) => errors::of_image(py, &writing.image.name, &error),
+    ended.map(BlockMap::from).map_err(|error| match error {
+        WriteError::Image(error) => errors::of_image(py, &name, &error),
         WriteError::Failure(failure) => failure.raise(py),
     })
 }

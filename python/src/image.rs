@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::thread;
 
 use pyo3::exceptions::PyValueError;
@@ -24,7 +25,7 @@ use crate::digests::hex;
 use crate::errors::{self, Failure, Kind};
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
-use crate::interrupt::interruptible;
+use crate::interrupt::{Leftover, abandonable};
 use crate::place::{self, fs_path, is_bucket};
 
 /// A disk image as a user names it.
@@ -117,11 +118,12 @@ pub(crate) fn image_sum(
 ) -> PyResult<ImageSum> {
     let image = NamedImage::of(path, hosts)?;
     let params = params(py, algorithm, block_size, threads)?;
-    let done = ImageProgress::default();
+    let done = Arc::new(ImageProgress::default());
     let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
-    let summed = interruptible(py, &mut tick, |stop| {
+    let (counted, how) = (done.clone(), params.clone());
+    let summed = abandonable(py, Leftover::Reads, &mut tick, move |stop| {
         let mut opened = image.open(&padding(exact))?;
-        let summed = sum_to(&mut opened, &params, &done, &mut UntilStopped::new(stop));
+        let summed = sum_to(&mut opened, &how, &counted, &mut UntilStopped::new(stop));
         summed.map_err(|error| errors::image_failure(&image.name, &error))
     })?;
     let (digest, length, padded, modified) = summed.map_err(|failure| failure.raise(py))?;

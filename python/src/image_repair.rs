@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -22,7 +23,7 @@ use crate::errors::{Failure, Kind, image_failure};
 use crate::getters::getters;
 use crate::hosts::{Hosts, Reach};
 use crate::image::{UntilStopped, cores, sum_to};
-use crate::interrupt::interruptible;
+use crate::interrupt::{Leftover, abandonable};
 use crate::place::{self, Named, fs_path};
 
 /// A virtual machine reads its disk in sectors of so many bytes.
@@ -87,9 +88,11 @@ pub(crate) fn image_repair(
         return Err(PyValueError::new_err("sources: no copy is named"));
     }
     let reach = Reach::of(py, hosts)?;
-    let done = ImageProgress::default();
+    let done = Arc::new(ImageProgress::default());
     let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
-    let ended = interruptible(py, &mut tick, |stop| job.repair(&reach.open(), &done, stop))?;
+    let counted = done.clone();
+    let ended =
+        abandonable(py, Leftover::Writes, &mut tick, move |stop| job.repair(&reach.open(), &counted, stop))?;
     let repair = ended.map_err(|failure| failure.raise(py))?;
     tick(py)?;
     Ok(repair)

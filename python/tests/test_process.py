@@ -24,6 +24,13 @@ def test_ctrl_c_ends_hashing_of_very_many_buffers_soon() -> None:
     ctrl_c("data = [b'abc'] * 8_000_000", "verisum.hash_many(data)", delay=0.05)
 
 
+def test_ctrl_c_leaves_a_named_pipe_that_nobody_writes_to(tmp_path: Path) -> None:
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    # The interpreter ends too.
+    ctrl_c(f"fifo = {os.fspath(fifo)!r}", "verisum.image_sum(fifo)")
+
+
 @pytest.mark.parametrize("work", ["check(fifo)", "repair(tree, sums=fifo, sources=tree)"])
 def test_ctrl_c_leaves_work_in_a_long_call_of_the_system(work: str, tmp_path: Path) -> None:
     # Opening a named pipe lasts until somebody writes to it. Storage that is busy or dying cannot be had everywhere.
@@ -208,6 +215,7 @@ TREES = {
     "create parity": "verisum.Parity(tree, place).create(progress=progress).finish()",
     "verify parity": "verisum.Parity(striped, made).verify(threads=1, progress=progress).finish()",
     "image_sum": "verisum.image_sum(image, 'sha3-512', threads=1, progress=progress)",
+    "update a map": "verisum.BlockMap(wide_map).update(new_map, wide, [(0, 1)], progress=progress)",
     "image_repair": "verisum.image_repair(image, map, other_image, threads=1, progress=progress)",
 }
 
@@ -217,7 +225,8 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The folders and files that the work takes, by name."""
     top = tmp_path_factory.mktemp("work")
     folders = ("tree", "small", "other", "bad", "broken", "good", "striped", "target", "place", "made")
-    paths = {name: top / name for name in (*folders, "catalog", "known", "sums", "image", "other_image", "map")}
+    files = ("catalog", "known", "sums", "image", "other_image", "map", "wide", "wide_map", "new_map")
+    paths = {name: top / name for name in (*folders, *files)}
     for name in folders[:7]:
         paths[name].mkdir()
     for name in ("tree", "other"):
@@ -242,6 +251,9 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     os.link(paths["striped"] / "large", paths["image"])
     os.link(paths["image"], paths["other_image"])
     verisum.BlockMap.create(paths["map"], paths["image"], "sha3-512")
+    # Its map is soon read, and takes seconds to check.
+    hole(paths["wide"], 4 << 40)
+    verisum.BlockMap.create(paths["wide_map"], paths["wide"])
     return {name: str(path) for name, path in paths.items()}
 
 

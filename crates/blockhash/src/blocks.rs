@@ -226,6 +226,9 @@ pub trait DigestSink: Send {
     fn zeros(&mut self, blocks: u64) -> Result<(), BlockHashError>;
 }
 
+/// Blocks of zeros that are added at a time, before somebody may end it: a millisecond.
+pub(crate) const ZEROS_AT_ONCE: u64 = 1 << 12;
+
 /// The hash over all block digests.
 pub(crate) struct Outer<'a> {
     stream: Box<dyn DigestStream>,
@@ -280,20 +283,22 @@ impl<'a> Outer<'a> {
     /// Adds a number of full blocks of zeros.
     pub(crate) fn add_zeros(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         const AT_ONCE: u64 = 256;
-        if let Some(sink) = &mut self.sink {
-            sink.zeros(blocks)?;
-        }
-        if self.digest_len == 0 {
-            return Ok(());
-        }
         if self.zeros.is_empty() {
             self.zeros = self.zero.value()?.as_bytes().repeat(AT_ONCE as usize);
         }
         let mut left = blocks;
         while left > 0 {
-            let now = left.min(AT_ONCE);
-            self.stream.update(&self.zeros[..now as usize * self.digest_len])?;
-            left -= now;
+            let mut told = left.min(ZEROS_AT_ONCE);
+            left -= told;
+            // A sink may end it.
+            if let Some(sink) = &mut self.sink {
+                sink.zeros(told)?;
+            }
+            while self.digest_len > 0 && told > 0 {
+                let now = told.min(AT_ONCE);
+                self.stream.update(&self.zeros[..now as usize * self.digest_len])?;
+                told -= now;
+            }
         }
         Ok(())
     }

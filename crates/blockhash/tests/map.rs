@@ -4,6 +4,7 @@ mod common;
 
 use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use common::definition::block_hash;
 use common::fake::Fake;
@@ -135,7 +136,8 @@ proptest! {
         prop_assert_eq!(&comparison.finish(b.length(), &root).unwrap(), &expected);
 
         let updated = |touched| {
-            update_map(&a_map, &b, touched, &params, Vec::new(), Path::new("map"), &progress).unwrap()
+            let writer = MapWriter::new(Vec::new(), Path::new("map"), a_map.params()).unwrap();
+            update_map(&a_map, &b, touched, &params, writer, &progress, &|| true).unwrap()
         };
         let (root, hashed, bytes) = updated(touched);
         prop_assert_eq!(root, root_b);
@@ -250,6 +252,27 @@ fn maps_of_huge_empty_images_are_tiny() {
     let map = stored.open().unwrap();
     assert_eq!((map.blocks(), map.data_blocks(), *map.root()), (1 << 24, 0, root));
     assert!(compare_images(&Empty, &Empty, 65_536, 2, &ImageProgress::default()).unwrap().is_empty());
+    an_update_can_end_anywhere(&map, &Empty);
+}
+
+fn an_update_can_end_anywhere(map: &BlockMap, image: &dyn Image) {
+    let update = |most: u64, touched: Vec<Range<u64>>| {
+        let asked = AtomicU64::new(0);
+        let goes_on = || asked.fetch_add(1, Ordering::Relaxed) < most;
+        let writer = MapWriter::new(Vec::new(), Path::new("map"), map.params()).unwrap();
+        let updated =
+            update_map(map, image, touched, map.params(), writer, &ImageProgress::default(), &goes_on);
+        (updated.map(|(root, ..)| root), asked.into_inner())
+    };
+    // Half of the image is hashed anew, and half of it is copied.
+    let touched = || vec![0..map.length() / 2];
+    let (root, asked) = update(u64::MAX, touched());
+    assert_eq!(root.unwrap(), *map.root());
+    // Of so many blocks at a time, while it is checked and while it is copied and hashed.
+    assert!(asked >= 2 * map.blocks() / 4096, "{asked}");
+    for most in (0..asked).step_by(97) {
+        assert!(matches!(update(most, touched()).0, Err(BlockHashError::Finished)), "{most}");
+    }
 }
 
 #[test]

@@ -16,14 +16,11 @@ use super::format::{
     BITMAP_LEN, Checksummer, ENTRY_LEN, Entry, Geometry, HEADER_LEN, Header, MAP_MAGIC, SECTION_BLOCKS,
     TRAILER_LEN, Trailer, VERSION, u32_at,
 };
-use crate::blocks::{Outer, ZeroBlock};
+use crate::blocks::{Outer, ZEROS_AT_ONCE, ZeroBlock};
 use crate::{BlockHashError, Params};
 
 /// Entries of the index that are read at a time.
 const WINDOW: u64 = 1024;
-
-/// Blocks of zeros that are checked at a time: a millisecond.
-const CHECKED_ZEROS: u64 = 1 << 12;
 
 /// A block map in a file: the digest of every block of an image.
 #[derive(Debug)]
@@ -161,7 +158,7 @@ impl BlockMap {
             }
             let blocks = match known {
                 Known::Zeros(blocks) => {
-                    let blocks = blocks.min(CHECKED_ZEROS);
+                    let blocks = blocks.min(ZEROS_AT_ONCE);
                     outer.add_zeros(blocks)?;
                     blocks
                 }

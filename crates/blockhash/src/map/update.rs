@@ -2,14 +2,13 @@
 
 use std::io::Write;
 use std::ops::Range;
-use std::path::Path;
 
 use verisum_digest::Output;
 use verisum_image::{Extent, ExtentKind, Image, ImageError};
 
 use super::reader::{Cursor, Known};
 use super::{BlockMap, MapError, MapWriter};
-use crate::blocks::{Outer, ZeroBlock};
+use crate::blocks::{Outer, ZEROS_AT_ONCE, ZeroBlock};
 use crate::pump::hash_image_to;
 use crate::ranges::whole_units;
 use crate::{BlockHashError, DigestSink, ImageProgress, Params};
@@ -21,19 +20,20 @@ const MOST_SHRUNK: u64 = 64;
 /// An image of this length is never too long.
 const NEVER_TOO_LONG: u64 = 16 << 40;
 
-/// Writes the map of `image` to `out`, given `old`, a map of what it was, and the byte ranges `touched` in
-/// which it may have changed since. Gives the new block hash and how many bytes were hashed.
+/// Writes the map of `image` with a writer for the parameters of `old`, a map of what it was, given the byte ranges
+/// `touched` in which it may have changed since. Gives the new block hash and how many bytes were hashed.
 ///
-/// Where the length has changed, what is new or cut is taken as touched. `path` is the name of the new map
-/// in errors. The result is that of hashing all of the image, provided that nothing else has changed.
+/// Where the length has changed, what is new or cut is taken as touched. The result is that of hashing all of the
+/// image, provided that nothing else has changed. It ends with [`BlockHashError::Finished`] once `goes_on`, which is
+/// asked every few milliseconds, says so.
 pub fn update_map<W: Write + Send>(
     old: &BlockMap,
     image: &dyn Image,
     touched: Vec<Range<u64>>,
     params: &Params,
-    out: W,
-    path: &Path,
+    writer: MapWriter<W>,
     progress: &ImageProgress,
+    goes_on: &(dyn Fn() -> bool + Sync),
 ) -> Result<(Output, u64, W), BlockHashError> {
     let length = image.length();
     if old.length() > NEVER_TOO_LONG.max(length.saturating_mul(MOST_SHRUNK)) {
@@ -41,7 +41,7 @@ pub fn update_map<W: Write + Send>(
         return Err(MapError::Unlike(what).into());
     }
     // Otherwise the new root would vouch for digests that the old one does not.
-    old.check()?;
+    old.check_while(goes_on)?;
     let block_size = u64::from(old.geometry.block_size);
     let mut touched = touched;
     let end = length.min(old.length());
@@ -55,7 +55,8 @@ pub fn update_map<W: Write + Send>(
     let mut merge = Merge {
         outer: Outer::new(old.params(), zero)?,
         cursor: Cursor::new(old)?,
-        writer: MapWriter::new(out, path, old.params())?,
+        writer,
+        goes_on,
         digest_len: old.geometry.digest_len,
         blocks: touched
             .iter()
@@ -78,6 +79,7 @@ struct Merge<'a, W> {
     outer: Outer<'a>,
     cursor: Cursor<'a>,
     writer: MapWriter<W>,
+    goes_on: &'a (dyn Fn() -> bool + Sync),
     digest_len: usize,
     /// The runs of touched blocks, and which of them is being computed.
     blocks: Vec<Range<u64>>,
@@ -91,10 +93,11 @@ impl<W: Write + Send> Merge<'_, W> {
     fn copy_to(&mut self, end: u64) -> Result<(), BlockHashError> {
         self.cursor.advance(self.block - self.cursor.block());
         while self.block < end {
+            self.require_going_on()?;
             let Some(known) = self.cursor.peek()? else { return Err(MapError::Miscounted.into()) };
             let count = match known {
                 Known::Zeros(blocks) => {
-                    let count = blocks.min(end - self.block);
+                    let count = blocks.min(end - self.block).min(ZEROS_AT_ONCE);
                     self.outer.add_zeros(count)?;
                     self.writer.zeros(count)?;
                     count
@@ -112,8 +115,13 @@ impl<W: Write + Send> Merge<'_, W> {
         Ok(())
     }
 
+    fn require_going_on(&self) -> Result<(), BlockHashError> {
+        if (self.goes_on)() { Ok(()) } else { Err(BlockHashError::Finished) }
+    }
+
     /// Copies what comes before the next touched block, and gives how many touched ones follow.
     fn run(&mut self) -> Result<u64, BlockHashError> {
+        self.require_going_on()?;
         let Some(run) = self.blocks.get(self.current).cloned() else {
             return Err(MapError::Miscounted.into());
         };
@@ -149,7 +157,7 @@ impl<W: Write + Send> DigestSink for Merge<'_, W> {
     fn zeros(&mut self, blocks: u64) -> Result<(), BlockHashError> {
         let mut left = blocks;
         while left > 0 {
-            let count = self.run()?.min(left);
+            let count = self.run()?.min(left).min(ZEROS_AT_ONCE);
             self.outer.add_zeros(count)?;
             self.writer.zeros(count)?;
             self.pass(count);

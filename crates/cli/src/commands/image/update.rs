@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use verisum::blockhash::update_map;
+use verisum::blockhash::{MapWriter, update_map};
 use verisum::image::Opened;
 
 use super::options::ReadOptions;
@@ -72,8 +72,10 @@ pub(crate) fn run(arguments: MapUpdateArgs, output: &mut Output) -> Result<Exit,
     };
     let params = how.params(&input, Some(image.length()))?;
     let bytes = touched.iter().map(|range| range.end - range.start).sum::<u64>().min(image.length());
-    let work =
-        |progress: &_| update_map(&old, &**image, touched, &params, file.file(), &arguments.output, progress);
+    let work = |progress: &_| {
+        let writer = MapWriter::new(file.file(), &arguments.output, old.params())?;
+        update_map(&old, &**image, touched, &params, writer, progress, &|| true)
+    };
     let (digest, hashed, _) = progress::drawn(how.progress, how.name_of(&input), Some(bytes), work)
         .map_err(|error| input::failed(&input, error))?;
     let sum =
