@@ -1,5 +1,5 @@
-//! Messages of `b3sum -c` about files, lines and lists, as in its version 1.2.0. They all differ from those
-//! of the coreutils.
+//! Messages of `b3sum -c` about files, lines and lists, as in its version 1.8.7. Most differ from those of the
+//! coreutils.
 
 use std::ffi::OsStr;
 
@@ -29,15 +29,12 @@ impl CheckReport<'_> {
                     return Ok(());
                 }
                 if result != "OK" {
-                    self.worse(Exit::Mismatch);
+                    self.fails();
                 }
-                let mut line = Vec::new();
-                names::escaped_name(&mut line, &listed.name);
-                line.extend_from_slice(format!(": {result}\n").as_bytes());
-                self.output.bytes(&line)
+                self.output.bytes(&[&listed.written, format!(": {result}\n").as_bytes()].concat())
             }
             Event::Bad { bad, .. } => {
-                self.worse(Exit::Mismatch);
+                self.fails();
                 self.say(&bad.to_string())
             }
             Event::End { error: Some(error), .. } => {

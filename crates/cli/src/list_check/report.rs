@@ -171,8 +171,17 @@ impl<'a> CheckReport<'a> {
         self.say_of_file(&name, error)
     }
 
+    /// Counts a file or line of `b3sum -c` that is not well.
+    pub(super) fn fails(&mut self) {
+        self.total.failed += 1;
+        self.worse(Exit::Mismatch);
+    }
+
     /// Says how it was as a whole, and gives the exit code.
     pub(super) fn end(mut self) -> Result<Exit, Failure> {
+        if self.options.dialect == Dialect::B3sum && self.total.failed > 0 && !self.is_over {
+            self.count_failed(self.total.failed)?;
+        }
         if self.is_own() && !self.options.status && !self.bad.is_empty() {
             let (bad_files, beyond) =
                 std::mem::take(&mut self.bad).bad_files(self.options.catalog.as_deref());
@@ -427,7 +436,7 @@ impl<'a> CheckReport<'a> {
             self.count(unread, "listed file could not be read", "listed files could not be read")?;
         }
         if list.failed > 0 {
-            self.count(list.failed, "computed checksum did NOT match", "computed checksums did NOT match")?;
+            self.count_failed(list.failed)?;
         }
         let is_for_nothing = self.is_own() && list.failed + unread == 0;
         if (self.options.ignore_missing || is_for_nothing) && list.verified == 0 {
@@ -460,6 +469,10 @@ impl<'a> CheckReport<'a> {
     fn shown(&self, manifest: usize) -> String {
         let name = self.names.get(manifest).map_or(OsStr::new(""), OsString::as_os_str);
         self.quoted(if name == "-" { OsStr::new("standard input") } else { name })
+    }
+
+    fn count_failed(&mut self, count: u64) -> Result<(), Failure> {
+        self.count(count, "computed checksum did NOT match", "computed checksums did NOT match")
     }
 
     fn count(&mut self, count: u64, one: &str, several: &str) -> Result<(), Failure> {

@@ -64,21 +64,6 @@ pub(crate) fn result_name(line: &mut Vec<u8>, name: &OsStr) {
     }
 }
 
-/// Appends a name as b3sum prints it: escaped after a backslash if it has a backslash or newline.
-pub(crate) fn escaped_name(line: &mut Vec<u8>, name: &[u8]) {
-    let escapes = name.iter().any(|byte| matches!(byte, b'\\' | b'\n'));
-    if escapes {
-        line.push(b'\\');
-    }
-    for byte in name {
-        match byte {
-            b'\\' => line.extend_from_slice(b"\\\\"),
-            b'\n' => line.extend_from_slice(b"\\n"),
-            other => line.push(*other),
-        }
-    }
-}
-
 fn push_escaped(line: &mut Vec<u8>, name: &[u8]) {
     for byte in name {
         match byte {

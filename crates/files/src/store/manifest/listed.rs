@@ -11,6 +11,8 @@ use crate::{Kind, Timestamp};
 pub struct Listed {
     /// Its name: any bytes but NUL.
     pub name: Vec<u8>,
+    /// Its name as the line has it, escapes and all; only where a program prints it so.
+    pub written: Vec<u8>,
     /// Another name to look for where there is no file of this one: some programs encode names in bags,
     /// and some do not.
     pub otherwise: Option<Vec<u8>>,

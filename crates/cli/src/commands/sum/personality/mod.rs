@@ -125,8 +125,12 @@ impl Personality {
             Err(Stopped::Failed(failure)) => ui::say(self.name, &message(self.name, failure)),
             Err(Stopped::Refused(refusal)) => refusal.say(self.name),
         }
-        // These programs know one code for everything that is not well.
-        ExitCode::from(u8::from(!matches!(result, Ok(Exit::Clean))))
+        // These programs know one code for everything that is not well; only b3sum has one for its options.
+        ExitCode::from(match result {
+            Ok(Exit::Clean) => 0,
+            Err(Stopped::Refused(refusal)) if self.kind == ProgramFamily::B3sum && refusal.hint => 2,
+            _ => 1,
+        })
     }
 
     fn try_run(self, output: &mut Output) -> Result<Exit, Stopped> {

@@ -49,7 +49,7 @@ pub(super) struct Refusal {
     /// Lines after them, without the program's name.
     more: Vec<String>,
     /// Whether it names its help.
-    hint: bool,
+    pub(super) hint: bool,
 }
 
 /// A row of the table of options.
@@ -259,7 +259,9 @@ impl PersonalityOptions {
         if self.quiet && !self.check {
             return Err(Refusal::with_hint("--quiet must be used with --check"));
         }
-        for (given, option) in [(self.raw, "--raw"), (self.no_names, "--no-names")] {
+        let not_checking =
+            [(self.raw, "--raw"), (self.no_names, "--no-names"), (self.tag == Some(true), "--tag")];
+        for (given, option) in not_checking {
             if given && self.check {
                 return Err(Refusal::with_hint(&format!("{option} cannot be used with --check")));
             }
