@@ -162,6 +162,11 @@ impl Verdict {
         }
     }
 
+    /// Whether its content could not be read as one state of the file: nothing new is known of it.
+    pub const fn is_unread(self) -> bool {
+        matches!(self, Verdict::Busy | Verdict::Unverifiable | Verdict::IoError)
+    }
+
     /// Whether what was read may take the place of what is recorded. Of bad or unread data it may not.
     pub const fn may_replace_record(self) -> bool {
         !matches!(self.fate(), Fate::Kept)

@@ -47,7 +47,7 @@ pub struct Description {
     trailer: Option<fn(&[u8; TRAILER_LEN], u64) -> bool>,
 }
 
-/// Every format: what the command line, the messages and the tests know of them.
+/// Every format, in the order of [`ImageFormat`]: what the command line, the messages and the tests know of them.
 pub static FORMATS: &[Description] = &[
     Description {
         format: ImageFormat::Raw,
@@ -194,7 +194,7 @@ impl ImageFormat {
     }
 
     fn description(self) -> &'static Description {
-        FORMATS.iter().find(|row| row.format == self).unwrap_or(&FORMATS[0])
+        &FORMATS[self as usize]
     }
 }
 
@@ -242,6 +242,7 @@ mod tests {
         assert!(FORMATS.iter().all(|row| !row.endings.is_empty()));
         for row in FORMATS {
             assert!(row.magics.iter().all(|(place, magic)| place + magic.len() <= START_LEN), "{row:?}");
+            // A row in the place of another format would give it that one's name.
             assert_eq!(row.format.name(), row.name);
             for name in all_names(row) {
                 assert_eq!(ImageFormat::find(&name.to_uppercase()), Some(row.format));

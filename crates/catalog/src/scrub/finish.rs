@@ -84,8 +84,8 @@ impl Writer<'_> {
         }
         self.tell_all_missing(&names)?;
         // A file whose record was replaced may be where this run did not look.
-        let unread = [Verdict::Busy, Verdict::Unverifiable, Verdict::IoError];
-        let has_read_all = was_everywhere && unread.iter().all(|verdict| self.summary.count(*verdict) == 0);
+        let mut unread = Verdict::ALL.iter().filter(|verdict| verdict.is_unread());
+        let has_read_all = was_everywhere && unread.all(|verdict| self.summary.count(*verdict) == 0);
         self.catalog.settle_previous(root, has_read_all, self.options.started())?;
         if has_read_all {
             self.catalog.settle_generations(root)?;

@@ -361,7 +361,7 @@ impl ScrubJudge<'_> {
 /// What a file is, and the state of its record, after it was in one and then found to be so. Nothing becomes better
 /// before its content is read and good, or somebody accepts it.
 pub fn state_after(before: State, found: Verdict) -> (Verdict, State) {
-    let is_unread = matches!(found, Verdict::Busy | Verdict::Unverifiable | Verdict::IoError);
+    let is_unread = found.is_unread();
     match before {
         State::DAMAGED => (Verdict::RecordDamaged, State::DAMAGED),
         // Only he who may have written to what was bad knows whether it is meant.

@@ -95,6 +95,11 @@ impl State {
         self.is_repairable() || self == State::Trouble(Trouble::Held)
     }
 
+    /// Whether somebody may want the file as it is now: a repair keeps that too.
+    pub fn may_be_meant(self) -> bool {
+        matches!(self, State::Trouble(Trouble::Held | Trouble::Verdict(Verdict::Suspicious)))
+    }
+
     /// Whether the data was found to be bad.
     pub fn is_corrupt(self) -> bool {
         matches!(self, State::Trouble(Trouble::Verdict(verdict)) if verdict.class() == VerdictClass::Corrupt)

@@ -182,12 +182,7 @@ pub(crate) fn mend_command(
         return None;
     }
     let command = given.repair_by(parity, &file.path, copy.as_slice());
-    Some(if keeps_bad(state) { command + &keep_bad(root) } else { command })
-}
-
-/// Whether somebody may have written a file in this state: what it is now is kept then.
-pub(crate) fn keeps_bad(state: State) -> bool {
-    matches!(state, State::Trouble(Trouble::Verdict(Verdict::Suspicious) | Trouble::Held))
+    Some(if state.may_be_meant() { command + &keep_bad(root) } else { command })
 }
 
 /// Whether a file was empty: no copy is needed to mend it. Without its length its digest tells.
@@ -248,7 +243,7 @@ impl<'a> Remedies<'a> {
         if troubles.is_empty() {
             return Ok(None);
         }
-        let keeps = match troubles.iter().any(|(state, _)| keeps_bad(*state)) {
+        let keeps = match troubles.iter().any(|(state, _)| state.may_be_meant()) {
             true => keep_bad(Some(&root.path)),
             false => String::new(),
         };

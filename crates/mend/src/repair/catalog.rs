@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::require_tree;
 use verisum_catalog::store::{
-    Catalog, CatalogRecord, Position, RecordChange, Repair, Root, State, Trouble, moment,
+    Catalog, CatalogRecord, Position, RecordChange, Repair, Root, State, moment,
 };
 use verisum_digest::Digest;
 use verisum_files::Verdict;
@@ -139,11 +139,6 @@ fn copies(catalog: &Catalog) -> Result<Copies, RepairError> {
     Ok(copies)
 }
 
-/// Whether a file may be what somebody wants it to be.
-fn may_be_meant(state: State) -> bool {
-    matches!(state, State::Trouble(Trouble::Held | Trouble::Verdict(Verdict::Suspicious)))
-}
-
 struct Work<'a> {
     catalog: &'a Catalog,
     root: &'a Root,
@@ -224,7 +219,7 @@ impl<'a> Work<'a> {
                 "its record is damaged: nothing tells good bytes (restore a backup of the catalogue)"
                     .to_string(),
             ),
-            (state, _) if may_be_meant(state) => {
+            (state, _) if state.may_be_meant() => {
                 let why = || format!("{MAY_BE_MEANT}; `verisum accept` takes it as it is");
                 (self.options.keep_bad.is_none() && !self.options.dry).then(why)
             }
@@ -259,7 +254,7 @@ impl<'a> Work<'a> {
             found,
             // 0 is not known.
             inode: (record.state == State::MISSING && record.inode != 0).then_some(record.inode),
-            may_be_meant: may_be_meant(record.state),
+            may_be_meant: record.state.may_be_meant(),
             copies: self.copies.get(&content).cloned().unwrap_or_default(),
         }))
     }

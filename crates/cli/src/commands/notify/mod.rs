@@ -14,7 +14,7 @@ use clap::{Args, ValueHint};
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{self, Output, PROGRAM, config, names, notify_targets, values};
+use crate::ui::{self, Output, PROGRAM, config, names, recipients, values};
 
 use mail::Mail;
 use notice::{ArchiveState, Notice};
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
     }
     let timeout = values::duration("--timeout", &arguments.timeout)?;
     for address in &arguments.mails {
-        notify_targets::check_address(address)?;
+        recipients::check_address(address)?;
     }
     let (mut said, mut exit) = (Said::default(), Exit::Clean);
     // Found out before it is needed. What is wrong here must not keep the command from its work.
@@ -121,7 +121,7 @@ impl Target {
 fn targets(arguments: &NotifyArgs, tell: &mut dyn FnMut(Failure)) -> Vec<Target> {
     let mut found = Vec::new();
     if !arguments.mails.is_empty() {
-        match notify_targets::sendmail(arguments.sendmail.as_deref()) {
+        match recipients::sendmail(arguments.sendmail.as_deref()) {
             Ok(program) => {
                 let mails = arguments.mails.iter();
                 found.extend(mails.map(|to| Target::Mail(Mail { program: program.clone(), to: to.clone() })));

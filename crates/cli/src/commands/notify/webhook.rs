@@ -12,7 +12,7 @@ use reqwest::redirect::Policy;
 
 use super::notice::Notice;
 use crate::ui::failure::Failure;
-use crate::ui::notify_targets;
+use crate::ui::recipients;
 
 /// An address that takes JSON.
 pub(super) struct Webhook {
@@ -23,7 +23,7 @@ pub(super) struct Webhook {
 impl Webhook {
     /// The address in the first line of a file.
     pub(super) fn of(file: &Path) -> Result<Webhook, Failure> {
-        Ok(Webhook { file: file.to_path_buf(), url: notify_targets::url_of(file)? })
+        Ok(Webhook { file: file.to_path_buf(), url: recipients::url_of(file)? })
     }
 
     /// Sends it, and waits for the answer. Redirections are not followed: as a rule they turn what is sent into

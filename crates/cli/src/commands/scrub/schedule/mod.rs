@@ -1,7 +1,7 @@
 //! `verisum schedule`: prints or installs a timer or a cron line that runs scrubs.
 
 mod calendar;
-mod notification;
+mod notify_command;
 mod quote;
 
 use std::env;
@@ -104,8 +104,8 @@ pub(crate) fn run(arguments: &ScheduleArgs, config: &Config, output: &mut Output
         let must = "must be letters, digits, -, _ and .".to_string();
         return Err(Failure::Value { option: "--name", value: arguments.name.clone(), must });
     }
-    notification::check(arguments)?;
-    let command = notification::wrapped(arguments, command(arguments, config)?)?;
+    notify_command::check(arguments)?;
+    let command = notify_command::wrapped(arguments, command(arguments, config)?)?;
     if let Some(fields) = &arguments.cron {
         calendar::check_cron(fields)?;
         let mut line = fields.trim().as_bytes().to_vec();
@@ -135,7 +135,7 @@ pub(crate) fn run(arguments: &ScheduleArgs, config: &Config, output: &mut Output
     }
     let folder = folder(arguments)?;
     fs::create_dir_all(&folder).map_err(failed(&folder, "create"))?;
-    notification::keep_url(arguments, &folder)?;
+    notify_command::keep_url(arguments, &folder)?;
     for (file, text) in &units {
         let unit = Replacement::new(&folder.join(file))?;
         unit.file().write_all(text.as_bytes()).map_err(failed(&folder.join(file), "write"))?;
@@ -259,9 +259,9 @@ fn service(arguments: &ScheduleArgs, command: &[OsString]) -> String {
          Nice=19\n\
          IOSchedulingClass=idle\n\
          {}",
-        notification::unit_lines(arguments),
+        notify_command::unit_lines(arguments),
         command.join(" "),
-        notification::service_lines(arguments),
+        notify_command::service_lines(arguments),
     )
 }
 

@@ -12,17 +12,17 @@ use super::{ScheduleArgs, failed, folder};
 use crate::ui::catalog::absolute;
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::notify_targets;
+use crate::ui::recipients;
 use crate::ui::{self, PROGRAM};
 
 /// Fails if somebody could not be told, as far as that is known now.
 pub(super) fn check(arguments: &ScheduleArgs) -> Result<(), Failure> {
     for address in &arguments.mails {
-        notify_targets::check_address(address)?;
+        recipients::check_address(address)?;
     }
     if !arguments.mails.is_empty()
         && arguments.root.is_none()
-        && let Err(failure) = notify_targets::sendmail(None)
+        && let Err(failure) = recipients::sendmail(None)
     {
         ui::say(PROGRAM, &format!("--mail: {}", failure.message()));
     }
@@ -33,7 +33,7 @@ pub(super) fn check(arguments: &ScheduleArgs) -> Result<(), Failure> {
         ));
     }
     // The URL may hold a secret, and is not repeated.
-    if arguments.webhook.as_deref().is_some_and(|url| notify_targets::url(url).is_none()) {
+    if arguments.webhook.as_deref().is_some_and(|url| recipients::url(url).is_none()) {
         return Err(Failure::Usage("--webhook: must be a URL of http or https".to_string()));
     }
     for file in arguments.webhook_files.iter().filter(|_| arguments.root.is_none()) {
@@ -43,7 +43,7 @@ pub(super) fn check(arguments: &ScheduleArgs) -> Result<(), Failure> {
             let why = "others may read it, and a URL may hold a secret (chmod 600 closes it)";
             return Err(Failure::Usage(format!("--webhook-file: {name}: {why}")));
         }
-        notify_targets::url_of(file)?;
+        recipients::url_of(file)?;
     }
     match &arguments.on_failure {
         Some(unit) if !is_unit(unit) => {
