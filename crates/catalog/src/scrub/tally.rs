@@ -23,6 +23,8 @@ pub(super) struct Tally {
     is_out_of_time: AtomicBool,
     /// The most errors of a device, new and known ones each.
     most: Option<u64>,
+    /// Whether any device failed: all threads ask that for every file.
+    has_failed: AtomicBool,
     failures: Mutex<HashMap<u64, Failures>>,
 }
 
@@ -54,12 +56,13 @@ impl Tally {
             true => failures.known += 1,
             false => failures.new += 1,
         }
+        self.has_failed.store(true, Ordering::Relaxed);
     }
 
     /// Whether too much of a device could not be read to go on with it. Files that were known to be bad
     /// say nothing new of it, and are given up apart from the others.
     pub(super) fn gives_up(&self, device: u64, is_known_bad: bool) -> bool {
-        let Some(most) = self.most else { return false };
+        let Some(most) = self.most.filter(|_| self.has_failed.load(Ordering::Relaxed)) else { return false };
         let failures = self.failures.lock().unwrap_or_else(|e| e.into_inner());
         let failures = failures.get(&device).copied().unwrap_or_default();
         // A device that has just failed anew is left alone by all.

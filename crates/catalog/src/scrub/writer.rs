@@ -144,7 +144,7 @@ impl<'a> Writer<'a> {
         let algorithms = self.catalog.algorithms()?;
         for message in batch.drain(..) {
             match message {
-                Message::Judged(judged) => self.tell(*judged),
+                Message::Judged(mut judged) => self.tell(&mut judged),
                 Message::Unlisted { path, error, storage_failed } => {
                     self.tell_unlisted(path, error, storage_failed);
                 }
@@ -222,7 +222,7 @@ impl<'a> Writer<'a> {
         }
     }
 
-    fn tell(&mut self, judged: Judged) {
+    fn tell(&mut self, judged: &mut Judged) {
         if let (Some(old), Some(new)) = (&judged.recorded, &judged.found)
             && (old.state, old.size) == (State::Sound, new.size)
             && old.mtime != new.mtime
@@ -240,7 +240,7 @@ impl<'a> Writer<'a> {
             return;
         }
         self.summary.add(judged.verdict, 1);
-        let Some(path) = judged.path else { return };
+        let Some(path) = judged.path.take() else { return };
         (self.report)(ScrubReport {
             path,
             verdict: judged.verdict,
@@ -252,7 +252,7 @@ impl<'a> Writer<'a> {
             second: judged.second,
             since: None,
             from: None,
-            error: judged.error,
+            error: judged.error.take(),
         });
     }
 

@@ -7,7 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use rusqlite::{Row, ToSql, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
-use super::record::{DAMAGED, MISSING, check_value, columns, finding, known, record, recorded};
+use super::record::{
+    DAMAGED, MISSING, RECORDED, check_value, columns, finding, known, record, record_in, recorded,
+};
 use super::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, RecordName, Result, State};
 use verisum_files::Stat;
 
@@ -36,7 +38,8 @@ impl Catalog {
 
     /// The same with whole records, of which a part may be damaged.
     pub fn records_in(&self, directory: i64, each: impl FnMut(&[u8], CatalogRecord) -> bool) -> Result<()> {
-        self.each_in(directory, &columns(), |row| record(row, 1), each)
+        let columns = format!("{RECORDED}, state, root, guard");
+        self.each_in(directory, &columns, |row| record_in(row, directory), each)
     }
 
     fn each_in<T>(
@@ -408,6 +411,17 @@ mod tests {
             assert_eq!(found.state, State::DAMAGED, "{column}");
         }
         assert_eq!(catalog.record(root.directory, "sound".as_ref()).unwrap(), Some(record(3)));
+        // A scrub reads whole directories.
+        let mut in_directory = Vec::new();
+        let each = |name: &[u8], found: CatalogRecord| {
+            in_directory.push((OsStr::from_bytes(name).to_os_string(), found));
+            true
+        };
+        catalog.records_in(root.directory, each).unwrap();
+        assert_eq!(in_directory.len(), 11);
+        for (name, found) in in_directory {
+            assert_eq!(catalog.record(root.directory, &name).unwrap(), Some(found), "{name:?}");
+        }
         let problems = catalog.check().unwrap();
         let damaged: Vec<_> = problems.iter().filter(|problem| problem.0.contains("is damaged")).collect();
         assert_eq!(damaged.len(), 10, "{problems:?}");
@@ -420,5 +434,13 @@ mod tests {
         let states: Vec<State> = page.iter().map(|(_, record)| record.state).collect();
         assert!(states.contains(&State::MISSING) && states.contains(&State::DAMAGED), "{states:?}");
         assert_eq!(page.iter().find(|row| row.0.name == b"mtime").unwrap().1.mtime, record(3).mtime + 4);
+        damage("UPDATE file SET root = 'x' WHERE name = CAST('sound' AS BLOB)");
+        let mut states = Vec::new();
+        let each = |name: &[u8], found: CatalogRecord| {
+            states.extend((name == b"sound").then_some(found.state));
+            true
+        };
+        catalog.records_in(root.directory, each).unwrap();
+        assert_eq!(states, [State::DAMAGED]);
     }
 }
