@@ -41,21 +41,50 @@ side_by_side() {
 # What a script starts in the background has SIGINT ignored, and so have all programs below it that tests send one.
 with_signals() { env --default-signal "$@"; }
 
+units=(--exclude verisum-python --lib --bins --examples)
+
+# The Python package is loaded by Python, and is no program. All is built here: nothing may be replaced that tests run.
+build_tests() {
+    cargo test --locked --workspace --no-run
+    cargo test --locked --workspace --no-run "${units[@]}"
+}
+
 # Most tests wait for disks, hosts and timers: a processor has two at a time.
 test_workspace() {
     RUST_TEST_THREADS=${RUST_TEST_THREADS:-$((2 * $(nproc)))} with_signals \
         cargo test --locked --workspace --no-fail-fast "$@"
 }
 
-first_half() {
-    stage "workspace, a to m" test_workspace --test '[a-m]*'
+# Lines of options for cargo, of some tests each; those that take longest come first.
+parts() {
+    local longest=(mend remote lists program scrub catalogue buckets contract bench image) file name
+    printf '%s\n' "${longest[@]}" | sed 's/^/--test /'
+    printf '%s\n' "${units[*]}" --doc
+    for file in crates/*/tests/*.rs crates/*/tests/*/main.rs; do
+        name=${file%/main.rs}
+        name=${name##*/}
+        echo "${name%.rs}"
+    done | sort -u | grep -vxF "$(printf '%s\n' "${longest[@]}")" | xargs -n 8 | sed 's/[^ ]*/--test &/g'
 }
 
-second_half() {
-    stage "workspace, n to z" test_workspace --test '[n-z]*'
-    # The Python package is loaded by Python, and is no program.
-    stage "units" test_workspace --exclude verisum-python --lib --bins --examples
-    stage "documentation" test_workspace --doc
+# Runs a part, and prints what it printed when it has ended, as others run beside it.
+test_part() {
+    local status=0 output
+    output=$(mktemp -p "$work")
+    test_workspace "$@" >"$output" 2>&1 || status=$?
+    flock "$work" cat "$output"
+    return "$status"
+}
+
+# Two at a time: a program of few tests leaves a processor idle.
+test_parts() {
+    export -f test_part test_workspace with_signals
+    export work
+    parts | xargs -P 2 -L 1 bash -c 'test_part "$@"' part
+}
+
+test_programs() {
+    stage "workspace" test_parts
 }
 
 test_scripts() {
@@ -78,8 +107,8 @@ test_python() {
 all() {
     # The tests read the object code of a release; the library's is built in a tenth of the time of all.
     stage "release" cargo build --locked --release -p verisum-capi
-    stage "build" cargo test --locked --workspace --no-run
-    side_by_side first_half second_half test_python test_scripts test_reference
+    stage "build" build_tests
+    side_by_side test_programs test_python test_scripts test_reference
 }
 
 export PYTHONDONTWRITEBYTECODE=1
