@@ -358,7 +358,7 @@ class Hosts:
             has.
         push: A program `verisum-serve` or `verisum`, which is copied to hosts that lack it for the time of the run.
         ssh_config: Configuration file of ssh, instead of your own.
-        timeout: Give up a host or a store that does not answer for this many seconds.
+        timeout: Give up on a host or a store that does not answer for this many seconds.
         endpoint: URL of the store, instead of ``AWS_ENDPOINT_URL`` or that of AWS.
         region: Region of the store, instead of ``AWS_REGION``.
         profile: Profile of the AWS tools whose keys to use, instead of those of the environment.
@@ -930,7 +930,7 @@ def scrub(
         limit: The most bytes to read in a second.
         archive: Nothing is meant to change: modified and missing files are failures until they are accepted.
         missing_fails: Missing files are failures until they are accepted.
-        replaced_root: The directory is the recorded tree, although its file system and inodes differ.
+        replaced_root: Take the directory for the recorded tree, although its file system and inodes differ.
         alarm_changed: Keep all records if more than this share of the files changed or is gone; without it, half of
             them and at least 100.
         repair_from: Copies of the tree; bad files are repaired from them and from parity beside them afterwards, as

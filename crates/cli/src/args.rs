@@ -71,11 +71,11 @@ pub(crate) enum Command {
     /// Compare two or three trees, each on any machine, and say which copy is right
     #[command(
         long_about = "Compare two or three trees, each on any machine, and say which copy is right.\n\n\
-            Names the files that differ, files that only A has (missing), and files that only B has \
-            (extra). If two files differ, it says which of them is as the catalogue, their tags or a list \
-            record it; of three, which differs from the other two. It reads files of different sizes only \
-            to say that. With --quick, it does not read files of the same size and time, or files whose \
-            digests the catalogue has."
+            Names the files that differ, files that only A has (missing), and files that only B has (extra). \
+            If two files differ, it says which of them has the content that the catalogue, their tags or a \
+            list records; of three, which differs from the other two. If two files have different sizes, it \
+            reads them only to find out which one is right. With --quick, it does not read files of the same \
+            size and time, or files whose digests the catalogue has."
     )]
     Compare(Box<PlaceCompareArgs>),
     /// Restore bad and missing files to their recorded content, from other copies
@@ -94,17 +94,18 @@ pub(crate) enum Command {
     #[command(long_about = "Write a page about the state of the whole archive.\n\n\
             The page is one HTML file that needs no network and no script. It shows the age of \
             verifications, bad and missing files and the commands that repair them, the runs, the forecast, \
-            the largest and stalest directories, copies and only copies. It comes from catalogues; no file \
-            is read. The exit code is that of `verisum catalog status --max-age`.")]
+            the largest and the stalest directories, how much room copies take, and how much data has no \
+            copy. It comes from catalogues; no file is read. The exit code is that of `verisum catalog \
+            status --max-age`.")]
     Report(ReportArgs),
     /// Run a command, and send a mail or a webhook if it fails
     #[command(long_about = "Run a command of verisum, and send a mail or a webhook if it fails.\n\n\
             Prints what the command prints. If the command fails, sends that output and the state of the \
-            archive: by mail with the page of `verisum report`, to a webhook as JSON. Every exit code but 0 \
-            is a failure; a run that a signal ended is none. Without a command, sends the state now, so \
-            that you can try it. Mail goes through the machine's sendmail, which knows the server and the \
-            password. The exit code is that of the command, or 3 if it would be 0 and a recipient could not \
-            be reached.")]
+            archive: by mail with the page of `verisum report`, to a webhook as JSON. Every exit code except \
+            0 and 130 (ended by a signal) is a failure. Without a command, sends the state now, so that you \
+            can try it. Mail goes through the machine's sendmail, which knows the server and the password. \
+            The exit code is that of the command, or 3 if it would be 0 and a recipient could not be \
+            reached.")]
     Notify(Box<NotifyArgs>),
     /// BagIt bags: directories with manifests of their files
     Bag {
@@ -151,9 +152,10 @@ pub(crate) enum Command {
     /// Measure files, disk and digests, and name the digest to use
     #[command(long_about = "Measure files, disk and digests, and name the digest to use.\n\n\
             Counts the files below DIR, and reads some of them from the disk to measure its speed. Then \
-            hashes files of these sizes in memory with each candidate. Some candidates take hardly longer \
-            than the fastest; of these it recommends the one that suits the purpose best. Writes only files \
-            that you ask for. The first SIGINT, SIGTERM or SIGHUP ends it early, with exit code 130.")]
+            hashes files of these sizes in memory with each candidate. Candidates that take at most 1.1 \
+            times as long as the fastest count as equally fast; of these it recommends the one that suits \
+            the purpose best. Writes only files that you ask for. The first SIGINT, SIGTERM or SIGHUP ends \
+            it early, with exit code 130.")]
     Recommend(Box<RecommendArgs>),
     /// Show what verisum does, on a disk image that it makes
     Demo,
@@ -191,8 +193,8 @@ pub(crate) enum SumVerbs {
     /// Print the digests of files
     #[command(long_about = "Print the digests of files, as md5sum and sha256sum do.\n\n\
             Reads and hashes many files at once. Lists them in the order in which you named them; with \
-            --recursive, in the order of their paths' bytes. Computes several digests in one read. Does not \
-            read holes. `verisum check` verifies the list.")]
+            --recursive, sorted by path unless --order says otherwise. Computes several digests in one read. \
+            Does not read holes. `verisum check` verifies the list.")]
     Sum(Box<SumArgs>),
     /// Create links so that verisum replaces md5sum, sha256sum and the like
     Links(LinksArgs),

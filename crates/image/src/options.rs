@@ -12,7 +12,7 @@ pub enum Follow {
     /// Files in the image's own folder or below it, after links are resolved.
     #[default]
     SameDir,
-    /// All files; for formats that QEMU decodes, also what it opens on servers.
+    /// All files; if QEMU decodes the format, also files on servers.
     Any,
 }
 

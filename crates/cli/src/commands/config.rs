@@ -19,10 +19,9 @@ pub(crate) enum ConfigCommand {
     #[command(long_about = "Print what is set, and where.\n\n\
             The keys of /etc/verisum.toml and of ~/.config/verisum/config.toml are the long options of \
             commands. A key at the top of a file applies to every command that has the option; a key in a \
-            table such as [scrub] or [\"catalog status\"] applies to that command. The user's file \
-            overrides the machine's, VERISUM_OPTION in the environment overrides both, and the command line \
-            overrides all. With COMMAND, prints every value that the command has without options, also \
-            those that nobody set.")]
+            table such as [scrub] or [\"catalog status\"] applies to that command. The user's file overrides \
+            the machine's, VERISUM_OPTION in the environment overrides both, and the command line overrides \
+            all. With COMMAND, prints the value of every option of the command, including defaults.")]
     Show {
         /// Print a line of JSON for each value
         #[arg(long)]

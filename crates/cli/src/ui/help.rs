@@ -43,7 +43,7 @@ const NARROW: usize = 20;
 pub(crate) const ENVIRONMENT: [(&str, &str); 3] = [
     (
         kernel::VARIABLE,
-        "the highest SIMD level: portable, shani, avx2 or avx512; on ARM portable, neon, sha2 or sha3; changes no value",
+        "the highest SIMD level: portable, shani, avx2 or avx512; on ARM portable, neon, sha2 or sha3; does not change the digests",
     ),
     (
         config::FILE_VARIABLE,

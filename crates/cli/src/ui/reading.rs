@@ -53,7 +53,7 @@ pub(crate) struct RateArgs {
 pub(crate) enum Order {
     /// By name, as sort does in the C locale
     Name,
-    /// By extent on a rotational disk
+    /// As extent on a rotational disk
     Auto,
     /// By inode number
     Inode,

@@ -130,7 +130,10 @@ fn help_fits_the_terminal() {
         }
     }
     let piped = trial.run("sum --help", &[]).clean();
-    assert!(piped.contains("avx512; on ARM portable, neon, sha2 or sha3; changes no value\n"), "{piped}");
+    assert!(
+        piped.contains("avx512; on ARM portable, neon, sha2 or sha3; does not change the digests\n"),
+        "{piped}"
+    );
 }
 
 /// On a terminal the facts of a file come below its name where there is no room beside. Only names and commands, which

@@ -16,11 +16,11 @@ pub enum RemovalPolicy {
     /// The free block is used for the next split; the directory never becomes shorter. (Daniel Phillips's
     /// plan of 2001.)
     Coalesce,
-    /// As coalesce, and the index says how full each leaf is, so that no neighbour is read in vain.
+    /// As coalesce, and the index says how full each leaf is, so that no neighbour is read for nothing.
     FullnessBits,
     /// As coalesce, and the last block is moved into the free one.
     SwapWithLast,
-    /// All leaves are written anew, full, when names need less than three eighths of them.
+    /// All leaves are written again, full, when the names need less than three eighths of their space.
     ///
     /// It is `e2fsck -D` while mounted. An even hash keeps leaves half full or more as names come and go, and
     /// never gets there.

@@ -57,7 +57,7 @@ pub(crate) struct FilesArgs {
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     large_runs: u32,
 
-    /// How many small files share a start, in the rows that show the cost of a start
+    /// How many small files one start of a program hashes, in the rows that show the cost of a start
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(2..=1000))]
     shared: u32,
 

@@ -108,8 +108,8 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Time limit of one run. A program is killed; work in this process ends its run, and is not run again.
-    /// Both are FAILED
+    /// Time limit of one run. A program that takes longer is killed; work in this process goes on to its end,
+    /// and is not repeated. Both are reported as FAILED
     #[arg(long, value_name = "DURATION", default_value = RUN_TIMEOUT)]
     pub(crate) run_timeout: String,
 

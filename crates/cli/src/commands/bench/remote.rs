@@ -53,7 +53,7 @@ pub(super) struct RemoteArgs {
     #[arg(long, value_name = "FILE", requires = "host", value_hint = ValueHint::FilePath)]
     ssh_config: Option<PathBuf>,
 
-    /// Give up a host that does not answer for this long
+    /// Give up on a host that does not answer for this long
     #[arg(long, value_name = "DURATION", default_value = "30s", requires = "host")]
     timeout: String,
 }

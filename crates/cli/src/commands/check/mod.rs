@@ -46,8 +46,8 @@ pub(crate) struct CheckArgs {
     #[arg(short = 'C', long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) base: Option<PathBuf>,
 
-    /// Also report files below this directory that no list has. A path from the working directory, whatever
-    /// -C says
+    /// Also report files below this directory that no list has. The path begins at the working directory,
+    /// even with -C
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) strict_tree: Option<PathBuf>,
 

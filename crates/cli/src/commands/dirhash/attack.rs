@@ -50,7 +50,8 @@ pub(crate) struct AttackArgs {
     #[arg(long, conflicts_with = "list")]
     real: bool,
 
-    /// Rounds, in turns with ordinary names; with few rounds no difference is significant, and it says so
+    /// Number of rounds; each also runs with ordinary names. With few rounds no difference is significant,
+    /// and the output says so
     #[arg(long, value_name = "N", default_value_t = 10, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 

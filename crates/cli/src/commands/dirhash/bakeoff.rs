@@ -40,7 +40,8 @@ pub(crate) struct BakeoffArgs {
     #[arg(long, conflicts_with_all = ["policy", "split"])]
     real: bool,
 
-    /// Rounds, with all file systems in turns; with few rounds no difference is significant, and it says so
+    /// Number of rounds; each runs every file system once. With few rounds no difference is significant, and
+    /// the output says so
     #[arg(long, value_name = "N", default_value_t = 10, requires = "real", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 

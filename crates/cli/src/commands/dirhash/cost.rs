@@ -21,7 +21,8 @@ pub(crate) struct CostArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..))]
     length: Vec<u8>,
 
-    /// Measurements of each; the more hashes and lengths are compared, the more it takes
+    /// Number of measurements of each; the more hashes and lengths you compare, the more measurements a
+    /// verdict needs
     #[arg(long, value_name = "N", default_value_t = 31, value_parser = clap::value_parser!(u16).range(1..=10_000))]
     samples: u16,
 

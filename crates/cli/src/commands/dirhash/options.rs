@@ -17,7 +17,7 @@ pub(crate) struct NameHashOptions {
     #[arg(short = 'a', long, value_name = "HASH")]
     pub(crate) hash: Vec<String>,
 
-    /// The hash seed of a file system, as tools print it; without it zeros, which ext4 takes for none
+    /// The hash seed of a file system, as tools print it; without it, zeros, which ext4 treats as no seed
     #[arg(long, value_name = "UUID")]
     pub(crate) seed: Option<String>,
 }
@@ -89,7 +89,7 @@ pub(crate) struct TreeOptions {
     #[arg(long, value_enum, default_value_t)]
     policy: RemovalPolicy,
 
-    /// Whether to split a full leaf at half of its bytes, as the kernel does, or of its names
+    /// Where to split a full leaf: at half of its bytes, as the kernel does, or at half of its names
     #[arg(long, value_enum, default_value_t)]
     split: SplitRule,
 }

@@ -27,13 +27,13 @@ pub(crate) struct SteadyArgs {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     cycles: u64,
 
-    /// Which names: fifo removes the oldest, random any; program replays the thread's own, which draws
-    /// names by glibc's rand
+    /// Which names are removed and created: fifo removes the oldest name, random any name; program replays
+    /// the steady.c that was posted in 2002, which picks names with glibc's rand
     #[arg(long, value_enum, default_value_t)]
     traffic: TrafficName,
 
-    /// With `--traffic program`: how many names are drawn from, at most a thousand times as many as there
-    /// are; without it, twice as many
+    /// With `--traffic program` or `program-as-written`: how many names to pick from, --count to 1000 times
+    /// --count; without it, twice --count
     #[arg(long, value_name = "N")]
     range: Option<u32>,
 

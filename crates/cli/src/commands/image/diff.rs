@@ -21,7 +21,8 @@ use crate::ui::{kernel, sizes};
 /// What `verisum image diff` takes.
 #[derive(Args, Debug)]
 pub(crate) struct DiffArgs {
-    /// The unit of the ranges: 65536, 64k or 64KiB; without it 64k for two images. A map has its own
+    /// The unit of the ranges: 65536, 64k or 64KiB; without it, 64k for two images. With a map, it can only
+    /// be the map's block size
     #[arg(long, value_name = "N")]
     block_size: Option<String>,
 

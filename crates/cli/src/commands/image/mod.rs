@@ -58,10 +58,10 @@ pub(crate) enum ImageCommand {
         long_about = "Repair a raw image or a block device: write good blocks from other copies over the \
             blocks that differ from its block map.\n\n\
             Reads only these blocks from the copies, and writes only bytes with the digest of the map. No \
-            copy must be good as a whole: each may give other blocks. Changes the image in place. The \
-            blocks first go to a journal beside the map; after a kill, the next run finishes it. Prints \
-            each range as OFFSET LENGTH, and ends with 1 if some have no good copy. The image must not be \
-            in use."
+            copy needs to be good as a whole: each can supply different blocks. Changes the image in place. \
+            The blocks first go to a journal beside the map; after a kill, the next run finishes the repair. \
+            Prints each range as OFFSET LENGTH, and ends with 1 if some have no good copy. The image must \
+            not be in use."
     )]
     Repair(repair::ImageRepairArgs),
     /// Print which parts of two images, or of block maps, differ
@@ -69,8 +69,8 @@ pub(crate) enum ImageCommand {
         long_about = "Print which parts of two images differ, as lines of `OFFSET LENGTH`; the exit code is then \
             1. Each may be an image of any format or a block map.\n\n\
             For two maps, reads no image. For a map and an image, reads the image except its zeros. For two \
-            images, compares them without hashing; does not read parts that are zeros in both, or that both \
-            take from the same place."
+            images, compares them without hashing, and does not read parts that are zeros in both, or that \
+            both take from the same place of the same file."
     )]
     Diff(diff::DiffArgs),
     /// Update a block map, given where the image has changed

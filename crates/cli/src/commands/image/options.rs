@@ -15,7 +15,8 @@ use crate::ui::{digests, kernel, sizes};
 /// What changes the value.
 #[derive(Args, Debug)]
 pub(crate) struct BlockHashOptions {
-    /// The digest; `verisum digests` lists them. `sum` takes several, with commas between them, and reads once
+    /// The digest; `verisum digests` lists them. `image sum` takes several, with commas between them, and
+    /// reads the image once
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
@@ -69,19 +70,19 @@ pub(crate) struct OpenOptions {
     #[arg(long)]
     cache: bool,
 
-    /// Hash exactly the bytes of the image; without it, zeros fill the last sector of 512 bytes
+    /// Use exactly the bytes of the image; without it, zeros fill up the last sector of 512 bytes
     #[arg(long)]
     exact: bool,
 
-    /// The format, whatever the file looks like: raw hashes the bytes of the file itself
+    /// The format of the image: auto detects it, raw takes the bytes of the file itself
     #[arg(long, value_name = "FORMAT", default_value = "auto", value_parser = format_parser())]
     format: FormatArg,
 
-    /// Which files may be opened that an image names
+    /// Which of the files that an image refers to may be opened
     #[arg(long, value_enum, default_value_t)]
     follow: Follow,
 
-    /// Hash a snapshot inside the image, by its name or identifier, instead of its current state
+    /// Use a snapshot inside the image, by its name or identifier, instead of its current state
     #[arg(long, value_name = "NAME")]
     snapshot: Option<String>,
 

@@ -51,7 +51,8 @@ pub(crate) struct ImageRepairArgs {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Also repair an image that matches the map in less than a tenth of its blocks with data
+    /// Also repair an image if less than a tenth of its blocks with data match the map; without it, that is
+    /// refused, because the map may be of another image
     #[arg(long)]
     overwrite: bool,
 

@@ -28,7 +28,8 @@ pub(crate) struct ImageSumArgs {
     #[command(flatten)]
     read: ReadOptions,
 
-    /// Check images against lists, the FILEs; plain lines of HEX NAME are block hashes by -a and --block-size
+    /// Check images against lists, the FILEs; -a and --block-size say which block hash plain lines of `HEX
+    /// NAME` have
     #[arg(short, long)]
     check: bool,
 

@@ -17,7 +17,7 @@ pub(crate) struct ParityCreateArgs {
     #[arg(long, value_name = "SHARE", default_value = "5%")]
     redundancy: String,
 
-    /// The most data of a set, 4k to 256M; without it, 64M, or 256M if the tree has a gibibyte or more
+    /// The most data in a set, 4k to 256M; without it, 64M, or 256M if the tree has 1 GiB or more
     #[arg(long, value_name = "SIZE")]
     set_size: Option<String>,
 

@@ -75,7 +75,7 @@ struct ParityTreeArgs {
     #[command(flatten)]
     progress: ProgressArgs,
 
-    /// The directory at the top of the tree; of verify and repair also a PAR2 file
+    /// The directory at the top of the tree. `verify` and `repair` also take a PAR2 file
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     tree: PathBuf,
 }

@@ -35,8 +35,8 @@ use tagged::{Tagged, TaggedTree};
 /// What `verisum report` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Write the page to this file, and print only its first lines; only its owner may read the file. Without
-    /// this option, print the page
+    /// Write the page to this file, which only its owner can read, and print only its first lines. Without
+    /// this option, --csv and --json, print the page to standard output, which must not be a terminal
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 

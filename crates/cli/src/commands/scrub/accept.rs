@@ -44,8 +44,8 @@ pub(crate) struct AcceptArgs {
     #[arg(long)]
     json: bool,
 
-    /// Files, or directories with all bad and missing files below them. Name files on other machines by their
-    /// addresses
+    /// Files, or directories with all bad, missing and held files below them. Name files on other machines by
+    /// their addresses
     #[arg(value_name = "PATH", required = true, value_hint = ValueHint::AnyPath)]
     paths: Vec<PathBuf>,
 

@@ -78,11 +78,11 @@ pub(crate) enum CatalogCommand {
     Relocate(RelocateArgs),
     /// Remove the records of a tree; its files stay as they are
     Forget(ForgetArgs),
-    /// Give all records another digest, as scrubs read the files
-    #[command(long_about = "Give all records another digest, as scrubs read the files.\n\n\
-            Reads nothing now. From now on, a scrub of a tree of this machine reads each file once and \
-            computes both digests. If the old digest is the recorded one, the scrub records the new one. A \
-            file that is not good keeps its record. `verisum catalog status` says how many records are \
+    /// Change the digest of the records of this machine's trees, as scrubs read the files
+    #[command(long_about = "Change the digest of the records of this machine's trees, as scrubs read the files.\n\n\
+            Reads no file now. From now on, when a scrub reads a file of a tree on this machine, it computes \
+            both digests in one read. If the old digest is the recorded one, the scrub records the new one. \
+            A file that is not good keeps its record. `verisum catalog status` says how many records are \
             left.")]
     Rehash(RehashArgs),
     /// List the directories in the catalogue, and how their last runs went
@@ -182,7 +182,7 @@ pub(crate) struct RelocateArgs {
     catalog: CatalogArgs,
     #[command(flatten)]
     progress: ProgressArgs,
-    /// Do it although TO does not exist, because its file system is not mounted
+    /// Relocate even if TO does not exist, because its file system is not mounted
     #[arg(long)]
     unmounted: bool,
     /// The old path
@@ -199,7 +199,7 @@ pub(crate) struct ForgetArgs {
     catalog: CatalogArgs,
     #[command(flatten)]
     progress: ProgressArgs,
-    /// Do it although some of its files are bad, missing or held
+    /// Forget the tree even if some of its files are bad, missing or held
     #[arg(long)]
     yes: bool,
     /// Say what would be forgotten, and change nothing

@@ -40,11 +40,11 @@ pub(crate) struct CatalogListArgs {
     #[arg(long)]
     missing: bool,
 
-    /// List files that were last verified longer ago than this, stalest first: 90d
+    /// List files whose last verification is older than this, stalest first: 90d
     #[arg(long, value_name = "DURATION", conflicts_with_all = ["bad", "missing"])]
     stale: Option<String>,
 
-    /// List files whose content another file has too, the largest first, with an empty line after each content
+    /// List groups of files with the same content, the largest first, with an empty line after each group
     #[arg(long, conflicts_with_all = ["bad", "missing", "stale", "tree"])]
     duplicates: bool,
 

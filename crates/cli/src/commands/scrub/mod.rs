@@ -36,11 +36,11 @@ pub(crate) enum ScrubCommand {
             it."
     )]
     Scrub(Box<run::ScrubArgs>),
-    /// Accept bad or missing files as they are now
+    /// Accept bad, missing or held files as they are now
     #[command(
-        long_about = "Accept bad or missing files as they are now: records their present content, and \
+        long_about = "Accept bad, missing or held files as they are now: records their present content, and \
             forgets files that are gone. Shows what was recorded and what is there now. A directory stands \
-            for all bad and missing files below it."
+            for all these files below it."
     )]
     Accept(accept::AcceptArgs),
     /// Show the state of the catalogue, list bad, missing and stale files, export, import, check, copy or move it

@@ -19,7 +19,7 @@ pub(crate) struct RehashArgs {
     #[command(flatten)]
     pub(super) progress: ProgressArgs,
 
-    /// The digest that all records get; new files get it too
+    /// The new digest of these records; new files get it too
     #[arg(long, value_name = "DIGEST", required_unless_present = "stop")]
     to: Option<String>,
 

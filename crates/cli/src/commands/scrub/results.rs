@@ -19,9 +19,9 @@ use crate::ui::{values, verbosity};
 /// What missing files mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Missing {
-    /// Missing files are no failure
+    /// They are not; a scrub names them once
     Warn,
-    /// Missing files are named each time, and the exit code is 1
+    /// They are: each scrub names them, and the exit code is 1
     Fail,
 }
 
@@ -44,11 +44,11 @@ pub(crate) struct ScrubResultArgs {
     #[arg(long)]
     pub(crate) archive: bool,
 
-    /// Whether missing files are named once, or are failures until you accept them
+    /// Whether missing files are failures until you accept them
     #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
     missing: Missing,
 
-    /// The directory is the recorded tree, although its file system and inodes differ
+    /// Take the directory for the recorded tree, although its file system and inodes differ
     #[arg(long)]
     pub(crate) replaced_root: bool,
 

@@ -64,7 +64,8 @@ pub(crate) struct ScrubArgs {
     #[arg(long)]
     shuffle: bool,
 
-    /// Verify only files that were not verified since: a date, @SECONDS, or a time ago
+    /// Verify only files that have not been verified since this time: a date, @SECONDS, or a duration before
+    /// now
     #[arg(long, value_name = "WHEN", conflicts_with = "max_age")]
     since: Option<String>,
 

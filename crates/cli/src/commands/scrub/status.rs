@@ -38,7 +38,7 @@ pub(crate) struct CatalogStatusArgs {
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
-    /// Whether missing files are only named, or are failures until you accept them
+    /// Whether missing files are failures until you accept them
     #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
     missing: Missing,
 

@@ -33,7 +33,7 @@ pub(crate) struct AdoptArgs {
     verify: bool,
 
     /// Adopt the digests of files below DIR from this list: a list of checksums, .chkbit, .bitrot.db … If
-    /// LIST is an index DIR/NAME of chkbit, take each index NAME in the directories below DIR too
+    /// LIST is an index of chkbit in DIR, also take the indexes of that name in the directories below DIR
     #[arg(long, value_name = "LIST", value_hint = ValueHint::FilePath)]
     from: Option<PathBuf>,
 

@@ -26,7 +26,7 @@ pub(crate) struct TagsListArgs {
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
-    /// List only tags that were last verified longer ago than this, or never: 90d
+    /// List only tags whose last verification is older than this, or that were never verified: 90d
     #[arg(long, value_name = "DURATION")]
     older_than: Option<String>,
 

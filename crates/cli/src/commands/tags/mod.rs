@@ -23,15 +23,15 @@ pub(crate) enum TagsCommand {
     /// Record the checksum of each file in its extended attributes
     #[command(long_about = "Record the checksum of each file in its extended attributes: a tag.\n\n\
             Tags new files, and files whose time of modification changed since they were tagged. Does not \
-            read a file if its tag has its length and time. Never replaces a tag because the data went bad: \
-            if the content differs and the time of modification does not, the file is reported and keeps \
-            its tag. Files that change while they are read get no tag.")]
+            read a file that still has the length and time in its tag. Bad data never replaces a tag: if the \
+            content differs but the time of modification is the same, the file is reported and keeps its \
+            tag. Files that change while they are read get no tag.")]
     Tag(tag::TagArgs),
     /// Read tagged files and compare them with their tags
     #[command(long_about = "Read tagged files and compare them with their tags.\n\n\
             A file is touched (same content, different time), modified (somebody wrote to it), rot \
             (different content, nobody wrote), suspicious (different content and the old time of \
-            modification, but the inode changed), flaky (two reads differ) or busy (it changes while it is \
+            modification, but the ctime changed), flaky (two reads differ) or busy (it changes while it is \
             read). A file that looks bad is read a second time, past the page cache.")]
     Verify(verify::TagsVerifyArgs),
     /// Remove tags

@@ -39,7 +39,7 @@ pub(crate) struct TagTreeArgs {
     #[arg(short, long, conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Follow links of other users on the way to each DIR
+    /// On the path to each DIR, also follow links of other users
     #[arg(long)]
     follow_links: bool,
 

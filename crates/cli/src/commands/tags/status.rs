@@ -24,7 +24,8 @@ pub(crate) struct TagsStatusArgs {
     #[arg(long, value_enum, default_value_t)]
     family: Family,
 
-    /// Count tags that were last verified longer ago than this, or never, and end with 3 if there are any: 90d
+    /// Count tags whose last verification is older than this, or that were never verified, and end with 3 if
+    /// there are any: 90d
     #[arg(long, value_name = "DURATION")]
     older_than: Option<String>,
 

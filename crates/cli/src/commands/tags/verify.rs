@@ -27,11 +27,11 @@ pub(crate) struct TagsVerifyArgs {
     #[arg(long)]
     stamp: bool,
 
-    /// Read only files that were last verified longer ago than this: 90d (`--stamp` records the time)
+    /// Read only files whose last verification is older than this: 90d (`--stamp` records the time)
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
-    /// Time budget: read nothing after this time; files in progress are left for the next run
+    /// Time budget: stop reading after this time; files that are only partly read are left for the next run
     #[arg(long = "for", value_name = "DURATION")]
     budget: Option<String>,
 

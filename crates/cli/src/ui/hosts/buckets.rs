@@ -66,7 +66,7 @@ pub(crate) struct StoreArgs {
     #[command(flatten)]
     buckets: BucketArgs,
 
-    /// Give up a store that does not answer for this long
+    /// Give up on a store that does not answer for this long
     #[arg(long, value_name = "DURATION", default_value = "30s", help_heading = BUCKETS)]
     timeout: String,
 }

@@ -66,11 +66,11 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = readable)]
     ssh_config: Option<PathBuf>,
 
-    /// Give up a host that does not answer for this long
+    /// Give up on a host that does not answer for this long
     #[arg(long, value_name = "DURATION", default_value = USUAL_TIMEOUT)]
     timeout: String,
 
-    /// Use only these programs to hash: the best of them that a host has
+    /// Hash only with these programs: verisum uses the best of them that the host has
     #[arg(long, value_name = "WAY", value_delimiter = ',', value_parser = WAYS)]
     require: Vec<String>,
 
@@ -78,7 +78,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "WAY", value_parser = WAYS, conflicts_with = "require", hide_possible_values = true)]
     way: Option<String>,
 
-    /// Copy verisum-serve, or the build of it in FILE, to hosts without verisum, for the time of the run
+    /// During the run, put verisum-serve, or the build of it in FILE, on hosts that have no verisum
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     push: Option<Vec<PathBuf>>,
 

@@ -25,8 +25,8 @@ pub(super) struct LibraryArgs {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "1M,2M,4M,8M")]
     queue_size: Vec<String>,
 
-    /// Bytes of data in each run of the library; 4 times as many of zeros, 1024 times as many of holes. Without it 128M,
-    /// but no more than --size
+    /// Bytes of data in each run of the library; runs of zeros have 4 times as many, runs of holes 1024 times
+    /// as many. Without it, 128M, but no more than --size
     #[arg(long, value_name = "SIZE")]
     input_size: Option<String>,
 }
