@@ -1253,7 +1253,7 @@ class Parity:
 
         Args:
             dry_run: Tell what could be mended, and change nothing.
-            changed: Also bring back what files were that somebody wrote to since.
+            changed: Also restore files that somebody wrote to since their parity was made.
             keep_bad: Keep a copy of each bad file in this directory.
             only: Mend only these files, by their paths below the tree, and read only what they need.
             in_place: Write what is lost into the bad files themselves, where they are as long as they were.
@@ -1774,7 +1774,7 @@ class Catalog:
             tree: The tree as the catalogue knows it; it need not be there.
             to: Where the tree is now: a directory, or the address of a tree on another machine for one that was on another
                 machine.
-            unmounted: Do it although `to` is not there, because its file system is not mounted.
+            unmounted: Relocate even if `to` is not there, because its file system is not mounted.
 
         Returns:
             The tree with its new path.
@@ -1788,7 +1788,7 @@ class Catalog:
 
         Args:
             tree: The tree as the catalogue knows it; it need not be there.
-            yes: Do it although files of it are bad, missing or held.
+            yes: Forget the tree even if files of it are bad, missing or held.
             dry_run: Change nothing.
 
         Raises:
@@ -2044,7 +2044,7 @@ def verify(
     Args:
         paths: Files and directories of this machine.
         stamp: Write the time of verification into the tags of good files.
-        max_age: Read only files with a tag that was last verified longer ago: seconds, or a `timedelta`.
+        max_age: Read only files whose last verification is older than this: seconds, or a `timedelta`.
         sample: The share of these that is read, by chance.
         threads, one_file_system, exclude, limit, progress: As for `tag`.
     """
@@ -2482,7 +2482,7 @@ class Overview:
 
     @property
     def stalest(self) -> list[Directory]:
-        """Directories whose own files were not verified for longest, stalest first."""
+        """Directories whose own files have not been verified for the longest time, stalest first."""
 
     @property
     def troubled(self) -> list[TroubledFile]:

@@ -83,11 +83,12 @@ pub(crate) enum Command {
         long_about = "Restore files that the catalogue calls bad or missing to their recorded content, from other \
             copies.\n\n\
             Looks for each file at the same path in every --from, then for any file there that has the same \
-            content by the catalogue; without --from, in all trees of the catalogue. Writes the new file \
-            beside the old one, reads it back past the page cache, and swaps the two only if it has the \
-            recorded digest. Owner, mode, times and attributes stay. Does not touch a file that changed \
+            content according to the catalogue; without --from, in all trees of the catalogue. Writes the \
+            new file beside the old one, reads it back past the page cache, and swaps the two only if it has \
+            the recorded digest. Owner, mode, times and attributes stay. Does not touch a file that changed \
             since it was found bad. Files that are suspicious or held need --keep-bad, because somebody may \
-            have written to them on purpose. Run `verisum scrub` first: it finds the files that need a repair."
+            have written to them on purpose. Run `verisum scrub` first: it finds the files that need a \
+            repair."
     )]
     Repair(Box<RepairArgs>),
     /// Write a page about the state of the whole archive
@@ -145,9 +146,9 @@ pub(crate) enum Command {
             Without a command, it measures in less than a minute how fast each digest is computed here, and \
             how fast a file is read and hashed. Subjects run in turns and in random order. Values are \
             medians with 95% intervals. `no significant difference` means that chance may explain a \
-            difference. Controls show what the machine itself can do. A time counts only if the digest is \
-            the same as verisum's own. The first SIGINT, SIGTERM or SIGHUP ends it early: it keeps what it \
-            has measured, and ends with 130.")]
+            difference. Controls deliberately do less work, to show how much of a time is not hashing. A \
+            time counts only if the digest is the same as verisum's own. The first SIGINT, SIGTERM or SIGHUP \
+            ends it early: it keeps what it has measured, and ends with 130.")]
     Bench(Box<BenchArgs>),
     /// Measure files, disk and digests, and name the digest to use
     #[command(long_about = "Measure files, disk and digests, and name the digest to use.\n\n\

@@ -92,11 +92,11 @@ pub(crate) struct BenchOptions {
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) runs: Option<u32>,
 
-    /// As many rounds as fit into this time: 60s, 5m
+    /// Run as many rounds as fit into this time: 60s, 5m
     #[arg(long, value_name = "DURATION", conflicts_with = "runs")]
     pub(crate) time: Option<String>,
 
-    /// Rounds before those that count
+    /// Number of rounds before those that count
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) warmup: u32,
 

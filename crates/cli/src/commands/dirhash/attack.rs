@@ -32,7 +32,7 @@ pub(crate) struct AttackArgs {
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u32>,
 
-    /// The name whose hash they have
+    /// The name whose hash all of them have
     #[arg(long, value_name = "NAME", default_value = "hello")]
     like: OsString,
 
@@ -41,7 +41,7 @@ pub(crate) struct AttackArgs {
     #[arg(long, value_name = "N", default_value_t = 20_000_000)]
     tries: u64,
 
-    /// Print the names instead, each as a line that a shell takes; with --json as a line of JSON
+    /// Print the names instead, each on a line, quoted for a shell; with --json as a line of JSON
     #[arg(long, conflicts_with_all = ["export_json", "export_csv", "export_markdown", "export_html"])]
     list: bool,
 

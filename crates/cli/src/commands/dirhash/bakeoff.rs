@@ -27,11 +27,11 @@ pub(crate) struct BakeoffArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 200_000)]
     count: u32,
 
-    /// The names: a pattern with a counter as printf has it, or maildir, hex, utf8 or camera
+    /// The names: a pattern with a counter as in printf, or maildir, hex, utf8 or camera
     #[arg(long, value_name = "PATTERN", default_value = "foo%d")]
     names: String,
 
-    /// Points of the curve of fill over names; 0 leaves it out
+    /// How many points the curve of fill over names has; 0 leaves the curve out
     #[arg(long, value_name = "N", default_value_t = 16)]
     points: u32,
 

@@ -28,7 +28,7 @@ pub(crate) struct HashArgs {
     #[command(flatten)]
     pub(super) files: ExportOptions,
 
-    /// The names; nothing is looked up
+    /// The names to hash; such files need not exist
     #[arg(value_name = "NAME", required = true)]
     names: Vec<OsString>,
 }

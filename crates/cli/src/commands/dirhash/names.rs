@@ -30,7 +30,8 @@ pub(crate) struct NamesArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 100_000)]
     count: u32,
 
-    /// The names in a directory, instead of the corpora; `-` reads a list from standard input, a name a line
+    /// Compare on the names in these directories, instead of the corpora; `-` reads a list from standard
+    /// input, a name a line
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     listings: Vec<PathBuf>,
 

@@ -23,7 +23,7 @@ pub(crate) struct SteadyArgs {
     #[arg(short = 'n', long, value_name = "N", default_value_t = 10_000)]
     count: u32,
 
-    /// How many names are removed, and others created
+    /// How many times a name is removed and another created
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     cycles: u64,
 
@@ -37,11 +37,11 @@ pub(crate) struct SteadyArgs {
     #[arg(long, value_name = "N")]
     range: Option<u32>,
 
-    /// The names: a pattern with a counter as printf has it, or maildir, hex, utf8 or camera
+    /// The names: a pattern with a counter as in printf, or maildir, hex, utf8 or camera
     #[arg(long, value_name = "PATTERN", default_value = "foo%d")]
     names: String,
 
-    /// Show each change of length
+    /// Show each change of the directory's length
     #[arg(long)]
     growth: bool,
 

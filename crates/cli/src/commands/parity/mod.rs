@@ -45,12 +45,12 @@ pub(crate) enum ParityCommand {
             of the set."
     )]
     Verify(verify::ParityVerifyArgs),
-    /// Mend damaged and missing files, and damaged parity
+    /// Repair damaged and missing files, and damaged parity
     #[command(long_about = "Repair damaged and missing files, and damaged parity.\n\n\
             Writes a new file beside the bad one, reads it back from the disk, and compares it with every \
             recorded digest. Only then does the new file replace the bad one. Owner, permissions, times and \
             extended attributes stay. Does not touch a file that has too little parity, or, without \
-            --changed, a file that somebody wrote to since.\n\n\
+            --changed, a file that somebody wrote to since its parity was made.\n\n\
             With a PAR2 file instead of a directory, repair the files beside it from the PAR2 files of its \
             set. PAR2 records no times, so every file that differs is repaired. Damaged PAR2 files stay as \
             they are.")]

@@ -21,7 +21,7 @@ pub(crate) struct ParityRepairArgs {
     #[arg(short = 'n', long)]
     dry_run: bool,
 
-    /// Also restore files that somebody wrote to since
+    /// Also restore files that somebody wrote to since their parity was made
     #[arg(long)]
     changed: bool,
 

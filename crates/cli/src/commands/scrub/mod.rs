@@ -39,8 +39,8 @@ pub(crate) enum ScrubCommand {
     /// Accept bad, missing or held files as they are now
     #[command(
         long_about = "Accept bad, missing or held files as they are now: records their present content, and \
-            forgets files that are gone. Shows what was recorded and what is there now. A directory stands \
-            for all these files below it."
+            forgets files that are gone. A held file has changed and still has its old record. Shows what \
+            was recorded and what is there now. A directory stands for all these files below it."
     )]
     Accept(accept::AcceptArgs),
     /// Show the state of the catalogue, list bad, missing and stale files, export, import, check, copy or move it

@@ -35,8 +35,8 @@ pub(crate) struct Failing {
 /// What to tell, and of what to warn.
 #[derive(Args, Debug)]
 pub(crate) struct ScrubResultArgs {
-    /// Raise an alarm and keep all records if more than this share of the files changed or is gone; without
-    /// this option, if more than half and at least 100 did
+    /// Raise an alarm and keep all records if more than this share of the files changed or are gone; without
+    /// this option, if it is more than half of them and at least 100
     #[arg(long, value_name = "SHARE")]
     alarm_changed: Option<String>,
 

@@ -95,7 +95,8 @@ pub(crate) struct ScrubArgs {
     #[command(flatten)]
     pub(super) results: ScrubResultArgs,
 
-    /// Then repair bad files from other copies, as `verisum repair` does; missing files stay missing
+    /// After the scrub, repair bad files from other copies, as `verisum repair` does; missing files stay
+    /// missing
     #[arg(long, conflicts_with = "nagios", help_heading = "Repair")]
     pub(super) repair: bool,
 

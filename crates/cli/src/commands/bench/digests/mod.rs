@@ -41,7 +41,7 @@ pub(crate) struct BenchDigestsArgs {
     #[arg(long, value_name = "PROGRAM")]
     program: Vec<String>,
 
-    /// Only programs, or only implementations in this process
+    /// Measure only programs, or only implementations in this process
     #[arg(long, value_enum, conflicts_with = "style")]
     only: Option<OnlyDigests>,
 

@@ -28,7 +28,7 @@ pub(crate) struct ImageArgs {
     #[arg(long, value_name = "SIZE")]
     size: Option<String>,
 
-    /// Images of 6 GiB, as those of the published experiment
+    /// Make images of 6 GiB, as the published experiment did
     #[arg(long, conflicts_with = "size")]
     full: bool,
 
@@ -40,7 +40,7 @@ pub(crate) struct ImageArgs {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// Only commands on images, or only the library on memory
+    /// Measure only commands on images, or only the library on memory
     #[arg(long, value_enum)]
     only: Option<OnlySubjects>,
 
