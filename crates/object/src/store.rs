@@ -26,7 +26,7 @@ pub(crate) const AZURE_CODE: HeaderName = HeaderName::from_static("x-ms-error-co
 
 /// Which kind of store it is. Without credentials requests are not signed.
 pub(crate) enum Store {
-    /// Amazon S3, and what speaks like it.
+    /// Amazon S3 and S3-compatible stores.
     S3 { credentials: Option<AwsCredentialProvider>, region: String },
     /// Google Cloud Storage, with the URLs that list and that take uploads.
     Google { credentials: Option<GcpCredentialProvider>, list: String, upload: String },
