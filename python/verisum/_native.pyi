@@ -356,7 +356,7 @@ class Hosts:
     Args:
         way: Use only this program to hash: ``coreutils``, ``openssl``, ``verisum`` …; without it the best that a host
             has.
-        push: A program `verisum-serve` or `verisum`, which is copied to hosts that lack it for the time of the run.
+        push: A program `verisum-serve` or `verisum`, which is put on hosts that lack it during the run.
         ssh_config: Configuration file of ssh, instead of your own.
         timeout: Give up on a host or a store that does not answer for this many seconds.
         endpoint: URL of the store, instead of ``AWS_ENDPOINT_URL`` or that of AWS.
@@ -931,8 +931,7 @@ def scrub(
         archive: Nothing is meant to change: modified and missing files are failures until they are accepted.
         missing_fails: Missing files are failures until they are accepted.
         replaced_root: Take the directory for the recorded tree, although its file system and inodes differ.
-        alarm_changed: Keep all records if more than this share of the files changed or is gone; without it, half of
-            them and at least 100.
+        alarm_changed: Keep all records if more than this share of the files changed or are gone; without it, if it is more than half of them and at least 100.
         repair_from: Copies of the tree; bad files are repaired from them and from parity beside them afterwards, as
             `repair` does, and missing ones stay missing. An empty list is for all trees of the catalogue. For trees of this machine.
         keep_bad: Move bad files to this directory, as for `repair`. Only with `repair_from`.
@@ -2009,7 +2008,7 @@ def tag(
     progress: _Progress | None = None,
 ) -> Tagging:
     """Records the digest of each file in its extended attributes, as `verisum tag` does. Files whose tag is up to date
-    by length and time are not read; a tag is never replaced because the data went bad.
+    by length and time are not read; bad data never replaces a tag.
 
     Args:
         paths: Files and directories of this machine.

@@ -21,8 +21,8 @@ const USUAL: [&str; 8] = ["md5", "sha1", "sha224", "sha256", "sha384", "sha512",
 /// The verbs of `verisum bag`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BagCommand {
-    /// Make a directory a BagIt bag
-    #[command(long_about = "Make a directory a BagIt bag (RFC 8493), in place.\n\n\
+    /// Turn a directory into a BagIt bag
+    #[command(long_about = "Turn a directory into a BagIt bag (RFC 8493), in place.\n\n\
             Moves everything in DIR to DIR/data. Beside it, writes manifests with the digest of each file, \
             and bag-info.txt with the date, the size and the lines of --info. Refuses links, devices and \
             names that are not UTF-8 before it moves anything. If it fails, it moves everything back; after \

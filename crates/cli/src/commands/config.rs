@@ -21,7 +21,7 @@ pub(crate) enum ConfigCommand {
             commands. A key at the top of a file applies to every command that has the option; a key in a \
             table such as [scrub] or [\"catalog status\"] applies to that command. The user's file overrides \
             the machine's, VERISUM_OPTION in the environment overrides both, and the command line overrides \
-            all. With COMMAND, prints the value of every option of the command, including defaults.")]
+            all. With COMMAND, prints every option of the command that has a value, defaults too.")]
     Show {
         /// Print a line of JSON for each value
         #[arg(long)]

@@ -28,7 +28,7 @@ pub(crate) struct AttackArgs {
     #[command(flatten)]
     tree: TreeOptions,
 
-    /// How many names of one hash; without it 60, or as many as can be found
+    /// How many names with the same hash to make; without it, 60, or as many as can be found
     #[arg(short = 'n', long, value_name = "N")]
     count: Option<u32>,
 

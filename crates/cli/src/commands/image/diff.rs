@@ -56,7 +56,7 @@ pub(crate) struct DiffArgs {
     #[arg(value_name = "A", value_hint = ValueHint::FilePath)]
     a: OsString,
 
-    /// Another
+    /// Another image or block map
     #[arg(value_name = "B", value_hint = ValueHint::FilePath)]
     b: OsString,
 }

@@ -48,7 +48,7 @@ pub(crate) struct ReportArgs {
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
-    /// Print one JSON value instead
+    /// Print the tables as one JSON value
     #[arg(long)]
     json: bool,
 

@@ -135,7 +135,7 @@ pub(crate) struct ExportArgs {
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
 
-    /// List the files below this directory, with names from there
+    /// List the files below this directory, with names relative to it
     #[arg(long, value_name = "DIR", requires = "format", value_hint = ValueHint::DirPath)]
     tree: Option<PathBuf>,
 

@@ -46,7 +46,7 @@ pub(crate) enum TagsCommand {
     Retag(retag::RetagArgs),
     /// Count tagged, outdated and untagged files; reads no data
     Status(status::TagsStatusArgs),
-    /// List the tags of files: digest, when it was verified, how long ago; reads no data
+    /// List the tags of files: digest, when the file was verified, how long ago; reads no data
     Tags {
         #[command(subcommand)]
         command: ListCommand,
@@ -64,9 +64,9 @@ pub(crate) enum TagsCommand {
 /// What is done with tags as such.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ListCommand {
-    /// List the tags of files: digest, when it was verified, how long ago; reads no data
+    /// List the tags of files: digest, when the file was verified, how long ago; reads no data
     #[command(
-        long_about = "List the tags of files: digest, when it was verified, how long ago; reads no data.\n\n\
+        long_about = "List the tags of files: digest, when the file was verified, how long ago; reads no data.\n\n\
             A line has the digest, when the content was last verified and how long ago that was, whether \
             the tag fits the file (current; outdated if the file has another time; resized if it has \
             another length; untimed if the tag has no time), and the path. Files are listed as they are \

@@ -82,7 +82,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, value_hint = ValueHint::FilePath)]
     push: Option<Vec<PathBuf>>,
 
-    /// List the bucket by this manifest of its S3 Inventory, in a file or at s3://BUCKET/KEY
+    /// List the bucket from its S3 Inventory; this is the manifest, in a file or at s3://BUCKET/KEY
     #[arg(long, value_name = "MANIFEST", value_hint = ValueHint::FilePath, help_heading = buckets::BUCKETS)]
     inventory: Option<OsString>,
 

@@ -31,7 +31,7 @@ pub(crate) struct ScheduleArgs {
     #[command(flatten)]
     catalog: CatalogArgs,
 
-    /// When systemd runs it: a calendar event, such as 'Sun 03:00'
+    /// When systemd runs the scrub: a calendar event, such as 'Sun 03:00'
     #[arg(long, value_name = "EVENT", default_value = calendar::DEFAULT)]
     on: String,
 
