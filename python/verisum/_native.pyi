@@ -931,7 +931,8 @@ def scrub(
         archive: Nothing is meant to change: modified and missing files are failures until they are accepted.
         missing_fails: Missing files are failures until they are accepted.
         replaced_root: Take the directory for the recorded tree, although its file system and inodes differ.
-        alarm_changed: Keep all records if more than this share of the files changed or are gone; without it, if it is more than half of them and at least 100.
+        alarm_changed: Keep all records if more than this share of the files changed or are gone; without it, if it
+            is more than half of them and at least 100.
         repair_from: Copies of the tree; bad files are repaired from them and from parity beside them afterwards, as
             `repair` does, and missing ones stay missing. An empty list is for all trees of the catalogue. For trees of this machine.
         keep_bad: Move bad files to this directory, as for `repair`. Only with `repair_from`.
