@@ -79,11 +79,13 @@ pub(crate) enum CatalogCommand {
     /// Remove the records of a tree; its files stay as they are
     Forget(ForgetArgs),
     /// Change the digest of the records of this machine's trees, as scrubs read the files
-    #[command(long_about = "Change the digest of the records of this machine's trees, as scrubs read the files.\n\n\
+    #[command(
+        long_about = "Change the digest of the records of this machine's trees, as scrubs read the files.\n\n\
             Reads no file now. From now on, when a scrub reads a file of a tree on this machine, it computes \
             both digests in one read. If the old digest is the recorded one, the scrub records the new one. \
             A file that is not good keeps its record. `verisum catalog status` says how many records are \
-            left.")]
+            left."
+    )]
     Rehash(RehashArgs),
     /// List the directories in the catalogue, and how their last runs went
     #[command(
