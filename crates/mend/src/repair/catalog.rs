@@ -10,7 +10,6 @@ use verisum_catalog::store::{
     Catalog, CatalogRecord, Position, RecordChange, Repair, Root, State, moment,
 };
 use verisum_digest::Digest;
-use verisum_files::Verdict;
 use verisum_files::place::Place;
 
 use super::damaged::{ANY_LENGTH, Damaged};
