@@ -36,6 +36,7 @@ pub(crate) struct ImageRepair {
     /// Begin and end in bytes, and the copy.
     repaired: Vec<(u64, u64, OsString)>,
     left: Vec<(u64, u64)>,
+    bad_copies: Vec<OsString>,
     bytes_fetched: u64,
     bytes_after_end: u64,
     recovered_blocks: u64,
@@ -197,6 +198,11 @@ impl Job {
             dry_run: self.dry,
             repaired: mended.repaired.iter().map(named).collect(),
             left: mended.left.iter().map(|range| (range.start, range.end)).collect(),
+            bad_copies: mended
+                .bad_copies
+                .iter()
+                .map(|which| names[*which].clone().into_os_string())
+                .collect(),
             bytes_fetched: mended.fetched,
             bytes_after_end: longer,
             recovered_blocks: recovered,

@@ -71,6 +71,11 @@ impl RepairedFile {
     }
 
     #[getter]
+    fn bad_copies(&self) -> Vec<&OsStr> {
+        self.0.bad_copies.iter().map(|path| path.as_os_str()).collect()
+    }
+
+    #[getter]
     fn bytes(&self) -> u64 {
         match self.0.outcome {
             RepairOutcome::Repaired { bytes, .. } | RepairOutcome::Mendable { bytes, .. } => bytes,

@@ -1310,6 +1310,10 @@ class RepairedFile:
         """What else it took blocks from."""
 
     @property
+    def bad_copies(self) -> list[str]:
+        """The copies whose content is not the recorded one either, of those that were read."""
+
+    @property
     def bytes(self) -> int:
         """How many bytes it took, or would take."""
 
@@ -2724,6 +2728,10 @@ class ImageRepair:
     @property
     def left(self) -> list[tuple[int, int]]:
         """What no copy has."""
+
+    @property
+    def bad_copies(self) -> list[str]:
+        """The copies in which a bad block of the image is not as the map says either."""
 
     @property
     def bytes_repaired(self) -> int:

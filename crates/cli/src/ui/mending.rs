@@ -286,6 +286,10 @@ fn told(file: &Repaired) -> FactLine {
         }
         RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => facts.push(names::plain(why)),
     }
+    if !file.bad_copies.is_empty() {
+        let copies: Vec<_> = file.bad_copies.iter().map(|copy| shown(copy)).collect();
+        facts.push(format!("not as recorded either: {}", copies.join(" and ")));
+    }
     FactLine { what: format!("{:<12}  {}", file.outcome.name(), shown(&file.path)), facts }
 }
 
@@ -333,6 +337,9 @@ fn line(file: &Repaired) -> Value {
         }
         RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => line["error"] = why.as_str().into(),
         RepairOutcome::Sound => {}
+    }
+    if let RepairOutcome::Repaired { .. } | RepairOutcome::Mendable { .. } = file.outcome {
+        line["bad_copies"] = file.bad_copies.iter().map(|copy| json!(Name::new(copy))).collect();
     }
     with_name(line, &file.path)
 }

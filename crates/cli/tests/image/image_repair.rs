@@ -89,8 +89,18 @@ fn copies_of_which_none_is_good_give_what_each_has() {
         lines.sort_unstable();
         wanted.sort_unstable();
         assert_eq!(lines, wanted);
+        for bad in [one, two] {
+            assert!(
+                ended.stderr.contains(&format!("{bad} has other blocks than the map too")),
+                "{}",
+                ended.stderr
+            );
+        }
         fs::copy(images.path("good"), images.path("one")).unwrap();
-        assert_eq!(images.repair(&["one"], &["--json"]).code, Some(0));
+        let ended = images.repair(&["two", "one"], &["--json"]);
+        let told: serde_json::Value = serde_json::from_str(ended.out()).unwrap();
+        let bad: Vec<_> = told["bad_copies"].as_array().unwrap().iter().map(|copy| &copy["path"]).collect();
+        assert_eq!(bad, [images.path("two").to_str().unwrap()]);
         assert!(images.is_good());
         assert!(!images.path("map.repair").exists());
     }

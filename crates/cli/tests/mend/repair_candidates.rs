@@ -3,11 +3,12 @@
 use crate::common;
 
 use std::fs::{self, File};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::{Ended, VERISUM, change_and_restore_time, command, signal, start, wait_for_open, wait_until};
 use rustix::process::Signal;
+use serde_json::Value;
 
 /// So long that no test could read it.
 const ENDLESS: u64 = 1 << 43;
@@ -68,6 +69,53 @@ fn a_copy_of_another_length_is_not_read_but_its_blocks_are_used() {
     trees.run(&["image", "map", "--exact", "--output", "tree/file.map", "good"]).clean();
     trees.run(&["repair", "--keep-bad", "bad", "--from", "copy", "tree"]).clean();
     assert!(fs::read(trees.path("tree/file")).unwrap() == content);
+}
+
+/// Of the one file: from where it was or could be repaired, and which copies are bad too.
+fn source_and_bad_copies(ended: Ended) -> (String, Vec<String>) {
+    let out = ended.clean();
+    let file: Value = serde_json::from_str(out.lines().next().unwrap()).unwrap();
+    let name = |copy: &Value| {
+        let path = Path::new(copy["path"].as_str().unwrap()).parent().unwrap();
+        path.file_name().unwrap().to_str().unwrap().to_string()
+    };
+    (name(&file["from"]), file["bad_copies"].as_array().unwrap().iter().map(name).collect())
+}
+
+#[test]
+fn copies_that_are_bad_too_are_named() {
+    let content: Vec<u8> = (0..2_000_000_u32).map(|number| (number / 7) as u8).collect();
+    let trees = Trees::new(&content);
+    let damaged = |at: &[usize]| {
+        let mut bad = content.clone();
+        at.iter().for_each(|at| bad[*at] ^= 1);
+        bad
+    };
+    for name in ["rotten", "short"] {
+        fs::create_dir(trees.path(name)).unwrap();
+    }
+    fs::write(trees.path("rotten/file"), damaged(&[1_000_000])).unwrap();
+    fs::write(trees.path("short/file"), &content[..1000]).unwrap();
+    let all = ["repair", "--from", "short", "--from", "rotten", "--from", "copy", "tree"];
+    for more in [&["--json", "--dry-run"][..], &["--json"]] {
+        trees.damage(&damaged(&[1_000_000]));
+        let found = source_and_bad_copies(trees.run(&[&all[..], more].concat()));
+        assert_eq!(found, ("copy".to_string(), vec!["rotten".to_string(), "short".to_string()]), "{more:?}");
+    }
+    trees.damage(&damaged(&[1_000_000]));
+    let told = trees.run(&all).clean();
+    let named = ["rotten", "short"].map(|copy| trees.path(copy).join("file").display().to_string());
+    assert!(told.contains(&format!("; not as recorded either: {})", named.join(" and "))), "{told}");
+    // Blocks of a copy that has others that are bad; in place, each copy is asked alone first.
+    fs::write(trees.path("good"), &content).unwrap();
+    trees.run(&["image", "map", "--exact", "--output", "tree/file.map", "good"]).clean();
+    let blocks = ["repair", "--json", "--from", "rotten", "--from", "copy", "tree"];
+    for more in [&["--dry-run"][..], &[], &["--in-place", "--dry-run"], &["--in-place"]] {
+        fs::write(trees.path("copy/file"), damaged(&[1_900_000])).unwrap();
+        trees.damage(&damaged(&[1_000_000, 1_900_000]));
+        let (_, bad) = source_and_bad_copies(trees.run(&[&blocks[..], more].concat()));
+        assert_eq!(bad, ["copy", "rotten"], "{more:?}");
+    }
 }
 
 #[test]

@@ -13,6 +13,7 @@ mod replaceable;
 pub use open::{journal_of, open_to_write};
 pub use replaceable::{is_map, require_replaceable};
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -52,6 +53,8 @@ pub struct Mended {
     pub repaired: Vec<(Range<u64>, usize)>,
     /// What no copy has.
     pub left: Vec<Range<u64>>,
+    /// The numbers of the copies that have a block which is neither as the map says.
+    pub bad_copies: BTreeSet<usize>,
     /// Bytes that were asked of the copies.
     pub fetched: u64,
     /// Whether [`Stop`] ended it early.
@@ -244,7 +247,9 @@ impl Target<'_> {
                     let place = (block.start - range.start) as usize..(block.end - range.start) as usize;
                     let mut found = bytes[place].to_vec();
                     // A copy may fail in one place only.
-                    if !whole && copy(&mut found, block.start).is_err() || !self.is_good(number, &found)? {
+                    let is_read = whole || copy(&mut found, block.start).is_ok();
+                    if !is_read || !self.is_good(number, &found)? {
+                        mended.bad_copies.extend(is_read.then_some(which));
                         left.push(number);
                         continue;
                     }

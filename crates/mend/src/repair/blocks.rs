@@ -3,11 +3,12 @@
 //! Digests of blocks say which block of which copy to take; only blocks that the bad file lacks are asked for. That the
 //! whole is good its record says, as always.
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use verisum_blockhash::BlockMap;
 use verisum_digest::{Digest, Output, Policy};
@@ -81,6 +82,8 @@ pub(super) struct Givers<'a, 's> {
     /// What helps parity, if anything is to, and the files that it may ask for.
     pub(super) helper: Option<&'a mut Helper>,
     pub(super) damaged: &'a [Damaged],
+    /// The copies in which a block was found that is not good.
+    pub(super) bad_copies: &'a mut BTreeSet<PathBuf>,
 }
 
 /// A copy, by the number of its source, and how often in a row it failed.
@@ -228,7 +231,7 @@ impl Combination<'_> {
         (givers, which): (&mut Givers, usize),
         taken: &mut Vec<Range<u64>>,
     ) -> Result<Vec<usize>, verisum_digest::DigestError> {
-        let Givers { sources, copies, helper, damaged } = givers;
+        let Givers { sources, copies, helper, damaged, bad_copies } = givers;
         let giver = &mut copies[which];
         let within = |range: &Range<u64>| (range.start - start) as usize..(range.end - start) as usize;
         let mut read = |range: Range<u64>, bytes: &mut [u8]| -> bool {
@@ -254,7 +257,7 @@ impl Combination<'_> {
         };
         let range = self.blocks.block(run.start).start..self.blocks.block(run.end - 1).end;
         let is_whole = read(range.clone(), &mut window[within(&range)]);
-        let mut left = Vec::new();
+        let (mut left, mut is_bad) = (Vec::new(), false);
         let is_single = run.len() == 1;
         for number in run {
             let block = self.blocks.block(number);
@@ -262,6 +265,7 @@ impl Combination<'_> {
             // A copy may fail in one place only.
             let is_read = is_whole || !is_single && read(block.clone(), bytes);
             if !is_read || !self.blocks.is_good(number, bytes)? {
+                is_bad |= is_read;
                 left.push(number);
                 continue;
             }
@@ -269,6 +273,10 @@ impl Combination<'_> {
                 Some(last) if last.end == block.start => last.end = block.end,
                 _ => taken.push(block),
             }
+        }
+        // What parity does not give is not what it has.
+        if is_bad && !sources[giver.source].is_parity {
+            bad_copies.insert(giver.candidate.shown.clone());
         }
         Ok(left)
     }

@@ -276,6 +276,7 @@ impl<'a> Work<'a> {
             ranges: None,
             taken: Vec::new(),
             kept_unread: 0,
+            bad_copies: Vec::new(),
         }
     }
 
@@ -308,9 +309,9 @@ impl<'a> Work<'a> {
             }
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
-            let Done { now, before, ranges, taken, kept_unread, .. } = done;
+            let Done { now, before, ranges, taken, kept_unread, bad_copies, .. } = done;
             let size = now.map_or(file.size, |now| now.size);
-            let file = Repaired { size, before, ranges, taken, kept_unread, ..file };
+            let file = Repaired { size, before, ranges, taken, kept_unread, bad_copies, ..file };
             self.tell(file, summary, report);
         });
         written

@@ -152,6 +152,7 @@ impl Copy {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
     use std::ops::Range;
     use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
@@ -201,7 +202,8 @@ mod tests {
             let candidate = Candidate { path: b"/there/file".to_vec(), shown: "/there/file".into() };
             let copies = vec![Giver { source: 0, candidate, failures: 0 }];
             let helper = Some(&mut helper);
-            let mut givers = Givers { sources: &mut sources, copies, helper, damaged: &[] };
+            let bad_copies = &mut BTreeSet::new();
+            let mut givers = Givers { sources: &mut sources, copies, helper, damaged: &[], bad_copies };
             let stop = Stop::default();
             let combination = Combination::of(&blocks, &digest, &recorded, &stop);
             assert!(combination.fill(&mut givers, &mut |_| Ok(())).is_err());

@@ -185,7 +185,7 @@ fn tell(
     summary: &mut RepairSummary,
     report: &mut dyn FnMut(&Repaired),
 ) {
-    let Done { outcome, before, ranges, taken, kept_unread, .. } = done;
+    let Done { outcome, before, ranges, taken, kept_unread, bad_copies, .. } = done;
     let size = match &outcome {
         RepairOutcome::Repaired { bytes, .. } | RepairOutcome::Mendable { bytes, .. } => *bytes,
         _ => 0,
@@ -201,6 +201,7 @@ fn tell(
         ranges,
         taken,
         kept_unread,
+        bad_copies,
     };
     summary.count(&file);
     report(&file);

@@ -47,6 +47,7 @@ pub(super) const MAY_BE_MEANT: &str =
 
 const CHANGED: &str = "it changed since it was found bad: scrub it first";
 const IN_USE: &str = "a program has it open to write to it";
+const OTHER_CONTENT: &str = "other content";
 const OTHER_LENGTH: &str = "other content: it has another length";
 const IS_MISSING: &str = "it is missing";
 const OTHER_KIND: &str = "something else is in its place";
@@ -66,11 +67,14 @@ pub(super) struct Done {
     pub(super) taken: Vec<Taken>,
     /// How many bytes of the kept copy are zeros because storage did not give them.
     pub(super) kept_unread: u64,
+    /// The copies that have other content, if it is or can be repaired.
+    pub(super) bad_copies: Vec<PathBuf>,
 }
 
 impl From<RepairOutcome> for Done {
     fn from(outcome: RepairOutcome) -> Done {
-        Done { outcome, now: None, before: None, ranges: None, taken: Vec::new(), kept_unread: 0 }
+        let (taken, bad_copies) = (Vec::new(), Vec::new());
+        Done { outcome, now: None, before: None, ranges: None, taken, kept_unread: 0, bad_copies }
     }
 }
 
@@ -229,9 +233,8 @@ impl<'a> Tree<'a> {
     fn take_blocks(&mut self, which: usize, sources: &mut [Source], waiting: &mut WaitingFiles<BadFile>) {
         for (at, damaged) in waiting.damaged.iter().enumerate() {
             let Some(bad) = &waiting.bad[at] else { continue };
-            if (moves_less(bad, &sources[which]) || self.is_in_place(damaged, bad))
-                && let Some(Ok(done)) = self.combined(at, waiting, sources, Some(which))
-            {
+            let is_wanted = moves_less(bad, &sources[which]) || self.is_in_place(damaged, bad);
+            if is_wanted && let Some(Ok(done)) = self.combined(at, waiting, sources, Some(which)) {
                 waiting.end(at, done);
             }
         }
@@ -270,7 +273,7 @@ impl<'a> Tree<'a> {
             let tries = linked.is_none() && !waiting.tried[at].is_empty();
             let combined = tries.then(|| self.combined(at, waiting, sources, None)?.ok()).flatten();
             let linked = linked.or(combined);
-            linked.or_else(|| self.emptied(damaged, bad))
+            linked.or_else(|| self.emptied(damaged, waiting.bad[at].as_ref()?))
         };
         if let Some(done) = done {
             waiting.end(at, done);
@@ -405,7 +408,7 @@ impl<'a> Tree<'a> {
     fn combined(
         &mut self,
         at: usize,
-        waiting: &WaitingFiles<BadFile>,
+        waiting: &mut WaitingFiles<BadFile>,
         sources: &mut [Source],
         only: Option<usize>,
     ) -> Option<Result<Done, String>> {
@@ -428,11 +431,12 @@ impl<'a> Tree<'a> {
     fn combined_by(
         &mut self,
         blocks: &BlockDigests,
-        (at, waiting): (usize, &WaitingFiles<BadFile>),
+        (at, waiting): (usize, &mut WaitingFiles<BadFile>),
         sources: &mut [Source],
         only: Option<usize>,
     ) -> Option<Result<Done, String>> {
         let (damaged, bad) = (&waiting.damaged[at], waiting.bad[at].as_ref()?);
+        let bad_copies = &mut waiting.bad_copies[at];
         let mut copies = Vec::new();
         for (number, source) in
             sources.iter().enumerate().filter(|(at, _)| only.is_none_or(|only| only == *at))
@@ -446,7 +450,7 @@ impl<'a> Tree<'a> {
         let mut helper = std::mem::take(&mut self.helper);
         // What all sources have comes from them rather than by way of parity.
         let all = only.is_none().then_some(&mut helper);
-        let givers = Givers { sources, copies, helper: all, damaged: waiting.damaged };
+        let givers = Givers { sources, copies, helper: all, damaged: waiting.damaged, bad_copies };
         let from = ContentOrigin::Blocks(Blocks { blocks, givers });
         let done = self.replace(damaged, bad, from, &candidate);
         self.helper = helper;
@@ -514,7 +518,7 @@ impl<'a> Tree<'a> {
         let (from, also_from) = givers_of(&taken, candidate);
         let outcome = RepairOutcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
         let now = now.map(FileAfter::from);
-        Ok(Done { outcome, now, before: bad.before, ranges, taken, kept_unread })
+        Ok(Done { now, before: bad.before, ranges, taken, kept_unread, ..Done::from(outcome) })
     }
 
     /// What a bad file was read as just now.

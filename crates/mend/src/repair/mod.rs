@@ -102,6 +102,9 @@ pub struct Repaired {
     pub taken: Vec<Taken>,
     /// How many bytes of the copy that is kept of it are zeros because storage did not give them.
     pub kept_unread: u64,
+    /// The copies whose content was not the recorded one either, of those that were read before it was or could be
+    /// repaired.
+    pub bad_copies: Vec<PathBuf>,
 }
 
 /// What became of a file that was to be repaired.

@@ -234,6 +234,7 @@ fn print(
             "dry_run": arguments.dry_run,
             "repaired": repaired.collect::<Vec<_>>(),
             "left": mended.left.iter().map(range).collect::<Vec<_>>(),
+            "bad_copies": mended.bad_copies.iter().map(|which| Name::new(from(*which))).collect::<Vec<_>>(),
             "bytes_repaired": done,
             "bytes_left": left,
             "bytes_fetched": mended.fetched,
@@ -255,6 +256,9 @@ fn print(
     let mut facts = vec![format!("{} {word}", human(done))];
     if left > 0 {
         facts.push(format!("{} that no copy has", human(left)));
+    }
+    for which in &mended.bad_copies {
+        facts.push(format!("{} has other blocks than the map too", names::quoted(from(*which))));
     }
     if longer > 0 {
         facts.push(format!("{} after its recorded end left alone", human(longer)));

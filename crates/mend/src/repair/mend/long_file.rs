@@ -63,7 +63,8 @@ impl Tree<'_> {
         let outcome =
             RepairOutcome::Repaired { from, bytes, other_names: 0, has_usual_permissions: false, also_from };
         let ranges = Some(ranges_of(&taken));
-        Ok(Done { outcome, now: Some(now.into()), before: bad.before, ranges, taken, kept_unread })
+        let now = Some(now.into());
+        Ok(Done { now, before: bad.before, ranges, taken, kept_unread, ..Done::from(outcome) })
     }
 
     /// The journal of a file that is to be written in place, before it has its name.

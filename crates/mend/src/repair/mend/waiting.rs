@@ -1,12 +1,12 @@
 //! Files that wait for their repair while sources are asked for them.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
 
 use verisum_files::Stop;
 
 use super::super::source::{Candidate, CopyDigest, Source};
-use super::{Damaged, Done, OTHER_LENGTH, RepairOutcome};
+use super::{Damaged, Done, OTHER_CONTENT, OTHER_LENGTH, RepairOutcome};
 
 /// The files that are to be repaired; of each what it was found to be.
 pub(super) struct WaitingFiles<'w, B> {
@@ -15,6 +15,8 @@ pub(super) struct WaitingFiles<'w, B> {
     pub(super) bad: Vec<Option<B>>,
     /// The copies of each that would not do, and why.
     pub(super) tried: Vec<Vec<(PathBuf, String)>>,
+    /// The copies of each whose content is not the recorded one.
+    pub(super) bad_copies: Vec<BTreeSet<PathBuf>>,
     tell: &'w mut dyn FnMut(usize, Done),
 }
 
@@ -24,7 +26,8 @@ impl<'w, B> WaitingFiles<'w, B> {
         bad: Vec<Option<B>>,
         tell: &'w mut dyn FnMut(usize, Done),
     ) -> WaitingFiles<'w, B> {
-        WaitingFiles { damaged, bad, tried: damaged.iter().map(|_| Vec::new()).collect(), tell }
+        let (tried, bad_copies) = damaged.iter().map(|_| (Vec::new(), BTreeSet::new())).unzip();
+        WaitingFiles { damaged, bad, tried, bad_copies, tell }
     }
 
     /// How many wait.
@@ -39,8 +42,11 @@ impl<'w, B> WaitingFiles<'w, B> {
     }
 
     /// Tells what became of one, which waits no more.
-    pub(super) fn end(&mut self, at: usize, done: Done) {
+    pub(super) fn end(&mut self, at: usize, mut done: Done) {
         self.bad[at] = None;
+        if let RepairOutcome::Repaired { .. } | RepairOutcome::Mendable { .. } = done.outcome {
+            done.bad_copies = std::mem::take(&mut self.bad_copies[at]).into_iter().collect();
+        }
         (self.tell)(at, done);
     }
 
@@ -59,13 +65,18 @@ impl<'w, B> WaitingFiles<'w, B> {
             let is_over = stop.is_due();
             let ended = match answer {
                 _ if is_over => Ok(interrupted().into()),
-                Ok(copy) if copy.digest != damaged.recorded => Err("other content".to_string()),
+                Ok(copy) if copy.digest != damaged.recorded => Err(OTHER_CONTENT.to_string()),
                 Err(why) => Err(why),
                 Ok(copy) => replace((damaged, bad), source, copy.size, &candidate).or_else(NotMended::ended),
             };
             match ended {
                 Ok(done) => self.end(at, done),
-                Err(why) => self.note(at, candidate.shown, why),
+                Err(why) => {
+                    if [OTHER_CONTENT, OTHER_LENGTH].contains(&&*why) {
+                        self.bad_copies[at].insert(candidate.shown.clone());
+                    }
+                    self.note(at, candidate.shown, why);
+                }
             }
         }
     }
