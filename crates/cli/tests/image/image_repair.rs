@@ -273,10 +273,12 @@ fn a_journal_that_does_not_fit_changes_nothing() {
     let before = fs::read(images.path("image")).unwrap();
     let refused = |journal: &[u8], words: &str| {
         fs::write(images.path("map.repair"), journal).unwrap();
-        let ended = images.repair(&["one"], &[]);
-        assert_eq!(ended.code, Some(3), "{}", ended.stderr);
-        assert!(ended.stderr.contains(words), "{}", ended.stderr);
-        assert_eq!(fs::read(images.path("image")).unwrap(), before);
+        for options in [&[][..], &["--dry-run"]] {
+            let ended = images.repair(&["one"], options);
+            assert_eq!(ended.code, Some(3), "{options:?} {}", ended.stderr);
+            assert!(ended.stderr.contains(words), "{options:?} {}", ended.stderr);
+            assert_eq!(fs::read(images.path("image")).unwrap(), before);
+        }
     };
     let root = verisum(["image".into(), "sum".into(), images.path("good")]).clean();
     let root = root.trim_end().rsplit(' ').next().unwrap();
@@ -286,6 +288,15 @@ fn a_journal_that_does_not_fit_changes_nothing() {
     let block = |number: u64, length: u32, bytes: &[u8]| {
         [&head[..], &number.to_le_bytes(), &length.to_le_bytes(), bytes].concat()
     };
+    // A whole one is finished first, whatever the copies have.
+    images.damage("one", &[1]);
+    let good = &fs::read(images.path("good")).unwrap()[BLOCK as usize..2 * BLOCK as usize];
+    fs::write(images.path("map.repair"), block(1, 65536, good)).unwrap();
+    let told = images.repair(&["one"], &["--dry-run"]);
+    assert_eq!((told.code, told.out()), (Some(0), ""), "{}", told.stderr);
+    assert!(told.stderr.contains("the repair first finishes 1 blocks"), "{}", told.stderr);
+    assert!(fs::read(images.path("image")).unwrap() == before && images.path("map.repair").exists());
+    fs::copy(images.path("good"), images.path("one")).unwrap();
     refused(b"something else", "no journal of a repair with this map");
     refused(&block(10, 65536, &[0; 65536]), "a block that the image does not have");
     refused(&block(1, u32::MAX, &[]), "a block that the image does not have");

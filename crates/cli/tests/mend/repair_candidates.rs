@@ -96,7 +96,8 @@ fn copies_that_are_bad_too_are_named() {
     }
     fs::write(trees.path("rotten/file"), damaged(&[1_000_000])).unwrap();
     fs::write(trees.path("short/file"), &content[..1000]).unwrap();
-    let all = ["repair", "--from", "short", "--from", "rotten", "--from", "copy", "tree"];
+    let all =
+        ["repair", "--keep-bad", "bad", "--from", "short", "--from", "rotten", "--from", "copy", "tree"];
     for more in [&["--json", "--dry-run"][..], &["--json"]] {
         trees.damage(&damaged(&[1_000_000]));
         let found = source_and_bad_copies(trees.run(&[&all[..], more].concat()));
@@ -109,7 +110,7 @@ fn copies_that_are_bad_too_are_named() {
     // Blocks of a copy that has others that are bad; in place, each copy is asked alone first.
     fs::write(trees.path("good"), &content).unwrap();
     trees.run(&["image", "map", "--exact", "--output", "tree/file.map", "good"]).clean();
-    let blocks = ["repair", "--json", "--from", "rotten", "--from", "copy", "tree"];
+    let blocks = ["repair", "--json", "--keep-bad", "bad", "--from", "rotten", "--from", "copy", "tree"];
     for more in [&["--dry-run"][..], &[], &["--in-place", "--dry-run"], &["--in-place"]] {
         fs::write(trees.path("copy/file"), damaged(&[1_900_000])).unwrap();
         trees.damage(&damaged(&[1_000_000, 1_900_000]));

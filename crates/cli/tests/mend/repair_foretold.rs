@@ -157,6 +157,40 @@ fn parity() {
 }
 
 #[test]
+fn parity_that_lacks_what_other_parity_repairs() {
+    let trees = Trees::new();
+    fs::write(trees.path("tree/below/big"), vec![7; 400_000]).unwrap();
+    fs::remove_file(trees.path("tree/name")).unwrap();
+    assert_eq!(trees.run(&["scrub", "tree"]).code, Some(0));
+    trees.run(&["accept", "tree/name"]).clean();
+    trees.run(&["parity", "create", "--redundancy", "100%", "tree/below"]).clean();
+    trees.run(&["parity", "create", "--redundancy", "5%", "tree"]).clean();
+    fs::remove_file(trees.path("tree/below/big")).unwrap();
+    trees.damage_all();
+    let words = ["parity", "repair", "--dry-run", "--only", "long", "tree"];
+    assert_eq!(trees.run(&words).code, Some(1), "its parity alone does not suffice");
+    trees.repairs_as_told(&[]);
+}
+
+#[test]
+fn a_block_map_that_is_repaired_first() {
+    let trees = Trees::new();
+    trees.map();
+    for name in ["long.map", "name.map"] {
+        fs::copy(trees.path("tree").join(name), trees.path("copy").join(name)).unwrap();
+    }
+    trees.run(&["scrub", "tree"]).clean();
+    trees.damage_all();
+    for name in ["long", "name"] {
+        trees.damage(&format!("tree/{name}.map"), 3);
+        trees.damage(&format!("copy/{name}"), 100_000);
+        trees.damage(&format!("other/{name}"), 1_700_000);
+    }
+    assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1));
+    trees.repairs_as_told(&["--from", "copy", "--from", "other"]);
+}
+
+#[test]
 fn a_host() {
     let Some(server) = sshd("") else { return };
     let trees = Trees::new();

@@ -433,6 +433,14 @@ fn a_journal_goes_on_without_the_copy_and_gives_up_another_file() {
     let (Some(_), Some(chattr)) = (require_root(), require_tool("chattr")) else { return };
     let Some(trees) = interrupted(&chattr) else { return };
     fs::remove_dir_all(trees.path("one")).unwrap();
+    // A dry run knows that, and changes nothing.
+    let told = trees.repair(&["--from", "two", "--dry-run"]);
+    assert_eq!(told.code, Some(0), "{}{}", told.out(), told.stderr);
+    assert!(
+        told.out().contains("mendable") && !trees.is_good() && trees.journal().exists(),
+        "{}",
+        told.out()
+    );
     let ended = trees.repair(&["--from", "two"]).code;
     assert_eq!(ended, Some(0));
     assert!(trees.is_good());
@@ -444,9 +452,11 @@ fn a_journal_goes_on_without_the_copy_and_gives_up_another_file() {
     assert!(fs::read(trees.long()).unwrap() == vec![b'x'; LENGTH]);
     // What is no journal changes nothing.
     fs::write(trees.journal(), "something else").unwrap();
-    let refused = trees.run(&["scrub", "tree"]);
-    assert_eq!(refused.code, Some(3));
-    assert!(refused.stderr.contains("it is no journal of a repair in place"), "{}", refused.stderr);
+    for words in [&["scrub", "tree"][..], &["repair", "tree"], &["repair", "--dry-run", "tree"]] {
+        let refused = trees.run(words);
+        assert_eq!(refused.code, Some(3), "{words:?}");
+        assert!(refused.stderr.contains("it is no journal of a repair in place"), "{}", refused.stderr);
+    }
 }
 
 #[test]

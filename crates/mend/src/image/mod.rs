@@ -147,6 +147,19 @@ impl Target<'_> {
         Ok(count)
     }
 
+    /// The blocks that [`recover`](Target::recover) would write.
+    ///
+    /// # Errors
+    /// As that.
+    pub fn recoverable(&self) -> Result<Vec<Range<u64>>, ImageRepairError> {
+        let Some(mut journal) = journal::Reader::open(self)? else { return Ok(Vec::new()) };
+        let mut blocks = Vec::new();
+        while let Some((number, _)) = journal.next(self)? {
+            blocks.push(self.block(number));
+        }
+        Ok(blocks)
+    }
+
     /// The blocks that differ from the map or cannot be read, read one after the other: for images that cannot be
     /// hashed as a whole because their storage fails.
     pub fn scan(&self, read: &mut ReadAt, stop: &Stop) -> Result<Vec<Range<u64>>, ImageRepairError> {

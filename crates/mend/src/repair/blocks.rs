@@ -287,11 +287,9 @@ fn of_giver(giver: &Giver, ranges: Vec<Range<u64>>) -> Taken {
     Taken { from: giver.candidate.shown.clone(), bytes, ranges: Some(ranges) }
 }
 
-/// The digests of a file's blocks that a map beside it has, as `verisum image map` writes it: FILE.map.
-pub(super) fn of_map(file: &Path) -> Option<BlockDigests> {
-    let mut name = file.as_os_str().to_os_string();
-    name.push(".map");
-    let map = BlockMap::open(Path::new(&name), &Policy::default()).ok()?;
+/// The digests of a file's blocks that a map has, as `verisum image map` writes it.
+pub(super) fn of_map(map: &Path) -> Option<BlockDigests> {
+    let map = BlockMap::open(map, &Policy::default()).ok()?;
     let (size, digest) = (map.params().block_bytes(), map.params().digest().clone());
     if size > LONGEST || map.blocks() > MOST {
         return None;

@@ -13,7 +13,7 @@ use verisum_digest::Digest;
 use verisum_files::place::Place;
 
 use super::damaged::{ANY_LENGTH, Damaged};
-use super::in_place::{Finished, finish_in_place, give_up_replaced, journal_of};
+use super::in_place::{Finished, ForetoldRepair, finish_in_place, give_up_replaced, journal_of};
 use super::keep::require_room;
 use super::mend::{DistantTree, Done, MAY_BE_MEANT, MendedTree, Tree};
 use super::{RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source, Taken};
@@ -65,7 +65,8 @@ pub fn repair(
     if options.in_place {
         tree = tree.in_place(journal_of(catalog.path()));
     }
-    let work = Work::new(catalog, (&root, path), options, waits)?;
+    let mut work = Work::new(catalog, (&root, path), options, waits)?;
+    work.foretold = if options.dry { ForetoldRepair::of(catalog)? } else { None };
     let all = work.all(&mut tree, sources, report);
     if is_replaced {
         // If that fails, the next run does it.
@@ -147,6 +148,8 @@ struct Work<'a> {
     copies: Copies,
     /// The file whose repair in place cannot be finished now, and why.
     waits: Option<(PathBuf, String)>,
+    /// The repair in place that a dry run says will be finished.
+    foretold: Option<ForetoldRepair>,
 }
 
 impl<'a> Work<'a> {
@@ -157,7 +160,7 @@ impl<'a> Work<'a> {
         waits: Option<(PathBuf, String)>,
     ) -> Result<Work<'a>, RepairError> {
         let (algorithms, copies) = (catalog.algorithms()?, copies(catalog)?);
-        Ok(Work { catalog, root, path, options, algorithms, copies, waits })
+        Ok(Work { catalog, root, path, options, algorithms, copies, waits, foretold: None })
     }
 
     /// Repairs all files of the path that are in trouble; none if there are none.
@@ -211,6 +214,11 @@ impl<'a> Work<'a> {
         let digest = Digest::find(&algorithm);
         if let Some((_, why)) = self.waits.as_ref().filter(|(waits, _)| *waits == path) {
             let outcome = RepairOutcome::Failed(why.clone());
+            return Ok(Err(self.repaired(path, record, algorithm, outcome)));
+        }
+        if let Some(foretold) = self.foretold.as_ref().filter(|foretold| foretold.mends(record)) {
+            let (from, bytes) = (foretold.from.clone(), foretold.bytes);
+            let outcome = RepairOutcome::Mendable { from, bytes, needs_keep_bad: false };
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         }
         let refused = match (record.state, &digest) {

@@ -10,6 +10,7 @@ use verisum_files::FileError;
 use verisum_files::place::{Help, LostPart, PlaceError, Reason, below};
 
 use super::damaged::Damaged;
+use super::foretold::Foretold;
 use super::source::{Candidate, Source};
 
 /// So often in a row a copy may fail before it is given up.
@@ -28,6 +29,8 @@ pub(super) struct Helper {
     in_vain: HashMap<usize, HashMap<u64, usize>>,
     /// The files that sources elsewhere do not have, by the number of the source: they are not asked again.
     absent: HashSet<(usize, Vec<u8>)>,
+    /// What other parity would repair.
+    pub(super) foretold: Foretold,
 }
 
 /// A copy, and what was read of it last.
@@ -40,6 +43,16 @@ struct Copy {
 }
 
 impl Helper {
+    /// One that knows what would be repaired by now.
+    pub(super) fn knowing(foretold: Foretold) -> Helper {
+        Helper { foretold, ..Helper::default() }
+    }
+
+    /// Has parity try once more what it could not solve: more would be repaired by now.
+    pub(super) fn try_again(&mut self) {
+        (self.below, self.in_vain) = (None, HashMap::new());
+    }
+
     /// Fills a buffer with the bytes of a file of a source at an offset; the other sources help where that is parity.
     pub(super) fn read(
         &mut self,
@@ -55,12 +68,12 @@ impl Helper {
         let (before, others) = sources.split_at_mut(which);
         let Some((own, after)) = others.split_first_mut() else { return Err(missing().into()) };
         let Source { place, root, part, .. } = own;
-        let Helper { below, copies, in_vain, absent } = self;
+        let Helper { below, copies, in_vain, absent, foretold } = self;
         let mut find = |lost: LostPart| {
             let Some(path) = path_below(root, part, lost.path) else { return false };
             if below.as_ref() != Some(&path) {
                 let all = before.iter().enumerate().chain((which + 1..).zip(after.iter()));
-                (*copies, *below) = (copies_of(all, damaged, &path), Some(path));
+                (*copies, *below) = (copies_of(all, (damaged, foretold), &path), Some(path));
             }
             copies.iter_mut().any(|copy| {
                 let source = match copy.source < which {
@@ -99,12 +112,13 @@ fn path_below(root: &[u8], part: &Path, path: &[u8]) -> Option<PathBuf> {
 /// where they are.
 fn copies_of<'s, 'p: 's>(
     sources: impl Iterator<Item = (usize, &'s Source<'p>)>,
-    damaged: &[Damaged],
+    (damaged, foretold): (&[Damaged], &Foretold),
     below: &Path,
 ) -> Vec<Copy> {
     let known = damaged.iter().find(|damaged| damaged.below == below);
     let mut copies = Vec::new();
-    for (source, of) in sources.filter(|(_, source)| !source.is_parity) {
+    let helps = |source: &Source| !source.is_parity || foretold.is_of(below, source);
+    for (source, of) in sources.filter(|(_, source)| helps(source)) {
         let candidates =
             known.map_or_else(|| of.at_path(below).into_iter().collect(), |file| of.candidates(file));
         let others = candidates.into_iter().filter(|one| known.is_none_or(|file| one.shown != file.path));
@@ -139,7 +153,8 @@ impl Copy {
                 content.and_then(|mut content| content.read_to_end(&mut self.bytes).map_err(unreadable));
             self.failures = match &read {
                 Ok(_) => 0,
-                Err(error) if is_absent(error) => FAILURES,
+                // Parity reads all of a set before it fails.
+                Err(error) if source.is_parity || is_absent(error) => FAILURES,
                 Err(_) => self.failures + 1,
             };
         }

@@ -15,11 +15,11 @@ use std::sync::Arc;
 use rustix::fd::AsFd;
 use rustix::fs::{Advice, Mode, OFlags, fadvise};
 use verisum_catalog::scrub::require_tree;
-use verisum_catalog::store::{Catalog, stamp};
+use verisum_catalog::store::{Catalog, CatalogRecord, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::{Directory, Entry, Kind, Stat, Stop, Timestamp, has_writer, reread, write_over};
 
-use super::changes::{Block, Journal};
+use super::changes::{Block, Journal, Subject};
 use super::record::{MendedFile, Taken, note};
 use super::{Noted, RepairError};
 
@@ -89,22 +89,8 @@ pub fn finish_in_place(
     now: Timestamp,
     stop: &Stop,
 ) -> Result<Option<Finished>, RepairError> {
-    let path = journal_of(catalog.path());
-    let failed = |subject: &Path, why: String| RepairError::InPlace {
-        path: subject.to_path_buf(),
-        journal: path.clone(),
-        why,
-    };
-    let opened = Journal::open(&path).map_err(|error| failed(&path, error.to_string()))?;
-    let Some(mut journal) = opened else { return Ok(None) };
+    let Some((path, mut journal)) = interrupted(catalog)? else { return Ok(None) };
     let subject = journal.subject.path.clone();
-    // What is not mounted is finished when it is there again. Until then nothing looks at it.
-    if let Some(root) = catalog.root_of(&subject)?.filter(|root| !root.is_remote()) {
-        let folder = subject.parent().unwrap_or(&root.path);
-        if require_tree(catalog, &root, folder).is_err() {
-            return Ok(None);
-        }
-    }
     let applied = match apply(&mut journal, None, stop) {
         Ok(applied) => applied,
         Err(why) => {
@@ -123,8 +109,67 @@ pub fn finish_in_place(
             Finished::Repaired { path: subject.clone(), bytes }
         }
     };
-    std::fs::remove_file(&path).map_err(|error| failed(&subject, format!("remove: {error}")))?;
+    std::fs::remove_file(&path).map_err(|error| {
+        let why = format!("remove: {error}");
+        RepairError::InPlace { path: subject, journal: path, why }
+    })?;
     Ok(Some(finished))
+}
+
+/// The repair in place that was interrupted last, if its file is mounted; with the path of the journal.
+fn interrupted(catalog: &Catalog) -> Result<Option<(PathBuf, Journal)>, RepairError> {
+    let path = journal_of(catalog.path());
+    let opened = Journal::open(&path).map_err(|error| RepairError::InPlace {
+        path: path.clone(),
+        journal: path.clone(),
+        why: error.to_string(),
+    })?;
+    let Some(journal) = opened else { return Ok(None) };
+    // What is not mounted is finished when it is there again. Until then nothing looks at it.
+    let subject = &journal.subject.path;
+    if let Some(root) = catalog.root_of(subject)?.filter(|root| !root.is_remote()) {
+        let folder = subject.parent().unwrap_or(&root.path);
+        if require_tree(catalog, &root, folder).is_err() {
+            return Ok(None);
+        }
+    }
+    Ok(Some((path, journal)))
+}
+
+/// A repair in place that [`finish_in_place`] would finish.
+pub(super) struct ForetoldRepair {
+    subject: Subject,
+    /// The first copy that gave something.
+    pub(super) from: PathBuf,
+    /// How many bytes would be written.
+    pub(super) bytes: u64,
+}
+
+impl ForetoldRepair {
+    /// What [`finish_in_place`] would finish now. None if it would leave the file alone, or wait.
+    ///
+    /// # Errors
+    /// Those of [`finish_in_place`].
+    pub(super) fn of(catalog: &Catalog) -> Result<Option<ForetoldRepair>, RepairError> {
+        let Some((_, mut journal)) = interrupted(catalog)? else { return Ok(None) };
+        let (mut bytes, mut copy) = (0, None);
+        if !matches!(ready(&mut journal, None), Ok(Ok(_))) {
+            return Ok(None);
+        }
+        let each = &mut |block: Block| {
+            bytes += block.new.len() as u64;
+            copy.get_or_insert(block.copy);
+            Ok(())
+        };
+        let is_read = journal.each(each).is_ok();
+        let from = copy.map_or_else(PathBuf::new, |copy| journal.copy(copy).to_path_buf());
+        Ok(is_read.then_some(ForetoldRepair { subject: journal.subject, from, bytes }))
+    }
+
+    /// Whether it mends a file with this record, be it by another name.
+    pub(super) fn mends(&self, record: &CatalogRecord) -> bool {
+        (record.inode, record.digest) == (self.subject.inode, self.subject.recorded)
+    }
 }
 
 /// Removes the journal of a repair in place if a new file has taken the place of its file.
@@ -144,39 +189,11 @@ pub(super) fn give_up_replaced(catalog: &Catalog) -> io::Result<()> {
 /// The file cannot be read or written now, or reads back as something else. The journal is to stay.
 pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>, stop: &Stop) -> Result<Applied, String> {
     let subject = journal.subject.clone();
-    let digest = Digest::find(&subject.algorithm).map_err(|error| error.to_string())?;
-    let (Some(folder), Some(name)) = (subject.path.parent(), subject.path.file_name()) else {
-        return Ok(Applied::Left("it has no name"));
+    let (folder, stat, digest) = match ready(journal, before)? {
+        Ok(ready) => ready,
+        Err(why) => return Ok(Applied::Left(why)),
     };
-    let folder = match Directory::trusted(folder) {
-        Ok(folder) => folder,
-        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => {
-            return Ok(Applied::Left("it is gone"));
-        }
-        Err(error) => return Err(error.to_string()),
-    };
-    let (entry, stat) = match Entry::within(&folder, name) {
-        Ok(found) => found,
-        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => {
-            return Ok(Applied::Left("it is gone"));
-        }
-        Err(error) => return Err(error.to_string()),
-    };
-    if entry.kind() != Kind::File || stat.inode != subject.inode || stat.size != subject.size {
-        return Ok(Applied::Left("another file is in its place"));
-    }
-    let old = entry.open().map_err(|error| error.to_string())?;
-    if has_writer(&old) {
-        return Err(HAS_WRITER.to_string());
-    }
-    const THEIRS: &str = "somebody wrote to it since: scrub it";
-    let is_unwritten = match before {
-        Some(before) => before.is_same_state(&stat),
-        None => with_blocks(journal, &old, &digest)? == subject.recorded,
-    };
-    if !is_unwritten || !are_ours(journal, &old)? {
-        return Ok(Applied::Left(THEIRS));
-    }
+    let name = subject.path.file_name().unwrap_or_default();
     let file = open_to_write(&folder, name, &stat)?;
     let mut writer = Writer { file: &file, state: stat, modified: subject.modified, given: Vec::new() };
     journal.each(&mut |block| writer.write(&block)).map_err(|error| format!("write: {error}"))?;
@@ -199,6 +216,46 @@ pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>, stop: &Stop) -
         ranges: Some(ranges),
     });
     Ok(Applied::Done(state, taken.collect()))
+}
+
+/// A file to which the blocks of a journal can be written: its directory, what the system says of it, and the digest of
+/// its record. Else why it is left alone.
+type Ready = Result<(Arc<Directory>, Stat, Digest), &'static str>;
+
+/// Looks whether the blocks of a journal can be written.
+///
+/// # Errors
+/// As [`apply`].
+fn ready(journal: &mut Journal, before: Option<&Stat>) -> Result<Ready, String> {
+    let subject = journal.subject.clone();
+    let digest = Digest::find(&subject.algorithm).map_err(|error| error.to_string())?;
+    let (Some(folder), Some(name)) = (subject.path.parent(), subject.path.file_name()) else {
+        return Ok(Err("it has no name"));
+    };
+    let folder = match Directory::trusted(folder) {
+        Ok(folder) => folder,
+        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => return Ok(Err("it is gone")),
+        Err(error) => return Err(error.to_string()),
+    };
+    let (entry, stat) = match Entry::within(&folder, name) {
+        Ok(found) => found,
+        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => return Ok(Err("it is gone")),
+        Err(error) => return Err(error.to_string()),
+    };
+    if entry.kind() != Kind::File || stat.inode != subject.inode || stat.size != subject.size {
+        return Ok(Err("another file is in its place"));
+    }
+    let old = entry.open().map_err(|error| error.to_string())?;
+    if has_writer(&old) {
+        return Err(HAS_WRITER.to_string());
+    }
+    const THEIRS: &str = "somebody wrote to it since: scrub it";
+    let is_unwritten = match before {
+        Some(before) => before.is_same_state(&stat),
+        None => with_blocks(journal, &old, &digest)? == subject.recorded,
+    };
+    let is_ready = is_unwritten && are_ours(journal, &old)?;
+    Ok(if is_ready { Ok((folder, stat, digest)) } else { Err(THEIRS) })
 }
 
 /// Writes blocks to a file to which nobody else writes meanwhile.

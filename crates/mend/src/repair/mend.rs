@@ -24,8 +24,9 @@ use verisum_files::replace::remove_passing;
 use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat};
 use verisum_files::{has_writer, reread, says_storage_failed};
 
-use super::blocks::{Combination, CombineError, Giver, Givers, of_map};
+use super::blocks::{Combination, CombineError, Giver, Givers};
 use super::damaged::{ANY_LENGTH, Damaged};
+use super::foretold::Foretold;
 use super::helper::Helper;
 use super::keep::dress_as;
 use super::record::Taken;
@@ -146,13 +147,14 @@ impl MendedTree for Tree<'_> {
         for source in sources.iter_mut() {
             source.place.end_by(&self.options.stop);
         }
-        self.helper = Helper::default();
+        self.helper = Helper::knowing(std::mem::take(&mut self.helper.foretold));
         let mut waiting = self.examined(damaged, tell);
         let mut is_first = true;
         loop {
             let before = waiting.count();
             for which in 0..sources.len() {
-                if is_first || sources[which].is_parity {
+                // What a dry run found out only helps what is put together.
+                if is_first || sources[which].is_parity && !self.options.dry {
                     self.take_blocks(which, sources, &mut waiting);
                     self.take_copies(&mut sources[which], &mut waiting);
                 }
@@ -162,8 +164,11 @@ impl MendedTree for Tree<'_> {
             }
             is_first = false;
             // What was repaired may be what the parity of another file lacked, or its block map.
-            if self.options.dry || self.options.stop.is_due() || [0, before].contains(&waiting.count()) {
+            if self.options.stop.is_due() || [0, before].contains(&waiting.count()) {
                 break;
+            }
+            if self.options.dry {
+                self.helper.try_again();
             }
         }
         for at in 0..damaged.len() {
@@ -235,6 +240,13 @@ impl<'a> Tree<'a> {
             let Some(bad) = &waiting.bad[at] else { continue };
             let is_wanted = moves_less(bad, &sources[which]) || self.is_in_place(damaged, bad);
             if is_wanted && let Some(Ok(done)) = self.combined(at, waiting, sources, Some(which)) {
+                let source = &mut sources[which];
+                if let Some(candidate) = source.at_path(&damaged.below)
+                    && is_mendable(&done)
+                    && source.is_parity
+                {
+                    self.helper.foretold.add(damaged, source, &candidate);
+                }
                 waiting.end(at, done);
             }
         }
@@ -248,7 +260,12 @@ impl<'a> Tree<'a> {
         let those: Vec<usize> = (0..damaged.len()).filter(is_whole).collect();
         let stop = self.options.stop.clone();
         waiting.try_copies(source, &those, &stop, &mut |(damaged, bad), source, size, candidate| {
-            self.replace(damaged, bad, ContentOrigin::Source(Some(source), size), candidate)
+            let from = ContentOrigin::Source(Some(&mut *source), size);
+            let done = self.replace(damaged, bad, from, candidate)?;
+            if is_mendable(&done) {
+                self.helper.foretold.add(damaged, source, candidate);
+            }
+            Ok(done)
         });
     }
 
@@ -289,7 +306,8 @@ impl<'a> Tree<'a> {
             // A source that was not read to its end may have the content.
             _ if self.options.stop.is_due() => interrupted().into(),
             true => {
-                let mut found = BLOCK_DIGESTS.iter().filter_map(|find| find(damaged, sources));
+                let foretold = &self.helper.foretold;
+                let mut found = BLOCK_DIGESTS.iter().filter_map(|find| find(damaged, sources, foretold));
                 not_in_place(found.any(|blocks| blocks.length() == damaged.size), tried)
             }
             false => RepairOutcome::NoSource { tried }.into(),
@@ -416,9 +434,8 @@ impl<'a> Tree<'a> {
         let of_other = RepairOutcome::Refused(OTHER_BLOCKS.to_string());
         let mut ended = None;
         for find in BLOCK_DIGESTS {
-            let Some(blocks) = find(damaged, sources).filter(|blocks| may_be_of(blocks, damaged)) else {
-                continue;
-            };
+            let found = find(damaged, sources, &self.helper.foretold);
+            let Some(blocks) = found.filter(|blocks| may_be_of(blocks, damaged)) else { continue };
             match self.combined_by(&blocks, (at, waiting), sources, only)? {
                 Ok(done) if done.outcome != of_other => return Some(Ok(done)),
                 other => ended = Some(other),
@@ -469,8 +486,7 @@ impl<'a> Tree<'a> {
         if self.options.dry {
             let done = self.could_be(damaged, bad, from, candidate)?;
             // Another name of a file that is left alone is not mended by it either.
-            let is_mendable = matches!(done.outcome, RepairOutcome::Mendable { .. });
-            if let Some(stat) = bad.stat.filter(|_| is_mendable) {
+            if let Some(stat) = bad.stat.filter(|_| is_mendable(&done)) {
                 let name = (damaged.path.clone(), inode(&stat), damaged.recorded);
                 self.linked.entry(inode(&stat)).or_insert(name);
             }
@@ -604,17 +620,22 @@ fn moves_less(bad: &BadFile, source: &Source) -> bool {
     is_long && (source.is_parity || !source.place.is_here())
 }
 
+/// Whether a dry run found that a file can be repaired.
+fn is_mendable(done: &Done) -> bool {
+    matches!(done.outcome, RepairOutcome::Mendable { .. })
+}
+
 /// What finds digests of a file's blocks.
-type FindBlocks = fn(&Damaged, &mut [Source]) -> Option<BlockDigests>;
+type FindBlocks = fn(&Damaged, &mut [Source], &Foretold) -> Option<BlockDigests>;
 
 /// All of them, the better one first.
-const BLOCK_DIGESTS: [FindBlocks; 2] = [of_parity, |damaged, _| of_map(&damaged.path)];
+const BLOCK_DIGESTS: [FindBlocks; 2] = [of_parity, |damaged, _, foretold| foretold.of_map(&damaged.path)];
 
 fn may_be_of(blocks: &BlockDigests, damaged: &Damaged) -> bool {
     damaged.size >= ANY_LENGTH || damaged.size == blocks.length()
 }
 
-fn of_parity(damaged: &Damaged, sources: &mut [Source]) -> Option<BlockDigests> {
+fn of_parity(damaged: &Damaged, sources: &mut [Source], _: &Foretold) -> Option<BlockDigests> {
     sources.iter_mut().filter(|source| source.is_parity).find_map(|source| {
         let below = damaged.below.strip_prefix(&source.part).ok()?;
         let path = source.path_of(below);

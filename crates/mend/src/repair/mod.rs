@@ -14,6 +14,7 @@ mod changes;
 mod damaged;
 mod differences;
 mod fill;
+mod foretold;
 mod helper;
 mod in_place;
 mod keep;

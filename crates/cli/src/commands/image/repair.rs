@@ -95,15 +95,20 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
         }
         Ok((bad, longer))
     };
-    if !arguments.dry_run && journal.symlink_metadata().is_ok() {
+    let say = |what: String| ui::say(PROGRAM, &format!("{}: {what} of an interrupted repair", shown(&name)));
+    let mut foretold = Vec::new();
+    if journal.symlink_metadata().is_ok() {
         // What it has is for the image of the map only.
         found()?;
-        let count = target.recover()?;
-        if count > 0 {
-            ui::say(PROGRAM, &format!("{}: finished {count} blocks of an interrupted repair", shown(&name)));
+        if arguments.dry_run {
+            foretold = target.recoverable()?;
+            say(format!("the repair first finishes {} blocks", foretold.len()));
+        } else if let count @ 1.. = target.recover()? {
+            say(format!("finished {count} blocks"));
         }
     }
     let (bad, longer) = found()?;
+    let bad = without(bad, foretold);
     let reached =
         arguments.hosts.hosts(arguments.from.iter().filter(|text| hosts::is_remote(text)).count())?;
     let mut copies = copies(&arguments.from, &how, &reached, &map)?;
@@ -138,6 +143,22 @@ fn record(arguments: &ImageRepairArgs, name: &Path, mended: &Mended, stop: &Stop
     }
     recorder.take(path, None, taken);
     recorder.end()
+}
+
+/// Ranges without some blocks, each of which is in one of them or in none.
+fn without(ranges: Vec<Range<u64>>, mut blocks: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    blocks.sort_by_key(|block| block.start);
+    let mut left = Vec::new();
+    for range in ranges {
+        let mut start = range.start;
+        for block in blocks.iter().filter(|block| range.start <= block.start && block.start < range.end) {
+            left.push(start..block.start);
+            start = block.end;
+        }
+        left.push(start..range.end);
+    }
+    left.retain(|range| range.start < range.end);
+    left
 }
 
 fn shown(name: &Path) -> String {
