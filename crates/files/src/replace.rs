@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
-use tempfile::NamedTempFile;
+use tempfile::{NamedTempFile, TempPath};
 
 use crate::Stat;
 use crate::walk::trusted;
@@ -23,7 +23,8 @@ pub const RANDOM: usize = 12;
 /// What follows them.
 pub const UNPLACED: &str = ".new";
 
-/// What the name of a file begins with while it takes the place of another; only a kill leaves one.
+/// What the name of a file begins with while it takes the place of another; only a kill leaves one. The number of the
+/// process follows, and that of the file in it; [`UNPLACED`] ends it as long as the file is being written.
 pub const PASSING: &str = ".verisum-repair-";
 
 /// Why a file could not take its place.
@@ -81,6 +82,11 @@ impl Replacement {
     /// write to a name. It is random and its file is there, so that nobody else makes it.
     pub fn named(name: &Path, permitted: Permitted) -> Result<Replacement, ReplaceError> {
         Replacement::begin(name, |_| Some(permitted), &Unplaced::named)
+    }
+
+    /// The same as [`new`](Replacement::new) of one that [`remove_passing`] finds if a kill leaves it.
+    pub fn passing(name: &Path) -> Result<Replacement, ReplaceError> {
+        Replacement::begin(name, |old| old, &Unplaced::passing)
     }
 
     /// Another name for a file that is already complete, to take the place of the file of that name.
@@ -160,7 +166,10 @@ impl Replacement {
         file.get().sync_all().map_err(failed)?;
         let mut passing = Passing(match file {
             Unplaced::Nameless(file) => passing_name(&file, &target).map_err(failed)?,
-            Unplaced::Named(file) => file.into_temp_path().keep().map_err(|error| failed(error.error))?,
+            Unplaced::Named(file) => {
+                let path = file.into_temp_path().keep().map_err(|error| failed(error.error))?;
+                complete_name(path).map_err(failed)?
+            }
         });
         let is_placed = match expected {
             Some(expected) => exchange(&mut passing, &target, expected, keep),
@@ -289,17 +298,38 @@ fn sync_folder(target: &Path) {
 
 impl Unplaced {
     fn new(target: &Path, mode: u32) -> io::Result<Unplaced> {
+        Unplaced::nameless(target, mode).unwrap_or_else(|| Unplaced::named(target, mode))
+    }
+
+    fn passing(target: &Path, mode: u32) -> io::Result<Unplaced> {
+        Unplaced::nameless(target, mode).unwrap_or_else(|| {
+            let mut options = File::options();
+            options.read(true).write(true).create_new(true).mode(mode);
+            make_passing(target, |passing| {
+                let unplaced = with_end(passing, UNPLACED);
+                let file = if passing.symlink_metadata().is_ok() {
+                    return Err(io::ErrorKind::AlreadyExists.into());
+                } else {
+                    options.open(&unplaced)?
+                };
+                Ok(Unplaced::Named(NamedTempFile::from_parts(file, TempPath::try_from_path(unplaced)?)))
+            })
+        })
+    }
+
+    /// None where there can be no file without a name.
+    fn nameless(target: &Path, mode: u32) -> Option<io::Result<Unplaced>> {
         // A name is given through `/proc`.
         if Path::new("/proc/self/fd").exists() {
             let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
             match rustix::fs::open(folder_of(target), flags, Mode::from_raw_mode(mode)) {
-                Ok(file) => return Ok(Unplaced::Nameless(file.into())),
+                Ok(file) => return Some(Ok(Unplaced::Nameless(file.into()))),
                 // The file system or the kernel has no files without a name.
                 Err(Errno::OPNOTSUPP | Errno::ISDIR | Errno::INVAL) => {}
-                Err(error) => return Err(error.into()),
+                Err(error) => return Some(Err(error.into())),
             }
         }
-        Unplaced::named(target, mode)
+        None
     }
 
     /// Makes it as `NAME.RANDOM.new`. Nobody else can have made it.
@@ -426,19 +456,23 @@ pub fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
-/// Removes what a process that was killed while it replaced a file of this folder left of it, as far as it is such a
-/// file.
-pub fn remove_passing(folder: &Path, is_such: &dyn Fn(&std::fs::Metadata) -> bool) {
+/// Removes what processes that were killed while they replaced files of this folder left of them: what they were writing,
+/// and of what was to change places with a file that which is such a file, by what the system says of it and its path.
+pub fn remove_passing(folder: &Path, is_such: &dyn Fn(&std::fs::Metadata, &Path) -> bool) {
     for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let numbers = name.to_str().and_then(|name| name.strip_prefix(PASSING)?.split_once('-'));
+        let own = name.to_str().and_then(|name| name.strip_prefix(PASSING)).unwrap_or_default();
+        let unplaced = own.strip_suffix(UNPLACED);
+        let numbers = unplaced.unwrap_or(own).split_once('-');
         let process =
             numbers.and_then(|(process, number)| number.parse::<u32>().ok().and(process.parse().ok()));
         let process = process.and_then(rustix::process::Pid::from_raw);
         let is_left =
             process.is_some_and(|process| rustix::process::test_kill_process(process) == Err(Errno::SRCH));
+        let path = entry.path();
+        let is_such = |about: &std::fs::Metadata| unplaced.is_some() || is_such(about, &path);
         if is_left && entry.metadata().is_ok_and(|about| about.is_file() && is_such(&about)) {
-            let _ = std::fs::remove_file(entry.path());
+            let _ = std::fs::remove_file(&path);
         }
     }
 }
@@ -459,15 +493,42 @@ fn place_nameless(file: &File, target: &Path) -> io::Result<()> {
 /// Gives a file without a name one beside its target, for a moment.
 fn passing_name(file: &File, target: &Path) -> io::Result<PathBuf> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
+    make_passing(target, |passing| {
+        rustix::fs::linkat(CWD, &own, CWD, passing, AtFlags::SYMLINK_FOLLOW)?;
+        Ok(passing.to_path_buf())
+    })
+}
+
+/// Makes something beside a target by a passing name that nothing has.
+fn make_passing<T>(target: &Path, mut make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<T> {
     let mut number = 0_u32;
     loop {
         let passing = folder_of(target).join(format!("{PASSING}{}-{number}", std::process::id()));
-        match rustix::fs::linkat(CWD, &own, CWD, &passing, AtFlags::SYMLINK_FOLLOW) {
-            Ok(()) => return Ok(passing),
-            Err(Errno::EXIST) if number < 1000 => number += 1,
-            Err(error) => return Err(error.into()),
+        match make(&passing) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
+            made => return made,
         }
     }
+}
+
+/// Gives a complete file the passing name that it was written beside. Others stay as they are.
+fn complete_name(path: PathBuf) -> io::Result<PathBuf> {
+    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+    match name.starts_with(PASSING.as_bytes()) && name.ends_with(UNPLACED.as_bytes()) {
+        true => {
+            let complete = path.with_extension("");
+            rename_to_nothing((CWD, path.as_os_str()), (CWD, complete.as_os_str()))?;
+            Ok(complete)
+        }
+        false => Ok(path),
+    }
+}
+
+/// A path that ends otherwise.
+fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut path = path.as_os_str().to_os_string();
+    path.push(end);
+    path.into()
 }
 
 fn failure(name: &Path, operation: &'static str, source: io::Error) -> ReplaceError {
@@ -544,6 +605,28 @@ mod tests {
             assert_eq!(std::fs::read_to_string(path("kept")).unwrap(), "what another repair keeps");
             assert_eq!(std::fs::read_to_string(path("file")).unwrap(), "bad");
             assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 2, "nothing is left behind");
+        }
+    }
+
+    #[test]
+    fn where_every_file_has_a_name_what_a_kill_leaves_of_a_repair_is_told_by_that() {
+        for stick in [FsKind::Vfat, FsKind::Exfat].into_iter().filter_map(|kind| Mount::new(kind, 0)) {
+            let folder = stick.path();
+            let path = |name: &str| folder.join(name);
+            std::fs::write(path("file"), "bad").unwrap();
+            let passing = Replacement::passing(&path("file")).unwrap();
+            passing.file().write_all(b"good").unwrap();
+            let name = passing.path().file_name().unwrap().to_str().unwrap().to_string();
+            assert_eq!(name, format!("{PASSING}{}-0{UNPLACED}", std::process::id()));
+            let stat = Stat::of(File::open(path("file")).unwrap()).unwrap();
+            assert!(passing.swap(Some(&stat), None).unwrap());
+            assert_eq!(std::fs::read_to_string(path("file")).unwrap(), "good");
+            drop(Replacement::passing(&path("file")).unwrap());
+            assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 1, "nothing is left behind");
+            let left = path(&format!("{PASSING}{}-0{UNPLACED}", i32::MAX));
+            std::fs::write(&left, "half").unwrap();
+            remove_passing(&folder, &|_, _| false);
+            assert!(!left.exists());
         }
     }
 

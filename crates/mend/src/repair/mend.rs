@@ -148,6 +148,13 @@ impl MendedTree for Tree<'_> {
             source.place.end_by(&self.options.stop);
         }
         self.helper = Helper::knowing(std::mem::take(&mut self.helper.foretold));
+        let mut good = Vec::new();
+        let tell = &mut |at: usize, done: Done| {
+            if let RepairOutcome::Repaired { .. } | RepairOutcome::Sound = done.outcome {
+                good.push(&damaged[at]);
+            }
+            tell(at, done);
+        };
         let mut waiting = self.examined(damaged, tell);
         let mut is_first = true;
         loop {
@@ -173,6 +180,10 @@ impl MendedTree for Tree<'_> {
         }
         for at in 0..damaged.len() {
             self.end_waiting(at, sources, &mut waiting);
+        }
+        drop(waiting);
+        if !self.options.dry {
+            self.remove_left(good);
         }
     }
 }
@@ -315,6 +326,35 @@ impl<'a> Tree<'a> {
         waiting.end(at, done);
     }
 
+    /// Removes what repairs that were killed left beside files that are good now.
+    fn remove_left(&self, mut good: Vec<&Damaged>) {
+        good.sort_by(|one, other| one.path.cmp(&other.path));
+        for good in good.chunk_by(|one, other| one.path.parent() == other.path.parent()) {
+            if let Ok((folder, _)) = self.folder(&good[0].path) {
+                let is_left = |about: &Metadata, path: &Path| {
+                    good.iter().any(|good| self.is_left_of(good, about, path))
+                };
+                remove_passing(&by_way_of(&folder, OsStr::new("")), &is_left);
+            }
+        }
+    }
+
+    /// Whether a file that was to change places with a good one is the bad one, or has the good content.
+    fn is_left_of(&self, good: &Damaged, about: &Metadata, path: &Path) -> bool {
+        let modified = about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec());
+        // What is to be kept has another name.
+        let may_go = self.options.keep_bad.is_none() && !good.may_be_meant || about.nlink() > 1;
+        if good.found.contains(&(about.size(), modified)) {
+            return may_go;
+        }
+        let may_be = good.size == about.size() || good.size >= ANY_LENGTH;
+        let read = || {
+            let file = Entry::named(path).and_then(|entry| entry.open_regular()).ok()?;
+            reread::past_the_cache_until(&file, &good.digest, &self.options.stop).ok()
+        };
+        may_be && read().is_some_and(|read| read.digest == good.recorded)
+    }
+
     /// Makes a file empty whose recorded content is that: no copy is needed to know it.
     fn emptied(&mut self, damaged: &Damaged, bad: &BadFile) -> Option<Done> {
         let nothing = nothing_for(damaged)?;
@@ -349,20 +389,7 @@ impl<'a> Tree<'a> {
             return Err(RepairOutcome::Refused(IN_USE.to_string()));
         }
         let before = match reread::past_the_cache_until(&file, &damaged.digest, &self.options.stop) {
-            Ok(read) if read.digest == damaged.recorded => {
-                // By a repair that was killed before it could say so, perhaps. What is to be kept has another name.
-                let may_go = self.options.keep_bad.is_none() && !damaged.may_be_meant;
-                let is_left = |about: &Metadata| {
-                    let modified = about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec());
-                    damaged.found.contains(&(about.size(), modified)) && (may_go || about.nlink() > 1)
-                };
-                if let Ok(folder) = entry.folder()
-                    && !self.options.dry
-                {
-                    remove_passing(&by_way_of(&folder, OsStr::new("")), &is_left);
-                }
-                return Err(RepairOutcome::Sound);
-            }
+            Ok(read) if read.digest == damaged.recorded => return Err(RepairOutcome::Sound),
             Ok(read) => Some(read.digest),
             Err(reread::Failed::System(errno)) if says_storage_failed(errno) => None,
             Err(error @ reread::Failed::Stopped) => return Err(failed(error.to_string())),

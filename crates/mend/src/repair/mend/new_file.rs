@@ -66,7 +66,7 @@ impl Tree<'_> {
         candidate: &Candidate,
         target: &Path,
     ) -> Result<Filled, NotMended> {
-        let new = Replacement::new(target).map_err(|error| NotMended::failed(of_new(&error)))?;
+        let new = Replacement::passing(target).map_err(|error| NotMended::failed(of_new(&error)))?;
         let range = 0..damaged.size.saturating_add(1);
         let mut content: Box<dyn Read + Send> = match &mut source {
             Some(source) => source.place.read(&candidate.path, range).map_err(|error| error.to_string())?,
@@ -95,7 +95,7 @@ fn put_together(
     target: &Path,
     stop: &Stop,
 ) -> Result<Filled, NotMended> {
-    let new = Replacement::new(target).map_err(|error| NotMended::failed(of_new(&error)))?;
+    let new = Replacement::passing(target).map_err(|error| NotMended::failed(of_new(&error)))?;
     let combination = Combination {
         old,
         new: Some(new.file()),
