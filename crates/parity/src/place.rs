@@ -14,7 +14,7 @@ use rustix::fs::{Advice, AtFlags, Gid, Mode, OFlags, RenameFlags, Timestamps, Ui
 use rustix::io::Errno;
 use verisum_digest::Digest;
 use verisum_files::replace::{PASSING, swap_back};
-use verisum_files::{AsRead, Directory, KeptFile, Stat, Stop, times_of};
+use verisum_files::{AsRead, Directory, KeptFile, Kind, Stat, Stop, times_of};
 
 use crate::digest::Hasher;
 use crate::head::{Piece, SetHead};
@@ -317,12 +317,16 @@ impl Draft {
         }
     }
 
-    /// Gives what somebody put in the file's place its name again. Where that cannot be, it stays where it is: nobody
-    /// else has it.
+    /// Gives what somebody put in the file's place its name again. Where that cannot be, it gets one that no repair
+    /// replaces or removes: nobody else has it.
     fn swap_back(&mut self, name: &OsStr) -> Result<(), ParityError> {
-        swap_back(&self.folder, OsStr::new(&self.name), name).map_err(|errno| {
+        let own = OsStr::new(&self.name);
+        swap_back(&self.folder, own, name).map_err(|errno| {
             self.is_ours = false;
-            let path = self.folder.path().join(&self.name);
+            let (folder, theirs) = (self.folder.as_fd(), format!("{}-changed", self.name));
+            let is_renamed =
+                verisum_files::rename_to_nothing((folder, own), (folder, theirs.as_ref())).is_ok();
+            let path = self.folder.path().join(if is_renamed { &theirs } else { &self.name });
             ParityError::io(&path, "give what changed meanwhile its name again", errno)
         })
     }
@@ -392,6 +396,15 @@ pub(crate) fn require_folder(tree: &Tree, path: &[u8]) -> Result<(), ParityError
         };
     }
     Ok(())
+}
+
+/// Removes what a repair that was killed left beside a file that is as recorded now.
+pub(crate) fn remove_left(folder: &Directory, path: &[u8]) {
+    let name = unplaced_name(path);
+    let found = rustix::fs::statat(folder, name.as_str(), AtFlags::SYMLINK_NOFOLLOW).map(Stat::from);
+    if found.is_ok_and(|found| found.kind == Kind::File) {
+        let _ = rustix::fs::unlinkat(folder, name.as_str(), AtFlags::empty());
+    }
 }
 
 /// Whether a directory cannot be opened because a link or a file has its name.

@@ -1,12 +1,13 @@
 //! Repairs files and parity.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::OsStr;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use verisum_files::{Progress, Stop};
+use verisum_files::{Directory, Progress, Stop};
 
 use crate::ParityError;
 use crate::coverage::{Coverage, coverage};
@@ -16,7 +17,7 @@ use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
-use crate::place::{Draft, Keep};
+use crate::place::{Draft, Keep, remove_left};
 use crate::scan::merge;
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -114,8 +115,8 @@ pub struct ParityRepairSummary {
 
 /// A file that is to be repaired.
 struct Wanted {
-    /// The sets in which something of it is not as recorded and that were not mended yet.
-    sets: BTreeSet<u64>,
+    /// The sets in which it is not as recorded and that were not mended yet, and whether bytes of it are lost there.
+    sets: BTreeMap<u64, bool>,
     verdict: FileVerdict,
     is_in_one_set: bool,
     /// What is bad of it, for a repair in place.
@@ -155,6 +156,8 @@ pub fn repair(
         open: BTreeMap::new(),
         interrupted: store.notes()?.into_iter().map(|note| (note.path.clone(), note)).collect(),
         linked: BTreeMap::new(),
+        looked_at: Vec::new(),
+        not_good: HashSet::new(),
         totals: ParityRepairSummary::default(),
     };
     job.index(report)?;
@@ -164,6 +167,7 @@ pub fn repair(
         false => {
             job.finish_touched()?;
             job.mend(report)?;
+            job.remove_left();
         }
     }
     Ok(job.totals)
@@ -185,6 +189,10 @@ struct RepairJob<'a> {
     interrupted: BTreeMap<Box<[u8]>, Note>,
     /// Bad files with several names, and the first name that was repaired.
     linked: BTreeMap<(u64, u64), Box<[u8]>>,
+    /// The sets that were looked at.
+    looked_at: Vec<u64>,
+    /// The files in them that are not as recorded in the end.
+    not_good: HashSet<Box<[u8]>>,
     totals: ParityRepairSummary,
 }
 
@@ -257,6 +265,7 @@ impl RepairJob<'_> {
         }
         let sets = self.sets()?;
         self.totals.sets = sets.len() as u64;
+        self.looked_at.clone_from(&sets);
         let mut others = Files::default();
         let (tree, store, threads) = (self.tree, self.store, self.options.threads);
         let lost = look_at_all((tree, store), &sets, threads, report, |set, report| {
@@ -333,10 +342,10 @@ impl RepairJob<'_> {
             is_wanted = true;
             let is_in_one_set = piece.length == piece.size;
             let mut wanted = match self.wanted.remove(&piece.path) {
-                None => Wanted { sets: BTreeSet::new(), verdict, is_in_one_set, ranges: Vec::new() },
+                None => Wanted { sets: BTreeMap::new(), verdict, is_in_one_set, ranges: Vec::new() },
                 Some(before) => Wanted { verdict: merge(before.verdict, verdict), ..before },
             };
-            wanted.sets.insert(set.number);
+            wanted.sets.insert(set.number, bytes > 0);
             if self.options.in_place {
                 wanted.ranges.extend(bad);
             }
@@ -361,6 +370,9 @@ impl RepairJob<'_> {
 
     fn left_alone(&mut self, path: &[u8], verdict: FileVerdict, report: &mut dyn FnMut(Finding)) {
         let has_lost = self.interrupted.get(path).is_some_and(|note| note.has_lost);
+        if !matches!(verdict, FileVerdict::Touched) {
+            self.not_good.insert(path.into());
+        }
         match &verdict {
             FileVerdict::Touched => return,
             FileVerdict::Changed if has_lost => {
@@ -426,12 +438,13 @@ impl RepairJob<'_> {
             if let Some(wanted) = self.wanted.remove(&path) {
                 self.totals.not_repaired += 1;
                 report(Finding::of(&path, wanted.verdict));
+                self.not_good.insert(path);
             }
         }
-        let long = std::mem::take(&mut self.long);
+        let (long, nothing) = (std::mem::take(&mut self.long), Solved::new());
         for work in std::mem::take(&mut self.work) {
             let set = self.store.set(work.number)?;
-            let is_needed = self.wanted.values().any(|wanted| wanted.sets.contains(&work.number));
+            let is_needed = self.wanted.values().any(|wanted| wanted.sets.contains_key(&work.number));
             if !is_needed && work.finding.is_none() {
                 continue;
             }
@@ -442,10 +455,10 @@ impl RepairJob<'_> {
             };
             let head = Arc::new(set.head.clone());
             for piece in &head.pieces {
-                let is_wanted =
-                    self.wanted.get(&piece.path).is_some_and(|wanted| wanted.sets.contains(&work.number));
-                if is_wanted {
-                    let done = self.piece((&head, piece), solved.as_ref(), &long);
+                let wanted = self.wanted.get(&piece.path);
+                if let Some(has_lost) = wanted.and_then(|wanted| wanted.sets.get(&work.number)) {
+                    let solved = solved.as_ref().or((!has_lost).then_some(&nothing));
+                    let done = self.piece((&head, piece), solved, &long);
                     self.tell(&piece.path, done, report);
                 }
             }
@@ -460,6 +473,28 @@ impl RepairJob<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Removes what repairs that were killed left beside files that are as recorded. Only who looked at all sets of a
+    /// file knows that.
+    fn remove_left(&self) {
+        let sets: &[u64] = if self.options.sets.is_empty() { &self.looked_at } else { &[] };
+        let mut last: Option<(Box<[u8]>, Option<Arc<Directory>>)> = None;
+        for set in sets.iter().filter_map(|number| self.store.set(*number).ok()) {
+            for Piece { path, .. } in set.head.pieces {
+                if !self.options.is_asked_for(&path) || self.not_good.contains(&path) {
+                    continue;
+                }
+                let way = &path[..path.iter().rposition(|byte| *byte == b'/').unwrap_or(0)];
+                if last.as_ref().is_none_or(|(last, _)| **last != *way) {
+                    let folder = self.tree.root().beneath(Path::new(OsStr::from_bytes(way)), None).ok();
+                    last = Some((way.into(), folder));
+                }
+                if let Some((_, Some(folder))) = &last {
+                    remove_left(folder, &path);
+                }
+            }
+        }
     }
 
     /// Says how the repair of a file ended, once it has.
@@ -477,6 +512,7 @@ impl RepairJob<'_> {
             }
             Err(error) => {
                 self.totals.not_repaired += 1;
+                self.not_good.insert(path.into());
                 FileVerdict::NotRepaired(error)
             }
         };

@@ -45,9 +45,12 @@ pub(crate) struct Scanned {
 }
 
 impl PieceState {
-    /// The verdict on the file, as far as this piece tells; none if it is as recorded.
+    /// The verdict on the file, as far as this piece tells, given whether the parity of its set suffices; none if it is as
+    /// recorded.
     pub(crate) fn verdict(self, can_be_repaired: bool) -> Option<FileVerdict> {
         let bytes = self.bad;
+        // What lost nothing needs no parity: an empty file, or one that is only too long.
+        let can_be_repaired = can_be_repaired || bytes == 0;
         match self.file {
             ScannedFile::Missing => Some(FileVerdict::Missing { can_be_repaired }),
             ScannedFile::Replaced => Some(FileVerdict::Changed),

@@ -298,7 +298,10 @@ impl UpdateJob<'_> {
             plan.touched.remove(&number);
             let can_be_repaired = scanned.lost.len() <= set.good_parity(&mut hasher)?;
             for (piece, verdict) in bad {
-                let verdict = if can_be_repaired { verdict } else { verdict.beyond_repair() };
+                let verdict = match verdict {
+                    FileVerdict::Damaged { bytes: 1.., .. } if !can_be_repaired => verdict.beyond_repair(),
+                    verdict => verdict,
+                };
                 if let Some(verdict) = damaged.add(&piece, verdict) {
                     report(Finding::of(&piece.path, verdict));
                 }

@@ -180,6 +180,30 @@ fn names_of_one_long_file_stay_names_of_one_file() {
 }
 
 #[test]
+fn what_lost_no_bytes_needs_no_parity() {
+    let mut tree = tree();
+    tree.content.insert("c/empty".into(), Vec::new());
+    tree.write(Path::new("c/empty"), b"");
+    tree.create(100_000, None);
+    fs::remove_dir_all(tree.path().join("c")).unwrap();
+    let long = tree.content.iter().max_by_key(|(_, bytes)| bytes.len()).unwrap().0.clone();
+    common::quietly(&tree.path().join("a"), |file| file.set_len(file.metadata().unwrap().len() + 3).unwrap());
+    assert_ne!(long, Path::new("a"));
+    fs::remove_file(tree.path().join(&long)).unwrap();
+    let verdicts = |can_be_repaired: &str| {
+        let found = verify(&tree);
+        found.iter().filter(|one| one.ends_with(&format!("can_be_repaired: {can_be_repaired} }}"))).count()
+    };
+    assert_eq!((verdicts("true"), verdicts("false")), (2, 1), "{:?}", verify(&tree));
+    let done = repair(&tree, &options(|_| {}));
+    assert_eq!(done.iter().filter(|one| one.contains(": Repaired")).count(), 2, "{done:?}");
+    let now = tree.now();
+    for name in ["a", "c/empty"] {
+        assert!(now[Path::new(name)] == tree.content[Path::new(name)], "{name}");
+    }
+}
+
+#[test]
 fn a_whole_directory_comes_back() {
     let tree = tree();
     tree.create(1_000_000, None);

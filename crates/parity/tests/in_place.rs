@@ -221,6 +221,21 @@ fn a_missing_file_whose_repair_was_killed_is_not_given_up() {
     fs::remove_file(tree.path().join("below/gone")).unwrap();
     assert_eq!(repair(&tree, |_| {}), ["repaired"]);
     tree.assert_whole();
+    // Beside a file that is as recorded again, a kill leaves what the file was.
+    fs::write(&left, "bad").unwrap();
+    fs::write(tree.path().join(".verisum-repair-notes"), "somebody's").unwrap();
+    repair(&tree, |options| options.dry_run = true);
+    assert!(left.exists());
+    repair(&tree, |_| {});
+    assert!(!left.exists());
+    fs::remove_file(tree.path().join(".verisum-repair-notes")).unwrap();
+    // Beside one that is not, it stays.
+    fs::write(&left, "bad").unwrap();
+    fs::write(tree.path().join("below/gone"), "somebody wrote to it").unwrap();
+    repair(&tree, |_| {});
+    assert!(left.exists());
+    fs::remove_file(tree.path().join("below/gone")).unwrap();
+    assert_eq!(repair(&tree, |_| {}), ["repaired"]);
     update(&tree, false).unwrap();
     fs::remove_file(tree.path().join("below/gone")).unwrap();
     fs::write(&left, "half").unwrap();

@@ -147,6 +147,19 @@ fn exactly_what_there_are_recovery_blocks_for_comes_back() {
 }
 
 #[test]
+fn a_file_that_is_only_too_long_needs_no_recovery_block() {
+    let mut random = fastrand::Rng::with_seed(6);
+    let content =
+        [("aa", 90_000), ("bb", 3_000)].map(|(name, length)| (name.into(), bytes(&mut random, length)));
+    let Some(tree) = with_par2(Content::from(content), &["-s1000", "-c2", "-n1"]) else { return };
+    fs::remove_file(tree.path().join("aa")).unwrap();
+    quietly(&tree.path().join("bb"), |file| file.set_len(3_001).unwrap());
+    let done = repair(&tree, &mut Vec::new());
+    assert_eq!((done.repaired, done.not_repaired), (1, 1));
+    assert!(fs::read(tree.path().join("bb")).unwrap() == tree.content[Path::new("bb")]);
+}
+
+#[test]
 fn damaged_par2_files_are_said_and_the_rest_of_them_is_used() {
     let mut random = fastrand::Rng::with_seed(5);
     let content =

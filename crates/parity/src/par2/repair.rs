@@ -133,7 +133,7 @@ impl Par2Job<'_> {
             .iter()
             .flat_map(|(&member, blocks)| blocks.iter().map(move |&block| (member, block)))
             .collect();
-        if lost.is_empty() {
+        if drafts.keys().all(|number| !self.lost.contains_key(number)) {
             return Ok(());
         }
         let damaged = |what| ParityError::damaged(&set.volumes[0].path, what);
