@@ -518,7 +518,9 @@ mod tests {
             }
             assert_eq!(draft.swap_back(OsStr::new(name)).is_ok(), is_back, "{name}");
             drop(draft);
-            let other = if is_back { folder.path().join(name) } else { own };
+            // By a name that the next repair leaves alone.
+            let theirs = own.with_file_name(format!("{}-changed", unplaced_name(&record.path)));
+            let other = if is_back { folder.path().join(name) } else { theirs };
             assert_eq!(std::fs::read_to_string(&other).unwrap(), "other", "{name}");
             assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "{name}");
             std::fs::remove_file(other).unwrap();
