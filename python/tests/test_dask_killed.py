@@ -7,15 +7,18 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import dask
 import pytest
 from distributed import Client, LocalCluster, Status
 from fleet_tree import Trace, contents, expected, make_tree, notes
 
+from verisum.dask import Place, hash_places
 from verisum.dask._cut import chunk_files
 
 KILLS = 50
@@ -117,6 +120,31 @@ def test_killed_workers_and_clients_lose_nothing(cluster: LocalCluster, tmp_path
     for name in names:
         assert contents(lake, name) == alone
     assert_no_task_begins_after_its_part(lake, notes(log))
+
+
+def test_workers_that_their_cluster_gives_up_come_back(cluster: LocalCluster, tmp_path: Path) -> None:
+    tree, lake = make_tree(tmp_path / "tree", 2000), tmp_path / "lake"
+    pick, killed = random.Random(51), []
+
+    def kill_any() -> None:
+        # Also workers that are just being started.
+        while len(killed) < KILLS:
+            nannies: Any = list(cluster.workers.values())
+            pids = [nanny.process.pid for nanny in nannies if nanny.process and nanny.process.pid]
+            killed.extend(pid for pid in pick.sample(pids, min(1, len(pids))) if kill(pid))
+            time.sleep(pick.uniform(0.05, 0.5))
+
+    killer = threading.Thread(target=kill_any)
+    # Every worker that is lost is given up soon.
+    with dask.config.set({"distributed.deploy.lost-worker-timeout": "50ms"}), Client(cluster) as client:
+        killer.start()
+        # It takes longer than the killing.
+        place = Place(str(tree), requests_per_second=60, tasks=4)
+        report = hash_places(client, place, str(lake), task_files=20, patience=600)
+        assert len(killed) == KILLS
+        killer.join()
+    assert report.exit_code == 0, report.places[0].errors
+    assert contents(lake, str(tree)) == expected(tree)
 
 
 def assert_no_task_begins_after_its_part(lake: Path, begun: list[dict[str, Any]]) -> None:

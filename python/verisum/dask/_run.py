@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from distributed import Status
+
 from verisum.dask._cut import Cut, Mode, Step, Task, cut
 from verisum.dask._errors import FleetError, LakeError, PlaceError, VersionError
 from verisum.dask._lake import Lake
@@ -167,6 +169,7 @@ class Run:
         if now - self.counted < COUNT:
             return
         self.counted = now
+        restart_workers(self.client)
         try:
             workers = list(self.client.scheduler_info(n_workers=-1)["workers"].values())
         except (OSError, ValueError):
@@ -361,6 +364,18 @@ def outcome_of(future: Future[Any]) -> Any:
         return future.result(timeout=10)
     except (KilledWorker, CancelledError, OtherCancelledError, CommClosedError, TimeoutError) as error:
         raise Lost(str(error)) from None
+
+
+def restart_workers(client: Client) -> None:
+    """Lets the client's own cluster start the workers that it has given up.
+
+    Some seconds after a cluster lost a worker it gives that up for ever if it is away just then, though its nanny may
+    only be starting it once more.
+    """
+    cluster: Any = client.cluster
+    planned, workers = getattr(cluster, "worker_spec", {}), getattr(cluster, "workers", {})
+    if len(workers) < len(planned) and cluster.status is Status.running:
+        cluster.scale(len(planned))
 
 
 def prefix(place: Place) -> str:
