@@ -4,11 +4,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueHint};
+use serde::Serialize;
 use verisum::files::Stop;
 use verisum::files::bag::{BagError, BagOptions, create_bag};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::json::Outcome;
 use crate::ui::progress::{self, ProgressArgs, Total};
 use crate::ui::signals::Ending;
 use crate::ui::sizes::human;
@@ -43,6 +45,10 @@ pub(crate) struct BagCreateArgs {
 
     #[command(flatten)]
     progress: ProgressArgs,
+
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
 
     /// The directory
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
@@ -86,8 +92,19 @@ fn create(arguments: &BagCreateArgs, output: &mut Output) -> Result<Exit, Failur
     })?;
     let (files, bytes) = (counted(made.files, "file"), human(made.bytes));
     let digests = arguments.algorithm.join(", ");
-    output.line(&format!("{}: bag of {files}, {bytes} ({digests})", names::quoted(directory.as_os_str())))?;
+    let text = format!("{}: bag of {files}, {bytes} ({digests})", names::quoted(directory.as_os_str()));
+    let algorithms = options.digests.iter().map(|digest| digest.name()).collect();
+    let bag = MadeBag { files: made.files, bytes: made.bytes, algorithms };
+    output.summary(arguments.json, Some(&text), &Outcome::of(directory, "created", bag))?;
     Ok(Exit::Clean)
+}
+
+/// A bag that was made.
+#[derive(Serialize)]
+struct MadeBag<'a> {
+    files: u64,
+    bytes: u64,
+    algorithms: Vec<&'a str>,
 }
 
 /// A label and a value.

@@ -1,10 +1,13 @@
 //! The parts that all JSON objects have; docs/json.md and docs/json.schema.json describe them.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 use verisum::digest::Output;
 use verisum::files::store::manifest::JSON_VERSION;
+
+use super::names::Name;
 
 /// An object: its version, its type, and its own fields.
 #[derive(Serialize)]
@@ -18,6 +21,22 @@ pub(crate) struct Object<'a, T> {
 impl<'a, T> Object<'a, T> {
     pub(crate) fn new(kind: &'static str, fields: &'a T) -> Object<'a, T> {
         Object { version: JSON_VERSION, r#type: kind, fields }
+    }
+}
+
+/// What a command did with one thing. `more` are its own fields.
+#[derive(Serialize)]
+pub(crate) struct Outcome<T> {
+    #[serde(flatten)]
+    name: Name,
+    outcome: &'static str,
+    #[serde(flatten)]
+    more: T,
+}
+
+impl<T> Outcome<T> {
+    pub(crate) fn of(path: &Path, outcome: &'static str, more: T) -> Outcome<T> {
+        Outcome { name: Name::new(path.as_os_str()), outcome, more }
     }
 }
 

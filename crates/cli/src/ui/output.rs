@@ -156,6 +156,19 @@ impl Output {
         self.report(&Object::new(kind, fields))
     }
 
+    /// Says what a command came to: as the line of JSON that `json` asks for, or as this text, if there is any.
+    pub(crate) fn summary(
+        &mut self,
+        json: bool,
+        text: Option<&str>,
+        fields: &impl Serialize,
+    ) -> Result<(), Failure> {
+        match json {
+            true => self.json("summary", fields),
+            false => text.map_or(Ok(()), |text| self.line(text)),
+        }
+    }
+
     /// Adds an object that has its version and type already.
     pub(crate) fn report(&mut self, object: &impl Serialize) -> Result<(), Failure> {
         serde_json::to_writer(&mut self.buffer, object).map_err(|error| Failure::Output(error.into()))?;

@@ -147,7 +147,7 @@ fn is_part(name: &str, parts: &[&str]) -> bool {
 
 /// The first words of definitions, by the test that meets them.
 const LISTS: [&str; 6] = ["sum", "check", "compare", "copy", "tags", "status"];
-const RECORDS: [&str; 6] = ["parity", "scrub", "repair", "accept", "catalog", "notify"];
+const RECORDS: [&str; 7] = ["parity", "scrub", "repair", "accept", "catalog", "notify", "bag"];
 const OTHERS: [&str; 7] = ["image", "digests", "bench", "recommend", "report", "dirhash", "config"];
 
 #[test]
@@ -263,7 +263,38 @@ fn what_is_said_of_records() {
     trial.take("catalog-export", "catalog export", 0);
     fs::write(trial.path("tree/.verisum-parity/index.copy"), "damaged").unwrap();
     trial.take("parity-verify", "parity verify --json tree", 1);
+    manage(&mut trial);
     trial.judge(&RECORDS);
+}
+
+/// The commands that manage a catalogue, `bag create` and `notify`.
+fn manage(trial: &mut Trial) {
+    trial.take("catalog-check", "catalog check --json", 0);
+    trial.take("catalog-backup", "catalog backup --json backup", 0);
+    trial.take("catalog-restore", "catalog restore --json backup", 0);
+    fs::write(trial.path("SUMS"), trial.run("sum -r other").stdout).unwrap();
+    trial.run("scrub --quiet other").clean();
+    trial.take("catalog-import", "catalog import --json --dry-run SUMS", 0);
+    trial.take("catalog-import", "catalog import --json SUMS", 0);
+    fs::rename(trial.path("other"), trial.path("another")).unwrap();
+    trial.take("catalog-relocate", "catalog relocate --json other another", 0);
+    trial.take("catalog-rehash", "catalog rehash --json --to md5", 0);
+    trial.take("catalog-rehash", "catalog rehash --json --stop", 0);
+    trial.take("catalog-forget", "catalog forget --json --dry-run another", 0);
+    trial.take("catalog-forget", "catalog forget --json another", 0);
+    fs::write(trial.path("damaged"), "SQLite format 3\0 and no more").unwrap();
+    trial.take("catalog-check", "catalog check --json --catalog damaged", 1);
+    trial.take("catalog-restore", "catalog restore --json damaged", 1);
+    fs::create_dir(trial.path("bag")).unwrap();
+    fs::write(trial.path("bag/a"), "in a bag").unwrap();
+    trial.take("bag-create", "bag create --json bag", 0);
+    for (command, code) in [("sum none", 3), ("sum tree/f4", 0)] {
+        let notify = "notify --json --sendmail /bin/false --mail nobody@example.org --";
+        let ended = trial.run(&format!("{notify} {command}"));
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        // What the command prints comes first.
+        trial.keep("notify", ended.out().lines().last().unwrap());
+    }
 }
 
 #[test]

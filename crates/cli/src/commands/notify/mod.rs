@@ -10,6 +10,8 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
+use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
@@ -43,6 +45,10 @@ pub(crate) struct NotifyArgs {
     #[arg(long, value_name = "DURATION", default_value = "1m")]
     timeout: String,
 
+    /// At the end, print a line of JSON: how the command ended, and who was told
+    #[arg(long)]
+    json: bool,
+
     /// A command of verisum with its options: a message is sent if it fails; without a command, a message is
     /// sent now. It uses the catalogue of --catalog, unless it has a --catalog of its own
     #[arg(value_name = "COMMAND", last = true)]
@@ -62,18 +68,22 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
     }
     let (mut said, mut exit) = (Said::default(), Exit::Clean);
     // Found out before it is needed. What is wrong here must not keep the command from its work.
-    let mut targets = targets(arguments, &mut |failure| {
+    let mut recipients = Vec::new();
+    let mut targets = targets(arguments, &mut |to, failure| {
         said.remark(&failure.message());
         exit = exit.max(Exit::Unchecked);
+        recipients.push(Recipient { to, error: Some(failure.message()) });
     });
     let started = values::now();
     let watched = match arguments.command.is_empty() {
         true => None,
         false => Some(Watched::run(&arguments.command, catalog_of_command(arguments)?, &mut said, output)?),
     };
+    let ended = notice::ended(&arguments.command, watched.as_ref(), [started, values::now()]);
     if let Some(watched) = &watched {
         exit = exit.max(watched.exit());
         if matches!(exit, Exit::Clean | Exit::Interrupted) {
+            print(arguments, ended, &recipients, output)?;
             return Ok(exit);
         }
     }
@@ -83,13 +93,35 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
         exit = exit.max(Exit::Unchecked);
     }
     let notice = Notice::new(&arguments.command, watched, started, said, state);
-    for target in &mut targets {
-        if let Err(failure) = target.send(&notice, timeout) {
-            ui::say(PROGRAM, &failure.message());
+    for (to, target) in &mut targets {
+        let error = target.send(&notice, timeout).err().map(|failure| failure.message());
+        if let Some(error) = &error {
+            ui::say(PROGRAM, error);
             exit = exit.max(Exit::Unchecked);
         }
+        recipients.push(Recipient { to: to.clone(), error });
     }
+    print(arguments, ended, &recipients, output)?;
     Ok(exit)
+}
+
+/// Somebody who was to be told.
+#[derive(Serialize)]
+struct Recipient {
+    /// The address of a mail, or the file that has the URL.
+    to: String,
+    error: Option<String>,
+}
+
+/// Prints how the command ended and who was told, if that is asked for.
+fn print(
+    arguments: &NotifyArgs,
+    mut ended: Value,
+    recipients: &[Recipient],
+    output: &mut Output,
+) -> Result<(), Failure> {
+    ended["recipients"] = json!(recipients);
+    output.summary(arguments.json, None, &ended)
 }
 
 /// The catalogue that is typed, which is that of the command too. What the configuration says, the command reads itself.
@@ -117,22 +149,22 @@ impl Target {
     }
 }
 
-/// All targets that can be used; why others cannot is told.
-fn targets(arguments: &NotifyArgs, tell: &mut dyn FnMut(Failure)) -> Vec<Target> {
+/// All targets that can be used, by their names; why others cannot is told.
+fn targets(arguments: &NotifyArgs, tell: &mut dyn FnMut(String, Failure)) -> Vec<(String, Target)> {
     let mut found = Vec::new();
     if !arguments.mails.is_empty() {
         match recipients::sendmail(arguments.sendmail.as_deref()) {
             Ok(program) => {
-                let mails = arguments.mails.iter();
-                found.extend(mails.map(|to| Target::Mail(Mail { program: program.clone(), to: to.clone() })));
+                let mail = |to: &String| Target::Mail(Mail { program: program.clone(), to: to.clone() });
+                found.extend(arguments.mails.iter().map(|to| (to.clone(), mail(to))));
             }
-            Err(failure) => tell(failure),
+            Err(failure) => tell(arguments.mails.join(", "), failure),
         }
     }
     for file in &arguments.webhooks {
         match Webhook::of(file) {
-            Ok(webhook) => found.push(Target::Webhook(webhook)),
-            Err(failure) => tell(failure),
+            Ok(webhook) => found.push((names::quoted(file.as_os_str()), Target::Webhook(webhook))),
+            Err(failure) => tell(names::quoted(file.as_os_str()), failure),
         }
     }
     found

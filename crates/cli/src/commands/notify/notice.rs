@@ -162,12 +162,11 @@ impl Notice {
 
     /// Whether its exit codes have another meaning.
     fn is_nagios(&self) -> bool {
-        self.command.iter().any(|word| word == "--nagios")
+        is_nagios(&self.command)
     }
 
     fn command_line(&self) -> String {
-        let words = self.command.iter().map(|word| shell::word(word.as_bytes()));
-        std::iter::once("verisum".to_string()).chain(words).collect::<Vec<_>>().join(" ")
+        command_line(&self.command)
     }
 
     /// For people.
@@ -225,23 +224,37 @@ impl Notice {
     /// For programs.
     pub(super) fn json(&self) -> String {
         let (alarms, _) = &self.state.bad;
-        let fields = json!({
-            "text": self.told(),
-            "verisum": env!("CARGO_PKG_VERSION"),
-            "host": self.host,
-            "outcome": self.watched.as_ref().map_or("state", |watched| outcome(watched.exit(), self.is_nagios())),
-            "command": self.watched.as_ref().map(|_| self.command_line()),
-            "exit_code": self.watched.as_ref().and_then(Watched::code),
-            "signal": self.watched.as_ref().and_then(Watched::signal),
-            "started": values::moment_of_milliseconds(self.started),
-            "finished": values::moment_of_milliseconds(self.finished),
-            "said": self.said.lines(),
-            "lines": self.state.lines,
-            "alarms": alarms.iter().map(|alarm| json!(Object::new("alarm", &alarm.json()))).collect::<Vec<_>>(),
-            "error": self.state.trouble,
-        });
+        let mut fields = ended(&self.command, self.watched.as_ref(), [self.started, self.finished]);
+        fields["text"] = json!(self.told());
+        fields["verisum"] = json!(env!("CARGO_PKG_VERSION"));
+        fields["host"] = json!(self.host);
+        fields["said"] = json!(self.said.lines());
+        fields["lines"] = json!(self.state.lines);
+        fields["alarms"] = alarms.iter().map(|alarm| json!(Object::new("alarm", &alarm.json()))).collect();
+        fields["error"] = json!(self.state.trouble);
         json!(Object::new("notice", &fields)).to_string()
     }
+}
+
+/// How a command ended that began and ended at these moments, for programs.
+pub(super) fn ended(command: &[OsString], watched: Option<&Watched>, [started, finished]: [i64; 2]) -> Value {
+    json!({
+        "outcome": watched.map_or("state", |watched| outcome(watched.exit(), is_nagios(command))),
+        "command": watched.map(|_| command_line(command)),
+        "exit_code": watched.and_then(Watched::code),
+        "signal": watched.and_then(Watched::signal),
+        "started": values::moment_of_milliseconds(started),
+        "finished": values::moment_of_milliseconds(finished),
+    })
+}
+
+fn is_nagios(command: &[OsString]) -> bool {
+    command.iter().any(|word| word == "--nagios")
+}
+
+fn command_line(command: &[OsString]) -> String {
+    let words = command.iter().map(|word| shell::word(word.as_bytes()));
+    std::iter::once("verisum".to_string()).chain(words).collect::<Vec<_>>().join(" ")
 }
 
 /// How a command ended, as one word. For Nagios 2 is that something is wrong, and 1 a warning.

@@ -7,6 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
+use serde::Serialize;
 use verisum::catalog::Bitrot;
 use verisum::catalog::store::{self as store, Catalog, CatalogError, Imported, Problem, Unmovable};
 use verisum::files::store::manifest::{
@@ -24,6 +25,7 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_own, tree};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::json::Outcome;
 use crate::ui::progress::{self, Counted, CountedLines, ProgressArgs};
 use crate::ui::remedy::of_catalog;
 use crate::ui::signals::Ending;
@@ -53,6 +55,9 @@ pub(crate) enum CatalogCommand {
         catalog: CatalogArgs,
         #[command(flatten)]
         progress: ProgressArgs,
+        /// Print a line of JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Copy the catalogue as it is, also while a scrub runs
     Backup {
@@ -60,6 +65,9 @@ pub(crate) enum CatalogCommand {
         catalog: CatalogArgs,
         #[command(flatten)]
         progress: ProgressArgs,
+        /// Print a line of JSON
+        #[arg(long)]
+        json: bool,
         /// The copy; an existing file is replaced
         #[arg(value_name = "FILE", value_hint = ValueHint::FilePath)]
         to: PathBuf,
@@ -70,6 +78,9 @@ pub(crate) enum CatalogCommand {
         catalog: CatalogArgs,
         #[command(flatten)]
         progress: ProgressArgs,
+        /// Print a line of JSON
+        #[arg(long)]
+        json: bool,
         /// The backup; it is checked first and stays as it is
         #[arg(value_hint = ValueHint::FilePath)]
         backup: PathBuf,
@@ -172,6 +183,10 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     dry_run: bool,
 
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
+
     /// Exports, lists, indexes and lakes; each is recorded as a whole or not at all. `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
@@ -187,6 +202,9 @@ pub(crate) struct RelocateArgs {
     /// Relocate even if TO does not exist, because its file system is not mounted
     #[arg(long)]
     unmounted: bool,
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
     /// The old path
     from: PathBuf,
     /// The new path of the same tree
@@ -207,6 +225,9 @@ pub(crate) struct ForgetArgs {
     /// Say what would be forgotten, and change nothing
     #[arg(long)]
     dry_run: bool,
+    /// Print a line of JSON
+    #[arg(long)]
+    json: bool,
     /// The tree, as `verisum catalog status` lists it; it need not exist
     #[arg(value_hint = ValueHint::DirPath)]
     tree: PathBuf,
@@ -217,17 +238,19 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
     match command {
         CatalogCommand::Export(arguments) => export(arguments, output),
         CatalogCommand::Import(arguments) => import(arguments, output),
-        CatalogCommand::Check { catalog, .. } => check(catalog, output),
-        CatalogCommand::Backup { catalog, to, .. } => {
+        CatalogCommand::Check { catalog, json, .. } => check(catalog, *json, output),
+        CatalogCommand::Backup { catalog, to, json, .. } => {
             until_a_signal(|stop| Ok(catalog.open_shared()?.back_up(to, stop)?))?;
+            output.summary(*json, None, &Outcome::of(to, "copied", ()))?;
             Ok(Exit::Clean)
         }
-        CatalogCommand::Restore { catalog, backup, .. } => {
+        CatalogCommand::Restore { catalog, backup, json, .. } => {
             let backup = absolute(backup)?;
             let path = catalog.path_to_write()?;
-            let restored = until_a_signal(|stop| Ok(store::restore(&backup, &path, stop)))?;
-            let problems = damage(restored)?;
-            Ok(problems.map_or(Exit::Mismatch, |problems| told(&backup, &problems)))
+            let problems = damage(until_a_signal(|stop| Ok(store::restore(&backup, &path, stop)))?, &backup)?;
+            let outcome = if problems.is_empty() { "restored" } else { "damaged" };
+            output.summary(*json, None, &Outcome::of(&path, outcome, Problems { problems: &problems }))?;
+            Ok(if problems.is_empty() { Exit::Clean } else { Exit::Mismatch })
         }
         CatalogCommand::Relocate(arguments) => relocate(arguments, output),
         CatalogCommand::Forget(arguments) => forget(arguments, output),
@@ -396,13 +419,27 @@ fn import_all(
         }
     }
     let recorded = if arguments.dry_run { "would be recorded" } else { "recorded" };
-    output.line(&format!("{} {recorded}, {} known already", sum.added, sum.known))?;
+    let text = format!("{} {recorded}, {} known already", sum.added, sum.known);
+    let Imported { added, known, differing, .. } = sum;
+    let summary = ImportSummary { added, known, differing, dry_run: arguments.dry_run };
+    // Of a trial it is that which stays as it is.
+    let outcome = Outcome::of(&arguments.catalog.path()?, "imported", summary);
+    output.summary(arguments.json, Some(&text), &outcome)?;
     if sum.differing > 0 {
         let known = counted(sum.differing, "known file");
         let what = "listed with a different digest than the recorded one, which stays";
         ui::say(PROGRAM, &format!("{known} {what} (`verisum catalog forget` removes a tree's records)"));
     }
     Ok(worst)
+}
+
+/// What came of an import.
+#[derive(Serialize)]
+struct ImportSummary {
+    added: u64,
+    known: u64,
+    differing: u64,
+    dry_run: bool,
 }
 
 /// A list to import.
@@ -532,35 +569,41 @@ fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<ChkbitFil
     Ok(files)
 }
 
-fn check(catalog: &CatalogArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let path = catalog.path()?;
-    let checked = Catalog::open_to_read(&path).and_then(|catalog| catalog.check());
-    let Some(problems) = damage(checked)? else { return Ok(Exit::Mismatch) };
-    if problems.is_empty() {
-        output.line(&format!("{}: sound", names::quoted(path.as_os_str())))?;
-    }
-    Ok(told(&path, &problems))
+/// What is wrong with a catalogue.
+#[derive(Serialize)]
+struct Problems<'a> {
+    problems: &'a [String],
 }
 
-/// What is wrong with a catalogue; none where it cannot even be opened, which is said.
-fn damage(checked: Result<Vec<Problem>, CatalogError>) -> Result<Option<Vec<Problem>>, Failure> {
+fn check(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit, Failure> {
+    let path = catalog.path()?;
+    let checked = Catalog::open_to_read(&path).and_then(|catalog| catalog.check());
+    let problems = damage(checked, &path)?;
+    let sound = format!("{}: sound", names::quoted(path.as_os_str()));
+    let (outcome, text, exit) = match problems.is_empty() {
+        true => ("sound", Some(&*sound), Exit::Clean),
+        false => ("damaged", None, Exit::Mismatch),
+    };
+    output.summary(json, text, &Outcome::of(&path, outcome, Problems { problems: &problems }))?;
+    Ok(exit)
+}
+
+/// What is wrong with a catalogue, which is said, also where it cannot even be opened.
+fn damage(checked: Result<Vec<Problem>, CatalogError>, catalog: &Path) -> Result<Vec<String>, Failure> {
     match checked {
-        Ok(problems) => Ok(Some(problems)),
+        Ok(problems) => {
+            let path = names::quoted(catalog.as_os_str());
+            let problems: Vec<_> = problems.iter().map(|problem| names::plain(&problem.0)).collect();
+            problems.iter().for_each(|problem| ui::say(PROGRAM, &format!("{path}: check: {problem}")));
+            Ok(problems)
+        }
         Err(error) if error.is_damage() => {
-            ui::say(PROGRAM, &names::plain(&error.to_string()));
-            Ok(None)
+            let problem = names::plain(&error.to_string());
+            ui::say(PROGRAM, &problem);
+            Ok(vec![problem])
         }
         Err(error) => Err(error.into()),
     }
-}
-
-/// Says what is wrong with a catalogue.
-fn told(catalog: &Path, problems: &[Problem]) -> Exit {
-    let path = names::quoted(catalog.as_os_str());
-    for problem in problems {
-        ui::say(PROGRAM, &format!("{path}: check: {}", names::plain(&problem.0)));
-    }
-    if problems.is_empty() { Exit::Clean } else { Exit::Mismatch }
 }
 
 fn relocate(arguments: &RelocateArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -590,8 +633,25 @@ fn relocate(arguments: &RelocateArgs, output: &mut Output) -> Result<Exit, Failu
     let option = arguments.catalog.catalog.as_deref().map(of_catalog).unwrap_or_default();
     let scrub = format!("verisum scrub{option} {}", shell::word(to.as_os_str().as_encoded_bytes()));
     let place = names::quoted(to.as_os_str());
-    output.line(&format!("{records} moved to {place} (`{scrub}` compares its files with them)"))?;
+    let text = format!("{records} moved to {place} (`{scrub}` compares its files with them)");
+    let moved = MovedRecords { records: root.files };
+    output.summary(arguments.json, Some(&text), &Outcome::of(&to, "moved", moved))?;
     Ok(Exit::Clean)
+}
+
+/// The records of a tree that has another path now.
+#[derive(Serialize)]
+struct MovedRecords {
+    records: u64,
+}
+
+/// The records of a tree that are gone.
+#[derive(Serialize)]
+struct ForgottenRecords {
+    records: u64,
+    /// How many of them are of files that are bad, missing or waiting.
+    waiting: u64,
+    dry_run: bool,
 }
 
 fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> {
@@ -611,7 +671,9 @@ fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> 
             0 => String::new(),
             _ => format!(", {waiting} of them of files that are bad, missing or waiting: that needs --yes"),
         };
-        output.line(&format!("{records} of {place} would be forgotten{lost}"))?;
+        let text = format!("{records} of {place} would be forgotten{lost}");
+        let told = ForgottenRecords { records: root.files, waiting, dry_run: true };
+        output.summary(arguments.json, Some(&text), &Outcome::of(&root.path, "forgotten", told))?;
         return Ok(Exit::Clean);
     }
     if waiting > 0 && !arguments.yes {
@@ -625,9 +687,8 @@ fn forget(arguments: &ForgetArgs, output: &mut Output) -> Result<Exit, Failure> 
         )));
     }
     let forgotten = catalog.forget_root(&root)?;
-    output.line(&format!(
-        "{} of {place} forgotten; its files stay as they are",
-        counted(forgotten, "record")
-    ))?;
+    let text = format!("{} of {place} forgotten; its files stay as they are", counted(forgotten, "record"));
+    let told = ForgottenRecords { records: forgotten, waiting, dry_run: false };
+    output.summary(arguments.json, Some(&text), &Outcome::of(&root.path, "forgotten", told))?;
     Ok(Exit::Clean)
 }
