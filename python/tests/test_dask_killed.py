@@ -123,7 +123,7 @@ def test_killed_workers_and_clients_lose_nothing(cluster: LocalCluster, tmp_path
 
 
 def test_workers_that_their_cluster_gives_up_come_back(cluster: LocalCluster, tmp_path: Path) -> None:
-    tree, lake = make_tree(tmp_path / "tree", 2000), tmp_path / "lake"
+    tree, lake = make_tree(tmp_path / "tree", 1000), tmp_path / "lake"
     pick, killed = random.Random(51), []
 
     def kill_any() -> None:
@@ -132,7 +132,7 @@ def test_workers_that_their_cluster_gives_up_come_back(cluster: LocalCluster, tm
             nannies: Any = list(cluster.workers.values())
             pids = [nanny.process.pid for nanny in nannies if nanny.process and nanny.process.pid]
             killed.extend(pid for pid in pick.sample(pids, min(1, len(pids))) if kill(pid))
-            time.sleep(pick.uniform(0.05, 0.5))
+            time.sleep(pick.uniform(0.05, 0.3))
 
     killer = threading.Thread(target=kill_any)
     # Every worker that is lost is given up soon.

@@ -300,3 +300,16 @@ fn a_catalogue_that_is_not_there_yet_is_no_reason_not_to_copy() {
     let ended = run(&home, &[], &["copy", "--catalog", "new.db", "data", "again"]);
     assert_eq!(ended.code, Some(3), "{}", ended.out());
 }
+
+#[test]
+fn tags_are_read_where_the_catalogue_is_not_there_yet() {
+    let home = home("");
+    run(&home, &[], &["tag", "--quiet", "data"]).clean();
+    for verb in ["verify", "status"] {
+        let ended = run(&home, &[("VERISUM_CATALOG", "new.db")], &[verb, "data"]);
+        assert_eq!(ended.code, Some(0), "{verb}: {}", ended.stderr);
+        let ended = run(&home, &[], &[verb, "--catalog", "new.db", "data"]);
+        assert_eq!(ended.code, Some(3), "{verb}: {}", ended.out());
+    }
+    assert!(!home.path().join("new.db").exists());
+}

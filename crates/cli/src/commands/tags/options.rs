@@ -154,12 +154,14 @@ impl TagTreeArgs {
                 options.apart = Some(Arc::new(NotMade));
                 return Ok(options);
             }
-            let (lock, catalog) = match writes == Writes::Yes {
-                true => place.open().map(|(lock, catalog)| (Some(lock), catalog))?,
-                false => (None, place.open_shared()?),
+            let opened = match writes == Writes::Yes {
+                true => place.open().map(|(lock, catalog)| Some((Some(lock), catalog)))?,
+                false => place.open_if_there()?.map(|catalog| (None, catalog)),
             };
-            let tops = self.paths.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
-            options.apart = Some(Arc::new(TagStore::new(catalog, lock, tops)?));
+            if let Some((lock, catalog)) = opened {
+                let tops = self.paths.iter().map(|path| absolute(path)).collect::<Result<_, _>>()?;
+                options.apart = Some(Arc::new(TagStore::new(catalog, lock, tops)?));
+            }
         }
         Ok(options)
     }
