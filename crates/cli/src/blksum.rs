@@ -59,7 +59,7 @@ static OPTIONS: &[Definition] = &[
 /// The whole program.
 pub fn main() -> ExitCode {
     signals::survive_limits();
-    ui::secrets::learn(std::env::args_os());
+    ui::secrets::learn_line(std::env::args_os());
     announce_termination();
     let mut output = Output::new();
     match run(&mut output).and_then(|()| output.flush()) {

@@ -27,7 +27,7 @@ pub fn main() -> ExitCode {
         return ended;
     }
     ui::signals::survive_limits();
-    ui::secrets::learn(std::env::args_os());
+    ui::secrets::learn_line(std::env::args_os());
     let mut output = Output::new();
     if let Some(personality) = commands::sum::called() {
         return personality.run(&mut output);
@@ -63,6 +63,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         // What a host answers is for a program, and shows nobody its configuration.
         if !line.iter().any(|word| word == "remote-serve") {
             ui::secrets::learn(read.values());
+            read.endpoints().for_each(ui::secrets::learn_endpoint);
         }
         if !read.is_empty() {
             read.check(&definition())?;

@@ -10,7 +10,7 @@ use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
-use crate::ui::{self, Output, PROGRAM};
+use crate::ui::{self, Output, PROGRAM, secrets};
 
 /// What `verisum config` takes.
 #[derive(Debug, Subcommand)]
@@ -64,10 +64,12 @@ pub(crate) fn run(
     };
     for (key, setting) in &settings {
         let source = &setting.source;
+        let shown = |value: &String| String::from_utf8_lossy(&secrets::hidden(value.as_bytes())).into_owned();
+        let values: Vec<String> = setting.values.iter().map(shown).collect();
         match json {
-            true => output.json("value", &ConfigLine { key, values: &setting.values, source })?,
+            true => output.json("value", &ConfigLine { key, values: &values, source })?,
             false => {
-                let what = format!("{key} = {}", setting.values.join(", "));
+                let what = format!("{key} = {}", values.join(", "));
                 output.told(&FactLine { what, facts: vec![source.clone()] }, 0..0, Exit::Clean)?;
             }
         }

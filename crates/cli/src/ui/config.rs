@@ -104,6 +104,14 @@ impl Config {
         settings.flat_map(|setting| setting.values.iter().map(String::as_str))
     }
 
+    /// The URLs of stores, also those of places.
+    pub(crate) fn endpoints(&self) -> impl Iterator<Item = &str> {
+        let of_places = self.places.values().map(|place| &place.fields);
+        let all = self.tables.values().chain([&self.variables]).chain(of_places);
+        let settings = all.filter_map(|options| options.get("endpoint"));
+        settings.flat_map(|setting| setting.values.iter().map(String::as_str))
+    }
+
     /// Takes the values of a file; a table is that of a command, by its words.
     fn add(&mut self, path: &Path, command: &[String], table: Table) -> Result<(), Failure> {
         for (key, value) in table {

@@ -1,7 +1,7 @@
 //! Hides what may be a secret in typed addresses from messages and logs. Results are data: what they name is never changed.
 
 use std::borrow::Cow;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::sync::{Mutex, PoisonError};
 
 use verisum::files::text::escaped;
@@ -15,7 +15,29 @@ const SHORTEST: usize = 3;
 /// The secrets, as they were typed and as messages escape them, the longest first.
 static KNOWN: Mutex<Vec<Vec<u8>>> = Mutex::new(Vec::new());
 
-/// Takes note of the secrets in words that somebody typed, or that stand in the configuration.
+/// The option whose value is a URL, with a scheme or without.
+const ENDPOINT: &str = "--endpoint";
+
+/// Takes note of the secrets in a command line that somebody typed.
+pub(crate) fn learn_line(words: impl IntoIterator<Item = OsString>) {
+    let words: Vec<OsString> = words.into_iter().collect();
+    let after = words.iter().zip(words.iter().skip(1)).filter(|(option, _)| *option == ENDPOINT);
+    let of_option =
+        |word: &'_ OsString| Some(word.to_str()?.strip_prefix(ENDPOINT)?.strip_prefix('=')?.to_string());
+    let endpoints = after.filter_map(|(_, value)| value.to_str().map(str::to_string));
+    endpoints.chain(words.iter().filter_map(of_option)).for_each(|endpoint| learn_endpoint(&endpoint));
+    learn(words);
+}
+
+/// Takes note of the secrets in the URL of a store, which may lack its scheme: then it is refused, but shown first.
+pub(crate) fn learn_endpoint(endpoint: &str) {
+    match endpoint.contains("://") {
+        true => learn([endpoint]),
+        false => learn([format!("https://{endpoint}")]),
+    }
+}
+
+/// Takes note of the secrets in words.
 pub(crate) fn learn(words: impl IntoIterator<Item = impl AsRef<OsStr>>) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     for word in words {

@@ -313,3 +313,28 @@ fn tags_are_read_where_the_catalogue_is_not_there_yet() {
     }
     assert!(!home.path().join("new.db").exists());
 }
+
+#[test]
+fn the_secret_of_an_endpoint_is_nowhere() {
+    let places = "[places.store]\naddress = 's3://store'\nendpoint = 'https://user:SECRET@store'\n";
+    for endpoint in
+        ["https://user:SECRET@127.0.0.1:1", "user:SECRET@127.0.0.1:1", "https://127.0.0.1:1/?SECRET"]
+    {
+        let home = home(&format!("[scrub]\nendpoint = '{endpoint}'\n{places}"));
+        let joined = format!("--endpoint={endpoint}");
+        for words in [
+            &["config", "show"][..],
+            &["config", "show", "--json"],
+            &["scrub", "-vv", "--log-file", "log", "s3://bucket"],
+            &["scrub", "-vv", "--json", "--log-file", "log", "--endpoint", endpoint, "s3://bucket"],
+            &["sum", "-vv", "--log-file", "log", &joined, "s3://bucket"],
+            &["sum", "-vv", "--log-file", "log", "s3://store"],
+        ] {
+            let ended = run(&home, &[("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b")], words);
+            let said = [ended.out(), ended.stderr.as_str()].concat();
+            assert!(!said.contains("SECRET"), "{words:?}: {said}");
+        }
+        let log = fs::read_to_string(home.path().join("log")).unwrap();
+        assert!(log.contains("127.0.0.1:1") && !log.contains("SECRET"), "{log}");
+    }
+}
