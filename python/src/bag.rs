@@ -1,4 +1,4 @@
-//! `create_bag`: makes a directory a BagIt bag.
+//! `create_bag`: turns a directory into a BagIt bag.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -1707,7 +1707,7 @@ class Catalog:
 
     @property
     def rehash_target(self) -> str | None:
-        """The digest that all records are to have, as `rehash` says; None if they keep theirs."""
+        """The digest that the records of this machine's trees are to have, as `rehash` says; None if they keep theirs."""
 
     def export(self, lake: _Path) -> dict[str, int]:
         """Writes what changed since the last export to a lake of Parquet files, as `verisum catalog export --format
@@ -1884,8 +1884,8 @@ def accept(
     """
 
 def rehash(catalog: _Path, to: str | None) -> int:
-    """Says which digest all records of a catalogue are to have, as `verisum catalog rehash` does: scrubs give it to each
-    file that they read and find good.
+    """Sets the digest that the records of this machine's trees are to have, as `verisum catalog rehash` does. Scrubs give
+    it to each file that they read and find good.
 
     Args:
         catalog: The catalogue's file.
@@ -1919,7 +1919,7 @@ def create_bag(
     threads: int = 0,
     progress: _Progress | None = None,
 ) -> Bag:
-    """Makes a directory a BagIt bag (RFC 8493), in place, as `verisum bag create` does: all that is in it moves to
+    """Turns a directory into a BagIt bag (RFC 8493), in place, as `verisum bag create` does: all that is in it moves to
     ``data``. What fails is undone, also by Ctrl-C. `check` verifies bags.
 
     Args:

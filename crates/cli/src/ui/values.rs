@@ -80,7 +80,7 @@ pub(crate) fn moment(option: &'static str, text: &str, now: i64) -> Result<i64, 
         Failure::value(
             option,
             text,
-            "must be a date (2026-11-01 or 2026-11-01T04:00, UTC), @SECONDS, or a time ago, as in 30d",
+            "must be a date (2026-11-01 or 2026-11-01T04:00, UTC), @SECONDS, or how long ago, as in 30d",
         )
     })
 }
