@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import dask
+import dask.config
 import pytest
 from distributed import Client, LocalCluster, Status
 from fleet_tree import Trace, contents, expected, make_tree, notes
@@ -124,7 +124,8 @@ def test_killed_workers_and_clients_lose_nothing(cluster: LocalCluster, tmp_path
 
 def test_workers_that_their_cluster_gives_up_come_back(cluster: LocalCluster, tmp_path: Path) -> None:
     tree, lake = make_tree(tmp_path / "tree", 1000), tmp_path / "lake"
-    pick, killed = random.Random(51), []
+    pick = random.Random(51)
+    killed: list[int] = []
 
     def kill_any() -> None:
         # Also workers that are just being started.

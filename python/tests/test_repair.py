@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -244,8 +245,9 @@ def test_the_catalogue_of_a_source_finds_what_was_renamed(tree: Path, tmp_path: 
 
 
 def test_a_digest_that_there_is_not_is_refused(tmp_path: Path) -> None:
-    for records in ({"catalog": "c.db"}, {"sums": "sums", "sources": "x"}, {"tags": True, "sources": "x"}):
+    several: list[dict[str, Any]] = [{"catalog": "c.db"}, {"sums": "sums", "sources": "x"}, {"tags": True, "sources": "x"}]
+    for records in several:
         with pytest.raises(verisum.DigestError, match="no-such"):
-            verisum.repair(tmp_path, algorithm="no-such", **records)  # type: ignore[arg-type]
+            verisum.repair(tmp_path, algorithm="no-such", **records)
     with pytest.raises(ValueError, match="algorithm: only for sums"):
         verisum.repair(tmp_path, algorithm="sha256", catalog=tmp_path / "c.db")

@@ -5,16 +5,18 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import threading
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import fsspec
 import polars
 import pyarrow as pa
 import pytest
 from fsspec.implementations.dirfs import DirFileSystem
+from fsspec.implementations.memory import MemoryFileSystem
 
 import verisum
 from interrupted import run
@@ -169,3 +171,26 @@ def test_a_forked_process_drops_rows_that_are_still_coming(tmp_path: Path) -> No
             assert os.waitpid(child, 0)[1] == 0
     """)
     assert (ended.returncode, ended.stderr) == (0, "")
+
+
+def test_the_first_rows_of_a_slow_store_come_before_many_files_are_read() -> None:
+    go_on = threading.Event()
+
+    class Slow(MemoryFileSystem):  # type: ignore[misc]
+        cachable = False
+        read = 0
+
+        def cat_file(self, path: str, *arguments: Any, **options: Any) -> bytes:
+            self.read += 1
+            if self.read > 100:
+                # As slow as can be; the time is a guard.
+                assert go_on.wait(60)
+            return cast(bytes, super().cat_file(path, *arguments, **options))
+
+    slow = Slow()
+    slow.store.clear()
+    slow.pipe({f"/slow/{number:03}": b"content" for number in range(1000)})
+    with verisum.hash_files(slow.get_mapper("/slow")) as rows:
+        assert next(rows).error is None and not go_on.is_set()
+    go_on.set()
+    slow.store.clear()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from time import monotonic
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -11,9 +13,12 @@ if TYPE_CHECKING:
     # or why it has none.
     Read = tuple[str, str, int | None, int | None, bytes | list[bytes] | BaseException]
 
-# So much is read before it is hashed side by side, and so many files at most.
+# So much is read before it is hashed side by side, and so many files at most. The first batch is small; the next ones
+# grow while they are quick, and shrink where a store is so slow that rows would be late, and the end of the work too.
 BATCH_BYTES = 16 << 20
 BATCH_FILES = 256
+FIRST_FILES = 4
+QUICK, SLOW = 0.5, 1.0
 
 # Longer files are read and hashed piece by piece.
 SHORT = 1 << 20
@@ -109,7 +114,7 @@ class Batches:
             yield [(_protocol(filesystem), root, None, None, error)]
             return
         short: dict[str, tuple[int, int | None]] = {}
-        waiting = 0
+        waiting, most = 0, FIRST_FILES
         for name, info in found.items():
             if info.get("type") != "file":
                 continue
@@ -119,8 +124,12 @@ class Batches:
                 continue
             short[name] = (size, modified)
             waiting += size
-            if waiting >= BATCH_BYTES or len(short) >= BATCH_FILES:
-                yield _short(filesystem, short)
+            if waiting >= BATCH_BYTES or len(short) >= most:
+                begun = monotonic()
+                read = _short(filesystem, short)
+                took = monotonic() - begun
+                yield read
+                most = min(2 * most, BATCH_FILES) if took < QUICK else max(most // 2, 1) if took > SLOW else most
                 short, waiting = {}, 0
         if short:
             yield _short(filesystem, short)
