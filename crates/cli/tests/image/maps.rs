@@ -181,6 +181,60 @@ fn every_way_to_compare_names_the_same_ranges() {
 }
 
 #[test]
+fn what_mends_an_image_is_told() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("images")).unwrap();
+    let paint = || {
+        folder.paint("images/a.img", &MIXED);
+        folder.resize("images/a.img", 4 << 20);
+    };
+    paint();
+    folder.image("map -o a.map images/a.img").clean();
+    let verify = |words: &str| {
+        let mut command = folder.command(&format!("verify --map a.map {words}"));
+        Ended::of(command.env("XDG_STATE_HOME", folder.path("state")).output().unwrap())
+    };
+    let scrub = || {
+        let mut command = command(VERISUM);
+        command.args(["scrub", "--quiet", "images"]).current_dir(folder.0.path());
+        Ended::of(command.env("XDG_STATE_HOME", folder.path("state")).output().unwrap()).clean()
+    };
+    scrub();
+    folder.edit("images/a.img", 65_536, b"x");
+    let ended = verify("images/a.img");
+    let command = "no copy is known; if nobody wrote to the image, mend it from a copy: verisum image repair --map a.map ";
+    let said = &ended.stderr;
+    assert!(said.contains(command) && said.ends_with("images/a.img' --from PLACE\n"), "{said}");
+    let json: Value = serde_json::from_str(verify("--json images/a.img").out()).unwrap();
+    assert_eq!((&json["equal"], &json["mend"]), (&false.into(), &Value::Null));
+
+    // A copy that the catalogue knows is named, and the command works as it stands.
+    paint();
+    folder.copy("images/a.img", "images/copy.img");
+    scrub();
+    folder.edit("images/a.img", 65_536, b"x");
+    let ended = verify("images/a.img");
+    let (_, command) = ended.stderr.trim_end().split_once("mend it: ").unwrap();
+    assert!(command.ends_with("/images/copy.img'"), "{command}");
+    let json: Value = serde_json::from_str(verify("--json images/a.img").out()).unwrap();
+    assert_eq!(json["mend"], command);
+    let mut shell = common::command("sh");
+    shell.args(["-c", &command.replacen("verisum", VERISUM, 1)]).current_dir(folder.0.path());
+    assert!(shell.env("XDG_STATE_HOME", folder.path("state")).status().unwrap().success());
+    assert_eq!(verify("images/a.img").code, Some(0));
+
+    // Of others it is said that no command mends them.
+    let Some(qemu_img) = require_tool("qemu-img") else { return };
+    let convert = ["convert", "-O", "qcow2", "images/a.img", "a.qcow2"];
+    assert!(Command::new(qemu_img).args(convert).current_dir(folder.0.path()).status().unwrap().success());
+    folder.edit("images/a.img", 65_536, b"x");
+    folder.image("map -o a.map images/a.img").clean();
+    let ended = verify("a.qcow2");
+    let said = "no copy is known; `verisum image repair` cannot write to such an image: put a good copy in its place\n";
+    assert!(ended.code == Some(1) && ended.stderr.ends_with(said), "{}", ended.stderr);
+}
+
+#[test]
 fn other_lengths_are_told() {
     let folder = Folder::new();
     folder.paint("a.img", &[Run::data(200_000 - 200_000 % 512)]);

@@ -90,7 +90,8 @@ pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Fail
     };
     let sides = [0, 1].map(|i| ImageSide { name: inputs[i].name(), length: found.lengths[i] });
     let Differences { block_size, ranges, modified, .. } = found;
-    let exit = Difference { sides, block_size, ranges, modified }.print(arguments.json, output)?;
+    let exit =
+        Difference { sides, block_size, ranges, modified, mend: None }.print(arguments.json, output)?;
     match buckets.costs() {
         Some(costs) if arguments.json => output.json("costs", &costs)?,
         Some(costs) => ui::say(PROGRAM, &costs.text()),

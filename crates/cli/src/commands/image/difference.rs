@@ -27,6 +27,8 @@ pub(super) struct Difference<'a> {
     pub(super) ranges: Vec<Range<u64>>,
     /// Whether an image was written to while it was read.
     pub(super) modified: bool,
+    /// The command that mends the second one, if it is known.
+    pub(super) mend: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -40,6 +42,8 @@ struct DifferenceRecord<'a> {
     ranges: &'a [JsonRange],
     /// Whether an image was written to meanwhile.
     modified: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mend: Option<&'a str>,
 }
 
 #[derive(Serialize)]
@@ -80,6 +84,7 @@ impl Difference<'_> {
                     differing: self.bytes(),
                     ranges: &ranges,
                     modified: self.modified,
+                    mend: self.mend.as_deref(),
                 },
             )?;
         } else {

@@ -6,6 +6,7 @@ mod difference;
 mod info;
 mod map;
 pub(crate) mod options;
+mod remedy;
 mod repair;
 mod sum;
 mod update;

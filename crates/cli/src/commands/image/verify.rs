@@ -1,7 +1,7 @@
 //! `verisum image verify`: compares an image with its block map.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 use verisum::blockhash::{BlockMap, MapComparison};
@@ -9,12 +9,14 @@ use verisum::image::Opened;
 
 use super::difference::{Difference, ImageSide};
 use super::options::ReadOptions;
+use super::remedy::{ImageRemedy, is_raw_and_here};
 use super::{map, sum};
+use crate::ui::Output;
+use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::StoreArgs;
 use crate::ui::input::{self, How, Input, Sum};
-use crate::ui::{Output, bad_file, shell};
 
 /// What `verisum image verify` takes.
 #[derive(Args, Debug)]
@@ -22,6 +24,9 @@ pub(crate) struct ImageVerifyArgs {
     /// The block map of the image as it should be
     #[arg(long, value_name = "MAP", value_hint = ValueHint::FilePath)]
     map: PathBuf,
+
+    #[command(flatten)]
+    catalog: CatalogArgs,
 
     #[command(flatten)]
     read: ReadOptions,
@@ -52,26 +57,20 @@ pub(crate) fn run(mut arguments: ImageVerifyArgs, output: &mut Output) -> Result
     ];
     let (block_size, modified) = (map.params().block_bytes(), sum.modified);
     // Copies give no other length.
-    let differs = !ranges.is_empty() && map.length() == sum.length;
-    let exit = Difference { sides, block_size, ranges, modified }.print(arguments.json, output)?;
+    let is_mendable = map.length() == sum.length && is_raw_and_here(&opened);
+    let of_image = || ImageRemedy::of(&arguments.map, input.name(), is_mendable, &arguments.catalog);
+    // What came through a pipe has no place.
+    let is_kept = matches!(opened, Opened::Image(_));
+    let remedy = if ranges.is_empty() || !is_kept { None } else { Some(of_image()?) };
+    let mend = remedy.as_ref().and_then(ImageRemedy::command);
+    let exit = Difference { sides, block_size, ranges, modified, mend }.print(arguments.json, output)?;
     sum::remark(&input, &sum);
-    if differs && !arguments.json && is_mendable(&opened) {
+    if let Some(remedy) = remedy.filter(|_| !arguments.json) {
         output.flush()?;
-        let [map, image] =
-            [arguments.map.as_os_str(), input.name()].map(|name| shell::word(name.as_encoded_bytes()));
-        let command = format!("verisum image repair --map {map} --from PLACE {image}");
-        bad_file::advise_mending("if nobody wrote to it, mend it from a copy", &command);
+        remedy.tell();
     }
     how.tell_costs(arguments.json, output)?;
     Ok(exit)
-}
-
-/// Whether `image repair` takes such an image: a raw one of this machine.
-fn is_mendable(opened: &Opened) -> bool {
-    let Opened::Image(image) = opened else { return false };
-    let layers = image.layers();
-    let only = layers.first().filter(|_| layers.len() == 1);
-    only.is_some_and(|layer| layer.format == "raw" && Path::new(&layer.name).exists())
 }
 
 /// How to hash an image that is compared with a map: as what the map is of was hashed.

@@ -199,5 +199,8 @@ pub(super) fn table(images: &[MappedImage]) -> Table {
             },
         ]);
     }
-    table.blocks_below(120).note("By the times of the files: no image was read.")
+    table.blocks_below(120).note(
+        "By the times of the files: no image was read. The command in the last column reads it, and prints the command \
+         that repairs it.",
+    )
 }
