@@ -479,18 +479,18 @@ impl RepairJob<'_> {
     /// file knows that.
     fn remove_left(&self) {
         let sets: &[u64] = if self.options.sets.is_empty() { &self.looked_at } else { &[] };
-        let mut last: Option<(Box<[u8]>, Option<Arc<Directory>>)> = None;
+        let mut last: (Box<[u8]>, Option<Arc<Directory>>) = (Box::default(), None);
         for set in sets.iter().filter_map(|number| self.store.set(*number).ok()) {
             for Piece { path, .. } in set.head.pieces {
                 if !self.options.is_asked_for(&path) || self.not_good.contains(&path) {
                     continue;
                 }
                 let way = &path[..path.iter().rposition(|byte| *byte == b'/').unwrap_or(0)];
-                if last.as_ref().is_none_or(|(last, _)| **last != *way) {
-                    let folder = self.tree.root().beneath(Path::new(OsStr::from_bytes(way)), None).ok();
-                    last = Some((way.into(), folder));
+                if last.1.is_none() || *last.0 != *way {
+                    let folder = self.tree.root().beneath(Path::new(OsStr::from_bytes(way)), None);
+                    last = (way.into(), folder.ok());
                 }
-                if let Some((_, Some(folder))) = &last {
+                if let Some(folder) = &last.1 {
                     remove_left(folder, &path);
                 }
             }

@@ -14,6 +14,7 @@ mod repair_candidates;
 mod repair_foretold;
 mod repair_in_place;
 mod repair_kept;
+mod repair_left;
 mod repair_parity;
 mod repair_rules;
 mod repair_side_by_side;

@@ -1,14 +1,13 @@
 //! Repairs files that the catalogue calls bad or missing.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::require_tree;
-use verisum_catalog::store::{
-    Catalog, CatalogRecord, Position, RecordChange, Repair, Root, State, moment,
-};
+use verisum_catalog::store::{Catalog, CatalogRecord, Position, RecordChange, Repair, Root, State, moment};
 use verisum_digest::Digest;
 use verisum_files::place::Place;
 
@@ -198,9 +197,43 @@ impl<'a> Work<'a> {
                     Err(refused) => self.tell(refused, &mut summary, report),
                 }
             }
+            waiting.extend(self.other_names(&waiting)?);
             self.mend(waiting, tree, sources, &mut summary, report)?;
         }
         Ok((is_known || summary.interrupted).then_some(summary))
+    }
+
+    /// Other names of these files that are bad by the catalogue and not below the path: to repair one name alone would
+    /// make two files of them, one of them bad.
+    fn other_names(&self, waiting: &[WaitingRepair]) -> Result<Vec<WaitingRepair>, RepairError> {
+        let Work { catalog, root, path, .. } = *self;
+        let inode = |path: &Path| {
+            let about = std::fs::symlink_metadata(path).ok().filter(|about| about.nlink() > 1)?;
+            Some((about.dev(), about.ino()))
+        };
+        let mut names = Vec::new();
+        let files = waiting.iter().filter(|_| path != root.path && !root.is_remote());
+        let inodes: HashSet<_> = files.filter_map(|file| inode(&file.damaged.path)).collect();
+        let mut after = Position::START;
+        while !inodes.is_empty() {
+            let page = catalog.in_trouble(root.id, &after, true, PAGE)?;
+            let Some((last, _)) = page.last() else { break };
+            after = last.clone();
+            for (position, record) in page {
+                if !inodes.iter().any(|(_, inode)| *inode == record.inode) {
+                    continue;
+                }
+                let folder = root.path.join(catalog.path_in_root(position.directory)?);
+                let file = folder.join(OsStr::from_bytes(&position.name));
+                if !file.starts_with(path)
+                    && inode(&file).is_some_and(|inode| inodes.contains(&inode))
+                    && let Ok(damaged) = self.damaged(&position, &record, file)?
+                {
+                    names.push(WaitingRepair { position, record, damaged });
+                }
+            }
+        }
+        Ok(names)
     }
 
     /// What is to be repaired, or why it must not be.

@@ -1,8 +1,9 @@
 //! What a killed repair leaves beside a file: the next repair of that removes it, and nothing else.
 
-mod common;
+use crate::common;
 
 use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use common::{Ended, VERISUM, change_and_restore_time, command};
@@ -40,6 +41,34 @@ impl Trees {
         let path = self.path("tree").join(format!(".verisum-repair-{name}"));
         fs::write(&path, content).unwrap();
         path
+    }
+}
+
+#[test]
+fn the_other_names_of_a_file_are_repaired_with_the_one_that_is_named() {
+    let trees = Trees::new();
+    change_and_restore_time(&trees.path("tree/file"), "good");
+    fs::create_dir(trees.path("tree/in")).unwrap();
+    fs::hard_link(trees.path("tree/file"), trees.path("tree/in/name")).unwrap();
+    fs::write(trees.path("tree/in/other"), "other").unwrap();
+    trees.run(&["scrub", "tree", "copy"]).clean();
+    for named in ["tree/file", "tree/in/name", "tree/in"] {
+        change_and_restore_time(&trees.path("tree/file"), "evil");
+        change_and_restore_time(&trees.path("tree/in/other"), "bad");
+        assert_eq!(trees.run(&["scrub", "tree"]).code, Some(1));
+        let words = ["repair", "--keep-bad", "bad", "--from", "copy", named];
+        let [told, done] = [&["--dry-run"][..], &[]].map(|more| trees.run(&[&words[..], more].concat()));
+        for (ended, word) in [(told, "mendable  "), (done, "repaired  ")] {
+            assert_eq!(ended.out().matches(word).count(), 2, "{named}: {}", ended.out());
+            assert!(!ended.out().contains("elsewhere"), "{named}: {}", ended.out());
+        }
+        let about = ["tree/file", "tree/in/name"].map(|name| fs::metadata(trees.path(name)).unwrap());
+        assert_eq!((about[0].ino(), about[0].nlink()), (about[1].ino(), 2), "{named}");
+        assert_eq!(fs::read(trees.path("tree/file")).unwrap(), b"good", "{named}");
+        // What is another file stays as it is.
+        assert_eq!(fs::read(trees.path("tree/in/other")).unwrap(), b"bad", "{named}");
+        change_and_restore_time(&trees.path("tree/in/other"), "other");
+        trees.run(&["scrub", "tree"]);
     }
 }
 
