@@ -149,8 +149,8 @@ impl BadFile {
             let _ = writeln!(text, "  {}", facts.join(": "));
         }
         let mut remedy = self.remedy(names::quoted, &|command| command);
-        if !has_command && self.command().is_some() {
-            remedy.pop();
+        if let Some(last) = remedy.last_mut().filter(|_| !has_command && self.command().is_some()) {
+            *last = "the command below mends it".to_string();
         }
         for line in remedy {
             let _ = writeln!(text, "  {line}");
@@ -266,7 +266,8 @@ pub(crate) fn tell(
     Ok(())
 }
 
-/// The paragraphs of bad files. One command may be for several that follow each other: then it stands below the last.
+/// The paragraphs of bad files. One command may be for several that follow each other: then it stands below the last, and
+/// the others say so.
 pub(crate) fn paragraphs(bad_files: &[&BadFile]) -> Vec<String> {
     let paragraph = |(number, bad_file): (usize, &&BadFile)| {
         let command = bad_file.command();
