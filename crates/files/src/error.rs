@@ -3,7 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{AtFlags, CWD, StatxAttributes, StatxFlags};
 use rustix::io::Errno;
+
+use crate::replace::folder_of;
 
 /// What was being done when a file failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,6 +189,32 @@ pub fn says_storage_failed(errno: Errno) -> bool {
 /// Whether a program's message says so, as far as programs of other machines say what the error was.
 pub fn message_says_storage_failed(message: &str) -> bool {
     STORAGE_FAILURES.iter().any(|(_, words)| words.iter().any(|words| message.contains(words)))
+}
+
+/// Names why the system permits nobody to change a file: it, or its directory, is immutable or may only grow. Other errors
+/// stay as they are.
+pub fn explained(path: &Path, error: io::Error) -> io::Error {
+    if Errno::from_io_error(&error) != Some(Errno::PERM) {
+        return error;
+    }
+    let attributes = |path: &Path, flags| {
+        let found = rustix::fs::statx(CWD, path, flags, StatxFlags::empty());
+        found.map_or(StatxAttributes::empty(), |found| found.stx_attributes)
+    };
+    let own = attributes(path, AtFlags::SYMLINK_NOFOLLOW);
+    let of_folder = attributes(folder_of(path), AtFlags::empty());
+    let why = [
+        (own, StatxAttributes::IMMUTABLE, "it is immutable (`chattr -i` lets it change)"),
+        (own, StatxAttributes::APPEND, "it is append-only (`chattr -a` lets it change)"),
+        (of_folder, StatxAttributes::IMMUTABLE, "its directory is immutable (`chattr -i` lets it change)"),
+        (
+            of_folder,
+            StatxAttributes::APPEND,
+            "its directory only takes new files (`chattr -a` lets it change)",
+        ),
+    ];
+    let why = why.iter().find(|(found, wanted, _)| found.contains(*wanted));
+    why.map_or(error, |(.., why)| io::Error::new(io::ErrorKind::PermissionDenied, *why))
 }
 
 /// A place in a file, as messages have it: ` at 4096`.

@@ -49,7 +49,7 @@ pub use control::{Limits, Progress, Stop};
 pub use digest_guess::{Assumed, Guess, IsBlockHash, Misjudged, SamplePlace};
 pub(crate) use engine::hash_prepared;
 pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted};
-pub use error::{FileError, Operation, at, message_says_storage_failed, says_storage_failed};
+pub use error::{FileError, Operation, at, explained, message_says_storage_failed, says_storage_failed};
 pub use exclude::{BadPattern, Excludes};
 pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartError, hash_files};
 pub use kept_file::{AsRead, Dress, KeptFile};

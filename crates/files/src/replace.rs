@@ -12,6 +12,7 @@ use rustix::io::Errno;
 use tempfile::{NamedTempFile, TempPath};
 
 use crate::Stat;
+use crate::error::explained;
 use crate::walk::trusted;
 
 /// How many links one after the other are followed, as Linux has it.
@@ -532,7 +533,7 @@ fn with_end(path: &Path, end: &str) -> PathBuf {
 }
 
 fn failure(name: &Path, operation: &'static str, source: io::Error) -> ReplaceError {
-    ReplaceError { path: name.to_path_buf(), operation, source }
+    ReplaceError { path: name.to_path_buf(), operation, source: explained(name, source) }
 }
 
 #[cfg(test)]

@@ -78,7 +78,8 @@ pub enum ParityError {
 impl ParityError {
     /// The error of a system call.
     pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> ParityError {
-        ParityError::Io { path: path.to_path_buf(), operation, source: source.into() }
+        let source = verisum_files::explained(path, source.into());
+        ParityError::Io { path: path.to_path_buf(), operation, source }
     }
 
     /// The error of a file that cannot be used.

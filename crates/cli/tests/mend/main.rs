@@ -5,6 +5,7 @@ mod common;
 
 mod copy;
 mod copy_places;
+mod immutable;
 mod mend_model;
 mod parity;
 mod power_loss;

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
+use verisum_files::explained;
 use verisum_files::place::PlaceError;
 
 /// Why something was not copied.
@@ -98,7 +99,7 @@ impl CopyError {
         if is_refused && !is_for_sticks(path) {
             source = io::Error::new(source.kind(), NO_NAME);
         }
-        CopyError::Target { path: path.to_path_buf(), operation, source }
+        CopyError::Target { path: path.to_path_buf(), operation, source: explained(path, source) }
     }
 
     pub(super) fn place(address: &Path, error: PlaceError) -> CopyError {

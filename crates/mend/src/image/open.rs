@@ -5,7 +5,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
-use verisum_files::{FileError, Kind, Operation, Reached, has_writer};
+use verisum_files::{FileError, Kind, Operation, Reached, explained, has_writer};
 
 /// Opens an image that is changed in place, unless somebody else uses it; with `dry` only to read.
 ///
@@ -30,7 +30,12 @@ pub fn open_to_write(name: &Path, dry: bool) -> Result<File, FileError> {
     }
     // The system lets nobody have a device alone that is mounted.
     let alone = if is_device { OFlags::EXCL } else { OFlags::empty() };
-    reached.open(OFlags::RDWR | alone)
+    reached.open(OFlags::RDWR | alone).map_err(|error| match error {
+        FileError::Io { path, operation, offset, source } => {
+            FileError::Io { source: explained(name, source), path, operation, offset }
+        }
+        other => other,
+    })
 }
 
 /// Where the journal of repairs with a map is: beside the map.

@@ -14,10 +14,13 @@ use std::sync::Arc;
 
 use rustix::fd::AsFd;
 use rustix::fs::{Advice, Mode, OFlags, fadvise};
+use rustix::io::Errno;
 use verisum_catalog::scrub::require_tree;
 use verisum_catalog::store::{Catalog, CatalogRecord, stamp};
 use verisum_digest::{Digest, Output};
-use verisum_files::{Directory, Entry, Kind, Stat, Stop, Timestamp, has_writer, reread, write_over};
+use verisum_files::{
+    Directory, Entry, Kind, Stat, Stop, Timestamp, explained, has_writer, reread, write_over,
+};
 
 use super::changes::{Block, Journal, Subject};
 use super::record::{MendedFile, Taken, note};
@@ -234,12 +237,12 @@ fn ready(journal: &mut Journal, before: Option<&Stat>) -> Result<Ready, String> 
     };
     let folder = match Directory::trusted(folder) {
         Ok(folder) => folder,
-        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => return Ok(Err("it is gone")),
+        Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(Err("it is gone")),
         Err(error) => return Err(error.to_string()),
     };
     let (entry, stat) = match Entry::within(&folder, name) {
         Ok(found) => found,
-        Err(error) if error.errno() == Some(rustix::io::Errno::NOENT) => return Ok(Err("it is gone")),
+        Err(error) if error.errno() == Some(Errno::NOENT) => return Ok(Err("it is gone")),
         Err(error) => return Err(error.to_string()),
     };
     if entry.kind() != Kind::File || stat.inode != subject.inode || stat.size != subject.size {
@@ -319,7 +322,9 @@ impl Writer<'_> {
 fn open_to_write(folder: &Arc<Directory>, name: &std::ffi::OsStr, stat: &Stat) -> Result<File, String> {
     let flags = OFlags::RDWR | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = rustix::fs::openat(folder.as_fd(), name, flags, Mode::empty());
-    let file = File::from(file.map_err(|errno| format!("open to write: {errno}"))?);
+    let failed =
+        |errno: Errno| format!("open to write: {}", explained(&folder.path().join(name), errno.into()));
+    let file = File::from(file.map_err(failed)?);
     match Stat::of(&file).is_ok_and(|now| now.is_same_state(stat)) {
         true => Ok(file),
         false => Err(CHANGED.to_string()),
