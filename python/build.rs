@@ -5,7 +5,7 @@ use std::{env, fs, io, path::Path};
 const STUBS: &str = "verisum/_native.pyi";
 
 /// What has a text.
-const NAMED: [&str; 22] = [
+const NAMED: [&str; 25] = [
     "def new",
     "def hash_many",
     "def hash_files",
@@ -18,6 +18,9 @@ const NAMED: [&str; 22] = [
     "def verify",
     "def untag",
     "def list_tags",
+    "def retag",
+    "def adopt",
+    "def status",
     "def repair",
     "def copy",
     "class Parity",

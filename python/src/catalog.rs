@@ -315,7 +315,7 @@ impl Wanted {
     }
 
     /// The path by which the catalogue knows a file, whether it is there or not.
-    fn file(&self, store: &store::Catalog) -> Result<PathBuf, store::CatalogError> {
+    pub(crate) fn file(&self, store: &store::Catalog) -> Result<PathBuf, store::CatalogError> {
         if is_address(&self.path) && store.root_of(&self.path)?.is_some() {
             return Ok(self.path.clone());
         }

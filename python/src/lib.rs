@@ -13,6 +13,7 @@ mod block_map;
 #[allow(unsafe_code)]
 mod buffer;
 mod catalog;
+mod catalog_lists;
 mod catalog_upkeep;
 mod check;
 mod compare;
@@ -98,7 +99,7 @@ mod _native {
     #[pymodule_export]
     use crate::scrub::{FileState, Finding, Forecast, Scrub, ScrubSummary, scrub};
     #[pymodule_export]
-    use crate::tags::{TagFinding, Tagging, list_tags, tag, untag, verify};
+    use crate::tags::{TagFinding, TagStatus, Tagging, adopt, list_tags, retag, status, tag, untag, verify};
     #[pymodule_export]
     use crate::verdict::{
         Excludes, SecondLook, judge, judge_comparison, read_again, state_after, storage_failed, verdicts,

@@ -11,17 +11,19 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::digest::{Algorithm, Output};
-use verisum::files::store::xattr::{Defect, Stored, id_of};
+use verisum::files::store::xattr::{Defect, Family, Stored, id_of};
 use verisum::files::tags::{
-    self, Counts, TagFinding as Finding, TagOptions, TaggedFile, TaggingOptions, VerifyOptions,
+    self, AdoptOptions, Counts, TagFinding as Finding, TagOptions, TagSlot, TaggedFile, TaggingOptions,
+    VerifyOptions,
 };
-use verisum::files::{Order, Plan, Record, Roots, Standing, VerdictClass, Walk, WalkOptions};
+use verisum::files::{Order, Plan, Record, Roots, Standing, Timestamp, VerdictClass, Walk, WalkOptions};
 
 use crate::digests::hex;
 use crate::errors::Failure;
 use crate::files::{excludes, limits};
 use crate::getters::getters;
 use crate::hash::find;
+use crate::interrupt::{Leftover, abandonable};
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::paths;
 use crate::scrub::{Span, cores};
@@ -165,11 +167,21 @@ impl Work {
         progress: Option<Py<PyAny>>,
         act: impl FnOnce(&mut Walk, &TaggingOptions, &Steps<TagFinding, Counts>) -> Counts + Send + 'static,
     ) -> PyResult<Tagging> {
+        self.start_if(progress, |walk, options, steps| Ok(act(walk, options, steps)))
+    }
+
+    /// The same of work that may fail before it begins.
+    fn start_if(
+        self,
+        progress: Option<Py<PyAny>>,
+        act: impl FnOnce(&mut Walk, &TaggingOptions, &Steps<TagFinding, Counts>) -> Result<Counts, Failure>
+        + Send
+        + 'static,
+    ) -> PyResult<Tagging> {
         let Work { paths, walk, mut options, done } = self;
         let running = Running::start(true, (done, progress), move |steps| {
             options.plan.stop = steps.stop();
-            let counts = act(&mut Walk::new(paths, walk), &options, steps);
-            steps.end(Ok(counts));
+            steps.end(act(&mut Walk::new(paths, walk), &options, steps));
         })?;
         Ok(Tagging(running))
     }
@@ -279,5 +291,117 @@ pub(crate) fn list_tags(
                 steps.result(TagFinding::of_tag(file, tag));
             }
         })
+    })
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/retag"))]
+#[pyfunction]
+#[pyo3(signature = (
+    paths, old, new, *, dry_run=false, threads=0, one_file_system=false, exclude=None, limit=None, progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
+pub(crate) fn retag(
+    py: Python<'_>,
+    paths: &Bound<'_, PyAny>,
+    old: &str,
+    new: &str,
+    dry_run: bool,
+    threads: usize,
+    one_file_system: bool,
+    exclude: Option<Vec<String>>,
+    limit: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Tagging> {
+    let slot = |name| Ok::<_, PyErr>(TagSlot { family: Family::Verisum, algorithm: tagged_by(py, name)? });
+    let (from, to) = (slot(old)?, slot(new)?);
+    if from.algorithm.id == to.algorithm.id {
+        return Err(PyValueError::new_err("old and new are the same digest"));
+    }
+    let work = Work::new(paths, Shared { threads, one_file_system, exclude, limit, dry_run })?;
+    work.start_if(progress, move |walk, options, steps| {
+        let counts = tags::retag(walk, options, from, to, &|finding| tell(steps, finding));
+        counts.map_err(|error| Failure::from(&error))
+    })
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/adopt"))]
+#[pyfunction]
+#[pyo3(signature = (
+    paths, *, verify=false, dry_run=false, threads=0, one_file_system=false, exclude=None, limit=None, progress=None
+))]
+#[allow(clippy::too_many_arguments)] // Python names them.
+pub(crate) fn adopt(
+    paths: &Bound<'_, PyAny>,
+    verify: bool,
+    dry_run: bool,
+    threads: usize,
+    one_file_system: bool,
+    exclude: Option<Vec<String>>,
+    limit: Option<u64>,
+    progress: Option<Py<PyAny>>,
+) -> PyResult<Tagging> {
+    let mut adopting = AdoptOptions::default();
+    adopting.verify = verify;
+    let work = Work::new(paths, Shared { threads, one_file_system, exclude, limit, dry_run })?;
+    work.start(progress, move |walk, options, steps| {
+        tags::adopt(walk, options, adopting, &|finding| tell(steps, finding))
+    })
+}
+
+/// What the tags of trees say.
+#[pyclass(frozen, module = "verisum")]
+pub(crate) struct TagStatus {
+    status: tags::Status,
+    #[pyo3(get)]
+    unreadable: u64,
+}
+
+getters! { |found: TagStatus|
+    current: u64 = found.status.current;
+    outdated: u64 = found.status.outdated;
+    resized: u64 = found.status.resized;
+    untimed: u64 = found.status.untimed;
+    damaged: u64 = found.status.damaged;
+    unknown: u64 = found.status.unknown;
+    untagged: u64 = found.status.untagged;
+    tagged_bytes: u64 = found.status.tagged_bytes;
+    untagged_bytes: u64 = found.status.untagged_bytes;
+    by_digest: BTreeMap<&'static str, u64> = found.status.by_digest.clone();
+    adoptable: BTreeMap<&'static str, u64> = found.status.adoptable.clone();
+    unverified: u64 = found.status.unverified;
+    stale: u64 = found.status.stale;
+    oldest_verified_ms: Option<i64> = found.status.oldest.map(|seconds| seconds.saturating_mul(1000));
+}
+
+#[pymethods]
+impl TagStatus {
+    fn __repr__(&self) -> String {
+        let tags::Status { current, untagged, .. } = self.status;
+        format!("<verisum.TagStatus: {current} current, {untagged} untagged>")
+    }
+}
+
+#[doc = include_str!(concat!(env!("OUT_DIR"), "/status"))]
+#[pyfunction]
+#[pyo3(signature = (paths, *, older_than=None, threads=0, one_file_system=false, exclude=None))]
+pub(crate) fn status(
+    py: Python<'_>,
+    paths: &Bound<'_, PyAny>,
+    older_than: Option<Span>,
+    threads: usize,
+    one_file_system: bool,
+    exclude: Option<Vec<String>>,
+) -> PyResult<TagStatus> {
+    let before = older_than.map(|age| {
+        let seconds = i64::try_from(Duration::from(age).as_secs()).unwrap_or(i64::MAX);
+        let now = Timestamp::now();
+        Timestamp { seconds: now.seconds.saturating_sub(seconds), ..now }
+    });
+    let shared = Shared { threads, one_file_system, exclude, limit: None, dry_run: false };
+    let Work { paths, walk, mut options, .. } = Work::new(paths, shared)?;
+    abandonable(py, Leftover::Reads, &mut |_| Ok(()), move |stop| {
+        options.plan.stop = stop.clone();
+        let counted = tags::status_before(&mut Walk::new(paths, walk), &options, before, &|_| ());
+        TagStatus { status: counted.0, unreadable: counted.1.files() }
     })
 }

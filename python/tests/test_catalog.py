@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import verisum
+from conftest import COMMAND
 
 
 @pytest.fixture
@@ -119,3 +121,33 @@ def test_writing_to_no_catalogue_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(verisum.CatalogError):
         verisum.accept(tmp_path / "x", catalog=tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_lists_go_out_and_in(tmp_path: Path) -> None:
+    tree, catalog, sums = tmp_path / "tree", tmp_path / "c.db", tmp_path / "SUMS"
+    tree.mkdir()
+    for number in range(5):
+        (tree / str(number)).write_bytes(bytes([number]) * 100)
+    verisum.scrub(tree, catalog=catalog).finish()
+    opened = verisum.Catalog(catalog)
+    assert opened.export_list(sums, format="bsd", tree=tree) == {"files": 5, "damaged": 0, "unlistable": 0}
+    said = subprocess.run(
+        [COMMAND, "catalog", "export", "--catalog", catalog, "--format", "bsd", "--tree", tree],
+        capture_output=True,
+        check=True,
+    )
+    assert sums.read_bytes() == said.stdout
+    assert verisum.check(sums, base=tree).finish()["verified"] == 5
+    with pytest.raises(ValueError, match="format"):
+        opened.export_list(sums, format="none")
+    with pytest.raises(verisum.CatalogError):
+        opened.export_list(sums, tree=tmp_path)
+
+    (tree / "4").unlink()
+    other = tmp_path / "other.db"
+    new = {"added": 5, "known": 0, "differing": 0, "absent": 1}
+    assert verisum.Catalog.import_list(other, sums, tree) == new
+    assert verisum.Catalog.import_list(other, sums, tree) == {**new, "added": 0, "known": 5}
+    assert {row.path for row in verisum.Catalog(other).rows()} == {str(tree / str(number)) for number in range(5)}
+    with pytest.raises(verisum.FileError, match="none"):
+        verisum.Catalog.import_list(other, tmp_path / "none", tree)

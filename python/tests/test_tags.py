@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,45 @@ def test_what_is_wrong_is_told(tree: Path) -> None:
     assert isinstance(finding.error, verisum.FileError) and finding.class_ != "clean"
     with verisum.tag([tree, os.fsencode(tree)]) as tagging:
         next(tagging)
+
+
+def test_tags_of_one_digest_become_tags_of_another(tree: Path) -> None:
+    verisum.tag(tree, "md5").finish()
+    flip(tree / "3")
+    assert verisum.retag(tree, "md5", "sha256", dry_run=True).finish() == {"retagged": 7, "rot": 1}
+    retagging = verisum.retag(tree, "md5", "sha256")
+    assert (retagging.finish(), retagging.class_) == ({"retagged": 7, "rot": 1}, "corrupt")
+    kept = {Path(finding.path).name: finding.algorithm for finding in verisum.list_tags(tree)}
+    assert kept == {str(number): "md5" if number == 3 else "sha256" for number in range(8)}
+    for wrong in ("md5", "no-such"):
+        with pytest.raises(ValueError):
+            verisum.retag(tree, "md5", wrong)
+
+
+def test_digests_of_other_tools_are_adopted(tree: Path) -> None:
+    seconds, below = divmod(os.stat(tree / "0").st_mtime_ns, 1_000_000_000)
+    os.setxattr(tree / "0", "user.shatag.sha256", hashlib.sha256(bytes(5000)).hexdigest().encode())
+    os.setxattr(tree / "0", "user.shatag.ts", f"{seconds}.{below:09}".encode())
+    assert verisum.status(tree).adoptable == {"shatag": 1}
+    assert verisum.adopt(tree, verify=True, dry_run=True).finish() == {"adopted": 1, "untagged": 7}
+    assert verisum.status(tree).current == 0
+    assert verisum.adopt(tree, verify=True).finish() == {"adopted": 1, "untagged": 7}
+    assert verisum.verify(tree / "0").finish() == {"ok": 1}
+
+
+def test_the_status_is_that_of_the_command(tree: Path) -> None:
+    verisum.tag(tree / "0", "md5").finish()
+    verisum.tag([tree / "1", tree / "2"]).finish()
+    (tree / "2").write_bytes(b"written to")
+    status = verisum.status(tree)
+    said = subprocess.run([COMMAND, "status", "--json", tree], capture_output=True, check=True)
+    told = json.loads(said.stdout)
+    names = ["current", "outdated", "resized", "untimed", "damaged", "unknown", "untagged", "unreadable"]
+    names += ["tagged_bytes", "untagged_bytes", "by_digest", "adoptable", "unverified"]
+    assert {name: getattr(status, name) for name in names} == {name: told[name] for name in names}
+    assert (status.current, status.outdated, status.untagged, status.by_digest) == (2, 1, 5, {"md5": 1, "sha256": 2})
+    assert status.oldest_verified_ms is not None and status.stale == 0
+    assert verisum.status(tree, older_than=1000).stale == 0
+    # Tags have whole seconds.
+    while verisum.status(tree, older_than=0).stale < 3:
+        time.sleep(0.1)

@@ -59,10 +59,12 @@ __all__ = [
     "Side",
     "StoreCosts",
     "TagFinding",
+    "TagStatus",
     "Tagging",
     "TreeOverview",
     "TroubledFile",
     "accept",
+    "adopt",
     "algorithms",
     "check",
     "compare",
@@ -83,8 +85,10 @@ __all__ = [
     "read_again",
     "rehash",
     "repair",
+    "retag",
     "scrub",
     "state_after",
+    "status",
     "storage_failed",
     "tag",
     "untag",
@@ -1737,6 +1741,44 @@ class Catalog:
             FileError: The lake cannot be read.
         """
 
+    def export_list(self, file: _Path, *, format: str = "gnu", tree: _Path | None = None) -> dict[str, int]:
+        """Writes the records as a list of checksums, as `verisum catalog export --format` does.
+
+        Args:
+            file: The list; an existing file is replaced.
+            format: ``gnu``, ``bsd``, ``sfv``, ``hashdeep``, ``mtree``, ``bagit``, ``s3`` or ``json``.
+            tree: List the files below this directory, with names from there. None: all, with whole paths.
+
+        Returns:
+            How many ``files`` are in the list, and how many are not: ``damaged`` records, and ``unlistable`` names.
+
+        Raises:
+            CatalogError: The format has no place for a digest, or `tree` is not in the catalogue.
+            FileError: The list cannot be written.
+            ValueError: There is no such format.
+        """
+
+    @staticmethod
+    def import_list(path: _Path, list: _Path, tree: _Path, *, algorithm: str | None = None) -> dict[str, int]:
+        """Adds records of the files of a list of checksums to the catalogue at `path`, as `verisum catalog import` does,
+        unless it has records of them. It adds all or nothing. The next scrub verifies them. If there is no catalogue, it
+        makes one.
+
+        Args:
+            path: The catalogue.
+            list: The list, in any format that `check` reads.
+            tree: The directory where its names begin.
+            algorithm: The digest, if the list does not tell.
+
+        Returns:
+            How many files were ``added``, how many were ``known``, how many of those are ``differing``, and how many of
+            all files are ``absent``: not there.
+
+        Raises:
+            CatalogError: The catalogue cannot be used, or the list not be believed.
+            FileError: The list cannot be read.
+        """
+
     @staticmethod
     def check(path: _Path) -> list[str]:
         """Reads a whole catalogue and looks for damage, as `verisum catalog check` does. Ctrl-C ends it within 100 ms.
@@ -2063,6 +2105,134 @@ def untag(
     exclude: Sequence[str] | None = None,
 ) -> Tagging:
     """Removes tags: all, or those of one digest. The other arguments are those of `tag`."""
+
+def retag(
+    paths: _Path | Iterable[_Path],
+    old: str,
+    new: str,
+    *,
+    dry_run: bool = False,
+    threads: int = 0,
+    one_file_system: bool = False,
+    exclude: Sequence[str] | None = None,
+    limit: int | None = None,
+    progress: _Progress | None = None,
+) -> Tagging:
+    """Gives files whose content is as their tag of one digest says a tag of another instead, as `verisum retag` does. Both
+    digests are computed in one read; what is not as its tag says keeps that.
+
+    Args:
+        paths: Files and directories of this machine.
+        old: The digest to replace.
+        new: The digest that takes its place.
+        dry_run: Read the files, tell what would be done, and change nothing.
+        threads, one_file_system, exclude, limit, progress: As for `tag`.
+
+    Raises:
+        DigestError: A digest is not to be had.
+        ValueError: Tags have no place for one, or the two are the same.
+    """
+
+def adopt(
+    paths: _Path | Iterable[_Path],
+    *,
+    verify: bool = False,
+    dry_run: bool = False,
+    threads: int = 0,
+    one_file_system: bool = False,
+    exclude: Sequence[str] | None = None,
+    limit: int | None = None,
+    progress: _Progress | None = None,
+) -> Tagging:
+    """Makes tags of the digests that other tools, such as cshatag, keep in files' attributes, as `verisum adopt` does. Their
+    attributes stay.
+
+    Args:
+        paths: Files and directories of this machine.
+        verify: Read each file, and adopt only digests that match. Otherwise the first `verify` shows whether they do.
+        dry_run: Tell what would be done, and change nothing.
+        threads, one_file_system, exclude, limit, progress: As for `tag`.
+    """
+
+@final
+class TagStatus:
+    """What the tags of trees say, by count."""
+
+    @property
+    def current(self) -> int:
+        """Tags with the length and the time of their files."""
+
+    @property
+    def outdated(self) -> int:
+        """Tags with another time than their files."""
+
+    @property
+    def resized(self) -> int:
+        """Tags with the time of their files, and another length."""
+
+    @property
+    def untimed(self) -> int:
+        """Tags without a time: only reading shows whether they fit."""
+
+    @property
+    def damaged(self) -> int:
+        """Tags that are not what was written once."""
+
+    @property
+    def unknown(self) -> int:
+        """Tags of a later version of verisum."""
+
+    @property
+    def untagged(self) -> int:
+        """Files without a tag."""
+
+    @property
+    def unreadable(self) -> int:
+        """Files and directories that could not be looked at."""
+
+    @property
+    def tagged_bytes(self) -> int:
+        """Bytes of all files with a tag."""
+
+    @property
+    def untagged_bytes(self) -> int:
+        """Bytes of all files without one."""
+
+    @property
+    def by_digest(self) -> dict[str, int]:
+        """Tags by the name of their digest."""
+
+    @property
+    def adoptable(self) -> dict[str, int]:
+        """Files without a tag that have one of another tool, by the name of that."""
+
+    @property
+    def unverified(self) -> int:
+        """Tags that were never compared with the content."""
+
+    @property
+    def stale(self) -> int:
+        """With `older_than`: tags that were last verified longer ago, or never; otherwise 0."""
+
+    @property
+    def oldest_verified_ms(self) -> int | None:
+        """The oldest verification, in milliseconds since 1970; None if there was none."""
+
+def status(
+    paths: _Path | Iterable[_Path],
+    *,
+    older_than: float | timedelta | None = None,
+    threads: int = 0,
+    one_file_system: bool = False,
+    exclude: Sequence[str] | None = None,
+) -> TagStatus:
+    """Counts tags without reading data, as `verisum status` does.
+
+    Args:
+        paths: Files and directories of this machine.
+        older_than: Count tags as stale whose last verification is older than this: seconds, or a `timedelta`.
+        threads, one_file_system, exclude: As for `tag`.
+    """
 
 def list_tags(
     paths: _Path | Iterable[_Path],
