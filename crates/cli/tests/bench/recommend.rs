@@ -135,6 +135,16 @@ fn what_a_terminal_shows_is_not_said_again() {
 }
 
 #[test]
+fn what_a_pipe_shows_is_not_said_again() {
+    let tree = tree();
+    let output =
+        command(VERISUM).args(["recommend", "--for", "2s", "--on"]).arg(tree.path()).output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    // On a machine that is not quiet.
+    assert!(output.status.success() && !stderr.contains("noisy: "), "{stderr}");
+}
+
+#[test]
 fn what_cannot_be_read_is_counted() {
     let Some(()) = verisum_testkit::require_root() else { return };
     let Some(setpriv) = require_tool("setpriv") else { return };

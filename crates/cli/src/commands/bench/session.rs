@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use rustix::fs::{FileType, fstat};
 use rustix::process::{Resource, getrlimit};
 use verisum_bench::export::Report;
 use verisum_bench::host::{Folders, MeasuredMachine};
@@ -241,7 +242,7 @@ impl<'a> Session<'a> {
 
     /// Says why not to trust the times, unless somebody just read it there.
     fn warn(&self, is_told: bool) {
-        if is_told && stdout().is_terminal() {
+        if is_told && is_watched() {
             return;
         }
         for doubt in &self.results.doubts {
@@ -260,6 +261,13 @@ impl<'a> Session<'a> {
             Exit::Clean
         }
     }
+}
+
+/// Whether somebody reads what is printed as it comes: on a terminal, or through a pipe. A file is read later, if at
+/// all.
+fn is_watched() -> bool {
+    let is_pipe = |about: rustix::fs::Stat| FileType::from_raw_mode(about.st_mode) == FileType::Fifo;
+    stdout().is_terminal() || fstat(stdout()).is_ok_and(is_pipe)
 }
 
 /// The least address space for all that is measured and the threads' stacks, in bytes: of less than this
