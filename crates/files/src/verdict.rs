@@ -194,6 +194,9 @@ pub enum Evidence {
         /// Whether its content is now at another name.
         moved_away: bool,
     },
+    /// All of it was read twice, and it is not what the keeper of its place recorded when it was written there. Nothing else
+    /// is recorded of what was written.
+    NotAsWritten,
     /// It changed during each of two reads.
     Unsettled,
     /// There is a record, but it is damaged itself.
@@ -252,6 +255,7 @@ impl Evidence {
             Evidence::Unrecorded { moved_here: true } | Evidence::Gone { moved_away: true } => Verdict::Moved,
             Evidence::Unrecorded { moved_here: false } => Verdict::New,
             Evidence::Gone { moved_away: false } => Verdict::Missing,
+            Evidence::NotAsWritten => Verdict::Rot,
             Evidence::Unsettled => Verdict::Busy,
             Evidence::RecordDamaged => Verdict::RecordDamaged,
             Evidence::Unreadable { storage_failed: true } => Verdict::IoError,
@@ -360,6 +364,7 @@ mod tests {
             (Unrecorded { moved_here: true }, Verdict::Moved),
             (Gone { moved_away: false }, Verdict::Missing),
             (Gone { moved_away: true }, Verdict::Moved),
+            (NotAsWritten, Verdict::Rot),
             (Unsettled, Verdict::Busy),
             (RecordDamaged, Verdict::RecordDamaged),
             (Unreadable { storage_failed: true }, Verdict::IoError),

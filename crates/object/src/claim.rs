@@ -108,15 +108,17 @@ impl DigestStream for PartStream {
 pub(crate) struct Claims(pub(crate) Vec<Claim>);
 
 impl Claims {
-    /// The first that the content is not, and the digest that it has: `found` computes it.
+    /// The first that the content is not, and the digest that it has: `found` computes it. It is not certain where the
+    /// content is another one.
     pub(crate) fn contradicted(
         self,
         found: impl Fn(&Claim) -> Option<Output>,
     ) -> Option<(RecordedDigest, Output)> {
-        self.0.into_iter().find_map(|claim| {
-            let found = found(&claim)?;
-            (found != claim.recorded.digest).then_some((claim.recorded, found))
-        })
+        let all = self.0.into_iter().filter_map(|claim| found(&claim).map(|found| (claim.recorded, found)));
+        let is_it = |(recorded, found): &(RecordedDigest, Output)| recorded.digest == *found;
+        let (agreed, mut others): (Vec<_>, Vec<_>) = all.partition(is_it);
+        others.iter_mut().for_each(|(recorded, _)| recorded.is_certain &= agreed.is_empty());
+        others.into_iter().next()
     }
 }
 

@@ -322,6 +322,7 @@ impl ScrubJudge<'_> {
             error: look.error,
             unread: None,
             change,
+            written: None,
         }
     }
 

@@ -9,6 +9,7 @@
 //! A content that is another while the time of modification is the recorded one is bad: rot if the length is the
 //! recorded one, else suspicious; unless it is another file, as after a renaming.
 
+mod contradicted;
 mod listing;
 mod reader;
 mod reading_order;
@@ -26,16 +27,16 @@ use super::finish::last_known;
 use super::jobs::Outcome;
 use super::judge::{Look, Token};
 use super::run::{Passage, Work};
-use super::writer::{Message, Writer};
+use super::writer::{Judged, Message, Writer};
 use super::{Scope, ScrubError, ScrubOptions, tree_guard};
 use crate::store::{Catalog, CatalogRecord, Heap, Identity, Seen, State, moment, stamp};
 use listing::Listing;
 use reading_order::{Choice, HeapFiles};
-use verisum_files::place::{FileIdentity, PlaceError, PlaceEvent, RecordedDigest};
+use verisum_files::place::{FileIdentity, PlaceError, RecordedDigest};
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict};
 
 use reader::Sink;
-pub(super) use reader::{Ask, Condition, Request, Response, is_no_file};
+pub(super) use reader::{Ask, Condition, Contradiction, Request, Response, is_no_file};
 pub use reader::{Notes, PlaceTree, has_same_change, is_same_time};
 
 /// How many files are judged and written at once.
@@ -123,6 +124,8 @@ enum ReceiveError {
 struct ReadFile {
     request: Request,
     digest: Output,
+    /// What its place recorded instead, if nothing here is recorded of what was written there.
+    contradiction: Option<Box<Contradiction>>,
 }
 
 /// A scrub of a remote tree in progress.
@@ -186,24 +189,8 @@ impl<'w> RemoteScrub<'_, 'w> {
             match response {
                 Response::Listed(request, reported) => self.listed(request, reported)?,
                 Response::File(request, digest) => self.file(request, digest, &mut messages)?,
-                Response::Contradicted(request, digest, why) => {
-                    let known = self.listing.known(self.writer.catalog, &request.name)?;
-                    match known {
-                        // What is recorded here of the same version says more.
-                        Some((_, Some(record)))
-                            if has_its_time(&record, request.condition.mtime)
-                                // Two uploads may have one time.
-                                && is_same_file(&record, request.condition.identity) != Some(false) =>
-                        {
-                            if record.digest == digest {
-                                let name = String::from_utf8_lossy(&request.name);
-                                let note = format!("{name}: {why}; it is as the catalogue has it");
-                                (self.notes)(PlaceEvent::Note(note));
-                            }
-                            self.file(request, digest, &mut messages)?;
-                        }
-                        _ => self.unread(&request.name, Look::unreadable(why, false), &mut messages)?,
-                    }
+                Response::Contradicted(request, digest, contradiction) => {
+                    self.contradicted(request, digest, contradiction, &mut messages)?;
                 }
                 Response::Changed(name) if self.listing.leaves_out(&name) => {}
                 Response::Changed(name) => {
@@ -248,7 +235,7 @@ impl<'w> RemoteScrub<'_, 'w> {
         }
         let token = self.token(&request.name, messages)?;
         self.work.judge.tally.read(request.condition.size, request.condition.size);
-        let read = ReadFile { request, digest };
+        let read = ReadFile { request, digest, contradiction: None };
         let look = match self.compare(&token, &read) {
             ControlFlow::Continue(comparison) if comparison.needs_second_read() => {
                 self.doubtful.push((token, read));
@@ -393,9 +380,13 @@ impl<'w> RemoteScrub<'_, 'w> {
         Ok(Token { directory, name, device: 0, set, record, is_known_bad: false })
     }
 
-    fn judged(&mut self, token: Token, name: &[u8], look: Look, messages: &mut Vec<Message>) {
+    fn judged(&self, token: Token, name: &[u8], look: Look, messages: &mut Vec<Message>) {
+        messages.push(Message::Judged(Box::new(self.judgement(token, name, look))));
+    }
+
+    fn judgement(&self, token: Token, name: &[u8], look: Look) -> Judged {
         let path = || self.work.scope.path.join(OsStr::from_bytes(name));
-        messages.push(Message::Judged(Box::new(self.work.judge.judged(token, look, path))));
+        self.work.judge.judged(token, look, path)
     }
 
     /// A file beside its record; what it is, where they cannot be compared.
@@ -428,11 +419,8 @@ impl<'w> RemoteScrub<'_, 'w> {
             let mut found: HashMap<Vec<u8>, Response> = HashMap::new();
             let requests = Ask::Settled(files.iter().map(|(_, read)| read.request.clone()).collect());
             let ended = tree.ask(&self.work.judge.digests.sets[set], requests, &mut |response| {
-                let response = match response {
-                    Response::Contradicted(request, digest, _) => Response::File(request, digest),
-                    other => other,
-                };
                 if let Response::File(Request { name, .. }, _)
+                | Response::Contradicted(Request { name, .. }, ..)
                 | Response::Changed(name)
                 | Response::Unread { name, .. } = &response
                 {
@@ -450,6 +438,10 @@ impl<'w> RemoteScrub<'_, 'w> {
                         // It is gone since; the next run says so.
                         continue;
                     }
+                    if let Some(contradiction) = first.contradicted_again(again.as_ref()) {
+                        self.not_as_written(token, first, &contradiction, &mut messages)?;
+                        continue;
+                    }
                     let (read, look) = self.second_look(&token, first, again);
                     self.judged(token, &read, look, &mut messages);
                 }
@@ -465,7 +457,16 @@ impl<'w> RemoteScrub<'_, 'w> {
     /// What a file is after it was read twice, with its name.
     fn second_look(&self, token: &Token, first: ReadFile, again: Option<Response>) -> (Vec<u8>, Look) {
         let name = first.request.name.clone();
+        let again = match again {
+            Some(Response::Contradicted(request, digest, _)) => Some(Response::File(request, digest)),
+            again => again,
+        };
         let look = match again {
+            // What the second read says of it is not what the first said.
+            Some(Response::File(..)) if first.contradiction.is_some() => {
+                let why = "two reads do not agree on what its place recorded: scrub it again";
+                Look::unreadable(why.to_string(), false)
+            }
             Some(Response::File(request, digest)) if request.condition == first.request.condition => {
                 let is_same = digest == first.digest;
                 let second = if is_same { SecondRead::Same } else { SecondRead::Different };
@@ -475,7 +476,7 @@ impl<'w> RemoteScrub<'_, 'w> {
             }
             // Somebody wrote to it since it was listed.
             Some(Response::File(request, digest)) => {
-                let read = ReadFile { request, digest };
+                let read = ReadFile { request, digest, contradiction: None };
                 look(token, &read, self.compare(token, &read))
             }
             Some(Response::Unread { error, storage_failed, .. }) => {

@@ -65,6 +65,17 @@ pub(super) struct Judged {
     /// What could be said of it, if it could not be read.
     pub unread: Option<Stat>,
     pub change: Option<RecordChange>,
+    /// What its place recorded of it, which takes the place of this record before the change.
+    pub written: Option<WrittenRecord>,
+}
+
+/// A record of what the place of a file recorded of it.
+pub(super) struct WrittenRecord {
+    /// What was recorded here before.
+    pub old: Option<CatalogRecord>,
+    pub new: CatalogRecord,
+    /// The name of its digest.
+    pub algorithm: String,
 }
 
 /// Writes, counts and reports.
@@ -169,6 +180,12 @@ impl<'a> Writer<'a> {
                 self.catalog.add_directory(*id, *parent, name, *device)
             }
             Message::Judged(judged) => {
+                if let Some(WrittenRecord { old, new, .. }) = &judged.written {
+                    let length = new.size as i64 - old.map_or(new.size, |old| old.size) as i64;
+                    self.catalog.add_length(root, length)?;
+                    let change = old.map_or(RecordChange::Add(*new), |_| RecordChange::Confirm(*new));
+                    self.catalog.apply(root, judged.directory, &judged.name, &change)?;
+                }
                 let Some(change) = &judged.change else { return Ok(()) };
                 if let (RecordChange::Confirm(new), Some(old)) = (change, &judged.recorded)
                     && new.size != old.size
@@ -241,6 +258,7 @@ impl<'a> Writer<'a> {
         }
         self.summary.add(judged.verdict, 1);
         let Some(path) = judged.path.take() else { return };
+        let of_set = || self.names.get(judged.set).cloned().unwrap_or_default();
         (self.report)(ScrubReport {
             path,
             verdict: judged.verdict,
@@ -248,7 +266,7 @@ impl<'a> Writer<'a> {
             restored: judged.restored,
             recorded: judged.recorded.as_ref().map(Seen::of),
             found: judged.found,
-            algorithm: self.names.get(judged.set).cloned().unwrap_or_default(),
+            algorithm: judged.written.take().map_or_else(of_set, |written| written.algorithm),
             second: judged.second,
             since: None,
             from: None,

@@ -264,7 +264,14 @@ impl<'a> Work<'a> {
                 (self.options.keep_bad.is_none() && !self.options.dry).then(why)
             }
             (state, _) if !state.is_repairable() => {
-                Some("it could not be compared: scrub it first".to_string())
+                let finding = self.catalog.finding(position.directory, OsStr::from_bytes(&position.name))?;
+                let why = finding
+                    .and_then(|finding| finding.detail)
+                    .map_or(String::new(), |why| format!(" ({why})"));
+                Some(format!(
+                    "it could not be compared{why}: scrub it again; if that ends so too, `verisum accept` takes it as \
+                     it is"
+                ))
             }
             (_, Err(error)) => Some(error.to_string()),
             _ => None,

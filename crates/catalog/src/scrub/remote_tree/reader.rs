@@ -43,8 +43,8 @@ pub(in crate::scrub) enum Response {
     Listed(Request, Option<Box<RecordedDigest>>),
     /// A regular file that was read.
     File(Request, Output),
-    /// A file that is not what its place recorded when it was written there, its digest, and how that is known.
-    Contradicted(Request, Output, String),
+    /// A file that is not what its place recorded when it was written there, and its digest.
+    Contradicted(Request, Output, Box<Contradiction>),
     /// A file that changed while it was read.
     Changed(Vec<u8>),
     /// A file or a directory that cannot be read, and why; nothing if it is gone.
@@ -58,6 +58,17 @@ pub(in crate::scrub) enum Response {
     },
     /// Something that nobody can name could not be listed.
     Unlisted(String),
+}
+
+/// What a place recorded of a file that is something else.
+#[derive(Clone, Debug)]
+pub(in crate::scrub) struct Contradiction {
+    /// What it recorded.
+    pub recorded: RecordedDigest,
+    /// The same digest of what was read.
+    pub found: Output,
+    /// Both, in words.
+    pub why: String,
 }
 
 /// Takes responses; returns false to end.
@@ -145,8 +156,13 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
                 let (mtime, is_exact) = (stamp(modified.time), modified.is_exact);
                 let condition = Condition { size, mtime, is_exact, identity: request.seen.identity };
                 let request = Request { name, condition };
-                return Some(match (read.digest(), read.contradiction()) {
-                    (Some(digest), Some(why)) => Response::Contradicted(request, digest, why),
+                let contradiction = read.contradicted.clone().zip(read.contradiction());
+                return Some(match (read.digest(), contradiction) {
+                    (Some(digest), Some(((recorded, found), why))) => Response::Contradicted(
+                        request,
+                        digest,
+                        Box::new(Contradiction { recorded, found, why }),
+                    ),
                     (Some(digest), None) => Response::File(request, digest),
                     (None, _) => Response::Listed(request, read.reported),
                 });

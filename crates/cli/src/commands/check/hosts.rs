@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use verisum::digest::{Digest, Output as Sum};
-use verisum::files::place::{Files, Place, Reason, Sink};
+use verisum::files::place::{FileAnswer, Files, Place, PlaceEvent, Reason, Sink};
 use verisum::files::store::manifest::{ListOptions as Reading, ReadError};
 use verisum::remote::{Address, CheckedLine, Claims, HostList, HostListError, Hosts, kept};
 
@@ -171,8 +171,19 @@ impl PlaceCheck<'_> {
                 let mut counts = counts.lock().unwrap_or_else(PoisonError::into_inner);
                 self.judge((address, way), &digests, &line, &mut counts[number])
             };
-            let mut hash =
-                |files: Files, sink: Sink| self.arguments.recorded.hash(&mut *place, &digests, files, sink);
+            let mut hash = |files: Files, sink: Sink| {
+                // A list may have been made of what was bad already.
+                let tell = |event: PlaceEvent| {
+                    let goes_on = match &event {
+                        PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) => {
+                            self.report.contradicted(&on.host, address.shown(&request.path), read)
+                        }
+                        _ => true,
+                    };
+                    goes_on && sink(event)
+                };
+                self.arguments.recorded.hash(&mut *place, &digests, files, &tell)
+            };
             match self.list.check_lines(&mut hash, address, claims, &notes, &judge) {
                 Ok(()) => {}
                 Err(HostListError::List(error)) => {

@@ -1,0 +1,116 @@
+//! Files that are not what their place recorded when they were written there.
+
+use verisum_digest::{Digest, Output};
+use verisum_files::place::PlaceEvent;
+use verisum_files::{Evidence, Verdict};
+
+use super::super::Bypass;
+use super::super::ScrubError;
+use super::super::judge::{Look, Token};
+use super::super::writer::{Message, WrittenRecord};
+use super::reader::{Condition, Contradiction, Request, Response};
+use super::{ReadFile, RemoteScrub, has_its_time, is_same_file, seen};
+use crate::store::{CatalogRecord, RecordChange, RecordFinding, Seen, State, Trouble};
+
+impl ReadFile {
+    /// What its place recorded, if a second read of the same file was not that either.
+    pub(super) fn contradicted_again(&self, again: Option<&Response>) -> Option<Box<Contradiction>> {
+        match again {
+            Some(Response::Contradicted(request, digest, _))
+                if request.condition == self.request.condition && *digest == self.digest =>
+            {
+                self.contradiction.clone()
+            }
+            _ => None,
+        }
+    }
+}
+
+impl RemoteScrub<'_, '_> {
+    /// A file that is not what its place recorded. What is recorded here of the same version says more.
+    pub(super) fn contradicted(
+        &mut self,
+        request: Request,
+        digest: Output,
+        contradiction: Box<Contradiction>,
+        messages: &mut Vec<Message>,
+    ) -> Result<(), ScrubError> {
+        let known = self.listing.known(self.writer.catalog, &request.name)?.and_then(|(_, record)| record);
+        let is_of_it = |record: &CatalogRecord| {
+            // Two uploads may have one time.
+            has_its_time(record, request.condition.mtime)
+                && is_same_file(record, request.condition.identity) != Some(false)
+        };
+        match known {
+            Some(record) if is_of_it(&record) || record.state == State::DAMAGED => {
+                if record.digest == digest {
+                    let (name, why) = (String::from_utf8_lossy(&request.name), contradiction.why);
+                    let note = format!("{name}: {why}; it is as the catalogue has it");
+                    (self.notes)(PlaceEvent::Note(note));
+                }
+                self.file(request, digest, messages)
+            }
+            // Of two records of the place one is wrong.
+            _ if !contradiction.recorded.is_certain => {
+                self.unread(&request.name, Look::unreadable(contradiction.why, false), messages)
+            }
+            _ if self.is_passed_over(&request)? => Ok(()),
+            _ => {
+                let token = self.token(&request.name, messages)?;
+                self.work.judge.tally.read(request.condition.size, request.condition.size);
+                self.doubtful.push((token, ReadFile { request, digest, contradiction: Some(contradiction) }));
+                Ok(())
+            }
+        }
+    }
+
+    /// Judges a file that twice was not what its place recorded. That is its record from now on, so that a copy of it can
+    /// repair the file. An archive keeps what it has.
+    pub(super) fn not_as_written(
+        &self,
+        token: Token,
+        read: ReadFile,
+        contradiction: &Contradiction,
+        messages: &mut Vec<Message>,
+    ) -> Result<(), ScrubError> {
+        let Contradiction { recorded, found, why } = contradiction;
+        let is_kept = self.work.options.archive
+            || token.record.is_some_and(|record| record.state == State::Trouble(Trouble::Held));
+        let mut look = Look::of(Evidence::NotAsWritten, Some(seen(token.record.as_ref(), &read)));
+        (look.second, look.error) = (Some((true, Bypass::No)), Some(why.clone()));
+        let name = &read.request.name;
+        if token.record.is_some() && is_kept {
+            self.judged(token, name, Look { found: Verdict::Suspicious, ..look }, messages);
+            return Ok(());
+        }
+        let now = self.work.plan.now();
+        let old = token.record;
+        let mut judged = self.judgement(Token { record: None, ..token }, name, look);
+        // No digest of the table is of parts of several lengths, or of a single one: then nothing tells a good copy.
+        if Digest::find(&recorded.algorithm).is_err() {
+            judged.error = Some(format!("{why}; write it anew"));
+        } else {
+            let Condition { size, mtime, identity, .. } = read.request.condition;
+            let new = CatalogRecord {
+                size,
+                mtime,
+                ctime: 0,
+                inode: identity.map_or(0, |identity| identity.number),
+                algorithm: self.writer.catalog.algorithm(&recorded.algorithm)?,
+                digest: recorded.digest,
+                first_seen: old.map_or(now, |old| old.first_seen),
+                changed: now,
+                verified: 0,
+                state: State::Sound,
+            };
+            judged.found = judged.found.map(|seen| Seen { digest: *found, ..seen });
+            let finding =
+                RecordFinding { since: now, seen: now, read: judged.found, detail: judged.error.clone() };
+            let bad = State::Trouble(Trouble::Verdict(judged.verdict));
+            (judged.recorded, judged.change) = (Some(new), Some(RecordChange::Suspect(bad, finding)));
+            judged.written = Some(WrittenRecord { old, new, algorithm: recorded.algorithm.clone() });
+        }
+        messages.push(Message::Judged(Box::new(judged)));
+        Ok(())
+    }
+}
