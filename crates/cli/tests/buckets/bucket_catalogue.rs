@@ -136,17 +136,85 @@ fn a_rotten_upload_takes_no_records_place() {
     for _ in 0..2 {
         let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
         let text = format!("{}{}", scrub.out(), scrub.stderr);
-        assert!(
-            scrub.code == Some(1) && text.contains("s3://box/a: rot since "),
-            "{:?} {text}",
-            scrub.code
-        );
+        assert!(scrub.code == Some(1) && text.contains("s3://box/a: rot since "), "{:?} {text}", scrub.code);
         assert_eq!(recorded(), second.to_string());
     }
     put("second version");
     let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
     assert_eq!(scrub.code, Some(0), "{} {}", scrub.out(), scrub.stderr);
     assert_ne!(recorded(), first);
+}
+
+#[test]
+fn an_upload_that_rotted_unseen_is_repaired_by_what_was_uploaded() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, catalog, here) = (store.bucket("box"), store.path("catalog"), store.path("here"));
+    let (old, new) = (store.path("old"), store.path("new"));
+    for (folder, content) in [(&here, "first"), (&old, "first"), (&new, "other")] {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("a"), content).unwrap();
+    }
+    let [catalog, here, old, new] = [&catalog, &here, &old, &new].map(|path| path.to_str().unwrap());
+    let copy = || assert_eq!(store.run(&["copy", "--quiet", here, "s3://box"]).code, Some(0));
+    let scrub = || store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+    let bad = || {
+        let ended = scrub();
+        let text = format!("{}{}", ended.out(), ended.stderr);
+        assert_eq!(ended.code, Some(1), "{text}");
+        text
+    };
+    copy();
+    assert_eq!(scrub().code, Some(0));
+    // Another version, and a new object, which nobody scrubs before they rot.
+    for name in ["a", "b"] {
+        fs::write(format!("{here}/{name}"), "other").unwrap();
+        fs::write(format!("{new}/{name}"), "other").unwrap();
+    }
+    copy();
+    for name in ["a", "b"] {
+        change_and_restore_time(&bucket.join(name), "0ther");
+    }
+    for _ in 0..2 {
+        let text = bad();
+        for name in ["a", "b"] {
+            assert!(text.contains(&format!("s3://box/{name}: rot")), "{text}");
+            assert!(text.contains(&format!(" 's3://box/{name}' --from PLACE")), "{text}");
+        }
+    }
+    let list = store.run(&["catalog", "list", "--bad", "--catalog", catalog]);
+    assert_eq!((list.code, list.out().matches("s3://box/").count()), (Some(1), 4), "{}", list.out());
+    // What was recorded of the version before is not what was uploaded.
+    let repair = |from: &str| store.run(&["repair", "--catalog", catalog, "--from", from, "s3://box"]);
+    let refused = repair(old);
+    assert_ne!(refused.code, Some(0), "{} {}", refused.out(), refused.stderr);
+    assert_eq!(fs::read_to_string(bucket.join("a")).unwrap(), "0ther");
+    let mended = repair(new);
+    assert!(
+        mended.code == Some(0) && mended.out().contains("2 files repaired"),
+        "{} {}",
+        mended.out(),
+        mended.stderr
+    );
+    for name in ["a", "b"] {
+        assert_eq!(fs::read_to_string(bucket.join(name)).unwrap(), "other");
+    }
+    let clean = scrub();
+    assert_eq!(clean.code, Some(0), "{} {}", clean.out(), clean.stderr);
+    // What is wanted as it is, is accepted.
+    fs::write(format!("{here}/c"), "third").unwrap();
+    copy();
+    change_and_restore_time(&bucket.join("c"), "Third");
+    assert!(bad().contains("s3://box/c: rot"));
+    assert_eq!(store.run(&["accept", "--catalog", catalog, "s3://box/c"]).code, Some(0));
+    let clean = scrub();
+    assert_eq!(clean.code, Some(0), "{} {}", clean.out(), clean.stderr);
+    // An archive keeps the record that it has.
+    fs::write(format!("{here}/a"), "newer").unwrap();
+    copy();
+    change_and_restore_time(&bucket.join("a"), "Newer");
+    let archive = store.run(&["scrub", "--archive", "--catalog", catalog, "s3://box"]);
+    let text = format!("{}{}", archive.out(), archive.stderr);
+    assert!(archive.code == Some(1) && text.contains("s3://box/a: suspicious"), "{text}");
 }
 
 #[test]
