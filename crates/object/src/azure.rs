@@ -6,7 +6,7 @@ use quick_xml::de::from_reader;
 use serde::Deserialize;
 use verisum_digest::Output;
 use verisum_files::percent;
-use verisum_files::place::FileState;
+use verisum_files::place::{FileIdentity, FileState};
 
 use crate::client::{Client, Request};
 use crate::error::RequestError;
@@ -113,12 +113,16 @@ impl Client {
     }
 
     /// Writes an object at once. The store checks its MD5, and keeps it.
-    pub(crate) async fn azure_put(&self, upload: &Upload<'_>, body: Vec<u8>) -> Result<(), RequestError> {
+    pub(crate) async fn azure_put(
+        &self,
+        upload: &Upload<'_>,
+        body: Vec<u8>,
+    ) -> Result<Option<FileIdentity>, RequestError> {
         let md5 = BASE64.encode(md5_of(&body)?.as_bytes());
         let mut headers = vec![(KIND, "BlockBlob".to_string()), (MD5, md5.clone())];
         headers.extend(upload.headers(self));
         let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, upload.key, "") };
-        let written = self.show(upload, request).await.map(drop);
+        let written = self.show(upload, request).await.map(|answer| self.written(upload.key, &answer));
         self.ended(upload, written, &md5).await
     }
 
@@ -144,7 +148,7 @@ impl Client {
         upload: &Upload<'_>,
         parts: &[WrittenPart],
         md5: Option<Output>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Option<FileIdentity>, RequestError> {
         let names: String =
             parts.iter().map(|part| format!("<Uncommitted>{}</Uncommitted>", part.etag)).collect();
         let body = format!("<?xml version=\"1.0\" encoding=\"utf-8\"?><BlockList>{names}</BlockList>");
@@ -153,7 +157,7 @@ impl Client {
         headers.push((WHOLE_MD5, md5.clone()));
         let body = body.into_bytes().into();
         let request = Request { headers, body, ..Request::new(Method::PUT, upload.key, "comp=blocklist") };
-        let written = self.show(upload, request).await.map(drop);
+        let written = self.show(upload, request).await.map(|answer| self.written(upload.key, &answer));
         self.ended(upload, written, &md5).await
     }
 }

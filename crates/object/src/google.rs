@@ -6,7 +6,7 @@ use http::{HeaderName, Method};
 use serde::Deserialize;
 use tokio::runtime::Runtime;
 use verisum_digest::{Digest, Output};
-use verisum_files::place::{FileState, RecordedMd5};
+use verisum_files::place::{FileIdentity, FileState, RecordedMd5};
 
 use std::io::Read;
 
@@ -46,6 +46,7 @@ struct Item {
 #[serde(rename_all = "camelCase")]
 struct WrittenObject {
     md5_hash: Option<String>,
+    generation: Option<String>,
 }
 
 /// The MD5 of a content that was written in one piece, from its Base64.
@@ -103,7 +104,7 @@ impl Client {
         url: &str,
         upload: &Upload<'_>,
         body: Vec<u8>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Option<FileIdentity>, RequestError> {
         let md5 = BASE64.encode(md5_of(&body)?.as_bytes());
         let boundary = format!("verisum-{}", encoded(md5.as_bytes(), false).replace('%', ""));
         let about = about(upload, Some(&md5))?;
@@ -120,7 +121,7 @@ impl Client {
             ..Request::new(Method::POST, b"", format!("uploadType=multipart{}", condition(upload)))
         };
         let written = self.ask_at(url, &request).await;
-        let written = written.and_then(|answer| require_written(&answer.body, &md5));
+        let written = written.and_then(|answer| require_written(upload.key, &answer.body, &md5));
         self.ended(upload, written, &md5).await
     }
 
@@ -159,7 +160,7 @@ pub(crate) fn resumable(
     upload: &Upload<'_>,
     first: Vec<u8>,
     content: &mut dyn Read,
-) -> Result<(), UploadError> {
+) -> Result<Option<FileIdentity>, UploadError> {
     let session = runtime.block_on(client.google_begin(url, upload))?;
     let mut sum = Digest::find("md5").and_then(|digest| digest.stream()).map_err(|_| no_md5())?;
     let (mut start, mut part) = (0, first);
@@ -180,18 +181,18 @@ pub(crate) fn resumable(
         headers.push((CONTENT_RANGE, format!("bytes {start}-{}/{end}", end - 1)));
         headers.push((HASH, format!("md5={md5}")));
         let written = runtime.block_on(client.google_part(&session, headers, part));
-        let written = written.and_then(|answer| require_written(&answer, &md5));
+        let written = written.and_then(|answer| require_written(upload.key, &answer, &md5));
         return Ok(runtime.block_on(client.ended(upload, written, &md5))?);
     }
 }
 
-/// Fails if the store says that it has another content.
-fn require_written(answer: &[u8], md5: &str) -> Result<(), RequestError> {
+/// The version of the object, if the store tells it. Fails if it says that it has another content.
+fn require_written(key: &[u8], answer: &[u8], md5: &str) -> Result<Option<FileIdentity>, RequestError> {
     let written: WrittenObject =
         serde_json::from_slice(answer).map_err(|_| RequestError::Answer("it names no object"))?;
     match written.md5_hash {
         Some(found) if found != md5 => Err(RequestError::Answer("it has other content than was sent")),
-        _ => Ok(()),
+        _ => Ok(written.generation.and_then(|generation| identity(key, &generation))),
     }
 }
 

@@ -12,8 +12,8 @@ use std::sync::Arc;
 use tokio::runtime::{Builder, Runtime};
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, FileAnswer, FileRead, FileRecord, FileRequest, FileState, Files, KnownState, MOST_WHOLE,
-    Place, PlaceError, PlaceEvent, RangedFile, Reason, Sink, WholeFile,
+    Capabilities, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState, Files, KnownState,
+    MOST_WHOLE, Place, PlaceError, PlaceEvent, RangedFile, Reason, Sink, WholeFile,
 };
 use verisum_files::{FileError, Operation, Stop, text};
 
@@ -409,7 +409,7 @@ impl Place for BucketPlace {
         content: &mut dyn Read,
         about: &FileState,
         previous: Option<&FileState>,
-    ) -> Result<(), PlaceError> {
+    ) -> Result<Option<FileIdentity>, PlaceError> {
         if !self.client.store.takes_files() {
             return Err(PlaceError::Unsupported("write"));
         }

@@ -7,7 +7,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName};
 use verisum_files::Timestamp;
-use verisum_files::place::{FileState, RecordedDigest};
+use verisum_files::place::{FileIdentity, FileState, RecordedDigest};
 
 use crate::client::{Client, Request, StoreAnswer, text};
 use crate::error::RequestError;
@@ -87,6 +87,11 @@ impl<'k> Upload<'k> {
 }
 
 impl Client {
+    /// The version of an object that was uploaded, if the answer tells it.
+    pub(crate) fn written(&self, key: &[u8], answer: &StoreAnswer) -> Option<FileIdentity> {
+        self.seen(key, None, &answer.headers).identity
+    }
+
     /// An upload in the place of what was seen at its key: an object, or none.
     pub(crate) async fn upload<'k>(
         &self,
@@ -122,7 +127,7 @@ impl Client {
         let plain = request.headers.len();
         request.headers.extend(upload.condition());
         match self.ask(&request).await {
-            Err(RequestError::Refused { status, code })
+            Err(RequestError::Refused { status, code, .. })
                 if request.headers.len() > plain && (status == 501 || code == "NotImplemented") =>
             {
                 request.headers.truncate(plain);
@@ -147,18 +152,19 @@ impl Client {
         if is_as_before { Ok(()) } else { Err(RequestError::Replaced) }
     }
 
-    /// How an upload of a content with this digest, in Base64, ended. Where the answer to it was lost, the same request is
-    /// refused when it is sent again, because the object is there: one that has the digest is taken for ours.
+    /// How an upload of a content with this digest, in Base64, ended: the version that it is now. Where the answer to it was
+    /// lost, the same request is refused when it is sent again, because the object is there: one that has the digest is
+    /// taken for ours.
     pub(crate) async fn ended(
         &self,
         upload: &Upload<'_>,
-        ended: Result<(), RequestError>,
+        ended: Result<Option<FileIdentity>, RequestError>,
         digest: &str,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Option<FileIdentity>, RequestError> {
         let is_ours = |recorded: &RecordedDigest| BASE64.encode(recorded.digest.as_bytes()) == digest;
         let Err(error @ (RequestError::Replaced | RequestError::Missing)) = ended else { return ended };
         match self.record(upload.key).await {
-            Ok(record) if record.digests.iter().any(is_ours) => Ok(()),
+            Ok(record) if record.digests.iter().any(is_ours) => Ok(record.of.identity),
             _ if error == RequestError::Replaced => Err(error),
             // An object that was to be replaced is gone, or it is the upload that is.
             _ => self.require_as_before(upload).await.and(Err(error)),

@@ -14,12 +14,12 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::Timestamp;
-use verisum_files::place::FileState;
+use verisum_files::place::{FileIdentity, FileState};
 
 use crate::client::{Client, Request, SharedClient, text};
 use crate::error::RequestError;
 use crate::google::{self, no_md5};
-use crate::listing::encoded;
+use crate::listing::{encoded, identity};
 use crate::replaced::Upload;
 use crate::store::Store;
 
@@ -60,8 +60,14 @@ struct Begun {
     upload_id: String,
 }
 
+#[derive(Deserialize)]
+struct Completed {
+    #[serde(rename = "ETag")]
+    etag: Option<String>,
+}
+
 /// Writes an object with this content, which has about this length and this time, in the place of what was seen at its
-/// key.
+/// key. Returns which version it is, if the store tells that.
 pub(crate) fn write(
     client: &SharedClient,
     runtime: &Runtime,
@@ -69,7 +75,7 @@ pub(crate) fn write(
     content: &mut dyn Read,
     about: &FileState,
     previous: Option<&FileState>,
-) -> Result<(), UploadError> {
+) -> Result<Option<FileIdentity>, UploadError> {
     if matches!(client.store, Store::Azure { .. }) && key.contains(&b'\\') {
         return Err(RequestError::Name("it makes / of \\").into());
     }
@@ -201,7 +207,7 @@ impl Client {
         Some((self.store.original_time()?, time?.to_string()))
     }
 
-    async fn put(&self, upload: &Upload<'_>, body: Vec<u8>) -> Result<(), RequestError> {
+    async fn put(&self, upload: &Upload<'_>, body: Vec<u8>) -> Result<Option<FileIdentity>, RequestError> {
         match &self.store {
             Store::Google { upload: url, .. } => return self.google_put(url, upload, body).await,
             Store::Azure { .. } => return self.azure_put(upload, body).await,
@@ -211,7 +217,7 @@ impl Client {
         let mut headers = vec![(CHECKSUM, checksum.clone())];
         headers.extend(upload.headers(self));
         let request = Request { headers, body: body.into(), ..Request::new(Method::PUT, upload.key, "") };
-        let written = self.show(upload, request).await.map(drop);
+        let written = self.show(upload, request).await.map(|answer| self.written(upload.key, &answer));
         self.ended(upload, written, &checksum).await
     }
 
@@ -254,7 +260,7 @@ impl Client {
         number: &str,
         parts: &[WrittenPart],
         md5: Option<Output>,
-    ) -> Result<(), RequestError> {
+    ) -> Result<Option<FileIdentity>, RequestError> {
         if let Store::Azure { .. } = self.store {
             return self.azure_complete(upload, parts, md5).await;
         }
@@ -272,7 +278,10 @@ impl Client {
         let completed = self.show(upload, request).await.and_then(|answer| {
             // It says that it succeeds before it has.
             match String::from_utf8_lossy(&answer.body).contains("<CompleteMultipartUploadResult") {
-                true => Ok(()),
+                true => {
+                    let completed = from_reader::<_, Completed>(&answer.body[..]).ok();
+                    Ok(completed.and_then(|completed| identity(upload.key, &completed.etag?)))
+                }
                 false => Err(RequestError::of_answer(500, &answer.body)),
             }
         });

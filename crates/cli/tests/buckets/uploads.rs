@@ -24,10 +24,15 @@ fn object(etag: &str, prefix: &str) -> Answer {
 
 /// Copies a file with the content `new` to an address.
 fn copy(server: &Server, address: &str) -> Ended {
+    copy_verified(server, address, "none")
+}
+
+/// The same, verified so.
+fn copy_verified(server: &Server, address: &str, verify: &str) -> Ended {
     let file = tempfile::NamedTempFile::new().unwrap();
     fs::write(file.path(), "new").unwrap();
     let mut command = command(VERISUM);
-    command.args(["copy", "--verify", "none", "--no-sign-request", "--endpoint", &server.url]);
+    command.args(["copy", "--verify", verify, "--no-sign-request", "--endpoint", &server.url]);
     command.env("AZURE_STORAGE_ACCOUNT_NAME", "acme").arg(file.path()).arg(address);
     Ended::of(command.output().unwrap())
 }
@@ -97,6 +102,23 @@ fn a_store_without_conditions_is_looked_at_before_an_upload() {
         let with_condition =
             uploads(&server).iter().filter(|asked| asked.headers.contains_key("if-match")).count();
         assert_eq!(with_condition, 1, "what a store does not know is sent once");
+    }
+}
+
+#[test]
+fn what_somebody_else_writes_before_an_upload_is_read_back_is_no_mismatch() {
+    for (read, code, part) in [
+        ("\"ours\"", 1, ": differs: sha256 read back is "),
+        ("\"theirs\"", 3, "s3://bucket/x: somebody else wrote it meanwhile"),
+    ] {
+        let server = Server::start(move |asked| match &asked.method[..] {
+            "HEAD" => Answer::new(404, ""),
+            "GET" => asked.part(b"other").header("ETag", read),
+            _ => Answer::new(200, "").header("ETag", "\"ours\""),
+        });
+        let copied = copy_verified(&server, "s3://bucket/x", "reread");
+        let told = format!("{}{}", copied.out(), copied.stderr);
+        assert!(copied.code == Some(code) && told.contains(part), "{:?} {told}", copied.code);
     }
 }
 

@@ -266,7 +266,7 @@ fn write_side_by_side(what: &str, place: &mut dyn Place, other: &mut dyn Place, 
             let seen = state(place);
             assert_eq!(seen.is_some(), round == "theirs later", "{what}");
             let mut theirs =
-                || other.write(path, &mut round.as_bytes(), &FileState::default(), seen.as_ref());
+                || other.write(path, &mut round.as_bytes(), &FileState::default(), seen.as_ref()).map(drop);
             let mut interrupted = Interrupted { content: &content, once: Some(&mut theirs) };
             let written = place.write(path, &mut interrupted, &about, seen.as_ref());
             assert!(matches!(written, Err(PlaceError::Replaced)), "{what}: {length}: {written:?}");

@@ -143,7 +143,7 @@ impl Place for LocalPlace {
         content: &mut dyn Read,
         about: &FileState,
         previous: Option<&FileState>,
-    ) -> Result<(), PlaceError> {
+    ) -> Result<Option<FileIdentity>, PlaceError> {
         let path = path_of(bytes);
         let replacement = Replacement::new(path)?;
         io::copy(content, &mut replacement.file())
@@ -158,7 +158,10 @@ impl Place for LocalPlace {
             Err(error) => return Err(error),
         };
         match now.as_ref() == previous {
-            true => Ok(replacement.place()?),
+            true => {
+                replacement.place()?;
+                Ok(None)
+            }
             false => Err(PlaceError::Replaced),
         }
     }

@@ -212,7 +212,7 @@ pub trait Place: Send {
     /// content that fails at its end leaves what was there. It gets this time, if one is known; the length is a hint.
     ///
     /// It replaces what was [seen](Place::state) at its path, or nothing; what somebody else writes meanwhile stays, as far
-    /// as the place can tell.
+    /// as the place can tell. Returns which file it is now, where the place tells that: another one is somebody else's.
     ///
     /// # Errors
     /// The content cannot be read or written, somebody else wrote the file, or the place takes none.
@@ -222,7 +222,7 @@ pub trait Place: Send {
         _content: &mut dyn Read,
         _about: &FileState,
         _previous: Option<&FileState>,
-    ) -> Result<(), PlaceError> {
+    ) -> Result<Option<FileIdentity>, PlaceError> {
         Err(PlaceError::Unsupported("write"))
     }
 

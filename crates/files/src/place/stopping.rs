@@ -7,8 +7,9 @@ use std::sync::Arc;
 use verisum_digest::Digest;
 
 use super::{
-    BlockDigests, Capabilities, Durability, FileAnswer, FileRecord, FileRequest, FileState, Files, Help,
-    KnownState, NewFile, Place, PlaceError, PlaceEvent, PlacedFile, RangedFile, Sink, StagedFile, WholeFile,
+    BlockDigests, Capabilities, Durability, FileAnswer, FileIdentity, FileRecord, FileRequest, FileState,
+    Files, Help, KnownState, NewFile, Place, PlaceError, PlaceEvent, PlacedFile, RangedFile, Sink,
+    StagedFile, WholeFile,
 };
 use crate::Stop;
 
@@ -139,7 +140,7 @@ impl Place for StoppingPlace<'_> {
         content: &mut dyn Read,
         about: &FileState,
         previous: Option<&FileState>,
-    ) -> Result<(), PlaceError> {
+    ) -> Result<Option<FileIdentity>, PlaceError> {
         self.place.write(path, content, about, previous)
     }
 

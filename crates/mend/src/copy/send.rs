@@ -12,7 +12,8 @@ use rustix::fs::{Advice, fadvise, fstat};
 use verisum_catalog::store::Catalog;
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{
-    FileAnswer, FileRequest, FileState, Files, KnownState, Place, PlaceError, PlaceEvent, Reason, join,
+    FileAnswer, FileIdentity, FileRequest, FileState, Files, KnownState, Place, PlaceError, PlaceEvent,
+    Reason, join,
 };
 use verisum_files::{Entry, FileError, Kind, Operation, Order, Roots, Stat, Timestamp, Walk, WalkOptions};
 
@@ -470,7 +471,7 @@ impl<'s> Sender<'s> {
         let Some(mut opened) = self.open(file)? else { return Ok(()) };
         let set = set_of(self.sets, self.shared.options, &opened.expected)
             .map_err(|source| opened.digest_failed(source))?;
-        let (sums, mismatch) = loop {
+        let (sums, mismatch, ours) = loop {
             let mut content = opened.content(self.shared, &set)?;
             let about = FileState {
                 size: Some(opened.stat.size),
@@ -479,7 +480,7 @@ impl<'s> Sender<'s> {
             };
             let written = self.place.write(&file.path, &mut content, &about, opened.previous.as_ref());
             match (content.end, written) {
-                (Some(End::Whole(sums, mismatch)), Ok(())) => break (sums, mismatch),
+                (Some(End::Whole(sums, mismatch)), Ok(ours)) => break (sums, mismatch, ours),
                 (Some(End::Stopped), _) => return Ok(()),
                 (Some(End::Bad(mismatch)), _) if opened.is_second => {
                     self.tell(&opened, CopyOutcome::Bad(mismatch), &[]);
@@ -491,12 +492,12 @@ impl<'s> Sender<'s> {
                 (Some(End::Bad(_) | End::Changed), _) => opened.again()?,
                 (Some(End::Failed(error)), _) => return Err(opened.read_failed(error)),
                 (_, Err(error)) => return Err(self.place_failed(file, error)),
-                (None, Ok(())) => return Err(CopyError::Changed { path: file.shown() }),
+                (None, Ok(_)) => return Err(CopyError::Changed { path: file.shown() }),
             }
         };
         self.shared.summary().compared += u64::from(!opened.expected.is_empty());
         if self.shared.options.verification == Verification::Reread
-            && let Some(outcome) = self.reread(file, &sums)?
+            && let Some(outcome) = self.reread(file, &sums, ours)?
         {
             self.tell(&opened, outcome, &[]);
             return Ok(());
@@ -544,12 +545,18 @@ impl<'s> Sender<'s> {
         }
     }
 
-    /// Has all of it read again at TO; what is wrong with it.
-    fn reread(&mut self, file: &Outgoing, sums: &Sums) -> Result<Option<CopyOutcome>, CopyError> {
-        let answer: Mutex<Option<Result<Vec<Output>, FileError>>> = Mutex::new(None);
+    /// Has all of it read again at TO; what is wrong with it. Where that is not `ours`, somebody else wrote it since.
+    fn reread(
+        &mut self,
+        file: &Outgoing,
+        sums: &Sums,
+        ours: Option<FileIdentity>,
+    ) -> Result<Option<CopyOutcome>, CopyError> {
+        type Again = (Vec<Output>, Option<FileIdentity>);
+        let answer: Mutex<Option<Result<Again, FileError>>> = Mutex::new(None);
         let keep = |event: PlaceEvent| {
-            if let PlaceEvent::Answer(FileAnswer { result, .. }) = event {
-                *lock(&answer) = Some(result.map(|read| read.digests));
+            if let PlaceEvent::Answer(FileAnswer { result, request }) = event {
+                *lock(&answer) = Some(result.map(|read| (read.digests, request.seen.identity)));
             }
             true
         };
@@ -559,9 +566,12 @@ impl<'s> Sender<'s> {
         let failed = |error| self.place_failed(file, error);
         let answer = answer.into_inner().unwrap_or_else(PoisonError::into_inner);
         let nothing = || failed(PlaceError::Machine("read back: no answer".into()));
-        let found = answer.ok_or_else(nothing)?.map_err(|error| failed(error.into()))?;
+        let (found, now) = answer.ok_or_else(nothing)?.map_err(|error| failed(error.into()))?;
         let pairs = sums.outputs.iter().zip(&found).zip(&sums.set.digests);
-        let mut other = pairs.filter(|((written, found), _)| written != found);
+        let mut other = pairs.filter(|((written, found), _)| written != found).peekable();
+        if other.peek().is_some() && ours.zip(now).is_some_and(|(ours, now)| ours != now) {
+            return Err(failed(PlaceError::Replaced));
+        }
         Ok(other.next().map(|((written, found), digest)| CopyOutcome::Differs {
             algorithm: digest.name().to_string(),
             written: *written,

@@ -16,8 +16,8 @@ use verisum_catalog::scrub::is_same_time;
 use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::place::{
-    Durability, FileAnswer, FileRequest, FileState, Files, KnownState, Modified, NewFile, Place, PlaceError,
-    PlaceEvent, PlacedFile, Reason, Replaces, join,
+    Durability, FileAnswer, FileIdentity, FileRequest, FileState, Files, KnownState, Modified, NewFile,
+    Place, PlaceError, PlaceEvent, PlacedFile, Reason, Replaces, join,
 };
 use verisum_files::{AsRead, FileError, KeptFile, Timestamp, message_says_storage_failed};
 
@@ -259,7 +259,8 @@ impl<'a> DistantTree<'a> {
             Some(Err(error)) => return Err(failed(error)),
             Some(Ok(None)) | None => return Err(NotMended::failed("write: the host ended".to_string())),
         };
-        let proved = self.prove(damaged, &passing).and_then(|()| self.require_as_found(bad, path).map(drop));
+        let proved =
+            self.prove(damaged, &passing, None).and_then(|()| self.require_as_found(bad, path).map(drop));
         let recorded = damaged.modified.map(Timestamp::of_nanoseconds);
         let modified = recorded.or(of_copy.map(|modified| modified.time)).unwrap_or_else(Timestamp::now);
         let placed = PlacedFile { passing: &passing, path, modified, mode, replaces };
@@ -286,7 +287,7 @@ impl<'a> DistantTree<'a> {
         // Its own time is that of its upload.
         let modified = previous.and_then(|known| known.original).or(of_copy);
         let about = FileState { size: Some(size), modified, identity: None };
-        match self.place.write(path, content, &about, previous.map(|known| known.now).as_ref()) {
+        let ours = match self.place.write(path, content, &about, previous.map(|known| known.now).as_ref()) {
             // The copy is not the good content, or could not be read: the upload was given up.
             Err(PlaceError::File(FileError::Io { source, .. })) => return Err(source.to_string().into()),
             written => {
@@ -294,21 +295,23 @@ impl<'a> DistantTree<'a> {
                 written.map_err(|error| match error {
                     PlaceError::Replaced => NotMended::refused(CHANGED),
                     error => failed(error),
-                })?;
+                })?
             }
-        }
-        self.prove(damaged, path)
+        };
+        self.prove(damaged, path, ours)
     }
 
-    /// Fails unless what was written has the recorded digest in its place.
-    fn prove(&mut self, damaged: &Damaged, path: &[u8]) -> Result<(), NotMended> {
+    /// Fails unless what was written has the recorded digest in its place. Where that is not `ours`, somebody else wrote it
+    /// since.
+    fn prove(&mut self, damaged: &Damaged, path: &[u8], ours: Option<FileIdentity>) -> Result<(), NotMended> {
         let found = Mutex::new(Err("read again: no answer".to_string()));
         let request = FileRequest { path: path.to_vec(), ..FileRequest::default() };
         let mut requests = std::iter::once(request);
         let ended =
             self.place.hash(std::slice::from_ref(&damaged.digest), Files::Named(&mut requests), &|event| {
                 if let PlaceEvent::Answer(answer) = event {
-                    let read = answer.result.map(|read| read.digest());
+                    let now = answer.request.seen.identity;
+                    let read = answer.result.map(|read| (read.digest(), now));
                     let read = read.map_err(|error| format!("read again: {}", error.reason().message()));
                     *found.lock().unwrap_or_else(PoisonError::into_inner) = read;
                 }
@@ -316,7 +319,10 @@ impl<'a> DistantTree<'a> {
             });
         ended.map_err(failed)?;
         match found.into_inner().unwrap_or_else(PoisonError::into_inner) {
-            Ok(found) if found == Some(damaged.recorded) => Ok(()),
+            Ok((found, _)) if found == Some(damaged.recorded) => Ok(()),
+            Ok((_, now)) if ours.zip(now).is_some_and(|(ours, now)| ours != now) => {
+                Err(NotMended::refused(CHANGED))
+            }
             Ok(_) => Err(NotMended::failed(FillError::Different.to_string())),
             Err(why) => Err(NotMended::failed(why)),
         }
