@@ -36,7 +36,7 @@ struct PerGb {
 /// An amount of money.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Money {
-    /// How much.
+    /// How much, in at most twelve significant digits.
     pub amount: f64,
     /// Of what, such as `USD`.
     pub currency: String,
@@ -81,13 +81,29 @@ impl Prices {
         });
         let bytes = [(usage.received, self.per_gb.received), (usage.sent, self.per_gb.sent)];
         let bytes = bytes.iter().map(|(bytes, price)| *bytes as f64 / GB * price);
-        Money { amount: requests.chain(bytes).sum(), currency: self.currency.clone() }
+        Money { amount: rounded(requests.chain(bytes).sum()), currency: self.currency.clone() }
     }
+}
+
+/// An amount without what sums of binary fractions add to it: prices have fewer digits than twelve.
+fn rounded(amount: f64) -> f64 {
+    format!("{amount:.11e}").parse().unwrap_or(amount)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn amounts_have_the_digits_of_prices() {
+        let prices = Prices::parse("currency = \"x\"\n[per_1000_requests]\nlist = 0.1\nget = 0.2").unwrap();
+        let amount = |count: u64| {
+            let mut usage = Usage::default();
+            (usage.requests[0], usage.requests[1]) = (count, count);
+            prices.of(&usage).amount.to_string()
+        };
+        assert_eq!([1, 1000, 7_000_000].map(amount), ["0.0003", "0.3", "2100"]);
+    }
 
     #[test]
     fn lists_that_cannot_be_are_refused() {
