@@ -23,14 +23,32 @@ pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
     Ok(digest)
 }
 
-/// The ids of digests that were most likely meant: the shortest first, else in the table's order.
-fn similar(name: &str) -> Vec<&'static str> {
+/// The names of digests that were most likely meant.
+fn similar(name: &str) -> Vec<String> {
     let wanted = name.to_lowercase().replace(['_', '/'], "-");
+    match of_parts(&wanted) {
+        Some(of_parts) => vec![of_parts],
+        None => similar_ids(&wanted).into_iter().map(str::to_string).collect(),
+    }
+}
+
+/// The digest of the parts of an upload that was most likely meant, with a usual length where none was named.
+fn of_parts(wanted: &str) -> Option<String> {
+    let rest = wanted.strip_prefix("s3")?.trim_start_matches(['-', ':']);
+    let names = ALGORITHMS.iter().map(|algorithm| algorithm.id).filter(|id| rest.starts_with(id));
+    let inner = if rest.starts_with("etag") { Some("etag") } else { names.max_by_key(|id| id.len()) }?;
+    let length = rest[inner.len()..].trim_start_matches(['-', ':']);
+    let name = format!("s3-{inner}:{}", if length.is_empty() { "8m" } else { length }.to_uppercase());
+    Digest::find(&name).ok().map(|digest| digest.name().to_string())
+}
+
+/// The ids of digests that were most likely meant: the shortest first, else in the table's order.
+fn similar_ids(wanted: &str) -> Vec<&'static str> {
     let mut best = usize::MAX;
     let mut found = Vec::new();
     for algorithm in ALGORITHMS {
         let names = std::iter::once(&algorithm.id).chain(algorithm.aliases);
-        let Some(distance) = names.filter_map(|known| distance(&wanted, known)).min() else { continue };
+        let Some(distance) = names.filter_map(|known| distance(wanted, known)).min() else { continue };
         if distance < best {
             best = distance;
             found.clear();
@@ -79,12 +97,21 @@ mod tests {
             ("sha3", "sha3-256"),
         ] {
             let names = similar(typed);
-            assert!(names.contains(&meant), "{typed}: {names:?}");
+            assert!(names.iter().any(|name| name == meant), "{typed}: {names:?}");
             assert!(names.len() <= MOST_SIMILAR);
         }
         for nonsense in ["", "x", "foo", "tiger", &"a".repeat(10_000)] {
             assert!(similar(nonsense).is_empty(), "{nonsense}");
         }
+    }
+
+    #[test]
+    fn digests_of_parts_are_named_as_they_are_written() {
+        for typed in ["s3_etag:8M", "S3-ETAG_8m", "s3etag8M", "s3-etag"] {
+            assert_eq!(similar(typed), ["s3-etag:8M"], "{typed}");
+        }
+        assert_eq!(similar("s3_sha256:16MiB"), ["s3-sha256:16M"]);
+        assert!(similar("s3-etag:x").is_empty());
     }
 
     #[test]

@@ -21,7 +21,7 @@ pub(crate) enum Failure {
     /// The value of an option is not one that it takes.
     Value { option: &'static str, value: String, must: String },
     /// No digest has this name.
-    UnknownDigest { name: String, similar: Vec<&'static str> },
+    UnknownDigest { name: String, similar: Vec<String> },
     /// The environment asks for a SIMD level that nobody knows.
     LevelUnknown(String),
     /// The environment asks for a SIMD level that this processor lacks.
@@ -321,7 +321,7 @@ pub(crate) fn cause(error: &io::Error) -> String {
     names::plain(&text[..end])
 }
 
-fn hint(similar: &[&str]) -> String {
+fn hint(similar: &[String]) -> String {
     match similar {
         [] => " (`verisum digests` lists them)".to_string(),
         [one] => format!(" (did you mean {one}?)"),
@@ -363,8 +363,9 @@ mod tests {
 
     #[test]
     fn unknown_digests_come_with_hints() {
-        let message = |similar: &[&'static str]| {
-            Failure::UnknownDigest { name: "x".to_string(), similar: similar.to_vec() }.message()
+        let message = |similar: &[&str]| {
+            let similar = similar.iter().map(ToString::to_string).collect();
+            Failure::UnknownDigest { name: "x".to_string(), similar }.message()
         };
         assert_eq!(message(&["a"]), "unknown digest: x (did you mean a?)");
         assert_eq!(message(&["a", "b", "c"]), "unknown digest: x (did you mean a, b or c?)");
