@@ -9,6 +9,7 @@ use std::time::Instant;
 
 use clap::CommandFactory;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use verisum::files::place::PlaceScheme;
 use verisum::remote::without_secrets;
 
 use crate::args::{AnyCommand, CheckVerbs, Command, ImageVerbs, SumVerbs, Verisum};
@@ -149,7 +150,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
 /// Fails if a word is the address of something in a bucket, where a command takes paths of this machine only.
 fn refuse_buckets(line: &[OsString]) -> Result<(), Failure> {
     let is_bucket = |word: &&OsString| {
-        BUCKETS.iter().any(|scheme| word.as_bytes().starts_with(scheme.as_bytes()))
+        PlaceScheme::of(word.as_bytes()).is_some_and(|scheme| scheme.is_bucket)
             && Path::new(word).symlink_metadata().is_err()
     };
     match line.iter().skip(1).find(is_bucket) {
@@ -167,9 +168,6 @@ fn takers_of_buckets(definition: &clap::Command) -> Vec<&'static str> {
     let verbs = help::GROUPS.iter().flat_map(|(_, verbs)| verbs.iter().copied());
     verbs.filter(|verb| definition.find_subcommand(verb).is_some_and(takes_buckets)).collect()
 }
-
-/// How addresses of buckets begin.
-const BUCKETS: [&str; 3] = ["s3://", "gs://", "az://"];
 
 /// The definition of the command line.
 fn definition() -> clap::Command {

@@ -5,7 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use verisum_files::percent;
-use verisum_files::place::{SCHEMES, below, scheme};
+use verisum_files::place::{PlaceScheme, SCHEMES, below, scheme};
 
 /// A file or directory on some host.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,7 +39,7 @@ const OTHER_SCHEMES: [&str; 35] = [
 pub(crate) fn is_url(text: &[u8]) -> bool {
     let Some(end) = text.windows(3).position(|part| part == b"://") else { return false };
     let scheme = text[..end].to_ascii_lowercase();
-    let is_ours = |one: &&str| one.as_bytes().strip_suffix(b"://") == Some(&scheme);
+    let is_ours = |one: &PlaceScheme| one.start.as_bytes().strip_suffix(b"://") == Some(&scheme);
     SCHEMES.iter().any(is_ours) || OTHER_SCHEMES.iter().any(|one| one.as_bytes() == scheme)
 }
 

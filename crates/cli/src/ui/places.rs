@@ -8,6 +8,7 @@ use std::path::Path;
 use std::sync::OnceLock;
 
 use toml::{Table, Value};
+use verisum::files::place::{PlaceScheme, SCHEMES};
 use verisum::remote::{Address, Host};
 
 use super::config::Setting;
@@ -18,18 +19,10 @@ pub(crate) const TABLE: &str = "places";
 /// The key of what the others hold for.
 const ADDRESS: &str = "address";
 
-/// What a place may have beside its address, by how that begins; hosts have no scheme, or ssh's.
-const KINDS: [(&str, &[&str]); 6] = [
-    ("s3://", &["endpoint", "profile", "region"]),
-    ("gs://", &["endpoint", "credentials"]),
-    ("az://", &["endpoint", "account"]),
-    ("https://", &[]),
-    ("http://", &[]),
-    ("", &["ssh-config"]),
-];
-
-/// All that buckets may have.
-pub(crate) const FIELDS: [&str; 5] = ["endpoint", "profile", "region", "credentials", "account"];
+/// What a place may have beside its address. Hosts have no scheme, or ssh's.
+pub(crate) fn fields_of(address: &str) -> &'static [&'static str] {
+    PlaceScheme::of(address.as_bytes()).unwrap_or(SCHEMES[0]).fields
+}
 
 /// Places by their names.
 pub(crate) type Places = BTreeMap<String, Reached>;
@@ -65,7 +58,7 @@ fn place(path: &Path, value: Value) -> Result<Reached, String> {
     if parsed.host == Host::Local {
         return Err(format!("{ADDRESS}: must be that of a bucket or another machine"));
     }
-    let known = KINDS.iter().find(|(start, _)| address.starts_with(start)).map_or(&[][..], |(_, keys)| keys);
+    let known = fields_of(address);
     match fields.keys().find(|key| *key != ADDRESS && !known.contains(&key.as_str())) {
         Some(key) => Err(format!("{key}: such a place has {}", [&[ADDRESS], known].concat().join(", "))),
         None => Ok(Reached { host: parsed.host, fields }),

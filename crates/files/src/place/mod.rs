@@ -385,12 +385,37 @@ pub enum PlaceError {
     InTheWay(&'static str),
 }
 
-/// How the addresses of places begin that are not on this machine.
-pub const SCHEMES: [&str; 6] = ["ssh://", "s3://", "gs://", "az://", "https://", "http://"];
+/// A kind of places that are not on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PlaceScheme {
+    /// How their addresses begin.
+    pub start: &'static str,
+    /// Whether they are buckets: on other machines and on the web are none.
+    pub is_bucket: bool,
+    /// The settings by which such a place is reached.
+    pub fields: &'static [&'static str],
+}
+
+/// All of them, that of hosts first.
+pub const SCHEMES: [PlaceScheme; 6] = [
+    PlaceScheme { start: "ssh://", is_bucket: false, fields: &["ssh-config"] },
+    PlaceScheme { start: "s3://", is_bucket: true, fields: &["endpoint", "profile", "region"] },
+    PlaceScheme { start: "gs://", is_bucket: true, fields: &["endpoint", "credentials"] },
+    PlaceScheme { start: "az://", is_bucket: true, fields: &["endpoint", "account"] },
+    PlaceScheme { start: "https://", is_bucket: false, fields: &[] },
+    PlaceScheme { start: "http://", is_bucket: false, fields: &[] },
+];
+
+impl PlaceScheme {
+    /// That of an address, if it has one.
+    pub fn of(address: &[u8]) -> Option<PlaceScheme> {
+        SCHEMES.into_iter().find(|scheme| address.starts_with(scheme.start.as_bytes()))
+    }
+}
 
 /// How an address begins, if it is one.
 pub fn scheme(address: &[u8]) -> Option<&'static str> {
-    SCHEMES.into_iter().find(|scheme| address.starts_with(scheme.as_bytes()))
+    PlaceScheme::of(address).map(|scheme| scheme.start)
 }
 
 /// The path in a place of what is `below` a root there: the root itself where that is empty.

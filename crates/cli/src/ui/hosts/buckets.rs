@@ -187,7 +187,7 @@ impl BucketArgs {
         }
         options.endpoint = value(&self.endpoint, "endpoint");
         options.region = value(&self.region, "region");
-        for field in places::FIELDS {
+        for field in places::fields_of(bucket) {
             if let Some(value) = places::of_bucket(bucket, field) {
                 verbosity::how(|| format!("{bucket}: {field} {value} (configuration)"));
             }
