@@ -4,7 +4,7 @@
 //! A report tells no lengths and no times. Its checksum is that of the version with its ETag, and of no other.
 
 use std::collections::HashMap;
-use std::collections::hash_map::RandomState;
+use std::collections::hash_map::{Entry, RandomState};
 use std::hash::BuildHasher;
 use std::io::{self, Read};
 
@@ -63,7 +63,7 @@ struct Message {
 }
 
 /// The checksum of one version of an object.
-#[derive(Debug)]
+#[derive(Debug, PartialEq)]
 struct Computed {
     version: FileIdentity,
     /// Its place in the table of checksums.
@@ -78,6 +78,9 @@ pub(crate) struct ReportChecksums {
     pub(crate) created: Option<Timestamp>,
     hasher: RandomState,
     found: HashMap<u64, Computed>,
+    /// Rows that tell nothing: of other buckets, without a checksum of a whole object, and with another one of an object
+    /// that had one.
+    pub(crate) left_out: [u64; 3],
 }
 
 impl Report {
@@ -106,15 +109,21 @@ impl Report {
             inventory::each_row(content, |row| {
                 let text = |at: usize| row.get(at).and_then(|field| std::str::from_utf8(field).ok());
                 // The first row may name the columns.
-                if text(0) != Some(&self.bucket) || text(3) != Some("succeeded") {
+                if text(0) == Some(SCHEMA[0]) && text(1) == Some(SCHEMA[1]) {
+                    return Ok(());
+                }
+                if text(0) != Some(&self.bucket) {
+                    all.left_out[0] += 1;
                     return Ok(());
                 }
                 let key = row.get(1).and_then(|key| listing::decoded(key));
                 let key = key.ok_or_else(|| bad("a row has no key"))?;
                 let message = text(6).and_then(|text| serde_json::from_str::<Message>(text).ok());
+                let message = message.filter(|_| text(3) == Some("succeeded"));
                 // A job may have done something else.
-                if let Some(computed) = message.and_then(|message| Computed::of(&key, &message)) {
-                    all.found.insert(all.hasher.hash_one(&key[..]), computed);
+                match message.and_then(|message| Computed::of(&key, &message)) {
+                    Some(computed) => all.add(&key, computed),
+                    None => all.left_out[1] += 1,
                 }
                 Ok(())
             })
@@ -138,6 +147,33 @@ impl Computed {
 }
 
 impl ReportChecksums {
+    fn add(&mut self, key: &[u8], computed: Computed) {
+        match self.found.entry(self.hasher.hash_one(key)) {
+            Entry::Vacant(entry) => drop(entry.insert(computed)),
+            Entry::Occupied(entry) if *entry.get() == computed => {}
+            Entry::Occupied(mut entry) => {
+                self.left_out[2] += 1;
+                // One of the two is wrong. No version has this number.
+                entry.get_mut().version.number = 0;
+            }
+        }
+    }
+
+    /// Which rows tell nothing, in words, if there are any.
+    pub(crate) fn note(&self) -> Option<String> {
+        let what = [
+            "of other buckets",
+            "without a checksum of a whole object",
+            "besides another of the same object",
+        ];
+        let rows = |(count, what): (&u64, &str)| {
+            let row = if *count == 1 { "row" } else { "rows" };
+            (*count > 0).then(|| format!("{count} {row} {what}"))
+        };
+        let left_out: Vec<String> = self.left_out.iter().zip(what).filter_map(rows).collect();
+        (!left_out.is_empty()).then(|| format!("the report: left out: {}", left_out.join(", ")))
+    }
+
     /// What the report says of a file, if that is the version that it is of.
     pub(crate) fn of(&self, file: &FileRequest) -> Option<FileRecord> {
         let of = FileState { modified: None, ..file.seen };
@@ -183,6 +219,7 @@ mod tests {
             row("short", "succeeded", "FULL_OBJECT", "AAAA"),
         ];
         let mut all = ReportChecksums::default();
+        assert_eq!(all.note(), None);
         let file = DataFile { key: "x.csv".to_string(), md5: None, size: None };
         report.read(&mut all, &file, rows.concat().as_bytes()).unwrap();
         let of = |key: &str, etag: &str| {
@@ -204,6 +241,14 @@ mod tests {
         let mut none = ReportChecksums::default();
         other.read(&mut none, &file, rows.concat().as_bytes()).unwrap();
         assert!(none.found.is_empty());
+        assert_eq!(none.note().unwrap(), "the report: left out: 4 rows of other buckets");
+        // The same twice is no contradiction, and what is one counts for nothing.
+        let again = [&rows[0][..], &row("a+b", "succeeded", "FULL_OBJECT", "AAAAAQ==")];
+        report.read(&mut all, &file, again.concat().as_bytes()).unwrap();
+        let note = "the report: left out: 3 rows without a checksum of a whole object, 1 row besides another of the same object";
+        assert_eq!(all.note().unwrap(), note);
+        let seen = FileState { identity: listing::identity(b"a b", "e"), ..FileState::default() };
+        assert_eq!(all.of(&FileRequest { path: b"/a b".to_vec(), seen, ..FileRequest::default() }), None);
         for bad in ["", "{}", &MANIFEST.replace("TaskStatus", "Status")] {
             assert!(Report::new(bad.as_bytes(), "b", Location::File("m".into())).is_err(), "{bad}");
         }

@@ -272,16 +272,31 @@ impl Rows<'_> {
         )
     }
 
-    /// Calls `each` with all objects in the order of their keys, until it returns false.
-    pub(crate) fn each(self, mut each: impl FnMut(Listed) -> bool) -> io::Result<()> {
+    /// Calls `each` with all objects in the order of their keys, until it returns false. Returns how many rows said the same
+    /// as another; of two that do not, nobody knows which is of the current version.
+    pub(crate) fn each(self, mut each: impl FnMut(Listed) -> bool) -> io::Result<u64> {
+        let (mut last, mut repeated, mut is_ambiguous) = (None, 0, false);
         self.sorted.each(|text, seen| {
             let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
             let (key, rest) = (&text[..end], text.get(end + 1..).unwrap_or_default());
             let etag = String::from_utf8_lossy(rest.get(1..).unwrap_or_default());
             let recorded = listing::recorded(&etag).filter(|_| rest.starts_with(PLAIN));
             let seen = FileState { identity: listing::identity(key, &etag), ..seen };
-            each(Listed { key: key.to_vec(), seen, recorded })
-        })
+            let listed = Listed { key: key.to_vec(), seen, recorded };
+            let before = last.replace(listed.clone());
+            if let Some(before) = before.filter(|before: &Listed| before.key == listed.key) {
+                repeated += 1;
+                is_ambiguous = before != listed;
+                return !is_ambiguous;
+            }
+            each(listed)
+        })?;
+        match is_ambiguous {
+            true => Err(bad(
+                "it has several rows of one object, and does not say which version is the current one",
+            )),
+            false => Ok(repeated),
+        }
     }
 }
 

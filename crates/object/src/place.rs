@@ -217,6 +217,7 @@ impl BucketPlace {
             read.map_err(|error| machine(unread(error)))?;
         }
         let (mut is_empty, mut ended) = (true, Ok(()));
+        let note = |text: String| sink(PlaceEvent::Note(format!("{INVENTORY}: {text}")));
         let went = rows.each(|listed| {
             is_empty = false;
             match is_file(&listed, sink, true) {
@@ -228,8 +229,14 @@ impl BucketPlace {
                 None => false,
             }
         });
-        went.map_err(|error| PlaceError::Machine(format!("read {INVENTORY}: {error}").into()))?;
-        if is_empty && !key(root).is_empty() {
+        match went.map_err(|error| PlaceError::Machine(format!("read {INVENTORY}: {error}").into()))? {
+            0 => {}
+            1 => drop(note("1 row is there twice".to_string())),
+            repeated => drop(note(format!("{repeated} rows are there more than once"))),
+        }
+        if is_empty && key(root).is_empty() {
+            note("it has no objects".to_string());
+        } else if is_empty {
             let request = FileRequest { path: keys::path(key(root)), ..FileRequest::default() };
             sink(PlaceEvent::Answer(FileAnswer::failed(request, Reason::Missing)));
         }
@@ -312,6 +319,9 @@ impl Place for BucketPlace {
 
     fn list(&mut self, root: &[u8], sink: Sink) -> Result<(), PlaceError> {
         let checksums = self.checksums.clone();
+        if let Some(note) = checksums.as_ref().and_then(|checksums| checksums.note()) {
+            sink(PlaceEvent::Note(note));
+        }
         self.each_listed(root, sink, &mut |listed| {
             let path = keys::path(&listed.key);
             let request = FileRequest { path, seen: listed.seen, ..FileRequest::default() };

@@ -266,6 +266,36 @@ fn a_report_of_checksums_stands_for_asking() {
 }
 
 #[test]
+fn what_is_odd_in_an_inventory_is_said() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, folder) = (store.bucket("box"), store.path("inventory"));
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(bucket.join("a"), "a").unwrap();
+    let row = format!("box,a,1,{}\n", md5(b"a"));
+    let sum = |rows: &str| {
+        fs::write(folder.join("x.csv"), rows).unwrap();
+        let manifest = manifest(&folder, "CSV", "x.csv");
+        store.run(&["sum", "--inventory", manifest.to_str().unwrap(), "s3://box"])
+    };
+    for (rows, code, lines, part) in [
+        (row.clone(), 0, 1, ""),
+        (row.repeat(2), 0, 1, "the inventory: 1 row is there twice\n"),
+        (row.repeat(3), 0, 1, "the inventory: 2 rows are there more than once\n"),
+        (String::new(), 0, 0, "the inventory: it has no objects\n"),
+        (format!("{row}box,a,2,{}\n", md5(b"b")), 3, 0, "it has several rows of one object"),
+    ] {
+        let ended = sum(&rows);
+        assert_eq!(
+            (ended.code, ended.out().lines().count()),
+            (Some(code), lines),
+            "{rows}: {}",
+            ended.stderr
+        );
+        assert!(ended.stderr.contains(part), "{rows}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn a_report_of_checksums_stands_for_reading_and_is_no_verification() {
     let Some(store) = Store::start() else { return };
     store.bucket("box");
@@ -350,6 +380,31 @@ fn a_report_of_checksums_stands_for_reading_and_is_no_verification() {
     // A report that is older than verifications may be counts for nothing.
     let (read, reported, line) = scrub(&["--since", "2100-01-01", "--checksum-report", report]);
     assert_eq!((read, reported), (4.into(), 0.into()), "{line}");
+    // Where the report contradicts what the store has of a new version, there is no verdict, but a way out.
+    fs::write(format!("{here}/a"), "another a").unwrap();
+    assert_eq!(store.run(&["copy", "--quiet", here, "s3://box"]).code, Some(0));
+    let etag = |content: &[u8]| format!("\"{}\"", md5(content));
+    let first = rows.lines().next().unwrap().replace(&crc64(b"content of a"), "AAAAAAAAAAA=");
+    let other = first.replace(&etag(b"content of a"), &etag(b"another a")) + "\n";
+    // Rows that tell nothing are counted.
+    let other = format!(
+        "{other}{}box,junk,,succeeded,200,,junk\nbox,failed,,failed,,,\n",
+        other.replacen("box", "ox", 1)
+    );
+    fs::write(folder.join("results/y.csv"), &other).unwrap();
+    let text = fs::read_to_string(report).unwrap();
+    fs::write(report, text.replace(&md5(rows.as_bytes()), &md5(other.as_bytes()))).unwrap();
+    let scrubbed = store.run(&["scrub", "--catalog", catalog, "--checksum-report", report, "s3://box"]);
+    let told = format!("{}{}", scrubbed.out(), scrubbed.stderr);
+    assert!(scrubbed.code == Some(3) && told.contains("unverifiable"), "{told}");
+    let left_out =
+        "the report: left out: 1 row of other buckets, 2 rows without a checksum of a whole object";
+    assert!(told.contains(left_out), "{told}");
+    let repaired = store.run(&["repair", "--catalog", catalog, "--from", here, "s3://box"]);
+    let told = format!("{}{}", repaired.out(), repaired.stderr);
+    assert!(told.contains("if that ends so too, `verisum accept` takes it as it is"), "{told}");
+    assert_eq!(store.run(&["accept", "--catalog", catalog, "s3://box/a"]).code, Some(0));
+    scrub(&[]);
 }
 
 /// A CRC of S3 in Base64.
