@@ -98,6 +98,11 @@ pub(crate) struct Part {
 }
 
 impl Part {
+    /// Whether it must be read at once, as further ranges may be of another content, and is short enough for that.
+    pub(crate) fn is_nameless(&self) -> bool {
+        (self.bytes.len() as u64) < self.size && !self.has_name() && self.size <= MOST_NAMELESS
+    }
+
     /// Whether anything tells its content from another of the same length.
     pub(crate) fn has_name(&self) -> bool {
         self.etag.is_some() || self.version.is_some() || self.seen.modified.is_some()
@@ -306,10 +311,12 @@ impl Client {
     ) -> Result<Part, RequestError> {
         let is_first = range.start == 0;
         let part = self.listed_part(key, range, listed).await?;
-        let is_whole = part.bytes.len() as u64 == part.size;
-        if !is_first || is_whole || part.has_name() || part.size > MOST_NAMELESS {
-            return Ok(part);
-        }
+        if is_first && part.is_nameless() { self.whole(key, part).await } else { Ok(part) }
+    }
+
+    /// All of an object without a name of which this part came.
+    pub(crate) async fn whole(&self, key: &[u8], part: Part) -> Result<Part, RequestError> {
+        self.admit(part.size - part.bytes.len() as u64, 1).await;
         self.part(key, 0..part.size, None).await
     }
 
@@ -390,7 +397,11 @@ impl Client {
             // What is wrong with the body is of no interest then.
             let body = self.body(answer, MOST_ERROR).await.map(|answer| answer.body).unwrap_or_default();
             let body = named.map_or(body, |code| format!("<Code>{code}</Code>").into_bytes());
-            return Err(RequestError::of_answer(status.as_u16(), &body));
+            let error = RequestError::of_answer(status.as_u16(), &body);
+            return Err(match self.store {
+                Store::S3 { .. } => error.of_request(&request.method, request.key),
+                _ => error,
+            });
         }
         let is_ranged = request.headers.iter().any(|(name, _)| *name == RANGE);
         if is_ranged && status == 200 && length(answer.headers()).is_some_and(|length| length > request.most)

@@ -4,9 +4,16 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::{fmt, io};
 
+use http::Method;
 use object_store::client::{HttpError, HttpErrorKind};
 use verisum_files::place::Reason;
 use verisum_files::text;
+
+use crate::listing::{VERSION, version_of};
+
+const NO_VERSION: &str = "there is no such version of the object";
+const NO_NAME_OF_VERSION: &str =
+    "there is no such object, and what follows ?versionId= names no version: letters, digits, and ._-";
 
 /// The longest error code of a store that is shown.
 const MOST_CODE: usize = 64;
@@ -90,8 +97,10 @@ pub(crate) enum RequestError {
     Missing,
     /// There is no such bucket.
     NoBucket,
-    /// The store refuses the request, with its code.
-    Refused { status: u16, code: String },
+    /// There is no such version of the object: why not.
+    Version(&'static str),
+    /// The store refuses the request, with its code. Answers to HEAD have none: then it is told of which key it was.
+    Refused { status: u16, code: String, head: Option<String> },
     /// The object is not the one that was begun.
     Replaced,
     /// The range begins behind the object's end.
@@ -124,7 +133,29 @@ impl RequestError {
             (304, _) => RequestError::Answer("it says that nothing changed"),
             (412, _) | (_, "PreconditionFailed") | (409, "BlobAlreadyExists") => RequestError::Replaced,
             (416, _) => RequestError::Range,
-            _ => RequestError::Refused { status, code },
+            _ => RequestError::Refused { status, code, head: None },
+        }
+    }
+
+    /// The same of a request for this key, or for this version of it.
+    pub(crate) fn of_request(self, method: &Method, key: &[u8]) -> RequestError {
+        let is_head = *method == Method::HEAD;
+        match (self, version_of(key)) {
+            // The store knows no version that is written so.
+            (RequestError::Refused { status: 400, code, .. }, (_, Some(_)))
+                if is_head && code.is_empty() || code == "InvalidArgument" =>
+            {
+                RequestError::Version(NO_VERSION)
+            }
+            (RequestError::Missing, (_, Some(_))) => RequestError::Version(NO_VERSION),
+            (RequestError::Missing, _) if key.windows(VERSION.len()).any(|part| part == VERSION) => {
+                RequestError::Version(NO_NAME_OF_VERSION)
+            }
+            (RequestError::Refused { status, code, .. }, _) if is_head && code.is_empty() => {
+                let head = Some(text::printable(&String::from_utf8_lossy(key)));
+                RequestError::Refused { status, code, head }
+            }
+            (error, _) => error,
         }
     }
 
@@ -153,7 +184,7 @@ impl RequestError {
     pub(crate) fn may_pass(&self) -> bool {
         match self {
             // S3 says of a request that took too long that it was bad, others say it by the status.
-            RequestError::Refused { status, code } => {
+            RequestError::Refused { status, code, .. } => {
                 // What a store does not know it will not know then.
                 *status >= 500 && *status != 501
                     || matches!(status, 408 | 429)
@@ -168,9 +199,11 @@ impl RequestError {
     /// Whether it is about this object only: the next one may be read.
     pub(crate) fn is_of_object(&self) -> bool {
         match self {
-            RequestError::Missing | RequestError::Replaced | RequestError::Range | RequestError::Name(_) => {
-                true
-            }
+            RequestError::Missing
+            | RequestError::Version(_)
+            | RequestError::Replaced
+            | RequestError::Range
+            | RequestError::Name(_) => true,
             RequestError::Refused { code, .. } => {
                 matches!(&code[..], "AccessDenied" | "InvalidObjectState" | "BlobArchived")
             }
@@ -202,9 +235,14 @@ impl fmt::Display for RequestError {
         match self {
             RequestError::Missing => f.write_str("no such object"),
             RequestError::NoBucket => f.write_str("no such bucket"),
-            RequestError::Refused { status, code } => match &code[..] {
-                "" => write!(f, "the store answers {status}"),
-                code => write!(f, "the store answers {status} ({code})"),
+            RequestError::Version(why) => f.write_str(why),
+            RequestError::Refused { status, code, head } => match (&code[..], head) {
+                ("", Some(key)) => {
+                    let why = if *status == 403 { "; may these credentials read it?" } else { "" };
+                    write!(f, "the store answers {status} to the question what {key} is (HEAD){why}")
+                }
+                ("", None) => write!(f, "the store answers {status}"),
+                (code, _) => write!(f, "the store answers {status} ({code})"),
             },
             RequestError::Replaced => f.write_str("it was replaced while it was read"),
             RequestError::Range => f.write_str("it became shorter while it was read"),

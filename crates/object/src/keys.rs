@@ -9,6 +9,7 @@ use verisum_files::text;
 use crate::client::Client;
 use crate::error::RequestError;
 use crate::listing::{Listed, PAGE, is_name, version_of};
+use crate::queue::MOST_WRONG;
 use crate::store::Store;
 
 /// Goes through the objects of a tree in the order of their keys' bytes.
@@ -22,7 +23,15 @@ pub(crate) struct Keys<'a> {
     next: Next,
     /// The last key of the pages so far.
     last: Option<Vec<u8>>,
+    /// How many pages there were.
+    pages: u64,
+    /// How many of the last keys in a row that were asked for are not there.
+    absent: u32,
 }
+
+/// After so many pages, the last key of each so many of them is asked for: a store may list without end.
+const FIRST_ASKED: u64 = 128;
+const ASKED_EACH: u64 = 16;
 
 enum Next {
     First,
@@ -33,7 +42,8 @@ enum Next {
 impl<'a> Keys<'a> {
     pub(crate) fn new(client: &'a Client, runtime: &'a Runtime, root: &[u8], sink: Sink<'a>) -> Keys<'a> {
         let root = key(root).to_vec();
-        Keys { client, runtime, sink, root, page: VecDeque::new(), next: Next::First, last: None }
+        let (page, next, last) = (VecDeque::new(), Next::First, None);
+        Keys { client, runtime, sink, root, page, next, last, pages: 0, absent: 0 }
     }
 
     /// The next object. Keys that cannot be files are told to the sink; none also when it wants no more.
@@ -110,7 +120,24 @@ impl<'a> Keys<'a> {
             return Err(machine(&RequestError::Answer("a page of its list is followed by itself")));
         }
         self.page.extend(page.objects);
+        self.require_end(page.next.is_some())?;
         Ok(page.next)
+    }
+
+    /// Fails where a listing goes on with what is not there.
+    fn require_end(&mut self, goes_on: bool) -> Result<(), PlaceError> {
+        self.pages += 1;
+        let is_asked = self.pages >= FIRST_ASKED && self.pages.is_multiple_of(ASKED_EACH);
+        if let Some(last) = self.last.as_ref().filter(|last| is_asked && goes_on && is_name(last)) {
+            let found = self.runtime.block_on(self.client.look(last));
+            self.absent = if found == Err(RequestError::Missing) { self.absent + 1 } else { 0 };
+            if self.absent > MOST_WRONG {
+                return Err(machine(&RequestError::Answer(
+                    "its list goes on with keys that it does not have",
+                )));
+            }
+        }
+        Ok(())
     }
 }
 

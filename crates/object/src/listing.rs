@@ -117,12 +117,14 @@ pub(crate) fn is_name(key: &[u8]) -> bool {
     key.split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..") && !part.contains(&0))
 }
 
+/// What stands before the name of a version.
+pub(crate) const VERSION: &[u8] = b"?versionId=";
+
 /// The key of an object of S3, and which version of it is named: that of `KEY?versionId=VERSION`.
 pub(crate) fn version_of(key: &[u8]) -> (&[u8], Option<&str>) {
-    const MARK: &[u8] = b"?versionId=";
-    let Some(at) = key.windows(MARK.len()).rposition(|part| part == MARK) else { return (key, None) };
+    let Some(at) = key.windows(VERSION.len()).rposition(|part| part == VERSION) else { return (key, None) };
     let is_one = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
-    let version = &key[at + MARK.len()..];
+    let version = &key[at + VERSION.len()..];
     let version = std::str::from_utf8(version).ok().filter(|version| !version.is_empty());
     match version.filter(|version| version.as_bytes().iter().all(is_one)) {
         Some(version) => (&key[..at], Some(version)),

@@ -33,7 +33,7 @@ const MOST_BYTES: usize = 4 << 20;
 const LOOK: Duration = Duration::from_millis(50);
 
 /// The store is given up when it fails for more objects in a row.
-const MOST_WRONG: u32 = 8;
+pub(crate) const MOST_WRONG: u32 = 8;
 
 /// A request that is under way; it ends when nobody waits for it any more.
 pub(crate) struct Fetch<T>(pub(crate) JoinHandle<T>);
@@ -173,7 +173,7 @@ impl<'a> Queue<'a> {
                 return Ok(First::Known(known));
             }
             client.admit(listed.size.unwrap_or_default().min(PIECE), 1).await;
-            let part = client.beginning(&key, 0..PIECE, &listed).await?;
+            let part = client.listed_part(&key, 0..PIECE, &listed).await?;
             let claim = client.claim(&key, &part).await;
             if listed.size.is_none() {
                 // Only now is it known how much there was.
@@ -199,6 +199,11 @@ impl<'a> Queue<'a> {
                 Ok(self.flush()? && self.tell(request, FileRead { digests, evidence, ..FileRead::default() }))
             }
             Ok(First::Part(part, claim)) => {
+                let part = match self.whole(&request, part) {
+                    Ok(None) => return Ok(false),
+                    Ok(Some(part)) => part,
+                    Err(error) => return Ok(self.flush()? && self.failed(request, &error)?),
+                };
                 self.wrong = 0;
                 request.seen = part.seen;
                 let claims = self.claims(&request, claim);
@@ -220,6 +225,17 @@ impl<'a> Queue<'a> {
                 self.failed(request, &error)
             }
         }
+    }
+
+    /// All of an object where nothing would tell whether a further range is of the same content: one such at a time is in
+    /// memory. None if all is to end.
+    fn whole(&self, request: &FileRequest, part: Part) -> Result<Option<Part>, RequestError> {
+        if !part.is_nameless() {
+            return Ok(Some(part));
+        }
+        let (client, key) = (self.client.clone(), key(&request.path).to_vec());
+        let fetch = async move { client.whole(&key, part).await };
+        Fetch(self.runtime.spawn(fetch)).wait_unless(self.runtime, &self.stop)?.transpose()
     }
 
     /// Says that an object was not read. An error of the whole store ends the work, and so do many in a row that may be.

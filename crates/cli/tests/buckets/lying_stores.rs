@@ -330,6 +330,24 @@ fn what_nothing_names_is_of_one_answer() {
         let ended = web.run(&[words, &[&format!("{}/long", web.url)]].concat());
         assert_said(&ended, 3, "it has neither an ETag nor a time");
     }
+    // Of several, one is in memory at a time.
+    let (whole, most) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    let seen = most.clone();
+    let web = Server::start(move |asked| {
+        let is_whole =
+            asked.headers.get("range").is_some_and(|range| range.ends_with(&format!("-{}", LENGTH - 1)));
+        if is_whole {
+            seen.fetch_max(whole.fetch_add(1, Ordering::Relaxed) + 1, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(100));
+            whole.fetch_sub(1, Ordering::Relaxed);
+        }
+        let content = vec![1; LENGTH];
+        if asked.method == "HEAD" { Answer::new(200, content) } else { asked.part(&content) }
+    });
+    let urls: Vec<String> = (0..6).map(|number| format!("{}/{number}", web.url)).collect();
+    let urls: Vec<&str> = urls.iter().map(String::as_str).collect();
+    let sums = web.run(&[&["sum", "--quiet"], &urls[..]].concat()).clean();
+    assert_eq!((sums.lines().count(), most.load(Ordering::Relaxed)), (6, 1), "{sums}");
 }
 
 #[test]
@@ -460,6 +478,42 @@ fn what_is_listed_and_is_not_there_is_an_error() {
     let ended = store.run(&["sum", "s3://bucket"]);
     let lines = ended.stderr.lines().filter(|line| line.contains(": the store lists it, and says"));
     assert_eq!((ended.code, lines.count()), (Some(3), 9), "{}", ended.stderr);
+}
+
+#[test]
+fn a_listing_without_an_end_is_given_up() {
+    let here = tempfile::tempdir().unwrap();
+    let pages = AtomicUsize::new(0);
+    let store = Server::start(move |asked| {
+        if !asked.is_listing() {
+            return Answer::new(404, "");
+        }
+        let page = pages.fetch_add(1, Ordering::Relaxed);
+        let object = |number| format!("<Contents><Key>k{page:09}-{number:04}</Key><Size>5</Size></Contents>");
+        Answer::new(
+            200,
+            format!(
+                "<ListBucketResult><IsTruncated>true</IsTruncated>\
+                 <NextContinuationToken>{page}</NextContinuationToken>{}</ListBucketResult>",
+                (0..1000).map(object).collect::<String>()
+            ),
+        )
+    });
+    let ended = store.run(&["compare", here.path().to_str().unwrap(), "s3://bucket"]);
+    assert_said(&ended, 3, "its list goes on with keys that it does not have");
+}
+
+#[test]
+fn what_a_store_refuses_to_tell_of_an_object_is_named() {
+    let store = Server::start(|_| Answer::new(403, ""));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let file = file.path().to_str().unwrap();
+    for words in
+        [&["image", "sum", "s3://bucket/x"][..], &["copy", "--verify", "none", file, "s3://bucket/x"]]
+    {
+        let part = "s3://bucket/x: the store answers 403 to the question what x is (HEAD)";
+        assert_said(&store.run(words), 3, part);
+    }
 }
 
 #[test]

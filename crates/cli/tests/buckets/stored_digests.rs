@@ -374,6 +374,12 @@ fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() 
         assert!(sum.stderr.contains(&format!("s3://box: {name}: ")), "{}", sum.stderr);
     }
     assert_eq!(sum.stderr.matches(", recorded by the store ").count(), 3, "{}", sum.stderr);
+    // A list that was made of what is bad.
+    let list = store.path("list");
+    fs::write(&list, store.run(&["sum", "--quiet", "--relative", "s3://box"]).out()).unwrap();
+    let check = store.run(&["check", list.to_str().unwrap(), "s3://box"]);
+    assert!(check.code == Some(1) && check.stderr.contains("4 verified\n"), "{}", check.stderr);
+    assert_eq!(check.stderr.matches(", recorded by the store ").count(), 3, "{}", check.stderr);
     let catalog = store.path("catalog");
     let catalog = catalog.to_str().unwrap();
     for _ in 0..2 {
@@ -440,7 +446,7 @@ fn what_was_uploaded_in_parts_is_compared_with_the_checksum_of_its_parts() {
     let catalog = catalog.to_str().unwrap();
     let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
     let text = format!("{}{}", scrub.out(), scrub.stderr);
-    assert!(scrub.code != Some(0) && text.matches(", recorded by the store ").count() == 4, "{text}");
+    assert!(scrub.code == Some(1) && text.matches(", recorded by the store ").count() == 4, "{text}");
 }
 
 #[test]
@@ -531,8 +537,20 @@ fn a_version_of_an_object_is_read_and_never_written() {
     fs::write(&file, "x").unwrap();
     let copied = store.run(&["copy", file.to_str().unwrap(), &address]);
     assert_eq!(copied.code, Some(3), "{}", copied.stderr);
-    let none = store.run(&["sum", "s3://box/a?versionId=01JNONE"]);
-    assert_eq!(none.code, Some(3), "{}", none.stderr);
+    for (version, why) in [
+        ("01JNONE", "there is no such version of the object"),
+        ("01ARZ3NDEKTSV4RRFFQ69G5FAV", "there is no such version of the object"),
+        ("x/y", "there is no such object, and what follows ?versionId= names no version"),
+        ("", "there is no such object, and what follows ?versionId= names no version"),
+    ] {
+        let address = format!("s3://box/a?versionId={version}");
+        for words in [&["sum", "--quiet"][..], &["image", "sum"]] {
+            let none = store.run(&[words, &[&address]].concat());
+            let lines: Vec<&str> = none.stderr.lines().filter(|line| !line.contains(" cost: ")).collect();
+            assert_eq!((none.code, lines.len()), (Some(3), 1), "{words:?} {}", none.stderr);
+            assert!(lines[0].contains("a?versionId=") && lines[0].contains(why), "{}", none.stderr);
+        }
+    }
     // A key that is like such an address can be named by nobody.
     assert_eq!(ask(&store, "PUT", "box/b%3FversionId%3Dx", &[], b"x").0, 200);
     let all = store.run(&["sum", "--quiet", "s3://box"]);
