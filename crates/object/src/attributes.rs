@@ -243,24 +243,25 @@ impl Client {
         }
     }
 
-    /// A digest of the object of which this part came first, as the store verified and recorded it. S3 tells checksums with
-    /// all of an object, and not with its parts; that of an object in parts tells something only with their lengths.
+    /// A digest of the object of which this part came first, as the store recorded it: a checksum, which it verified, else
+    /// its ETag. S3 tells checksums with all of an object, and not with its parts; that of an object in parts tells something
+    /// only with their lengths.
     pub(crate) async fn claim(&self, key: &[u8], part: &Part) -> Option<Claim> {
         let is_whole = part.bytes.len() as u64 == part.size;
         let known = part.recorded.claim();
-        let is_all = is_whole && !part.recorded.has_digest_of_parts();
+        let is_all = is_whole && !part.recorded.has_parts();
         if known.is_some() || is_all || !matches!(self.store, Store::S3 { .. }) {
-            return known;
+            return known.or_else(|| part.recorded.claim_of_etag());
         }
         // Not everybody may ask for it, and who reads on hears of a change.
         let (mut found, seen) = self.headers(key).await.ok()?;
         if seen.identity.is_none() || seen.identity != part.seen.identity {
             return None;
         }
-        if found.claim().is_none() && found.has_digest_of_parts() {
+        if found.claim().is_none() && found.has_parts() {
             self.add_parts(key, &mut found).await.ok()?;
         }
-        found.claim()
+        found.claim().or_else(|| found.claim_of_etag())
     }
 
     /// The length of the first part of an object; with an ETag only of that content.
@@ -388,9 +389,14 @@ impl Attributes {
         (total == Some(size)).then_some(lengths)
     }
 
-    /// Whether it has a checksum of the digests of its parts.
-    fn has_digest_of_parts(&self) -> bool {
-        self.has_parts() && !self.checksums.is_empty()
+    /// What the ETag says of the content, if it has the form of such a digest.
+    fn claim_of_etag(&self) -> Option<Claim> {
+        let etag = self.digests().into_iter().find(|recorded| !recorded.is_certain)?;
+        let claim = match part_length(&etag.algorithm) {
+            Some(_) => Claim::of_parts("md5", etag.digest, self.part_lengths()?),
+            None => Claim::whole(etag),
+        };
+        claim.map(Claim::uncertain)
     }
 
     /// The length of all parts but the last, which may be shorter, if there is one.

@@ -1,9 +1,10 @@
 //! What a store recorded of an object beside what was read of it.
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use verisum_digest::{Digest, DigestError, DigestStream, Output};
-use verisum_files::place::RecordedDigest;
+use verisum_files::place::{FileRead, RecordedDigest};
 
 /// A digest that a store recorded of an object and verified when that was written, and how it is made of the content.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,12 @@ impl Claim {
             |digest| digest.name().to_string(),
         );
         Some(Claim { recorded: RecordedDigest { algorithm, digest, is_certain: true }, inner, parts })
+    }
+
+    /// The same, but it may be of something else than the content.
+    pub(crate) fn uncertain(mut self) -> Claim {
+        self.recorded.is_certain = false;
+        self
     }
 
     /// The digest that computes it, if one of the table does.
@@ -108,17 +115,36 @@ impl DigestStream for PartStream {
 pub(crate) struct Claims(pub(crate) Vec<Claim>);
 
 impl Claims {
-    /// The first that the content is not, and the digest that it has: `found` computes it. It is not certain where the
-    /// content is another one.
-    pub(crate) fn contradicted(
-        self,
-        found: impl Fn(&Claim) -> Option<Output>,
-    ) -> Option<(RecordedDigest, Output)> {
+    /// Computes them: `found` does.
+    pub(crate) fn compared(self, found: impl Fn(&Claim) -> Option<Output>) -> ComparedClaims {
         let all = self.0.into_iter().filter_map(|claim| found(&claim).map(|found| (claim.recorded, found)));
-        let is_it = |(recorded, found): &(RecordedDigest, Output)| recorded.digest == *found;
-        let (agreed, mut others): (Vec<_>, Vec<_>) = all.partition(is_it);
-        others.iter_mut().for_each(|(recorded, _)| recorded.is_certain &= agreed.is_empty());
-        others.into_iter().next()
+        let (agreed, others) = all.partition(|(recorded, found)| recorded.digest == *found);
+        ComparedClaims { agreed, others }
+    }
+}
+
+/// What was recorded of an object, with the digests of what was read.
+pub(crate) struct ComparedClaims {
+    agreed: Vec<(RecordedDigest, Output)>,
+    others: Vec<(RecordedDigest, Output)>,
+}
+
+impl ComparedClaims {
+    /// Notes that ETags of this store are digests of contents, if this one is.
+    pub(crate) fn note(&self, etags_tell: &AtomicBool) {
+        if self.agreed.iter().any(|(recorded, _)| !recorded.is_certain) {
+            etags_tell.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The first that the content is not, with the digest that it has. An ETag counts only where those of the store are
+    /// digests of contents.
+    pub(crate) fn told(self, etags_tell: &AtomicBool) -> FileRead {
+        let mut others = self.others.into_iter();
+        let contradicted =
+            others.find(|(recorded, _)| recorded.is_certain || etags_tell.load(Ordering::Relaxed));
+        let is_disputed = contradicted.is_some() && !self.agreed.is_empty();
+        FileRead { contradicted, is_disputed, ..FileRead::default() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Sends signed requests to one bucket, with limits on their number, their time and their answers.
 
 use std::ops::Range;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -53,6 +54,9 @@ pub(crate) struct Client {
     pub(crate) limits: Option<Arc<Limits>>,
     /// How many requests are under way at most.
     pub(crate) at_once: usize,
+    /// Whether ETags are known to be digests of contents, where they have the form of such: those of Amazon are, and those
+    /// of a store in which one was found to be. Others may be anything.
+    pub(crate) etags_tell: AtomicBool,
     /// How long after its first attempt a request may be sent again.
     whole: Duration,
 }
@@ -150,7 +154,10 @@ impl Client {
         let http = HttpClient::new(http.map_err(|error| OpenError::System(error.into()))?);
         let (pace, meter) = (options.requests_per_second.map(Pace::new), options.meter.clone());
         let (limits, at_once) = (options.limits.clone(), options.at_once.max(1));
-        Ok(Client { http, store, url, meter, pace, limits, at_once, whole: timeout * WHOLE })
+        let host = url.parse::<Uri>().ok().and_then(|url| Some(url.host()?.to_string())).unwrap_or_default();
+        let etags_tell = AtomicBool::new(host.ends_with(".amazonaws.com"));
+        let whole = timeout * WHOLE;
+        Ok(Client { http, store, url, meter, pace, limits, at_once, etags_tell, whole })
     }
 
     /// A page of the keys that begin with `prefix`, in the order of their bytes.

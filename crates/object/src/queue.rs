@@ -271,13 +271,17 @@ impl<'a> Queue<'a> {
                 sums.push(output);
             }
         }
+        let compared = small.into_iter().zip(sums).map(|(Small { request, bytes, claims }, digests)| {
+            let compared = claims
+                .compared(|claim| found(claim, self.digests, &digests).or_else(|| claim.hash(&bytes).ok()));
+            compared.note(&self.client.etags_tell);
+            (request, digests, compared)
+        });
+        let compared: Vec<_> = compared.collect();
         let mut is_wanted = true;
-        for (Small { request, bytes, claims }, digests) in small.into_iter().zip(sums) {
-            let contradicted = claims.contradicted(|claim| {
-                found(claim, self.digests, &digests).or_else(|| claim.hash(&bytes).ok())
-            });
-            is_wanted =
-                is_wanted && self.tell(request, FileRead { digests, contradicted, ..FileRead::default() });
+        for (request, digests, compared) in compared {
+            let read = FileRead { digests, ..compared.told(&self.client.etags_tell) };
+            is_wanted = is_wanted && self.tell(request, read);
         }
         Ok(is_wanted)
     }
@@ -308,11 +312,12 @@ impl<'a> Queue<'a> {
         };
         let others = digests.split_off(self.digests.len());
         let others: Vec<(Claim, Output)> = beside.into_iter().cloned().zip(others).collect();
-        let contradicted = claims.contradicted(|claim| {
+        let compared = claims.compared(|claim| {
             let other = || others.iter().find(|(other, _)| other == claim).map(|(_, digest)| *digest);
             found(claim, self.digests, &digests).or_else(other)
         });
-        Ok(self.tell(request, FileRead { digests, contradicted, ..FileRead::default() }))
+        compared.note(&self.client.etags_tell);
+        Ok(self.tell(request, FileRead { digests, ..compared.told(&self.client.etags_tell) }))
     }
 
     /// Hashes an object piece by piece, with what is claimed of it; the next ones are under way meanwhile.

@@ -484,6 +484,69 @@ fn an_etag_that_is_no_md5_is_no_mismatch() {
 }
 
 #[test]
+fn an_etag_tells_rot_where_those_of_the_store_are_of_contents() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, good) = (store.bucket("box"), store.path("good"));
+    fs::create_dir_all(&good).unwrap();
+    // As a store has them that keeps no checksums.
+    let names = ["a", "large", "parts", "small"];
+    for (name, length) in names.into_iter().zip([1000, 3 << 20, 12 << 20, 2000]) {
+        let (bytes, path) = (content(length), format!("box/{name}"));
+        match name {
+            "parts" => upload(&store, &path, &bytes, 5 << 20, ("sha256", "sha256"), "COMPOSITE"),
+            _ => assert_eq!(ask(&store, "PUT", &path, &[], &bytes).0, 200),
+        }
+        rustix::fs::removexattr(bucket.join(name), "user.checksums").unwrap();
+        fs::write(good.join(name), bytes).unwrap();
+    }
+    let run = |words: &[&str]| store.run(words);
+    assert_eq!(run(&["sum", "--quiet", "s3://box"]).stderr, "");
+    for name in &names[1..] {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", 500).unwrap();
+    }
+    // Where nothing shows that ETags are MD5s, they tell nothing.
+    let alone = run(&["sum", "--quiet", "s3://box/small"]);
+    assert_eq!((alone.code, &alone.stderr[..]), (Some(0), ""));
+    let sum = run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!(sum.code, Some(1), "{}", sum.stderr);
+    for (name, digest) in [("large", "md5"), ("parts", "s3-etag:5M"), ("small", "md5")] {
+        assert!(sum.stderr.contains(&format!("s3://box: {name}: {digest} is ")), "{}", sum.stderr);
+    }
+    let (catalog, kept) = (store.path("catalog"), store.path("kept"));
+    let [catalog, good, kept] = [&catalog, &good, &kept].map(|path| path.to_str().unwrap());
+    let scrub = || run(&["scrub", "--catalog", catalog, "s3://box"]);
+    let bad = scrub();
+    let text = format!("{}{}", bad.out(), bad.stderr);
+    assert_eq!(bad.code, Some(1), "{text}");
+    for name in &names[1..] {
+        assert!(text.contains(&format!("s3://box/{name}: suspicious")), "{text}");
+    }
+    let repair = |more: &[&str]| {
+        run(&[&["repair", "--catalog", catalog, "--from", good], more, &["s3://box"]].concat())
+    };
+    let refused = repair(&[]);
+    let text = format!("{}{}", refused.out(), refused.stderr);
+    assert!(text.contains("`verisum accept` takes it as it is"), "{text}");
+    let mended = repair(&["--keep-bad", kept]);
+    assert!(
+        mended.code == Some(0) && mended.out().contains("3 files repaired"),
+        "{} {}",
+        mended.out(),
+        mended.stderr
+    );
+    let clean = scrub();
+    assert_eq!(clean.code, Some(0), "{} {}", clean.out(), clean.stderr);
+    for name in names {
+        assert_eq!(
+            fs::read(bucket.join(name)).unwrap(),
+            fs::read(format!("{good}/{name}")).unwrap(),
+            "{name}"
+        );
+    }
+}
+
+#[test]
 fn all_digests_of_an_object_take_one_read() {
     let Some(store) = Store::start() else { return };
     let bucket = store.bucket("box");

@@ -147,6 +147,8 @@ pub struct FileRead {
     pub evidence: ContentEvidence,
     /// What the keeper of its place recorded of it and what was read is not, and the digest of what was read.
     pub contradicted: Option<(RecordedDigest, Output)>,
+    /// Whether the keeper has another record too, which what was read is: one of the two is wrong.
+    pub is_disputed: bool,
 }
 
 /// What the content of a file is known by.

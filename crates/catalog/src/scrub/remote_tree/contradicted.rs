@@ -51,7 +51,7 @@ impl RemoteScrub<'_, '_> {
                 self.file(request, digest, messages)
             }
             // Of two records of the place one is wrong.
-            _ if !contradiction.recorded.is_certain => {
+            _ if contradiction.is_disputed => {
                 self.unread(&request.name, Look::unreadable(contradiction.why, false), messages)
             }
             _ if self.is_passed_over(&request)? => Ok(()),
@@ -73,7 +73,7 @@ impl RemoteScrub<'_, '_> {
         contradiction: &Contradiction,
         messages: &mut Vec<Message>,
     ) -> Result<(), ScrubError> {
-        let Contradiction { recorded, found, why } = contradiction;
+        let Contradiction { recorded, found, why, .. } = contradiction;
         let is_kept = self.work.options.archive
             || token.record.is_some_and(|record| record.state == State::Trouble(Trouble::Held));
         let mut look = Look::of(Evidence::NotAsWritten, Some(seen(token.record.as_ref(), &read)));
@@ -85,6 +85,9 @@ impl RemoteScrub<'_, '_> {
         }
         let now = self.work.plan.now();
         let old = token.record;
+        // An ETag may be none of the content, so that only its user knows.
+        let found_to_be = if recorded.is_certain { look.found } else { Verdict::Suspicious };
+        let look = Look { found: found_to_be, ..look };
         let mut judged = self.judgement(Token { record: None, ..token }, name, look);
         // No digest of the table is of parts of several lengths, or of a single one: then nothing tells a good copy.
         if Digest::find(&recorded.algorithm).is_err() {

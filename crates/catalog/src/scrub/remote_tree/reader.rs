@@ -69,6 +69,8 @@ pub(in crate::scrub) struct Contradiction {
     pub found: Output,
     /// Both, in words.
     pub why: String,
+    /// Whether another record of the place is what was read.
+    pub is_disputed: bool,
 }
 
 /// Takes responses; returns false to end.
@@ -158,11 +160,11 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
                 let request = Request { name, condition };
                 let contradiction = read.contradicted.clone().zip(read.contradiction());
                 return Some(match (read.digest(), contradiction) {
-                    (Some(digest), Some(((recorded, found), why))) => Response::Contradicted(
-                        request,
-                        digest,
-                        Box::new(Contradiction { recorded, found, why }),
-                    ),
+                    (Some(digest), Some(((recorded, found), why))) => {
+                        let is_disputed = read.is_disputed;
+                        let contradiction = Contradiction { recorded, found, why, is_disputed };
+                        Response::Contradicted(request, digest, Box::new(contradiction))
+                    }
                     (Some(digest), None) => Response::File(request, digest),
                     (None, _) => Response::Listed(request, read.reported),
                 });
