@@ -27,7 +27,7 @@ impl Claim {
     pub(crate) fn of_parts(inner: &'static str, digest: Output, parts: Vec<u64>) -> Option<Claim> {
         let first = *parts.first().filter(|_| !parts.contains(&0))?;
         let (last, others) = parts.split_last()?;
-        let is_even = others.len() > 0 && others.iter().all(|part| *part == first) && *last <= first;
+        let is_even = !others.is_empty() && others.iter().all(|part| *part == first) && *last <= first;
         let named = Digest::find(&format!("s3-{inner}:{first}")).ok().filter(|_| is_even);
         let plural = if parts.len() == 1 { "" } else { "s" };
         let algorithm = named.map_or_else(

@@ -69,7 +69,7 @@ enum First {
     /// The digests, which the store recorded.
     Known(KnownRecord),
     /// Its first bytes, and a digest that the store recorded of all.
-    Part(Part, Option<Claim>),
+    Part(Box<(Part, Option<Claim>)>),
 }
 
 /// An object that was read at once.
@@ -179,7 +179,7 @@ impl<'a> Queue<'a> {
                 // Only now is it known how much there was.
                 client.admit(part.bytes.len() as u64, 0).await;
             }
-            Ok(First::Part(part, claim))
+            Ok(First::Part(Box::new((part, claim))))
         }))
     }
 
@@ -198,7 +198,8 @@ impl<'a> Queue<'a> {
                 let evidence = ContentEvidence::Recorded(seen.modified);
                 Ok(self.flush()? && self.tell(request, FileRead { digests, evidence, ..FileRead::default() }))
             }
-            Ok(First::Part(part, claim)) => {
+            Ok(First::Part(first)) => {
+                let (part, claim) = *first;
                 let part = match self.whole(&request, part) {
                     Ok(None) => return Ok(false),
                     Ok(Some(part)) => part,
