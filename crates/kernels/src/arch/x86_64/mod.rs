@@ -75,7 +75,9 @@ pub(crate) fn is_measured() -> bool {
     // In a virtual machine each question takes microseconds.
     static IS_MEASURED: OnceLock<bool> = OnceLock::new();
     *IS_MEASURED.get_or_init(|| {
-        let (leaf0, leaf1) = (__cpuid(0), __cpuid(1));
+        #[allow(unused_unsafe, reason = "the function is safe only in newer versions of Rust")]
+        // SAFETY: every 64-bit processor has the instruction.
+        let (leaf0, leaf1) = unsafe { (__cpuid(0), __cpuid(1)) };
         let vendor = [leaf0.ebx, leaf0.edx, leaf0.ecx].map(u32::to_le_bytes);
         let bits = |start: u32, count: u32| leaf1.eax >> start & ((1 << count) - 1);
         // The extension counts where the family is 15, or 6 as that of most of Intel's.
