@@ -102,6 +102,10 @@ fn what_is_bad_is_named_with_the_command_that_mends_it() {
     assert!(lines[0].starts_with("BAD: 1 of 42 files ("), "{lines:?}");
     assert!(lines[1].starts_with("MISSING: 1 file is"), "{lines:?}");
     assert!(lines[2].contains("copies of 0 are known, and of 2 in another catalogue"), "{lines:?}");
+    let trees = report["tables"].as_array().unwrap().iter().find(|table| table["title"] == "Trees").unwrap();
+    let in_all = trees["notes"][0].as_str().unwrap();
+    assert!(in_all.starts_with("In all 2 trees: 42 files, "), "{in_all}");
+    assert!(in_all.ends_with("; 1 bad, 1 missing, 0 unchecked."), "{in_all}");
     let rows = table(&report, TROUBLED);
     assert_eq!(rows.len(), 2);
     for (row, name, outcomes) in

@@ -26,6 +26,7 @@ pub(super) fn trees(subject: &Subject) -> Table {
         "Trees",
         "tree; files; size; bad; missing; unchecked; copies known; stalest verification; mend with; catalogue; with parity",
     );
+    let (mut files, mut size, mut in_trouble) = (0, 0_u64, [0; 3]);
     for (tree, remedy) in subject.overview.trees.iter().zip(&subject.remedies) {
         let sum = |is_one: &dyn Fn(State) -> bool| -> u64 {
             tree.troubles.iter().filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
@@ -39,13 +40,22 @@ pub(super) fn trees(subject: &Subject) -> Table {
             0 => Cell::Missing,
             wanted => Cell::told(Cell::Count(count), format!("{count} of {wanted}")),
         };
+        let troubled = [
+            sum(&State::is_corrupt),
+            sum(&|state| state == State::MISSING),
+            sum(&|state| remedy::exit(state) == Exit::Unchecked),
+        ];
+        files += tree.root.files;
+        size = size.saturating_add(tree.root.bytes);
+        in_trouble = [0, 1, 2].map(|kind| in_trouble[kind] + troubled[kind]);
+        let [bad, missing, unchecked] = troubled.map(Cell::Count);
         table.row([
             path(&tree.root.path),
             Cell::Count(tree.root.files),
             bytes(tree.root.bytes),
-            Cell::Count(sum(&State::is_corrupt)),
-            Cell::Count(sum(&|state| state == State::MISSING)),
-            Cell::Count(sum(&|state| remedy::exit(state) == Exit::Unchecked)),
+            bad,
+            missing,
+            unchecked,
             of_wanted(known),
             subject.stalest(tree.oldest),
             mend,
@@ -57,7 +67,16 @@ pub(super) fn trees(subject: &Subject) -> Table {
             of_wanted(remedy.as_ref().map_or(0, Remedy::with_parity)),
         ]);
     }
-    table.blocks_below(90)
+    let table = table.blocks_below(90);
+    match subject.overview.trees.len() {
+        0 | 1 => table,
+        trees => {
+            let (files, size, [bad, missing, unchecked]) = (counted(files, "file"), human(size), in_trouble);
+            table.note(format!(
+                "In all {trees} trees: {files}, {size}; {bad} bad, {missing} missing, {unchecked} unchecked."
+            ))
+        }
+    }
 }
 
 pub(super) fn ages(subject: &Subject) -> Table {
