@@ -408,12 +408,10 @@ impl Content {
         }
         let within = (wanted.start - whole.start) as usize..(wanted.end - whole.start) as usize;
         let Some(current) = &self.current else { return Ok(()) };
-        match (current.solved.get(&part.block), &self.file) {
-            (Some(block), _) => self.chunk.extend_from_slice(&block[part.range.clone()][within]),
-            (None, file)
-                if current.is_helped
-                    && let Some(help) = help =>
-            {
+        let help = help.filter(|_| current.is_helped);
+        match (current.solved.get(&part.block), help, &self.file) {
+            (Some(block), ..) => self.chunk.extend_from_slice(&block[part.range.clone()][within]),
+            (None, Some(help), file) => {
                 let (mut bytes, expected) = (vec![0; length], &current.set.head.parts[part.index]);
                 let is_read =
                     file.as_ref().is_some_and(|file| file.read_exact_at(&mut bytes, whole.start).is_ok());
@@ -427,12 +425,12 @@ impl Content {
                 }
                 self.chunk.extend_from_slice(&bytes[within]);
             }
-            (None, Some(file)) => {
+            (None, None, Some(file)) => {
                 let before = self.chunk.len();
                 self.chunk.resize(before + within.len(), 0);
                 file.read_exact_at(&mut self.chunk[before..], wanted.start)?;
             }
-            (None, None) => return Err(changed()),
+            (None, None, None) => return Err(changed()),
         }
         Ok(())
     }
