@@ -8,5 +8,6 @@ mod buckets;
 mod clouds;
 mod inventories;
 mod lying_stores;
+mod rotten_uploads;
 mod stored_digests;
 mod uploads;

@@ -1,0 +1,208 @@
+//! Objects that are not what their store recorded at the upload, when they are read.
+
+use crate::common;
+
+use std::fs;
+use std::os::unix::fs::FileExt;
+
+use common::bucket::Store;
+use verisum::digest::Digest;
+
+use crate::stored_digests::{ask, base64, content, upload};
+
+#[test]
+fn what_was_uploaded_in_parts_is_compared_with_the_checksum_of_its_parts() {
+    const MIB: usize = 1 << 20;
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir_all(&here).unwrap();
+    // By this program, in two parts and in one.
+    for (name, length) in [("copied", 20 * MIB), ("one", 16 * MIB)] {
+        fs::write(here.join(name), content(length)).unwrap();
+    }
+    assert_eq!(store.run(&["copy", "--quiet", here.to_str().unwrap(), "s3://box"]).code, Some(0));
+    // By others: in parts of one length, read in one range and in several.
+    for (name, length, part) in [("small", MIB, MIB), ("sha1", 12 * MIB, 5 * MIB)] {
+        let inner = if name == "sha1" { "sha1" } else { "sha256" };
+        upload(&store, &format!("box/{name}"), &content(length), part, (inner, inner), "COMPOSITE");
+    }
+    let names = ["copied", "one", "sha1", "small"];
+    let told = ["s3-sha256:16M", "sha256 of 1 part", "s3-sha1:5M", "sha256 of 1 part"];
+    // One digest that is hashed in order, and one that is in parts of the same length.
+    let sums: [&[&str]; 3] = [&["-a", "sha256"], &["-a", "s3-sha256:16M"], &["-a", "s3-sha256:16M,md5"]];
+    for words in sums {
+        let clean = store.run(&[&["sum", "--quiet"], words, &["s3://box"]].concat());
+        assert_eq!((clean.code, &clean.stderr[..]), (Some(0), ""), "{words:?}");
+    }
+    for name in names {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", file.metadata().unwrap().len() - 500).unwrap();
+    }
+    for words in sums {
+        let sum = store.run(&[&["sum", "--quiet"], words, &["s3://box"]].concat());
+        assert_eq!(sum.code, Some(1), "{words:?} {}", sum.stderr);
+        for (name, digest) in names.iter().zip(told) {
+            assert!(
+                sum.stderr.contains(&format!("s3://box: {name}: {digest} is ")),
+                "{words:?} {}",
+                sum.stderr
+            );
+        }
+    }
+    let catalog = store.path("catalog");
+    let catalog = catalog.to_str().unwrap();
+    let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+    let text = format!("{}{}", scrub.out(), scrub.stderr);
+    assert!(scrub.code == Some(1) && text.matches(", recorded by the store ").count() == 4, "{text}");
+}
+
+#[test]
+fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    // Known by its ETag, by a checksum in one range, and by one in several.
+    for (name, length, header) in
+        [("good", 1000, None), ("etag", 1000, None), ("crc", 1000, Some(())), ("large", 5 << 20, Some(()))]
+    {
+        let bytes = content(length);
+        let checksum = ("x-amz-checksum-crc64nvme".to_string(), base64("crc64-nvme", &bytes));
+        let headers: Vec<_> = header.map(|()| checksum).into_iter().collect();
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &headers, &bytes).0, 200);
+    }
+    let clean = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((clean.code, &clean.stderr[..]), (Some(0), ""));
+    for name in ["etag", "crc", "large"] {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", 500).unwrap();
+    }
+    let sum = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((sum.code, sum.out().lines().count()), (Some(1), 4), "{}", sum.stderr);
+    for name in ["etag", "crc", "large"] {
+        assert!(sum.stderr.contains(&format!("s3://box: {name}: ")), "{}", sum.stderr);
+    }
+    assert_eq!(sum.stderr.matches(", recorded by the store ").count(), 3, "{}", sum.stderr);
+    // A list that was made of what is bad.
+    let list = store.path("list");
+    fs::write(&list, store.run(&["sum", "--quiet", "--relative", "s3://box"]).out()).unwrap();
+    let check = store.run(&["check", list.to_str().unwrap(), "s3://box"]);
+    assert!(check.code == Some(1) && check.stderr.contains("4 verified\n"), "{}", check.stderr);
+    assert_eq!(check.stderr.matches(", recorded by the store ").count(), 3, "{}", check.stderr);
+    let catalog = store.path("catalog");
+    let catalog = catalog.to_str().unwrap();
+    for _ in 0..2 {
+        let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+        let text = format!("{}{}", scrub.out(), scrub.stderr);
+        assert_eq!(scrub.code, Some(1), "{text}");
+        for name in ["etag", "crc", "large"] {
+            assert!(text.contains(&format!("s3://box/{name}: rot since ")), "{text}");
+        }
+    }
+    let list = store.run(&["catalog", "list", "--bad", "--catalog", catalog]);
+    assert!(!list.out().contains("box/good") && list.out().contains("box/large"), "{}", list.out());
+    // A copy of what is bad is the same, but nothing is well.
+    let here = store.path("here");
+    fs::create_dir(&here).unwrap();
+    for name in ["good", "etag", "crc", "large"] {
+        fs::copy(bucket.join(name), here.join(name)).unwrap();
+    }
+    let compared = store.run(&["compare", "--read", here.to_str().unwrap(), "s3://box"]);
+    assert!(compared.code == Some(1) && compared.stderr.contains("4 the same\n"), "{}", compared.stderr);
+    assert_eq!(compared.stderr.matches(", recorded by the store ").count(), 3, "{}", compared.stderr);
+}
+
+#[test]
+fn an_etag_that_is_no_md5_is_no_mismatch() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, out) = (store.bucket("box"), store.path("out"));
+    for (name, length) in [("small", 1000), ("large", 3 << 20)] {
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &[], &content(length)).0, 200);
+        let path = bucket.join(name);
+        rustix::fs::removexattr(&path, "user.checksums").unwrap();
+        let etag = b"\"0123456789abcdef0123456789abcdef\"";
+        rustix::fs::setxattr(&path, "user.etag", etag, rustix::fs::XattrFlags::REPLACE).unwrap();
+    }
+    let md5 = |name: &str| {
+        let bytes = fs::read(bucket.join(name)).unwrap();
+        format!("{}  {name}\n", Digest::find("md5").unwrap().hash(&bytes).unwrap())
+    };
+    let sum = store.run(&["sum", "--quiet", "--relative", "-a", "md5", "s3://box"]);
+    assert_eq!(sum.clean(), [md5("large"), md5("small")].concat());
+    let sum = store.run(&["sum", "--quiet", "--recorded", "--relative", "-a", "md5", "s3://box"]);
+    assert_eq!(sum.clean(), ["# read\n", &md5("large"), "# read\n", &md5("small")].concat());
+    let copied = store.run(&["copy", "--quiet", "s3://box", out.to_str().unwrap()]);
+    assert_eq!((copied.code, &copied.stderr[..]), (Some(0), ""), "{}", copied.out());
+    assert_eq!(fs::read(out.join("small")).unwrap(), content(1000));
+    // The ETag still names the version: what is other content by the same one is rot.
+    let catalog = store.path("catalog");
+    let words = ["scrub", "--verbose", "--catalog", catalog.to_str().unwrap(), "s3://box"];
+    for _ in 0..2 {
+        let scrub = store.run(&words);
+        assert!(scrub.code == Some(0) && scrub.out().contains("2 files"), "{} {}", scrub.out(), scrub.stderr);
+    }
+    common::change_and_restore_time(&bucket.join("small"), &"?".repeat(1000));
+    let scrub = store.run(&words);
+    assert!(scrub.code == Some(1) && scrub.stderr.contains("small: rot"), "{} {}", scrub.out(), scrub.stderr);
+}
+
+#[test]
+fn an_etag_tells_rot_where_those_of_the_store_are_of_contents() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, good) = (store.bucket("box"), store.path("good"));
+    fs::create_dir_all(&good).unwrap();
+    // As a store has them that keeps no checksums.
+    let names = ["a", "large", "parts", "small"];
+    for (name, length) in names.into_iter().zip([1000, 3 << 20, 12 << 20, 2000]) {
+        let (bytes, path) = (content(length), format!("box/{name}"));
+        match name {
+            "parts" => upload(&store, &path, &bytes, 5 << 20, ("sha256", "sha256"), "COMPOSITE"),
+            _ => assert_eq!(ask(&store, "PUT", &path, &[], &bytes).0, 200),
+        }
+        rustix::fs::removexattr(bucket.join(name), "user.checksums").unwrap();
+        fs::write(good.join(name), bytes).unwrap();
+    }
+    let run = |words: &[&str]| store.run(words);
+    assert_eq!(run(&["sum", "--quiet", "s3://box"]).stderr, "");
+    for name in &names[1..] {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.write_all_at(b"!", 500).unwrap();
+    }
+    // Where nothing shows that ETags are MD5s, they tell nothing.
+    let alone = run(&["sum", "--quiet", "s3://box/small"]);
+    assert_eq!((alone.code, &alone.stderr[..]), (Some(0), ""));
+    let sum = run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!(sum.code, Some(1), "{}", sum.stderr);
+    for (name, digest) in [("large", "md5"), ("parts", "s3-etag:5M"), ("small", "md5")] {
+        assert!(sum.stderr.contains(&format!("s3://box: {name}: {digest} is ")), "{}", sum.stderr);
+    }
+    let (catalog, kept) = (store.path("catalog"), store.path("kept"));
+    let [catalog, good, kept] = [&catalog, &good, &kept].map(|path| path.to_str().unwrap());
+    let scrub = || run(&["scrub", "--catalog", catalog, "s3://box"]);
+    let bad = scrub();
+    let text = format!("{}{}", bad.out(), bad.stderr);
+    assert_eq!(bad.code, Some(1), "{text}");
+    for name in &names[1..] {
+        assert!(text.contains(&format!("s3://box/{name}: suspicious")), "{text}");
+    }
+    let repair = |more: &[&str]| {
+        run(&[&["repair", "--catalog", catalog, "--from", good], more, &["s3://box"]].concat())
+    };
+    let refused = repair(&[]);
+    let text = format!("{}{}", refused.out(), refused.stderr);
+    assert!(text.contains("`verisum accept` takes it as it is"), "{text}");
+    let mended = repair(&["--keep-bad", kept]);
+    assert!(
+        mended.code == Some(0) && mended.out().contains("3 files repaired"),
+        "{} {}",
+        mended.out(),
+        mended.stderr
+    );
+    let clean = scrub();
+    assert_eq!(clean.code, Some(0), "{} {}", clean.out(), clean.stderr);
+    for name in names {
+        assert_eq!(
+            fs::read(bucket.join(name)).unwrap(),
+            fs::read(format!("{good}/{name}")).unwrap(),
+            "{name}"
+        );
+    }
+}
