@@ -370,7 +370,8 @@ pub(super) fn record(row: &Row<'_>, at: usize) -> rusqlite::Result<CatalogRecord
 /// The same from the columns name, [`RECORDED`], state, root and guard of a file in `directory`. A scrub reads all
 /// records: to compute their check values here takes half as long as to have SQLite ask for them.
 pub(super) fn record_in(row: &Row<'_>, directory: i64) -> rusqlite::Result<CatalogRecord> {
-    let columns = [0, 11].into_iter().chain(1..=10).map(|column| row.get_ref(column).unwrap_or(ValueRef::Null));
+    let columns =
+        [0, 11].into_iter().chain(1..=10).map(|column| row.get_ref(column).unwrap_or(ValueRef::Null));
     let guard = guard::of([ValueRef::Integer(directory)].into_iter().chain(columns));
     Ok(decoded(row, 1, row.get_ref(12)? == ValueRef::Integer(guard)))
 }
