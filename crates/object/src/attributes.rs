@@ -155,7 +155,7 @@ impl Client {
             Err(error) => return Err(error),
         }
         if head.parts.is_empty() {
-            head.first_part = self.first_part(key, head.etag.as_deref()).await?;
+            head.first_part = self.part_size(key, 1, head.etag.as_deref()).await?;
         }
         Ok(())
     }
@@ -264,10 +264,26 @@ impl Client {
         found.claim().or_else(|| found.claim_of_etag())
     }
 
-    /// The length of the first part of an object; with an ETag only of that content.
-    async fn first_part(&self, key: &[u8], etag: Option<&str>) -> Result<Option<u64>, RequestError> {
+    /// Whether the parts of an object have these lengths: one request for each but the first.
+    pub(crate) async fn are_parts(&self, key: &[u8], lengths: &[u64]) -> bool {
+        for (number, length) in (1..).zip(lengths).skip(1) {
+            if self.part_size(key, number, None).await != Ok(Some(*length)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The length of a part of an object, counted from 1; with an ETag only of that content.
+    async fn part_size(
+        &self,
+        key: &[u8],
+        number: u32,
+        etag: Option<&str>,
+    ) -> Result<Option<u64>, RequestError> {
         let headers = etag.map(|etag| (IF_MATCH, etag.to_string())).into_iter().collect();
-        let asked = Request { headers, most: 0, ..Request::new(Method::HEAD, key, "partNumber=1") };
+        let query = format!("partNumber={number}");
+        let asked = Request { headers, most: 0, ..Request::new(Method::HEAD, key, &query) };
         match self.ask(&asked).await {
             Ok(answer) => Ok(text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok())),
             Err(RequestError::Refused { .. } | RequestError::Range | RequestError::Replaced) => Ok(None),
@@ -339,7 +355,7 @@ impl Attributes {
             if count.is_none() && self.is_composite != Some(true) {
                 add(name.to_string(), digest, true);
             } else if let Some(part) = part.filter(|part| self.fits(*part, count)) {
-                add(format!("s3-{name}:{part}"), digest, true);
+                add(format!("s3-{name}:{part}"), digest, self.knows_lengths());
             }
             if let Some(whole) = self.whole_crc(name, digest, count) {
                 add(name.to_string(), whole, true);
@@ -370,10 +386,17 @@ impl Attributes {
 
     fn claim_of_parts(&self) -> Option<Claim> {
         let lengths = self.part_lengths()?;
-        self.checksums.iter().find_map(|(name, text)| {
+        let claim = self.checksums.iter().find_map(|(name, text)| {
             let (digest, count) = value(name, text)?;
             (count == Some(lengths.len() as u64)).then(|| Claim::of_parts(name, digest, lengths.clone()))?
-        })
+        });
+        claim.map(|claim| claim.guessed(!self.knows_lengths()))
+    }
+
+    /// Whether the lengths of all parts are known: those of two follow from that of the first.
+    fn knows_lengths(&self) -> bool {
+        let is_long = |first: u64| self.size.is_some_and(|size| size.div_ceil(2) <= first);
+        !self.parts.is_empty() || self.first_part.is_none_or(is_long)
     }
 
     /// The lengths of all parts, if they are known: where only that of the first is, the others are taken for as long.
@@ -391,12 +414,15 @@ impl Attributes {
 
     /// What the ETag says of the content, if it has the form of such a digest.
     fn claim_of_etag(&self) -> Option<Claim> {
-        let etag = self.digests().into_iter().find(|recorded| !recorded.is_certain)?;
+        let is_etag = |algorithm: &str| algorithm == "md5" || algorithm.starts_with("s3-etag:");
+        let is_it = |recorded: &RecordedDigest| !recorded.is_certain && is_etag(&recorded.algorithm);
+        let etag = self.digests().into_iter().find(is_it)?;
+        let is_guess = part_length(&etag.algorithm).is_some() && !self.knows_lengths();
         let claim = match part_length(&etag.algorithm) {
             Some(_) => Claim::of_parts("md5", etag.digest, self.part_lengths()?),
             None => Claim::whole(etag),
         };
-        claim.map(Claim::uncertain)
+        claim.map(|claim| claim.uncertain().guessed(is_guess))
     }
 
     /// The length of all parts but the last, which may be shorter, if there is one.

@@ -14,13 +14,15 @@ pub(crate) struct Claim {
     inner: &'static str,
     /// The lengths of the parts, of whose digests it is the digest; none where it is of the content.
     parts: Vec<u64>,
+    /// Whether only the length of the first part is known, and the others are taken to be as long.
+    is_guess: bool,
 }
 
 impl Claim {
     /// One of the whole content, by a digest of the table.
     pub(crate) fn whole(recorded: RecordedDigest) -> Option<Claim> {
         let inner = Digest::find(&recorded.algorithm).ok()?.algorithm()?.id;
-        Some(Claim { recorded, inner, parts: Vec::new() })
+        Some(Claim { recorded, inner, parts: Vec::new(), is_guess: false })
     }
 
     /// One of the digests of parts of these lengths. Where no name tells how long they are, it is told by their number.
@@ -34,12 +36,19 @@ impl Claim {
             || format!("{inner} of {} part{plural}", parts.len()),
             |digest| digest.name().to_string(),
         );
-        Some(Claim { recorded: RecordedDigest { algorithm, digest, is_certain: true }, inner, parts })
+        let recorded = RecordedDigest { algorithm, digest, is_certain: true };
+        Some(Claim { recorded, inner, parts, is_guess: false })
     }
 
     /// The same, but it may be of something else than the content.
     pub(crate) fn uncertain(mut self) -> Claim {
         self.recorded.is_certain = false;
+        self
+    }
+
+    /// The same, by lengths of parts that may be others.
+    pub(crate) fn guessed(mut self, is_guess: bool) -> Claim {
+        self.is_guess = is_guess;
         self
     }
 
@@ -117,32 +126,33 @@ pub(crate) struct Claims(pub(crate) Vec<Claim>);
 impl Claims {
     /// Computes them: `found` does.
     pub(crate) fn compared(self, found: impl Fn(&Claim) -> Option<Output>) -> ComparedClaims {
-        let all = self.0.into_iter().filter_map(|claim| found(&claim).map(|found| (claim.recorded, found)));
-        let (agreed, others) = all.partition(|(recorded, found)| recorded.digest == *found);
+        let all = self.0.into_iter().filter_map(|claim| found(&claim).map(|found| (claim, found)));
+        let (agreed, others) = all.partition(|(claim, found)| claim.recorded.digest == *found);
         ComparedClaims { agreed, others }
     }
 }
 
 /// What was recorded of an object, with the digests of what was read.
 pub(crate) struct ComparedClaims {
-    agreed: Vec<(RecordedDigest, Output)>,
-    others: Vec<(RecordedDigest, Output)>,
+    agreed: Vec<(Claim, Output)>,
+    others: Vec<(Claim, Output)>,
 }
 
 impl ComparedClaims {
     /// Notes that ETags of this store are digests of contents, if this one is.
     pub(crate) fn note(&self, etags_tell: &AtomicBool) {
-        if self.agreed.iter().any(|(recorded, _)| !recorded.is_certain) {
+        if self.agreed.iter().any(|(claim, _)| !claim.recorded.is_certain) {
             etags_tell.store(true, Ordering::Relaxed);
         }
     }
 
     /// The first that the content is not, with the digest that it has. An ETag counts only where those of the store are
-    /// digests of contents.
-    pub(crate) fn told(self, etags_tell: &AtomicBool) -> FileRead {
-        let mut others = self.others.into_iter();
-        let contradicted =
-            others.find(|(recorded, _)| recorded.is_certain || etags_tell.load(Ordering::Relaxed));
+    /// digests of contents, and one that took the parts for equally long only if `are_parts` says that they are.
+    pub(crate) fn told(self, etags_tell: &AtomicBool, are_parts: impl Fn(&[u64]) -> bool) -> FileRead {
+        let counts = |claim: &Claim| claim.recorded.is_certain || etags_tell.load(Ordering::Relaxed);
+        let is_sure = |claim: &Claim| !claim.is_guess || are_parts(&claim.parts);
+        let contradicted = self.others.into_iter().find(|(claim, _)| counts(claim) && is_sure(claim));
+        let contradicted = contradicted.map(|(claim, found)| (claim.recorded, found));
         let is_disputed = contradicted.is_some() && !self.agreed.is_empty();
         FileRead { contradicted, is_disputed, ..FileRead::default() }
     }

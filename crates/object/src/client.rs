@@ -198,9 +198,11 @@ impl Client {
 
     /// The same, as a part without bytes.
     pub(crate) async fn no_part(&self, key: &[u8]) -> Result<Part, RequestError> {
-        let headers = self.ask_headers(key).await?;
-        let size = length(&headers).ok_or(RequestError::Answer("an object has no length"))?;
-        Ok(self.part_of(key, size, &headers, Vec::new()))
+        let mode = matches!(self.store, Store::S3 { .. }).then(|| (CHECKSUM_MODE, "ENABLED".to_string()));
+        let headers = mode.into_iter().collect();
+        let answer = self.ask(&Request { headers, most: 0, ..Request::new(Method::HEAD, key, "") }).await?;
+        let size = length(&answer.headers).ok_or(RequestError::Answer("an object has no length"))?;
+        Ok(self.part_of(key, size, &answer.headers, Vec::new()))
     }
 
     pub(crate) async fn ask_headers(&self, key: &[u8]) -> Result<HeaderMap, RequestError> {
@@ -254,7 +256,7 @@ impl Client {
             Err(RequestError::Range) if range.start == 0 => {
                 let part = self.no_part(key).await?;
                 return match part.size {
-                    0 => Ok(Part { etag: None, recorded: Attributes::default(), ..part }),
+                    0 => Ok(Part { etag: None, ..part }),
                     _ => Err(RequestError::Answer("it gives no range of an object")),
                 };
             }

@@ -14,7 +14,7 @@ use verisum_files::place::{
 use verisum_files::{Stop, text};
 
 use crate::checksum_report::ReportChecksums;
-use crate::claim::{Claim, Claims};
+use crate::claim::{Claim, Claims, ComparedClaims};
 use crate::client::{Part, SharedClient};
 use crate::content::ObjectContent;
 use crate::error::RequestError;
@@ -281,7 +281,7 @@ impl<'a> Queue<'a> {
         let compared: Vec<_> = compared.collect();
         let mut is_wanted = true;
         for (request, digests, compared) in compared {
-            let read = FileRead { digests, ..compared.told(&self.client.etags_tell) };
+            let read = FileRead { digests, ..self.told(&request, compared) };
             is_wanted = is_wanted && self.tell(request, read);
         }
         Ok(is_wanted)
@@ -318,7 +318,8 @@ impl<'a> Queue<'a> {
             found(claim, self.digests, &digests).or_else(other)
         });
         compared.note(&self.client.etags_tell);
-        Ok(self.tell(request, FileRead { digests, ..compared.told(&self.client.etags_tell) }))
+        let read = FileRead { digests, ..self.told(&request, compared) };
+        Ok(self.tell(request, read))
     }
 
     /// Hashes an object piece by piece, with what is claimed of it; the next ones are under way meanwhile.
@@ -348,6 +349,13 @@ impl<'a> Queue<'a> {
             stream.finish(sum.as_mut_bytes()).map(|()| sum)
         };
         Ok(streams.into_iter().map(finish).collect::<Result<_, _>>()?)
+    }
+
+    /// What the claims on an object say. The store is asked for the lengths of its parts only before they accuse it.
+    fn told(&self, request: &FileRequest, compared: ComparedClaims) -> FileRead {
+        let key = key(&request.path);
+        let are_parts = |lengths: &[u64]| self.runtime.block_on(self.client.are_parts(key, lengths));
+        compared.told(&self.client.etags_tell, are_parts)
     }
 
     fn tell(&self, request: FileRequest, read: FileRead) -> bool {

@@ -368,7 +368,8 @@ pub fn state_after(before: State, found: Verdict) -> (Verdict, State) {
         // Only he who may have written to what was bad knows whether it is meant.
         State::Trouble(Trouble::Verdict(bad))
             if bad.class() == VerdictClass::Corrupt
-                && matches!(found, Verdict::Modified | Verdict::Suspicious) =>
+                && (matches!(found, Verdict::Modified | Verdict::Suspicious)
+                    || (bad, found) == (Verdict::Suspicious, Verdict::Rot)) =>
         {
             (Verdict::Suspicious, State::Trouble(Trouble::Verdict(Verdict::Suspicious)))
         }
@@ -409,6 +410,8 @@ mod tests {
             for unread in [Verdict::Busy, Verdict::Unverifiable, Verdict::IoError] {
                 assert_eq!(state_after(of(bad), unread), (bad, of(bad)), "{bad} {unread}");
             }
+            let again = if bad == Verdict::Suspicious { bad } else { Verdict::Rot };
+            assert_eq!(state_after(of(bad), Verdict::Rot), (again, of(again)), "{bad}");
             let well = (Verdict::Ok, of(Verdict::Ok));
             assert_eq!(state_after(of(bad), Verdict::Ok), well, "{bad}");
         }

@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use common::bucket::Store;
 use verisum::digest::Digest;
 
-use crate::stored_digests::{ask, base64, content, upload};
+use crate::stored_digests::{ask, base64, content, upload, upload_parts};
 
 #[test]
 fn what_was_uploaded_in_parts_is_compared_with_the_checksum_of_its_parts() {
@@ -204,5 +204,80 @@ fn an_etag_tells_rot_where_those_of_the_store_are_of_contents() {
             fs::read(format!("{good}/{name}")).unwrap(),
             "{name}"
         );
+    }
+}
+
+#[test]
+fn parts_of_other_lengths_than_the_first_accuse_nothing() {
+    const MIB: usize = 1 << 20;
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir_all(&here).unwrap();
+    // As many as parts of the length of the first would be. The second is without a checksum.
+    for name in ["checksum", "etag"] {
+        let bytes = content(11 * MIB + 7);
+        let (first, rest) = bytes.split_at(5 * MIB);
+        let (second, third) = rest.split_at(6 * MIB);
+        let parts = [first, second, third];
+        upload_parts(&store, &format!("box/{name}"), &parts, ("sha256", "sha256"), "COMPOSITE");
+        fs::write(here.join(name), bytes).unwrap();
+    }
+    rustix::fs::removexattr(bucket.join("etag"), "user.checksums").unwrap();
+    // It shows that the ETags of this store are of contents.
+    assert_eq!(ask(&store, "PUT", "box/a", &[], &content(1000)).0, 200);
+    rustix::fs::removexattr(bucket.join("a"), "user.checksums").unwrap();
+    fs::write(here.join("a"), content(1000)).unwrap();
+    let (here, copied, catalog) = (store.path("here"), store.path("copied"), store.path("catalog"));
+    let [here, copied, catalog] = [&here, &copied, &catalog].map(|path| path.to_str().unwrap());
+    for words in [
+        &["sum", "--quiet", "s3://box"][..],
+        &["compare", here, "s3://box"],
+        &["compare", "--read", here, "s3://box"],
+        &["copy", "s3://box", copied],
+        &["scrub", "--catalog", catalog, "s3://box"],
+        &["scrub", "--catalog", catalog, "s3://box"],
+    ] {
+        let ended = store.run(words);
+        assert_eq!(ended.code, Some(0), "{words:?} {} {}", ended.out(), ended.stderr);
+        assert!(!ended.stderr.contains("recorded by the store"), "{words:?} {}", ended.stderr);
+    }
+    // What is bad is still bad.
+    let file = fs::File::options().write(true).open(bucket.join("checksum")).unwrap();
+    let time = file.metadata().unwrap().modified().unwrap();
+    file.write_all_at(b"!", 500).unwrap();
+    file.set_modified(time).unwrap();
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(1));
+}
+
+#[test]
+fn an_upload_of_which_bytes_are_gone_is_rot_and_repaired() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, good) = (store.bucket("box"), store.path("good"));
+    fs::create_dir_all(&good).unwrap();
+    let names = [("cut", 100), ("emptied", 0), ("longer", 3_000_001)];
+    for (name, length) in names {
+        let bytes = content(3_000_000);
+        let checksum = ("x-amz-checksum-crc64nvme".to_string(), base64("crc64-nvme", &bytes));
+        assert_eq!(ask(&store, "PUT", &format!("box/{name}"), &[checksum], &bytes).0, 200);
+        fs::write(good.join(name), bytes).unwrap();
+        fs::File::options().write(true).open(bucket.join(name)).unwrap().set_len(length).unwrap();
+    }
+    let sum = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!(
+        (sum.code, sum.stderr.matches(", recorded by the store ").count()),
+        (Some(1), 3),
+        "{}",
+        sum.stderr
+    );
+    let (catalog, good) = (store.path("catalog"), good.to_str().unwrap());
+    let catalog = catalog.to_str().unwrap();
+    let scrub = || store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+    let bad = scrub();
+    assert!(bad.code == Some(1) && bad.stderr.matches(": rot").count() == 3, "{} {}", bad.out(), bad.stderr);
+    let mended = store.run(&["repair", "--catalog", catalog, "--from", good, "s3://box"]);
+    assert!(mended.code == Some(0), "{} {}", mended.out(), mended.stderr);
+    assert_eq!(scrub().code, Some(0));
+    for (name, _) in names {
+        assert_eq!(fs::read(bucket.join(name)).unwrap(), content(3_000_000), "{name}");
     }
 }

@@ -78,14 +78,12 @@ pub fn content(length: usize) -> Vec<u8> {
 }
 
 /// Uploads in parts of this length, with a checksum.
-pub fn upload(
-    store: &Store,
-    path: &str,
-    content: &[u8],
-    part: usize,
-    (theirs, ours): (&str, &str),
-    kind: &str,
-) {
+pub fn upload(store: &Store, path: &str, content: &[u8], part: usize, digests: (&str, &str), kind: &str) {
+    upload_parts(store, path, &content.chunks(part).collect::<Vec<_>>(), digests, kind);
+}
+
+/// The same of these parts.
+pub fn upload_parts(store: &Store, path: &str, content: &[&[u8]], (theirs, ours): (&str, &str), kind: &str) {
     let header = |name: &str, value: &str| (name.to_string(), value.to_string());
     let begin =
         [header("x-amz-checksum-algorithm", &theirs.to_uppercase()), header("x-amz-checksum-type", kind)];
@@ -93,7 +91,7 @@ pub fn upload(
     assert_eq!(status, 200, "{body}");
     let id = body.split("<UploadId>").nth(1).unwrap().split('<').next().unwrap().to_string();
     let mut parts = String::new();
-    for (number, bytes) in content.chunks(part).enumerate() {
+    for (number, bytes) in content.iter().enumerate() {
         let (number, checksum) = (number + 1, base64(ours, bytes));
         let headers = [header(&format!("x-amz-checksum-{theirs}"), &checksum)];
         let path = format!("{path}?partNumber={number}&uploadId={id}");

@@ -296,7 +296,8 @@ impl<'a> Work<'a> {
             path,
             digest,
             recorded: record.digest,
-            size: record.known_size().unwrap_or(ANY_LENGTH),
+            // What was bad when it was first seen may have had another length before.
+            size: record.known_size().filter(|_| record.verified > 0).unwrap_or(ANY_LENGTH),
             modified: record.known_mtime(),
             found,
             // 0 is not known.
