@@ -465,6 +465,7 @@ pub fn remove_passing(folder: &Path, is_such: &dyn Fn(&std::fs::Metadata, &Path)
         let own = name.to_str().and_then(|name| name.strip_prefix(PASSING)).unwrap_or_default();
         let unplaced = own.strip_suffix(UNPLACED);
         let numbers = unplaced.unwrap_or(own).split_once('-');
+        let numbers = numbers.filter(|_| !own.contains('+'));
         let process =
             numbers.and_then(|(process, number)| number.parse::<u32>().ok().and(process.parse().ok()));
         let process = process.and_then(rustix::process::Pid::from_raw);

@@ -218,6 +218,9 @@ mod tests {
         }
         std::fs::write(to.join("sub/two"), "old").unwrap();
         std::fs::write(to.join(format!("sub/{LEFTOVER}1-1")), "left").unwrap();
+        // What only begins so is somebody's own.
+        let own = ["notes", "1", "1-2-3", "+1-1", "x-1", "1-"].map(|end| to.join(format!("{LEFTOVER}{end}")));
+        own.iter().for_each(|path| std::fs::write(path, "own").unwrap());
         // One that another copy is at work on.
         let held = to.join(format!("{LEFTOVER}1-2"));
         std::fs::write(&held, "held").unwrap();
@@ -236,7 +239,7 @@ mod tests {
                 std::fs::remove_file(to.join(name)).unwrap();
             }
             assert_eq!(std::fs::read_dir(to.join("sub")).unwrap().count(), 0);
-            assert_eq!(std::fs::read_dir(&to).unwrap().count(), 2);
+            assert_eq!(std::fs::read_dir(&to).unwrap().count(), 2 + own.len());
         }
     }
 }

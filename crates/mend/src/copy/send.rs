@@ -24,7 +24,7 @@ use super::fetch::RemoteTree;
 use super::pump::Hasher;
 use super::record::{self, Expected, Known, Records};
 use super::shared::{Shared, lock};
-use super::temporary::LEFTOVER;
+use super::temporary::is_leftover;
 use super::worker::{USUAL, set_of};
 use super::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary, Mismatch, Verification};
 use crate::metadata::{MODE_BITS, Metadata};
@@ -314,7 +314,7 @@ impl There {
                 continue;
             };
             let name = request.path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-            if name.starts_with(LEFTOVER.as_bytes()) {
+            if is_leftover(name) {
                 self.leftovers.push(request.path.clone());
             }
             return Some((request.path, request.seen));

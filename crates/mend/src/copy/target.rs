@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use verisum_files::{Stat, Timestamp};
 
 use super::shared::Shared;
-use super::temporary::LEFTOVER;
+use super::temporary::{CASE, LEFTOVER, is_leftover};
 use super::{CopyError, CopyOutcome};
 use crate::metadata::{INHERITED, Metadata};
 
@@ -231,7 +231,7 @@ impl<'a> TargetDirectory<'a> {
         let Ok(list) = Dir::read_from(self) else { return };
         for entry in list.flatten() {
             let name = entry.file_name();
-            if !name.to_bytes().starts_with(LEFTOVER.as_bytes()) {
+            if !is_leftover(name.to_bytes()) {
                 continue;
             }
             let own = rustix::process::geteuid().as_raw();
@@ -326,7 +326,7 @@ impl TargetName<'_> {
 
 /// Whether capital letters in names are the same as small ones, or nobody can tell.
 fn folds(directory: &OwnedFd) -> bool {
-    let name = format!("{LEFTOVER}case-{}", std::process::id());
+    let name = format!("{LEFTOVER}{CASE}-{}", std::process::id());
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let is_there = |name: &str| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     for _ in 0..8 {
