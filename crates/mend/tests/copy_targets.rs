@@ -94,7 +94,7 @@ fn immutable_and_read_only_targets_stay() {
     assert!(Command::new(&chattr).arg("+i").arg(to.join("fixed")).status().unwrap().success());
     let told = copy_to(from.path(), &to, &options());
     assert_eq!((told.summary.copied, told.summary.failed), (1, 1), "{:?}", told.problems);
-    assert!(told.problems[0].contains("fixed: rename: Operation not permitted"), "{:?}", told.problems);
+    assert!(told.problems[0].contains("fixed: rename: it is immutable ("), "{:?}", told.problems);
     assert_eq!(fs::read_to_string(to.join("fixed")).unwrap(), "the old one");
     assert_eq!(fs::read_dir(&to).unwrap().count(), 2, "nothing is left behind");
     assert!(Command::new(&chattr).arg("-i").arg(to.join("fixed")).status().unwrap().success());
