@@ -252,10 +252,11 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
             workers = multiprocessing.active_children()
             for process in workers:
                 process.kill()
-            until = time.monotonic() + 0.5
+            until = time.monotonic() + 5
             for process in workers:
                 wait([process.sentinel], timeout=max(0, until - time.monotonic()))
-            if nannies:
+            # What is at work on a killed worker in this process may still make a file there.
+            while nannies and os.path.exists(scratch.name) and time.monotonic() < until:
                 scratch.cleanup()
             raise
 
