@@ -20,17 +20,23 @@ use super::{names, secrets, shell, values};
 static LOG: OnceLock<Mutex<Log>> = OnceLock::new();
 
 struct Log {
-    file: File,
+    /// None if it cannot be opened.
+    file: Option<File>,
     path: PathBuf,
     begun: Instant,
-    /// The first entry that could not be written.
-    failure: Option<io::Error>,
+    /// Why it could not be opened, or an entry not be written, and what failed.
+    failure: Option<(&'static str, io::Error)>,
 }
 
-/// Opens the log of this run, and notes the command line.
+/// Opens the log of this run, and notes the command line. A disk that is not mounted or full is told at the end: the work
+/// is worth more than its log. A file that must not be written to is refused.
 pub(crate) fn open(path: &Path, line: &[OsString]) -> Result<(), Failure> {
-    let file = opened(path).map_err(|error| Failure::file(path, "open", error))?;
-    let log = Log { file, path: path.to_path_buf(), begun: Instant::now(), failure: None };
+    let (file, failure) = match opened(path) {
+        Ok(file) => (Some(file), None),
+        Err(error) if error.raw_os_error().is_some() => (None, Some(("open", error))),
+        Err(error) => return Err(Failure::file(path, "open", error)),
+    };
+    let log = Log { file, path: path.to_path_buf(), begun: Instant::now(), failure };
     let _ = LOG.set(Mutex::new(log));
     let words: Vec<String> =
         line.iter().skip(1).map(|word| shell::quoted(&without_secrets(word), true)).collect();
@@ -90,13 +96,14 @@ pub(crate) fn end(how: &str) -> Result<(), Failure> {
     let text = format!("end: {how}, {:.1} s", log.begun.elapsed().as_secs_f64());
     log.add(text.as_bytes());
     match log.failure.take() {
-        Some(error) => Err(Failure::file(&log.path, "write", error)),
+        Some((operation, error)) => Err(Failure::file(&log.path, operation, error)),
         None => Ok(()),
     }
 }
 
 impl Log {
     fn add(&mut self, text: &[u8]) {
+        let Some(file) = &mut self.file else { return };
         let text = text.strip_suffix(b"\n").or(text.strip_suffix(b"\0")).unwrap_or(text);
         let mut entry = format!("{} [{}] ", values::written(values::now()), std::process::id()).into_bytes();
         entry.extend(names::for_terminal(&secrets::hidden(text)));
@@ -107,8 +114,8 @@ impl Log {
             }
         }
         entry.push(b'\n');
-        if let Err(error) = self.file.write_all(&entry) {
-            self.failure.get_or_insert(error);
+        if let Err(error) = file.write_all(&entry) {
+            self.failure.get_or_insert(("write", error));
         }
     }
 }
