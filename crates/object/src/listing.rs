@@ -122,7 +122,9 @@ pub(crate) const VERSION: &[u8] = b"?versionId=";
 
 /// The key of an object of S3, and which version of it is named: that of `KEY?versionId=VERSION`.
 pub(crate) fn version_of(key: &[u8]) -> (&[u8], Option<&str>) {
-    let Some(at) = key.windows(VERSION.len()).rposition(|part| part == VERSION) else { return (key, None) };
+    let at = key.windows(VERSION.len()).rposition(|part| part == VERSION);
+    // The empty key is the whole bucket.
+    let Some(at) = at.filter(|at| *at > 0) else { return (key, None) };
     let is_one = |byte: &u8| byte.is_ascii_alphanumeric() || b"._-".contains(byte);
     let version = &key[at + VERSION.len()..];
     let version = std::str::from_utf8(version).ok().filter(|version| !version.is_empty());
@@ -218,7 +220,9 @@ mod tests {
     #[test]
     fn a_version_is_named_at_the_end_of_a_key() {
         assert_eq!(version_of(b"a/b?versionId=x.Y_-9"), (&b"a/b"[..], Some("x.Y_-9")));
-        for key in ["a", "a?versionId=", "a?versionId=x/y", "a?versionId=x&y=z", "a?versionid=x"] {
+        for key in
+            ["a", "a?versionId=", "a?versionId=x/y", "a?versionId=x&y=z", "a?versionid=x", "?versionId=x"]
+        {
             assert_eq!(version_of(key.as_bytes()), (key.as_bytes(), None), "{key}");
         }
     }

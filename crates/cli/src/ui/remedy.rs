@@ -325,7 +325,7 @@ impl Remedy {
     }
 
     pub(crate) fn json(&self) -> Value {
-        json!({ "files": self.wanted, "mendable": self.mendable, "with_parity": self.with_parity, "empty": self.empty, "command": self.command })
+        json!({ "files": self.wanted, "mendable": self.mendable, "with_parity": self.with_parity, "empty": self.empty, "command": self.command(false) })
     }
 
     /// How many files were empty, and need no copy.

@@ -182,9 +182,14 @@ fn expanded(name: &OsStr) -> Vec<List> {
             return manifests.into_iter().map(list).collect();
         }
     }
-    let folder = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    let bag = path.file_name().filter(|name| is_bag_manifest(name)).filter(|_| folder.join(BAG).is_file());
-    vec![List { name: name.into(), bag: bag.map(|_| folder) }]
+    vec![List { name: name.into(), bag: bag_of(path) }]
+}
+
+/// The BagIt bag of which a list is a manifest: bags have rules of their own for names.
+pub fn bag_of(list: &Path) -> Option<PathBuf> {
+    let folder = list.parent().map(Path::to_path_buf).unwrap_or_default();
+    let is_manifest = is_bag_manifest(list.file_name()?) && folder.join(BAG).is_file();
+    is_manifest.then_some(folder)
 }
 
 fn is_bag_manifest(name: &OsStr) -> bool {

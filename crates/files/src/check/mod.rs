@@ -25,7 +25,7 @@ use crate::{FileError, Hashed, Kind, Plan};
 
 pub use extra::Extra;
 pub use list_class::ListClass;
-pub use lists::{Lists, OpenInput};
+pub use lists::{Lists, OpenInput, bag_of};
 
 use answers::{Answers, lock};
 use feed::Feed;

@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 use verisum_digest::Digest;
 use verisum_files::Kind;
-use verisum_files::store::manifest::{BlockHashes, Line, ListOptions, Listed, Reader};
+use verisum_files::check::bag_of;
+use verisum_files::store::manifest::{BlockHashes, Dialect, Line, ListOptions, Listed, Reader};
 
 use super::{ExpectedContent, RepairError};
 
@@ -39,6 +40,9 @@ pub fn recorded_in(
     options.algorithm = algorithm.map(|name| name.to_string().into());
     options.name = list.file_name().unwrap_or_default().as_bytes().to_vec();
     options.block_hashes = BlockHashes::Tagged;
+    if bag_of(list).is_some() {
+        options.dialect = Dialect::Bag;
+    }
     let unreadable = |error: &dyn std::fmt::Display| failed("read")(std::io::Error::other(error.to_string()));
     let named: Arc<Path> = list.into();
     let mut reader = Reader::new(file, &options).map_err(|error| unreadable(&error))?;
@@ -94,4 +98,24 @@ fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<Expe
         }
     }
     Err(why)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_bag_are_read_as_bags_write_them() {
+        let bag = tempfile::tempdir().unwrap();
+        let list = bag.path().join("manifest-md5.txt");
+        std::fs::write(&list, format!("{}  data/a%0Ab\n", "0".repeat(32))).unwrap();
+        let below = || {
+            let trees = [bag.path().to_path_buf()];
+            let found = recorded_in(&list, None, &trees, &mut |line| panic!("{line:?}")).unwrap();
+            found.into_iter().map(|content| content.below).collect::<Vec<_>>()
+        };
+        assert_eq!(below(), [Path::new("data/a%0Ab")]);
+        std::fs::write(bag.path().join("bagit.txt"), "").unwrap();
+        assert_eq!(below(), [Path::new("data/a\nb")]);
+    }
 }
