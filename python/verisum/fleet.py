@@ -247,8 +247,9 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
             yield client
         except KeyboardInterrupt:
             closing.pop_all()
+            # Else each starts a new one in the place of its killed worker.
             for nanny in nannies.values():
-                nanny.auto_restart = False
+                nanny.status = distributed.Status.closing
             workers = multiprocessing.active_children()
             for process in workers:
                 process.kill()
