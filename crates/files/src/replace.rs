@@ -1,5 +1,9 @@
 //! Atomic file replacement: a full disk or a kill leaves the old file.
 
+mod passing;
+
+pub use passing::{PASSING, process_of, remove_passing};
+
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
 use std::io;
@@ -14,6 +18,7 @@ use tempfile::{NamedTempFile, TempPath};
 use crate::Stat;
 use crate::error::explained;
 use crate::walk::trusted;
+use passing::{complete_name, make_passing, passing_name, with_end};
 
 /// How many links one after the other are followed, as Linux has it.
 pub const MOST_LINKS: u32 = 40;
@@ -23,10 +28,6 @@ pub const RANDOM: usize = 12;
 
 /// What follows them.
 pub const UNPLACED: &str = ".new";
-
-/// What the name of a file begins with while it takes the place of another; only a kill leaves one. The number of the
-/// process follows, and that of the file in it; [`UNPLACED`] ends it as long as the file is being written.
-pub const PASSING: &str = ".verisum-repair-";
 
 /// Why a file could not take its place.
 #[derive(Debug, thiserror::Error)]
@@ -457,28 +458,6 @@ pub fn is_trusted(user: u32) -> bool {
     user == 0 || user == rustix::process::geteuid().as_raw()
 }
 
-/// Removes what processes that were killed while they replaced files of this folder left of them: what they were writing,
-/// and of what was to change places with a file that which is such a file, by what the system says of it and its path.
-pub fn remove_passing(folder: &Path, is_such: &dyn Fn(&std::fs::Metadata, &Path) -> bool) {
-    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let own = name.to_str().and_then(|name| name.strip_prefix(PASSING)).unwrap_or_default();
-        let unplaced = own.strip_suffix(UNPLACED);
-        let numbers = unplaced.unwrap_or(own).split_once('-');
-        let numbers = numbers.filter(|_| !own.contains('+'));
-        let process =
-            numbers.and_then(|(process, number)| number.parse::<u32>().ok().and(process.parse().ok()));
-        let process = process.and_then(rustix::process::Pid::from_raw);
-        let is_left =
-            process.is_some_and(|process| rustix::process::test_kill_process(process) == Err(Errno::SRCH));
-        let path = entry.path();
-        let is_such = |about: &std::fs::Metadata| unplaced.is_some() || is_such(about, &path);
-        if is_left && entry.metadata().is_ok_and(|about| about.is_file() && is_such(&about)) {
-            let _ = std::fs::remove_file(&path);
-        }
-    }
-}
-
 /// Gives a file without a name its own. Only a rename replaces another file: then it has a passing one first.
 fn place_nameless(file: &File, target: &Path) -> io::Result<()> {
     let own = format!("/proc/self/fd/{}", file.as_raw_fd());
@@ -490,47 +469,6 @@ fn place_nameless(file: &File, target: &Path) -> io::Result<()> {
     std::fs::rename(&passing, target).inspect_err(|_| {
         let _ = std::fs::remove_file(&passing);
     })
-}
-
-/// Gives a file without a name one beside its target, for a moment.
-fn passing_name(file: &File, target: &Path) -> io::Result<PathBuf> {
-    let own = format!("/proc/self/fd/{}", file.as_raw_fd());
-    make_passing(target, |passing| {
-        rustix::fs::linkat(CWD, &own, CWD, passing, AtFlags::SYMLINK_FOLLOW)?;
-        Ok(passing.to_path_buf())
-    })
-}
-
-/// Makes something beside a target by a passing name that nothing has.
-fn make_passing<T>(target: &Path, mut make: impl FnMut(&Path) -> io::Result<T>) -> io::Result<T> {
-    let mut number = 0_u32;
-    loop {
-        let passing = folder_of(target).join(format!("{PASSING}{}-{number}", std::process::id()));
-        match make(&passing) {
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && number < 1000 => number += 1,
-            made => return made,
-        }
-    }
-}
-
-/// Gives a complete file the passing name that it was written beside. Others stay as they are.
-fn complete_name(path: PathBuf) -> io::Result<PathBuf> {
-    let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-    match name.starts_with(PASSING.as_bytes()) && name.ends_with(UNPLACED.as_bytes()) {
-        true => {
-            let complete = path.with_extension("");
-            rename_to_nothing((CWD, path.as_os_str()), (CWD, complete.as_os_str()))?;
-            Ok(complete)
-        }
-        false => Ok(path),
-    }
-}
-
-/// A path that ends otherwise.
-fn with_end(path: &Path, end: &str) -> PathBuf {
-    let mut path = path.as_os_str().to_os_string();
-    path.push(end);
-    path.into()
 }
 
 fn failure(name: &Path, operation: &'static str, source: io::Error) -> ReplaceError {

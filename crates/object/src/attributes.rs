@@ -34,7 +34,6 @@ pub(crate) const CHECKSUMS: [(&str, &str); 10] = [
 const CONTENT_MD5: HeaderName = HeaderName::from_static("content-md5");
 const WANTED: HeaderName = HeaderName::from_static("x-amz-object-attributes");
 const AFTER: HeaderName = HeaderName::from_static("x-amz-part-number-marker");
-const MODE: HeaderName = HeaderName::from_static("x-amz-checksum-mode");
 const TYPE: HeaderName = HeaderName::from_static("x-amz-checksum-type");
 const ENCRYPTION: HeaderName = HeaderName::from_static("x-amz-server-side-encryption");
 const STORED: HeaderName = HeaderName::from_static("x-goog-stored-content-encoding");
@@ -207,11 +206,9 @@ impl Client {
 
     /// The same as headers tell it.
     pub(crate) async fn headers(&self, key: &[u8]) -> Result<(Attributes, FileState), RequestError> {
-        let headers = vec![(MODE, "ENABLED".to_string())];
-        let request = Request { headers, most: 0, ..Request::new(Method::HEAD, key, "") };
-        let answer = self.ask(&request).await?;
-        let size = text(&answer.headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
-        Ok((self.of_headers(&answer.headers, size), self.seen(key, None, &answer.headers)))
+        let headers = self.ask_checksums(key).await?;
+        let size = text(&headers, &CONTENT_LENGTH).and_then(|text| text.parse().ok());
+        Ok((self.of_headers(&headers, size), self.seen(key, None, &headers)))
     }
 
     fn of_headers(&self, headers: &HeaderMap, size: Option<u64>) -> Attributes {

@@ -198,11 +198,17 @@ impl Client {
 
     /// The same, as a part without bytes.
     pub(crate) async fn no_part(&self, key: &[u8]) -> Result<Part, RequestError> {
+        let headers = self.ask_checksums(key).await?;
+        let size = length(&headers).ok_or(RequestError::Answer("an object has no length"))?;
+        Ok(self.part_of(key, size, &headers, Vec::new()))
+    }
+
+    /// The headers of an object, at S3 with its checksums.
+    pub(crate) async fn ask_checksums(&self, key: &[u8]) -> Result<HeaderMap, RequestError> {
         let mode = matches!(self.store, Store::S3 { .. }).then(|| (CHECKSUM_MODE, "ENABLED".to_string()));
         let headers = mode.into_iter().collect();
         let answer = self.ask(&Request { headers, most: 0, ..Request::new(Method::HEAD, key, "") }).await?;
-        let size = length(&answer.headers).ok_or(RequestError::Answer("an object has no length"))?;
-        Ok(self.part_of(key, size, &answer.headers, Vec::new()))
+        Ok(answer.headers)
     }
 
     pub(crate) async fn ask_headers(&self, key: &[u8]) -> Result<HeaderMap, RequestError> {

@@ -353,8 +353,11 @@ impl<'a> Queue<'a> {
 
     /// What the claims on an object say. The store is asked for the lengths of its parts only before they accuse it.
     fn told(&self, request: &FileRequest, compared: ComparedClaims) -> FileRead {
-        let key = key(&request.path);
-        let are_parts = |lengths: &[u64]| self.runtime.block_on(self.client.are_parts(key, lengths));
+        let are_parts = |lengths: &[u64]| {
+            let (client, key, lengths) = (self.client.clone(), key(&request.path).to_vec(), lengths.to_vec());
+            let asked = Fetch(self.runtime.spawn(async move { client.are_parts(&key, &lengths).await }));
+            matches!(asked.wait_unless(self.runtime, &self.stop), Ok(Some(true)))
+        };
         compared.told(&self.client.etags_tell, are_parts)
     }
 

@@ -1,4 +1,4 @@
-//! `verisum bench`, and what is drawn of it.
+//! `verisum bench`: measurements, and their pages, tables and charts.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Buckets: trees in them, what stores recorded, and stores that lie.
+//! Buckets: trees in object stores, checksums and ETags that stores recorded, and stores that lie.
 
 #[path = "../common/mod.rs"]
 mod common;

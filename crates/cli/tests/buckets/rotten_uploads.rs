@@ -1,4 +1,4 @@
-//! Objects that are not what their store recorded at the upload, when they are read.
+//! Objects that rotted in a bucket, told by the checksum or ETag that the store recorded at the upload.
 
 use crate::common;
 

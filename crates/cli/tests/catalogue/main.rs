@@ -1,4 +1,4 @@
-//! Catalogues, and what is told from them.
+//! Catalogues: `verisum catalog`, `report`, `notify`, and their JSON.
 
 #[path = "../common/mod.rs"]
 mod common;

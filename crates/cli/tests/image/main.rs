@@ -1,4 +1,4 @@
-//! Images of disks.
+//! Disk images: `verisum image`, `blksum`, block maps and NBD.
 
 #[path = "../common/mod.rs"]
 mod common;

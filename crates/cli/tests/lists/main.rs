@@ -1,4 +1,4 @@
-//! Hashing files, lists of digests, and checks of them.
+//! `verisum sum` and `check`: hashing files, lists of checksums, bags.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -1,4 +1,4 @@
-//! Copies, repairs and parity.
+//! `verisum copy`, `repair` and `parity`.
 
 #[path = "../common/mod.rs"]
 mod common;

@@ -93,6 +93,19 @@ fn what_a_scrub_names_mends_from_a_place_or_parity() {
     place.mends("verisum parity verify 'my tree'");
 }
 
+#[test]
+fn json_has_the_command_that_mends_a_tree_of_which_no_copy_is_known() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(0));
+    place.damage();
+    let scrub = place.sh("verisum scrub --json 'my tree'");
+    let lines = scrub.out().lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    let repair = lines.map(|line| line["repair"].clone()).find(|repair| !repair.is_null()).unwrap();
+    assert_eq!(repair["mendable"], 0);
+    place.run_remedy(&repair["command"].as_str().unwrap().replace("PLACE", "mirror"));
+    assert_eq!(fs::read(place.bad()).unwrap(), b"good content");
+}
+
 /// Two lists name each of its files, by two digests: the one that the catalogue has finds the good copy.
 #[test]
 fn a_bad_file_of_a_bag_is_told_once_and_mended_from_where_the_catalogue_knows_it() {

@@ -18,7 +18,7 @@ use rustix::io::Errno;
 use verisum_files::{Stat, Timestamp};
 
 use super::shared::Shared;
-use super::temporary::{CASE, LEFTOVER, is_leftover};
+use super::temporary::{LEFTOVER, is_leftover};
 use super::{CopyError, CopyOutcome};
 use crate::metadata::{INHERITED, Metadata};
 
@@ -326,7 +326,8 @@ impl TargetName<'_> {
 
 /// Whether capital letters in names are the same as small ones, or nobody can tell.
 fn folds(directory: &OwnedFd) -> bool {
-    let name = format!("{LEFTOVER}{CASE}-{}", std::process::id());
+    // No file of a copy has this number.
+    let name = format!("{LEFTOVER}{}-{}", std::process::id(), u32::MAX);
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let is_there = |name: &str| statat(directory, name, AtFlags::SYMLINK_NOFOLLOW).is_ok();
     for _ in 0..8 {

@@ -9,6 +9,7 @@ use rustix::fs::{
     AtFlags, CWD, FlockOperation, Mode, OFlags, flock, fsync, linkat, openat, renameat, unlinkat,
 };
 use rustix::io::Errno;
+use verisum_files::replace::process_of;
 
 use super::shared::Shared;
 use super::target::{TargetDirectory, TargetName};
@@ -17,19 +18,10 @@ use super::target::{TargetDirectory, TargetName};
 /// removed by the next one.
 pub const LEFTOVER: &str = ".verisum-copy-";
 
-/// Whether a file may be what a killed copy left: the number of a process and one more follow [`LEFTOVER`]. Other names that
-/// begin so are somebody's own.
+/// Whether a file may be what a killed copy left. Other names that begin so are somebody's own.
 pub(super) fn is_leftover(name: &[u8]) -> bool {
-    let is_number = |part: &[u8]| !part.is_empty() && part.iter().all(u8::is_ascii_digit);
-    let parts = name.strip_prefix(LEFTOVER.as_bytes()).map(|own| own.split(|byte| *byte == b'-'));
-    parts.is_some_and(|parts| {
-        parts.clone().count() == 2
-            && parts.enumerate().all(|(at, part)| is_number(part) || (at, part) == (0, CASE.as_bytes()))
-    })
+    name.strip_prefix(LEFTOVER.as_bytes()).is_some_and(|rest| process_of(rest).is_some())
 }
-
-/// What comes in the place of the first number in the name by which capital letters are told from small ones.
-pub(super) const CASE: &str = "case";
 
 /// How many passing names are tried.
 const MOST_TRIED: u32 = 1000;

@@ -1,16 +1,16 @@
 //! Repairs files of one tree of this machine, with records from any source.
 
 mod distant;
+mod leftovers;
 mod long_file;
 mod new_file;
 mod waiting;
 
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::ops::Range;
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -20,7 +20,6 @@ use rustix::io::Errno;
 use verisum_catalog::store::stamp;
 use verisum_digest::{Digest, Output};
 use verisum_files::place::BlockDigests;
-use verisum_files::replace::remove_passing;
 use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat};
 use verisum_files::{has_writer, reread, says_storage_failed};
 
@@ -324,35 +323,6 @@ impl<'a> Tree<'a> {
             false => RepairOutcome::NoSource { tried }.into(),
         };
         waiting.end(at, done);
-    }
-
-    /// Removes what repairs that were killed left beside files that are good now.
-    fn remove_left(&self, mut good: Vec<&Damaged>) {
-        good.sort_by(|one, other| one.path.cmp(&other.path));
-        for good in good.chunk_by(|one, other| one.path.parent() == other.path.parent()) {
-            if let Ok((folder, _)) = self.folder(&good[0].path) {
-                let is_left = |about: &Metadata, path: &Path| {
-                    good.iter().any(|good| self.is_left_of(good, about, path))
-                };
-                remove_passing(&by_way_of(&folder, OsStr::new("")), &is_left);
-            }
-        }
-    }
-
-    /// Whether a file that was to change places with a good one is the bad one, or has the good content.
-    fn is_left_of(&self, good: &Damaged, about: &Metadata, path: &Path) -> bool {
-        let modified = about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec());
-        // What is to be kept has another name.
-        let may_go = self.options.keep_bad.is_none() && !good.may_be_meant || about.nlink() > 1;
-        if good.found.contains(&(about.size(), modified)) {
-            return may_go;
-        }
-        let may_be = good.size == about.size() || good.size >= ANY_LENGTH;
-        let read = || {
-            let file = Entry::named(path).and_then(|entry| entry.open_regular()).ok()?;
-            reread::past_the_cache_until(&file, &good.digest, &self.options.stop).ok()
-        };
-        may_be && read().is_some_and(|read| read.digest == good.recorded)
     }
 
     /// Makes a file empty whose recorded content is that: no copy is needed to know it.

@@ -1,4 +1,5 @@
-//! Files that are not what their place recorded when they were written there.
+//! Objects that rotted before they were recorded: their content contradicts the checksum that the store recorded at the
+//! upload.
 
 use verisum_digest::{Digest, Output};
 use verisum_files::place::PlaceEvent;

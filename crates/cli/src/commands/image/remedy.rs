@@ -1,4 +1,4 @@
-//! What mends an image that is not as its block map has it.
+//! The command that repairs an image which differs from its block map, and where a good copy is.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};

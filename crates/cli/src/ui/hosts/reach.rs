@@ -1,5 +1,5 @@
-//! The options by which a tree was reached. Its catalogue keeps them, because the commands that are printed for its
-//! files later have to ask the same server.
+//! The options by which hosts and buckets are reached (`--ssh-config`, `--endpoint` …). The catalogue keeps them for each
+//! tree, because commands that are printed later have to ask the same server.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
