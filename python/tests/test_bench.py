@@ -45,7 +45,8 @@ def test_data_frames_take_them(results: Path) -> None:
     first = rows[0]["name"]
     walls = [row["wall"] for row in rows if row["name"] == first and row["group"] == rows[0]["group"]]
     found = frame.filter((pl.col("name") == first) & (pl.col("group") == rows[0]["group"]))
-    assert found["wall"].median() == statistics.median(walls)
+    # The mean of the middle two may be rounded otherwise.
+    assert found["wall"].median() == pytest.approx(statistics.median(walls), rel=1e-12)
     assert duckdb.connect().execute("select count(*) from frame").fetchone() == (len(rows),)
 
 
