@@ -245,6 +245,15 @@ def test_the_schema_is_told_without_taking_rows(tree: Path) -> None:
         rows.to_arrow(batch_rows=0)
 
 
+def test_the_first_row_does_not_wait_for_others(tmp_path: Path) -> None:
+    for number in range(100):
+        (tmp_path / str(number)).write_bytes(b"x" * 1000)
+    begun = time.monotonic()
+    with verisum.hash_files(tmp_path, limit=2000, threads=1) as rows:
+        assert next(rows).size == 1000
+    assert time.monotonic() - begun < 10
+
+
 def test_a_stream_that_nobody_reads_is_dropped(tree: Path) -> None:
     for _ in range(10):
         capsule = verisum.hash_files(tree).to_arrow().__arrow_c_stream__()

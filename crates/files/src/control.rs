@@ -7,7 +7,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 /// How long somebody who waits for a limit sleeps at most before looking whether to stop.
-const NAP: Duration = Duration::from_millis(50);
+pub(crate) const NAP: Duration = Duration::from_millis(50);
 
 /// How far it is, for whoever draws it meanwhile.
 #[derive(Debug, Default)]
@@ -174,7 +174,11 @@ impl Limits {
 
     /// Waits until so much may be read. More than a bucket holds is let through and owed.
     pub fn wait(&self, bytes: u64, operations: u64, stop: &Stop) {
-        let mut left = self.reserve(bytes, operations);
+        Limits::pause(self.reserve(bytes, operations), stop);
+    }
+
+    /// Waits so long, or until it is time to stop.
+    pub(crate) fn pause(mut left: Duration, stop: &Stop) {
         while !left.is_zero() && !stop.is_due() {
             let nap = left.min(NAP);
             thread::sleep(nap);

@@ -10,6 +10,7 @@ use super::links::Links;
 use super::source::NumberedJob;
 use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, Lengths, Worker};
+use crate::control::{Limits, NAP};
 use crate::{FileError, Timestamp, system};
 
 /// The longest file that is read whole.
@@ -142,7 +143,12 @@ impl<T: Send> Engine<'_, T> {
         if let Some(limits) = &self.plan.limits
             && self.is_wanted(&opened.job.job.token)
         {
-            limits.wait(opened.before.size, 1, &self.plan.stop);
+            let pause = limits.reserve(opened.before.size, 1);
+            // What was read before it does not wait with it.
+            if pause > NAP {
+                self.hash_wholes(wholes, worker);
+            }
+            Limits::pause(pause, &self.plan.stop);
         }
         // Those before it may have told more of the device than was known when it was opened.
         if !self.is_wanted(&opened.job.job.token) {
