@@ -4,53 +4,38 @@ use std::{env, fs, io, path::Path};
 
 const STUBS: &str = "verisum/_native.pyi";
 
-/// What has a text.
-const NAMED: [&str; 25] = [
-    "def new",
-    "def hash_many",
-    "def hash_files",
-    "def compare",
-    "def scrub",
-    "def accept",
-    "def rehash",
-    "def create_bag",
-    "def tag",
-    "def verify",
-    "def untag",
-    "def list_tags",
-    "def retag",
-    "def adopt",
-    "def status",
-    "def repair",
-    "def copy",
-    "class Parity",
-    "def check",
-    "def image_sum",
-    "def image_repair",
-    "def overview",
-    "class BlockMap",
-    "class Catalog",
-    "class Hosts",
-];
-
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed={STUBS}");
-    let stubs = fs::read_to_string(STUBS)?;
     let folder = env::var_os("OUT_DIR").ok_or(io::ErrorKind::NotFound)?;
-    for named in NAMED {
-        let text =
-            text_of(&stubs, named).ok_or_else(|| io::Error::other(format!("{STUBS}: no text of {named}")))?;
-        let name = named.split(' ').next_back().unwrap_or(named);
-        fs::write(Path::new(&folder).join(name), text)?;
+    let stubs = fs::read_to_string(STUBS)?;
+    let lines: Vec<&str> = stubs.lines().collect();
+    let (mut class, mut at) = ("", 0);
+    while let Some(line) = lines.get(at) {
+        let (indent, begins) = (line.len() - line.trim_start().len(), at);
+        at += 1;
+        let Some((word @ ("class" | "def"), rest)) = line.trim_start().split_once(' ') else { continue };
+        let name = &rest[..rest.find(['(', ':', '[']).unwrap_or(rest.len())];
+        if indent == 0 {
+            class = if word == "class" { name } else { "" };
+        }
+        // What has a text ends with a colon, and the text is right below.
+        let Some(end) = (begins..lines.len()).find(|end| lines[*end].ends_with([':', '.'])) else { break };
+        if let Some(text) = lines.get(end + 1).and_then(|line| line.trim_start().strip_prefix("\"\"\"")) {
+            let full = if indent == 0 { name.to_string() } else { format!("{class}.{name}") };
+            fs::write(Path::new(&folder).join(full), text_of(text, &lines[end + 2..], indent + 4))?;
+        }
     }
     Ok(())
 }
 
-/// The text in quotes after the line that begins so, without its indentation.
-fn text_of(stubs: &str, named: &str) -> Option<String> {
-    let at = ["(", ":"].iter().find_map(|end| stubs.find(&format!("\n{named}{end}")))?;
-    let (_, after) = stubs[at..].split_once("\"\"\"")?;
-    let (text, _) = after.split_once("\"\"\"")?;
-    let lines = text.lines().map(|line| line.strip_prefix("    ").unwrap_or(line));
-    Some(lines.collect::<Vec<_>>().join("\n").trim_end().to_string())
+/// A text in quotes, without them and its indentation, by its first line and what is below.
+fn text_of(first: &str, below: &[&str], indent: usize) -> String {
+    let mut text = first.to_string();
+    for line in below {
+        if text.contains("\"\"\"") {
+            break;
+        }
+        text = text + "\n" + line.get(indent..).unwrap_or_default();
+    }
+    text.split("\"\"\"").next().unwrap_or_default().trim_end().to_string()
 }

@@ -1,6 +1,7 @@
 //! Rows as Arrow record batches, by the PyCapsule interface: whoever reads Arrow takes them without a copy.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 use std::thread::{self, ThreadId};
 use std::time::Duration;
@@ -24,21 +25,22 @@ macro_rules! python_table {
 
         #[pyo3::pymethods]
         impl $class {
-            /// What rows are left, as Arrow record batches.
+            #[doc = stub!(stringify!($class), ".to_arrow")]
             #[pyo3(signature = (*, batch_rows=16384))]
             fn to_arrow(&self, batch_rows: usize) -> pyo3::PyResult<$crate::arrow::ArrowStream> {
+                $crate::arrow::Table::whole(&*self.0).require_untaken()?;
                 $crate::arrow::ArrowStream::new(&self.0, batch_rows)
             }
 
-            /// Writes what rows are left to a Parquet file, and says how many there were.
+            #[doc = stub!(stringify!($class), ".to_parquet")]
             #[pyo3(signature = (path, *, progress=None))]
             fn to_parquet(
                 &self,
                 py: pyo3::Python<'_>,
-                path: &pyo3::Bound<'_, pyo3::PyAny>,
-                progress: Option<&pyo3::Bound<'_, pyo3::PyAny>>,
+                path: $crate::arguments::FsPath,
+                progress: Option<$crate::arguments::Callback>,
             ) -> pyo3::PyResult<u64> {
-                $crate::parquet::write(py, &*self.0, &$crate::place::fs_path(path)?, progress)
+                $crate::parquet::write(py, &*self.0, &path.path, progress)
             }
 
             #[pyo3(signature = (requested_schema=None))]
@@ -54,7 +56,7 @@ macro_rules! python_table {
                 &self,
                 py: pyo3::Python<'py>,
             ) -> pyo3::PyResult<pyo3::Bound<'py, pyo3::PyAny>> {
-                self.to_arrow(1)?.__arrow_c_schema__(py)
+                $crate::arrow::ArrowStream::new(&self.0, 1)?.__arrow_c_schema__(py)
             }
         }
     };
@@ -73,8 +75,36 @@ pub(crate) trait Table: Send + Sync + 'static {
     /// The next row, if it comes within this time.
     fn wait(&self, time: Duration) -> Result<Poll<Option<Self::Row>>, Failure>;
 
+    /// Whether all rows are still to be had.
+    fn whole(&self) -> &Whole;
+
     /// Ends the work.
     fn close(&self);
+}
+
+/// Whether nobody has taken a row. A table that lacks some must not look like a whole one.
+#[derive(Default)]
+pub(crate) struct Whole(AtomicBool);
+
+impl Whole {
+    const TAKEN: &str = "the rows were already read, or closed: call again what gave them";
+
+    /// Takes the rows one by one, or none of them.
+    pub(crate) fn end(&self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes all rows.
+    pub(crate) fn take(&self) -> Result<(), &'static str> {
+        if self.0.swap(true, Ordering::Relaxed) { Err(Whole::TAKEN) } else { Ok(()) }
+    }
+
+    pub(crate) fn require_untaken(&self) -> PyResult<()> {
+        match self.0.load(Ordering::Relaxed) {
+            true => Err(PyValueError::new_err(Whole::TAKEN)),
+            false => Ok(()),
+        }
+    }
 }
 
 /// The columns of a batch that is being filled.
@@ -85,9 +115,9 @@ pub(crate) trait Columns<Row> {
 }
 
 /// Begins to read.
-type Open = Box<dyn Fn() -> Box<dyn RecordBatchReader + Send> + Send + Sync>;
+type Open = Box<dyn Fn() -> PyResult<Box<dyn RecordBatchReader + Send>> + Send + Sync>;
 
-/// Rows, to be taken once by what reads Arrow.
+#[doc = stub!("ArrowStream")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct ArrowStream {
     schema: SchemaRef,
@@ -101,14 +131,16 @@ impl ArrowStream {
         }
         let (table, schema) = (table.clone(), Arc::new(table.columns().schema()));
         let of_stream = schema.clone();
-        let open = move || -> Box<dyn RecordBatchReader + Send> {
-            Box::new(Batches {
+        let open = move || -> PyResult<Box<dyn RecordBatchReader + Send>> {
+            table.whole().require_untaken()?;
+            Ok(Box::new(Batches {
                 table: table.clone(),
                 schema: schema.clone(),
                 rows: batch_rows,
                 thread: thread::current().id(),
+                has_begun: false,
                 has_ended: false,
-            })
+            }))
         };
         Ok(ArrowStream { schema: of_stream, open: Box::new(open) })
     }
@@ -123,7 +155,7 @@ impl ArrowStream {
         py: Python<'py>,
         _requested_schema: Option<&Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        let stream = FFI_ArrowArrayStream::new((self.open)());
+        let stream = FFI_ArrowArrayStream::new((self.open)()?);
         Ok(PyCapsule::new_with_value(py, stream, c"arrow_array_stream")?.into_any())
     }
 
@@ -144,6 +176,7 @@ struct Batches<T> {
     rows: usize,
     /// The thread that asked for the stream: where signals are looked for.
     thread: ThreadId,
+    has_begun: bool,
     has_ended: bool,
 }
 
@@ -182,6 +215,11 @@ impl<T: Table> Batches<T> {
     }
 
     fn batch(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
+        // Not before: who only wants the schema may open a stream too.
+        if !self.has_begun {
+            self.table.whole().take().map_err(failed)?;
+            self.has_begun = true;
+        }
         let mut columns = self.table.columns();
         let mut rows = 0;
         while rows < self.rows {

@@ -8,16 +8,16 @@ use pyo3::prelude::*;
 use verisum::files::bag::{BagError, BagOptions, Bagged, create_bag as bag};
 use verisum::files::{Progress, StartError};
 
+use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind};
 use crate::files::several;
 use crate::interrupt::interruptible;
-use crate::place::fs_path;
 
-/// What a bag holds.
-#[pyclass(frozen, get_all, module = "verisum")]
-pub(crate) struct Bag {
-    files: u64,
-    bytes: u64,
+fields! {
+    Bag {
+        files: u64,
+        bytes: u64,
+    }
 }
 
 #[pymethods]
@@ -27,21 +27,21 @@ impl Bag {
     }
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/create_bag"))]
+#[doc = stub!("create_bag")]
 #[pyfunction]
 #[pyo3(signature = (directory, algorithms=None, *, info=None, threads=0, progress=None))]
 pub(crate) fn create_bag(
     py: Python<'_>,
-    directory: &Bound<'_, PyAny>,
-    algorithms: Option<&Bound<'_, PyAny>>,
+    directory: FsPath,
+    algorithms: Option<Several<String>>,
     info: Option<Vec<(String, String)>>,
     threads: usize,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<Bag> {
-    let directory = fs_path(directory)?;
+    let directory = directory.path;
     let done = Arc::new(Progress::default());
     let mut options = BagOptions::default();
-    options.digests = algorithms.map_or_else(|| Ok(vec![crate::hash::find(py, "sha512")?]), several)?;
+    options.digests = several(py, algorithms, "sha512")?;
     options.info = info.unwrap_or_default();
     let is_plain = |text: &str| !text.trim().is_empty() && !text.contains(char::is_control);
     if options.info.iter().any(|(label, value)| !is_plain(label) || label.contains(':') || !is_plain(value)) {
@@ -51,8 +51,7 @@ pub(crate) fn create_bag(
         options.threads = threads;
     }
     options.progress = done.clone();
-    let mut tick =
-        |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.files(), done.bytes())).map(drop));
+    let mut tick = |py: Python<'_>| Callback::tell(progress.as_ref(), py, (done.files(), done.bytes()));
     let made = interruptible(py, &mut tick, |stop| {
         options.stop = Arc::new(stop.clone());
         bag(&directory, &options)

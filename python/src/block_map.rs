@@ -12,13 +12,12 @@ use verisum::files::{ReplaceError, Replacement, Stop};
 use verisum::image::{OpenOptions, Opened};
 use verisum::mend::image::require_replaceable;
 
+use crate::arguments::{Callback, FsPath};
 use crate::digests::Digests;
 use crate::errors::{self, Failure, Kind};
-use crate::getters::getters;
 use crate::hosts::Hosts;
 use crate::image::{NamedImage, UntilStopped, cores, padding, params, sum_to};
 use crate::interrupt::{Leftover, abandonable, interruptible};
-use crate::place::fs_path;
 
 /// The digests of one call are at most so many bytes: a small file can claim blocks without end.
 const MOST_BYTES: u64 = 1 << 32;
@@ -26,7 +25,7 @@ const MOST_BYTES: u64 = 1 << 32;
 /// After so many it is looked whether Ctrl-C came.
 const BLOCKS_AT_ONCE: usize = 1 << 20;
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/BlockMap"))]
+#[doc = stub!("BlockMap")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct BlockMap(Arc<blockhash::BlockMap>);
 
@@ -49,13 +48,13 @@ impl From<blockhash::BlockMap> for BlockMap {
 impl BlockMap {
     #[new]
     #[pyo3(signature = (path))]
-    fn open(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<BlockMap> {
-        let name = fs_path(path)?;
+    fn open(py: Python<'_>, path: FsPath) -> PyResult<BlockMap> {
+        let name = path.path;
         let map = py.detach(|| blockhash::BlockMap::open(&name, &Policy::default()));
         map.map(BlockMap::from).map_err(|error| errors::of_image(py, &name, &error))
     }
 
-    /// Hashes an image, and writes the map of it.
+    #[doc = stub!("BlockMap.create")]
     #[staticmethod]
     #[pyo3(signature = (
         path, image, algorithm="sha256", *, block_size=65536, exact=false, threads=0, hosts=None, progress=None
@@ -63,42 +62,42 @@ impl BlockMap {
     #[allow(clippy::too_many_arguments)] // Python names them.
     fn create(
         py: Python<'_>,
-        path: &Bound<'_, PyAny>,
-        image: &Bound<'_, PyAny>,
+        path: FsPath,
+        image: FsPath,
         algorithm: &str,
         block_size: u32,
         exact: bool,
         threads: usize,
         hosts: Option<Hosts>,
-        progress: Option<&Bound<'_, PyAny>>,
+        progress: Option<Callback>,
     ) -> PyResult<BlockMap> {
         let params = params(py, algorithm, block_size, threads)?;
-        let image = NamedImage::of(image, hosts)?;
-        let writing = Writing { path: fs_path(path)?, image, params, options: padding(exact) };
+        let image = NamedImage::of(py, image, hosts)?;
+        let writing = Writing { path: path.path, image, params, options: padding(exact) };
         written(py, writing, progress, Writing::create)
     }
 
-    /// Writes the map of an image that has changed in known places since this map was made of it.
+    #[doc = stub!("BlockMap.update")]
     #[pyo3(signature = (path, image, ranges, *, exact=false, threads=0, hosts=None, progress=None))]
     #[allow(clippy::too_many_arguments)] // Python names them.
     fn update(
         &self,
         py: Python<'_>,
-        path: &Bound<'_, PyAny>,
-        image: &Bound<'_, PyAny>,
+        path: FsPath,
+        image: FsPath,
         ranges: Vec<(u64, u64)>,
         exact: bool,
         threads: usize,
         hosts: Option<Hosts>,
-        progress: Option<&Bound<'_, PyAny>>,
+        progress: Option<Callback>,
     ) -> PyResult<BlockMap> {
         if let Some((start, end)) = ranges.iter().find(|(start, end)| start > end) {
             return Err(PyValueError::new_err(format!("ranges: {start} is behind {end}")));
         }
         let ranges = merge_ranges(ranges.into_iter().map(|(start, end)| start..end).collect());
         let params = params(py, self.algorithm(), self.block_size(), threads)?;
-        let image = NamedImage::of(image, hosts)?;
-        let writing = Writing { path: fs_path(path)?, image, params, options: padding(exact) };
+        let image = NamedImage::of(py, image, hosts)?;
+        let writing = Writing { path: path.path, image, params, options: padding(exact) };
         let old = self.0.clone();
         written(py, writing, progress, move |writing, stop, done| writing.update(&old, ranges, stop, done))
     }
@@ -110,7 +109,7 @@ impl BlockMap {
             .unwrap_or(isize::MAX as usize)
     }
 
-    /// The digests of the blocks from `start` up to `stop`.
+    #[doc = stub!("BlockMap.digests")]
     #[pyo3(signature = (start=0, stop=None))]
     fn digests(&self, py: Python<'_>, start: u64, stop: Option<u64>) -> PyResult<Digests> {
         let stop = stop.unwrap_or_else(|| self.0.blocks());
@@ -135,13 +134,13 @@ impl BlockMap {
         Ok(Digests::new(digests, rows as usize, self.digest_size()))
     }
 
-    /// Reads all of it, and raises unless its digests give its root.
+    #[doc = stub!("BlockMap.check")]
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         let checked = interruptible(py, &mut |_| Ok(()), |stop| self.0.check_while(&|| !stop.is_due()))?;
         checked.map_err(|error| errors::of_image(py, self.0.path(), &error))
     }
 
-    /// The byte ranges in which the images of two maps differ.
+    #[doc = stub!("BlockMap.differences")]
     #[pyo3(signature = (other, /))]
     fn differences(&self, py: Python<'_>, other: &Bound<'_, BlockMap>) -> PyResult<Vec<(u64, u64)>> {
         let (one, other) = (self.0.clone(), other.get().0.clone());
@@ -168,6 +167,8 @@ struct Writing {
 enum WriteError {
     Image(blockhash::BlockHashError),
     Failure(Failure),
+    /// A range ends here, behind the end of the image.
+    Range(u64),
 }
 
 impl From<blockhash::BlockHashError> for WriteError {
@@ -222,6 +223,11 @@ impl Writing {
             let failure = Failure::new(Kind::Image, &message).path(&self.image.name).operation("update");
             return Err(WriteError::Failure(failure));
         };
+        // What was cut off may be named.
+        let length = image.length().max(old.length());
+        if let Some(range) = ranges.iter().find(|range| range.end > length) {
+            return Err(WriteError::Range(range.end));
+        }
         let writer = MapWriter::new(file.file(), &self.path, old.params())?;
         update_map(old, &**image, ranges, &self.params, writer, done, &|| !stop.is_due())?;
         Ok(file.place()?)
@@ -232,11 +238,11 @@ impl Writing {
 fn written(
     py: Python<'_>,
     writing: Writing,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Option<Callback>,
     write: impl FnOnce(&Writing, &Stop, &ImageProgress) -> Result<(), WriteError> + Send + 'static,
 ) -> PyResult<BlockMap> {
     let done = Arc::new(ImageProgress::default());
-    let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
+    let mut tick = |py: Python<'_>| Callback::tell(progress.as_ref(), py, (done.bytes(),));
     let (counted, name) = (done.clone(), writing.image.name.clone());
     let ended = abandonable(py, Leftover::Writes, &mut tick, move |stop| {
         write(&writing, stop, &counted)?;
@@ -245,6 +251,9 @@ fn written(
     ended.map(BlockMap::from).map_err(|error| match error {
         WriteError::Image(error) => errors::of_image(py, &name, &error),
         WriteError::Failure(failure) => failure.raise(py),
+        WriteError::Range(end) => {
+            PyValueError::new_err(format!("ranges: {end} is behind the end of the image"))
+        }
     })
 }
 

@@ -9,7 +9,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{self, Lock, Root, Run, State, absolute, absolute_name, is_address};
 use verisum::files::Timestamp;
@@ -17,29 +16,27 @@ use verisum::files::place::{PlaceEvent, StoppingPlace};
 use verisum::lake::LakeExport;
 use verisum::remote::{Address, Host};
 
-use crate::errors::{Failure, Kind};
-use crate::getters::getters;
+use crate::arguments::FsPath;
+use crate::errors::{Failure, Kind, by_arguments};
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
 use crate::interrupt::interruptible;
-use crate::place::{self, fs_path};
+use crate::place;
 use crate::records::{Filter, Problems, Records};
 use crate::scrub::{FileState, Moment};
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/Catalog"))]
+#[doc = stub!("Catalog")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Catalog {
     pub(crate) path: PathBuf,
     pub(crate) store: Mutex<store::Catalog>,
 }
 
-/// A tree of a catalogue.
+#[doc = stub!("CatalogTree")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct CatalogTree {
     root: Root,
-    #[pyo3(get)]
     troubles: BTreeMap<&'static str, u64>,
-    #[pyo3(get)]
     stalest_verification_ms: Option<i64>,
 }
 
@@ -48,6 +45,8 @@ getters! { |tree: CatalogTree|
     path_bytes: &[u8] = tree.root.path.as_os_str().as_bytes();
     files: u64 = tree.root.files;
     bytes: u64 = tree.root.bytes;
+    troubles: BTreeMap<&'static str, u64> = tree.troubles.clone();
+    stalest_verification_ms: Option<i64> = tree.stalest_verification_ms;
 }
 
 impl CatalogTree {
@@ -66,17 +65,17 @@ impl CatalogTree {
     }
 }
 
-/// A run over a tree.
-#[pyclass(frozen, get_all, module = "verisum")]
-pub(crate) struct CatalogRun {
-    started_ms: i64,
-    finished_ms: Option<i64>,
-    how: &'static str,
-    error: Option<String>,
-    seconds: f64,
-    read_files: u64,
-    read_bytes: u64,
-    counts: BTreeMap<String, u64>,
+fields! {
+    CatalogRun {
+        started_ms: i64,
+        finished_ms: Option<i64>,
+        how: &'static str,
+        error: Option<String>,
+        seconds: f64,
+        read_files: u64,
+        read_bytes: u64,
+        counts: BTreeMap<String, u64>,
+    }
 }
 
 #[pymethods]
@@ -105,8 +104,8 @@ impl CatalogRun {
 impl Catalog {
     #[new]
     #[pyo3(signature = (path))]
-    fn open(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Catalog> {
-        let path = fs_path(path)?;
+    fn open(py: Python<'_>, path: FsPath) -> PyResult<Catalog> {
+        let path = path.path;
         let opened = py.detach(|| {
             let path = absolute(&path)?;
             let store = store::Catalog::open_to_read(&path)?;
@@ -117,20 +116,21 @@ impl Catalog {
         Ok(Catalog { path, store: Mutex::new(store) })
     }
 
+    #[doc = stub!("Catalog.path")]
     #[getter]
     fn path(&self) -> &OsStr {
         self.path.as_os_str()
     }
 
-    /// The trees, by path.
+    #[doc = stub!("Catalog.trees")]
     fn trees(&self, py: Python<'_>) -> PyResult<Vec<CatalogTree>> {
         self.read(py, |store| store.roots()?.into_iter().map(|root| CatalogTree::read(store, root)).collect())
     }
 
-    /// The runs over a tree, newest first.
+    #[doc = stub!("Catalog.runs")]
     #[pyo3(signature = (tree, *, most=1000))]
-    fn runs(&self, py: Python<'_>, tree: &Bound<'_, PyAny>, most: usize) -> PyResult<Vec<CatalogRun>> {
-        let wanted = Wanted::of(tree)?;
+    fn runs(&self, py: Python<'_>, tree: FsPath, most: usize) -> PyResult<Vec<CatalogRun>> {
+        let wanted = Wanted::of(tree);
         let found = self.read(py, |store| {
             let Some(root) = wanted.root(store)? else { return Ok(None) };
             let mut last = None;
@@ -146,12 +146,12 @@ impl Catalog {
         found?.ok_or_else(|| wanted.unknown(&self.path).raise(py))
     }
 
-    /// The records of files.
+    #[doc = stub!("Catalog.rows")]
     #[pyo3(signature = (tree=None, *, state=None, changed_since=None))]
     fn rows(
         &self,
         py: Python<'_>,
-        tree: Option<&Bound<'_, PyAny>>,
+        tree: Option<FsPath>,
         state: Option<&str>,
         changed_since: Option<Moment>,
     ) -> PyResult<Records> {
@@ -160,28 +160,28 @@ impl Catalog {
         Records::start(&self.path, Filter { below, state, changed_since: changed_since.map(|time| time.0) })
     }
 
-    /// Files that are not as recorded, with what was last seen of them.
+    #[doc = stub!("Catalog.problems")]
     #[pyo3(signature = (tree=None))]
-    fn problems(&self, py: Python<'_>, tree: Option<&Bound<'_, PyAny>>) -> PyResult<Problems> {
+    fn problems(&self, py: Python<'_>, tree: Option<FsPath>) -> PyResult<Problems> {
         let below = self.below(py, tree)?;
         Problems::start(&self.path, below)
     }
 
-    /// The digest that all records are to have, if one was chosen.
+    #[doc = stub!("Catalog.rehash_target")]
     #[getter]
     fn rehash_target(&self, py: Python<'_>) -> PyResult<Option<String>> {
         self.read(py, store::Catalog::rehash_target)
     }
 
-    /// How many records have each digest.
+    #[doc = stub!("Catalog.algorithms")]
     #[getter]
     fn algorithms(&self, py: Python<'_>) -> PyResult<BTreeMap<String, u64>> {
         self.read(py, |store| Ok(store.files_by_algorithm(None)?.into_iter().collect()))
     }
 
-    /// Writes to a lake what changed since the last export.
-    fn export(&self, py: Python<'_>, lake: &Bound<'_, PyAny>) -> PyResult<BTreeMap<&'static str, u64>> {
-        let lake = fs_path(lake)?;
+    #[doc = stub!("Catalog.export")]
+    fn export(&self, py: Python<'_>, lake: FsPath) -> PyResult<BTreeMap<&'static str, u64>> {
+        let lake = lake.path;
         let exported = interruptible(py, &mut |_| Ok(()), |stop| {
             let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
             verisum::lake::export(&store, &lake, Timestamp::now(), stop)
@@ -192,14 +192,10 @@ impl Catalog {
         Ok(counts.into())
     }
 
-    /// Records what a lake has and the catalogue has not.
+    #[doc = stub!("Catalog.import_lake")]
     #[staticmethod]
-    fn import_lake(
-        py: Python<'_>,
-        path: &Bound<'_, PyAny>,
-        lake: &Bound<'_, PyAny>,
-    ) -> PyResult<BTreeMap<&'static str, u64>> {
-        let (path, lake) = (fs_path(path)?, fs_path(lake)?);
+    fn import_lake(py: Python<'_>, path: FsPath, lake: FsPath) -> PyResult<BTreeMap<&'static str, u64>> {
+        let (path, lake) = (path.path, lake.path);
         let imported = interruptible(py, &mut |_| Ok(()), |stop| {
             let path = absolute(&path).map_err(|error| Failure::from(&error))?;
             let is_new = path.symlink_metadata().is_err_and(|error| error.kind() == ErrorKind::NotFound);
@@ -238,9 +234,9 @@ impl Catalog {
     }
 
     /// The directory that rows are wanted of.
-    fn below(&self, py: Python<'_>, tree: Option<&Bound<'_, PyAny>>) -> PyResult<Option<(Root, i64)>> {
+    fn below(&self, py: Python<'_>, tree: Option<FsPath>) -> PyResult<Option<(Root, i64)>> {
         let Some(tree) = tree else { return Ok(None) };
-        let wanted = Wanted::of(tree)?;
+        let wanted = Wanted::of(tree);
         let found = self.read(py, |store| wanted.find(store))?;
         found.map(Some).ok_or_else(|| wanted.unknown(&self.path).raise(py))
     }
@@ -273,13 +269,11 @@ pub(crate) struct Wanted {
 }
 
 impl Wanted {
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Wanted> {
-        let path = fs_path(object)?;
-        let is_text = object.is_instance_of::<PyString>();
+    pub(crate) fn of(FsPath { path, is_text }: FsPath) -> Wanted {
         let place = Address::parse(path.as_os_str(), false).ok().filter(|place| place.host != Host::Local);
         // The catalogue decides what is an address: nobody is called.
         let address = place.filter(|_| is_text || is_address(&path)).and_then(|place| place.recorded().ok());
-        Ok(Wanted { path, address })
+        Wanted { path, address }
     }
 
     /// The root that holds it, and the number of its directory.
@@ -335,18 +329,18 @@ impl Wanted {
     }
 }
 
-/// A file that was accepted, or could not be.
+#[doc = stub!("Accepted")]
 #[pyclass(frozen, module = "verisum", name = "Accepted")]
 pub(crate) struct AcceptedFile(Accepted);
 
-getters! { |file: AcceptedFile|
+getters! { |file: AcceptedFile as Accepted|
     path: &OsStr = file.0.path.as_os_str();
     path_bytes: &[u8] = file.0.path.as_os_str().as_bytes();
     was: &'static str = file.0.state.name();
     algorithm: &str = &file.0.algorithm;
     recorded: FileState = FileState(file.0.old);
     now: Option<FileState> = file.0.new.map(FileState);
-    error: Option<&str> = file.0.error.as_deref();
+    error: Option<String> = file.0.error.as_deref().map(by_arguments);
 }
 
 #[pymethods]
@@ -356,19 +350,19 @@ impl AcceptedFile {
     }
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/accept"))]
+#[doc = stub!("accept")]
 #[pyfunction]
 #[pyo3(signature = (path, *, catalog, dry_run=false, cross_file_systems=false, hosts=None))]
 pub(crate) fn accept(
     py: Python<'_>,
-    path: &Bound<'_, PyAny>,
-    catalog: &Bound<'_, PyAny>,
+    path: FsPath,
+    catalog: FsPath,
     dry_run: bool,
     cross_file_systems: bool,
     hosts: Option<Hosts>,
 ) -> PyResult<Vec<AcceptedFile>> {
-    let wanted = Wanted::of(path)?;
-    let catalog = fs_path(catalog)?;
+    let wanted = Wanted::of(path);
+    let catalog = catalog.path;
     let reach = Reach::of(py, hosts)?;
     let accepted = interruptible(py, &mut |_| Ok(()), |stop| {
         let (_lock, store) = open_to_write(&catalog).map_err(|error| Failure::from(&error))?;
@@ -386,11 +380,11 @@ pub(crate) fn accept(
     accepted.map_err(|failure| failure.raise(py))
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/rehash"))]
+#[doc = stub!("rehash")]
 #[pyfunction]
 #[pyo3(signature = (catalog, to))]
-pub(crate) fn rehash(py: Python<'_>, catalog: &Bound<'_, PyAny>, to: Option<&str>) -> PyResult<u64> {
-    let path = fs_path(catalog)?;
+pub(crate) fn rehash(py: Python<'_>, catalog: FsPath, to: Option<&str>) -> PyResult<u64> {
+    let path = catalog.path;
     let to = to.map(|name| find(py, name)).transpose()?;
     let left = py.detach(|| {
         let (_lock, store) = open_to_write(&path)?;

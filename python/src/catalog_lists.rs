@@ -15,25 +15,25 @@ use verisum::digest::{Digest, Output};
 use verisum::files::store::manifest::{BlockHashes, ListFormat, ListOptions, ReadError, Reader};
 use verisum::files::{Replacement, Stop, Timestamp};
 
+use crate::arguments::FsPath;
 use crate::catalog::{Catalog, Wanted};
 use crate::errors::{Failure, Kind};
 use crate::hash::find;
-use crate::interrupt::interruptible;
-use crate::place::fs_path;
+use crate::interrupt::{Leftover, abandonable, interruptible};
 
 #[pymethods]
 impl Catalog {
-    /// Writes the records as a list of checksums.
+    #[doc = stub!("Catalog.export_list")]
     #[pyo3(signature = (file, *, format="gnu", tree=None))]
     fn export_list(
         &self,
         py: Python<'_>,
-        file: &Bound<'_, PyAny>,
+        file: FsPath,
         format: &str,
-        tree: Option<&Bound<'_, PyAny>>,
+        tree: Option<FsPath>,
     ) -> PyResult<BTreeMap<&'static str, u64>> {
-        let file = fs_path(file)?;
-        let tree = tree.map(Wanted::of).transpose()?;
+        let file = file.path;
+        let tree = tree.map(Wanted::of);
         let known = ListFormat::ALL.into_iter().find(|known| known.name() == format);
         let format = known.ok_or_else(|| {
             let names = ListFormat::ALL.map(ListFormat::name).join(", ");
@@ -57,27 +57,31 @@ impl Catalog {
         Ok(counts.into())
     }
 
-    /// Records what a list of checksums has and the catalogue has not.
+    #[doc = stub!("Catalog.import_list")]
     #[staticmethod]
     #[pyo3(signature = (path, list, tree, *, algorithm=None))]
     fn import_list(
         py: Python<'_>,
-        path: &Bound<'_, PyAny>,
-        list: &Bound<'_, PyAny>,
-        tree: &Bound<'_, PyAny>,
+        path: FsPath,
+        list: FsPath,
+        tree: FsPath,
         algorithm: Option<&str>,
     ) -> PyResult<BTreeMap<&'static str, u64>> {
-        let (path, list, base) = (fs_path(path)?, fs_path(list)?, fs_path(tree)?);
+        let (path, list, base) = (path.path, list.path, tree.path);
         let mut options = ListOptions::default();
         let digest = algorithm.map(|name| find(py, name)).transpose()?;
         options.algorithm = digest.map(|digest| digest.name().to_string().into());
         options.name = list.as_os_str().as_bytes().to_vec();
         options.block_hashes = BlockHashes::Tagged;
-        let imported = interruptible(py, &mut |_| Ok(()), |stop| {
+        // The list may be a pipe that nobody writes to. What SQLite has half written it takes back.
+        let imported = abandonable(py, Leftover::Reads, &mut |_| Ok(()), move |stop| {
             let catalog_error = |error: CatalogError| Failure::from(&error);
             let path = absolute(&path).map_err(catalog_error)?;
             let base = absolute(&base).map_err(catalog_error)?;
             let reader = opened(&list, &options)?;
+            if stop.is_due() {
+                return Err(Failure::new(Kind::File, "it is not wanted any more"));
+            }
             let _lock = Lock::take(&path).map_err(catalog_error)?;
             let store = store::Catalog::open(&path).map_err(catalog_error)?;
             store.end_early(stop);

@@ -8,25 +8,24 @@ use std::sync::PoisonError;
 use pyo3::prelude::*;
 use verisum::catalog::store::{self, CatalogError, Problem, Unmovable, absolute};
 
+use crate::arguments::FsPath;
 use crate::catalog::{Catalog, CatalogTree, Wanted, open_to_write};
 use crate::errors::{Failure, Kind};
-use crate::getters::getters;
 use crate::interrupt::interruptible;
-use crate::place::fs_path;
 
-/// A tree that was forgotten, or would be.
+#[doc = stub!("ForgottenTree")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct ForgottenTree {
     path: PathBuf,
-    #[pyo3(get)]
     records: u64,
-    #[pyo3(get)]
     waiting: u64,
 }
 
 getters! { |tree: ForgottenTree|
     path: &OsStr = tree.path.as_os_str();
     path_bytes: &[u8] = tree.path.as_os_str().as_bytes();
+    records: u64 = tree.records;
+    waiting: u64 = tree.waiting;
 }
 
 #[pymethods]
@@ -38,10 +37,10 @@ impl ForgottenTree {
 
 #[pymethods]
 impl Catalog {
-    /// What is wrong with a catalogue.
+    #[doc = stub!("Catalog.check")]
     #[staticmethod]
-    fn check(py: Python<'_>, path: &Bound<'_, PyAny>) -> PyResult<Vec<String>> {
-        let path = fs_path(path)?;
+    fn check(py: Python<'_>, path: FsPath) -> PyResult<Vec<String>> {
+        let path = path.path;
         let checked = interruptible(py, &mut |_| Ok(()), |stop| {
             let store = store::Catalog::open_to_read(&absolute(&path)?)?;
             store.end_early(stop);
@@ -54,19 +53,19 @@ impl Catalog {
         }
     }
 
-    /// Copies the catalogue as it is.
-    fn backup(&self, py: Python<'_>, to: &Bound<'_, PyAny>) -> PyResult<()> {
-        let to = fs_path(to)?;
+    #[doc = stub!("Catalog.backup")]
+    fn backup(&self, py: Python<'_>, to: FsPath) -> PyResult<()> {
+        let to = to.path;
         let copied = interruptible(py, &mut |_| Ok(()), |stop| {
             self.store.lock().unwrap_or_else(PoisonError::into_inner).back_up(&to, stop)
         })?;
         copied.map_err(|error| Failure::from(&error).raise(py))
     }
 
-    /// Replaces a catalogue by a backup.
+    #[doc = stub!("Catalog.restore")]
     #[staticmethod]
-    fn restore(py: Python<'_>, path: &Bound<'_, PyAny>, backup: &Bound<'_, PyAny>) -> PyResult<()> {
-        let (path, backup) = (fs_path(path)?, fs_path(backup)?);
+    fn restore(py: Python<'_>, path: FsPath, backup: FsPath) -> PyResult<()> {
+        let (path, backup) = (path.path, backup.path);
         let restored = interruptible(py, &mut |_| Ok(()), |stop| {
             let backup = absolute(&backup)?;
             Ok::<_, CatalogError>((store::restore(&backup, &absolute(&path)?, stop)?, backup))
@@ -79,16 +78,10 @@ impl Catalog {
         Err(failed(&backup, "check", &problems.join("; ")).raise(py))
     }
 
-    /// Moves the records of a tree to a new path.
+    #[doc = stub!("Catalog.relocate")]
     #[pyo3(signature = (tree, to, *, unmounted=false))]
-    fn relocate(
-        &self,
-        py: Python<'_>,
-        tree: &Bound<'_, PyAny>,
-        to: &Bound<'_, PyAny>,
-        unmounted: bool,
-    ) -> PyResult<CatalogTree> {
-        let (tree, to) = (Wanted::of(tree)?, Wanted::of(to)?);
+    fn relocate(&self, py: Python<'_>, tree: FsPath, to: FsPath, unmounted: bool) -> PyResult<CatalogTree> {
+        let (tree, to) = (Wanted::of(tree), Wanted::of(to));
         let moved = interruptible(py, &mut |_| Ok(()), |_| {
             let catalog_error = |error: CatalogError| Failure::from(&error);
             let (_lock, store) = open_to_write(&self.path).map_err(catalog_error)?;
@@ -106,16 +99,10 @@ impl Catalog {
         moved.map_err(|failure| failure.raise(py))
     }
 
-    /// Removes the records of a tree.
+    #[doc = stub!("Catalog.forget")]
     #[pyo3(signature = (tree, *, yes=false, dry_run=false))]
-    fn forget(
-        &self,
-        py: Python<'_>,
-        tree: &Bound<'_, PyAny>,
-        yes: bool,
-        dry_run: bool,
-    ) -> PyResult<ForgottenTree> {
-        let tree = Wanted::of(tree)?;
+    fn forget(&self, py: Python<'_>, tree: FsPath, yes: bool, dry_run: bool) -> PyResult<ForgottenTree> {
+        let tree = Wanted::of(tree);
         let forgotten = interruptible(py, &mut |_| Ok(()), |stop| {
             let catalog_error = |error: CatalogError| Failure::from(&error);
             let look = |store: &store::Catalog| {

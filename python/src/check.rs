@@ -20,14 +20,14 @@ use verisum::files::store::manifest::{Bad, BlockHashes, Claim, ListOptions, List
 use verisum::files::{Excludes, Limits, Plan};
 use verisum::remote::{Address, CheckedLine, Claims, HostList, HostListError, kept};
 
+use crate::arguments::{Callback, FsPath, Rate, Several};
 use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
-use crate::getters::getters;
 use crate::hash::find;
 use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::image::listed_sum;
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::{self, Named, fs_path, refuse};
+use crate::place::{self, Named, refuse};
 use crate::row::recorded_at;
 
 /// The keys of summaries: those of `verisum check --json`, and lists that cannot be read.
@@ -45,21 +45,16 @@ const COUNTED: [&str; 11] = [
     "unreadable_lists",
 ];
 
-/// What was found of a line or a file.
+#[doc = stub!("CheckRow")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct CheckRow {
     list: Option<OsString>,
-    #[pyo3(get)]
     line: Option<u64>,
-    #[pyo3(get)]
     host: Option<String>,
     name: Vec<u8>,
-    #[pyo3(get)]
     outcome: &'static str,
     digests: Vec<(String, Output, Option<Output>)>,
-    #[pyo3(get)]
     listed_size: Option<u64>,
-    #[pyo3(get)]
     found_size: Option<u64>,
     evidence: Option<ContentEvidence>,
     error: Option<Failure>,
@@ -72,11 +67,16 @@ getters! { |row: CheckRow|
     class_: &'static str = class_of(row.outcome);
     evidence: Option<&'static str> = row.evidence.map(ContentEvidence::name);
     recorded_ns: Option<i128> = row.evidence.and_then(recorded_at);
+    line: Option<u64> = row.line;
+    host: Option<&str> = row.host.as_deref();
+    outcome: &'static str = row.outcome;
+    listed_size: Option<u64> = row.listed_size;
+    found_size: Option<u64> = row.found_size;
 }
 
 #[pymethods]
 impl CheckRow {
-    /// The algorithm of each digest, what is listed, and what the file has.
+    #[doc = stub!("CheckRow.digests")]
     #[getter]
     fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let bytes = |output: &Output| PyBytes::new(py, output.as_bytes());
@@ -86,6 +86,7 @@ impl CheckRow {
         PyTuple::new(py, self.digests.iter().map(digest))
     }
 
+    #[doc = stub!("CheckRow.error")]
     #[getter]
     fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.error.as_ref().map(|failure| failure.object(py))
@@ -130,12 +131,13 @@ struct Ended {
     class: &'static str,
 }
 
-/// A check that goes on.
+#[doc = stub!("Check")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Check(Running<CheckRow, Ended>);
 
 #[pymethods]
 impl Check {
+    #[doc = stub!("Check.class_")]
     #[getter]
     fn class_(&self) -> Option<&'static str> {
         self.0.summary().map(|ended| ended.class)
@@ -144,7 +146,7 @@ impl Check {
 
 python_iterator!(Check, CheckRow, |ended| -> Counts { ended.counts.clone() });
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/check"))]
+#[doc = stub!("check")]
 #[pyfunction]
 #[pyo3(signature = (
     lists, place=None, *, algorithm=None, base=None, strict_tree=None, zero=false, ignore_missing=false, strict=false,
@@ -153,24 +155,27 @@ python_iterator!(Check, CheckRow, |ended| -> Counts { ended.counts.clone() });
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn check(
     py: Python<'_>,
-    lists: &Bound<'_, PyAny>,
-    place: Option<&Bound<'_, PyAny>>,
+    lists: Several<FsPath>,
+    place: Option<FsPath>,
     algorithm: Option<&str>,
-    base: Option<&Bound<'_, PyAny>>,
-    strict_tree: Option<&Bound<'_, PyAny>>,
+    base: Option<FsPath>,
+    strict_tree: Option<FsPath>,
     zero: bool,
     ignore_missing: bool,
     strict: bool,
     threads: usize,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
     recorded: bool,
     hosts: Option<Hosts>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<Check> {
     let algorithm = algorithm.map(|name| find(py, name)).transpose()?;
     let algorithm = algorithm.map(|digest| Cow::Owned(digest.name().to_string()));
-    let lists = place::paths(lists)?;
+    let lists = lists.paths();
+    if lists.is_empty() {
+        return Err(PyValueError::new_err("lists: none is named"));
+    }
     let done = Arc::new(Done::default());
     let told = (done.clone(), progress);
     let telling = Telling { ignore_missing, strict };
@@ -188,8 +193,8 @@ pub(crate) fn check(
                 options.block_hashes = BlockHashes::Tagged;
                 options
             },
-            base: base.map(fs_path).transpose()?,
-            strict_tree: strict_tree.map(fs_path).transpose()?,
+            base: base.map(PathBuf::from),
+            strict_tree: strict_tree.map(PathBuf::from),
             threads: if threads == 0 { crate::scrub::cores() } else { threads },
             excludes: excludes(exclude)?,
             limits: limits(limit),
@@ -330,10 +335,6 @@ struct Here {
 
 impl Here {
     fn check(self, telling: Telling, done: &Done, steps: &Steps<CheckRow, Ended>) -> Result<Ended, Failure> {
-        if self.lists.is_empty() {
-            // None would be standard input.
-            return Ok(Counter::new(telling, steps).end());
-        }
         let mut lists = Lists::new(&self.lists, self.reading, self.base, || Ok(Box::new(io::empty())));
         let names = lists.names();
         let mut extra = Extra::new(self.strict_tree.as_deref(), self.excludes, &lists).map_err(|error| {

@@ -22,8 +22,8 @@ use verisum::files::place::{FileAnswer, PlaceEvent};
 use verisum::mend::repair::{UselessLine, recorded_in};
 use verisum::remote::{Address, Host};
 
+use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind};
-use crate::getters::getters;
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
@@ -49,46 +49,46 @@ const UNRECORDED: &str = "unrecorded";
 /// The sides, in results.
 const LETTERS: [&str; 3] = ["a", "b", "c"];
 
-/// A file that is not the same on all sides.
+#[doc = stub!("Difference")]
 #[pyclass(frozen, module = "verisum")]
 #[derive(Default)]
 pub(crate) struct Difference {
     name: Vec<u8>,
-    #[pyo3(get)]
     outcome: &'static str,
     sides: [Option<Side>; 3],
-    #[pyo3(get)]
     evidence: Option<&'static str>,
-    #[pyo3(get)]
     recorded_ns: Option<i128>,
-    #[pyo3(get)]
     as_recorded: Option<&'static str>,
-    #[pyo3(get)]
     odd: Option<&'static str>,
     error: Option<Failure>,
 }
 
-/// A file on one side.
+#[doc = stub!("Side")]
 #[pyclass(frozen, module = "verisum")]
 #[derive(Clone)]
 pub(crate) struct Side {
-    #[pyo3(get)]
     size: Option<u64>,
-    #[pyo3(get)]
     mtime_ns: Option<i128>,
-    #[pyo3(get)]
     as_recorded: Option<&'static str>,
     read: Option<Result<Output, String>>,
 }
 
+getters! { |side: Side|
+    size: Option<u64> = side.size;
+    mtime_ns: Option<i128> = side.mtime_ns;
+    as_recorded: Option<&'static str> = side.as_recorded;
+}
+
 #[pymethods]
 impl Side {
+    #[doc = stub!("Side.digest")]
     #[getter]
     fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         let digest = self.read.as_ref()?.as_ref().ok()?;
         Some(PyBytes::new(py, digest.as_bytes()))
     }
 
+    #[doc = stub!("Side.error")]
     #[getter]
     fn error(&self) -> Option<&str> {
         self.read.as_ref()?.as_ref().err().map(String::as_str)
@@ -112,10 +112,16 @@ getters! { |difference: Difference|
     a: Option<Side> = difference.sides[0].clone();
     b: Option<Side> = difference.sides[1].clone();
     c: Option<Side> = difference.sides[2].clone();
+    outcome: &'static str = difference.outcome;
+    evidence: Option<&'static str> = difference.evidence;
+    recorded_ns: Option<i128> = difference.recorded_ns;
+    as_recorded: Option<&'static str> = difference.as_recorded;
+    odd: Option<&'static str> = difference.odd;
 }
 
 #[pymethods]
 impl Difference {
+    #[doc = stub!("Difference.class_")]
     #[getter]
     fn class_(&self) -> &'static str {
         match self.outcome {
@@ -124,6 +130,7 @@ impl Difference {
         }
     }
 
+    #[doc = stub!("Difference.error")]
     #[getter]
     fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.error.as_ref().map(|failure| failure.object(py))
@@ -145,13 +152,13 @@ struct Summary {
     useless: u64,
 }
 
-/// The differences of trees.
+#[doc = stub!("Comparison")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Comparison(Running<Difference, Summary>);
 
 #[pymethods]
 impl Comparison {
-    /// How it was settled whether files are the same.
+    #[doc = stub!("Comparison.settled")]
     #[getter]
     fn settled(&self) -> Option<Counts> {
         let Settled { sizes, records, times, one_read, store, read } = self.0.summary()?.settled;
@@ -166,6 +173,7 @@ impl Comparison {
         Some(counts.into())
     }
 
+    #[doc = stub!("Comparison.class_")]
     #[getter]
     fn class_(&self) -> Option<&'static str> {
         let summary = self.0.summary()?;
@@ -182,7 +190,7 @@ impl Comparison {
 
 python_iterator!(Comparison, Difference, |summary| -> Counts { summary.counts.clone() });
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/compare"))]
+#[doc = stub!("compare")]
 #[pyfunction]
 #[pyo3(signature = (
     a, b, algorithm=None, *, c=None, quick=false, read=false, catalog=None, sums=None, hosts=None, progress=None
@@ -190,16 +198,16 @@ python_iterator!(Comparison, Difference, |summary| -> Counts { summary.counts.cl
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn compare(
     py: Python<'_>,
-    a: &Bound<'_, PyAny>,
-    b: &Bound<'_, PyAny>,
+    a: FsPath,
+    b: FsPath,
     algorithm: Option<String>,
-    c: Option<&Bound<'_, PyAny>>,
+    c: Option<FsPath>,
     quick: bool,
     read: bool,
-    catalog: Option<&Bound<'_, PyAny>>,
-    sums: Option<&Bound<'_, PyAny>>,
+    catalog: Option<FsPath>,
+    sums: Option<Several<FsPath>>,
     hosts: Option<Hosts>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<Comparison> {
     let digest = find(py, algorithm.as_deref().unwrap_or("sha256"))?;
     if quick && (read || c.is_some()) {
@@ -208,8 +216,8 @@ pub(crate) fn compare(
     let mut named = vec![Named::of(a)?, Named::of(b)?];
     named.extend(c.map(Named::of).transpose()?);
     let whole = |path: &Path| absolute(path).map_err(|error| Failure::from(&error).raise(py));
-    let catalog = catalog.map(|path| whole(&place::fs_path(path)?)).transpose()?;
-    let lists = sums.map(place::paths).transpose()?.unwrap_or_default();
+    let catalog = catalog.map(|path| whole(&path.path)).transpose()?;
+    let lists = sums.map(Several::paths).unwrap_or_default();
     let reach = Reach::with_report(py, hosts)?;
     let waits = named.iter().all(Named::is_here);
     let done = Arc::new(Done::default());

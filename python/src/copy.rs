@@ -16,25 +16,22 @@ use verisum::mend::copy::{
 };
 use verisum::remote::{Address, Host};
 
+use crate::arguments::{Callback, FsPath, Rate, Several};
 use crate::digests::hex;
 use crate::errors::{Failure, Kind};
 use crate::files::{excludes, limits};
-use crate::getters::getters;
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, python_iterator};
 use crate::place::{self, Named};
 
-/// What came of an entry of the tree that was copied.
+#[doc = stub!("CopiedFile")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct CopiedFile {
     path: PathBuf,
     name: PathBuf,
-    #[pyo3(get)]
     outcome: &'static str,
-    #[pyo3(get)]
     is_problem: bool,
-    #[pyo3(get)]
     size: u64,
     digests: Vec<(String, Output)>,
     /// What was recorded or written, and what was read.
@@ -76,10 +73,14 @@ getters! { |file: CopiedFile|
         file.digests.iter().map(|(name, output)| (name.as_str(), hex(output.as_bytes()))).collect();
     mismatch: Option<(String, String)> =
         file.mismatch.map(|(expected, found)| (hex(expected.as_bytes()), hex(found.as_bytes())));
+    outcome: &'static str = file.outcome;
+    is_problem: bool = file.is_problem;
+    size: u64 = file.size;
 }
 
 #[pymethods]
 impl CopiedFile {
+    #[doc = stub!("CopiedFile.error")]
     #[getter]
     fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.error.as_ref().map(|failure| failure.object(py))
@@ -90,26 +91,26 @@ impl CopiedFile {
     }
 }
 
-/// What came of all.
-#[pyclass(frozen, get_all, module = "verisum")]
-pub(crate) struct CopySummary {
-    copied: u64,
-    bytes: u64,
-    compared: u64,
-    linked: u64,
-    current: u64,
-    touched: u64,
-    made: u64,
-    directories: u64,
-    bad: u64,
-    differ: u64,
-    failed: u64,
-    reduced: u64,
-    left_out: u64,
-    unlisted: u64,
-    recorded: Option<u64>,
-    stopped: bool,
-    gave_up: bool,
+fields! {
+    CopySummary {
+        copied: u64,
+        bytes: u64,
+        compared: u64,
+        linked: u64,
+        current: u64,
+        touched: u64,
+        made: u64,
+        directories: u64,
+        bad: u64,
+        differ: u64,
+        failed: u64,
+        reduced: u64,
+        left_out: u64,
+        unlisted: u64,
+        recorded: Option<u64>,
+        stopped: bool,
+        gave_up: bool,
+    }
 }
 
 impl From<Arc<Ended>> for CopySummary {
@@ -145,7 +146,7 @@ impl CopySummary {
     }
 }
 
-/// A copy that goes on.
+#[doc = stub!("Copy")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Copy(Running<CopiedFile, Ended>);
 
@@ -158,7 +159,7 @@ pub(crate) struct Ended {
 
 python_iterator!(Copy, CopiedFile, |summary| -> CopySummary { summary.into() });
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/copy"))]
+#[doc = stub!("copy")]
 #[pyfunction]
 #[pyo3(signature = (
     source, target, *, algorithm=None, verify="reread", catalog=None, allow_bad=false, update=false, tag=false,
@@ -168,23 +169,23 @@ python_iterator!(Copy, CopiedFile, |summary| -> CopySummary { summary.into() });
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn copy(
     py: Python<'_>,
-    source: &Bound<'_, PyAny>,
-    target: &Bound<'_, PyAny>,
+    source: FsPath,
+    target: FsPath,
     algorithm: Option<&str>,
     verify: &str,
-    catalog: Option<&Bound<'_, PyAny>>,
+    catalog: Option<FsPath>,
     allow_bad: bool,
     update: bool,
     tag: bool,
     reflink: &str,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
     threads: usize,
-    sums: Option<&Bound<'_, PyAny>>,
-    record: Option<&Bound<'_, PyAny>>,
+    sums: Option<FsPath>,
+    record: Option<FsPath>,
     hosts: Option<Hosts>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<Copy> {
     let ends = Ends::of(source, target)?;
     if !matches!(ends, Ends::Here { .. }) {
@@ -196,9 +197,7 @@ pub(crate) fn copy(
             ("record", record.is_some() && !matches!(ends, Ends::From { .. })),
         ])?;
     }
-    let catalog = catalog.map(place::fs_path).transpose()?;
-    let sums = sums.map(place::fs_path).transpose()?;
-    let record = record.map(place::fs_path).transpose()?;
+    let [catalog, sums, record] = [catalog, sums, record].map(|path| path.map(PathBuf::from));
     let done = Arc::new(Done::default());
     let mut options = options_of(verify, reflink)?;
     options.algorithm = algorithm.map(|name| find(py, name)).transpose()?;
@@ -296,12 +295,12 @@ struct Remote {
 }
 
 impl Ends {
-    fn of(source: &Bound<'_, PyAny>, target: &Bound<'_, PyAny>) -> PyResult<Ends> {
+    fn of(source: FsPath, target: FsPath) -> PyResult<Ends> {
+        let typed = target.path.clone();
         Ok(match (Named::of(source)?, Named::of(target)?) {
             (Named::Here(from), Named::Here(to)) => Ends::Here { from, to },
             (Named::There(from), Named::Here(to)) => Ends::From { from: Remote::of(from)?, to },
             (Named::Here(from), Named::There(to)) => {
-                let typed = place::fs_path(target)?;
                 let mut to = Remote::of(to)?;
                 // As into a directory.
                 let ends_with_slash = typed.as_os_str().as_bytes().ends_with(b"/") || to.tree.path == b"/";

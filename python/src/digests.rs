@@ -9,7 +9,7 @@ use pyo3::types::PyBytes;
 
 use crate::buffer::{Shape, lend};
 
-/// A table of digests: a sequence of `bytes`, and a buffer of shape `(n, digest_size)`.
+#[doc = stub!("Digests")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Digests {
     bytes: Vec<u8>,
@@ -26,7 +26,7 @@ impl Digests {
 
 #[pymethods]
 impl Digests {
-    /// Length of each digest in bytes.
+    #[doc = stub!("Digests.digest_size")]
     #[getter]
     fn digest_size(&self) -> usize {
         self.shape.width()
@@ -49,7 +49,7 @@ impl Digests {
         unsafe { Bound::from_owned_ptr_or_err(slf.py(), ffi::PySeqIter_New(slf.as_ptr())) }
     }
 
-    /// All of them in hexadecimal.
+    #[doc = stub!("Digests.hex")]
     fn hex(&self) -> Vec<String> {
         match self.shape.width() {
             0 => vec![String::new(); self.shape.rows()],

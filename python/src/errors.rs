@@ -59,8 +59,8 @@ impl Failure {
     /// An error of this kind, with the whole of it as text.
     pub(crate) fn new(kind: Kind, message: &str) -> Failure {
         // Rust adds the system's number, which is an attribute here.
-        let message = message.split(" (os error ").next().unwrap_or_default().to_string();
-        Failure { kind, message, path: None, operation: None, errno: None }
+        let message = message.split(" (os error ").next().unwrap_or_default();
+        Failure { kind, message: by_arguments(message), path: None, operation: None, errno: None }
     }
 
     /// The same error as one of another kind.
@@ -103,6 +103,47 @@ impl Failure {
     pub(crate) fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
         self.raise(py).into_value(py).into_bound(py).into_any()
     }
+}
+
+/// Options of the command that texts of the library name, and what Python calls them.
+const OPTIONS: [(&str, &str); 9] = [
+    ("--keep-bad DIR", "keep_bad=DIR"),
+    ("--keep-bad", "keep_bad"),
+    ("--in-place", "in_place=True"),
+    ("--cross-file-systems", "cross_file_systems=True"),
+    ("--replaced-root", "replaced_root=True"),
+    ("--overwrite", "overwrite=True"),
+    ("--tree", "tree"),
+    ("--region", "Hosts(region=…)"),
+    ("--profile", "Hosts(profile=…)"),
+];
+
+/// The same text with the names of arguments in the place of options. Names of files are left alone, as far as an option
+/// in one does not look like a word of the text.
+pub(crate) fn by_arguments(text: &str) -> String {
+    let mut done = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find("--") {
+        let (before, option) = rest.split_at(at);
+        let is_word = |name: &str| {
+            let after = option.strip_prefix(name)?;
+            let goes_on = |next: char| next.is_alphanumeric() || "-_/.".contains(next);
+            (!after.starts_with(goes_on)).then_some(after)
+        };
+        let known = OPTIONS.iter().find_map(|(name, python)| Some((*python, is_word(name)?)));
+        done += before;
+        match known.filter(|_| done.is_empty() || done.ends_with([' ', '('])) {
+            Some((python, after)) => {
+                done += python;
+                rest = after;
+            }
+            None => {
+                done += "--";
+                rest = &option[2..];
+            }
+        }
+    }
+    done + rest
 }
 
 impl From<&digest::DigestError> for Failure {

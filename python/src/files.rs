@@ -10,14 +10,15 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyString, PyTuple};
+use pyo3::types::PyTuple;
 use verisum::digest::Digest;
 use verisum::files::place::{Choice, Files, Place, PlaceEvent, Sink, StoppingPlace};
 use verisum::files::{Excludes, Limits, StartError, Stop};
 use verisum::remote::{Address, Host};
 use verisum::{HashOptions, ResultOrder};
 
-use crate::arrow::{Table, python_table};
+use crate::arguments::{Rate, Several, is_one};
+use crate::arrow::{Table, Whole, python_table};
 use crate::background::{Broken, Feed, Outlet};
 use crate::errors::{self, Failure, Kind};
 use crate::hash::find;
@@ -34,6 +35,7 @@ pub(crate) struct Source {
     rows: Rows,
     /// The digests of each row.
     digests: Vec<Digest>,
+    whole: Whole,
 }
 
 enum Rows {
@@ -107,7 +109,12 @@ impl Table for Source {
         }
     }
 
+    fn whole(&self) -> &Whole {
+        &self.whole
+    }
+
     fn close(&self) {
+        self.whole.end();
         match &self.rows {
             Rows::Here(here) => here.close(),
             Rows::Places(feed) => feed.close(),
@@ -118,6 +125,7 @@ impl Table for Source {
 impl Source {
     /// The next row, which a signal may come before.
     fn next(&self, py: Python<'_>) -> PyResult<Option<Row>> {
+        self.whole.end();
         match &self.rows {
             Rows::Here(here) => here.next(py),
             Rows::Places(feed) => results(feed, py, &mut |_| Ok(())),
@@ -125,7 +133,7 @@ impl Source {
     }
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/hash_files"))]
+#[doc = stub!("hash_files")]
 #[pyfunction]
 #[pyo3(signature = (
     paths, algorithms=None, *, ordered=false, threads=0, one_file_system=false, follow_links=false,
@@ -134,20 +142,20 @@ impl Source {
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn hash_files(
     py: Python<'_>,
-    paths: &Bound<'_, PyAny>,
-    algorithms: Option<&Bound<'_, PyAny>>,
+    paths: Sources<'_>,
+    algorithms: Option<Several<String>>,
     ordered: bool,
     threads: usize,
     one_file_system: bool,
     follow_links: bool,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
-    requests: Option<u64>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
+    requests: Option<Rate>,
     recorded: bool,
     hosts: Option<Hosts>,
 ) -> PyResult<HashFiles> {
-    let digests = algorithms.map_or_else(|| Ok(vec![find(py, "sha256")?]), several)?;
-    let sources = Sources::of(paths)?;
+    let digests = several(py, algorithms, "sha256")?;
+    let sources = paths;
     if recorded && !sources.are_all(Host::keeps_records) {
         return Err(PyValueError::new_err("recorded: only for files in buckets"));
     }
@@ -178,7 +186,7 @@ pub(crate) fn hash_files(
     options.excludes = excludes(exclude)?;
     options.limits = match requests {
         None => limits(limit),
-        Some(requests) => Some(Arc::new(Limits::new(limit.unwrap_or(0), requests))),
+        Some(Rate(requests)) => Some(Arc::new(Limits::new(limit.map_or(0, |Rate(bytes)| bytes), requests))),
     };
     let are_here = sources.are_here();
     let Sources { here, there, stores } = sources;
@@ -204,12 +212,12 @@ pub(crate) fn hash_files(
             })?)
         }
     };
-    Ok(HashFiles(Arc::new(Source { rows, digests })))
+    Ok(HashFiles(Arc::new(Source { rows, digests, whole: Whole::default() })))
 }
 
 /// What is to be hashed.
 #[derive(Default)]
-struct Sources<'py> {
+pub(crate) struct Sources<'py> {
     here: Vec<PathBuf>,
     there: Vec<Address>,
     /// What Python reads.
@@ -227,19 +235,24 @@ impl<'py> Sources<'py> {
         let are_there = self.here.is_empty() && self.stores.is_empty() && !self.there.is_empty();
         are_there && self.there.iter().all(|address| kind(&address.host))
     }
+}
 
-    fn of(objects: &Bound<'py, PyAny>) -> PyResult<Sources<'py>> {
+impl<'py> FromPyObject<'_, 'py> for Sources<'py> {
+    type Error = PyErr;
+
+    fn extract(objects: Borrowed<'_, 'py, PyAny>) -> PyResult<Sources<'py>> {
         let mut found = Sources::default();
-        let is_one = place::is_one(objects)? || is_store(objects)?;
-        let several =
-            if is_one { vec![objects.clone()] } else { objects.try_iter()?.collect::<PyResult<_>>()? };
-        for object in several {
+        let all = match is_one(&objects)? || is_store(&objects)? {
+            true => vec![objects.to_owned()],
+            false => objects.try_iter()?.collect::<PyResult<_>>()?,
+        };
+        for object in all {
             // Most are paths, and nothing of fsspec is one.
-            if !place::is_one(&object)? && is_store(&object)? {
+            if !is_one(&object)? && is_store(&object)? {
                 found.stores.push(object);
                 continue;
             }
-            match Named::of(&object)? {
+            match Named::of(object.extract()?)? {
                 Named::Here(path) => found.here.push(path),
                 Named::There(address) => found.there.push(address),
             }
@@ -248,15 +261,12 @@ impl<'py> Sources<'py> {
     }
 }
 
-/// The digests of one name or of several.
-pub(crate) fn several(names: &Bound<'_, PyAny>) -> PyResult<Vec<Digest>> {
-    let py = names.py();
-    if names.is_instance_of::<PyString>() {
-        return Ok(vec![find(py, names.extract()?)?]);
-    }
+/// The digests of these names, or the usual one.
+pub(crate) fn several(py: Python<'_>, names: Option<Several<String>>, usual: &str) -> PyResult<Vec<Digest>> {
+    let Some(Several(names)) = names else { return Ok(vec![find(py, usual)?]) };
     let mut digests: Vec<Digest> = Vec::new();
-    for name in names.try_iter()? {
-        let digest = find(py, name?.extract()?)?;
+    for name in names {
+        let digest = find(py, &name)?;
         if digests.iter().any(|known| known.name() == digest.name()) {
             return Err(PyValueError::new_err(format!("{} is named twice", digest.name())));
         }
@@ -269,14 +279,15 @@ pub(crate) fn several(names: &Bound<'_, PyAny>) -> PyResult<Vec<Digest>> {
 }
 
 /// Patterns of what is left out.
-pub(crate) fn excludes(patterns: Option<Vec<String>>) -> PyResult<Option<Arc<Excludes>>> {
-    let made = patterns.map(|patterns| Excludes::new(patterns.iter().map(String::as_str)).map(Arc::new));
+pub(crate) fn excludes(patterns: Option<Several<String>>) -> PyResult<Option<Arc<Excludes>>> {
+    let made =
+        patterns.map(|Several(patterns)| Excludes::new(patterns.iter().map(String::as_str)).map(Arc::new));
     made.transpose().map_err(|error| PyValueError::new_err(error.to_string()))
 }
 
 /// The most bytes to read in a second.
-pub(crate) fn limits(bytes: Option<u64>) -> Option<Arc<Limits>> {
-    bytes.map(|bytes| Arc::new(Limits::new(bytes, 0)))
+pub(crate) fn limits(bytes: Option<Rate>) -> Option<Arc<Limits>> {
+    bytes.map(|Rate(bytes)| Arc::new(Limits::new(bytes, 0)))
 }
 
 /// Files of several places that are hashed.
@@ -407,13 +418,13 @@ fn of_here(roots: Vec<PathBuf>, options: &HashOptions, outlet: &Outlet<Event<Row
     }
 }
 
-/// The rows of `hash_files`.
+#[doc = stub!("HashFiles")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct HashFiles(Arc<Source>);
 
 #[pymethods]
 impl HashFiles {
-    /// The names of the digests of each row.
+    #[doc = stub!("HashFiles.algorithms")]
     #[getter]
     fn algorithms<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         PyTuple::new(py, self.0.digests.iter().map(Digest::name))

@@ -1,5 +1,7 @@
 //! Places of other machines for `verisum.dask`: a listing of one, and the digests of some of its files.
 
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pyo3::exceptions::PyValueError;
@@ -12,6 +14,7 @@ use verisum::files::place::{
 };
 use verisum::remote::Address;
 
+use crate::arguments::FsPath;
 use crate::errors::Failure;
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
@@ -24,12 +27,11 @@ const SECOND: i64 = 1_000_000_000;
 /// A file below a place: its path there, its length, and its time of modification in nanoseconds since 1970.
 type Listed = (Vec<u8>, Option<u64>, Option<i128>);
 
-/// The address by which lakes know a tree on another machine. Only URLs are addresses here: all workers have to take
-/// them for the same.
+#[doc = stub!("place_address")]
 #[pyfunction]
 #[pyo3(signature = (text))]
-pub(crate) fn place_address(text: &Bound<'_, PyAny>) -> PyResult<std::ffi::OsString> {
-    let path = place::fs_path(text)?;
+pub(crate) fn place_address(text: FsPath) -> PyResult<std::ffi::OsString> {
+    let path = text.path;
     let wrong = |must: &str| PyValueError::new_err(format!("{}: {must}", path.display()));
     let recorded = Address::parse(path.as_os_str(), false).and_then(|address| address.recorded());
     let recorded = recorded.map_err(wrong)?.into_os_string();
@@ -59,20 +61,22 @@ fn opened(
     Ok(StoppingPlace::new(place, Arc::new(stop.clone())))
 }
 
-fn known(address: &str) -> PyResult<Address> {
-    let known = Address::of_address(address.as_bytes());
-    known.ok_or_else(|| PyValueError::new_err(format!("{address}: no address of a host or a bucket")))
+fn known(address: &Path) -> PyResult<Address> {
+    let known = Address::of_address(address.as_os_str().as_bytes());
+    known.ok_or_else(|| {
+        PyValueError::new_err(format!("{}: no address of a host or a bucket", address.display()))
+    })
 }
 
-/// What is below an address, in the order of the paths' bytes; and what could not be listed, with the reasons.
+#[doc = stub!("list_place")]
 #[pyfunction]
 #[pyo3(signature = (address, hosts=None))]
 pub(crate) fn list_place(
     py: Python<'_>,
-    address: &str,
+    address: FsPath,
     hosts: Option<Hosts>,
 ) -> PyResult<(Vec<ListedFile>, Vec<Unlisted>)> {
-    let address = known(address)?;
+    let address = known(&address.path)?;
     let reach = Reach::of(py, hosts)?;
     let found = interruptible(py, &mut |_| Ok(()), |stop| {
         let hosts = reach.open();
@@ -108,7 +112,7 @@ fn time(seen: &FileState) -> Option<i128> {
     seen.modified.map(|modified| nanoseconds(modified.time))
 }
 
-/// What came of a file that was read.
+#[doc = stub!("PlaceRead")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct PlaceRead {
     digest: Option<Output>,
@@ -162,19 +166,18 @@ impl PlaceRead {
     }
 }
 
-/// Reads files below an address, and gives what came of each, in their order; None for one without an answer. With
-/// `settled` each is looked at before and after.
+#[doc = stub!("hash_place")]
 #[pyfunction]
 #[pyo3(signature = (address, files, algorithm, hosts=None, *, settled=false))]
 pub(crate) fn hash_place(
     py: Python<'_>,
-    address: &str,
+    address: FsPath,
     files: Vec<Asked>,
     algorithm: &str,
     hosts: Option<Hosts>,
     settled: bool,
 ) -> PyResult<Vec<Option<PlaceRead>>> {
-    let address = known(address)?;
+    let address = known(&address.path)?;
     let digest = find(py, algorithm)?;
     let reach = Reach::of(py, hosts)?;
     let count = files.len();

@@ -1,12 +1,23 @@
-//! Read-only properties of Python's objects, one a line.
+//! Read-only properties of Python's objects, and the texts of Python's `help`.
 
-/// Gives a class properties: `name: type = value;`. Bytes of type `&[u8]` are `bytes` in Python.
+/// The text that the stubs have of a name: `stub!("Hash.update")`.
+macro_rules! stub {
+    ($($name:tt)*) => {
+        include_str!(concat!(env!("OUT_DIR"), "/", $($name)*))
+    };
+}
+
+/// Gives a class properties: `name: type = value;`. Bytes of type `&[u8]` are `bytes` in Python. A class with another
+/// name in Python is named so: `|object: Class as Name|`.
 macro_rules! getters {
-    (|$object:ident: $class:ty| $($(#[$doc:meta])* $name:ident: $type:ty = $value:expr;)*) => {
+    (|$object:ident: $class:ident| $($properties:tt)*) => {
+        getters! { |$object: $class as $class| $($properties)* }
+    };
+    (|$object:ident: $class:ident as $python:ident| $($name:ident: $type:ty = $value:expr;)*) => {
         #[pyo3::pymethods]
         impl $class {
             $(
-                $(#[$doc])*
+                #[doc = stub!(stringify!($python), ".", stringify!($name))]
                 #[getter]
                 fn $name(&self) -> $type {
                     let $object = self;
@@ -17,4 +28,16 @@ macro_rules! getters {
     };
 }
 
-pub(crate) use getters;
+/// Makes a class of which each field is a property.
+macro_rules! fields {
+    ($class:ident { $($name:ident: $type:ty,)* }) => {
+        #[doc = stub!(stringify!($class))]
+        #[pyo3::pyclass(frozen, get_all, module = "verisum")]
+        pub(crate) struct $class {
+            $(
+                #[doc = stub!(stringify!($class), ".", stringify!($name))]
+                $name: $type,
+            )*
+        }
+    };
+}

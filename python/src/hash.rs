@@ -68,7 +68,7 @@ pub(crate) fn find(py: Python<'_>, name: &str) -> PyResult<Digest> {
     Found::find(py, name).map(|found| found.digest.clone())
 }
 
-/// A message that is being hashed.
+#[doc = stub!("Hash")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Hash {
     found: Arc<Found>,
@@ -116,7 +116,7 @@ impl Message {
     }
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/new"))]
+#[doc = stub!("new")]
 #[pyfunction]
 #[pyo3(signature = (name, data=Given::default(), *, usedforsecurity=true), text_signature = "(name, data=b'', *, usedforsecurity=True)")]
 pub(crate) fn new(py: Python<'_>, name: &str, data: Given<'_>, usedforsecurity: bool) -> PyResult<Hash> {
@@ -141,7 +141,7 @@ impl<'a, 'py> FromPyObject<'a, 'py> for Given<'py> {
     }
 }
 
-/// Every digest of the table that can be had here: name, length, block length, and what it is good for.
+#[doc = stub!("algorithms")]
 #[pyfunction]
 pub(crate) fn algorithms(py: Python<'_>) -> Vec<(&'static str, usize, usize, &'static str)> {
     // The first that needs OpenSSL loads it.
@@ -153,19 +153,19 @@ pub(crate) fn algorithms(py: Python<'_>) -> Vec<(&'static str, usize, usize, &'s
 
 #[pymethods]
 impl Hash {
-    /// The name of the digest, as verisum writes it.
+    #[doc = stub!("Hash.name")]
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
         PyString::new(py, self.found.digest.name())
     }
 
-    /// Length of the digest in bytes.
+    #[doc = stub!("Hash.digest_size")]
     #[getter]
     fn digest_size(&self) -> usize {
         self.found.digest.len()
     }
 
-    /// Length in bytes of the blocks that the message is taken in; 0 where it is not known.
+    #[doc = stub!("Hash.block_size")]
     #[getter]
     fn block_size(&self) -> usize {
         match self.found.digest.algorithm() {
@@ -175,7 +175,7 @@ impl Hash {
         }
     }
 
-    /// Adds bytes to the message.
+    #[doc = stub!("Hash.update")]
     #[pyo3(signature = (data, /))]
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {
         let bytes = Bytes::of(data)?;
@@ -193,17 +193,17 @@ impl Hash {
         .map_err(|error| error.raise(py))
     }
 
-    /// The digest of the bytes so far.
+    #[doc = stub!("Hash.digest")]
     fn digest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         self.finished(py, |digest| PyBytes::new(py, digest))
     }
 
-    /// The digest of the bytes so far, in hexadecimal.
+    #[doc = stub!("Hash.hexdigest")]
     fn hexdigest(&self, py: Python<'_>) -> PyResult<String> {
         self.finished(py, hex)
     }
 
-    /// Another message that begins with the same bytes.
+    #[doc = stub!("Hash.copy")]
     fn copy(&self, py: Python<'_>) -> PyResult<Hash> {
         let copy = self.look(py, Message::copy)?;
         Ok(Hash { found: self.found.clone(), message: Mutex::new(copy) })

@@ -14,10 +14,11 @@ use verisum::files::place::Place;
 use verisum::object::{BucketPlace, Location, Meter, Prices, RequestClass, StoreLists, StoreOptions};
 use verisum::remote::{Address, Host, HostOptions, Program, WAYS};
 
+use crate::arguments::FsPath;
 use crate::errors::{Failure, Kind};
-use crate::place::{Named, fs_path};
+use crate::place::Named;
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/Hosts"))]
+#[doc = stub!("Hosts")]
 #[pyclass(frozen, from_py_object, module = "verisum")]
 #[derive(Clone, Debug)]
 pub(crate) struct Hosts {
@@ -65,17 +66,17 @@ impl Hosts {
     #[allow(clippy::too_many_arguments)] // Python names them.
     fn new(
         way: Option<String>,
-        push: Option<&Bound<'_, PyAny>>,
-        ssh_config: Option<&Bound<'_, PyAny>>,
+        push: Option<FsPath>,
+        ssh_config: Option<FsPath>,
         timeout: u32,
         endpoint: Option<String>,
         region: Option<String>,
         profile: Option<String>,
         no_sign_request: bool,
         requests_per_second: Option<f64>,
-        inventory: Option<&Bound<'_, PyAny>>,
-        checksum_report: Option<&Bound<'_, PyAny>>,
-        prices: Option<&Bound<'_, PyAny>>,
+        inventory: Option<FsPath>,
+        checksum_report: Option<FsPath>,
+        prices: Option<FsPath>,
     ) -> PyResult<Hosts> {
         if let Some(way) = way.as_ref().filter(|way| !WAYS.contains(&way.as_str())) {
             let ways = WAYS.join(", ");
@@ -90,12 +91,12 @@ impl Hosts {
         if requests_per_second.is_some_and(|most| !(0.001..=1e6).contains(&most)) {
             return Err(PyValueError::new_err("requests_per_second: must be a number of 0.001 to 1000000"));
         }
-        let (push, ssh_config) = (push.map(fs_path).transpose()?, ssh_config.map(fs_path).transpose()?);
+        let (push, ssh_config) = (push.map(PathBuf::from), ssh_config.map(PathBuf::from));
         let lists = StoreLists {
             inventory: inventory.map(|typed| location("inventory", typed)).transpose()?,
             checksum_report: checksum_report.map(|typed| location("checksum_report", typed)).transpose()?,
         };
-        let prices = prices.map(|path| fs_path(path).and_then(read_prices)).transpose()?;
+        let prices = prices.map(|prices| read_prices(prices.path)).transpose()?;
         let hosts = Hosts {
             way,
             push,
@@ -133,7 +134,7 @@ impl Hosts {
         Ok((PyTuple::empty(py), words))
     }
 
-    /// What stores were asked for so far.
+    #[doc = stub!("Hosts.costs")]
     fn costs(&self) -> StoreCosts {
         let usage = self.meter.usage();
         let requests = RequestClass::ALL.iter().map(|class| class.name()).zip(usage.requests);
@@ -163,7 +164,7 @@ impl Hosts {
 }
 
 /// Where a manifest is.
-fn location(option: &str, typed: &Bound<'_, PyAny>) -> PyResult<Location> {
+fn location(option: &str, typed: FsPath) -> PyResult<Location> {
     match Named::of(typed)? {
         Named::Here(path) => Ok(Location::File(path)),
         Named::There(Address { host: Host::Bucket(bucket), path, .. }) => {
@@ -199,14 +200,14 @@ fn read_prices(path: PathBuf) -> PyResult<(PathBuf, Prices)> {
     Ok((path, prices))
 }
 
-/// What stores were asked for, and what that costs.
-#[pyclass(frozen, get_all, module = "verisum")]
-pub(crate) struct StoreCosts {
-    requests: BTreeMap<&'static str, u64>,
-    received: u64,
-    sent: u64,
-    amount: Option<f64>,
-    currency: Option<String>,
+fields! {
+    StoreCosts {
+        requests: BTreeMap<&'static str, u64>,
+        received: u64,
+        sent: u64,
+        amount: Option<f64>,
+        currency: Option<String>,
+    }
 }
 
 #[pymethods]

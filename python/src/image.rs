@@ -9,7 +9,6 @@ use std::thread;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
 use verisum::PlaceImageError;
 use verisum::blockhash::{
     BlockHashError, DigestSink, ImageProgress, MAX_THREADS, Params, hash_image_to, hash_stream_to,
@@ -21,12 +20,13 @@ use verisum::files::{self, Operation, Stop};
 use verisum::image::{ImageFormat, OpenOptions, Opened, is_nbd_uri, open_named};
 use verisum::remote::Address;
 
+use crate::arguments::{Callback, FsPath};
 use crate::digests::hex;
 use crate::errors::{self, Failure, Kind};
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
 use crate::interrupt::{Leftover, abandonable};
-use crate::place::{self, fs_path, is_bucket};
+use crate::place::{self, is_bucket};
 
 /// A disk image as a user names it.
 pub(crate) struct NamedImage {
@@ -38,12 +38,12 @@ pub(crate) struct NamedImage {
 
 impl NamedImage {
     /// Only text may be an address.
-    pub(crate) fn of(object: &Bound<'_, PyAny>, hosts: Option<Hosts>) -> PyResult<NamedImage> {
-        let name = fs_path(object)?;
-        let address = object.is_instance_of::<PyString>().then(|| Address::typed(name.as_os_str()));
+    pub(crate) fn of(py: Python<'_>, named: FsPath, hosts: Option<Hosts>) -> PyResult<NamedImage> {
+        let FsPath { path: name, is_text } = named;
+        let address = is_text.then(|| Address::typed(name.as_os_str()));
         let address = address.and_then(Result::ok).flatten().filter(|address| is_bucket(&address.host));
         let there = match address {
-            Some(address) => Some((address, Reach::of(object.py(), hosts)?.open())),
+            Some(address) => Some((address, Reach::of(py, hosts)?.open())),
             None => None,
         };
         Ok(NamedImage { name, there })
@@ -69,57 +69,52 @@ impl NamedImage {
     }
 }
 
-/// The block hash of a disk image.
+#[doc = stub!("ImageSum")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct ImageSum {
     digest: Output,
-    #[pyo3(get)]
     algorithm: String,
-    #[pyo3(get)]
     block_size: u32,
-    #[pyo3(get)]
     length: u64,
-    #[pyo3(get)]
     padded: u64,
-    #[pyo3(get)]
     modified: bool,
+}
+
+getters! { |sum: ImageSum|
+    digest: &[u8] = sum.digest.as_bytes();
+    hexdigest: String = hex(sum.digest.as_bytes());
+    algorithm: &str = &sum.algorithm;
+    block_size: u32 = sum.block_size;
+    length: u64 = sum.length;
+    padded: u64 = sum.padded;
+    modified: bool = sum.modified;
 }
 
 #[pymethods]
 impl ImageSum {
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.digest.as_bytes())
-    }
-
-    #[getter]
-    fn hexdigest(&self) -> String {
-        hex(self.digest.as_bytes())
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.ImageSum {} of {} bytes: {}>", self.algorithm, self.length, self.digest)
     }
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/image_sum"))]
+#[doc = stub!("image_sum")]
 #[pyfunction]
 #[pyo3(signature = (path, algorithm="sha256", *, block_size=65536, exact=false, threads=0, hosts=None, progress=None))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn image_sum(
     py: Python<'_>,
-    path: &Bound<'_, PyAny>,
+    path: FsPath,
     algorithm: &str,
     block_size: u32,
     exact: bool,
     threads: usize,
     hosts: Option<Hosts>,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<ImageSum> {
-    let image = NamedImage::of(path, hosts)?;
+    let image = NamedImage::of(py, path, hosts)?;
     let params = params(py, algorithm, block_size, threads)?;
     let done = Arc::new(ImageProgress::default());
-    let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
+    let mut tick = |py: Python<'_>| Callback::tell(progress.as_ref(), py, (done.bytes(),));
     let (counted, how) = (done.clone(), params.clone());
     let summed = abandonable(py, Leftover::Reads, &mut tick, move |stop| {
         let mut opened = image.open(&padding(exact))?;
@@ -127,9 +122,7 @@ pub(crate) fn image_sum(
         summed.map_err(|error| errors::image_failure(&image.name, &error))
     })?;
     let (digest, length, padded, modified) = summed.map_err(|failure| failure.raise(py))?;
-    if let Some(progress) = progress {
-        progress.call1((length,))?;
-    }
+    Callback::tell(progress.as_ref(), py, (length,))?;
     Ok(ImageSum {
         digest,
         algorithm: params.digest().name().to_string(),

@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyString;
 use verisum::blockhash::{self, BlockMap, ImageProgress, MapComparison, Params};
 use verisum::catalog::store::{self, Catalog, Lock, absolute};
 use verisum::digest::Policy;
@@ -19,28 +18,27 @@ use verisum::mend::repair::{MendedFile, Noted, Taken, note};
 use verisum::remote::Hosts as Connections;
 use verisum::{image_reader, require_raw, stored_length};
 
+use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind, image_failure};
-use crate::getters::getters;
 use crate::hosts::{Hosts, Reach};
 use crate::image::{UntilStopped, cores, sum_to};
 use crate::interrupt::{Leftover, abandonable};
-use crate::place::{self, Named, fs_path};
+use crate::place::{self, Named};
 
 /// A virtual machine reads its disk in sectors of so many bytes.
 const SECTOR: u64 = 512;
 
-/// What a repair of an image came to.
-#[pyclass(frozen, get_all, module = "verisum")]
-pub(crate) struct ImageRepair {
-    dry_run: bool,
-    /// Begin and end in bytes, and the copy.
-    repaired: Vec<(u64, u64, OsString)>,
-    left: Vec<(u64, u64)>,
-    bad_copies: Vec<OsString>,
-    bytes_fetched: u64,
-    bytes_after_end: u64,
-    recovered_blocks: u64,
-    noted: Option<&'static str>,
+fields! {
+    ImageRepair {
+        dry_run: bool,
+        repaired: Vec<(u64, u64, OsString)>,
+        left: Vec<(u64, u64)>,
+        bad_copies: Vec<OsString>,
+        bytes_fetched: u64,
+        bytes_after_end: u64,
+        recovered_blocks: u64,
+        noted: Option<&'static str>,
+    }
 }
 
 getters! { |repair: ImageRepair|
@@ -58,7 +56,7 @@ impl ImageRepair {
     }
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/image_repair"))]
+#[doc = stub!("image_repair")]
 #[pyfunction]
 #[pyo3(signature = (
     image, map, sources, *, dry_run=false, overwrite=false, catalog=None, threads=0, hosts=None, progress=None
@@ -66,23 +64,23 @@ impl ImageRepair {
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn image_repair(
     py: Python<'_>,
-    image: &Bound<'_, PyAny>,
-    map: &Bound<'_, PyAny>,
-    sources: &Bound<'_, PyAny>,
+    image: FsPath,
+    map: FsPath,
+    sources: Several<FsPath>,
     dry_run: bool,
     overwrite: bool,
-    catalog: Option<&Bound<'_, PyAny>>,
+    catalog: Option<FsPath>,
     threads: usize,
     hosts: Option<Hosts>,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<ImageRepair> {
     let job = Job {
-        image: fs_path(image)?,
-        map: fs_path(map)?,
-        sources: copies(sources)?,
+        image: image.path,
+        map: map.path,
+        sources: sources.0.into_iter().map(Copy::of).collect::<PyResult<_>>()?,
         dry: dry_run,
         overwrites: overwrite,
-        catalog: catalog.map(fs_path).transpose()?,
+        catalog: catalog.map(PathBuf::from),
         threads: if threads == 0 { cores() } else { threads },
     };
     if job.sources.is_empty() {
@@ -90,7 +88,7 @@ pub(crate) fn image_repair(
     }
     let reach = Reach::of(py, hosts)?;
     let done = Arc::new(ImageProgress::default());
-    let mut tick = |_: Python<'_>| progress.map_or(Ok(()), |tell| tell.call1((done.bytes(),)).map(drop));
+    let mut tick = |py: Python<'_>| Callback::tell(progress.as_ref(), py, (done.bytes(),));
     let counted = done.clone();
     let ended =
         abandonable(py, Leftover::Writes, &mut tick, move |stop| job.repair(&reach.open(), &counted, stop))?;
@@ -108,12 +106,12 @@ enum Copy {
 }
 
 impl Copy {
-    fn of(object: &Bound<'_, PyAny>) -> PyResult<Copy> {
-        let path = fs_path(object)?;
-        if is_nbd_uri(path.as_os_str()) && object.is_instance_of::<PyString>() {
+    fn of(named: FsPath) -> PyResult<Copy> {
+        let path = named.path.clone();
+        if is_nbd_uri(path.as_os_str()) && named.is_text {
             return Ok(Copy::Image(path));
         }
-        Ok(match Named::of(object)? {
+        Ok(match Named::of(named)? {
             Named::Here(path) => Copy::Image(path),
             Named::There(address) => Copy::There(path, address),
         })
@@ -127,13 +125,6 @@ impl Copy {
             }
             Copy::Image(name) | Copy::There(name, _) => Ok(name.clone()),
         }
-    }
-}
-
-fn copies(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Copy>> {
-    match place::is_one(objects)? {
-        true => Ok(vec![Copy::of(objects)?]),
-        false => objects.try_iter()?.map(|object| Copy::of(&object?)).collect(),
     }
 }
 

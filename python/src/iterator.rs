@@ -9,6 +9,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use verisum::files::Progress;
 
+use crate::arguments::Callback;
 use crate::background::{Broken, Feed, Outlet};
 use crate::errors::Failure;
 use crate::log::{Event, results};
@@ -21,11 +22,13 @@ macro_rules! python_iterator {
 
         #[pyo3::pymethods]
         impl $class {
+            #[doc = stub!(stringify!($class), ".summary")]
             #[getter]
             fn summary(&self) -> Option<$summary> {
                 self.0.summary().map(|$all| $told)
             }
 
+            #[doc = stub!(stringify!($class), ".finish")]
             fn finish(&self, py: pyo3::Python<'_>) -> pyo3::PyResult<$summary> {
                 self.0.finish(py).map(|$all| $told)
             }
@@ -34,7 +37,7 @@ macro_rules! python_iterator {
     ($class:ty, $item:ty) => {
         #[pyo3::pymethods]
         impl $class {
-            /// Ends the work. Nothing more comes then.
+            #[doc = stub!("_Iterator.close")]
             fn close(&self, py: pyo3::Python<'_>) {
                 py.detach(|| self.0.close());
             }
@@ -95,7 +98,7 @@ pub(crate) struct Running<R, S> {
     feed: Feed<Event<Step<R, S>>>,
     summary: Mutex<Option<Arc<S>>>,
     done: Arc<Done>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Callback>,
 }
 
 impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
@@ -103,7 +106,7 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
     /// comes.
     pub(crate) fn start(
         waits: bool,
-        (done, progress): (Arc<Done>, Option<Py<PyAny>>),
+        (done, progress): (Arc<Done>, Option<Callback>),
         work: impl FnOnce(&Steps<R, S>) + Send + 'static,
     ) -> PyResult<Running<R, S>> {
         Ok(Running { feed: Feed::start(waits, work)?, summary: Mutex::default(), done, progress })
@@ -126,8 +129,7 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(progress) = &self.progress else { return Ok(()) };
-        progress.bind(py).call1((self.done.files(), self.done.bytes())).map(drop)
+        Callback::tell(self.progress.as_ref(), py, (self.done.files(), self.done.bytes()))
     }
 
     /// What was found in all, once it came to its end.

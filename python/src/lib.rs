@@ -5,6 +5,11 @@
 
 #![deny(unsafe_code)]
 
+// First, for the others use its macros.
+#[macro_use]
+mod getters;
+
+mod arguments;
 mod arrow;
 mod at_exit;
 mod background;
@@ -23,7 +28,6 @@ mod digests;
 mod errors;
 mod files;
 mod fleet;
-mod getters;
 mod hash;
 mod hosts;
 mod image;

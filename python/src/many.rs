@@ -27,7 +27,7 @@ const LONG_BYTES: usize = 64 << 20;
 /// Length of the pieces, of each message.
 const PIECE_BYTES: usize = 512 << 10;
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/hash_many"))]
+#[doc = stub!("hash_many")]
 #[pyfunction]
 #[pyo3(signature = (buffers, algorithm="sha256", *, threads=0, packed=false))]
 pub(crate) fn hash_many<'py>(
@@ -39,8 +39,14 @@ pub(crate) fn hash_many<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let digest = find(py, algorithm)?;
     let mut ticks = SignalTicks::new(py);
-    let lent: Vec<Bytes> =
-        buffers.try_iter()?.map(|buffer| ticks.tick().and(Bytes::of(&buffer?))).collect::<PyResult<_>>()?;
+    let mut lend = |buffer: PyResult<Bound<'py, PyAny>>| {
+        ticks.tick()?;
+        Bytes::of(&buffer?).inspect_err(|error| {
+            // As PyO3 does for other arguments.
+            let _ = error.value(py).call_method1("add_note", ("while processing 'buffers'",));
+        })
+    };
+    let lent = buffers.try_iter()?.map(&mut lend).collect::<PyResult<Vec<Bytes>>>()?;
     let messages: Vec<&[u8]> = lent.iter().map(Bytes::as_slice).collect();
     let mut digests = vec![0; messages.len() * digest.len()];
     let total: usize = messages.iter().map(|message| message.len()).sum();

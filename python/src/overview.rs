@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use verisum::catalog::overview::{
@@ -13,19 +14,20 @@ use verisum::catalog::overview::{
 use verisum::catalog::store::{self, CatalogRecord, Seen, absolute};
 use verisum::files::Timestamp;
 
+use crate::arguments::{FsPath, Several};
 use crate::background::Feed;
 use crate::catalog::CatalogRun;
 use crate::digests::hex;
 use crate::errors::Failure;
-use crate::getters::getters;
-use crate::place;
 use crate::scrub::{FileState, Forecast, Moment, Span};
 
-/// So many files, and the sum of their lengths.
+#[doc = stub!("Amount")]
 #[pyclass(frozen, get_all, eq, module = "verisum")]
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Amount {
+    #[doc = stub!("Amount.files")]
     files: u64,
+    #[doc = stub!("Amount.bytes")]
     bytes: u64,
 }
 
@@ -42,7 +44,7 @@ impl Amount {
     }
 }
 
-/// The state of catalogues.
+#[doc = stub!("Overview")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Overview(Arc<Told>);
 
@@ -62,6 +64,7 @@ impl Told {
 /// Gives a row of an overview its number, and what it is of.
 macro_rules! row {
     ($name:ident, $of:ty, |$told:ident, $number:ident| $row:expr) => {
+        #[doc = stub!(stringify!($name))]
         #[pyclass(frozen, module = "verisum")]
         pub(crate) struct $name {
             told: Arc<Told>,
@@ -109,6 +112,7 @@ getters! { |overview: Overview|
 
 #[pymethods]
 impl Overview {
+    #[doc = stub!("Overview.ages")]
     #[getter]
     fn ages<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let ages = PyDict::new(py);
@@ -118,6 +122,7 @@ impl Overview {
         Ok(ages)
     }
 
+    #[doc = stub!("Overview.digests")]
     #[getter]
     fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let digests = PyDict::new(py);
@@ -127,6 +132,7 @@ impl Overview {
         Ok(digests)
     }
 
+    #[doc = stub!("Overview.months")]
     #[getter]
     fn months<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let months = PyDict::new(py);
@@ -137,6 +143,7 @@ impl Overview {
         Ok(months)
     }
 
+    #[doc = stub!("Overview.stalest")]
     #[getter]
     fn stalest(&self) -> Vec<Directory> {
         let engine::Overview { directories, stalest, .. } = &self.0.overview;
@@ -165,6 +172,7 @@ getters! { |tree: TreeOverview|
 
 #[pymethods]
 impl TreeOverview {
+    #[doc = stub!("TreeOverview.troubles")]
     #[getter]
     fn troubles<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let troubles = PyDict::new(py);
@@ -174,6 +182,7 @@ impl TreeOverview {
         Ok(troubles)
     }
 
+    #[doc = stub!("TreeOverview.runs")]
     #[getter]
     fn runs(&self) -> Vec<CatalogRun> {
         // One that goes on has the lock; whoever asks for that has `Catalog.runs`.
@@ -196,6 +205,7 @@ getters! { |directory: Directory|
 
 #[pymethods]
 impl Directory {
+    #[doc = stub!("Directory.part")]
     #[getter]
     fn part(&self) -> &'static str {
         match self.row().part {
@@ -205,6 +215,7 @@ impl Directory {
         }
     }
 
+    #[doc = stub!("Directory.others")]
     #[getter]
     fn others(&self) -> usize {
         match self.row().part {
@@ -234,6 +245,7 @@ getters! { |file: TroubledFile|
 
 #[pymethods]
 impl TroubledFile {
+    #[doc = stub!("TroubledFile.recorded")]
     #[getter]
     fn recorded(&self) -> FileState {
         let CatalogRecord { size, mtime, ctime, inode, digest, .. } = self.row().file.record;
@@ -261,7 +273,7 @@ impl SharedContent {
     }
 }
 
-/// A repair that a catalogue has recorded.
+#[doc = stub!("RecordedRepair")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct RecordedRepair(engine::RepairedFile);
 
@@ -284,7 +296,7 @@ impl RecordedRepair {
     }
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/overview"))]
+#[doc = stub!("overview")]
 #[pyfunction]
 #[pyo3(signature = (
     catalogs, *, max_age=None, now=None, directories=48, troubled=500, duplicates=12, runs=16, repairs=100
@@ -292,7 +304,7 @@ impl RecordedRepair {
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn overview(
     py: Python<'_>,
-    catalogs: &Bound<'_, PyAny>,
+    catalogs: Several<FsPath>,
     max_age: Option<Span>,
     now: Option<Moment>,
     directories: usize,
@@ -301,7 +313,10 @@ pub(crate) fn overview(
     runs: usize,
     repairs: usize,
 ) -> PyResult<Overview> {
-    let paths = place::paths(catalogs)?;
+    let paths = catalogs.paths();
+    if paths.is_empty() {
+        return Err(PyValueError::new_err("catalogs: none is named"));
+    }
     let mut options = OverviewOptions::new(now.map_or_else(this_moment, |moment| moment.0));
     options.max_age = max_age.map(|span| span.0);
     (options.directories, options.troubled, options.duplicates) = (directories, troubled, duplicates);

@@ -12,38 +12,38 @@ use verisum::parity::{
     self, CreateOptions, FileVerdict, ParityRepairOptions, ParityVerifyOptions, UpdateOptions,
 };
 
+use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind};
 use crate::iterator::{Done, Running, python_iterator};
-use crate::place;
 
 type Counts = BTreeMap<&'static str, u64>;
 
-/// Something that is not as it was when parity was made.
+#[doc = stub!("ParityFinding")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct ParityFinding {
     path: PathBuf,
-    #[pyo3(get)]
     outcome: &'static str,
-    #[pyo3(get)]
     bytes: Option<u64>,
-    #[pyo3(get)]
     ranges: Option<Vec<(u64, u64)>>,
-    #[pyo3(get)]
     mendable: Option<bool>,
-    #[pyo3(get)]
     kept_unread: Option<u64>,
-    #[pyo3(get)]
     of_parity: bool,
     error: Option<Failure>,
 }
 
+getters! { |finding: ParityFinding|
+    path: &OsStr = finding.path.as_os_str();
+    outcome: &'static str = finding.outcome;
+    bytes: Option<u64> = finding.bytes;
+    ranges: Option<Vec<(u64, u64)>> = finding.ranges.clone();
+    mendable: Option<bool> = finding.mendable;
+    kept_unread: Option<u64> = finding.kept_unread;
+    of_parity: bool = finding.of_parity;
+}
+
 #[pymethods]
 impl ParityFinding {
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.path.as_os_str()
-    }
-
+    #[doc = stub!("ParityFinding.error")]
     #[getter]
     fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.error.as_ref().map(|failure| failure.object(py))
@@ -102,7 +102,7 @@ impl From<parity::Finding> for ParityFinding {
     }
 }
 
-/// What goes on with parity.
+#[doc = stub!("ParityRun")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct ParityRun(Running<ParityFinding, Counts>);
 
@@ -111,7 +111,7 @@ python_iterator!(ParityRun, ParityFinding, |counts| -> Counts { (*counts).clone(
 /// How a run tells how far it is, and when it is to end.
 type Watched = (Arc<Progress>, Arc<Stop>);
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/Parity"))]
+#[doc = stub!("Parity")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Parity {
     tree: PathBuf,
@@ -123,7 +123,7 @@ impl Parity {
     fn run(
         &self,
         changes: bool,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Callback>,
         work: impl FnOnce(
             &Path,
             Option<&Path>,
@@ -159,9 +159,8 @@ impl Parity {
 impl Parity {
     #[new]
     #[pyo3(signature = (tree, place=None))]
-    fn new(tree: &Bound<'_, PyAny>, place: Option<&Bound<'_, PyAny>>) -> PyResult<Parity> {
-        let tree = place::fs_path(tree)?;
-        let place = place.map(place::fs_path).transpose()?;
+    fn new(tree: FsPath, place: Option<FsPath>) -> PyResult<Parity> {
+        let (tree, place) = (tree.path, place.map(PathBuf::from));
         let is_par2 = std::fs::metadata(&tree).is_ok_and(|found| found.is_file());
         match is_par2 && place.is_some() {
             true => Err(PyValueError::new_err("a PAR2 file has no place")),
@@ -169,13 +168,14 @@ impl Parity {
         }
     }
 
+    #[doc = stub!("Parity.create")]
     #[pyo3(signature = (*, redundancy=0.05, set_bytes=None, threads=0, progress=None))]
     fn create(
         &self,
         redundancy: f64,
         set_bytes: Option<u64>,
         threads: usize,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Callback>,
     ) -> PyResult<ParityRun> {
         self.require_own("create")?;
         if !(0.000_001..=1.0).contains(&redundancy) {
@@ -191,13 +191,14 @@ impl Parity {
         })
     }
 
+    #[doc = stub!("Parity.update")]
     #[pyo3(signature = (*, accept_damage=false, accept_changes=false, threads=0, progress=None))]
     fn update(
         &self,
         accept_damage: bool,
         accept_changes: bool,
         threads: usize,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Callback>,
     ) -> PyResult<ParityRun> {
         self.require_own("update")?;
         let mut options = UpdateOptions::default();
@@ -210,8 +211,9 @@ impl Parity {
         })
     }
 
+    #[doc = stub!("Parity.verify")]
     #[pyo3(signature = (*, threads=0, progress=None))]
-    fn verify(&self, threads: usize, progress: Option<Py<PyAny>>) -> PyResult<ParityRun> {
+    fn verify(&self, threads: usize, progress: Option<Callback>) -> PyResult<ParityRun> {
         let is_par2 = self.is_par2;
         let mut options = ParityVerifyOptions::default();
         self.run(false, progress, move |tree, place, (progress, stop), report| {
@@ -225,6 +227,7 @@ impl Parity {
         })
     }
 
+    #[doc = stub!("Parity.repair")]
     #[pyo3(signature = (
         *, dry_run=false, changed=false, keep_bad=None, only=None, in_place=false, threads=0, progress=None
     ))]
@@ -233,11 +236,11 @@ impl Parity {
         &self,
         dry_run: bool,
         changed: bool,
-        keep_bad: Option<&Bound<'_, PyAny>>,
-        only: Option<&Bound<'_, PyAny>>,
+        keep_bad: Option<FsPath>,
+        only: Option<Several<FsPath>>,
         in_place: bool,
         threads: usize,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Callback>,
     ) -> PyResult<ParityRun> {
         if changed {
             self.require_own("changed files, as they record no times")?;
@@ -248,8 +251,8 @@ impl Parity {
         let is_par2 = self.is_par2;
         let mut options = ParityRepairOptions::default();
         (options.dry_run, options.changed, options.in_place) = (dry_run, changed, in_place);
-        options.keep_bad = keep_bad.map(place::fs_path).transpose()?;
-        options.only = only.map(place::paths).transpose()?.unwrap_or_default();
+        options.keep_bad = keep_bad.map(PathBuf::from);
+        options.only = only.map(Several::paths).unwrap_or_default();
         self.run(!dry_run, progress, move |tree, place, (progress, stop), report| {
             (options.progress, options.stop) = (progress, stop);
             set_threads(&mut options.threads, threads);

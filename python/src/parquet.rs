@@ -7,10 +7,12 @@ use std::task::Poll;
 
 use arrow_array::RecordBatch;
 use arrow_schema::ArrowError;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::files::Stop;
 use verisum::lake::ParquetFile;
 
+use crate::arguments::Callback;
 use crate::arrow::{Columns, Table};
 use crate::errors::{Failure, Kind};
 use crate::interrupt::{TICK, interruptible};
@@ -24,13 +26,11 @@ pub(crate) fn write<T: Table>(
     py: Python<'_>,
     table: &T,
     path: &Path,
-    progress: Option<&Bound<'_, PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<u64> {
+    table.whole().take().map_err(PyValueError::new_err)?;
     let done = AtomicU64::new(0);
-    let mut tick = |_: Python<'_>| {
-        let rows = done.load(Ordering::Relaxed);
-        progress.map_or(Ok(()), |tell| tell.call1((rows,)).map(drop))
-    };
+    let mut tick = |py: Python<'_>| Callback::tell(progress.as_ref(), py, (done.load(Ordering::Relaxed),));
     let written = interruptible(py, &mut tick, |stop| written(table, path, &done, stop));
     if written.is_err() {
         py.detach(|| table.close());

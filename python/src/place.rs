@@ -1,17 +1,17 @@
 //! Places as Python names them: paths of this machine, and addresses of trees on others.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
 use verisum::files::Stop;
 use verisum::files::place::{FileAnswer, LocalPlace, Place, PlaceError, StoppingPlace};
 use verisum::remote::{Address, Host, OpenError, without_secrets};
 
+use crate::arguments::{FsPath, Several};
 use crate::errors::{Failure, Kind};
 use crate::iterator::Done;
 
@@ -19,6 +19,7 @@ use crate::iterator::Done;
 pub(crate) const AT_ONCE: usize = 8;
 
 /// What a user names.
+#[derive(Clone)]
 pub(crate) enum Named {
     /// A path of this machine.
     Here(PathBuf),
@@ -38,9 +39,8 @@ impl Named {
     }
 
     /// Text may be an address, as on the command line; bytes and objects of `pathlib` are paths of this machine.
-    pub(crate) fn of(object: &Bound<'_, PyAny>) -> PyResult<Named> {
-        let path = fs_path(object)?;
-        if !object.is_instance_of::<PyString>() {
+    pub(crate) fn of(FsPath { path, is_text }: FsPath) -> PyResult<Named> {
+        if !is_text {
             return Ok(Named::Here(path));
         }
         let address = Address::typed(path.as_os_str()).map_err(|must| {
@@ -50,48 +50,14 @@ impl Named {
         Ok(address.map_or(Named::Here(path), Named::There))
     }
 
-    /// One path or several.
-    pub(crate) fn several(objects: &Bound<'_, PyAny>) -> PyResult<Vec<Named>> {
-        several(objects, Named::of)
+    pub(crate) fn several(named: Several<FsPath>) -> PyResult<Vec<Named>> {
+        named.0.into_iter().map(Named::of).collect()
     }
 }
 
 /// Whether a host is a bucket.
 pub(crate) fn is_bucket(host: &Host) -> bool {
     matches!(host, Host::Bucket(_))
-}
-
-/// One path or several of this machine.
-pub(crate) fn paths(objects: &Bound<'_, PyAny>) -> PyResult<Vec<PathBuf>> {
-    several(objects, fs_path)
-}
-
-/// Whether an object is one path, and not several.
-pub(crate) fn is_one(object: &Bound<'_, PyAny>) -> PyResult<bool> {
-    Ok(object.is_instance_of::<PyString>()
-        || object.is_instance_of::<PyBytes>()
-        || object.hasattr("__fspath__")?)
-}
-
-fn several<T>(objects: &Bound<'_, PyAny>, of: impl Fn(&Bound<'_, PyAny>) -> PyResult<T>) -> PyResult<Vec<T>> {
-    match is_one(objects)? {
-        true => Ok(vec![of(objects)?]),
-        false => objects.try_iter()?.map(|object| of(&object?)).collect(),
-    }
-}
-
-/// A path as Python has them: text, bytes, or an object of `pathlib`.
-pub(crate) fn fs_path(object: &Bound<'_, PyAny>) -> PyResult<PathBuf> {
-    let encoded = object.py().import("os")?.call_method1("fsencode", (object,))?;
-    let name = encoded.extract::<Vec<u8>>()?;
-    // The empty one would otherwise be the working directory.
-    if name.is_empty() {
-        return Err(PyValueError::new_err("empty path"));
-    }
-    match name.contains(&0) {
-        true => Err(PyValueError::new_err("embedded null byte")),
-        false => Ok(PathBuf::from(OsString::from_vec(name))),
-    }
 }
 
 /// Fails for the first option that was given and that files on other machines do not have.

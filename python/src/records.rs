@@ -13,11 +13,10 @@ use verisum::catalog::store::{
     Catalog, CatalogError, CatalogRecord as Record, Position, RecordFinding, Root, State,
 };
 
-use crate::arrow::{Table, python_table};
+use crate::arrow::{Table, Whole, python_table};
 use crate::background::Broken;
 use crate::digests::hex;
 use crate::errors::Failure;
-use crate::getters::getters;
 use crate::iterator::{Done, Running, Step, Steps, python_iterator};
 use crate::record_columns::RecordColumns;
 use crate::scrub::{FileState, known};
@@ -44,7 +43,7 @@ pub(crate) struct Filter {
     pub(crate) changed_since: Option<i64>,
 }
 
-/// What is recorded of a file.
+#[doc = stub!("Record")]
 #[pyclass(frozen, module = "verisum", name = "Record")]
 pub(crate) struct CatalogRecord(Recorded);
 
@@ -54,7 +53,7 @@ impl From<Recorded> for CatalogRecord {
     }
 }
 
-getters! { |record: CatalogRecord|
+getters! { |record: CatalogRecord as Record|
     tree: &OsStr = record.0.place.as_os_str();
     path: &OsStr = record.0.path.as_os_str();
     path_bytes: &[u8] = record.0.path.as_os_str().as_bytes();
@@ -79,7 +78,10 @@ impl CatalogRecord {
 }
 
 /// Records as they are read.
-pub(crate) struct Reading(Running<Recorded, ()>);
+pub(crate) struct Reading {
+    running: Running<Recorded, ()>,
+    whole: Whole,
+}
 
 impl Table for Reading {
     type Row = Recorded;
@@ -90,7 +92,7 @@ impl Table for Reading {
     }
 
     fn wait(&self, time: Duration) -> Result<Poll<Option<Recorded>>, Failure> {
-        let waited = self.0.wait(time).map_err(|broken: Broken| Failure::from(&broken))?;
+        let waited = self.running.wait(time).map_err(|broken: Broken| Failure::from(&broken))?;
         match waited {
             Poll::Ready(Some(Step::Result(row))) => Ok(Poll::Ready(Some(row))),
             Poll::Ready(Some(Step::Failed(failure))) => Err(failure),
@@ -99,18 +101,24 @@ impl Table for Reading {
         }
     }
 
+    fn whole(&self) -> &Whole {
+        &self.whole
+    }
+
     fn close(&self) {
-        self.0.close();
+        self.whole.end();
+        self.running.close();
     }
 }
 
 impl Reading {
     fn next(&self, py: Python<'_>) -> PyResult<Option<Recorded>> {
-        self.0.next(py)
+        self.whole.end();
+        self.running.next(py)
     }
 }
 
-/// The records of a catalogue.
+#[doc = stub!("Records")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Records(Arc<Reading>);
 
@@ -121,7 +129,7 @@ impl Records {
             let read = read(&catalog, &filter, steps).map_err(|error| Failure::from(&error));
             steps.end(read);
         })?;
-        Ok(Records(Arc::new(Reading(running))))
+        Ok(Records(Arc::new(Reading { running, whole: Whole::default() })))
     }
 }
 
@@ -181,7 +189,7 @@ fn name_of(names: &HashMap<i64, Arc<str>>, number: i64) -> Arc<str> {
     names.get(&number).cloned().unwrap_or_else(|| "unknown".into())
 }
 
-/// A file that is not as recorded.
+#[doc = stub!("Problem")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Problem {
     recorded: Recorded,
@@ -202,6 +210,7 @@ getters! { |problem: Problem|
 
 #[pymethods]
 impl Problem {
+    #[doc = stub!("Problem.recorded")]
     #[getter]
     fn recorded(&self) -> FileState {
         let Record { size, mtime, ctime, inode, digest, .. } = self.recorded.record;
@@ -213,7 +222,7 @@ impl Problem {
     }
 }
 
-/// The files of a catalogue that are not as recorded.
+#[doc = stub!("Problems")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Problems(Running<Problem, ()>);
 

@@ -19,15 +19,15 @@ use verisum::mend::repair::{
 use verisum::remote::Address;
 use verisum::{TRUSTED_DIGEST, parity_sources};
 
+use crate::arguments::{Callback, FsPath, Several};
 use crate::digests::hex;
-use crate::errors::{Failure, Kind};
-use crate::getters::getters;
+use crate::errors::{Failure, Kind, by_arguments};
 use crate::hash::find;
 use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Named};
 
-/// A file that was to be repaired.
+#[doc = stub!("RepairedFile")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct RepairedFile(Repaired);
 
@@ -46,10 +46,12 @@ getters! { |file: RepairedFile|
     algorithm: &str = &file.0.algorithm;
     digest: &[u8] = file.0.recorded.as_bytes();
     hexdigest: String = hex(file.0.recorded.as_bytes());
+    needs_keep_bad: bool = matches!(file.0.outcome, RepairOutcome::Mendable { needs_keep_bad: true, .. });
 }
 
 #[pymethods]
 impl RepairedFile {
+    #[doc = stub!("RepairedFile.source")]
     #[getter]
     fn source(&self) -> Option<&OsStr> {
         match &self.0.outcome {
@@ -60,6 +62,7 @@ impl RepairedFile {
         }
     }
 
+    #[doc = stub!("RepairedFile.also_from")]
     #[getter]
     fn also_from(&self) -> Vec<&OsStr> {
         match &self.0.outcome {
@@ -70,11 +73,13 @@ impl RepairedFile {
         }
     }
 
+    #[doc = stub!("RepairedFile.bad_copies")]
     #[getter]
     fn bad_copies(&self) -> Vec<&OsStr> {
         self.0.bad_copies.iter().map(|path| path.as_os_str()).collect()
     }
 
+    #[doc = stub!("RepairedFile.bytes")]
     #[getter]
     fn bytes(&self) -> u64 {
         match self.0.outcome {
@@ -83,26 +88,31 @@ impl RepairedFile {
         }
     }
 
+    #[doc = stub!("RepairedFile.ranges")]
     #[getter]
     fn ranges(&self) -> Option<Vec<(u64, u64)>> {
         self.0.ranges.as_ref().map(|ranges| ranges.iter().map(|range| (range.start, range.end)).collect())
     }
 
+    #[doc = stub!("RepairedFile.before_hexdigest")]
     #[getter]
     fn before_hexdigest(&self) -> Option<String> {
         self.0.before.map(|before| hex(before.as_bytes()))
     }
 
+    #[doc = stub!("RepairedFile.kept_unread")]
     #[getter]
     fn kept_unread(&self) -> u64 {
         self.0.kept_unread
     }
 
+    #[doc = stub!("RepairedFile.has_usual_permissions")]
     #[getter]
     fn has_usual_permissions(&self) -> bool {
         matches!(self.0.outcome, RepairOutcome::Repaired { has_usual_permissions: true, .. })
     }
 
+    #[doc = stub!("RepairedFile.other_names")]
     #[getter]
     fn other_names(&self) -> u64 {
         match self.0.outcome {
@@ -111,20 +121,22 @@ impl RepairedFile {
         }
     }
 
+    #[doc = stub!("RepairedFile.tried")]
     #[getter]
-    fn tried(&self) -> Vec<(&OsStr, &str)> {
+    fn tried(&self) -> Vec<(&OsStr, String)> {
         match &self.0.outcome {
             RepairOutcome::NoSource { tried } => {
-                tried.iter().map(|(path, why)| (path.as_os_str(), why.as_str())).collect()
+                tried.iter().map(|(path, why)| (path.as_os_str(), by_arguments(why))).collect()
             }
             _ => Vec::new(),
         }
     }
 
+    #[doc = stub!("RepairedFile.error")]
     #[getter]
-    fn error(&self) -> Option<&str> {
+    fn error(&self) -> Option<String> {
         match &self.0.outcome {
-            RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => Some(why),
+            RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => Some(by_arguments(why)),
             _ => None,
         }
     }
@@ -134,16 +146,16 @@ impl RepairedFile {
     }
 }
 
-/// What a repair came to.
-#[pyclass(frozen, get_all, module = "verisum")]
-pub(crate) struct RepairSummary {
-    repaired: u64,
-    mendable: u64,
-    ok: u64,
-    no_source: u64,
-    left: u64,
-    bytes: u64,
-    interrupted: bool,
+fields! {
+    RepairSummary {
+        repaired: u64,
+        mendable: u64,
+        ok: u64,
+        no_source: u64,
+        left: u64,
+        bytes: u64,
+        interrupted: bool,
+    }
 }
 
 impl From<Arc<Summary>> for RepairSummary {
@@ -164,13 +176,13 @@ impl RepairSummary {
     }
 }
 
-/// A repair that goes on.
+#[doc = stub!("Repair")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Repair(Running<Repaired, Summary>);
 
 python_iterator!(Repair, RepairedFile, |summary| -> RepairSummary { summary.into() });
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/repair"))]
+#[doc = stub!("repair")]
 #[pyfunction]
 #[pyo3(signature = (
     path, *, catalog=None, sums=None, tags=false, trust=None, algorithm=None, sources=None, source_catalog=None, dry_run=false,
@@ -180,26 +192,24 @@ python_iterator!(Repair, RepairedFile, |summary| -> RepairSummary { summary.into
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn repair(
     py: Python<'_>,
-    path: &Bound<'_, PyAny>,
-    catalog: Option<&Bound<'_, PyAny>>,
-    sums: Option<&Bound<'_, PyAny>>,
+    path: FsPath,
+    catalog: Option<FsPath>,
+    sums: Option<Several<FsPath>>,
     tags: bool,
-    trust: Option<&Bound<'_, PyAny>>,
+    trust: Option<FsPath>,
     algorithm: Option<&str>,
-    sources: Option<&Bound<'_, PyAny>>,
-    source_catalog: Option<&Bound<'_, PyAny>>,
+    sources: Option<Several<FsPath>>,
+    source_catalog: Option<FsPath>,
     dry_run: bool,
-    keep_bad: Option<&Bound<'_, PyAny>>,
+    keep_bad: Option<FsPath>,
     leave_missing: bool,
     cross_file_systems: bool,
     in_place: bool,
-    parity: Option<&Bound<'_, PyAny>>,
+    parity: Option<FsPath>,
     hosts: Option<Hosts>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<Repair> {
-    let whole = |object: &Bound<'_, PyAny>| {
-        absolute(&place::fs_path(object)?).map_err(|error| Failure::from(&error).raise(py))
-    };
+    let whole = |path: FsPath| absolute(&path.path).map_err(|error| Failure::from(&error).raise(py));
     let path = whole(path)?;
     let algorithm = algorithm.map(|name| find(py, name)).transpose()?;
     if algorithm.is_some() && sums.is_none() {
@@ -207,7 +217,7 @@ pub(crate) fn repair(
     }
     let records = match (catalog, sums, tags, trust) {
         (Some(catalog), None, false, None) => Records::Catalog(whole(catalog)?),
-        (None, Some(sums), false, None) => Records::Lists { lists: place::paths(sums)?, algorithm },
+        (None, Some(sums), false, None) => Records::Lists { lists: sums.paths(), algorithm },
         (None, None, true, None) => Records::Tags,
         (None, None, false, Some(trusted)) => Records::Place(Named::of(trusted)?, find(py, TRUSTED_DIGEST)?),
         _ => {
@@ -217,8 +227,8 @@ pub(crate) fn repair(
         }
     };
     let mut named = sources.map(Named::several).transpose()?.unwrap_or_default();
-    if let Some(trusted) = trust {
-        named.insert(0, Named::of(trusted)?);
+    if let Records::Place(trusted, _) = &records {
+        named.insert(0, trusted.clone());
     }
     let parity = parity.map(whole).transpose()?;
     if named.is_empty() && parity.is_none() && !matches!(records, Records::Catalog(_)) {

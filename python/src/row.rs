@@ -104,7 +104,7 @@ impl Row {
     }
 }
 
-/// A file and its digests, or why it has none.
+#[doc = stub!("FileRow")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct FileRow(Row);
 
@@ -127,104 +127,104 @@ impl FileRow {
 
 #[pymethods]
 impl FileRow {
-    /// The host that it is on.
+    #[doc = stub!("FileRow.host")]
     #[getter]
     fn host(&self) -> Option<&str> {
         self.0.host.as_deref()
     }
 
-    /// Its path, below the root as that was given.
+    #[doc = stub!("FileRow.path")]
     #[getter]
     fn path(&self) -> &OsStr {
         self.0.path.as_os_str()
     }
 
-    /// The bytes of its path.
+    #[doc = stub!("FileRow.path_bytes")]
     #[getter]
     fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
         PyBytes::new(py, self.0.path.as_os_str().as_bytes())
     }
 
-    /// Why it has no digests.
+    #[doc = stub!("FileRow.error")]
     #[getter]
     fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.0.result.as_ref().err().map(|failure| failure.object(py))
     }
 
-    /// How many bytes were hashed.
+    #[doc = stub!("FileRow.size")]
     #[getter]
     fn size(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         Ok(self.found(py)?.size)
     }
 
-    /// Its digests, in the order of the algorithms.
+    #[doc = stub!("FileRow.digests")]
     #[getter]
     fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let digests = &self.found(py)?.digests;
         PyTuple::new(py, digests.iter().map(|digest| PyBytes::new(py, digest.as_bytes())))
     }
 
-    /// The digest of the first algorithm.
+    #[doc = stub!("FileRow.digest")]
     #[getter]
     fn digest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         Ok(PyBytes::new(py, self.found(py)?.digests[0].as_bytes()))
     }
 
-    /// The digest of the first algorithm in hexadecimal.
+    #[doc = stub!("FileRow.hexdigest")]
     #[getter]
     fn hexdigest(&self, py: Python<'_>) -> PyResult<String> {
         Ok(hex(self.found(py)?.digests[0].as_bytes()))
     }
 
-    /// When its bytes last changed, in nanoseconds since 1970.
+    #[doc = stub!("FileRow.mtime_ns")]
     #[getter]
     fn mtime_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
         Ok(self.found(py)?.modified.map(nanoseconds))
     }
 
-    /// When its inode last changed, in nanoseconds since 1970.
+    #[doc = stub!("FileRow.ctime_ns")]
     #[getter]
     fn ctime_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
         self.stat(py, |stat| nanoseconds(stat.changed))
     }
 
-    /// The number of its inode.
+    #[doc = stub!("FileRow.inode")]
     #[getter]
     fn inode(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.stat(py, |stat| stat.inode)
     }
 
-    /// The device that it is on.
+    #[doc = stub!("FileRow.device")]
     #[getter]
     fn device(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.stat(py, |stat| stat.device)
     }
 
-    /// How many names it has.
+    #[doc = stub!("FileRow.links")]
     #[getter]
     fn links(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.stat(py, |stat| stat.links)
     }
 
-    /// Bytes of storage that it takes.
+    #[doc = stub!("FileRow.stored")]
     #[getter]
     fn stored(&self, py: Python<'_>) -> PyResult<Option<u64>> {
         self.stat(py, |stat| stat.stored)
     }
 
-    /// Whether it changed while it was read.
+    #[doc = stub!("FileRow.changed")]
     #[getter]
     fn changed(&self, py: Python<'_>) -> PyResult<bool> {
         Ok(self.found(py)?.changed)
     }
 
-    /// What its digests are known by.
+    #[doc = stub!("FileRow.evidence")]
     #[getter]
     fn evidence(&self, py: Python<'_>) -> PyResult<&'static str> {
         Ok(self.found(py)?.evidence.name())
     }
 
-    /// When the store recorded them, in nanoseconds since 1970.
+    #[doc = stub!("FileRow.recorded_ns")]
     #[getter]
     fn recorded_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
         Ok(recorded_at(self.found(py)?.evidence))

@@ -18,17 +18,17 @@ use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
 use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
 use verisum::parity_sources;
 
+use crate::arguments::{Callback, FsPath, Rate, Several};
 use crate::digests::hex;
 use crate::errors::Failure;
 use crate::files::{excludes, limits};
-use crate::getters::getters;
 use crate::hash::find;
 use crate::hosts::{Hosts, ObjectReading, Reach};
 use crate::iterator::{Done, Running, Steps, python_iterator};
 use crate::place::{self, Named, refuse};
 use crate::repair::{RepairSummary, RepairedFile, known_sources, sources_of_parity};
 
-/// A file's state when it was read.
+#[doc = stub!("FileState")]
 #[pyclass(frozen, module = "verisum")]
 #[derive(Clone)]
 pub(crate) struct FileState(pub(crate) Seen);
@@ -54,7 +54,7 @@ pub(crate) fn known(ctime: i64) -> Option<i64> {
     Some(ctime).filter(|ctime| *ctime != 0)
 }
 
-/// A file that is not as it was.
+#[doc = stub!("Finding")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Finding(ScrubReport);
 
@@ -87,12 +87,12 @@ impl Finding {
     }
 }
 
-/// When everything will have been verified.
-#[pyclass(frozen, get_all, module = "verisum")]
-pub(crate) struct Forecast {
-    seconds: f64,
-    needed: Option<f64>,
-    assumed_daily: bool,
+fields! {
+    Forecast {
+        seconds: f64,
+        needed: Option<f64>,
+        assumed_daily: bool,
+    }
 }
 
 impl From<&verisum::catalog::scrub::Forecast> for Forecast {
@@ -102,7 +102,7 @@ impl From<&verisum::catalog::scrub::Forecast> for Forecast {
     }
 }
 
-/// How a run went.
+#[doc = stub!("ScrubSummary")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct ScrubSummary {
     summary: Arc<Ended>,
@@ -141,12 +141,14 @@ getters! { |run: ScrubSummary|
 
 #[pymethods]
 impl ScrubSummary {
+    #[doc = stub!("ScrubSummary.class_")]
     #[getter]
     fn class_(&self) -> &'static str {
         let Ended { summary, archive, missing_fails, .. } = &*self.summary;
         summary.class(*archive, *archive || *missing_fails).name()
     }
 
+    #[doc = stub!("ScrubSummary.counts")]
     #[getter]
     fn counts(&self) -> BTreeMap<&'static str, u64> {
         let count = |verdict: &Verdict| (verdict.name(), self.summary.summary.count(*verdict));
@@ -163,13 +165,13 @@ impl ScrubSummary {
     }
 }
 
-/// A scrub that goes on.
+#[doc = stub!("Scrub")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Scrub(Running<ScrubReport, Ended>);
 
 python_iterator!(Scrub, Finding, |summary| -> ScrubSummary { ScrubSummary { summary } });
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/scrub"))]
+#[doc = stub!("scrub")]
 #[pyfunction]
 #[pyo3(signature = (
     tree, *, catalog, algorithm="sha256", threads=0, max_age=None, budget=None, sample=1.0, shuffle=false, since=None,
@@ -180,8 +182,8 @@ python_iterator!(Scrub, Finding, |summary| -> ScrubSummary { ScrubSummary { summ
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn scrub(
     py: Python<'_>,
-    tree: &Bound<'_, PyAny>,
-    catalog: &Bound<'_, PyAny>,
+    tree: FsPath,
+    catalog: FsPath,
     algorithm: &str,
     threads: usize,
     max_age: Option<Span>,
@@ -191,21 +193,21 @@ pub(crate) fn scrub(
     since: Option<Moment>,
     cross_file_systems: bool,
     stop_after: u64,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
     archive: bool,
     missing_fails: bool,
     replaced_root: bool,
     alarm_changed: Option<f64>,
-    repair_from: Option<&Bound<'_, PyAny>>,
-    keep_bad: Option<&Bound<'_, PyAny>>,
-    parity: Option<&Bound<'_, PyAny>>,
+    repair_from: Option<Several<FsPath>>,
+    keep_bad: Option<FsPath>,
+    parity: Option<FsPath>,
     hosts: Option<Hosts>,
-    progress: Option<Py<PyAny>>,
+    progress: Option<Callback>,
 ) -> PyResult<Scrub> {
     let named = Named::of(tree)?;
     let path = known_path(py, &named)?;
-    let catalog = absolute(&place::fs_path(catalog)?).map_err(|error| Failure::from(&error).raise(py))?;
+    let catalog = absolute(&catalog.path).map_err(|error| Failure::from(&error).raise(py))?;
     require_share("sample", sample)?;
     alarm_changed.map_or(Ok(()), |share| require_share("alarm_changed", share))?;
     if budget.as_ref().is_some_and(|span| span.0.is_zero()) {
@@ -222,9 +224,7 @@ pub(crate) fn scrub(
             return Err(PyValueError::new_err(format!("{option}: only with repair_from")));
         }
     }
-    let whole = |object: &Bound<'_, PyAny>| {
-        absolute(&place::fs_path(object)?).map_err(|error| Failure::from(&error).raise(py))
-    };
+    let whole = |path: FsPath| absolute(&path.path).map_err(|error| Failure::from(&error).raise(py));
     let mending = Mending {
         sources: repair_from.map(Named::several).transpose()?,
         keep_bad: keep_bad.map(whole).transpose()?,

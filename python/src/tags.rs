@@ -18,23 +18,20 @@ use verisum::files::tags::{
 };
 use verisum::files::{Order, Plan, Record, Roots, Standing, Timestamp, VerdictClass, Walk, WalkOptions};
 
+use crate::arguments::{Callback, FsPath, Rate, Several};
 use crate::digests::hex;
 use crate::errors::Failure;
 use crate::files::{excludes, limits};
-use crate::getters::getters;
 use crate::hash::find;
 use crate::interrupt::{Leftover, abandonable};
 use crate::iterator::{Done, Running, Steps, python_iterator};
-use crate::place::paths;
 use crate::scrub::{Span, cores};
 
-/// What came of a file, or what a tag of it says.
+#[doc = stub!("TagFinding")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct TagFinding {
     path: PathBuf,
-    #[pyo3(get)]
     outcome: &'static str,
-    #[pyo3(get)]
     class_: &'static str,
     record: Option<Record>,
     found: Option<Output>,
@@ -84,20 +81,25 @@ getters! { |finding: TagFinding|
     size: Option<u64> = finding.record.and_then(|record| record.size);
     verified_ms: Option<i64> =
         finding.record.and_then(|record| record.verified).map(|seconds| seconds.saturating_mul(1000));
+    outcome: &'static str = finding.outcome;
+    class_: &'static str = finding.class_;
 }
 
 #[pymethods]
 impl TagFinding {
+    #[doc = stub!("TagFinding.digest")]
     #[getter]
     fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.record.map(|record| PyBytes::new(py, record.digest.as_bytes()))
     }
 
+    #[doc = stub!("TagFinding.found")]
     #[getter]
     fn found<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
         self.found.map(|found| PyBytes::new(py, found.as_bytes()))
     }
 
+    #[doc = stub!("TagFinding.error")]
     #[getter]
     fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
         self.error.as_ref().map(|failure| failure.object(py))
@@ -108,12 +110,13 @@ impl TagFinding {
     }
 }
 
-/// Work on tags that goes on.
+#[doc = stub!("Tagging")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Tagging(Running<TagFinding, Counts>);
 
 #[pymethods]
 impl Tagging {
+    #[doc = stub!("Tagging.class_")]
     #[getter]
     fn class_(&self) -> Option<&'static str> {
         self.0.summary().map(|counts| counts.worst().name())
@@ -138,13 +141,17 @@ struct Work {
 struct Shared {
     threads: usize,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
     dry_run: bool,
 }
 
 impl Work {
-    fn new(named: &Bound<'_, PyAny>, shared: Shared) -> PyResult<Work> {
+    fn new(named: Several<FsPath>, shared: Shared) -> PyResult<Work> {
+        let paths = named.paths();
+        if paths.is_empty() {
+            return Err(PyValueError::new_err("paths: none is named"));
+        }
         let done = Arc::new(Done::default());
         let threads = if shared.threads == 0 { cores() } else { shared.threads };
         let mut plan = Plan::new(Vec::new(), threads);
@@ -159,12 +166,12 @@ impl Work {
         let mut options = TaggingOptions::default();
         options.plan = plan;
         options.dry = shared.dry_run;
-        Ok(Work { paths: paths(named)?, walk, options, done })
+        Ok(Work { paths, walk, options, done })
     }
 
     fn start(
         self,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Callback>,
         act: impl FnOnce(&mut Walk, &TaggingOptions, &Steps<TagFinding, Counts>) -> Counts + Send + 'static,
     ) -> PyResult<Tagging> {
         self.start_if(progress, |walk, options, steps| Ok(act(walk, options, steps)))
@@ -173,7 +180,7 @@ impl Work {
     /// The same of work that may fail before it begins.
     fn start_if(
         self,
-        progress: Option<Py<PyAny>>,
+        progress: Option<Callback>,
         act: impl FnOnce(&mut Walk, &TaggingOptions, &Steps<TagFinding, Counts>) -> Result<Counts, Failure>
         + Send
         + 'static,
@@ -198,7 +205,7 @@ fn tagged_by(py: Python<'_>, name: &str) -> PyResult<&'static Algorithm> {
     algorithm.ok_or_else(|| PyValueError::new_err(format!("{name}: tags have no place for it")))
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/tag"))]
+#[doc = stub!("tag")]
 #[pyfunction]
 #[pyo3(signature = (
     paths, algorithm="sha256", *, new_only=false, dry_run=false, threads=0, one_file_system=false, exclude=None,
@@ -207,15 +214,15 @@ fn tagged_by(py: Python<'_>, name: &str) -> PyResult<&'static Algorithm> {
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn tag(
     py: Python<'_>,
-    paths: &Bound<'_, PyAny>,
+    paths: Several<FsPath>,
     algorithm: &str,
     new_only: bool,
     dry_run: bool,
     threads: usize,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
-    progress: Option<Py<PyAny>>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
+    progress: Option<Callback>,
 ) -> PyResult<Tagging> {
     let mut tagging = TagOptions::default();
     tagging.algorithm = tagged_by(py, algorithm)?;
@@ -226,7 +233,7 @@ pub(crate) fn tag(
     })
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/verify"))]
+#[doc = stub!("verify")]
 #[pyfunction]
 #[pyo3(signature = (
     paths, *, stamp=false, max_age=None, sample=1.0, threads=0, one_file_system=false, exclude=None, limit=None,
@@ -234,15 +241,15 @@ pub(crate) fn tag(
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn verify(
-    paths: &Bound<'_, PyAny>,
+    paths: Several<FsPath>,
     stamp: bool,
     max_age: Option<Span>,
     sample: f64,
     threads: usize,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
-    progress: Option<Py<PyAny>>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
+    progress: Option<Callback>,
 ) -> PyResult<Tagging> {
     crate::scrub::require_share("sample", sample)?;
     let mut verifying = VerifyOptions::default();
@@ -255,17 +262,17 @@ pub(crate) fn verify(
     })
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/untag"))]
+#[doc = stub!("untag")]
 #[pyfunction]
 #[pyo3(signature = (paths, algorithm=None, *, dry_run=false, threads=0, one_file_system=false, exclude=None))]
 pub(crate) fn untag(
     py: Python<'_>,
-    paths: &Bound<'_, PyAny>,
+    paths: Several<FsPath>,
     algorithm: Option<&str>,
     dry_run: bool,
     threads: usize,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
+    exclude: Option<Several<String>>,
 ) -> PyResult<Tagging> {
     let wanted = algorithm.map(|name| tagged_by(py, name)).transpose()?;
     let work = Work::new(paths, Shared { threads, one_file_system, exclude, limit: None, dry_run })?;
@@ -274,14 +281,14 @@ pub(crate) fn untag(
     })
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/list_tags"))]
+#[doc = stub!("list_tags")]
 #[pyfunction]
 #[pyo3(signature = (paths, *, threads=0, one_file_system=false, exclude=None))]
 pub(crate) fn list_tags(
-    paths: &Bound<'_, PyAny>,
+    paths: Several<FsPath>,
     threads: usize,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
+    exclude: Option<Several<String>>,
 ) -> PyResult<Tagging> {
     let shared = Shared { threads, one_file_system, exclude, limit: None, dry_run: false };
     Work::new(paths, shared)?.start(None, |walk, options, steps| {
@@ -294,7 +301,7 @@ pub(crate) fn list_tags(
     })
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/retag"))]
+#[doc = stub!("retag")]
 #[pyfunction]
 #[pyo3(signature = (
     paths, old, new, *, dry_run=false, threads=0, one_file_system=false, exclude=None, limit=None, progress=None
@@ -302,15 +309,15 @@ pub(crate) fn list_tags(
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn retag(
     py: Python<'_>,
-    paths: &Bound<'_, PyAny>,
+    paths: Several<FsPath>,
     old: &str,
     new: &str,
     dry_run: bool,
     threads: usize,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
-    progress: Option<Py<PyAny>>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
+    progress: Option<Callback>,
 ) -> PyResult<Tagging> {
     let slot = |name| Ok::<_, PyErr>(TagSlot { family: Family::Verisum, algorithm: tagged_by(py, name)? });
     let (from, to) = (slot(old)?, slot(new)?);
@@ -324,21 +331,21 @@ pub(crate) fn retag(
     })
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/adopt"))]
+#[doc = stub!("adopt")]
 #[pyfunction]
 #[pyo3(signature = (
     paths, *, verify=false, dry_run=false, threads=0, one_file_system=false, exclude=None, limit=None, progress=None
 ))]
 #[allow(clippy::too_many_arguments)] // Python names them.
 pub(crate) fn adopt(
-    paths: &Bound<'_, PyAny>,
+    paths: Several<FsPath>,
     verify: bool,
     dry_run: bool,
     threads: usize,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
-    limit: Option<u64>,
-    progress: Option<Py<PyAny>>,
+    exclude: Option<Several<String>>,
+    limit: Option<Rate>,
+    progress: Option<Callback>,
 ) -> PyResult<Tagging> {
     let mut adopting = AdoptOptions::default();
     adopting.verify = verify;
@@ -348,11 +355,10 @@ pub(crate) fn adopt(
     })
 }
 
-/// What the tags of trees say.
+#[doc = stub!("TagStatus")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct TagStatus {
     status: tags::Status,
-    #[pyo3(get)]
     unreadable: u64,
 }
 
@@ -371,6 +377,7 @@ getters! { |found: TagStatus|
     unverified: u64 = found.status.unverified;
     stale: u64 = found.status.stale;
     oldest_verified_ms: Option<i64> = found.status.oldest.map(|seconds| seconds.saturating_mul(1000));
+    unreadable: u64 = found.unreadable;
 }
 
 #[pymethods]
@@ -381,16 +388,16 @@ impl TagStatus {
     }
 }
 
-#[doc = include_str!(concat!(env!("OUT_DIR"), "/status"))]
+#[doc = stub!("status")]
 #[pyfunction]
 #[pyo3(signature = (paths, *, older_than=None, threads=0, one_file_system=false, exclude=None))]
 pub(crate) fn status(
     py: Python<'_>,
-    paths: &Bound<'_, PyAny>,
+    paths: Several<FsPath>,
     older_than: Option<Span>,
     threads: usize,
     one_file_system: bool,
-    exclude: Option<Vec<String>>,
+    exclude: Option<Several<String>>,
 ) -> PyResult<TagStatus> {
     let before = older_than.map(|age| {
         let seconds = i64::try_from(Duration::from(age).as_secs()).unwrap_or(i64::MAX);

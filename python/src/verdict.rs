@@ -18,7 +18,7 @@ use verisum::files::{self, Comparison, Evidence, SecondRead, Verdict, VerdictCla
 
 use crate::hash::find;
 
-/// The names of all verdicts, with what they mean for the end of a run.
+#[doc = stub!("verdicts")]
 #[pyfunction]
 pub(crate) fn verdicts() -> Vec<(&'static str, &'static str)> {
     let class = |verdict: Verdict| match verdict.class() {
@@ -30,7 +30,7 @@ pub(crate) fn verdicts() -> Vec<(&'static str, &'static str)> {
     Verdict::ALL.map(|verdict| (verdict.name(), class(verdict))).into()
 }
 
-/// The verdict on a file that was not compared with a record.
+#[doc = stub!("judge")]
 #[pyfunction]
 pub(crate) fn judge(evidence: &str) -> PyResult<&'static str> {
     let evidence = match evidence {
@@ -45,7 +45,7 @@ pub(crate) fn judge(evidence: &str) -> PyResult<&'static str> {
     Ok(evidence.verdict().name())
 }
 
-/// The verdict on a file that was compared with its record; None where a second read must come first.
+#[doc = stub!("judge_comparison")]
 #[pyfunction]
 #[pyo3(signature = (*, same_digest, same_mtime, same_ctime, same_file, time_tells, second=None))]
 pub(crate) fn judge_comparison(
@@ -68,8 +68,7 @@ pub(crate) fn judge_comparison(
     Ok((!is_open).then(|| Evidence::Compared(seen).verdict().name()))
 }
 
-/// What a file is called, and the state of its record, after that was in a state and the file was then found to be
-/// so; and whether what was read takes the place of the record.
+#[doc = stub!("state_after")]
 #[pyfunction]
 pub(crate) fn state_after(before: &str, found: &str) -> PyResult<(&'static str, &'static str, bool)> {
     let unknown = |name: &str| PyValueError::new_err(format!("there is no state or verdict {name:?}"));
@@ -81,13 +80,13 @@ pub(crate) fn state_after(before: &str, found: &str) -> PyResult<(&'static str, 
     Ok((verdict.name(), state.name(), is_replaced))
 }
 
-/// Whether an error's number says that the storage failed.
+#[doc = stub!("storage_failed")]
 #[pyfunction]
 pub(crate) fn storage_failed(errno: i32) -> bool {
     files::says_storage_failed(Errno::from_raw_os_error(errno))
 }
 
-/// What a walk leaves out.
+#[doc = stub!("Excludes")]
 #[pyclass(frozen, module = "verisum._native")]
 pub(crate) struct Excludes(files::Excludes);
 
@@ -99,18 +98,18 @@ impl Excludes {
         read.map(Excludes).map_err(|error| PyValueError::new_err(error.to_string()))
     }
 
-    /// Whether an entry is left out, by its path below the root.
+    #[doc = stub!("Excludes.leaves_out")]
     fn leaves_out(&self, path: &[u8], is_directory: bool) -> bool {
         self.0.leaves_out(Path::new(OsStr::from_bytes(path)), is_directory)
     }
 
-    /// Whether a file is left out, by itself or because a directory that it is in is.
+    #[doc = stub!("Excludes.leaves_out_file")]
     fn leaves_out_file(&self, path: &[u8]) -> bool {
         self.0.leaves_out_file(Path::new(OsStr::from_bytes(path)))
     }
 }
 
-/// A second read of a file.
+#[doc = stub!("SecondLook")]
 #[pyclass(frozen, module = "verisum._native", get_all)]
 pub(crate) struct SecondLook {
     digest: Py<PyBytes>,
@@ -121,7 +120,7 @@ pub(crate) struct SecondLook {
     source: &'static str,
 }
 
-/// Reads all of a file, past the page cache where the system lets it.
+#[doc = stub!("read_again")]
 #[pyfunction]
 pub(crate) fn read_again(py: Python<'_>, path: PathBuf, algorithm: &str) -> PyResult<SecondLook> {
     let digest = find(py, algorithm)?;

@@ -61,3 +61,7 @@ def test_what_is_no_result(content: Any, tmp_path: Path) -> None:
     with pytest.raises(verisum.FileError) as raised:
         verisum.bench.read(tmp_path / "none")
     assert isinstance(raised.value.__cause__, FileNotFoundError) and raised.value.operation == "open"
+    # An error about any name can be printed.
+    with pytest.raises(verisum.FileError) as raised:
+        verisum.bench.read(b"\xff")
+    assert raised.value.path == "\udcff" and str(raised.value).encode().startswith(b"?: open: ")

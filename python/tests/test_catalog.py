@@ -12,6 +12,7 @@ import pytest
 
 import verisum
 from conftest import COMMAND
+from interrupted import ctrl_c
 
 
 @pytest.fixture
@@ -121,6 +122,16 @@ def test_writing_to_no_catalogue_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(verisum.CatalogError):
         verisum.accept(tmp_path / "x", catalog=tmp_path / "none.db")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ctrl_c_ends_the_import_of_a_pipe(tree: Path, tmp_path: Path) -> None:
+    pipe, catalog = tmp_path / "pipe", tmp_path / "other.db"
+    os.mkfifo(pipe)
+    ctrl_c("", f"verisum.Catalog.import_list({str(catalog)!r}, {str(pipe)!r}, {str(tree)!r})")
+    assert not catalog.exists()
+    # A writer that stops in the middle of a line.
+    before = f"import os; end = os.open({str(pipe)!r}, os.O_RDWR); os.write(end, b'0' * 100)"
+    ctrl_c(before, f"verisum.Catalog.import_list({str(catalog)!r}, {str(pipe)!r}, {str(tree)!r})")
 
 
 def test_lists_go_out_and_in(tmp_path: Path) -> None:

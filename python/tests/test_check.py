@@ -115,7 +115,10 @@ def test_lines_and_lists_that_cannot_be_read(tree: Path) -> None:
     assert isinstance(row.error, verisum.FileError) and isinstance(row.error.__cause__, FileNotFoundError)
     both = verisum.check(["none", path])
     assert both.finish()["verified"] == 21 and both.class_ == "unchecked"
-    assert list(verisum.check([])) == []
+    nothing: list[Path] | dict[Path, int]
+    for nothing in ([], {}):
+        with pytest.raises(ValueError, match="lists: none"):
+            verisum.check(nothing)
 
 
 def test_bases_and_bags(tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import polars as pl
@@ -231,6 +232,10 @@ def test_pyarrow_polars_and_duckdb_read_the_rows(tree: Path) -> None:
     query = "select count(*), sum(size), count(distinct sha256) from rows"
     found = duckdb.connect().execute(query).fetchone()
     assert found == (201, sum(os.path.getsize(path) for path in want), len(set(want.values())))
+    rows = verisum.hash_files(tree / "large").to_arrow()
+    # Without pytz.
+    found = duckdb.connect().execute("select epoch_ns(mtime) from rows").fetchone()
+    assert found == ((tree / "large").stat().st_mtime_ns,)
     del rows
 
 
@@ -239,10 +244,47 @@ def test_the_schema_is_told_without_taking_rows(tree: Path) -> None:
     schema = pa.schema(rows)
     assert schema.names[:3] == ["path", "path_bytes", "error"] and schema.names[-1] == "sha256"
     assert pa.table(rows).num_rows == 201
-    # What was taken is gone.
-    assert pa.table(rows).num_rows == 0
-    with pytest.raises(ValueError):
-        rows.to_arrow(batch_rows=0)
+    assert pa.schema(rows) == schema
+    with pytest.raises(ValueError, match="at least one"):
+        verisum.hash_files(tree).to_arrow(batch_rows=0)
+
+
+def test_rows_that_were_read_are_no_empty_table(tree: Path, tmp_path: Path) -> None:
+    def table(rows: Any) -> object:
+        return pa.table(rows)
+
+    def frame(rows: Any) -> object:
+        return pl.DataFrame(rows)
+
+    def count(rows: Any) -> object:
+        return duckdb.connect().execute("select count(*) from rows").fetchone()
+
+    def parquet(rows: Any) -> object:
+        return rows.to_parquet(tmp_path / "rows.parquet")
+
+    def stream(rows: Any) -> object:
+        return rows.to_arrow()
+
+    for first in (table, frame, count, parquet, list, next, verisum.HashFiles.close):
+        for then in (table, frame, count, parquet, stream):
+            rows = verisum.hash_files(tree)
+            first(rows)
+            with pytest.raises((ValueError, duckdb.Error), match="already read"):
+                then(rows)
+    for read in (table, frame, count):
+        once = verisum.hash_files(tree).to_arrow()
+        read(once)
+        with pytest.raises((ValueError, duckdb.Error), match="already read"):
+            read(once)
+    # Of two streams one has all rows.
+    rows = verisum.hash_files(tree)
+    one, other = pa.RecordBatchReader.from_stream(rows), pa.RecordBatchReader.from_stream(rows)
+    assert other.read_all().num_rows == 201
+    with pytest.raises(Exception, match="already read"):
+        one.read_all()
+    # Iterators end as Python's do.
+    rows = verisum.hash_files(tree)
+    assert len(list(rows)) == 201 and list(rows) == []
 
 
 def test_the_first_row_does_not_wait_for_others(tmp_path: Path) -> None:

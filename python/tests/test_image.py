@@ -207,6 +207,13 @@ def test_a_map_is_made_and_updated(tmp_path: Path) -> None:
     assert image.read_bytes() == data
     with pytest.raises(ValueError, match="behind"):
         now.update(tmp_path / "now.map", image, [(2, 1)])
+    with pytest.raises(ValueError, match="behind the end"):
+        now.update(tmp_path / "now.map", image, [(0, 1), (3_999_000, 5_000_000)])
+    now.check()
+    # What was cut off may be named.
+    image.write_bytes(data[:2_000_000])
+    cut = now.update(tmp_path / "cut.map", image, [(2_000_000, 4_000_000)])
+    assert cut.root == verisum.image_sum(image, "blake3", block_size=4096).digest
     with pytest.raises(verisum.ImageError):
         verisum.BlockMap.create(tmp_path / "x.map", tmp_path / "none")
     assert not (tmp_path / "x.map").exists()

@@ -112,4 +112,5 @@ def test_no_catalogue(tmp_path: Path) -> None:
     (tmp_path / "text.db").write_text("no catalogue" * 1000)
     with pytest.raises(verisum.CatalogError):
         verisum.overview([tmp_path / "text.db"])
-    assert verisum.overview([]).trees == []
+    with pytest.raises(ValueError, match="catalogs: none"):
+        verisum.overview([])

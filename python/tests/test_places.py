@@ -12,6 +12,7 @@ import pytest
 import verisum
 import verisum.dask
 from interrupted import ctrl_c
+from verisum._native import hash_place, list_place
 from verisum.dask._lake import Lake
 
 NAMES = [b"a", b"a b", b"a-b/c", b"b/line\nbreak", b"z\\t", b"\xff\xfe", "\u00e9".encode(), b"quote'\"$x"]
@@ -37,6 +38,15 @@ def test_a_host_gives_what_is_there(tree: Path, way: str | None) -> None:
     here = digests(verisum.hash_files(tree))
     assert digests(verisum.hash_files(f"local:{tree}", hosts=verisum.Hosts(way=way))) == here
     assert len(here) == len(NAMES)
+
+
+def test_a_tree_whose_name_is_no_utf_8(tree: Path, ssh_config: Path) -> None:
+    hosts, root = verisum.Hosts(ssh_config=ssh_config), os.fsdecode(os.fsencode(tree) + b"\xff")
+    tree.rename(root)
+    place = verisum.dask.Place(f"ssh://web1{root}", hosts=hosts)
+    files, errors = list_place(place.path, hosts)
+    assert ({path for path, *_ in files}, errors) == (set(NAMES), [])
+    assert all(read is not None and read.digest for read in hash_place(place.path, files, "sha256", hosts))
 
 
 def test_what_a_host_tells_of_a_file(tree: Path) -> None:

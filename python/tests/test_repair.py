@@ -35,6 +35,13 @@ def test_what_is_bad_or_missing_comes_back(tree: Path, tmp_path: Path) -> None:
     bad.mkdir()
     told = {file.path: file for file in verisum.repair(tree, catalog=catalog, sources=copy, dry_run=True)}
     assert {file.outcome for file in told.values()} == {"mendable"}
+    # Both were found with another ctime; the third is missing.
+    assert {Path(path).name for path, file in told.items() if file.needs_keep_bad} == {"3", "4"}
+    refused = {Path(file.path).name: file for file in verisum.repair(tree, catalog=catalog, sources=copy, leave_missing=True)}
+    assert {name: file.outcome for name, file in refused.items()} == {"3": "refused", "4": "refused"}
+    assert "keep_bad=DIR repairs it" in str(refused["3"].error) and "--" not in str(refused["3"].error)
+    foretold = verisum.repair(tree, catalog=catalog, sources=copy, keep_bad=bad, dry_run=True)
+    assert not any(file.needs_keep_bad for file in foretold)
     said = subprocess.run(
         [COMMAND, "repair", "--json", "-n", "--catalog", catalog, "--from", copy, tree],
         stdout=subprocess.PIPE,

@@ -26,6 +26,8 @@ class Error(Exception):
         operation: str | None = None,
         errno: int | None = None,
     ) -> None:
+        # Names that are no UTF-8 have surrogates, which cannot be printed.
+        message = message.encode(errors="replace").decode()
         super().__init__(message)
         self.message = message
         self.path = path

@@ -439,10 +439,14 @@ class HashFiles(_Iterator[FileRow]):
         """The names of the digests of each row."""
 
     def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
-        """The rows that are left, as Arrow record batches of this many rows."""
+        """All rows, as Arrow record batches of this many rows.
+
+        Raises:
+            ValueError: Rows were already read, or it was closed.
+        """
 
     def to_parquet(self, path: _Path, *, progress: Callable[[int], object] | None = None) -> int:
-        """Writes the rows that are left to a Parquet file, with the columns of `to_arrow`.
+        """Writes all rows to a Parquet file, with the columns of `to_arrow`.
 
         The file appears when all of it is on the disk, or not at all; one of that name is replaced then. Ctrl-C ends it
         within 100 ms and leaves nothing behind.
@@ -457,6 +461,7 @@ class HashFiles(_Iterator[FileRow]):
 
         Raises:
             FileError: The file cannot be written. It is an `OSError`.
+            ValueError: Rows were already read, or it was closed.
         """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -466,7 +471,8 @@ class HashFiles(_Iterator[FileRow]):
 class ArrowStream:
     """Rows of files as Arrow record batches, by the Arrow PyCapsule interface.
 
-    `pyarrow.table(stream)`, `polars.DataFrame(stream)` and DuckDB read it once, without a copy. Columns:
+    `pyarrow.table(stream)`, `polars.DataFrame(stream)` and DuckDB read it without a copy. It can be read once: after that
+    it raises `ValueError`, as it does if rows were taken one by one. Columns:
 
     - `path`: text; null where the path is no UTF-8.
     - `path_bytes`: binary; null where `path` is not.
@@ -491,7 +497,7 @@ def hash_files(
     threads: int = 0,
     one_file_system: bool = False,
     follow_links: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
     limit: int | None = None,
     requests: int | None = None,
     recorded: bool = False,
@@ -899,7 +905,7 @@ def scrub(
     since: float | datetime | None = None,
     cross_file_systems: bool = False,
     stop_after: int = 100,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
     limit: int | None = None,
     archive: bool = False,
     missing_fails: bool = False,
@@ -1090,7 +1096,7 @@ def copy(
     tag: bool = False,
     reflink: Literal["never", "auto", "always"] = "never",
     one_file_system: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
     limit: int | None = None,
     threads: int = 0,
     sums: _Path | None = None,
@@ -1304,6 +1310,10 @@ class RepairedFile:
     @property
     def hexdigest(self) -> str:
         """The same in hexadecimal digits."""
+
+    @property
+    def needs_keep_bad(self) -> bool:
+        """Whether it is ``mendable`` only with `keep_bad`, which was not given: somebody may have written what it is now."""
 
     @property
     def source(self) -> str | None:
@@ -1588,10 +1598,14 @@ class Records(_Iterator[Record]):
     """
 
     def to_arrow(self, *, batch_rows: int = 16384) -> ArrowStream:
-        """The records that are left, as Arrow record batches of this many rows."""
+        """All records, as Arrow record batches of this many rows.
+
+        Raises:
+            ValueError: Records were already read, or it was closed.
+        """
 
     def to_parquet(self, path: _Path, *, progress: Callable[[int], object] | None = None) -> int:
-        """Writes the records that are left to a Parquet file, with the columns of `to_arrow`.
+        """Writes all records to a Parquet file, with the columns of `to_arrow`.
 
         The file appears when all of it is on the disk, or not at all; one of that name is replaced then. Ctrl-C ends it
         within 100 ms and leaves nothing behind.
@@ -1607,6 +1621,7 @@ class Records(_Iterator[Record]):
         Raises:
             CatalogError: The catalogue cannot be read.
             FileError: The file cannot be written. It is an `OSError`.
+            ValueError: Records were already read, or it was closed.
         """
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -2050,7 +2065,7 @@ def tag(
     dry_run: bool = False,
     threads: int = 0,
     one_file_system: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
     limit: int | None = None,
     progress: _Progress | None = None,
 ) -> Tagging:
@@ -2070,7 +2085,7 @@ def tag(
 
     Raises:
         DigestError: The digest is not to be had.
-        ValueError: Tags have no place for it.
+        ValueError: No path is named, or tags have no place for the digest.
     """
 
 def verify(
@@ -2081,7 +2096,7 @@ def verify(
     sample: float = 1.0,
     threads: int = 0,
     one_file_system: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
     limit: int | None = None,
     progress: _Progress | None = None,
 ) -> Tagging:
@@ -2102,7 +2117,7 @@ def untag(
     dry_run: bool = False,
     threads: int = 0,
     one_file_system: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
 ) -> Tagging:
     """Removes tags: all, or those of one digest. The other arguments are those of `tag`."""
 
@@ -2114,7 +2129,7 @@ def retag(
     dry_run: bool = False,
     threads: int = 0,
     one_file_system: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
     limit: int | None = None,
     progress: _Progress | None = None,
 ) -> Tagging:
@@ -2140,7 +2155,7 @@ def adopt(
     dry_run: bool = False,
     threads: int = 0,
     one_file_system: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
     limit: int | None = None,
     progress: _Progress | None = None,
 ) -> Tagging:
@@ -2224,7 +2239,7 @@ def status(
     older_than: float | timedelta | None = None,
     threads: int = 0,
     one_file_system: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
 ) -> TagStatus:
     """Counts tags without reading data, as `verisum status` does.
 
@@ -2239,7 +2254,7 @@ def list_tags(
     *,
     threads: int = 0,
     one_file_system: bool = False,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
 ) -> Tagging:
     """Gives each tag of each file, without reading data. The arguments are those of `tag`."""
 
@@ -2344,7 +2359,7 @@ def check(
     ignore_missing: bool = False,
     strict: bool = False,
     threads: int = 0,
-    exclude: Sequence[str] | None = None,
+    exclude: str | Sequence[str] | None = None,
     limit: int | None = None,
     recorded: bool = False,
     hosts: Hosts | None = None,
@@ -2378,7 +2393,7 @@ def check(
     Raises:
         DigestError: The digest is not to be had.
         HostError: The host cannot be reached. It comes while rows are taken.
-        ValueError: The place is no address, or an option is not for other machines.
+        ValueError: No list is named, the place is no address, or an option is not for other machines.
     """
 
 @final
@@ -2710,6 +2725,7 @@ def overview(
 
     Raises:
         CatalogError: A catalogue is not there, is damaged, or is none. It is an `OSError`.
+        ValueError: No catalogue is named.
     """
 
 @final
@@ -2829,7 +2845,7 @@ class BlockMap:
 
         Raises:
             ImageError: The image or this map cannot be read, or the new map cannot be written.
-            ValueError: A range ends before it begins.
+            ValueError: A range ends before it begins, or behind the end of the image as it was and as it is.
         """
 
     @property

@@ -11,7 +11,7 @@ import verisum
 
 
 def hash_paths(
-    paths: Iterable[str | bytes],
+    paths: Iterable[str | bytes | os.PathLike[str]] | str | bytes | os.PathLike[str],
     algorithm: str = "sha256",
     *,
     threads: int = 1,
@@ -23,7 +23,7 @@ def hash_paths(
     It can be pickled and needs neither Dask nor a lake, so Ray, Spark and others run it as it is.
 
     Args:
-        paths: The files.
+        paths: The files, or one.
         algorithm: The name of a digest, as for `verisum.new`.
         threads: How many threads read and hash; 0 for as many as there are cores.
         limit: The most bytes to read in a second.
@@ -33,6 +33,7 @@ def hash_paths(
         DigestError: The digest is not to be had.
     """
     # Text could be an address of a host; bytes never are.
-    files = [os.fsencode(path) for path in paths]
+    several = [paths] if isinstance(paths, (str, bytes, os.PathLike)) else paths
+    files = [os.fsencode(path) for path in several]
     options = {"ordered": True, "threads": threads, "limit": limit, "requests": requests}
     return pa.table(verisum.hash_files(files, [algorithm], **options))  # type: ignore[arg-type]
