@@ -105,45 +105,29 @@ impl Failure {
     }
 }
 
-/// Options of the command that texts of the library name, and what Python calls them.
-const OPTIONS: [(&str, &str); 9] = [
-    ("--keep-bad DIR", "keep_bad=DIR"),
-    ("--keep-bad", "keep_bad"),
-    ("--in-place", "in_place=True"),
-    ("--cross-file-systems", "cross_file_systems=True"),
-    ("--replaced-root", "replaced_root=True"),
-    ("--overwrite", "overwrite=True"),
-    ("--tree", "tree"),
-    ("--region", "Hosts(region=…)"),
-    ("--profile", "Hosts(profile=…)"),
+/// What texts of the library say of options of the command, and how Python says it. They are whole phrases, for names of
+/// files stay as they are.
+const PHRASES: [(&str, &str); 15] = [
+    ("--keep-bad DIR repairs it", "keep_bad=DIR repairs it"),
+    ("--keep-bad: ", "keep_bad: "),
+    ("(--cross-file-systems enters it)", "(cross_file_systems=True enters it)"),
+    ("(--overwrite)", "(overwrite=True)"),
+    ("(without --in-place a repair", "(without in_place=True a repair"),
+    ("--in-place needs digests", "in_place needs digests"),
+    ("--in-place repairs the rest", "in_place=True repairs the rest"),
+    ("--replaced-root takes it for", "replaced_root=True takes it for"),
+    ("not below --tree", "not below tree"),
+    ("(--tree names another DIR)", "(tree names another DIR)"),
+    ("by --region or", "by Hosts(region=…) or"),
+    ("by --profile, ", "by Hosts(profile=…), "),
+    ("use --no-sign-request for", "use Hosts(no_sign_request=True) for"),
+    ("-a names a different digest", "algorithm names a different digest"),
+    ("(-a ", "(algorithm="),
 ];
 
-/// The same text with the names of arguments in the place of options. Names of files are left alone, as far as an option
-/// in one does not look like a word of the text.
+/// The same text with the names of arguments in the place of options.
 pub(crate) fn by_arguments(text: &str) -> String {
-    let mut done = String::new();
-    let mut rest = text;
-    while let Some(at) = rest.find("--") {
-        let (before, option) = rest.split_at(at);
-        let is_word = |name: &str| {
-            let after = option.strip_prefix(name)?;
-            let goes_on = |next: char| next.is_alphanumeric() || "-_/.".contains(next);
-            (!after.starts_with(goes_on)).then_some(after)
-        };
-        let known = OPTIONS.iter().find_map(|(name, python)| Some((*python, is_word(name)?)));
-        done += before;
-        match known.filter(|_| done.is_empty() || done.ends_with([' ', '('])) {
-            Some((python, after)) => {
-                done += python;
-                rest = after;
-            }
-            None => {
-                done += "--";
-                rest = &option[2..];
-            }
-        }
-    }
-    done + rest
+    PHRASES.iter().fold(text.to_string(), |text, (option, argument)| text.replace(option, argument))
 }
 
 impl From<&digest::DigestError> for Failure {

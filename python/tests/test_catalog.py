@@ -160,5 +160,8 @@ def test_lists_go_out_and_in(tmp_path: Path) -> None:
     assert verisum.Catalog.import_list(other, sums, tree) == new
     assert verisum.Catalog.import_list(other, sums, tree) == {**new, "added": 0, "known": 5}
     assert {row.path for row in verisum.Catalog(other).rows()} == {str(tree / str(number)) for number in range(5)}
+    # Errors name arguments, not options of the command.
+    with pytest.raises(verisum.CatalogError, match=r"\(tree names another DIR\)"):
+        verisum.Catalog.import_list(tmp_path / "third.db", sums, tmp_path)
     with pytest.raises(verisum.FileError, match="none"):
         verisum.Catalog.import_list(other, tmp_path / "none", tree)
