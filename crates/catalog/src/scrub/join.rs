@@ -291,6 +291,7 @@ impl Writer<'_> {
 
     /// Being gone makes nothing good.
     fn tell_gone(&mut self, place: &RecordName, record: &CatalogRecord) -> Result<(), ScrubError> {
+        self.catalog.note_gone(place.0, OsStr::from_bytes(&place.1))?;
         let (verdict, false) = bad_verdict(record.state) else { return Ok(()) };
         self.summary.add(verdict, 1);
         let error = match verdict {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use rusqlite::{OptionalExtension, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
-use super::record::{HELD, MISSING, RECORDED, columns, record, recorded, unsigned};
+use super::record::{GONE, HELD, MISSING, RECORDED, columns, record, recorded, unsigned};
 use super::{Catalog, CatalogRecord, RecordName, Result};
 
 /// A file that is another than at the end of the last run that came to its end, or is gone since.
@@ -212,6 +212,12 @@ impl Catalog {
 
     /// Holds the files of a root that are missing since `since` or later.
     pub fn hold_missing(&self, root: i64, since: i64) -> Result<()> {
+        let noted = format!(
+            "UPDATE finding SET detail = ?3 WHERE (directory, name) IN
+                (SELECT directory, name FROM file WHERE {})",
+            missing_since()
+        );
+        self.write(&noted, params![root, since, GONE])?;
         let sql =
             format!("UPDATE file SET state = ?3, guard = {} WHERE {}", guard_with("?3"), missing_since());
         self.write(&sql, [root, since, HELD])

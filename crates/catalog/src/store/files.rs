@@ -8,7 +8,7 @@ use rusqlite::{Row, ToSql, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
 use super::record::{
-    DAMAGED, MISSING, RECORDED, check_value, columns, finding, known, record, record_in, recorded,
+    DAMAGED, GONE, MISSING, RECORDED, check_value, columns, finding, known, record, record_in, recorded,
 };
 use super::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, RecordName, Result, State};
 use verisum_files::Stat;
@@ -295,6 +295,12 @@ impl Catalog {
         let done = self.drop_finding(directory, name);
         done.and_then(|()| self.suspect(directory, name, State::MISSING, finding))
             .map_err(self.failed("write"))
+    }
+
+    /// Takes note that a file that stays in its trouble is gone.
+    pub fn note_gone(&self, directory: i64, name: &OsStr) -> Result<()> {
+        let sql = "UPDATE finding SET detail = ?3 WHERE directory = ?1 AND name = ?2";
+        self.write(sql, params![directory, name.as_bytes(), GONE])
     }
 
     fn delete(&self, root: i64, directory: i64, name: &OsStr, old: &CatalogRecord) -> rusqlite::Result<()> {

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{Row, params};
 
-use super::record::{MISSING, output, unsigned};
+use super::record::{GONE, MISSING, output, unsigned};
 use super::schema::FRESH_BY_DIGEST;
 use super::{Catalog, CatalogRecord, Position, RecordChange, RecordFinding, Result, Seen, State};
 
@@ -205,6 +205,8 @@ impl Catalog {
         finding: RecordFinding,
     ) -> Result<()> {
         let name = OsStr::from_bytes(&heir.1);
+        // The lost name may be gone since an earlier run; its heir is here.
+        let finding = RecordFinding { detail: finding.detail.filter(|detail| detail != GONE), ..finding };
         // The heir's own length is in the sums of the root; that of the record takes its place.
         if let Some((owner, gone)) = gone {
             self.apply(owner, gone.0, OsStr::from_bytes(&gone.1), &RecordChange::Forget(*record))?;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rusqlite::types::Value;
 use rusqlite::{Params, params, params_from_iter};
 
-use super::record::{CORRUPT, DAMAGED, MISSING, columns, record};
+use super::record::{CORRUPT, DAMAGED, GONE, MISSING, columns, record};
 use super::{Catalog, CatalogError, CatalogRecord, Result, Root};
 
 /// The files in trouble. What is to be compared with their digests is compared with their lengths first: most records
@@ -51,7 +51,8 @@ struct ListedRow {
 }
 
 impl Catalog {
-    /// Calls `each` for the files of a tree that are not as recorded: bad ones, missing ones, or both.
+    /// Calls `each` for the files of a tree that are not as recorded: bad ones, missing ones, or both. A bad or held file
+    /// that is gone is among the missing ones, too.
     ///
     /// # Errors
     /// Those of `each`, and what keeps the catalogue from being read.
@@ -64,10 +65,12 @@ impl Catalog {
     ) -> Result<(), E> {
         let sql = format!(
             "SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble WHERE root = ?1 AND state <> 0
-             AND ((?2 AND state <> {MISSING}) OR (?3 AND state = {MISSING})) ORDER BY state, directory, name",
+             AND ((?2 AND state <> {MISSING}) OR (?3 AND (state = {MISSING} OR EXISTS (SELECT 1 FROM finding
+                WHERE finding.directory = file.directory AND finding.name = file.name AND detail = ?4))))
+             ORDER BY state, directory, name",
             columns()
         );
-        self.each_listed(&sql, params![root.id, bad, missing], each)
+        self.each_listed(&sql, params![root.id, bad, missing, GONE], each)
     }
 
     /// The same for the files of a tree that were last verified before a moment, stalest first. What is missing

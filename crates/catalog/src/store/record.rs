@@ -54,6 +54,9 @@ const STATES: [State; 10] = [
     State::DAMAGED,
 ];
 
+/// The detail of the finding of a file that is bad or held, and that the last run did not find any more.
+pub(super) const GONE: &str = "it is gone";
+
 /// The stored number of [`State::MISSING`].
 pub(super) const MISSING: i64 = State::MISSING.code();
 

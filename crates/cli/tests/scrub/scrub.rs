@@ -193,6 +193,28 @@ fn too_many_changes_are_not_taken_over() {
 }
 
 #[test]
+fn beyond_the_first_alarms_the_list_has_missing_files_too() {
+    let tree = Tree::new();
+    let mirror = tree.folder.path().join("mirror");
+    fs::create_dir(&mirror).unwrap();
+    for number in 0..10 {
+        fs::copy(tree.path(&format!("f{number}")), mirror.join(format!("f{number}"))).unwrap();
+    }
+    scrub(&tree.catalog(), &mirror, &[]).clean();
+    tree.scrub(&[]).clean();
+    for number in 0..5 {
+        change_and_restore_time(&tree.path(&format!("f{number}")), &format!("CONTENT {number}"));
+    }
+    for number in 5..10 {
+        fs::remove_file(tree.path(&format!("f{number}"))).unwrap();
+    }
+    change_and_restore_time(&tree.path("below/deep"), "DEEP content");
+    let ended = tree.scrub(&[]);
+    let list = format!("`verisum catalog list --bad --missing --catalog '{}'`", tree.catalog().display());
+    assert!(ended.stderr.contains(&format!("... and 1 more: {list} lists all\n")), "{}", ended.stderr);
+}
+
+#[test]
 fn of_many_held_files_some_are_named() {
     let tree = Tree::new();
     let more = |content: &str| {

@@ -36,7 +36,7 @@ pub(crate) struct CatalogListArgs {
     #[arg(long)]
     bad: bool,
 
-    /// List files that are missing
+    /// List files that are missing, also if they were bad or held before
     #[arg(long)]
     missing: bool,
 

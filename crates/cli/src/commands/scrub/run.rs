@@ -287,9 +287,8 @@ fn tell_bad_files(
     let roots = catalog.roots()?;
     let is_scrubbed = |root: &&Root| summaries.iter().any(|(path, _)| *path == root.path);
     let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
-    let (mut bad_files, beyond) =
+    let (mut bad_files, mut beyond) =
         bad_file::of_trees(catalog, &given, &roots, missing_fails, bad_file::NAMED)?;
-    let missing = if missing_fails { " --missing" } else { "" };
     let has_lost = |root: &&Root| {
         let of_root = |(path, summary): &(PathBuf, Result<ScrubSummary, Reason>)| {
             let lost = summary.as_ref().map(|summary| summary.count(Verdict::Missing));
@@ -299,9 +298,12 @@ fn tell_bad_files(
     };
     // Without a copy it is as likely that somebody removed it; its line says enough.
     let lost: Vec<&Root> = roots.into_iter().filter(has_lost).collect();
-    let lost = bad_file::of_missing(catalog, &given, &lost, since, MOST_MISSING)?;
+    let mut lost = bad_file::of_missing(catalog, &given, &lost, since, MOST_MISSING)?;
+    lost.retain(BadFile::is_mendable);
+    let missing = if missing_fails || !lost.is_empty() { " --missing" } else { "" };
     let room = bad_file::NAMED.saturating_sub(bad_files.len());
-    bad_files.extend(lost.into_iter().filter(BadFile::is_mendable).take(room));
+    beyond += lost.len().saturating_sub(room) as u64;
+    bad_files.extend(lost.into_iter().take(room));
     let list = format!("verisum catalog list --bad{missing}{}", given.catalog());
     bad_file::tell(&bad_files, beyond, Some(&list), style == ScrubStyle::Json, output)
 }
