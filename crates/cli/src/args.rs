@@ -106,7 +106,7 @@ pub(crate) enum Command {
             0 and 130 (ended by a signal) is a failure. Without a command, sends the state now, so that you \
             can try it. Mail goes through the machine's sendmail, which knows the server and the password. \
             The exit code is that of the command, or 3 if it would be 0 and a recipient could not be \
-            reached.")]
+            reached, or the configuration has a mistake.")]
     Notify(Box<NotifyArgs>),
     /// BagIt bags: directories with manifests of their files
     Bag {

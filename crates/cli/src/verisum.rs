@@ -60,18 +60,15 @@ pub fn main() -> ExitCode {
 fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
     let line: Vec<_> = std::env::args_os().collect();
     if !config::asks_for_help(&line) {
-        let read = Config::load()?;
+        let read = Config::load(definition)?;
         // What a host answers is for a program, and shows nobody its configuration.
         if !line.iter().any(|word| word == "remote-serve") {
             ui::secrets::learn(read.values());
             read.endpoints().for_each(ui::secrets::learn_endpoint);
         }
-        if !read.is_empty() {
-            read.check(&definition())?;
-        }
         *config = read;
     }
-    let Verisum { command, messages } = match AnyCommand::parse(&line, config) {
+    let Verisum { command, messages } = match parsed(&line, config)? {
         Ok(parsed) => parsed,
         Err(error) => return no_arguments(&line, &error, output),
     };
@@ -129,7 +126,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Report(arguments) => {
             progress::during(arguments.progress, "reading", || commands::report::run(&arguments, output))
         }
-        Command::Notify(arguments) => commands::notify::run(&arguments, output),
+        Command::Notify(arguments) => commands::notify::run(&arguments, config, output),
         Command::Compare(arguments) => {
             progress::during(arguments.progress, "comparing", || commands::compare::run(*arguments, output))
         }
@@ -145,6 +142,30 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Completions { shell } => commands::completions::run(definition(), shell, output),
         Command::Man { folder } => commands::man::run(&mut definition(), &folder),
     }
+}
+
+/// Parses a command line, with what clap says of it. Fails if something is wrong in the configuration, unless that is
+/// told of by the command itself.
+fn parsed(
+    line: &[OsString],
+    config: &mut Config,
+) -> Result<Result<Verisum<AnyCommand>, clap::Error>, Failure> {
+    let mut parsed = AnyCommand::parse(line, config);
+    while let Err(error) = &parsed
+        && let Some(ContextValue::String(arg)) = error.get(ContextKind::InvalidArg)
+        && let Some(option) = arg.strip_prefix("--").and_then(|option| option.split([' ', '=']).next())
+        && config.take_back(line, option, &one_line(&error.render().to_string()))
+    {
+        parsed = AnyCommand::parse(line, config);
+    }
+    let is_notify = |command: &AnyCommand| matches!(command, AnyCommand::Listed(Command::Notify(_)));
+    if !parsed.as_ref().is_ok_and(|parsed| is_notify(&parsed.command))
+        && let Some(fault) = config.fault(line)
+    {
+        *config = Config::default();
+        return Err(fault);
+    }
+    Ok(parsed)
 }
 
 /// Fails if a word is the address of something in a bucket, where a command takes paths of this machine only.

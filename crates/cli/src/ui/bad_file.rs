@@ -50,7 +50,7 @@ pub(crate) enum Mend {
     Nothing,
     /// There is none as long as the directory of all the files is not there.
     Unmounted(PathBuf),
-    /// It finds the copies that the catalogue knows.
+    /// It finds the copies that the catalogue or the list knows.
     File(String),
     /// Nothing tells the good content: it takes the file as it is.
     Accept(String),

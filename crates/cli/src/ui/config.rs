@@ -5,6 +5,7 @@
 //! that is read later holds, and a variable of the environment holds before all files. Two keys stand for what is
 //! typed without an option: see [`OPERANDS`].
 
+use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,9 +16,10 @@ use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use toml::{Table, Value};
+use toml::de::DeValue;
 use verisum::files::replace::is_trusted;
 
+use super::config_file;
 use super::failure::Failure;
 use super::kernel;
 use super::places::{self, Places};
@@ -31,6 +33,9 @@ pub(crate) const FILE_VARIABLE: &str = "VERISUM_CONFIG";
 
 /// Names the catalogue of commands whose line names none.
 pub(crate) const CATALOG_VARIABLE: &str = "VERISUM_CATALOG";
+
+/// Is set for a command that `verisum notify` runs, and that passes over what is wrong in tables of other commands.
+pub(crate) const WATCHED_VARIABLE: &str = "VERISUM_WATCHED";
 
 /// How the variables begin that give options their values.
 const PREFIX: &str = "VERISUM_";
@@ -49,8 +54,18 @@ pub(crate) struct Config {
     /// Variables, which may be of other things than options.
     variables: BTreeMap<String, Setting>,
     places: Places,
+    /// What is wrong, which gives no values.
+    faults: Vec<Fault>,
     /// The files that were looked for, and whether each is there.
     pub(crate) files: Vec<(PathBuf, bool)>,
+}
+
+/// Something wrong in a file or a variable.
+#[derive(Debug)]
+struct Fault {
+    /// The verb whose table has it; none if it may concern every command.
+    verb: Option<String>,
+    why: String,
 }
 
 /// What an option gets.
@@ -59,11 +74,21 @@ pub(crate) struct Setting {
     pub(crate) values: Vec<String>,
     /// The file or the variable that says so.
     pub(crate) source: String,
+    /// The line of the file.
+    pub(crate) line: Option<usize>,
+}
+
+impl Setting {
+    /// The file with the line, or the variable.
+    fn place(&self) -> String {
+        self.line.map_or(self.source.clone(), |line| format!("{}: line {line}", self.source))
+    }
 }
 
 impl Config {
-    /// Reads the files and the environment.
-    pub(crate) fn load() -> Result<Config, Failure> {
+    /// Reads the files and the environment, for the options of a definition.
+    pub(crate) fn load(definition: fn() -> Command) -> Result<Config, Failure> {
+        let definition = LazyCell::new(definition);
         let mut config = Config::default();
         let (files, is_named) = match std::env::var_os(FILE_VARIABLE) {
             Some(file) if file.is_empty() => (Vec::new(), false),
@@ -73,21 +98,30 @@ impl Config {
         for path in files {
             let text = read(&path, is_named)?;
             config.files.push((path.clone(), text.is_some()));
-            if let Some(text) = text {
-                let table: Table =
-                    text.parse().map_err(|error: toml::de::Error| wrong(&path, &brief(&error, &text)))?;
-                config.add(&path, &[], table)?;
+            let mut take = |words: &[String], at: (&str, usize), value: DeValue| {
+                config.take((path.as_path(), words), at, value, &definition)
+            };
+            for fault in config_file::read(text.as_deref().unwrap_or_default(), &mut take) {
+                let verb = fault.words.into_iter().next();
+                let why = format!("{}: line {}: {}", path.display(), fault.line, fault.why);
+                let verb = verb.filter(|verb| definition.find_subcommand(verb).is_some());
+                config.faults.push(Fault { verb, why });
             }
         }
         for (name, value) in std::env::vars_os() {
             let Some(option) = name.to_str().and_then(|name| name.strip_prefix(PREFIX)) else { continue };
-            if [FILE_VARIABLE, kernel::VARIABLE].iter().any(|other| name == *other) {
+            if [FILE_VARIABLE, WATCHED_VARIABLE, kernel::VARIABLE].iter().any(|other| name == *other) {
                 continue;
             }
             let Some(value) = value.to_str().filter(|value| !value.is_empty()) else { continue };
             let source = format!("{PREFIX}{option}");
             let option = option.to_ascii_lowercase().replace('_', "-");
-            config.variables.insert(option, Setting { values: vec![value.to_string()], source });
+            if find(&definition, &option).is_some_and(is_flag) && !["true", "false"].contains(&value) {
+                config.faults.push(Fault { verb: None, why: format!("{source}: must be true or false") });
+                continue;
+            }
+            let setting = Setting { values: vec![value.to_string()], source, line: None };
+            config.variables.insert(option, setting);
         }
         places::know(&config.places);
         Ok(config)
@@ -112,27 +146,65 @@ impl Config {
         settings.flat_map(|setting| setting.values.iter().map(String::as_str))
     }
 
-    /// Takes the values of a file; a table is that of a command, by its words.
-    fn add(&mut self, path: &Path, command: &[String], table: Table) -> Result<(), Failure> {
-        for (key, value) in table {
-            let values = match value {
-                Value::Table(below) if command.is_empty() && key == places::TABLE => {
-                    places::read(path, below, &mut self.places).map_err(|why| wrong(path, &why))?;
-                    continue;
-                }
-                Value::Table(below) if command.is_empty() => {
-                    let words: Vec<String> = key.split(' ').map(str::to_string).collect();
-                    self.add(path, &words, below)?;
-                    continue;
-                }
-                Value::Array(values) => values.into_iter().map(text).collect(),
-                value => text(value).map(|text| vec![text]),
-            };
-            let values = values.ok_or_else(|| wrong(path, &format!("{key}: no value of an option")))?;
-            let setting = Setting { values, source: path.display().to_string() };
-            self.tables.entry(command.to_vec()).or_default().insert(key, setting);
+    /// Takes a value of a file, if its key is an option of the command that its table is of, or of one below that, and a
+    /// flag is true or false.
+    fn take(
+        &mut self,
+        (path, words): (&Path, &[String]),
+        (name, line): (&str, usize),
+        value: DeValue,
+        definition: &Command,
+    ) -> Result<(), String> {
+        let source = path.display().to_string();
+        if words == [places::TABLE] {
+            let place = places::place(&source, value);
+            let place = place.map_err(|why| format!("{}.{name}: {why}", places::TABLE))?;
+            self.places.insert(name.to_string(), place);
+            return Ok(());
         }
+        let wrong = |why: &str| format!("{}: {why}", key(words, name));
+        let values = match value {
+            DeValue::Array(values) => values.into_iter().map(|value| text(value.into_inner())).collect(),
+            value => text(value).map(|text| vec![text]),
+        };
+        let values: Vec<String> = values.ok_or_else(|| wrong("no value of an option"))?;
+        let command = words.iter().try_fold(definition, |above, word| above.find_subcommand(word));
+        let command = command.ok_or_else(|| wrong("there is no such command"))?;
+        let arg = find(command, name).ok_or_else(|| wrong("there is no such option"))?;
+        let is_boolean = matches!(&values[..], [one] if one == "true" || one == "false");
+        if is_flag(arg) != is_boolean {
+            return Err(wrong("must be true or false if, and only if, the option has no value"));
+        }
+        let setting = Setting { values, source, line: Some(line) };
+        self.tables.entry(words.to_vec()).or_default().insert(name.to_string(), setting);
         Ok(())
+    }
+
+    /// What is wrong.
+    pub(crate) fn faults(&self) -> impl Iterator<Item = &str> {
+        self.faults.iter().map(|fault| &*fault.why)
+    }
+
+    /// The first fault that concerns a command line: each, unless `verisum notify` runs it, and told of the others.
+    pub(crate) fn fault(&self, line: &[OsString]) -> Option<Failure> {
+        let is_watched = std::env::var_os(WATCHED_VARIABLE).is_some();
+        let is_typed = |verb: &String| line.iter().any(|word| word == &**verb);
+        let mut faults = self.faults.iter();
+        let fault = faults.find(|fault| !is_watched || fault.verb.as_ref().is_none_or(is_typed))?;
+        Some(Failure::Usage(fault.why.clone()))
+    }
+
+    /// Takes out a value that is none of its option, as `why` says, unless it is typed; whether that is so.
+    pub(crate) fn take_back(&mut self, line: &[OsString], option: &str, why: &str) -> bool {
+        let is_typed = line.iter().any(|word| word.to_string_lossy().starts_with(&format!("--{option}")));
+        let verb = line.get(1).map(|verb| vec![verb.to_string_lossy().into_owned()]);
+        let setting = verb.and_then(|words| self.of(&words, option)).filter(|_| !is_typed).cloned();
+        let Some(setting) = setting else { return false };
+        for options in self.tables.values_mut().chain([&mut self.variables]) {
+            options.remove(option);
+        }
+        self.faults.push(Fault { verb: None, why: format!("{}: {option}: {why}", setting.place()) });
+        true
     }
 
     /// What a command's option is set to.
@@ -210,35 +282,6 @@ impl Config {
         let _ = UNTYPED.set(set.collect());
     }
 
-    /// Looks whether every key is an option of its command, or of one below it, and flags are true or false.
-    pub(crate) fn check(&self, definition: &Command) -> Result<(), Failure> {
-        for (words, options) in &self.tables {
-            let mut command = Some(definition);
-            for word in words {
-                command = command.and_then(|command| command.find_subcommand(word));
-            }
-            for (option, setting) in options {
-                let wrong =
-                    |why: &str| wrong(Path::new(&setting.source), &format!("{}: {why}", key(words, option)));
-                let found = command.ok_or_else(|| wrong("there is no such command"))?;
-                let arg = find(found, option).ok_or_else(|| wrong("there is no such option"))?;
-                let is_boolean = matches!(&setting.values[..], [one] if one == "true" || one == "false");
-                if matches!(arg.get_action(), ArgAction::SetTrue) != is_boolean {
-                    return Err(wrong("must be true or false if, and only if, the option has no value"));
-                }
-            }
-        }
-        for setting in self.variables.iter().filter(|(option, _)| find(definition, option).is_some()) {
-            let (option, Setting { values, source }) = setting;
-            let is_flag =
-                find(definition, option).is_some_and(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
-            if is_flag && !["true", "false"].contains(&&*values[0]) {
-                return Err(Failure::Usage(format!("{source}: must be true or false")));
-            }
-        }
-        Ok(())
-    }
-
     /// The values that the options of a command have when it is called without them, by key.
     pub(crate) fn settings_of(&self, command: &Command, words: &[String]) -> BTreeMap<String, Setting> {
         let value = |arg: &Arg| {
@@ -247,7 +290,11 @@ impl Config {
                 let values = arg.get_default_values().iter();
                 let values: Vec<String> = values.map(|value| value.to_string_lossy().into_owned()).collect();
                 let is_flag = matches!(arg.get_action(), ArgAction::SetTrue | ArgAction::Count);
-                (!is_flag && !values.is_empty()).then(|| Setting { values, source: "default".to_string() })
+                (!is_flag && !values.is_empty()).then(|| Setting {
+                    values,
+                    source: "default".to_string(),
+                    line: None,
+                })
             };
             Some((key.to_string(), self.of(words, key).cloned().or_else(usual)?))
         };
@@ -276,7 +323,7 @@ static UNTYPED: OnceLock<BTreeMap<String, Setting>> = OnceLock::new();
 
 /// Tells which options have values that nobody typed, if that is wanted.
 pub(crate) fn tell_untyped() {
-    for (option, Setting { values, source }) in UNTYPED.get().into_iter().flatten() {
+    for (option, Setting { values, source, .. }) in UNTYPED.get().into_iter().flatten() {
         verbosity::how(|| format!("{option} {} ({source})", values.join(", ")));
     }
 }
@@ -285,6 +332,16 @@ pub(crate) fn tell_untyped() {
 /// does not fit.
 pub(crate) fn is_untyped(option: &str) -> bool {
     UNTYPED.get().is_some_and(|untyped| untyped.contains_key(option))
+}
+
+/// Where the configuration gives the value of an option, as it would be typed, if it does: the file and the line.
+pub(crate) fn place_of(option: &str) -> Option<String> {
+    UNTYPED.get()?.get(option).map(Setting::place)
+}
+
+/// Whether an option has no value.
+fn is_flag(arg: &Arg) -> bool {
+    matches!(arg.get_action(), ArgAction::SetTrue)
 }
 
 /// A key as it stands in a file.
@@ -346,25 +403,14 @@ fn is_elsewhere(error: &io::Error) -> bool {
 }
 
 /// A value as it would be typed.
-fn text(value: Value) -> Option<String> {
+fn text(value: DeValue) -> Option<String> {
     match value {
-        Value::String(text) => Some(text),
-        Value::Integer(number) => Some(number.to_string()),
-        Value::Float(number) => Some(number.to_string()),
-        Value::Boolean(flag) => Some(flag.to_string()),
-        Value::Datetime(_) | Value::Array(_) | Value::Table(_) => None,
+        DeValue::String(text) => Some(text.into_owned()),
+        DeValue::Integer(number) => Some(number.to_string()),
+        DeValue::Float(number) => Some(number.to_string()),
+        DeValue::Boolean(flag) => Some(flag.to_string()),
+        DeValue::Datetime(_) | DeValue::Array(_) | DeValue::Table(_) => None,
     }
-}
-
-/// What is wrong, and in which line.
-fn brief(error: &toml::de::Error, text: &str) -> String {
-    let before = error.span().map_or("", |span| text.get(..span.start).unwrap_or(text));
-    let line = before.matches('\n').count() + 1;
-    format!("line {line}: {}", error.message())
-}
-
-fn wrong(path: &Path, why: &str) -> Failure {
-    Failure::Usage(format!("{}: {why}", path.display()))
 }
 
 /// Whether a command line asks for help or the version, which a broken file must not prevent.

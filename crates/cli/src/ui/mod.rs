@@ -10,6 +10,7 @@ pub(crate) mod catalog;
 pub(crate) mod closed_streams;
 pub(crate) mod color;
 pub(crate) mod config;
+mod config_file;
 pub(crate) mod digests;
 pub(crate) mod examples;
 pub(crate) mod exit;

@@ -4,10 +4,9 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::path::Path;
 use std::sync::OnceLock;
 
-use toml::{Table, Value};
+use toml::de::DeValue;
 use verisum::files::place::{PlaceScheme, SCHEMES};
 use verisum::remote::{Address, Host};
 
@@ -37,21 +36,15 @@ pub(crate) struct Reached {
 /// Those of this run.
 static PLACES: OnceLock<Places> = OnceLock::new();
 
-/// Reads the table of places of a file. A place that a file before it had is another one now.
-pub(crate) fn read(path: &Path, table: Table, places: &mut Places) -> Result<(), String> {
-    for (name, value) in table {
-        let place = place(path, value).map_err(|why| format!("{TABLE}.{name}: {why}"))?;
-        places.insert(name, place);
-    }
-    Ok(())
-}
-
-fn place(path: &Path, value: Value) -> Result<Reached, String> {
-    let Value::Table(table) = value else { return Err(format!("must be a table, [{TABLE}.NAME]")) };
+/// A place, by its table in a file.
+pub(crate) fn place(source: &str, value: DeValue) -> Result<Reached, String> {
+    let DeValue::Table(table) = value else { return Err(format!("must be a table, [{TABLE}.NAME]")) };
     let mut fields = BTreeMap::new();
     for (key, value) in table {
-        let Value::String(text) = value else { return Err(format!("{key}: must be a text")) };
-        fields.insert(key, Setting { values: vec![text], source: path.display().to_string() });
+        let key = key.into_inner().into_owned();
+        let DeValue::String(text) = value.into_inner() else { return Err(format!("{key}: must be a text")) };
+        let setting = Setting { values: vec![text.into_owned()], source: source.to_string(), line: None };
+        fields.insert(key, setting);
     }
     let address = fields.get(ADDRESS).map_or("", |setting| &setting.values[0]);
     let parsed = Address::parse(OsStr::new(address), false).map_err(|must| format!("{ADDRESS}: {must}"))?;

@@ -308,6 +308,63 @@ fn a_schedule_tells_whom_it_is_to_tell() {
     assert!(schedule(&["--webhook-file", &open]).clean().contains(&format!(" --webhook-file {open} ")));
 }
 
+/// A typing error in the configuration is told of, and the scrub is made.
+#[test]
+fn what_is_wrong_in_the_configuration_keeps_nobody_from_being_told() {
+    let archive = Archive::new();
+    let (catalog, photos) = (archive.text("c.db"), archive.text("photos"));
+    let sendmail = archive.sendmail(KEEP);
+    let notify = |configuration: &str| {
+        let _ = fs::remove_file(archive.path("mail"));
+        fs::write(archive.path("config.toml"), configuration).unwrap();
+        let mut command = command(VERISUM);
+        command.args(["notify", "--catalog", &catalog, "--sendmail", &sendmail, "--", "scrub", "--quiet"]);
+        let ended = Ended::of(
+            command.arg(&photos).env("VERISUM_CONFIG", archive.path("config.toml")).output().unwrap(),
+        );
+        let mail = fs::read_to_string(archive.path("mail")).unwrap_or_default();
+        let text = mail.split("<!doctype").next().unwrap().replace("=\n", "").replace("=3D", "=");
+        (ended, text)
+    };
+    change_and_restore_time(&archive.path("photos/a"), "content of a");
+    for (configuration, said) in [
+        (
+            "[notify]\nmail = 'root'\ntimeuot = '1m'\n",
+            "config.toml: line 3: notify.timeuot: there is no such option",
+        ),
+        ("[notify]\nmail = 'root'\ntimeout = '1 minuet'\n", "config.toml: line 3: --timeout: "),
+        ("[notify]\nmail = ['root', 'a b']\n", "config.toml: line 2: --mail: "),
+        ("color = 'blue'\n[notify]\nmail = 'root'\n", "config.toml: line 1: color: invalid value 'blue'"),
+        ("[scrub]\nlimit = '1G'\n[notify]\nmail = 'root'\ntimeout = '1m\n", "config.toml: line 5: "),
+        ("[notify]\nmail = 'root'\njson = 'no'\n", "config.toml: line 3: notify.json: must be true or false"),
+        ("[image]\nlimit = 3 MB\n[notify]\nmail = 'root'\n", "config.toml: line 2: "),
+        ("[notify]\nmail = 'root'\n[notify]\n", "config.toml: line 3: "),
+    ] {
+        let (ended, mail) = notify(configuration);
+        let concerns_all =
+            configuration.starts_with("color") || configuration.matches("[notify]").count() == 2;
+        let code = if concerns_all { 2 } else { 3 };
+        assert_eq!(ended.code, Some(code), "{configuration}: {}", ended.stderr);
+        assert!(
+            ended.stderr.contains(said) && mail.contains(said),
+            "{configuration}: {}\n{mail}",
+            ended.stderr
+        );
+        let ending = if code == 3 { "scrub ended with 0" } else { "scrub ended with 2" };
+        assert!(mail.contains(ending), "{configuration}: {mail}");
+    }
+    // Nobody is to be told; the scrub's own table is what it may not pass over.
+    let (ended, mail) = notify("[notify]\nmial = 'root'\n");
+    assert_eq!((ended.code, &*mail), (Some(3), ""), "{}", ended.stderr);
+    assert!(ended.stderr.contains("nobody would be told"), "{}", ended.stderr);
+    let (ended, mail) = notify("[notify]\nmail = 'root'\n[scrub]\nexclud = '*.tmp'\n");
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(mail.contains("scrub ended with 2") && mail.contains("line 4: scrub.exclud: "), "{mail}");
+    change_and_restore_time(&archive.path("photos/a"), "Content of a");
+    let (ended, mail) = notify("[notify]\nmail = 'root'\nwebhok = 'x'\n");
+    assert!(ended.code == Some(1) && mail.contains("photos/a: suspicious"), "{}\n{mail}", ended.stderr);
+}
+
 #[test]
 fn what_an_earlier_run_found_missing_is_named_too() {
     let archive = Archive::new();

@@ -8,12 +8,14 @@ mod webhook;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::ui::catalog::CatalogArgs;
+use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{self, Output, PROGRAM, config, names, recipients, values};
@@ -55,21 +57,46 @@ pub(crate) struct NotifyArgs {
     command: Vec<OsString>,
 }
 
+/// How long a recipient has, where the configuration says nothing that can be read.
+const TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Runs the command, sends what is to be sent, and ends as the command did, or with 3 if somebody who should
-/// hear of it could not be told.
-pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+/// hear of it could not be told, or something is wrong in the configuration.
+pub(crate) fn run(arguments: &NotifyArgs, config: &Config, output: &mut Output) -> Result<Exit, Failure> {
+    let (mut said, mut exit) = (Said::default(), Exit::Clean);
+    // What is wrong here must not keep the command from its work.
+    for fault in config.faults() {
+        said.remark(fault);
+        exit = Exit::Unchecked;
+    }
     // Here, as clap takes values of the configuration for none.
     if arguments.mails.is_empty() && arguments.webhooks.is_empty() {
-        return Err(Failure::Usage("--mail or --webhook-file is missing: nobody would be told".to_string()));
+        let nobody = "--mail or --webhook-file is missing: nobody would be told";
+        if exit == Exit::Clean {
+            return Err(Failure::Usage(nobody.to_string()));
+        }
+        said.remark(nobody);
     }
-    let timeout = values::duration("--timeout", &arguments.timeout)?;
-    for address in &arguments.mails {
-        recipients::check_address(address)?;
-    }
-    let (mut said, mut exit) = (Said::default(), Exit::Clean);
-    // Found out before it is needed. What is wrong here must not keep the command from its work.
+    let timeout = match values::duration("--timeout", &arguments.timeout) {
+        Ok(timeout) => timeout,
+        Err(failure) => {
+            exit = exit.max(of_configuration("--timeout", failure, &mut said)?);
+            TIMEOUT
+        }
+    };
     let mut recipients = Vec::new();
-    let mut targets = targets(arguments, &mut |to, failure| {
+    let mut mails = Vec::new();
+    for to in &arguments.mails {
+        match recipients::check_address(to) {
+            Ok(()) => mails.push(to.clone()),
+            Err(failure) => {
+                recipients.push(Recipient { to: to.clone(), error: Some(failure.message()) });
+                exit = exit.max(of_configuration("--mail", failure, &mut said)?);
+            }
+        }
+    }
+    // Found out before it is needed.
+    let mut targets = targets((arguments, &mails), &mut |to, failure| {
         said.remark(&failure.message());
         exit = exit.max(Exit::Unchecked);
         recipients.push(Recipient { to, error: Some(failure.message()) });
@@ -103,6 +130,13 @@ pub(crate) fn run(arguments: &NotifyArgs, output: &mut Output) -> Result<Exit, F
     }
     print(arguments, ended, &recipients, output)?;
     Ok(exit)
+}
+
+/// Says what is wrong with a value of the configuration; one that is typed ends the run.
+fn of_configuration(option: &str, failure: Failure, said: &mut Said) -> Result<Exit, Failure> {
+    let Some(place) = config::place_of(option) else { return Err(failure) };
+    said.remark(&format!("{place}: {}", failure.message()));
+    Ok(Exit::Unchecked)
 }
 
 /// Somebody who was to be told.
@@ -141,7 +175,7 @@ enum Target {
 }
 
 impl Target {
-    fn send(&mut self, notice: &Notice, timeout: std::time::Duration) -> Result<(), Failure> {
+    fn send(&mut self, notice: &Notice, timeout: Duration) -> Result<(), Failure> {
         match self {
             Target::Mail(mail) => mail.send(notice, timeout),
             Target::Webhook(webhook) => webhook.send(notice, timeout),
@@ -150,15 +184,18 @@ impl Target {
 }
 
 /// All targets that can be used, by their names; why others cannot is told.
-fn targets(arguments: &NotifyArgs, tell: &mut dyn FnMut(String, Failure)) -> Vec<(String, Target)> {
+fn targets(
+    (arguments, mails): (&NotifyArgs, &[String]),
+    tell: &mut dyn FnMut(String, Failure),
+) -> Vec<(String, Target)> {
     let mut found = Vec::new();
-    if !arguments.mails.is_empty() {
+    if !mails.is_empty() {
         match recipients::sendmail(arguments.sendmail.as_deref()) {
             Ok(program) => {
                 let mail = |to: &String| Target::Mail(Mail { program: program.clone(), to: to.clone() });
-                found.extend(arguments.mails.iter().map(|to| (to.clone(), mail(to))));
+                found.extend(mails.iter().map(|to| (to.clone(), mail(to))));
             }
-            Err(failure) => tell(arguments.mails.join(", "), failure),
+            Err(failure) => tell(mails.join(", "), failure),
         }
     }
     for file in &arguments.webhooks {

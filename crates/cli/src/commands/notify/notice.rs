@@ -12,6 +12,7 @@ use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
 use crate::ui::bad_file::{self, BadFile, NAMED};
 use crate::ui::catalog::CatalogArgs;
+use crate::ui::config::WATCHED_VARIABLE;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::help::EXIT_CODES;
@@ -45,7 +46,7 @@ impl ArchiveState {
         let ask = |options: &[&str]| -> Result<Vec<u8>, String> {
             let program = env::current_exe().map_err(|error| error.to_string())?;
             let mut command = Command::new(program);
-            command.arg("report").args(options).arg("--").args(&catalog.catalog);
+            command.arg("report").args(options).arg("--").args(&catalog.catalog).env(WATCHED_VARIABLE, "1");
             let ended = limited_program::run(&mut command, Vec::new(), LONGEST, timeout)?;
             made(ended)
         };

@@ -13,7 +13,7 @@ use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::ui::config::CATALOG_VARIABLE;
+use crate::ui::config::{CATALOG_VARIABLE, WATCHED_VARIABLE};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::names;
@@ -92,7 +92,8 @@ impl Watched {
         let mut command = Command::new(program);
         let piped =
             command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = piped.envs(catalog.map(|path| (CATALOG_VARIABLE, path))).spawn().map_err(failed)?;
+        let piped = piped.env(WATCHED_VARIABLE, "1").envs(catalog.map(|path| (CATALOG_VARIABLE, path)));
+        let mut child = piped.spawn().map_err(failed)?;
         relay.begin(&child);
         let printed = pass_on(&mut child, said, output);
         let status = relay.wait(&mut child).map_err(failed)?;

@@ -1,0 +1,102 @@
+//! Reads the text of a configuration file: its values, and what is wrong in it. Of a text that is no TOML, it reads the
+//! tables that are, and of the others the lines that are.
+
+use toml::de::{DeTable, DeValue, Error};
+
+/// Something wrong in a file.
+pub(super) struct FileFault {
+    /// The table that has it, by the words of its command; empty at the top, and where that is not known.
+    pub(super) words: Vec<String>,
+    /// The line, from 1.
+    pub(super) line: usize,
+    pub(super) why: String,
+}
+
+/// Takes a value by the words of its table, its key and its line; fails with what is wrong.
+type Take<'t> = &'t mut dyn FnMut(&[String], (&str, usize), DeValue) -> Result<(), String>;
+
+/// Reads a file. Tables in a table are values.
+pub(super) fn read(text: &str, take: Take) -> Vec<FileFault> {
+    let mut file = ConfigFile { take, faults: Vec::new() };
+    if let Err(whole) = file.toml(text, 0) {
+        let lines: Vec<&str> = text.lines().collect();
+        let headers = (1..lines.len()).filter(|at| is_header(lines[*at]));
+        let ends: Vec<usize> = std::iter::once(0).chain(headers).chain([lines.len()]).collect();
+        let broken = ends.windows(2).filter(|ends| !file.table(&lines[ends[0]..ends[1]], ends[0])).count();
+        // Tables that are right one by one, as two with the same name.
+        if broken == 0 {
+            file.fault(&[], line_of(text, &whole), whole.message());
+        }
+    }
+    file.faults
+}
+
+struct ConfigFile<'t> {
+    take: Take<'t>,
+    faults: Vec<FileFault>,
+}
+
+impl ConfigFile<'_> {
+    /// Reads the lines of one table, before which there are so many others; whether they are TOML.
+    fn table(&mut self, lines: &[&str], before: usize) -> bool {
+        let whole = lines.join("\n");
+        let Err(error) = self.toml(&whole, before) else { return true };
+        let header = lines.first().filter(|line| is_header(line));
+        let words = header.map_or(Some(Vec::new()), |header| words_of(header));
+        self.fault(words.as_deref().unwrap_or_default(), before + line_of(&whole, &error), error.message());
+        for (at, line) in lines.iter().enumerate().filter(|_| words.is_some()) {
+            let _ = match header {
+                Some(_) if at == 0 => Ok(()),
+                Some(header) => self.toml(&format!("{header}\n{line}"), before + at - 1),
+                None => self.toml(line, before + at),
+            };
+        }
+        false
+    }
+
+    /// Reads TOML, before which there are so many lines.
+    fn toml(&mut self, text: &str, before: usize) -> Result<(), Error> {
+        self.values((text, before), &[], DeTable::parse(text)?.into_inner());
+        Ok(())
+    }
+
+    fn values(&mut self, text: (&str, usize), words: &[String], table: DeTable) {
+        for (key, value) in table {
+            match value.into_inner() {
+                DeValue::Table(below) if words.is_empty() => self.values(text, &split(key.get_ref()), below),
+                value => {
+                    let line = text.1 + line_at(text.0, key.span().start);
+                    if let Err(why) = (self.take)(words, (&**key.get_ref(), line), value) {
+                        self.fault(words, line, &why);
+                    }
+                }
+            }
+        }
+    }
+
+    fn fault(&mut self, words: &[String], line: usize, why: &str) {
+        self.faults.push(FileFault { words: words.to_vec(), line, why: why.to_string() });
+    }
+}
+
+fn is_header(line: &str) -> bool {
+    line.trim_start().starts_with('[')
+}
+
+/// The words of the command whose table begins so; none if that is no TOML.
+fn words_of(header: &str) -> Option<Vec<String>> {
+    let table = DeTable::parse(header).ok()?.into_inner();
+    table.into_iter().next().map(|(key, _)| split(key.get_ref()))
+}
+
+fn split(key: &str) -> Vec<String> {
+    key.split(' ').map(str::to_string).collect()
+}
+
+fn line_at(text: &str, at: usize) -> usize {
+    text.get(..at).unwrap_or(text).matches('\n').count() + 1
+}
+
+fn line_of(text: &str, error: &Error) -> usize {
+    line_at(text, error.span().map_or(0, |span| span.start))
+}
