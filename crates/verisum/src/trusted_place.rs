@@ -42,8 +42,14 @@ pub fn with_records_of<T>(
                 let error = match read {
                     Ok(Some(value)) => {
                         let (below, digest) = (below.to_path_buf(), digest.clone());
-                        let record =
-                            ExpectedContent { below, digest, value, is_unwritten: false, list: None };
+                        let record = ExpectedContent {
+                            below,
+                            digest,
+                            value,
+                            is_unwritten: false,
+                            list: None,
+                            copies: None,
+                        };
                         return sender.send(record).is_ok();
                     }
                     Ok(None) => None,

@@ -58,7 +58,8 @@ pub(super) struct BadFiles {
     hashes: RandomState,
     /// The number of the list at hand.
     list: usize,
-    good: HashMap<Content, PathBuf>,
+    /// Each with the number of its list.
+    good: HashMap<Content, (usize, PathBuf)>,
 }
 
 impl BadFiles {
@@ -100,7 +101,7 @@ impl BadFiles {
         if self.good.len() < MOST
             && let Some(content) = Content::of(listed)
         {
-            self.good.entry(content).or_insert_with(|| absolute(&base.join(name(listed))));
+            self.good.entry(content).or_insert_with(|| (self.list, absolute(&base.join(name(listed)))));
         }
     }
 
@@ -124,9 +125,14 @@ impl BadFiles {
     pub(super) fn bad_files(self, catalog: Option<&Path>) -> (Vec<BadFile>, u64) {
         let BadFiles { files, beyond, good, .. } = self;
         let counts: Vec<usize> = files.iter().map(Vec::len).collect();
-        let with_copy = |Claimed { bad_file, content, .. }: Claimed| {
-            let copy = content.and_then(|content| good.get(&content).cloned());
-            BadFile { copy, ..bad_file }
+        let with_copy = |Claimed { bad_file, content, list }: Claimed| {
+            let found = content.and_then(|content| good.get(&content).cloned());
+            let mend = match (bad_file.mend, &found) {
+                // The repair finds what its list has under another name.
+                (Mend::Directory { command, .. }, Some((of, _))) if *of == list => Mend::File(command),
+                (mend, _) => mend,
+            };
+            BadFile { copy: found.map(|(_, copy)| copy), mend, ..bad_file }
         };
         let mut claims: Vec<BadFile> = files.into_iter().flatten().map(with_copy).collect();
         find_copies(catalog, &mut claims);

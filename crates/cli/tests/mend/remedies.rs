@@ -164,6 +164,28 @@ fn a_missing_file_of_a_list_or_a_bag_is_mended_from_where_the_catalogue_knows_it
     missing_is_mended("verisum check 'my tree'", &place.path.join("my tree/data/a b").join(NAME));
 }
 
+/// No catalogue knows the files: the list itself names one with the content.
+#[test]
+fn a_bad_file_of_a_list_is_mended_by_another_that_the_list_names() {
+    let place = Place::new();
+    fs::copy(place.bad(), place.path.join("my tree/the same")).unwrap();
+    assert_eq!(place.sh("cd 'my tree' && sha256sum */* the* > ../SUMS").code, Some(0));
+    let look = "verisum check -C 'my tree' SUMS";
+    place.mends(look);
+    fs::remove_file(place.bad()).unwrap();
+    let json = place.sh(&look.replace("check", "check --json"));
+    let alarm = json.out().lines().find(|line| line.contains(r#""type":"alarm""#)).unwrap().to_string();
+    let alarm: serde_json::Value = serde_json::from_str(&alarm).unwrap();
+    assert!(alarm["copy"]["path"].as_str().unwrap().ends_with("my tree/the same"), "{alarm}");
+    place.run_remedy(alarm["mend"].as_str().unwrap_or_else(|| panic!("{alarm}")));
+    assert_eq!(fs::read(place.bad()).unwrap(), b"good content");
+    // Nothing else is a copy.
+    fs::remove_file(place.path.join("my tree/the same")).unwrap();
+    place.damage();
+    let left = place.sh("verisum repair --sums SUMS --keep-bad kept 'my tree'");
+    assert_eq!(left.code, Some(1), "{}{}", left.out(), left.stderr);
+}
+
 #[test]
 fn many_missing_files_of_a_list_do_not_hide_a_bad_one() {
     let place = Place::new();

@@ -21,7 +21,7 @@ use super::{RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, 
 const PAGE: usize = 1024;
 
 /// How many copies of one content are looked at.
-const COPIES: usize = 8;
+pub(super) const COPIES: usize = 8;
 
 /// A file that waits for its repair.
 struct WaitingRepair {

@@ -36,6 +36,8 @@ pub struct ExpectedContent {
     pub is_unwritten: bool,
     /// The list that it is from, if it is from one. Its number may be the block hash of an image.
     pub list: Option<Arc<Path>>,
+    /// The first files with this content in the list, by their paths below the tree, if there are several.
+    pub copies: Option<Arc<[PathBuf]>>,
 }
 
 /// What the tags of the files in a tree record, where nobody seems to have written to the file since. What cannot be
@@ -58,7 +60,14 @@ pub fn tagged(tree: &Path) -> impl Iterator<Item = ExpectedContent> {
             records.filter(|record| matches!(record.standing(&stat), Standing::Current | Standing::Resized));
         let (record, digest) =
             current.find_map(|record| Some((record, Digest::find(record.algorithm.id).ok()?)))?;
-        Some(ExpectedContent { below, digest, value: record.digest, is_unwritten: true, list: None })
+        Some(ExpectedContent {
+            below,
+            digest,
+            value: record.digest,
+            is_unwritten: true,
+            list: None,
+            copies: None,
+        })
     })
 }
 
@@ -113,7 +122,7 @@ pub fn repair_recorded(
             }
             // What cannot be read may be newer than the list, too.
             let is_meant = state != State::MISSING && !recorded.is_unwritten;
-            let file = damaged_file(path, recorded, is_meant);
+            let file = damaged_file(tree, path, recorded, is_meant);
             if is_meant && options.keep_bad.is_none() && !options.dry {
                 tell(
                     &file,
@@ -159,7 +168,7 @@ fn require_digests(
     Ok(())
 }
 
-fn damaged_file(path: PathBuf, recorded: ExpectedContent, may_be_meant: bool) -> Damaged {
+fn damaged_file(tree: &Path, path: PathBuf, recorded: ExpectedContent, may_be_meant: bool) -> Damaged {
     let stat = Entry::named(&path).and_then(|entry| entry.stat()).ok();
     // Nothing is below a file that is repaired alone.
     let own = path.file_name().filter(|_| recorded.below.as_os_str().is_empty());
@@ -174,7 +183,12 @@ fn damaged_file(path: PathBuf, recorded: ExpectedContent, may_be_meant: bool) ->
         found: stat.iter().map(|stat| (stat.size, stamp(stat.modified))).collect(),
         inode: None,
         may_be_meant,
-        copies: Vec::new(),
+        copies: recorded
+            .copies
+            .iter()
+            .flat_map(|copies| copies.iter())
+            .map(|below| tree.join(below))
+            .collect(),
     }
 }
 
@@ -245,7 +259,8 @@ mod tests {
         let value = hasher.finish().unwrap();
         let found = digest.hash(&content).unwrap();
         let list = Some(Path::new("SUMS").into());
-        let recorded = ExpectedContent { below: "image".into(), digest, value, is_unwritten: false, list };
+        let below = "image".into();
+        let recorded = ExpectedContent { below, digest, value, is_unwritten: false, list, copies: None };
         let compared = [(recorded, Ok(found))];
         let stop = Stop::default();
         assert!(require_digests(tree.path(), &compared, &mut 0, &stop).is_err());

@@ -12,6 +12,7 @@ use verisum_files::Kind;
 use verisum_files::check::bag_of;
 use verisum_files::store::manifest::{BlockHashes, Dialect, Line, ListOptions, Listed, Reader};
 
+use super::catalog::COPIES;
 use super::{ExpectedContent, RepairError};
 
 /// A line of a list that records nothing of a tree.
@@ -66,6 +67,17 @@ pub fn recorded_in(
             Err(why) => useless(UselessLine { number, why }),
         }
     }
+    let content = |one: &&ExpectedContent| (one.digest.name().to_string(), one.value.as_bytes().to_vec());
+    let mut by_content: Vec<&ExpectedContent> = found.values().collect();
+    by_content.sort_by_cached_key(content);
+    let groups = by_content.chunk_by(|one, other| content(one) == content(other));
+    let copies = groups.filter(|group| group.len() > 1).flat_map(|group| {
+        let first: Arc<[PathBuf]> = group.iter().take(COPIES).map(|one| one.below.clone()).collect();
+        group.iter().map(move |one| (one.below.clone(), first.clone()))
+    });
+    for (below, copies) in copies.collect::<Vec<_>>() {
+        found.entry(below).and_modify(|one| one.copies = Some(copies));
+    }
     Ok(found.into_values().collect())
 }
 
@@ -92,7 +104,8 @@ fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<Expe
         match Digest::find(&claim.algorithm) {
             Ok(digest) => {
                 let list = Some(list.clone());
-                return Ok(ExpectedContent { below, digest, value: claim.digest, is_unwritten: false, list });
+                let value = claim.digest;
+                return Ok(ExpectedContent { below, digest, value, is_unwritten: false, list, copies: None });
             }
             Err(error) => why = error.to_string(),
         }

@@ -8,8 +8,9 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::catalog::store::is_address;
+use verisum::files::place::LocalPlace;
 use verisum::files::{Stop, Timestamp};
-use verisum::mend::repair::{self, ExpectedContent, RepairOptions, Repaired};
+use verisum::mend::repair::{self, ExpectedContent, RepairOptions, Repaired, Source};
 use verisum::parity_sources;
 
 use crate::ui::Output;
@@ -173,7 +174,7 @@ fn parity_of(arguments: &RepairArgs) -> Result<Option<PathBuf>, Failure> {
     arguments.parity.as_deref().map(absolute).transpose()
 }
 
-/// By lists or tags, which know of no other copies than those that are named.
+/// By lists or tags. Tags know of no copies, lists of those that they name.
 fn by_records(
     arguments: &RepairArgs,
     tree: &Path,
@@ -195,7 +196,8 @@ fn by_records(
             parity::sources(tree, named.as_deref(), parity_sources::tops_above(tree, files))?
         }
     };
-    if arguments.from.is_empty() && arguments.trust.is_none() && parity.is_empty() {
+    let has_copies = records.iter().any(|record| record.copies.is_some());
+    if arguments.from.is_empty() && arguments.trust.is_none() && parity.is_empty() && !has_copies {
         return Err(Failure::Usage(
             "--sums and --tags need a copy or parity: --from PLACE, --parity DIR".to_string(),
         ));
@@ -207,6 +209,10 @@ fn by_records(
     let from: Vec<OsString> = arguments.trust.iter().chain(&arguments.from).cloned().collect();
     let mut sources = sources(&from, &arguments.hosts, None)?;
     look_up(&mut sources, arguments.from_catalog.as_deref(), &arguments.catalog.paths_there())?;
+    if has_copies {
+        let own = Source::new(tree, Box::new(LocalPlace::default()));
+        sources.push(Source { is_counterpart: false, ..own });
+    }
     sources.extend(parity);
     let mut recorder = match options.dry {
         true => Recorder::none(),
