@@ -193,6 +193,56 @@ fn files_are_listed_by_what_is_wrong() {
 }
 
 #[test]
+fn a_bad_file_that_goes_is_missing_too() {
+    let (folder, root, catalog) = troubled();
+    let list = |option: &str| -> Vec<(String, String)> {
+        let ended = run(&["catalog", "list", "--json", option], &catalog, &[]);
+        let lines = ended.out().lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        let name = |path: &str| path.rsplit('/').next().unwrap().to_string();
+        lines.map(|line| (name(line["path"].as_str().unwrap()), line["error"].to_string())).collect()
+    };
+    let pair = |name: &str, error: &str| (name.to_string(), error.to_string());
+    let gone = pair("f2", "\"it is gone\"");
+    let missing = pair("f3", "null");
+    let away = folder.path().join("away");
+    fs::rename(root.join("f2"), &away).unwrap();
+    for _ in 0..2 {
+        assert_eq!(run(&["scrub"], &catalog, &[&root]).code, Some(1));
+        assert_eq!(
+            (list("--missing"), list("--bad")),
+            (vec![gone.clone(), missing.clone()], vec![gone.clone()])
+        );
+    }
+    // Under another name it is here again.
+    fs::rename(&away, root.join("g2")).unwrap();
+    assert_eq!(run(&["scrub"], &catalog, &[&root]).code, Some(1));
+    assert_eq!((list("--missing"), list("--bad")), (vec![missing.clone()], vec![pair("g2", "null")]));
+    // As what is gone when an alarm holds it.
+    for number in 100..200 {
+        fs::remove_file(root.join(format!("f{number}"))).unwrap();
+    }
+    let alarm = run(&["scrub", "--alarm-changed", "20%"], &catalog, &[&root]);
+    assert_eq!(alarm.code, Some(1), "{}", alarm.stderr);
+    assert_eq!(list("--missing").len(), 101);
+}
+
+#[test]
+fn what_is_wrong_is_summed_up() {
+    let (folder, _root, catalog) = troubled();
+    let sound = run(&["catalog", "check"], &catalog, &[]).clean();
+    assert!(sound.contains(&format!(": sound: 1 tree, {} files, ", FILES + 1)), "{sound}");
+    assert!(!run(&["catalog", "status"], &catalog, &[]).clean().contains("in all"));
+    let other = folder.path().join("other");
+    fs::create_dir(&other).unwrap();
+    fs::write(other.join("one"), "1").unwrap();
+    run(&["scrub"], &catalog, &[&other]).clean();
+    let status = run(&["catalog", "status"], &catalog, &[]).clean();
+    let last = status.lines().last().unwrap();
+    assert!(last.starts_with(&format!("in all: 2 trees, {} files, ", FILES + 2)), "{status}");
+    assert!(last.ends_with(", missing 1, suspicious 1"), "{status}");
+}
+
+#[test]
 fn monitoring_needs_no_scrub() {
     let (folder, root, catalog) = troubled();
     let figures = folder.path().join("figures");

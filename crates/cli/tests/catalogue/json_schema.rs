@@ -261,6 +261,7 @@ fn what_is_said_of_records() {
     fs::rename(trial.path("tree/f5"), trial.path("tree/renamed")).unwrap();
     trial.take("scrub", "scrub --json tree", 0);
     trial.take("catalog-export", "catalog export", 0);
+    trial.take("catalog-export", "catalog export --format parquet --json lake", 0);
     fs::write(trial.path("tree/.verisum-parity/index.copy"), "damaged").unwrap();
     trial.take("parity-verify", "parity verify --json tree", 1);
     manage(&mut trial);

@@ -140,6 +140,19 @@ fn what_is_no_lake_is_refused() {
     }
     let ended = export(&catalog, &root.join("f1"));
     assert_eq!((ended.code, ended.stderr.lines().count()), (Some(3), 1), "{}", ended.stderr);
+    let told = run(
+        &["catalog", "export", "--format", "parquet", "--json"],
+        &catalog,
+        &[&folder.path().join("told")],
+    );
+    let told: serde_json::Value = serde_json::from_str(&told.clean()).unwrap();
+    assert_eq!((&told["outcome"], &told["gone"]), (&"exported".into(), &0.into()), "{told}");
+    let ended = run(&["catalog", "export", "--json"], &catalog, &[]);
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("--json: only for --format parquet"),
+        "{}",
+        ended.stderr
+    );
     let ended = run(&["catalog", "export", "--format", "parquet"], &catalog, &[]);
     assert_eq!((ended.code, &ended.stderr[..]), (Some(2), "verisum: --format parquet: needs a directory\n"));
 }

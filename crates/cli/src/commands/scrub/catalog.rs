@@ -92,10 +92,9 @@ pub(crate) enum CatalogCommand {
     /// Change the digest of the records of this machine's trees, as scrubs read the files
     #[command(
         long_about = "Change the digest of the records of this machine's trees, as scrubs read the files.\n\n\
-            Reads no file now. From now on, when a scrub reads a file of a tree on this machine, it computes \
-            both digests in one read. If the old digest is the recorded one, the scrub records the new one. \
-            A file that is not good keeps its record. `verisum catalog status` says how many records are \
-            left."
+            Reads no file. From then on, a scrub that reads a file computes both digests in one read, and \
+            records the new one if the old one is as recorded. A file that is not good keeps its record. \
+            `verisum catalog status` says how many records are left."
     )]
     Rehash(RehashArgs),
     /// List the directories in the catalogue, and how their last runs went
@@ -151,6 +150,10 @@ pub(crate) struct ExportArgs {
     /// List the files below this directory, with names relative to it
     #[arg(long, value_name = "DIR", requires = "format", value_hint = ValueHint::DirPath)]
     tree: Option<PathBuf>,
+
+    /// With --format parquet: print a line of JSON with the totals
+    #[arg(long)]
+    json: bool,
 
     /// The same as FILE
     #[arg(short, long = "output", value_name = "FILE", conflicts_with = "file", value_hint = ValueHint::FilePath)]
@@ -275,7 +278,12 @@ fn export(arguments: &ExportArgs, output: &mut Output) -> Result<Exit, Failure> 
             return Err(Failure::Usage("--format parquet: takes all trees, and no --tree".to_string()));
         }
         let lake = arguments.file.as_ref().or(arguments.output.as_ref());
-        return super::lake::export(&catalog, lake, output);
+        return super::lake::export(&catalog, lake, arguments.json, output);
+    }
+    if arguments.json {
+        let why =
+            "only for --format parquet (without --format an export is JSON, and --format json is a list)";
+        return Err(Failure::Usage(format!("--json: {why}")));
     }
     catalog.at_one_moment(|| export_from(&catalog, arguments, output))
 }
@@ -577,9 +585,16 @@ struct Problems<'a> {
 
 fn check(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit, Failure> {
     let path = catalog.path()?;
-    let checked = Catalog::open_to_read(&path).and_then(|catalog| catalog.check());
+    let mut roots = Vec::new();
+    let checked = Catalog::open_to_read(&path).and_then(|catalog| {
+        let problems = catalog.check()?;
+        if problems.is_empty() {
+            roots = catalog.roots()?;
+        }
+        Ok(problems)
+    });
     let problems = damage(checked, &path)?;
-    let sound = format!("{}: sound", names::quoted(path.as_os_str()));
+    let sound = format!("{}: sound: {}", names::quoted(path.as_os_str()), super::totals(&roots));
     let (outcome, text, exit) = match problems.is_empty() {
         true => ("sound", Some(&*sound), Exit::Clean),
         false => ("damaged", None, Exit::Mismatch),

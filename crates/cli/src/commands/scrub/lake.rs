@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValue;
+use serde_json::json;
 use verisum::catalog::store::Catalog;
 use verisum::files::store::manifest::ListFormat;
 use verisum::files::{Stop, Timestamp};
@@ -11,6 +12,7 @@ use verisum::lake::LakeExport;
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::json::Outcome;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM, names};
 
@@ -49,13 +51,16 @@ impl ValueEnum for ExportFormat {
 pub(super) fn export(
     catalog: &Catalog,
     lake: Option<&PathBuf>,
+    json: bool,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let lake = lake.ok_or_else(|| Failure::Usage("--format parquet: needs a directory".to_string()))?;
     catalog.require_complete()?;
     let exported = verisum::lake::export(catalog, lake, Timestamp::now(), &Stop::default())?;
     let LakeExport { changed, gone, unchanged, damaged } = exported;
-    output.line(&format!("{changed} new or changed, {gone} gone, {unchanged} as before"))?;
+    let text = format!("{changed} new or changed, {gone} gone, {unchanged} as before");
+    let counts = json!({ "changed": changed, "gone": gone, "unchanged": unchanged, "damaged": damaged });
+    output.summary(json, Some(&text), &Outcome::of(lake, "exported", counts))?;
     if damaged == 0 {
         return Ok(Exit::Clean);
     }

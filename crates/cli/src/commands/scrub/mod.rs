@@ -16,12 +16,15 @@ mod status;
 mod trees;
 
 use clap::Subcommand;
+use verisum::catalog::store::Root;
 
 use crate::ui::Output;
 use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::progress::during;
+use crate::ui::sizes::human;
+use crate::ui::values::counted;
 
 /// Verbs that keep trees true for years.
 #[derive(Debug, Subcommand)]
@@ -73,4 +76,13 @@ pub(crate) fn run(command: ScrubCommand, config: &Config, output: &mut Output) -
         }
         ScrubCommand::Schedule(arguments) => schedule::run(&arguments, config, output),
     }
+}
+
+/// What trees of a catalogue have, in words.
+fn totals<'r>(roots: impl IntoIterator<Item = &'r Root>) -> String {
+    let (mut trees, mut files, mut bytes) = (0, 0, 0);
+    for root in roots {
+        (trees, files, bytes) = (trees + 1, files + root.files, bytes + root.bytes);
+    }
+    format!("{}, {}, {}", counted(trees, "tree"), counted(files, "file"), human(bytes))
 }

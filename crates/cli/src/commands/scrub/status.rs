@@ -1,5 +1,6 @@
 //! `verisum catalog status`: lists the recorded trees, what is wrong in them, and the last runs.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use verisum::files::Verdict;
 use super::health::{Health, Limits};
 use super::report::known_moment;
 use super::results::Missing;
-use super::{metrics, rehash};
+use super::{metrics, rehash, totals};
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
 use crate::ui::exit::{Exit, Service};
@@ -123,6 +124,16 @@ fn status_of(
             true => output.json("tree", &line(catalog, remedy.as_ref(), (root, runs), goes_on)?)?,
             false => print(catalog, remedy.as_ref(), (root, runs), goes_on, output)?,
         }
+    }
+    if trees.len() > 1 && !arguments.json && !arguments.nagios {
+        let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
+        for (root, _) in &trees {
+            for (state, count) in catalog.troubles(root.id)? {
+                *sums.entry(state.name()).or_default() += count;
+            }
+        }
+        let sums: String = sums.iter().map(|(name, count)| format!(", {name} {count}")).collect();
+        output.sentence(&format!("in all: {}{sums}", totals(trees.iter().map(|(root, _)| root))))?;
     }
     Ok(trees)
 }
