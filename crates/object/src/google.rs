@@ -191,7 +191,7 @@ fn require_written(key: &[u8], answer: &[u8], md5: &str) -> Result<Option<FileId
     let written: WrittenObject =
         serde_json::from_slice(answer).map_err(|_| RequestError::Answer("it names no object"))?;
     match written.md5_hash {
-        Some(found) if found != md5 => Err(RequestError::Answer("it has other content than was sent")),
+        Some(found) if found != md5 => Err(RequestError::Answer("it has different content than was sent")),
         _ => Ok(written.generation.and_then(|generation| identity(key, &generation))),
     }
 }

@@ -135,7 +135,7 @@ fn a_list_says_what_is_repaired() {
     fs::write(tree.join("both"), "FIVE").unwrap();
     fs::write(copy.join("both"), "fIVE").unwrap();
     let ended = repair_by(&tree, &copy, &["--sums", &sums, "--keep-bad", &kept]);
-    assert!(ended.code == Some(1) && ended.out().contains("other content"), "{}", ended.out());
+    assert!(ended.code == Some(1) && ended.out().contains("different content"), "{}", ended.out());
     assert_eq!(fs::read(tree.join("both")).unwrap(), b"FIVE");
     let digest = "0".repeat(64);
     let lines = ["../x", "/etc/passwd", "a/../../x", "", "."].map(|name| format!("{digest}  {name}\n"));
@@ -302,7 +302,7 @@ fn what_is_no_recorded_content_never_takes_a_place() {
     for path in &all {
         assert!(out.contains(&format!("no-source     {}", path.display())), "{out}");
     }
-    assert!(out.contains("copy/a: other content") && out.contains("copy/b: No such file"), "{out}");
+    assert!(out.contains("copy/a: different content") && out.contains("copy/b: No such file"), "{out}");
     assert_eq!((ended.code, content(&trees.path("tree"))), (Some(1), before));
     // Content of another name is as good.
     fs::write(trees.path("tree/c2"), "three").unwrap();
@@ -645,7 +645,7 @@ fn a_renamed_copy_is_found_by_the_catalogue_of_the_copy() {
         [&["--sums", list.to_str().unwrap(), "--keep-bad", bad.to_str().unwrap()], &known[..]].concat();
     let ended = repair_by(&tree, &copy, &by_list);
     assert_eq!(good("in/b"), "second", "{}{}", ended.out(), ended.stderr);
-    assert!(ended.out().contains("else where/A: other content"), "{}", ended.out());
+    assert!(ended.out().contains("else where/A: different content"), "{}", ended.out());
     assert_eq!(good("a"), "wrong");
     // One that was made on the host of the copy knows it by its path there.
     fs::remove_file(tree.join("in/b")).unwrap();

@@ -64,7 +64,7 @@ fn a_copy_of_another_length_is_not_read_but_its_blocks_are_used() {
     trees.lengthen(ENDLESS);
     let alone = trees.run(&["repair", "--keep-bad", "bad", "--from", "copy", "tree"]);
     assert_eq!(alone.code, Some(1));
-    assert!(alone.out().contains("other content: it has another length"), "{}", alone.out());
+    assert!(alone.out().contains("different content: it has another length"), "{}", alone.out());
     fs::write(trees.path("good"), &content).unwrap();
     trees.run(&["image", "map", "--exact", "--output", "tree/file.map", "good"]).clean();
     trees.run(&["repair", "--keep-bad", "bad", "--from", "copy", "tree"]).clean();

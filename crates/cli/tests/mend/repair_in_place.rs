@@ -493,7 +493,7 @@ fn parity_of_other_content_is_no_lack_of_copies() {
     for dry in [&["--dry-run"][..], &[]] {
         let refused = trees.repair(&[&["--from", "one"], dry].concat());
         assert_eq!(refused.code, Some(1), "{}", refused.out());
-        let why = "those of its parity or block map are of other content";
+        let why = "those of its parity or block map are of different content";
         assert!(refused.out().contains(why), "{dry:?}: {}", refused.out());
         assert!(!refused.out().contains("no copy of it is known"), "{dry:?}: {}", refused.out());
     }

@@ -183,7 +183,7 @@ fn parity_that_gives_other_bytes_or_too_few_mends_nothing() {
     trees.run(&["scrub", "tree"]);
     let ended = trees.run(&["repair", "--keep-bad", "bad", "tree"]);
     assert_eq!(ended.code, Some(1));
-    assert!(ended.out().contains("other content"), "{}", ended.out());
+    assert!(ended.out().contains("different content"), "{}", ended.out());
     assert!(ended.out().contains("more is lost than its parity gives"), "{}", ended.out());
     assert!(!trees.path("tree/a").exists());
     assert_eq!(ended.out().matches("no-source").count(), 2, "{}", ended.out());

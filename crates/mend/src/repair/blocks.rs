@@ -37,8 +37,8 @@ pub(super) enum CombineError {
     /// Blocks that nothing has.
     #[error("{0} bytes of it are in no copy")]
     Lost(u64),
-    /// The digests of the blocks are those of another content.
-    #[error("its blocks are those of other content")]
+    /// The digests of the blocks are those of different content.
+    #[error("its blocks are those of different content")]
     Other,
     /// It was to end.
     #[error("interrupted")]

@@ -47,8 +47,8 @@ pub(super) const MAY_BE_MEANT: &str =
 
 const CHANGED: &str = "it changed since it was found bad: scrub it first";
 const IN_USE: &str = "a program has it open to write to it";
-const OTHER_CONTENT: &str = "other content";
-const OTHER_LENGTH: &str = "other content: it has another length";
+const OTHER_CONTENT: &str = "different content";
+const OTHER_LENGTH: &str = "different content: it has another length";
 const IS_MISSING: &str = "it is missing";
 const OTHER_KIND: &str = "something else is in its place";
 const OTHER_NAME: &str = "its other name has different content";

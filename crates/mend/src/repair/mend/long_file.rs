@@ -150,7 +150,7 @@ fn of_journal(path: &Path, error: &std::io::Error) -> NotMended {
 }
 
 pub(super) const OTHER_BLOCKS: &str =
-    "--in-place needs digests of its blocks, and those of its parity or block map are of other content";
+    "--in-place needs digests of its blocks, and those of its parity or block map are of different content";
 
 /// Why a long file is not written in place.
 pub(super) fn not_in_place(has_blocks: bool, tried: Vec<(PathBuf, String)>) -> Done {
