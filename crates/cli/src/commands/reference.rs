@@ -1,5 +1,6 @@
 //! `verisum reference`: docs/commands.md, made from the definition of the command line.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use clap::{Arg, Command};
@@ -39,8 +40,16 @@ pub(crate) fn page(command: Command) -> String {
             let _ = writeln!(page, "| [`{name}`](#{}) | {} |", name.replace(' ', "-"), cell(&about));
         }
     }
+    let mut tables = SharedTables::new();
+    verbs.iter().copied().for_each(|verb| collect(verb, &mut tables));
+    tables.retain(|_, (commands, _)| *commands > 1);
     for verb in verbs {
-        section(verb, 2, &mut page);
+        section(verb, 2, &tables, &mut page);
+    }
+    for (heading, (_, options)) in &tables {
+        let _ =
+            writeln!(page, "\n## {}\n\nEach command that takes some of these names them.", title(heading));
+        table(heading, options.values().copied(), &mut page);
     }
     page.push_str("\n## Environment\n\n| variable | meaning |\n|---|---|\n");
     for (name, meaning) in ENVIRONMENT {
@@ -49,7 +58,43 @@ pub(crate) fn page(command: Command) -> String {
     page
 }
 
-fn section(command: &Command, level: usize, page: &mut String) {
+/// The tables of options that several commands have, by their headings: how many commands, and the options by name.
+type SharedTables<'c> = BTreeMap<&'c str, (usize, BTreeMap<&'c str, &'c Arg>)>;
+
+/// Adds the options of a command, and of those below it, that have a heading of their own.
+fn collect<'c>(command: &'c Command, tables: &mut SharedTables<'c>) {
+    let mut met = BTreeSet::new();
+    for argument in listed(command).filter(|argument| !argument.is_positional()) {
+        if let Some((heading, name)) = argument.get_help_heading().zip(argument.get_long()) {
+            let (commands, options) = tables.entry(heading).or_default();
+            *commands += usize::from(met.insert(heading));
+            options.insert(name, argument);
+        }
+    }
+    command.get_subcommands().filter(|verb| !verb.is_hide_set()).for_each(|verb| collect(verb, tables));
+}
+
+/// The arguments of a command that the page tells of. What all commands have is told of once, where configurations are.
+fn listed(command: &Command) -> impl Iterator<Item = &Arg> {
+    let is_listed = |one: &&Arg| !one.is_hide_set() && !one.is_global_set();
+    let is_own = |one: &&Arg| !matches!(one.get_id().as_str(), "help" | "version");
+    command.get_arguments().filter(is_listed).filter(is_own)
+}
+
+/// The title of a table that several commands have.
+fn title(heading: &str) -> String {
+    let subject = heading.split(" (").next().unwrap_or_default();
+    format!("Options for {}", subject.to_lowercase())
+}
+
+fn table<'a>(heading: &str, rows: impl IntoIterator<Item = &'a Arg>, page: &mut String) {
+    let _ = writeln!(page, "\n| {} | meaning |\n|---|---|", heading.to_lowercase());
+    for argument in rows {
+        let _ = writeln!(page, "| `{}` | {} |", spelling(argument), meaning(argument));
+    }
+}
+
+fn section(command: &Command, level: usize, shared: &SharedTables, page: &mut String) {
     let _ = writeln!(page, "\n{} {}", "#".repeat(level), command.get_bin_name().unwrap_or_default());
     if let Some(about) = command.get_long_about().or(command.get_about()) {
         let text = plain(&about.to_string());
@@ -62,11 +107,7 @@ fn section(command: &Command, level: usize, page: &mut String) {
     let _ = writeln!(page, "\n```text\n{}\n```", lines.join("\n"));
 
     let mut tables: Vec<(&str, Vec<&Arg>)> = Vec::new();
-    // What all commands have is told of once, where configurations are.
-    for argument in command.get_arguments().filter(|one| !one.is_hide_set() && !one.is_global_set()) {
-        if matches!(argument.get_id().as_str(), "help" | "version") {
-            continue;
-        }
+    for argument in listed(command) {
         let usual = if argument.is_positional() { "argument" } else { "option" };
         let heading = argument.get_help_heading().filter(|_| !argument.is_positional()).unwrap_or(usual);
         match tables.iter_mut().find(|(name, _)| *name == heading) {
@@ -76,10 +117,15 @@ fn section(command: &Command, level: usize, page: &mut String) {
     }
     tables.sort_by_key(|(heading, _)| (*heading != "argument", *heading != "option"));
     for (heading, rows) in tables {
-        let _ = writeln!(page, "\n| {} | meaning |\n|---|---|", heading.to_lowercase());
-        for argument in rows {
-            let _ = writeln!(page, "| `{}` | {} |", spelling(argument), meaning(argument));
+        if !shared.contains_key(heading) {
+            table(heading, rows, page);
+            continue;
         }
+        let names: Vec<String> =
+            rows.iter().map(|one| format!("`--{}`", one.get_long().unwrap_or_default())).collect();
+        let title = title(heading);
+        let anchor = title.to_lowercase().replace(' ', "-");
+        let _ = writeln!(page, "\n[{title}](#{anchor}): {}", names.join(", "));
     }
     let examples = examples::of(command.get_bin_name().unwrap_or_default());
     if !examples.is_empty() {
@@ -90,7 +136,7 @@ fn section(command: &Command, level: usize, page: &mut String) {
         page.push_str("```\n");
     }
     for verb in command.get_subcommands().filter(|verb| !verb.is_hide_set()) {
-        section(verb, level + 1, page);
+        section(verb, level + 1, shared, page);
     }
 }
 
