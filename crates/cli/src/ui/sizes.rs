@@ -1,8 +1,10 @@
 //! Parses and prints sizes and other numbers as people write them.
 
+use clap::Args;
 use verisum::blockhash::MAX_THREADS;
 
 use crate::ui::failure::Failure;
+use crate::ui::input::usable_cores;
 
 /// What is said of what is no size.
 pub(crate) const SIZE: &str = "must be a size, as 65536, 64k, 64KiB or 64KB";
@@ -48,6 +50,30 @@ pub(crate) fn block_size(text: &str) -> Result<u32, Failure> {
     bytes
         .filter(|bytes| *bytes > 0 && bytes % 2 == 0)
         .ok_or_else(|| wrong("must be an even number of bytes, more than 0 and less than 4G"))
+}
+
+/// On how many threads a verb works.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct ThreadArgs {
+    /// Number of threads, 1 to 128; without it, one for each core that this process may use
+    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
+    threads: Option<String>,
+}
+
+impl ThreadArgs {
+    /// What `--threads` says of a verb that also reads buckets.
+    pub(crate) const WITH_BUCKETS: &str = "Number of threads, 1 to 128; without it, one for each core that this process \
+        may use. In buckets: requests at a time, 16 without it";
+
+    /// The number, if it was given.
+    pub(crate) fn number(&self) -> Result<Option<usize>, Failure> {
+        self.threads.as_deref().map(threads).transpose()
+    }
+
+    /// The number, or that of the cores.
+    pub(crate) fn or_cores(&self) -> Result<usize, Failure> {
+        Ok(self.number()?.unwrap_or_else(usable_cores))
+    }
 }
 
 /// Reads a number of workers.

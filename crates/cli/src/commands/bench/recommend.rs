@@ -37,9 +37,8 @@ pub(crate) struct RecommendArgs {
     #[arg(long = "for", value_name = "DURATION", default_value = "60s")]
     budget: String,
 
-    /// Number of threads [default: one for each processor]
-    #[arg(short = 'j', long, value_name = "N")]
-    threads: Option<String>,
+    #[command(flatten)]
+    threads: sizes::ThreadArgs,
 
     #[command(flatten)]
     report: ReportOptions,
@@ -60,10 +59,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         return Err(Failure::Usage(format!("--for {why} is --purpose {purpose}")));
     }
     let budget = values::duration("--for", &arguments.budget)?;
-    let threads = match &arguments.threads {
-        Some(text) => sizes::threads(text)?,
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
+    let threads = arguments.threads.or_cores()?;
     let purpose = arguments.purpose;
     let policy = kernel::policy()?;
     let options = BenchOptions {

@@ -19,7 +19,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
 use crate::ui::hosts::{self, Evidences, ObjectReading, OnHost, PlaceRecord, PlaceReport, tally};
 use crate::ui::json::ListState;
-use crate::ui::{Output, names, sizes};
+use crate::ui::{Output, names};
 
 /// What was found on a place.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -62,7 +62,7 @@ pub(super) fn run(
     let list = HostList::open(opened(list, &path)?, reading, asked);
     let list = list.map_err(|error| unreadable(&path, &error))?;
     let limits = arguments.reading.limits()?;
-    let at_once = arguments.threads.as_deref().map(sizes::threads).transpose()?;
+    let at_once = arguments.threads.number()?;
     let hosts = arguments.hosts.hosts_reading(places.len(), ObjectReading { limits, at_once })?;
     let prefixed = arguments.many.names_hosts(places);
     let report = PlaceReport::new(output).quiet(arguments.results.quiet || arguments.results.status);

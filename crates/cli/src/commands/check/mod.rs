@@ -25,6 +25,7 @@ const ALL_LINES: &str = "hosts and buckets are asked for every line of the list:
 /// What `verisum check` takes.
 #[derive(Args, Debug)]
 #[command(mut_arg("checksum_report", |report| report.hide(true)))]
+#[command(mut_arg("threads", |threads| threads.help(sizes::ThreadArgs::WITH_BUCKETS)))]
 pub(crate) struct CheckArgs {
     /// The digest, if the list does not name it; `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST")]
@@ -58,9 +59,8 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     reading: ReadingArgs,
 
-    /// Number of threads; without it, one for each core that this process may use. In buckets: requests at a time, 16 without it
-    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
-    pub(crate) threads: Option<String>,
+    #[command(flatten)]
+    pub(crate) threads: sizes::ThreadArgs,
 
     /// Lists of checksums, or directories of BagIt bags. Add HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
     /// if the files are on another machine or in a bucket
@@ -106,7 +106,7 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         base: arguments.base,
         catalog: arguments.catalog,
         strict_tree: arguments.strict_tree,
-        threads: arguments.threads.as_deref().map(sizes::threads).transpose()?,
+        threads: arguments.threads.number()?,
         excludes: arguments.reading.excludes()?,
         limits: arguments.reading.limits()?,
         progress: arguments.reading.progress(),
@@ -123,7 +123,7 @@ impl CheckArgs {
             ("--warn", self.results.warn),
             ("--catalog", self.catalog.is_some()),
             ("--base", self.base.is_some()),
-            ("--threads", self.threads.is_some() && !all_buckets),
+            ("--threads", self.threads.number()?.is_some() && !all_buckets),
             ("--limit", self.reading.is_limiting() && !all_buckets),
         ])?;
         refuse_because(UNLISTED, &[("--strict-tree", self.strict_tree.is_some())])?;

@@ -78,9 +78,8 @@ pub(crate) struct CopyArgs {
     #[command(flatten)]
     rate: RateArgs,
 
-    /// Number of threads, 1 to 128; without it, one for each core that this process may use
-    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
-    threads: Option<String>,
+    #[command(flatten)]
+    threads: sizes::ThreadArgs,
 
     /// Print a line of JSON for each problem, and one with the totals
     #[arg(long)]
@@ -260,9 +259,7 @@ impl CopyArgs {
         options.one_file_system = self.one_file_system;
         options.excludes = self.excluded.excludes()?;
         options.limits = self.rate.limits()?;
-        if let Some(threads) = &self.threads {
-            options.threads = sizes::threads(threads)?;
-        }
+        options.threads = self.threads.or_cores()?;
         Ok(options)
     }
 

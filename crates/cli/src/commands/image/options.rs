@@ -51,9 +51,8 @@ impl BlockHashOptions {
 /// How an image is opened and read.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ReadOptions {
-    /// Number of threads, 1 to 128; without it, one for each core that this process may use
-    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
-    threads: Option<String>,
+    #[command(flatten)]
+    threads: sizes::ThreadArgs,
 
     #[command(flatten)]
     pub(crate) open: OpenOptions,
@@ -108,7 +107,7 @@ impl ReadOptions {
     /// As [`how`](ReadOptions::how), with a digest and a block size that are known.
     pub(crate) fn how_with(&self, params: Params, count: usize) -> Result<How, Failure> {
         Ok(How {
-            threads: self.threads.as_deref().map(sizes::threads).transpose()?,
+            threads: self.threads.number()?,
             progress: self.progress.wanted(),
             is_one_of_many: count > 1,
             ..self.open.how(params)

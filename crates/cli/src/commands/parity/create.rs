@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &ParityCreateArgs, output: &mut Output) -> Result<E
     let mut options = CreateOptions::default();
     options.redundancy = redundancy(&arguments.redundancy)?;
     options.set_bytes = arguments.set_size.as_deref().map(set_size).transpose()?;
-    options.threads = arguments.tree.threads(options.threads)?;
+    options.threads = arguments.tree.threads.or_cores()?;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();

@@ -68,9 +68,8 @@ struct ParityTreeArgs {
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::DirPath)]
     to: Option<PathBuf>,
 
-    /// Number of threads; without it, one for each core that this process may use
-    #[arg(short = 'j', long, value_name = "N")]
-    threads: Option<String>,
+    #[command(flatten)]
+    threads: sizes::ThreadArgs,
 
     #[command(flatten)]
     progress: ProgressArgs,
@@ -81,11 +80,6 @@ struct ParityTreeArgs {
 }
 
 impl ParityTreeArgs {
-    /// The number of threads, if one was named.
-    fn threads(&self, usual: usize) -> Result<usize, Failure> {
-        Ok(self.threads.as_deref().map(sizes::threads).transpose()?.unwrap_or(usual))
-    }
-
     /// Fails if it is a file.
     fn require_directory(&self, verb: &str) -> Result<(), Failure> {
         match self.tree.is_file() {

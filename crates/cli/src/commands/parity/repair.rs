@@ -50,7 +50,7 @@ pub(crate) struct ParityRepairArgs {
 
 pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = ParityRepairOptions::default();
-    options.threads = arguments.tree.threads(options.threads)?;
+    options.threads = arguments.tree.threads.or_cores()?;
     options.dry_run = arguments.dry_run;
     options.changed = arguments.changed;
     options.keep_bad = arguments.keep_bad;

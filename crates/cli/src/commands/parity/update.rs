@@ -30,7 +30,7 @@ pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<E
     let mut options = UpdateOptions::default();
     options.accept_damage = arguments.accept_damage;
     options.accept_changes = arguments.accept_changes;
-    options.threads = arguments.tree.threads(options.threads)?;
+    options.threads = arguments.tree.threads.or_cores()?;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();

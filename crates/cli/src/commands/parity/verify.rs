@@ -18,7 +18,7 @@ pub(crate) struct ParityVerifyArgs {
 
 pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
     let mut options = ParityVerifyOptions::default();
-    options.threads = arguments.tree.threads(options.threads)?;
+    options.threads = arguments.tree.threads.or_cores()?;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
     let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();

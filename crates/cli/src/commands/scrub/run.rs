@@ -35,6 +35,7 @@ const MOST_MISSING: usize = 1000;
 
 /// What `verisum scrub` takes.
 #[derive(Args, Debug)]
+#[command(mut_arg("threads", |threads| threads.help(sizes::ThreadArgs::WITH_BUCKETS)))]
 pub(crate) struct ScrubArgs {
     #[command(flatten)]
     pub(super) catalog: CatalogArgs,
@@ -43,10 +44,8 @@ pub(crate) struct ScrubArgs {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256")]
     algorithm: String,
 
-    /// Number of threads, 1 to 128; without it, one for each core that this process may use. In buckets: requests at a
-    /// time, 16 without it
-    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
-    pub(super) threads: Option<String>,
+    #[command(flatten)]
+    pub(super) threads: sizes::ThreadArgs,
 
     /// Let no verification get older than this: 90d
     #[arg(long, value_name = "DURATION")]
@@ -376,15 +375,11 @@ fn directories(typed: &[OsString], all_recorded: bool, catalog: &Catalog) -> Res
 fn options(arguments: &ScrubArgs) -> Result<ScrubOptions, Failure> {
     let policy = kernel::policy()?;
     let now = values::now();
-    let threads = match &arguments.threads {
-        Some(text) => sizes::threads(text)?,
-        None => std::thread::available_parallelism().map_or(1, usize::from),
-    };
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
     let digest = digests::find(&arguments.algorithm, &policy)?;
     let usual = usual(digest, &arguments.results, arguments.reading.excludes()?, (policy, now))?;
     let mut options = usual;
-    options.threads = threads;
+    options.threads = arguments.threads.or_cores()?;
     options.max_age =
         arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?;
     options.budget = arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?;

@@ -81,7 +81,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         catalog: &Catalog,
         options: &ScrubOptions,
     ) -> Result<(), Failure> {
-        let at_once = self.arguments.threads.is_some().then_some(options.threads);
+        let at_once = self.arguments.threads.number()?.is_some().then_some(options.threads);
         let reading = ObjectReading { limits: options.limits.clone(), at_once };
         let hosts = self.arguments.hosts.hosts_with_report(places.len(), reading)?;
         let before = lock(&self.done).len();

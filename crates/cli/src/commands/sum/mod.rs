@@ -21,7 +21,7 @@ use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, PlaceReport, RecordedA
 use crate::ui::progress::Total;
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::{Output, progress};
-use crate::ui::{digests, input, kernel, sizes};
+use crate::ui::{digests, kernel, sizes};
 
 use inputs::{NameSource, open_stdin};
 use report::SumLines;
@@ -31,6 +31,8 @@ pub(crate) use personality::{NAMES, called};
 /// What `verisum sum` takes.
 #[derive(Args, Debug)]
 #[command(mut_arg("checksum_report", |report| report.hide(true)))]
+// Its -t is that of sha256sum.
+#[command(mut_arg("threads", |threads| threads.help(sizes::ThreadArgs::WITH_BUCKETS).short_alias(None::<char>)))]
 pub(crate) struct SumArgs {
     /// The digest; give several, with commas or one by one, to compute them in one read. `verisum digests`
     /// lists them
@@ -88,9 +90,8 @@ pub(crate) struct SumArgs {
     #[arg(long, value_enum, default_value = "name")]
     pub(crate) order: Order,
 
-    /// Number of threads; without it, one for each core that this process may use. In buckets: requests at a time, 16 without it
-    #[arg(short = 'j', long, value_name = "N")]
-    pub(crate) threads: Option<String>,
+    #[command(flatten)]
+    pub(crate) threads: sizes::ThreadArgs,
 
     /// Files; -, or none, is standard input. HOST:PATH and ssh://HOST/PATH are files on other machines, s3://BUCKET/PREFIX in a bucket
     #[arg(value_name = "FILE", value_hint = ValueHint::AnyPath)]
@@ -177,7 +178,7 @@ impl SumArgs {
             ("--one-file-system", self.one_file_system),
             ("--follow-links", self.follow_links),
             ("--order", self.order != Order::Name),
-            ("--threads", self.threads.is_some() && !all_buckets),
+            ("--threads", self.threads.number()?.is_some() && !all_buckets),
         ])?;
         let is_limiting = self.reading.is_limiting() && !all_buckets;
         match self.files0_from.is_some() && (self.reading.is_excluding() || is_limiting) {
@@ -193,11 +194,7 @@ fn here_by(
     digests: &[Digest],
     lines: &SumLines,
 ) -> Result<(), Failure> {
-    let threads = match &arguments.threads {
-        Some(text) => sizes::threads(text)?,
-        None => input::usable_cores(),
-    };
-    let mut place = LocalPlace::new(Plan::new(Vec::new(), threads));
+    let mut place = LocalPlace::new(Plan::new(Vec::new(), arguments.threads.or_cores()?));
     place.plan.hard_links_once = arguments.recursive;
     place.plan.limits = arguments.reading.limits()?;
     place.walk.one_file_system = arguments.one_file_system;

@@ -9,7 +9,6 @@ use super::inputs::NameSource;
 use super::report::{Source, SumLines};
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, Evidences, ObjectReading, OnHost};
-use crate::ui::sizes;
 
 impl SumArgs {
     /// Prints the digests of the files on hosts.
@@ -20,7 +19,7 @@ impl SumArgs {
         lines: &SumLines,
     ) -> Result<(), Failure> {
         let limits = self.reading.limits()?;
-        let at_once = self.threads.as_deref().map(sizes::threads).transpose()?;
+        let at_once = self.threads.number()?;
         let reading = ObjectReading { limits: limits.clone(), at_once };
         let reached = self.hosts.hosts_reading(hosts.len(), reading)?;
         let prefixed = self.many.names_hosts(hosts);

@@ -27,9 +27,8 @@ pub(crate) struct TagTreeArgs {
     #[command(flatten)]
     excluded: ExcludeArgs,
 
-    /// Number of threads, 1 to 128; without it, one for each core that this process may use
-    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
-    threads: Option<String>,
+    #[command(flatten)]
+    threads: sizes::ThreadArgs,
 
     /// Print a line of JSON for each finding, and one with the totals
     #[arg(long)]
@@ -127,11 +126,7 @@ impl TagTreeArgs {
 
     /// How to work on it.
     pub(crate) fn options(&self, family: Family) -> Result<TaggingOptions, Failure> {
-        let threads = match &self.threads {
-            Some(text) => sizes::threads(text)?,
-            None => std::thread::available_parallelism().map_or(1, usize::from),
-        };
-        let plan = Plan::new(Vec::new(), threads);
+        let plan = Plan::new(Vec::new(), self.threads.or_cores()?);
         let mut options = TaggingOptions::default();
         options.family = family;
         options.plan = plan;
