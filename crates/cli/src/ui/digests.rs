@@ -3,7 +3,7 @@
 use verisum::digest::{ALGORITHMS, Digest, DigestError, Policy};
 
 use crate::ui::failure::Failure;
-use crate::ui::verbosity;
+use crate::ui::{kernel, verbosity};
 
 /// How many similar names an error lists.
 const MOST_SIMILAR: usize = 4;
@@ -21,6 +21,11 @@ pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
         format!("{} is computed by {stream}{}", digest.name(), batch.unwrap_or_default())
     });
     Ok(digest)
+}
+
+/// The name that a digest has of its own, if one is named.
+pub(crate) fn optional_name(name: Option<&str>) -> Result<Option<String>, Failure> {
+    name.map(|name| Ok(find(name, &kernel::policy()?)?.name().to_string())).transpose()
 }
 
 /// The names of digests that were most likely meant.

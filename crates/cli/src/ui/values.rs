@@ -16,6 +16,14 @@ pub(crate) fn now() -> i64 {
     since.as_millis() as i64
 }
 
+/// Reads a duration that need not be given.
+pub(crate) fn optional_duration(
+    option: &'static str,
+    text: &Option<String>,
+) -> Result<Option<Duration>, Failure> {
+    text.as_deref().map(|text| duration(option, text)).transpose()
+}
+
 /// Reads a duration: a whole number and its unit, as `90d` or `2h`; several may follow each other.
 pub(crate) fn duration(option: &'static str, text: &str) -> Result<Duration, Failure> {
     parse_duration(text).ok_or_else(|| {

@@ -14,7 +14,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, refuse, refuse_because};
 use crate::ui::reading::ReadingArgs;
-use crate::ui::{Output, PROGRAM, config, digests, kernel, sizes};
+use crate::ui::{Output, PROGRAM, config, digests, sizes};
 
 /// Why nothing is said of files that no list has.
 const UNLISTED: &str = "hosts and buckets are asked for the files of the list and list none themselves; \
@@ -91,11 +91,7 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
     if let Some(catalog) = arguments.catalog.as_deref().filter(|_| !config::is_untyped("--catalog")) {
         open_shared(catalog)?;
     }
-    let policy = kernel::policy()?;
-    let algorithm = match &arguments.algorithm {
-        Some(name) => Some(digests::find(name, &policy)?.name().to_string()),
-        None => None,
-    };
+    let algorithm = digests::optional_name(arguments.algorithm.as_deref())?;
     let options = ListCheckOptions {
         program: PROGRAM.into(),
         dialect: Dialect::Any,

@@ -101,10 +101,7 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
         return Err(Failure::Usage("a terminal shows no page: name a file by -o FILE".to_string()));
     }
     let mut options = OverviewOptions::new(values::now());
-    options.max_age = match &arguments.max_age {
-        Some(text) => Some(values::duration("--max-age", text)?),
-        None => None,
-    };
+    options.max_age = values::optional_duration("--max-age", &arguments.max_age)?;
     let inputs = ReportInputs::of(&arguments.named())?;
     let (mut catalogs, named) = open(&inputs)?;
     let mut images = Vec::new();

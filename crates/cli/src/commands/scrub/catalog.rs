@@ -30,8 +30,7 @@ use crate::ui::progress::{self, Counted, CountedLines, ProgressArgs};
 use crate::ui::remedy::of_catalog;
 use crate::ui::signals::Ending;
 use crate::ui::values::counted;
-use crate::ui::{self, Output, block_hashes, names, shell};
-use crate::ui::{digests, kernel};
+use crate::ui::{self, Output, block_hashes, digests, names, shell};
 
 /// How many names are listed that a format has no place for.
 const NAMED: u64 = 10;
@@ -398,10 +397,7 @@ fn import_all(
     is_ended: &dyn Fn() -> bool,
     output: &mut Output,
 ) -> Result<Exit, Failure> {
-    let algorithm = match &arguments.algorithm {
-        Some(name) => Some(digests::find(name, &kernel::policy()?)?.name().to_string().into()),
-        None => None,
-    };
+    let algorithm = digests::optional_name(arguments.algorithm.as_deref())?.map(Cow::Owned);
     let now = Timestamp::now();
     let length = |file: &PathBuf| file.metadata().ok().filter(Metadata::is_file).map(|about| about.len());
     let lengths: Option<Vec<u64>> = arguments.files.iter().map(length).collect();

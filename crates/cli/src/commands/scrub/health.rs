@@ -17,7 +17,7 @@ use crate::ui::values::{self, counted, rough};
 use crate::ui::{names, remedy};
 
 /// How many bad files a line names.
-const NAMED: usize = 3;
+pub(super) const NAMED: usize = 3;
 
 /// The trees of a catalogue.
 pub(super) struct Health {
@@ -57,32 +57,6 @@ pub(super) struct Limits {
     pub(super) missing_fails: bool,
     /// Whether it is asked how much could be mended, which takes a pass over all records.
     pub(super) has_remedies: bool,
-}
-
-/// What is to be said of the first bad files of some trees, a line each.
-pub(super) fn bad_lines(
-    catalog: &Catalog,
-    given: &Given,
-    trees: &[PathBuf],
-    missing_fails: bool,
-) -> Result<Vec<String>, Failure> {
-    let roots = catalog.roots()?;
-    let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
-    let (bad, _) = bad_file::of_trees(catalog, given, &roots, missing_fails, NAMED)?;
-    Ok(bad.iter().map(BadFile::line_without_pipes).collect())
-}
-
-/// The same of files of some trees that are missing, and were not before a moment in milliseconds since 1970.
-pub(super) fn missing_lines(
-    catalog: &Catalog,
-    given: &Given,
-    trees: &[PathBuf],
-    since: i64,
-) -> Result<Vec<String>, Failure> {
-    let roots = catalog.roots()?;
-    let roots: Vec<&Root> = roots.iter().filter(|root| trees.contains(&root.path)).collect();
-    let missing = bad_file::of_missing(catalog, given, &roots, since, NAMED)?;
-    Ok(missing.iter().map(BadFile::line_without_pipes).collect())
 }
 
 impl Health {

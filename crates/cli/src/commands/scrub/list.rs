@@ -84,10 +84,8 @@ const CSV: [&str; 13] = [
 
 /// Prints a list.
 pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let before = match &arguments.stale {
-        Some(text) => Some(values::now() - values::duration("--stale", text)?.as_millis() as i64),
-        None => None,
-    };
+    let age = values::optional_duration("--stale", &arguments.stale)?;
+    let before = age.map(|age| values::now() - age.as_millis() as i64);
     let catalog = arguments.catalog.open_shared()?;
     catalog.at_one_moment(|| {
         catalog.require_complete()?;

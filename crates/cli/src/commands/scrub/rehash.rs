@@ -10,7 +10,7 @@ use crate::ui::failure::Failure;
 use crate::ui::json::Outcome;
 use crate::ui::progress::ProgressArgs;
 use crate::ui::values::counted;
-use crate::ui::{Output, digests, kernel};
+use crate::ui::{Output, digests};
 
 /// What `verisum catalog rehash` takes.
 #[derive(Args, Debug)]
@@ -39,11 +39,8 @@ pub(crate) struct RehashArgs {
 }
 
 pub(super) fn run(arguments: &RehashArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let to = match &arguments.to {
-        Some(name) => Some(digests::find(name, &kernel::policy()?)?),
-        None => None,
-    };
-    let to = to.as_ref().map(|digest| digest.name());
+    let to = digests::optional_name(arguments.to.as_deref())?;
+    let to = to.as_deref();
     let catalog = if arguments.dry_run {
         arguments.catalog.open_shared()?
     } else {

@@ -13,7 +13,7 @@ use verisum::mend::repair;
 use verisum::parity_sources;
 
 use super::health;
-use super::metrics::{Reason, Summaries};
+use super::metrics::Summaries;
 use super::report::ScrubStyle;
 use super::results::{Failing, ScrubResultArgs};
 use super::trees::{self, Trees};
@@ -225,20 +225,10 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         output,
     );
     if let Ok(Exit::Nagios(_)) = told {
-        let roots: Vec<PathBuf> = summaries.iter().map(|(root, _)| root.clone()).collect();
-        let given = arguments.given();
-        let missing_fails = arguments.results.failing().missing;
-        for line in health::bad_lines(&catalog, &given, &roots, missing_fails)? {
-            output.line(&line)?;
-        }
-        // No later run names them, unless that is asked for.
-        let roots = summaries
-            .iter()
-            .filter(|(_, summary)| summary.as_ref().is_ok_and(|summary| summary.count(Verdict::Missing) > 0))
-            .filter(|_| !missing_fails);
-        let roots: Vec<PathBuf> = roots.map(|(root, _)| root.clone()).collect();
-        for line in health::missing_lines(&catalog, &given, &roots, moment(options.now))? {
-            output.line(&line)?;
+        let found = (&summaries[..], moment(options.now));
+        let (bad, _, lost) = found_bad(arguments, &catalog, found, [health::NAMED; 2])?;
+        for file in bad.iter().chain(&lost) {
+            output.line(&file.line_without_pipes())?;
         }
     }
     printed.and(alarmed).and(told)
@@ -273,37 +263,46 @@ fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
     }
 }
 
+/// The first bad files of the trees that were scrubbed, how many there are beyond them, and the first files that went
+/// missing in this run, unless these are among the bad ones.
+fn found_bad(
+    arguments: &ScrubArgs,
+    catalog: &Catalog,
+    (summaries, since): (&Summaries, i64),
+    [most, most_missing]: [usize; 2],
+) -> Result<(Vec<BadFile>, u64, Vec<BadFile>), Failure> {
+    let (given, missing_fails) = (arguments.given(), arguments.results.failing().missing);
+    let roots = catalog.roots()?;
+    let summary = |root: &Root| summaries.iter().find(|(path, _)| *path == root.path).map(|(_, end)| end);
+    let mut scrubbed: Vec<&Root> = roots.iter().filter(|root| summary(root).is_some()).collect();
+    let (bad, beyond) = bad_file::of_trees(catalog, &given, &scrubbed, missing_fails, most)?;
+    // No later run names them, unless that is asked for.
+    scrubbed.retain(|root| {
+        let lost = summary(root).and_then(|end| Some(end.as_ref().ok()?.count(Verdict::Missing)));
+        !missing_fails && lost.is_some_and(|lost| lost > 0)
+    });
+    let lost = bad_file::of_missing(catalog, &given, &scrubbed, since, most_missing)?;
+    Ok((bad, beyond, lost))
+}
+
 /// Tells of the first bad files, and of those that went missing and can be had again, what helps to mend them, when all else is said.
 fn tell_bad_files(
     arguments: &ScrubArgs,
     catalog: &Catalog,
-    (summaries, since): (&Summaries, i64),
+    found: (&Summaries, i64),
     style: ScrubStyle,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let given = arguments.given();
-    let missing_fails = arguments.results.failing().missing;
-    let roots = catalog.roots()?;
-    let is_scrubbed = |root: &&Root| summaries.iter().any(|(path, _)| *path == root.path);
-    let roots: Vec<&Root> = roots.iter().filter(is_scrubbed).collect();
-    let (mut bad_files, mut beyond) =
-        bad_file::of_trees(catalog, &given, &roots, missing_fails, bad_file::NAMED)?;
-    let has_lost = |root: &&Root| {
-        let of_root = |(path, summary): &(PathBuf, Result<ScrubSummary, Reason>)| {
-            let lost = summary.as_ref().map(|summary| summary.count(Verdict::Missing));
-            *path == root.path && lost.is_ok_and(|lost| lost > 0)
-        };
-        !missing_fails && summaries.iter().any(of_root)
-    };
+    let (mut bad_files, mut beyond, mut lost) =
+        found_bad(arguments, catalog, found, [bad_file::NAMED, MOST_MISSING])?;
     // Without a copy it is as likely that somebody removed it; its line says enough.
-    let lost: Vec<&Root> = roots.into_iter().filter(has_lost).collect();
-    let mut lost = bad_file::of_missing(catalog, &given, &lost, since, MOST_MISSING)?;
     lost.retain(BadFile::is_mendable);
+    let missing_fails = arguments.results.failing().missing;
     let missing = if missing_fails || !lost.is_empty() { " --missing" } else { "" };
     let room = bad_file::NAMED.saturating_sub(bad_files.len());
     beyond += lost.len().saturating_sub(room) as u64;
     bad_files.extend(lost.into_iter().take(room));
-    let list = format!("verisum catalog list --bad{missing}{}", given.catalog());
+    let list = format!("verisum catalog list --bad{missing}{}", arguments.given().catalog());
     bad_file::tell(&bad_files, beyond, Some(&list), style == ScrubStyle::Json, output)
 }
 
@@ -380,9 +379,8 @@ fn options(arguments: &ScrubArgs) -> Result<ScrubOptions, Failure> {
     let usual = usual(digest, &arguments.results, arguments.reading.excludes()?, (policy, now))?;
     let mut options = usual;
     options.threads = arguments.threads.or_cores()?;
-    options.max_age =
-        arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?;
-    options.budget = arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?;
+    options.max_age = values::optional_duration("--max-age", &arguments.max_age)?;
+    options.budget = values::optional_duration("--for", &arguments.budget)?;
     options.sample = sample.unwrap_or(1.0);
     options.shuffle = arguments.shuffle;
     options.since = arguments

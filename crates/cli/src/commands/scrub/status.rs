@@ -58,10 +58,7 @@ pub(crate) struct CatalogStatusArgs {
 
 /// Prints the trees of a catalogue, and judges them if that is asked for.
 pub(super) fn run(arguments: &CatalogStatusArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let max_age = match &arguments.max_age {
-        Some(text) => Some(values::duration("--max-age", text)?),
-        None => None,
-    };
+    let max_age = values::optional_duration("--max-age", &arguments.max_age)?;
     let judged = judge(arguments, max_age, output);
     match judged {
         Err(failure) if arguments.nagios && !matches!(failure, Failure::Output(_)) => {

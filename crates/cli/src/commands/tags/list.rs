@@ -47,10 +47,8 @@ const CSV: [&str; 6] = ["outcome", "path", "verified", "size", "algorithm", "dig
 /// Lists tags.
 pub(super) fn run(arguments: TagsListArgs, output: &mut Output) -> Result<Exit, Failure> {
     let now = values::now() / 1000;
-    let before = match &arguments.older_than {
-        Some(text) => Some(now - values::duration("--older-than", text)?.as_secs().cast_signed()),
-        None => None,
-    };
+    let age = values::optional_duration("--older-than", &arguments.older_than)?;
+    let before = age.map(|age| now - age.as_secs().cast_signed());
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
     let mut walk = arguments.tree.walk()?;
     if arguments.csv {

@@ -38,13 +38,8 @@ pub(crate) struct TagsStatusArgs {
 
 pub(crate) fn run(arguments: TagsStatusArgs, output: &mut Output) -> Result<Exit, Failure> {
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
-    let before = match &arguments.older_than {
-        Some(text) => {
-            let age = values::duration("--older-than", text)?.as_millis() as i64;
-            Some(Timestamp::of_milliseconds(values::now() - age))
-        }
-        None => None,
-    };
+    let age = values::optional_duration("--older-than", &arguments.older_than)?;
+    let before = age.map(|age| Timestamp::of_milliseconds(values::now() - age.as_millis() as i64));
     let mut walk = arguments.tree.walk()?;
     let json = arguments.tree.json;
     let reporter = TagReporter::new(&arguments.tree, &options, output);

@@ -56,13 +56,13 @@ pub(crate) fn run(arguments: TagsVerifyArgs, output: &mut Output) -> Result<Exit
         if arguments.stamp { Writes::Yes } else { Writes::No },
     )?;
     options.plan.limits = arguments.rate.limits()?;
-    let max_age = arguments.max_age.as_deref().map(|text| values::duration("--max-age", text)).transpose()?;
+    let max_age = values::optional_duration("--max-age", &arguments.max_age)?;
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
     let mut verifying = VerifyOptions::default();
     verifying.stamp = arguments.stamp;
     verifying.max_age = max_age;
     verifying.sample = sample.unwrap_or(1.0);
-    let budget = arguments.budget.as_deref().map(|text| values::duration("--for", text)).transpose()?;
+    let budget = values::optional_duration("--for", &arguments.budget)?;
     if let Some(budget) = budget {
         options.plan.stop = Arc::new(Stop::at(Instant::now() + budget));
     }

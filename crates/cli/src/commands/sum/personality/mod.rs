@@ -186,10 +186,7 @@ impl Personality {
             ProgramFamily::Cksum => options.algorithm.clone(),
             _ => Some(options.algorithm.clone().unwrap_or(self.algorithm.to_string())),
         };
-        let algorithm = match said {
-            Some(name) => Some(digests::find(&name, &kernel::policy()?)?.name().to_string()),
-            None => None,
-        };
+        let algorithm = digests::optional_name(said.as_deref())?;
         let dialect = match self.kind {
             ProgramFamily::Sum | ProgramFamily::B2sum | ProgramFamily::Cksum | ProgramFamily::Sum16 => {
                 Dialect::Coreutils
