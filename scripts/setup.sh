@@ -125,6 +125,12 @@ rust_checkers_by_packages() {
     apt_install "${packages[@]}" && find_rust cargo-fmt cargo-clippy
 }
 
+# go_install MODULE: a server that tests talk to, in $tools, without what only debuggers need.
+go_install() {
+    GOBIN="$tools" GOFLAGS=-mod=mod GOTOOLCHAIN=auto \
+        go install -gcflags=all=-dwarf=false -ldflags='-s -w' "$1"
+}
+
 # A real server of S3, for the tests of buckets.
 ensure_versitygw() {
     local version=v1.8.0 tools="$ROOT/target/tools"
@@ -136,8 +142,7 @@ ensure_versitygw() {
         return 0
     fi
     say "building versitygw $version with Go into $tools"
-    GOBIN="$tools" GOFLAGS=-mod=mod GOTOOLCHAIN=auto \
-        go install "github.com/versity/versitygw/cmd/versitygw@$version" ||
+    go_install "github.com/versity/versitygw/cmd/versitygw@$version" ||
         { warn "could not build versitygw: the tests of buckets have no server"; return 0; }
     echo "$version" >"$tools/versitygw.version"
 }
@@ -147,8 +152,8 @@ ensure_clouds() {
     local google=v1.56.1 azure=3.37.0 tools="$ROOT/target/tools"
     if [ ! -x "$tools/fake-gcs-server" ] || [ "$(cat "$tools/fake-gcs-server.version" 2>/dev/null)" != "$google" ]; then
         say "building fake-gcs-server $google with Go into $tools"
-        if { have go || go_by_packages; } && { go_is_new || go_by_modules "$tools"; } && GOBIN="$tools" GOFLAGS=-mod=mod GOTOOLCHAIN=auto \
-            go install "github.com/fsouza/fake-gcs-server@$google"; then
+        if { have go || go_by_packages; } && { go_is_new || go_by_modules "$tools"; } &&
+            go_install "github.com/fsouza/fake-gcs-server@$google"; then
             echo "$google" >"$tools/fake-gcs-server.version"
         else
             warn "could not build fake-gcs-server: the tests of Google's buckets have no server"

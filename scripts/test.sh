@@ -76,11 +76,11 @@ test_part() {
     return "$status"
 }
 
-# Two at a time: a program of few tests leaves a processor idle.
+# Three at a time: many tests wait for disks, and a program of few tests leaves a processor idle.
 test_parts() {
     export -f test_part test_workspace with_signals
     export work
-    parts | xargs -P 2 -L 1 bash -c 'test_part "$@"' part
+    parts | xargs -P 3 -L 1 bash -c 'test_part "$@"' part
 }
 
 test_programs() {
