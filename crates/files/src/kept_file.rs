@@ -1,6 +1,6 @@
 //! Keeps bad files: they move to a directory, and are copied where a file cannot move.
 
-use std::fs::{DirBuilder, File, Permissions};
+use std::fs::{DirBuilder, File, Metadata, Permissions};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, PermissionsExt};
@@ -10,7 +10,8 @@ use rustix::fs::{AtFlags, CWD};
 use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 
-use crate::{Replacement, Stop, reread, says_storage_failed};
+use crate::replace::remove_passing;
+use crate::{Entry, Replacement, Stop, reread, says_storage_failed};
 
 /// What a bad file was read as.
 #[derive(Clone, Copy, Debug)]
@@ -30,30 +31,40 @@ pub type Dress<'d> = dyn Fn(&File) -> io::Result<()> + 'd;
 #[derive(Debug)]
 pub struct KeptFile {
     path: PathBuf,
-    /// Whether it is there already. Else it is to move there.
-    is_there: bool,
+    /// Whether it is to move there: else it is there already.
+    moves: bool,
+    /// Whether this repair put it there. What an earlier one did stays, whatever becomes of this one.
+    is_ours: bool,
     /// The bad file itself, if it is no copy.
     own: Option<File>,
     unread: u64,
 }
 
 impl KeptFile {
-    /// Gives a bad file a second name below a directory, or has a copy of it there where that is on another file system.
+    /// Gives a bad file a second name below a directory, or has a copy of it there where that is on another file system. One
+    /// that an earlier repair gave it before that was killed does.
     ///
     /// # Errors
     /// In words.
     pub fn new(kept: (&Path, &Path), old: &File, as_read: AsRead, dress: &Dress) -> Result<KeptFile, String> {
         let own = Some(old.try_clone().map_err(|error| error.to_string())?);
         let open = format!("/proc/self/fd/{}", old.as_raw_fd());
+        let inode = inode(old).map_err(|error| error.to_string())?;
+        let is_its_name = |about: &Metadata, _: &Path| (about.dev(), about.ino()) == inode;
         loop {
-            let path = room_for(kept).map_err(|error| error.to_string())?;
+            let path = match room_for(kept, &is_its_name).map_err(|error| error.to_string())? {
+                Room::Free(path) => path,
+                Room::Kept(path) => {
+                    return Ok(KeptFile { path, moves: false, is_ours: false, own, unread: 0 });
+                }
+            };
             match rustix::fs::linkat(CWD, &open, CWD, &path, AtFlags::SYMLINK_FOLLOW) {
-                Ok(()) => return Ok(KeptFile { path, is_there: true, own, unread: 0 }),
+                Ok(()) => return Ok(KeptFile { path, moves: false, is_ours: true, own, unread: 0 }),
                 Err(Errno::XDEV) => return KeptFile::copy(kept, old, as_read, dress),
                 // Another repair has kept a file there meanwhile.
                 Err(Errno::EXIST) => {}
                 // Where there are no second names it moves.
-                Err(_) => return Ok(KeptFile { path, is_there: false, own, unread: 0 }),
+                Err(_) => return Ok(KeptFile { path, moves: true, is_ours: false, own, unread: 0 }),
             }
         }
     }
@@ -61,19 +72,27 @@ impl KeptFile {
     /// Has a copy of a bad file below a directory, with what it has besides its content, as far as it can have that
     /// there. What storage does not give is zeros in it. It has its name once it was read again: under that is no part
     /// of a file, whatever ends the repair. Only its owner may use it: its directory may be open to more than that of
-    /// the bad file.
+    /// the bad file. A copy that an earlier repair made before that was killed does, and what else that left there goes.
     ///
     /// # Errors
     /// In words.
     pub fn copy(
         kept: (&Path, &Path),
         old: &File,
-        AsRead { digest, value, stop }: AsRead,
+        as_read: AsRead,
         dress: &Dress,
     ) -> Result<KeptFile, String> {
+        let AsRead { digest, value, stop } = as_read;
+        let is_copy = is_copy_of(old, as_read).map_err(|error| error.to_string())?;
         loop {
-            let path = room_for(kept).map_err(|error| error.to_string())?;
-            let new = Replacement::private(&path).map_err(|error| error.to_string())?;
+            let path = match room_for(kept, &is_copy).map_err(|error| error.to_string())? {
+                Room::Free(path) => path,
+                Room::Kept(path) => {
+                    remove_left(&path, &is_copy);
+                    return Ok(KeptFile { path, moves: false, is_ours: false, own: None, unread: 0 });
+                }
+            };
+            let new = Replacement::private_passing(&path).map_err(|error| error.to_string())?;
             let copy = new.file();
             let length = old.metadata().map_err(|error| error.to_string())?.len();
             let read_at = |room: &mut [u8], at| old.read_at(room, at);
@@ -90,20 +109,32 @@ impl KeptFile {
             rustix::fs::syncfs(copy).map_err(|errno| errno.to_string())?;
             // What another repair has kept there meanwhile stays.
             if new.swap(None, None).map_err(|error| error.to_string())? {
-                return Ok(KeptFile { path, is_there: true, own: None, unread });
+                remove_left(&path, &is_copy);
+                return Ok(KeptFile { path, moves: false, is_ours: true, own: None, unread });
             }
         }
     }
 
+    /// Whether a directory has a copy of a bad file already, which is another file.
+    pub fn has_copy(kept: (&Path, &Path), old: &File, as_read: AsRead) -> bool {
+        let is_copy = is_copy_of(old, as_read);
+        is_copy.is_ok_and(|is_copy| matches!(search(kept, &is_copy), Room::Kept(_)))
+    }
+
     /// Where the bad file is to move, if it is not there already.
     pub fn to_move_to(&self) -> Option<&Path> {
-        (!self.is_there).then_some(&*self.path)
+        self.moves.then_some(&*self.path)
+    }
+
+    /// How many names the bad file had there before.
+    pub fn names_before(&self) -> u64 {
+        u64::from(!self.moves && !self.is_ours && self.own.is_some())
     }
 
     /// Lets it stay: its old name is gone, or the file is being written to. Where it has no other name, only its owner may
     /// use it from now on. Returns how many bytes of a copy are zeros because storage did not give them.
     pub fn stay(mut self) -> u64 {
-        self.is_there = false;
+        self.is_ours = false;
         if let Some(own) = &self.own
             && own.metadata().is_ok_and(|own| own.nlink() == 1)
         {
@@ -117,27 +148,77 @@ impl KeptFile {
 impl Drop for KeptFile {
     /// What was not replaced is not kept twice.
     fn drop(&mut self) {
-        if self.is_there {
+        if self.is_ours {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// A path below a directory that nothing has, with the directories on the way made.
-fn room_for((keep, name): (&Path, &Path)) -> io::Result<PathBuf> {
-    let path = keep.join(name);
-    if let Some(folder) = path.parent() {
+/// Whether a file is the one that is looked for, by what the system says of it and its path.
+type IsSuch<'f> = dyn Fn(&Metadata, &Path) -> bool + 'f;
+
+/// A path below a directory.
+enum Room {
+    /// Nothing has it.
+    Free(PathBuf),
+    /// A file that was looked for has it.
+    Kept(PathBuf),
+}
+
+/// The same as [`search`], with the directories on the way to what nothing has made.
+fn room_for(kept: (&Path, &Path), is_such: &IsSuch) -> io::Result<Room> {
+    let room = search(kept, is_such);
+    if let Room::Free(path) = &room
+        && let Some(folder) = path.parent()
+    {
         make_folder(folder)?;
     }
+    Ok(room)
+}
+
+/// A path below a directory that nothing has, unless one such file is among those that are kept by this name.
+fn search((keep, name): (&Path, &Path), is_such: &IsSuch) -> Room {
+    let path = keep.join(name);
     let mut numbered = path.clone();
     let mut number = 0;
-    while numbered.symlink_metadata().is_ok() {
+    while let Ok(about) = numbered.symlink_metadata() {
+        if about.is_file() && is_such(&about, &numbered) {
+            return Room::Kept(numbered);
+        }
         number += 1;
         let mut name = path.clone().into_os_string();
         name.push(format!(".{number}"));
         numbered = name.into();
     }
-    Ok(numbered)
+    Room::Free(numbered)
+}
+
+/// Tells files that have the content of a bad one, but are not that. Where it could not be read as a whole, none is known
+/// to have it.
+fn is_copy_of<'r>(
+    old: &File,
+    AsRead { digest, value, stop }: AsRead<'r>,
+) -> io::Result<impl Fn(&Metadata, &Path) -> bool + use<'r>> {
+    let (length, inode) = (old.metadata()?.len(), inode(old)?);
+    Ok(move |about: &Metadata, path: &Path| {
+        let read = || {
+            let file = Entry::named(path).and_then(|entry| entry.open_regular()).ok()?;
+            Some(reread::past_the_cache_until(&file, digest, stop).ok()?.digest)
+        };
+        let may_be = about.len() == length && (about.dev(), about.ino()) != inode;
+        may_be && value.is_some() && read() == value
+    })
+}
+
+/// Removes what killed repairs left beside a kept file.
+fn remove_left(kept: &Path, is_copy: &IsSuch) {
+    if let Some(folder) = kept.parent() {
+        remove_passing(folder, is_copy);
+    }
+}
+
+fn inode(file: &File) -> io::Result<(u64, u64)> {
+    file.metadata().map(|about| (about.dev(), about.ino()))
 }
 
 /// Makes a directory with all above it, unless it is there. Nobody else may look into those that it makes: what is kept

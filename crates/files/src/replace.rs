@@ -2,7 +2,7 @@
 
 mod passing;
 
-pub use passing::{PASSING, process_of, remove_passing};
+pub use passing::{PASSING, is_passing, process_of, remove_passing};
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -76,8 +76,12 @@ impl Replacement {
 
     /// The same of a file that others have no right to, unless only the group of what is there has one.
     pub fn private(name: &Path) -> Result<Replacement, ReplaceError> {
-        let private = |old: Option<Permitted>| old.map_or(Permitted::PRIVATE, Permitted::without_others);
-        Replacement::begin(name, |old| Some(private(old)), &Unplaced::new)
+        Replacement::begin(name, |old| Some(Permitted::private(old)), &Unplaced::new)
+    }
+
+    /// The same as [`private`](Replacement::private) of one that [`remove_passing`] finds if a kill leaves it.
+    pub fn private_passing(name: &Path) -> Result<Replacement, ReplaceError> {
+        Replacement::begin(name, |old| Some(Permitted::private(old)), &Unplaced::passing)
     }
 
     /// The same of one that these may use and that has a [`path`](Replacement::path) at once, for whoever can only
@@ -385,6 +389,11 @@ impl Permitted {
     /// The same without the rights of others: see [`without_others`].
     pub fn without_others(self) -> Permitted {
         Permitted { mode: without_others(self.mode), ..self }
+    }
+
+    /// Those of what is there, if anything is, but others.
+    fn private(old: Option<Permitted>) -> Permitted {
+        old.map_or(Permitted::PRIVATE, Permitted::without_others)
     }
 
     /// Gives a file to these. Where it cannot have their group, its own gets no more rights than all others.

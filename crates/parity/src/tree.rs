@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::AtFlags;
-use verisum_files::replace::PASSING;
+use verisum_files::replace::is_passing;
 use verisum_files::{
     Directory, Entry, Kind, Operation, Order, Progress, Stat, Stop, Timestamp, Walk, WalkOptions,
 };
@@ -96,7 +96,7 @@ impl Tree {
                 };
                 match entry.kind() {
                     Kind::Directory if is_the_one(&entry, left_out) => walk.pass_over(&entry),
-                    Kind::File if !entry.name().as_bytes().starts_with(PASSING.as_bytes()) => {
+                    Kind::File if !is_passing(entry.name().as_bytes()) => {
                         if let Some(found) = self.piece(&entry).transpose() {
                             return Some(found);
                         }

@@ -4,9 +4,10 @@ use crate::common;
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use common::{Ended, VERISUM, change_and_restore_time, command};
+use verisum_testkit::{FsKind, Mount};
 
 /// A recorded tree of one file, and a copy of it.
 struct Trees {
@@ -97,4 +98,72 @@ fn what_has_the_good_content_or_is_no_whole_file_goes() {
         assert!(!gone.iter().any(|path| path.exists()), "{is_good_by_now}");
         assert!(stays.iter().all(|path| path.exists()), "{is_good_by_now}");
     }
+}
+
+/// The files of a directory, by their names and contents.
+fn files(folder: &Path) -> Vec<(String, String)> {
+    let read = |entry: fs::DirEntry| {
+        (entry.file_name().into_string().unwrap(), fs::read_to_string(entry.path()).unwrap())
+    };
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| read(entry.unwrap())).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn what_a_killed_repair_kept_is_kept_once() {
+    let dead = i32::MAX;
+    let Some(mount) = Mount::new(FsKind::Ext4, 0) else { return };
+    let elsewhere = mount.path().join("bad");
+    let kept = [("file".to_string(), "evil".to_string())];
+    for keep in [PathBuf::from("bad"), elsewhere] {
+        for has_exchanged in [false, true] {
+            let trees = Trees::new();
+            let keep = trees.path(".").join(&keep);
+            let modified = fs::metadata(trees.path("tree/file")).unwrap().modified().unwrap();
+            fs::create_dir_all(&keep).unwrap();
+            // A kill came before the exchange, or after it.
+            if fs::hard_link(trees.path("tree/file"), keep.join("file")).is_err() {
+                fs::copy(trees.path("tree/file"), keep.join("file")).unwrap();
+                fs::write(keep.join(format!(".verisum-repair-{dead}-0")), "evil").unwrap();
+                fs::write(keep.join(format!(".verisum-repair-{dead}-1.new")), "ev").unwrap();
+            }
+            let left = trees.leave(&format!("{dead}-0"), "good");
+            fs::File::open(&left).unwrap().set_modified(modified).unwrap();
+            if has_exchanged {
+                let between = trees.path("between");
+                fs::rename(&left, &between).unwrap();
+                fs::rename(trees.path("tree/file"), &left).unwrap();
+                fs::rename(&between, trees.path("tree/file")).unwrap();
+            }
+            let words = ["repair", "--from", "copy", "--keep-bad", keep.to_str().unwrap(), "tree"];
+            let repaired = trees.run(&words).clean();
+            assert!(!repaired.contains("elsewhere"), "{repaired}");
+            assert_eq!(files(&trees.path("tree")), [("file".into(), "good".into())]);
+            match has_exchanged {
+                // Nothing is kept any more, and so nobody looks there.
+                true => assert!(files(&keep).ends_with(&kept)),
+                false => assert_eq!(files(&keep), kept),
+            }
+            fs::remove_dir_all(&keep).unwrap();
+        }
+    }
+}
+
+#[test]
+fn a_file_whose_name_only_begins_like_those_of_repairs_is_scrubbed_and_has_parity() {
+    let trees = Trees::new();
+    change_and_restore_time(&trees.path("tree/file"), "good");
+    let notes = trees.leave("notes", "notes");
+    trees.leave(&format!("{}-0", i32::MAX), "left");
+    trees.leave("0123456789abcdef", "left by `parity repair`");
+    trees.run(&["scrub", "tree"]).clean();
+    trees.run(&["parity", "create", "--redundancy", "50%", "tree"]).clean();
+    change_and_restore_time(&notes, "rot!!");
+    let scrub = trees.run(&["scrub", "tree"]);
+    assert!(scrub.code == Some(1) && scrub.stderr.contains("repair-notes: suspicious"), "{}", scrub.stderr);
+    assert!(scrub.out().contains("ok 1, suspicious 1"), "{}", scrub.out());
+    let verify = trees.run(&["parity", "verify", "tree"]);
+    assert!(verify.out().starts_with(".verisum-repair-notes: damaged"), "{}", verify.out());
+    assert!(verify.out().contains("2 files, "), "{}", verify.out());
 }

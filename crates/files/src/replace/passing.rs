@@ -23,6 +23,18 @@ pub fn process_of(rest: &[u8]) -> Option<i32> {
     process.parse().ok()
 }
 
+/// Digits of the number in the name that `parity repair` gives a file beside its place.
+const SEAL: usize = 16;
+
+/// Whether a name is one that a repair gives a file for a moment: what has it is no file of a tree. Other names that begin
+/// so are somebody's own.
+pub fn is_passing(name: &[u8]) -> bool {
+    let Some(own) = name.strip_prefix(PASSING.as_bytes()) else { return false };
+    let is_digit = |byte: &u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+    let is_seal = own.len() == SEAL && own.iter().all(is_digit);
+    is_seal || process_of(own.strip_suffix(UNPLACED.as_bytes()).unwrap_or(own)).is_some()
+}
+
 /// Removes what processes that were killed while they replaced files of this folder left of them: what they were writing,
 /// and of what was to change places with a file that which is such a file, by what the system says of it and its path.
 pub fn remove_passing(folder: &Path, is_such: &dyn Fn(&Metadata, &Path) -> bool) {
@@ -80,4 +92,20 @@ pub(super) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut path = path.as_os_str().to_os_string();
     path.push(end);
     path.into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_whole_names_of_repairs_are_theirs() {
+        for own in ["1-0", "4711-3.new", "0123456789abcdef"] {
+            assert!(is_passing(format!("{PASSING}{own}").as_bytes()), "{own}");
+        }
+        for other in ["", "notes", "1", "1-", "-1", "1-0.old", "0123456789ABCDEF", "0123456789abcdef0"] {
+            assert!(!is_passing(format!("{PASSING}{other}").as_bytes()), "{other}");
+        }
+        assert!(!is_passing(b"notes"));
+    }
 }

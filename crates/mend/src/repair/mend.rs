@@ -51,6 +51,8 @@ const OTHER_CONTENT: &str = "different content";
 const OTHER_LENGTH: &str = "different content: it has another length";
 const IS_MISSING: &str = "it is missing";
 const OTHER_KIND: &str = "something else is in its place";
+const OTHER_IN_WAY: &str =
+    "a file, a link or something else is in the place of its directory: move that away first";
 const OTHER_NAME: &str = "its other name has different content";
 const ELSEWHERE: &str = "another file system is mounted there (--cross-file-systems enters it)";
 
@@ -518,6 +520,8 @@ impl<'a> Tree<'a> {
         if !is_as_found.map_err(|error| NotMended::failed(of_new(&error)))? {
             return Err(NotMended::refused(CHANGED));
         }
+        // A name that an earlier repair gave it there, before it was killed, is none that is left bad.
+        let kept_before = kept.as_ref().map_or(0, KeptFile::names_before);
         let kept_unread = kept.map_or(0, KeptFile::stay);
         let now = Entry::within(&folder, &name).ok().map(|(_, stat)| stat);
         let now = now.filter(|stat| made.is_ok_and(|made| made == inode(stat)));
@@ -526,7 +530,9 @@ impl<'a> Tree<'a> {
             self.linked.entry(old).or_insert((damaged.path.clone(), inode(&now), damaged.recorded));
         }
         if let (Some(old), Some(_)) = (bad.stat, now) {
-            other_names = old.links.saturating_sub(self.names.get(&inode(&old)).copied().unwrap_or(1));
+            let known = self.names.entry(inode(&old)).or_insert(1);
+            *known += kept_before;
+            other_names = old.links.saturating_sub(*known);
         }
         let (from, also_from) = givers_of(&taken, candidate);
         let outcome = RepairOutcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from };
@@ -617,9 +623,9 @@ fn moves_less(bad: &BadFile, source: &Source) -> bool {
     is_long && (source.is_parity || !source.place.is_here())
 }
 
-/// Whether a dry run found that a file can be repaired.
+/// Whether a dry run found that this run would repair a file.
 fn is_mendable(done: &Done) -> bool {
-    matches!(done.outcome, RepairOutcome::Mendable { .. })
+    matches!(done.outcome, RepairOutcome::Mendable { needs_keep_bad: false, .. })
 }
 
 /// What finds digests of a file's blocks.
@@ -663,6 +669,9 @@ fn by_way_of(folder: &Arc<Directory>, name: &OsStr) -> PathBuf {
 fn text(error: &FileError) -> String {
     match error {
         FileError::Io { .. } if error.errno() == Some(Errno::XDEV) => ELSEWHERE.to_string(),
+        FileError::Io { .. } if matches!(error.errno(), Some(Errno::NOTDIR | Errno::LOOP)) => {
+            OTHER_IN_WAY.to_string()
+        }
         FileError::Io { operation, source, .. } => format!("{operation}: {source}"),
         other => other.to_string(),
     }

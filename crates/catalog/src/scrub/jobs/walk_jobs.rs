@@ -13,7 +13,7 @@ use crate::scrub::top_directory::is_mounted_over;
 use crate::scrub::writer::Message;
 use crate::scrub::{ScrubError, error_text};
 use crate::store::{Known, State};
-use verisum_files::replace::PASSING;
+use verisum_files::replace::is_passing;
 use verisum_files::{Entry, Job, Kind};
 
 impl Jobs<'_> {
@@ -139,7 +139,7 @@ impl Jobs<'_> {
 
     fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, ScrubError> {
         // What a repair that was killed left is no file of the tree: the bad file may have such a name.
-        if entry.name().as_bytes().starts_with(PASSING.as_bytes()) {
+        if is_passing(entry.name().as_bytes()) {
             return Ok(None);
         }
         let Some(level) = self.levels.last_mut() else { return Ok(None) };

@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use verisum_files::replace::remove_passing;
-use verisum_files::{Entry, reread};
+use verisum_files::{AsRead, Entry, KeptFile, reread};
 
 use super::{ANY_LENGTH, Damaged, Tree, by_way_of};
 
@@ -27,16 +27,20 @@ impl Tree<'_> {
     /// Whether a file that was to change places with a good one is the bad one, or has the good content.
     fn is_left_of(&self, good: &Damaged, about: &Metadata, path: &Path) -> bool {
         let modified = about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec());
+        let is_bad = good.found.contains(&(about.size(), modified));
         // What is to be kept has another name.
-        let may_go = self.options.keep_bad.is_none() && !good.may_be_meant || about.nlink() > 1;
-        if good.found.contains(&(about.size(), modified)) {
-            return may_go;
+        if is_bad && (self.options.keep_bad.is_none() && !good.may_be_meant || about.nlink() > 1) {
+            return true;
         }
-        let may_be = good.size == about.size() || good.size >= ANY_LENGTH;
-        let read = || {
-            let file = Entry::named(path).and_then(|entry| entry.open_regular()).ok()?;
-            reread::past_the_cache_until(&file, &good.digest, &self.options.stop).ok()
-        };
-        may_be && read().is_some_and(|read| read.digest == good.recorded)
+        let may_be_good = good.size == about.size() || good.size >= ANY_LENGTH;
+        let opened = Entry::named(path).and_then(|entry| entry.open_regular());
+        let Some(file) = opened.ok().filter(|_| is_bad || may_be_good) else { return false };
+        let (digest, stop) = (&good.digest, &*self.options.stop);
+        let read = reread::past_the_cache_until(&file, digest, stop).ok().map(|read| read.digest);
+        let as_read = AsRead { digest, value: read, stop };
+        // A scrub sees neither the content nor the time of a file that rots, so what has those of the bad one may be good.
+        let keep = self.options.keep_bad.as_deref().filter(|_| is_bad);
+        read == Some(good.recorded)
+            || keep.is_some_and(|keep| KeptFile::has_copy((keep, &good.kept), &file, as_read))
     }
 }
