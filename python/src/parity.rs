@@ -81,6 +81,10 @@ impl From<parity::Finding> for ParityFinding {
                         let (bytes, ranges, kept_unread) = (Some(bytes), Some(ranges), Some(kept_unread));
                         ParityFinding { bytes, ranges, kept_unread, ..found }
                     }
+                    FileVerdict::Finished { bytes, ranges } => {
+                        let ranges = ranges.into_iter().map(|range| (range.start, range.end)).collect();
+                        ParityFinding { bytes: Some(bytes), ranges: Some(ranges), ..found }
+                    }
                     FileVerdict::Unreadable(error) => {
                         ParityFinding { error: Some(Failure::from(&error)), ..found }
                     }

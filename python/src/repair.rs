@@ -42,7 +42,7 @@ getters! { |file: RepairedFile|
     path_bytes: &[u8] = file.0.path.as_os_str().as_bytes();
     outcome: &'static str = file.0.outcome.name();
     was: &'static str = file.0.state.name();
-    size: u64 = file.0.size;
+    size: Option<u64> = file.0.size;
     algorithm: &str = &file.0.algorithm;
     digest: &[u8] = file.0.recorded.as_bytes();
     hexdigest: String = hex(file.0.recorded.as_bytes());
@@ -302,7 +302,7 @@ impl Job {
             Ok(sources)
         };
         let mut report = |file: &Repaired| {
-            done.add(file.size);
+            done.add(file.size.unwrap_or_default());
             // Who takes no more has also asked it to stop.
             steps.result(file.clone());
         };

@@ -1144,8 +1144,8 @@ class ParityFinding:
 
     @property
     def outcome(self) -> str:
-        """``damaged``, ``missing``, ``changed``, ``touched``, ``busy``, ``unreadable``, ``repaired`` or ``not-repaired``; of
-        parity also ``lost``."""
+        """``damaged``, ``missing``, ``changed``, ``touched``, ``busy``, ``unreadable``, ``repaired``, ``finished`` or ``not-repaired``;
+        of parity also ``lost``."""
 
     @property
     def bytes(self) -> int | None:
@@ -1296,8 +1296,8 @@ class RepairedFile:
         """Its state before, as in `Catalog`."""
 
     @property
-    def size(self) -> int:
-        """Its recorded length in bytes."""
+    def size(self) -> int | None:
+        """Its recorded length in bytes, or what it is since the repair; None where neither is known, as of lists."""
 
     @property
     def algorithm(self) -> str:

@@ -21,7 +21,7 @@ use crate::place::{Keep, folder_of, keep_copy, name_of, require_no_writer};
 use crate::scan::{add, is_absent};
 use crate::store::Store;
 use crate::tree::{Tree, time};
-use crate::verdict::Mended;
+use crate::verdict::{FileVerdict, Mended};
 
 /// What a note begins with.
 const MAGIC: &str = "verisum parity in place 1";
@@ -37,6 +37,8 @@ pub(crate) struct Note {
     ranges: Vec<Range<u64>>,
     /// Whether some of them were found not to be as recorded.
     pub(crate) has_lost: bool,
+    /// Whether the parity that is there has the file.
+    pub(crate) is_known: bool,
     /// What is to be done about it where the file is not wanted.
     pub(crate) end: NoteEnd,
 }
@@ -61,6 +63,12 @@ impl Note {
     /// Whether any of what is bad was about to be written.
     pub(crate) fn concerns(&self, bad: &[Range<u64>]) -> bool {
         bad.iter().any(|bad| self.ranges.iter().any(|range| range.start < bad.end && bad.start < range.end))
+    }
+
+    /// What the repair that was killed had written of the file.
+    pub(crate) fn finished(&self) -> FileVerdict {
+        let ranges = self.ranges.clone();
+        FileVerdict::Finished { bytes: ranges.iter().map(|range| range.end - range.start).sum(), ranges }
     }
 
     /// Gives the file its time again, and removes the note.
@@ -100,7 +108,14 @@ impl Note {
             ranges.push(start.parse().ok()?..end.parse().ok()?);
         }
         let is_sound = crate::list::is_plain(&path) && modified.nanoseconds < 1_000_000_000;
-        is_sound.then_some(Note { path, modified, ranges, has_lost: false, end: NoteEnd::Remove })
+        is_sound.then_some(Note {
+            path,
+            modified,
+            ranges,
+            has_lost: false,
+            is_known: false,
+            end: NoteEnd::Remove,
+        })
     }
 }
 
@@ -152,7 +167,8 @@ impl InPlace {
             false => piece.modified,
         };
         let path = piece.path.clone();
-        let note = Note { path, modified, ranges: bad, has_lost: false, end: NoteEnd::Remove };
+        let note =
+            Note { path, modified, ranges: bad, has_lost: false, is_known: false, end: NoteEnd::Remove };
         let opened = InPlace { folder, file, note, written: Vec::new(), state: stat, kept, unread: 0 };
         // Fails at once if it cannot be written.
         opened.to_write(tree)?;
@@ -291,7 +307,7 @@ mod tests {
         let modified = Timestamp { seconds: -5, nanoseconds: 7 };
         let ranges = vec![0..4096, 8192..8193];
         let path = b"a/\xff\n".as_slice().into();
-        let note = Note { path, modified, ranges, has_lost: false, end: NoteEnd::Remove };
+        let note = Note { path, modified, ranges, has_lost: false, is_known: false, end: NoteEnd::Remove };
         let text = note.encode();
         assert_eq!(Note::decode(text.as_bytes()), Some(note.clone()));
         for end in 0..text.len() {

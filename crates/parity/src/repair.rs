@@ -97,7 +97,7 @@ impl ParityRepairOptions {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ParityRepairSummary {
-    /// Those that were bad and are as recorded now; of a dry run, those that would be.
+    /// Those that were bad, or were left unfinished by a kill, and are as recorded now; of a dry run, those that would be.
     pub repaired: u64,
     /// Those that are bad and stay so.
     pub not_repaired: u64,
@@ -162,10 +162,10 @@ pub fn repair(
     };
     job.index(report)?;
     job.look(report)?;
+    job.finish_touched(report)?;
     match options.dry_run {
         true => job.say(report),
         false => {
-            job.finish_touched()?;
             job.mend(report)?;
             job.remove_left();
         }
@@ -322,6 +322,7 @@ impl RepairJob<'_> {
             let bad = std::mem::take(&mut state.ranges);
             let is_ours = self.interrupted.get_mut(&piece.path).is_some_and(|note| {
                 note.has_lost |= note.concerns(&bad);
+                note.is_known = true;
                 // A repair in place changes no length.
                 state.has_its_size() && note.explains(&bad)
             });
@@ -410,17 +411,24 @@ impl RepairJob<'_> {
         }
     }
 
-    /// Gives the files their time again that an earlier repair in place was through with, but for that. Only who
-    /// looked at all sets knows which these are.
-    fn finish_touched(&mut self) -> Result<(), ParityError> {
+    /// Gives the files their time again that an earlier repair in place was through with, but for that, and tells which
+    /// these are. Only who looked at all sets knows that.
+    fn finish_touched(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         if !self.options.sets.is_empty() || !self.options.only.is_empty() {
             return Ok(());
         }
+        // What has a part in a set that is lost may be bad there.
+        let is_all_seen = self.totals.parity_damaged == 0;
         for (path, note) in self.interrupted.iter().filter(|(path, _)| !self.wanted.contains_key(*path)) {
             match note.end {
+                NoteEnd::Keep => continue,
+                _ if self.options.dry_run => {}
                 NoteEnd::SetTime => note.finish(self.tree, self.store)?,
                 NoteEnd::Remove => self.store.remove_note(path)?,
-                NoteEnd::Keep => {}
+            }
+            if note.is_known && is_all_seen && !self.not_good.contains(path) {
+                self.totals.repaired += 1;
+                report(Finding::of(path, note.finished()));
             }
         }
         Ok(())

@@ -226,7 +226,7 @@ pub(crate) fn merge(one: FileVerdict, other: FileVerdict) -> FileVerdict {
 fn rank(verdict: &FileVerdict) -> u32 {
     match verdict {
         FileVerdict::Touched => 0,
-        FileVerdict::Repaired { .. } => 1,
+        FileVerdict::Repaired { .. } | FileVerdict::Finished { .. } => 1,
         FileVerdict::Changed => 2,
         FileVerdict::Busy => 3,
         FileVerdict::Missing { .. } => 4,

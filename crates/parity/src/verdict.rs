@@ -38,6 +38,14 @@ pub enum FileVerdict {
         /// How many bytes of the copy that is kept of it are zeros because storage did not give them.
         kept_unread: u64,
     },
+    /// A repair in place had written all of it before it was killed. The next repair only gives it its time again, where
+    /// that is another, and forgets about it.
+    Finished {
+        /// How many bytes were computed from parity.
+        bytes: u64,
+        /// Which ones, ascending.
+        ranges: Vec<Range<u64>>,
+    },
     /// It could not be repaired, and was left alone.
     NotRepaired(crate::ParityError),
 }
@@ -82,6 +90,7 @@ impl FileVerdict {
             FileVerdict::Busy => "busy",
             FileVerdict::Unreadable(_) => "unreadable",
             FileVerdict::Repaired { .. } => "repaired",
+            FileVerdict::Finished { .. } => "finished",
             FileVerdict::NotRepaired(_) => "not-repaired",
         }
     }

@@ -183,6 +183,23 @@ fn where_all_that_was_bad_is_good_a_write_since_is_any_other() {
 }
 
 #[test]
+fn what_was_killed_after_it_had_written_all_is_finished_and_told() {
+    for has_time in [false, true] {
+        let tree = interrupted();
+        let good = modified(&tree);
+        fs::write(path(&tree), &tree.content[Path::new("long")]).unwrap();
+        if has_time {
+            File::open(path(&tree)).unwrap().set_modified(good).unwrap();
+        }
+        assert_eq!(repair(&tree, |options| options.dry_run = true), ["finished"]);
+        assert!(has_note(&tree));
+        assert_eq!(repair(&tree, |_| {}), ["finished"]);
+        assert_eq!((has_note(&tree), modified(&tree)), (false, good));
+        assert_eq!(repair(&tree, |_| {}), Vec::<String>::new());
+    }
+}
+
+#[test]
 fn other_names_of_a_file_are_repaired_beside_it() {
     let mut random = fastrand::Rng::with_seed(12);
     let long = common::bytes(&mut random, 150_000);

@@ -304,7 +304,7 @@ pub(crate) fn not_kept(unread: u64) -> Option<String> {
 /// What a file takes from a copy.
 fn taken(file: &Repaired, bytes: u64) -> String {
     match bytes {
-        0 if file.size > 0 => "linked to another name of it".to_string(),
+        0 if file.size != Some(0) => "linked to another name of it".to_string(),
         bytes => human(bytes),
     }
 }

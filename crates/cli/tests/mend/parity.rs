@@ -6,11 +6,13 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use common::{Ended, VERISUM, command, start, verisum};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use verisum_testkit::require_tool;
 
 type Content = BTreeMap<PathBuf, Vec<u8>>;
 
@@ -47,6 +49,48 @@ fn parity(verb: &str, folder: &Path, more: &[&str]) -> Ended {
     let mut arguments = vec!["parity".into(), verb.into(), folder.as_os_str().to_os_string()];
     arguments.extend(more.iter().map(Into::into));
     verisum(arguments)
+}
+
+#[test]
+fn what_par2_files_lose_is_said_to_stay_lost() {
+    let Some(par2) = require_tool("par2") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("a.bin".into(), bytes(1, 100_000)), ("b.bin".into(), bytes(2, 50_000))].into());
+    let made = Command::new(par2)
+        .args(["create", "-q", "-q", "-s4000", "-c10", "set.par2", "a.bin", "b.bin"])
+        .current_dir(folder.path())
+        .output();
+    assert!(made.unwrap().status.success());
+    let set = folder.path().join("set.par2");
+    let volume = folder.path().join("set.vol00+1.par2");
+    let said = |verb: &str, more: &[&str]| {
+        let ended = parity(verb, &set, more);
+        (ended.code, ended.out().to_string(), ended.stderr)
+    };
+    let mut content = fs::read(&volume).unwrap();
+    content[500] ^= 1;
+    fs::write(&volume, content).unwrap();
+    let stays =
+        "set.vol00+1.par2: damaged (1 of 1 recovery blocks; `repair` leaves PAR2 files as they are)\n";
+    for (verb, more) in [("verify", &[][..]), ("repair", &["--dry-run"]), ("repair", &[])] {
+        let (code, out, err) = said(verb, more);
+        assert!(code == Some(1) && out.contains(stays) && !err.contains("mend it"), "{verb} {out} {err}");
+    }
+    // With what is bad, and can be repaired or not.
+    rot(&folder.path().join("a.bin"), 5_000);
+    let (_, out, err) = said("verify", &[]);
+    assert!(out.contains("a.bin: damaged (3.91 KiB; can be repaired)\n"), "{out}");
+    assert!(err.contains("mend it: verisum parity repair "), "{err}");
+    fs::remove_file(folder.path().join("a.bin")).unwrap();
+    let (_, out, err) = said("verify", &[]);
+    assert!(
+        out.contains("a.bin: missing (too much is lost to repair it)\n") && !err.contains("mend it"),
+        "{out}{err}"
+    );
+    let whole = fs::read(&set).unwrap();
+    fs::write(&set, &whole[..whole.len() - 10]).unwrap();
+    let (_, out, _) = said("verify", &[]);
+    assert!(out.contains("set.par2: damaged (bytes that can be read, but say nothing; "), "{out}");
 }
 
 #[test]

@@ -317,7 +317,7 @@ impl<'a> Work<'a> {
         Repaired {
             path,
             state: record.state,
-            size: record.size,
+            size: Some(record.size),
             algorithm,
             recorded: record.digest,
             outcome,
@@ -359,7 +359,7 @@ impl<'a> Work<'a> {
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);
             let Done { now, before, ranges, taken, kept_unread, bad_copies, .. } = done;
-            let size = now.map_or(file.size, |now| now.size);
+            let size = now.map(|now| now.size).or(file.size);
             let file = Repaired { size, before, ranges, taken, kept_unread, bad_copies, ..file };
             self.tell(file, summary, report);
         });

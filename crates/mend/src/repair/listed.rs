@@ -1,6 +1,7 @@
 //! Repairs files by the records in a list or in their own tags.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use verisum_files::{Entry, Kind, Misjudged, Standing, Stat, Stop, Verdict, Walk,
 
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
-use super::mend::{Done, MAY_BE_MEANT, MendedTree, Tree};
+use super::mend::{Done, MAY_BE_MEANT, MendedTree, Tree, is_of_nothing};
 use super::{RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source};
 
 /// How many files are compared and repaired together.
@@ -111,7 +112,9 @@ pub fn repair_recorded(
         for (recorded, found) in compared {
             let path = tree.join(&recorded.below);
             let state = match (found, std::fs::symlink_metadata(&path)) {
-                (_, Err(error)) if error.kind() == std::io::ErrorKind::NotFound => State::MISSING,
+                (_, Err(error)) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+                    State::MISSING
+                }
                 (Ok(found), _) if found == recorded.value => continue,
                 (Ok(_), _) if recorded.is_unwritten => State::Trouble(Trouble::Verdict(Verdict::Rot)),
                 (Ok(_), _) => State::Trouble(Trouble::Verdict(Verdict::Suspicious)),
@@ -199,10 +202,11 @@ fn tell(
     summary: &mut RepairSummary,
     report: &mut dyn FnMut(&Repaired),
 ) {
-    let Done { outcome, before, ranges, taken, kept_unread, bad_copies, .. } = done;
-    let size = match &outcome {
-        RepairOutcome::Repaired { bytes, .. } | RepairOutcome::Mendable { bytes, .. } => *bytes,
-        _ => 0,
+    let Done { outcome, now, before, ranges, taken, kept_unread, bad_copies } = done;
+    // Lists and tags tell no lengths. That of nothing is known.
+    let size = match is_of_nothing(&file.digest, &file.recorded) {
+        true => Some(0),
+        false => now.map(|now| now.size),
     };
     let file = Repaired {
         path: file.path.clone(),

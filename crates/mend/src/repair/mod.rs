@@ -87,8 +87,8 @@ pub struct Repaired {
     pub path: PathBuf,
     /// What it had been found to be.
     pub state: State,
-    /// Its recorded length in bytes.
-    pub size: u64,
+    /// Its recorded length in bytes, or what it is since the repair; none if neither is known.
+    pub size: Option<u64>,
     /// The name of the digest.
     pub algorithm: String,
     /// The recorded digest.

@@ -138,15 +138,18 @@ impl Par2Job<'_> {
         }
         let damaged = |what| ParityError::damaged(&set.volumes[0].path, what);
         if lost.len() > MOST_LOST {
-            return Err(damaged("more than 10000 blocks are lost"));
+            return Err(damaged("more than 10,000 blocks are lost, and so many verisum does not compute"));
         }
         let constants: Vec<u64> = constants().collect();
         let number_of = |&(member, block): &(usize, usize)| set.members[member].first + block;
         let lost_constants: Vec<u64> = lost.iter().map(|lost| constants[number_of(lost)]).collect();
         let exponents: Vec<u32> =
             self.good.iter().map(|&number| set.stored[number].recovery.exponent).collect();
-        let equations = Equations::new(&lost_constants, &exponents)
-            .ok_or_else(|| damaged("the recovery blocks that are left do not do for these losses"))?;
+        let equations = Equations::new(&lost_constants, &exponents).ok_or_else(|| {
+            damaged(
+                "the recovery blocks that are left cannot give these blocks: PAR2 has such losses, if rarely",
+            )
+        })?;
         let width = (MEMORY / lost.len()).clamp(LEAST, 1 << 30) as u64;
         let width = width.min(set.block.div_ceil(self.options.threads as u64)).max(LEAST as u64);
         let width = width.next_multiple_of(GROUP as u64);

@@ -95,18 +95,22 @@ impl Packets {
 
     /// The files in their order, and the size of blocks; why not, if something is missing or does not fit.
     fn members(&mut self) -> Result<(u64, Vec<Member>), &'static str> {
-        let (block, ids) = self.main.take().ok_or("the packet that lists the files is lost")?;
+        let (block, ids) =
+            self.main.take().ok_or("no PAR2 file of the set has the list of its files any more")?;
         if ids.is_empty() {
-            return Err("it lists no files");
+            return Err("it is of no files");
         }
         if block == 0 || !block.is_multiple_of(4) {
-            return Err("blocks of that size cannot be");
+            return Err("it has a size of blocks that no PAR2 file can have");
         }
         let mut members: Vec<Member> = Vec::with_capacity(ids.len());
         let mut first = 0;
         let mut names = HashSet::new();
         for id in ids {
-            let (md5, size, path) = self.files.remove(&id).ok_or("a packet that names a file is lost")?;
+            let (md5, size, path) = self
+                .files
+                .remove(&id)
+                .ok_or("no PAR2 file of the set has the name of one of its files any more")?;
             if !is_plain(&path) {
                 return Err("it names a file outside its directory");
             }
@@ -116,7 +120,9 @@ impl Packets {
             let blocks = match (self.blocks.remove(&id), size) {
                 (Some(blocks), _) => blocks,
                 (None, 0) => Vec::new(),
-                (None, _) => return Err("a packet with the digests of blocks is lost"),
+                (None, _) => {
+                    return Err("no PAR2 file of the set has the digests of one of its files any more");
+                }
             };
             if blocks.len() as u64 != size.div_ceil(block) {
                 return Err("the length of a file does not fit its blocks");
@@ -157,7 +163,7 @@ impl Set {
                 damaged => damaged.map_err(|error| error.of(&path))?,
             };
             if set.is_none() {
-                return Err(ParityError::damaged(&path, "this is no PAR2 file, or too damaged"));
+                return Err(ParityError::damaged(&path, "this is no PAR2 file, or it is too damaged"));
             }
             if is_of_set {
                 volumes.push(Volume { name, path, damaged });

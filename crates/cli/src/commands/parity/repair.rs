@@ -62,16 +62,14 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
     // Parity that is damaged stays so in a PAR2 file.
+    let foretells_parity = options.dry_run && !is_par2;
     let mut reporter =
-        ParityReporter::new(*json, output).foretelling(options.dry_run, options.dry_run && !is_par2);
+        ParityReporter::new(*json, output).foretelling(options.dry_run, foretells_parity).of_par2(is_par2);
     if is_par2 && options.changed {
         return Err(Failure::Usage("--changed is for DIR: PAR2 files record no times".to_string()));
     }
     let way = own_way(tree)?.leads;
-    let mut recorder = match options.dry_run {
-        true => Recorder::none(),
-        false => Recorder::new(&arguments.catalog, &way, &options.stop)?,
-    };
+    let mut recorder = Recorder::new(&arguments.catalog, &way, &options.stop)?;
     // A PAR2 file is itself the source, and its files are beside it.
     let (top, parity) = match is_par2 {
         true => (way.parent().unwrap_or(Path::new("/")).to_path_buf(), way.clone()),
@@ -85,7 +83,9 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     let done = arguments.tree.watch((&progress, &ending), || {
         let report = &mut |finding| {
             if let Finding::File(file) = &finding
-                && let FileVerdict::Repaired { bytes, ranges, .. } = &file.verdict
+                && let FileVerdict::Repaired { bytes, ranges, .. } | FileVerdict::Finished { bytes, ranges } =
+                    &file.verdict
+                && !options.dry_run
             {
                 let taken = Taken { from: parity.clone(), bytes: *bytes, ranges: Some(ranges.clone()) };
                 recorder.take(top.join(&file.path), None, vec![taken]);

@@ -17,6 +17,8 @@ pub(super) struct ParityReporter<'a> {
     json: bool,
     /// Whether files, and parity, that can be repaired are no failure, as in a dry run.
     foretells: (bool, bool),
+    /// Whether the parity is PAR2 files, which stay as they are.
+    is_par2: bool,
     output: &'a mut Output,
     exit: Exit,
     failure: Option<Failure>,
@@ -44,7 +46,19 @@ pub(super) struct ParityTotals {
 
 impl<'a> ParityReporter<'a> {
     pub(super) fn new(json: bool, output: &'a mut Output) -> ParityReporter<'a> {
-        ParityReporter { json, foretells: (false, false), output, exit: Exit::Clean, failure: None }
+        ParityReporter {
+            json,
+            foretells: (false, false),
+            is_par2: false,
+            output,
+            exit: Exit::Clean,
+            failure: None,
+        }
+    }
+
+    /// Says of the parity that it is PAR2 files, if it is.
+    pub(super) fn of_par2(self, is_par2: bool) -> Self {
+        Self { is_par2, ..self }
     }
 
     /// Takes files, and parity, that can be repaired for good: a repair would make them so.
@@ -68,7 +82,7 @@ impl<'a> ParityReporter<'a> {
                 return;
             }
             Finding::File(file) => of_file(Name::new(&file.path), &file.path, file.verdict),
-            Finding::Parity(parity) => of_parity(Name::new(&parity.path), &parity.path, parity.verdict),
+            Finding::Parity(parity) => of_parity(&parity.path, parity.verdict, self.is_par2),
             // What a later version of the library finds.
             other => {
                 ui::say(PROGRAM, &names::plain(&format!("{other:?}")));
@@ -133,6 +147,10 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
             let not_kept = not_kept(kept_unread).map_or(String::new(), |what| format!("; {what}"));
             (Exit::Clean, format!(" ({} from parity{not_kept})", human(bytes)))
         }
+        FileVerdict::Finished { bytes, .. } => {
+            line.bytes = Some(bytes);
+            (Exit::Clean, format!(" (a repair in place of {} was interrupted at its end)", human(bytes)))
+        }
         FileVerdict::Unreadable(error) => {
             let reason = tree_message(&error);
             line.error = Some(reason.clone());
@@ -157,8 +175,16 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
     )
 }
 
-fn of_parity(name: Name, path: &std::path::Path, verdict: ParityVerdict) -> (Exit, ToldFinding) {
+fn of_parity(path: &std::path::Path, verdict: ParityVerdict, is_par2: bool) -> (Exit, ToldFinding) {
+    let name = Name::new(path);
     let (exit, rest) = match verdict {
+        ParityVerdict::Damaged { blocks, of } if is_par2 => {
+            let what = match blocks {
+                0 => "bytes that can be read, but say nothing".to_string(),
+                blocks => format!("{blocks} of {of} recovery blocks"),
+            };
+            (Exit::Mismatch, format!(" ({what}; `repair` leaves PAR2 files as they are)"))
+        }
         ParityVerdict::Damaged { blocks: 0, .. } => {
             (Exit::Mismatch, " (one of two copies of what it says)".to_string())
         }

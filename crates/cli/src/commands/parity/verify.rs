@@ -20,10 +20,10 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
     let mut options = ParityVerifyOptions::default();
     options.threads = arguments.tree.threads.or_cores()?;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
-    let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
+    let mut reporter = ParityReporter::new(*json, output).of_par2(is_par2);
     let found = arguments.tree.watch((&progress, &ending), || {
         let report = &mut |finding| reporter.take(finding);
         match is_par2 {
@@ -41,8 +41,9 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
     let advise = |what, verb| {
         bad_file::advise_mending(what, &format!("verisum parity {verb} {to}{}", word(tree)));
     };
+    let parity_damaged = if is_par2 { 0 } else { found.parity_damaged };
     let can_be_repaired =
-        found.damaged + found.missing + found.parity_damaged > found.beyond_repair + found.parity_lost;
+        found.damaged + found.missing + parity_damaged > found.beyond_repair + found.parity_lost;
     if can_be_repaired {
         // A new file is made of files all of whose sets are there.
         let is_partly_lost = found.parity_lost > 0 && found.damaged > 0;
