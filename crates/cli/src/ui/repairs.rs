@@ -26,11 +26,6 @@ impl Recorder {
         Ok(Recorder { catalog, stop: stop.clone(), failure: None })
     }
 
-    /// One that records nothing.
-    pub(crate) fn none() -> Recorder {
-        Recorder { catalog: None, stop: Stop::default(), failure: None }
-    }
-
     /// Records what was repaired.
     pub(crate) fn file(&mut self, file: &Repaired) {
         if let RepairOutcome::Repaired { from, bytes, .. } = &file.outcome {

@@ -230,6 +230,47 @@ fn what_one_parity_repairs_helps_another() {
 }
 
 #[test]
+fn a_catalogue_that_cannot_be_used_ends_a_dry_run_as_the_repair() {
+    let trees = Trees::new(&[("a", "one"), ("b", "two")]);
+    let sums = trees.run("sum -r -a sha256 --relative tree").clean();
+    fs::write(trees.path("SUMS"), sums).unwrap();
+    fs::remove_file(trees.path("tree/a")).unwrap();
+    fs::write(trees.path("damaged.db"), "this is no catalogue").unwrap();
+    for words in ["repair --sums SUMS --from copy", "repair --trust copy", "repair --tags --from copy"] {
+        let [told, done] =
+            ["--dry-run ", ""].map(|dry| trees.run(&format!("{words} --catalog damaged.db {dry}tree")));
+        assert_eq!((told.code, &told.stderr), (Some(3), &done.stderr), "{words}");
+        assert_eq!((done.code, done.out(), told.out()), (Some(3), "", ""), "{words}");
+        assert!(done.stderr.contains("damaged.db") && done.stderr.lines().count() == 1, "{}", done.stderr);
+        assert!(!trees.path("tree/a").exists(), "{words}");
+    }
+}
+
+#[test]
+fn what_is_in_the_place_of_a_directory_is_said_in_words() {
+    let trees = Trees::new(&[("file/a", "one"), ("link/b", "two")]);
+    fs::write(trees.path("SUMS"), trees.run("sum -r -a sha256 --relative tree").clean()).unwrap();
+    for name in ["file", "link"] {
+        fs::remove_dir_all(trees.path("tree").join(name)).unwrap();
+    }
+    fs::write(trees.path("tree/file"), "in the way").unwrap();
+    std::os::unix::fs::symlink("nowhere", trees.path("tree/link")).unwrap();
+    trees.run("scrub tree");
+    let tree = trees.path("tree");
+    for words in ["repair --from copy", "repair --sums SUMS --from copy"] {
+        for dry in ["", "--dry-run "] {
+            let lines = [("failed", "file/a"), ("failed", "link/b")];
+            let told = trees.becomes(&format!("{words} {dry}tree"), 3, &tree, &lines);
+            let why = "is in the place of its directory";
+            assert_eq!((told.matches(why).count(), told.contains("os error")), (2, false), "{told}");
+        }
+    }
+    // A list tells no lengths.
+    let json = trees.run("repair --json --sums SUMS --from copy tree");
+    assert_eq!(json.out().matches("\"size\":null").count(), 2, "{}", json.out());
+}
+
+#[test]
 fn empty_content_needs_no_copy() {
     let trees = Trees::new(&[("empty", ""), ("grown", ""), ("full", "one")]);
     let [empty, grown, full] = ["empty", "grown", "full"].map(|name| trees.path("tree").join(name));

@@ -207,6 +207,8 @@ fn by_records(
         false => Box::new(records.into_iter()),
     };
     let from: Vec<OsString> = arguments.trust.iter().chain(&arguments.from).cloned().collect();
+    // In a dry run too: a catalogue that cannot be used ends both.
+    let mut recorder = Recorder::new(&arguments.catalog, tree, &options.stop)?;
     let mut sources = sources(&from, &arguments.hosts, None)?;
     look_up(&mut sources, arguments.from_catalog.as_deref(), &arguments.catalog.paths_there())?;
     if has_copies {
@@ -214,10 +216,6 @@ fn by_records(
         sources.push(Source { is_counterpart: false, ..own });
     }
     sources.extend(parity);
-    let mut recorder = match options.dry {
-        true => Recorder::none(),
-        false => Recorder::new(&arguments.catalog, tree, &options.stop)?,
-    };
     let report = &mut |file: &Repaired| {
         recorder.file(file);
         telling.file(file);
