@@ -249,6 +249,28 @@ fn trees_come_in_the_order_of_sorted_paths() {
 }
 
 #[test]
+fn names_may_begin_below_the_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["a/b/c", "a/ d", "e"] {
+        let path = folder.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, name).unwrap();
+    }
+    let names = |arguments: &[&str]| {
+        let words = [&["sum", "--relative"], arguments].concat();
+        let out = verisum_in(folder.path(), words).clean();
+        out.lines().map(|line| line.split_once("  ").unwrap().1.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["-r", "a"]), [" d", "b/c"]);
+    assert_eq!(names(&["-r", "./a/", "e"]), [" d", "b/c", "e"]);
+    assert_eq!(names(&["-r"]), ["a/ d", "a/b/c", "e"]);
+    assert_eq!(names(&["-r", folder.path().to_str().unwrap()]), ["a/ d", "a/b/c", "e"]);
+    assert_eq!(names(&["a/b/c", "e"]), ["c", "e"]);
+    let listed = verisum_in(folder.path(), ["sum", "--relative", "--files0-from", "e"]);
+    assert_eq!(listed.code, Some(2), "{}", listed.stderr);
+}
+
+#[test]
 fn names_come_from_a_list_too() {
     let folder = odd_files();
     let list: Vec<u8> = NAMES.join(&b"\0"[..]);

@@ -86,6 +86,10 @@ pub(crate) struct SumArgs {
     #[arg(short = 'L', long)]
     pub(crate) follow_links: bool,
 
+    /// Print names that begin below the directory, not whole paths; the name of a file is its last part
+    #[arg(long)]
+    pub(crate) relative: bool,
+
     /// Order in which to read and list the files of a directory
     #[arg(long, value_enum, default_value = "name")]
     pub(crate) order: Order,
@@ -105,10 +109,6 @@ pub(crate) struct SumArgs {
 
     #[command(flatten)]
     pub(crate) many: ManyArgs,
-
-    /// Print names that begin below the directory, not whole paths
-    #[arg(long)]
-    pub(crate) relative: bool,
 
     /// Do not say which program computes the digests on each host
     #[arg(short, long)]
@@ -134,10 +134,16 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
         arguments.refuse_for_hosts(&there)?;
     }
     arguments.recorded.refuse(&there)?;
+    if arguments.relative && there.is_empty() && arguments.files0_from.is_some() {
+        return Err(Failure::Usage(
+            "--relative: --files0-from names no directory of this machine".to_string(),
+        ));
+    }
     let writer = Writer::new(format, &found).map_err(|error| Failure::Usage(error.to_string()))?;
     let writer = writer.zero(arguments.zero).binary(arguments.binary).base64(arguments.base64);
     let report = PlaceReport::new(output).quiet(arguments.quiet);
-    let lines = SumLines { program: PROGRAM, imitates: false, writer, stdin: "-", report };
+    let below = arguments.relative.then(|| here.clone());
+    let lines = SumLines { program: PROGRAM, imitates: false, writer, stdin: "-", below, report };
     if there.is_empty() || !here.is_empty() {
         here_by(&arguments, here, &found, &lines)?;
     } else {

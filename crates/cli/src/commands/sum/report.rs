@@ -1,11 +1,11 @@
 //! Prints the list of digests, in the order of the answers from places.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use verisum::digest::Digest;
-use verisum::files::place::{FileAnswer, FileRead, FileRequest, PlaceEvent};
+use verisum::files::place::{FileAnswer, FileRead, FileRequest, PlaceEvent, below};
 use verisum::files::store::manifest::{Item, Writer};
 use verisum::remote::Address;
 
@@ -26,6 +26,8 @@ pub(super) struct SumLines<'a> {
     pub(super) writer: Writer,
     /// The name of standard input in the list.
     pub(super) stdin: &'static str,
+    /// What was named here, if names are to begin below that.
+    pub(super) below: Option<Vec<OsString>>,
     pub(super) report: PlaceReport<'a>,
 }
 
@@ -46,6 +48,17 @@ pub(super) struct Source<'a> {
     pub(super) counts: &'a Evidences,
 }
 
+/// What of a path is below the nearest of these; its last part if it is one of them.
+fn below_any<'p>(roots: &[OsString], path: &'p [u8]) -> &'p [u8] {
+    let roots = roots.iter().map(|root| root.as_bytes());
+    let roots = roots.map(|root| {
+        &root[..root.iter().rposition(|byte| *byte != b'/').map_or(root.len().min(1), |end| end + 1)]
+    });
+    let below = roots.chain([&b"."[..]]).filter_map(|root| below(root, path)).filter(|rest| !rest.is_empty());
+    let last = path.rsplit(|byte| *byte == b'/').next().unwrap_or(path);
+    below.min_by_key(|rest| rest.len()).unwrap_or(last)
+}
+
 impl SumLines<'_> {
     /// Takes what this machine tells.
     pub(super) fn here(&self, event: PlaceEvent) -> bool {
@@ -54,7 +67,11 @@ impl SumLines<'_> {
             Ok(read) => read,
             Err(error) => return self.failed(&Failure::Tree(error)),
         };
-        let name = if request.path == b"-" { self.stdin.as_bytes() } else { &request.path };
+        let name = match &self.below {
+            _ if request.path == b"-" => self.stdin.as_bytes(),
+            Some(roots) => below_any(roots, &request.path),
+            None => &request.path,
+        };
         let said = |what: &str| {
             self.report.say(&format!("{}: {what}", names::quoted(OsStr::from_bytes(name))));
         };

@@ -171,7 +171,8 @@ impl Personality {
             .raw(options.raw);
         let threads = options.threads.unwrap_or_else(input::usable_cores);
         let report = PlaceReport::new(output).called(self.name);
-        let lines = SumLines { program: self.name, imitates: true, writer, stdin: self.stdin, report };
+        let lines =
+            SumLines { program: self.name, imitates: true, writer, stdin: self.stdin, below: None, report };
         let place = LocalPlace::new(Plan::new(Vec::new(), threads));
         let inputs = NameSource::new(options.files);
         hash(place, inputs, &[digest], (false, progress::Wanted::Never), &lines)?;
