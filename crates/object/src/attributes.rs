@@ -258,14 +258,17 @@ impl Client {
         if found.claim().is_none() && found.has_parts() {
             self.add_parts(key, &mut found).await.ok()?;
         }
-        found.claim().or_else(|| found.claim_of_etag())
+        found.claim().or_else(|| found.claim_of_etag()).or_else(|| found.claim_of_other_length())
     }
 
-    /// Whether the parts of an object have these lengths: one request for each but the first.
+    /// Whether the parts of an object have these lengths: one request for each but the first. Where the last has another one,
+    /// the object is shorter or longer than it was.
     pub(crate) async fn are_parts(&self, key: &[u8], lengths: &[u64]) -> bool {
-        for (number, length) in (1..).zip(lengths).skip(1) {
-            if self.part_size(key, number, None).await != Ok(Some(*length)) {
-                return false;
+        for (number, wanted) in (1..).zip(lengths).skip(1) {
+            let is_last = number as usize == lengths.len();
+            match self.part_size(key, number, None).await {
+                Ok(Some(length)) if length == *wanted || is_last && length <= lengths[0] => {}
+                _ => return false,
             }
         }
         true
@@ -420,6 +423,26 @@ impl Attributes {
             None => Claim::whole(etag),
         };
         claim.map(|claim| claim.uncertain().guessed(is_guess))
+    }
+
+    /// What is said of an object whose length does not fit the number of its parts, which are taken to be as long as the
+    /// first: bytes of it may be lost.
+    fn claim_of_other_length(&self) -> Option<Claim> {
+        let (first, size) = (self.first_part.or_else(|| Some(self.parts.first()?.size))?, self.size?);
+        let of_checksum = |(name, text): &(&'static str, String)| {
+            let (digest, count) = value(name, text)?;
+            Some((*name, digest, count?, true))
+        };
+        let of_etag = || {
+            let etag = self.etag.as_deref().filter(|_| !self.is_opaque)?.trim_matches('"');
+            let md5 = Output::from_hex(etag.split_once('-')?.0.as_bytes())?;
+            Some(("md5", md5, part_count(Some(etag))?, false))
+        };
+        let (inner, digest, count, is_certain) =
+            self.checksums.iter().find_map(of_checksum).or_else(of_etag)?;
+        let is_other = first > 0 && count <= MOST_PARTS as u64 && size.div_ceil(first) != count;
+        let claim = is_other.then(|| Claim::of_parts(inner, digest, vec![first; count as usize]))??;
+        Some(if is_certain { claim } else { claim.uncertain() }.guessed(true))
     }
 
     /// The length of all parts but the last, which may be shorter, if there is one.

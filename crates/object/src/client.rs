@@ -1,7 +1,7 @@
 //! Sends signed requests to one bucket, with limits on their number, their time and their answers.
 
 use std::ops::Range;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -57,6 +57,9 @@ pub(crate) struct Client {
     /// Whether ETags are known to be digests of contents, where they have the form of such: those of Amazon are, and those
     /// of a store in which one was found to be. Others may be anything.
     pub(crate) etags_tell: AtomicBool,
+    /// Whether the store knows the credentials, as an answer with a body has shown. Before, one without a body that says
+    /// that there is no object may be about them.
+    knows_us: AtomicBool,
     /// How long after its first attempt a request may be sent again.
     whole: Duration,
 }
@@ -157,7 +160,8 @@ impl Client {
         let host = url.parse::<Uri>().ok().and_then(|url| Some(url.host()?.to_string())).unwrap_or_default();
         let etags_tell = AtomicBool::new(host.ends_with(".amazonaws.com"));
         let whole = timeout * WHOLE;
-        Ok(Client { http, store, url, meter, pace, limits, at_once, etags_tell, whole })
+        let knows_us = AtomicBool::new(false);
+        Ok(Client { http, store, url, meter, pace, limits, at_once, etags_tell, knows_us, whole })
     }
 
     /// A page of the keys that begin with `prefix`, in the order of their bytes.
@@ -357,10 +361,33 @@ impl Client {
                 Err(error) if error.may_pass() && attempt < ATTEMPTS && began.elapsed() < self.whole => {
                     tokio::time::sleep(wait).await;
                 }
-                ended => return ended,
+                Err(error) => return Err(self.explained(url, request, error).await),
+                Ok(answer) => return Ok(answer),
             }
             wait *= 2;
             attempt += 1;
+        }
+    }
+
+    /// Why a request failed. Answers to HEAD have no body, which would say it: where it may be because of the credentials,
+    /// the first byte of the object is asked for.
+    async fn explained(&self, url: &str, request: &Request<'_>, error: RequestError) -> RequestError {
+        let may_be_credentials = match &error {
+            RequestError::Missing | RequestError::Version(_) => !self.knows_us.load(Ordering::Relaxed),
+            RequestError::Refused { status: 403, head: Some(_), .. } => true,
+            _ => false,
+        };
+        if request.method != Method::HEAD || !may_be_credentials {
+            return error;
+        }
+        let headers = vec![(RANGE, "bytes=0-0".to_string())];
+        let asked = Request { headers, most: 1, ..Request::new(Method::GET, request.key, &*request.query) };
+        match self.once(url, &asked).await {
+            Err(RequestError::Refused { status, code, head }) if !code.is_empty() => {
+                RequestError::Refused { status, code, head }
+            }
+            Err(told @ (RequestError::NoBucket | RequestError::Region(_))) => told,
+            _ => error,
         }
     }
 
@@ -413,11 +440,15 @@ impl Client {
             let body = self.body(answer, MOST_ERROR).await.map(|answer| answer.body).unwrap_or_default();
             let body = named.map_or(body, |code| format!("<Code>{code}</Code>").into_bytes());
             let error = RequestError::of_answer(status.as_u16(), &body);
+            if error == RequestError::Missing && !body.is_empty() {
+                self.knows_us.store(true, Ordering::Relaxed);
+            }
             return Err(match self.store {
                 Store::S3 { .. } => error.of_request(&request.method, request.key),
                 _ => error,
             });
         }
+        self.knows_us.store(true, Ordering::Relaxed);
         let is_ranged = request.headers.iter().any(|(name, _)| *name == RANGE);
         if is_ranged && status == 200 && length(answer.headers()).is_some_and(|length| length > request.most)
         {

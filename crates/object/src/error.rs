@@ -128,7 +128,11 @@ impl RequestError {
                 RequestError::Region(region(&body).unwrap_or_default())
             }
             (404, "NoSuchBucket" | "ContainerNotFound") => RequestError::NoBucket,
-            (404, _) => RequestError::Missing,
+            (
+                404,
+                "" | "NoSuchKey" | "NoSuchVersion" | "NoSuchUpload" | "NotFound" | "BlobNotFound"
+                | "ResourceNotFound",
+            ) => RequestError::Missing,
             // Nobody asked whether something changed.
             (304, _) => RequestError::Answer("it says that nothing changed"),
             (412, _) | (_, "PreconditionFailed") | (409, "BlobAlreadyExists") => RequestError::Replaced,

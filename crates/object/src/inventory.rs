@@ -121,11 +121,13 @@ impl Columns {
     fn object(&self, row: &[&[u8]]) -> io::Result<Object> {
         let of = |column: Option<usize>| std::str::from_utf8(row.get(column?)?).ok();
         let key = row.get(self.key).and_then(|key| listing::decoded(key));
+        let modified = of(self.modified).and_then(listing::time_of_listing);
         Ok(Object {
             bucket: of(self.bucket).map(str::to_string),
             key: Some(key.ok_or_else(|| bad("a row has no key"))?),
             size: of(Some(self.size)).and_then(|size| size.parse().ok()),
-            modified: of(self.modified).and_then(listing::time_of_listing),
+            modified,
+            is_untimed: self.modified.is_some() && modified.is_none(),
             etag: of(self.etag).map(str::to_string),
             is_old: of(self.is_latest) == Some("false"),
             is_marker: of(self.is_marker) == Some("true"),
@@ -173,7 +175,8 @@ impl Inventory {
     /// An empty listing of it.
     pub(crate) fn rows(&self) -> Rows<'_> {
         let columns = self.columns.as_ref();
-        Rows { bucket: &self.bucket, columns, sorted: Sorted::new(&self.scratch), scratch: &self.scratch }
+        let (sorted, scratch) = (Sorted::new(&self.scratch), &*self.scratch);
+        Rows { bucket: &self.bucket, columns, untimed: 0, sorted, scratch }
     }
 
     /// Opens a data file on this machine.
@@ -209,6 +212,8 @@ pub(crate) struct Rows<'a> {
     bucket: &'a str,
     /// None where data files tell them.
     columns: Option<&'a Columns>,
+    /// How many objects have a time that cannot be read.
+    pub(crate) untimed: u64,
     sorted: Sorted,
     scratch: &'a Path,
 }
@@ -220,6 +225,8 @@ pub(crate) struct Object {
     pub(crate) key: Option<Vec<u8>>,
     pub(crate) size: Option<u64>,
     pub(crate) modified: Option<Modified>,
+    /// Whether there is a column of times, and none that can be read in it.
+    pub(crate) is_untimed: bool,
     pub(crate) etag: Option<String>,
     pub(crate) is_old: bool,
     pub(crate) is_marker: bool,
@@ -261,6 +268,7 @@ impl Rows<'_> {
             return Ok(());
         }
         let size = object.size.ok_or_else(|| bad("a row has no size"))?;
+        self.untimed += u64::from(object.is_untimed);
         // The ETag of an object that a key encrypts says nothing of its content.
         let is_plain = object.encryption.is_none_or(|how| how == "SSE-S3" || how == "NOT-SSE");
         let etag = object.etag.unwrap_or_default();

@@ -78,6 +78,7 @@ fn read_rows(rows: &mut Rows, root: &[u8], file: File) -> io::Result<()> {
                 ("last_modified_date", Field::TimestampMicros(time)) => {
                     object.modified = Some(of_seconds(time.div_euclid(1_000_000)));
                 }
+                ("last_modified_date", _) => object.is_untimed = true,
                 ("e_tag", Field::Str(etag)) => object.etag = Some(etag.clone()),
                 ("is_latest", Field::Bool(is_latest)) => object.is_old = !is_latest,
                 ("is_delete_marker", Field::Bool(is_marker)) => object.is_marker = *is_marker,

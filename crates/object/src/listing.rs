@@ -85,6 +85,26 @@ impl Page {
     }
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct VersionsAnswer {
+    delete_marker: Option<DeleteMarker>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "PascalCase")]
+struct DeleteMarker {
+    key: String,
+    is_latest: bool,
+}
+
+/// Whether a list of one version, whose keys are encoded, says that the current one of this key is a delete marker.
+pub(crate) fn is_deleted(xml: &[u8], key: &[u8]) -> bool {
+    let answer = from_reader::<_, VersionsAnswer>(xml).ok();
+    let marker = answer.and_then(|answer| answer.delete_marker);
+    marker.is_some_and(|marker| marker.is_latest && decoded(marker.key.as_bytes()).as_deref() == Some(key))
+}
+
 /// Whether the outermost element of an answer has this name: without it a page of something else looks empty.
 pub(crate) fn is_answer(xml: &[u8], name: &str) -> bool {
     let mut reader = Reader::from_reader(xml);

@@ -218,6 +218,11 @@ impl BucketPlace {
         }
         let (mut is_empty, mut ended) = (true, Ok(()));
         let note = |text: String| sink(PlaceEvent::Note(format!("{INVENTORY}: {text}")));
+        match rows.untimed {
+            0 => {}
+            1 => drop(note("1 row has a time that cannot be read".to_string())),
+            untimed => drop(note(format!("{untimed} rows have times that cannot be read"))),
+        }
         let went = rows.each(|listed| {
             is_empty = false;
             match is_file(&listed, sink, true) {

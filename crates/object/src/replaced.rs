@@ -5,12 +5,14 @@ use http::header::{
     CACHE_CONTROL, CONTENT_DISPOSITION, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_TYPE, IF_MATCH,
     IF_NONE_MATCH,
 };
-use http::{HeaderMap, HeaderName};
+use http::{HeaderMap, HeaderName, Method};
 use verisum_files::Timestamp;
 use verisum_files::place::{FileIdentity, FileState, RecordedDigest};
 
 use crate::client::{Client, Request, StoreAnswer, text};
 use crate::error::RequestError;
+use crate::listing::{self, encoded};
+use crate::store::Store;
 
 /// What else than the content stores send with it, by the header that says it.
 const KEPT: [HeaderName; 5] =
@@ -118,7 +120,8 @@ impl Client {
     }
 
     /// Sends the request that shows an object, if nobody else wrote it meanwhile. Stores that do not know such requests
-    /// get it after a last look.
+    /// get it after a last look, as do those that take a delete marker for an object: they keep versions, so that what
+    /// comes meanwhile is not lost.
     pub(crate) async fn show(
         &self,
         upload: &Upload<'_>,
@@ -130,12 +133,26 @@ impl Client {
             Err(RequestError::Refused { status, code, .. })
                 if request.headers.len() > plain && (status == 501 || code == "NotImplemented") =>
             {
-                request.headers.truncate(plain);
                 self.require_as_before(upload).await?;
-                self.ask(&request).await
             }
-            answer => answer,
+            Err(error @ RequestError::Replaced) if upload.replaced == Replaced::Nothing => {
+                if !self.is_deleted(upload.key).await {
+                    return Err(error);
+                }
+            }
+            answer => return answer,
         }
+        request.headers.truncate(plain);
+        self.ask(&request).await
+    }
+
+    /// Whether a store of S3 says that the current version of a key is a delete marker.
+    async fn is_deleted(&self, key: &[u8]) -> bool {
+        let prefix = encoded(key, false);
+        let query = format!("encoding-type=url&max-keys=1&prefix={prefix}&versions=");
+        let asked = matches!(self.store, Store::S3 { .. }).then(|| Request::new(Method::GET, b"", query));
+        let Some(asked) = asked else { return false };
+        self.ask(&asked).await.is_ok_and(|answer| listing::is_deleted(&answer.body, key))
     }
 
     async fn require_as_before(&self, upload: &Upload<'_>) -> Result<(), RequestError> {

@@ -14,6 +14,8 @@ use common::{Ended, change_and_restore_time, wait_until};
 use serde_json::Value;
 use verisum::digest::{Digest, Output};
 
+use crate::stored_digests::{ask, content};
+
 /// More than one range, and more than one batch.
 const LARGE: usize = 5 << 20;
 
@@ -219,6 +221,72 @@ fn what_is_not_there_is_named() {
     assert_one_line(&wrong, 3, "cannot be reached: 127.0.0.1: Connection refused\n");
     let ended = store.run(&["sum", "--endpoint", "https://user:secret@host", "s3://empty"]);
     assert!(ended.code != Some(0) && !ended.stderr.contains("secret"), "{}", ended.stderr);
+}
+
+#[test]
+fn a_key_that_the_store_does_not_know_is_no_missing_object() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir(&here).unwrap();
+    for folder in [&bucket, &here] {
+        fs::write(folder.join("a"), "one").unwrap();
+    }
+    let here = here.to_str().unwrap();
+    let words: [&[&str]; 6] = [
+        &["sum", "s3://box"],
+        &["sum", "s3://box/a"],
+        &["image", "sum", "s3://box/a"],
+        &["compare", here, "s3://box"],
+        &["copy", here, "s3://box"],
+        &["copy", "s3://box/nothing", here],
+    ];
+    for words in words {
+        let run = |name: &str| Ended::of(store.verisum(words).env(name, "WRONG").output().unwrap());
+        for (name, code) in [
+            ("AWS_ACCESS_KEY_ID", "404 (XAdminUserNotFound)"),
+            ("AWS_SECRET_ACCESS_KEY", "403 (SignatureDoesNotMatch)"),
+        ] {
+            let ended = run(name);
+            assert_eq!(ended.code, Some(3), "{words:?} {}", ended.stderr);
+            assert!(
+                ended.stderr.contains(code) && !ended.stderr.contains("o such"),
+                "{words:?} {}",
+                ended.stderr
+            );
+        }
+    }
+}
+
+#[test]
+fn an_object_that_was_deleted_is_uploaded_again() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, here) = (store.bucket("box"), store.path("here"));
+    fs::create_dir(&here).unwrap();
+    let on = b"<VersioningConfiguration><Status>Enabled</Status></VersioningConfiguration>";
+    assert_eq!(ask(&store, "PUT", "box?versioning=", &[], on).0, 200);
+    for (name, length) in [("a b", 3), ("large", 17 << 20), ("stays", 3)] {
+        fs::write(here.join(name), content(length)).unwrap();
+    }
+    let catalog = store.path("catalog");
+    let [here, catalog] = [&here, &catalog].map(|path| path.to_str().unwrap());
+    assert_eq!(store.run(&["copy", "--quiet", here, "s3://box"]).code, Some(0));
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(0));
+    let repair = ["repair", "--catalog", catalog, "--from", here, "s3://box"];
+    for words in [&repair[..], &["copy", here, "s3://box"]] {
+        for name in ["a%20b", "large"] {
+            assert_eq!(ask(&store, "DELETE", &format!("box/{name}"), &[], b"").0, 204);
+            assert_eq!(ask(&store, "GET", &format!("box/{name}"), &[], b"").0, 404);
+        }
+        store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+        let ended = store.run(words);
+        assert_eq!(ended.code, Some(0), "{words:?} {} {}", ended.out(), ended.stderr);
+        for name in ["a b", "large"] {
+            assert!(
+                fs::read(bucket.join(name)).unwrap() == fs::read(Path::new(here).join(name)).unwrap(),
+                "{name}"
+            );
+        }
+    }
 }
 
 /// A server that gives one answer after the other by what was asked for. It counts.

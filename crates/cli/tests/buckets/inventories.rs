@@ -248,6 +248,15 @@ fn a_report_of_checksums_stands_for_asking() {
     let compared = store.run(&words);
     assert_eq!(compared.code, Some(1), "{}", compared.stderr);
     assert_eq!(summary(compared.out())["costs"], Value::Null, "{}", compared.out());
+    // Nobody asked the store about it.
+    let dated = fs::read_to_string(inventory).unwrap();
+    let date = "\"creationTimestamp\":\"1764000000000\",\"files\"";
+    fs::write(inventory, dated.replace("\"files\"", date)).unwrap();
+    let plain: Vec<&str> = words.iter().copied().filter(|word| *word != "--json").collect();
+    let told = store.run(&plain).stderr;
+    let but =
+        "about each difference that the checksum report of 2026-11-24T17:48:39.000000000Z does not show\n";
+    assert!(told.contains(but), "{told}");
     let rows = fs::read_to_string(folder.join("x.csv")).unwrap();
     fs::write(folder.join("x.csv"), rows.replace(&md5(b"f 5"), &md5(b"other"))).unwrap();
     let old = manifest(&folder, "CSV", "x.csv");
@@ -292,6 +301,23 @@ fn what_is_odd_in_an_inventory_is_said() {
             ended.stderr
         );
         assert!(ended.stderr.contains(part), "{rows}: {}", ended.stderr);
+    }
+    fs::write(bucket.join("b"), "b").unwrap();
+    for (times, part) in [
+        (["2026-11-24T00:00:00.000Z", "yesterday"], "1 row has a time that cannot be read"),
+        (["", "1"], "2 rows have times that cannot be read"),
+        (["2026-11-24T00:00:00.000Z"; 2], ""),
+    ] {
+        let row = |(key, time): (&str, &str)| format!("box,{key},1,{},{time}\n", md5(key.as_bytes()));
+        fs::write(folder.join("x.csv"), ["a", "b"].into_iter().zip(times).map(row).collect::<String>())
+            .unwrap();
+        let manifest = manifest(&folder, "CSV", "x.csv");
+        let text = fs::read_to_string(&manifest).unwrap();
+        fs::write(&manifest, text.replace("Size, ETag", "Size, ETag, LastModifiedDate")).unwrap();
+        let ended = store.run(&["sum", "--quiet", "--inventory", manifest.to_str().unwrap(), "s3://box"]);
+        assert_eq!((ended.code, ended.out().lines().count()), (Some(0), 2), "{}", ended.stderr);
+        assert!(ended.stderr.contains(part), "{}", ended.stderr);
+        assert_eq!(ended.stderr.contains("cannot be read"), !part.is_empty(), "{}", ended.stderr);
     }
 }
 

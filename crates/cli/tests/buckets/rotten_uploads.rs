@@ -250,6 +250,51 @@ fn parts_of_other_lengths_than_the_first_accuse_nothing() {
 }
 
 #[test]
+fn an_upload_in_parts_of_which_parts_are_gone_is_rot_and_repaired() {
+    const MIB: usize = 1 << 20;
+    let Some(store) = Store::start() else { return };
+    let (bucket, good) = (store.bucket("box"), store.path("good"));
+    fs::create_dir_all(&good).unwrap();
+    let names =
+        [("part", 4 * MIB), ("parts", 8 * MIB), ("last", 11 * MIB), ("longer", 16 * MIB), ("empty", 0)];
+    for (name, _) in names {
+        upload(
+            &store,
+            &format!("box/{name}"),
+            &content(12 * MIB),
+            5 * MIB,
+            ("sha256", "sha256"),
+            "COMPOSITE",
+        );
+        fs::write(good.join(name), content(12 * MIB)).unwrap();
+    }
+    // What was uploaded in parts of several lengths is as it was.
+    let uneven = content(18 * MIB);
+    let parts = [&uneven[..5 * MIB], &uneven[5 * MIB..15 * MIB], &uneven[15 * MIB..]];
+    upload_parts(&store, "box/uneven", &parts, ("sha256", "sha256"), "COMPOSITE");
+    fs::write(good.join("uneven"), &uneven).unwrap();
+    assert_eq!(store.run(&["sum", "--quiet", "s3://box"]).stderr, "");
+    for (name, length) in names {
+        let file = fs::File::options().write(true).open(bucket.join(name)).unwrap();
+        file.set_len(length as u64).unwrap();
+    }
+    let sum = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!(sum.stderr.matches(": s3-sha256:5M is ").count(), 5, "{}", sum.stderr);
+    assert!(sum.code == Some(1) && !sum.stderr.contains("uneven"), "{}", sum.stderr);
+    let (catalog, good) = (store.path("catalog"), good.to_str().unwrap());
+    let catalog = catalog.to_str().unwrap();
+    let scrub = || store.run(&["scrub", "--catalog", catalog, "s3://box"]);
+    let bad = scrub();
+    assert!(bad.code == Some(1) && bad.stderr.matches(": rot").count() == 5, "{} {}", bad.out(), bad.stderr);
+    let mended = store.run(&["repair", "--catalog", catalog, "--from", good, "s3://box"]);
+    assert!(mended.code == Some(0), "{} {}", mended.out(), mended.stderr);
+    assert_eq!(scrub().code, Some(0));
+    for (name, _) in names {
+        assert!(fs::read(bucket.join(name)).unwrap() == content(12 * MIB), "{name}");
+    }
+}
+
+#[test]
 fn an_upload_of_which_bytes_are_gone_is_rot_and_repaired() {
     let Some(store) = Store::start() else { return };
     let (bucket, good) = (store.bucket("box"), store.path("good"));

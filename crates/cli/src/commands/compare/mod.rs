@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueHint};
 use verisum::catalog::compare::{Judge, ListedContents, RecordedTree, Settled, known_bad, settle_by_records};
 use verisum::catalog::store::Catalog;
+use verisum::files::Timestamp;
 use verisum::files::compare::{self, CompareError, FileStatus, Tree};
 use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
 use verisum::remote::{Address, Host};
@@ -168,13 +169,16 @@ fn compared<const N: usize>(
         .each_mut()
         .map(|side| side.tree.place.capabilities(std::slice::from_ref(&digest), &|_| true).ok());
     let ways = able.each_ref().map(|able| able.as_ref().map_or("", |able| able.way));
-    let listed_at = able.map(|able| able.and_then(|able| able.listed_at).map(|at| at.to_rfc3339()));
+    let date = |at: Option<Timestamp>| at.map(|at| at.to_rfc3339());
+    let reported_at = able.each_ref().map(|able| date(able.as_ref().and_then(|able| able.reported_at)));
+    let listed_at = able.map(|able| date(able.and_then(|able| able.listed_at)));
     report::CompareReport {
         arguments,
         digest: &digest,
         addresses: &addresses,
         ways,
         listed_at,
+        reported_at,
         is_lost: is_lost.load(Ordering::Relaxed),
         report: &report,
     }

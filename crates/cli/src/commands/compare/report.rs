@@ -33,6 +33,8 @@ pub(super) struct CompareReport<'a, 'r, const N: usize> {
     pub(super) ways: [&'static str; N],
     /// When the listing of a side was made, if not in this run.
     pub(super) listed_at: [Option<String>; N],
+    /// When the report of its checksums was made, if one was given.
+    pub(super) reported_at: [Option<String>; N],
     /// Whether one of the trees is not there, which is said: then all that the others have is unknown.
     pub(super) is_lost: bool,
     pub(super) report: &'a PlaceReport<'r>,
@@ -104,13 +106,15 @@ impl<const N: usize> CompareReport<'_, '_, N> {
             let files = counted(counts.unrecorded, "file");
             report.say(&format!("nobody knows which copy is right of {files}: nothing is recorded"));
         }
-        for (address, at) in self.addresses.iter().zip(&self.listed_at) {
-            if let Some(at) = at {
-                let place = address.host.name();
-                report.say(&format!(
-                    "{place}: listed by an inventory of {at}; the store was asked about each difference"
-                ));
-            }
+        for (side, address) in self.addresses.iter().enumerate() {
+            let Some(at) = &self.listed_at[side] else { continue };
+            let place = address.host.name();
+            let but = self.reported_at[side].as_ref().map_or(String::new(), |reported| {
+                format!(" that the checksum report of {reported} does not show")
+            });
+            report.say(&format!(
+                "{place}: listed by an inventory of {at}; the store was asked about each difference{but}"
+            ));
         }
         report.say(&tally(counts.same, "the same", &others));
         if self.arguments.quick || settled.store > 0 {
