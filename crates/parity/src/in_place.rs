@@ -37,8 +37,6 @@ pub(crate) struct Note {
     ranges: Vec<Range<u64>>,
     /// Whether some of them were found not to be as recorded.
     pub(crate) has_lost: bool,
-    /// Whether the parity that is there has the file.
-    pub(crate) is_known: bool,
     /// What is to be done about it where the file is not wanted.
     pub(crate) end: NoteEnd,
 }
@@ -108,14 +106,7 @@ impl Note {
             ranges.push(start.parse().ok()?..end.parse().ok()?);
         }
         let is_sound = crate::list::is_plain(&path) && modified.nanoseconds < 1_000_000_000;
-        is_sound.then_some(Note {
-            path,
-            modified,
-            ranges,
-            has_lost: false,
-            is_known: false,
-            end: NoteEnd::Remove,
-        })
+        is_sound.then_some(Note { path, modified, ranges, has_lost: false, end: NoteEnd::Remove })
     }
 }
 
@@ -167,8 +158,7 @@ impl InPlace {
             false => piece.modified,
         };
         let path = piece.path.clone();
-        let note =
-            Note { path, modified, ranges: bad, has_lost: false, is_known: false, end: NoteEnd::Remove };
+        let note = Note { path, modified, ranges: bad, has_lost: false, end: NoteEnd::Remove };
         let opened = InPlace { folder, file, note, written: Vec::new(), state: stat, kept, unread: 0 };
         // Fails at once if it cannot be written.
         opened.to_write(tree)?;
@@ -307,7 +297,7 @@ mod tests {
         let modified = Timestamp { seconds: -5, nanoseconds: 7 };
         let ranges = vec![0..4096, 8192..8193];
         let path = b"a/\xff\n".as_slice().into();
-        let note = Note { path, modified, ranges, has_lost: false, is_known: false, end: NoteEnd::Remove };
+        let note = Note { path, modified, ranges, has_lost: false, end: NoteEnd::Remove };
         let text = note.encode();
         assert_eq!(Note::decode(text.as_bytes()), Some(note.clone()));
         for end in 0..text.len() {

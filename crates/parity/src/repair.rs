@@ -322,7 +322,6 @@ impl RepairJob<'_> {
             let bad = std::mem::take(&mut state.ranges);
             let is_ours = self.interrupted.get_mut(&piece.path).is_some_and(|note| {
                 note.has_lost |= note.concerns(&bad);
-                note.is_known = true;
                 // A repair in place changes no length.
                 state.has_its_size() && note.explains(&bad)
             });
@@ -426,7 +425,9 @@ impl RepairJob<'_> {
                 NoteEnd::SetTime => note.finish(self.tree, self.store)?,
                 NoteEnd::Remove => self.store.remove_note(path)?,
             }
-            if note.is_known && is_all_seen && !self.not_good.contains(path) {
+            let has_it = |set: &SetFile| set.head.pieces.iter().any(|piece| piece.path == *path);
+            let mut sets = self.looked_at.iter().filter_map(|number| self.store.set(*number).ok());
+            if is_all_seen && !self.not_good.contains(path) && sets.any(|set| has_it(&set)) {
                 self.totals.repaired += 1;
                 report(Finding::of(path, note.finished()));
             }
