@@ -8,6 +8,7 @@ use pyo3::call::PyCallArgs;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
+use verisum::blockhash::MAX_THREADS;
 
 /// A path: text, bytes, or an object of `pathlib`.
 pub(crate) struct FsPath {
@@ -75,10 +76,21 @@ impl<'py> FromPyObject<'_, 'py> for Rate {
     type Error = PyErr;
 
     fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Rate> {
-        match object.is_instance_of::<PyBool>() {
-            true => Err(PyTypeError::new_err("a number is needed, not a bool")),
-            false => object.extract().map(Rate),
+        if object.is_instance_of::<PyBool>() {
+            return Err(PyTypeError::new_err("a number is needed, not a bool"));
         }
+        match object.extract()? {
+            0 => Err(PyValueError::new_err("must be 1 or more; None is no limit")),
+            rate => Ok(Rate(rate)),
+        }
+    }
+}
+
+/// A number of threads, or 0 for one a core: no machine gains by more than the command takes.
+pub(crate) fn threads(object: &Bound<'_, PyAny>) -> PyResult<usize> {
+    match object.extract()? {
+        threads @ 0..=MAX_THREADS => Ok(threads),
+        _ => Err(PyValueError::new_err(format!("must be 0 to {MAX_THREADS}"))),
     }
 }
 

@@ -35,7 +35,7 @@ pub(crate) fn create_bag(
     directory: FsPath,
     algorithms: Option<Several<String>>,
     info: Option<Vec<(String, String)>>,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     progress: Option<Callback>,
 ) -> PyResult<Bag> {
     let directory = directory.path;

@@ -67,7 +67,7 @@ impl BlockMap {
         algorithm: &str,
         block_size: u32,
         exact: bool,
-        threads: usize,
+        #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         hosts: Option<Hosts>,
         progress: Option<Callback>,
     ) -> PyResult<BlockMap> {
@@ -87,7 +87,7 @@ impl BlockMap {
         image: FsPath,
         ranges: Vec<(u64, u64)>,
         exact: bool,
-        threads: usize,
+        #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         hosts: Option<Hosts>,
         progress: Option<Callback>,
     ) -> PyResult<BlockMap> {

@@ -163,7 +163,7 @@ pub(crate) fn check(
     zero: bool,
     ignore_missing: bool,
     strict: bool,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     exclude: Option<Several<String>>,
     limit: Option<Rate>,
     recorded: bool,

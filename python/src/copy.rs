@@ -181,7 +181,7 @@ pub(crate) fn copy(
     one_file_system: bool,
     exclude: Option<Several<String>>,
     limit: Option<Rate>,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     sums: Option<FsPath>,
     record: Option<FsPath>,
     hosts: Option<Hosts>,

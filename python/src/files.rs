@@ -145,7 +145,7 @@ pub(crate) fn hash_files(
     paths: Sources<'_>,
     algorithms: Option<Several<String>>,
     ordered: bool,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     one_file_system: bool,
     follow_links: bool,
     exclude: Option<Several<String>>,

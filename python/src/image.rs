@@ -107,7 +107,7 @@ pub(crate) fn image_sum(
     algorithm: &str,
     block_size: u32,
     exact: bool,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     hosts: Option<Hosts>,
     progress: Option<Callback>,
 ) -> PyResult<ImageSum> {

@@ -70,7 +70,7 @@ pub(crate) fn image_repair(
     dry_run: bool,
     overwrite: bool,
     catalog: Option<FsPath>,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     hosts: Option<Hosts>,
     progress: Option<Callback>,
 ) -> PyResult<ImageRepair> {

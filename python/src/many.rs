@@ -34,7 +34,7 @@ pub(crate) fn hash_many<'py>(
     py: Python<'py>,
     buffers: &Bound<'py, PyAny>,
     algorithm: &str,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     packed: bool,
 ) -> PyResult<Bound<'py, PyAny>> {
     let digest = find(py, algorithm)?;

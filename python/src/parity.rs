@@ -178,7 +178,7 @@ impl Parity {
         &self,
         redundancy: f64,
         set_bytes: Option<u64>,
-        threads: usize,
+        #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         progress: Option<Callback>,
     ) -> PyResult<ParityRun> {
         self.require_own("create")?;
@@ -201,7 +201,7 @@ impl Parity {
         &self,
         accept_damage: bool,
         accept_changes: bool,
-        threads: usize,
+        #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         progress: Option<Callback>,
     ) -> PyResult<ParityRun> {
         self.require_own("update")?;
@@ -217,7 +217,11 @@ impl Parity {
 
     #[doc = stub!("Parity.verify")]
     #[pyo3(signature = (*, threads=0, progress=None))]
-    fn verify(&self, threads: usize, progress: Option<Callback>) -> PyResult<ParityRun> {
+    fn verify(
+        &self,
+        #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
+        progress: Option<Callback>,
+    ) -> PyResult<ParityRun> {
         let is_par2 = self.is_par2;
         let mut options = ParityVerifyOptions::default();
         self.run(false, progress, move |tree, place, (progress, stop), report| {
@@ -243,7 +247,7 @@ impl Parity {
         keep_bad: Option<FsPath>,
         only: Option<Several<FsPath>>,
         in_place: bool,
-        threads: usize,
+        #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         progress: Option<Callback>,
     ) -> PyResult<ParityRun> {
         if changed {

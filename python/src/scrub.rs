@@ -185,7 +185,7 @@ pub(crate) fn scrub(
     tree: FsPath,
     catalog: FsPath,
     algorithm: &str,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     max_age: Option<Span>,
     budget: Option<Span>,
     sample: f64,

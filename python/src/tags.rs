@@ -218,7 +218,7 @@ pub(crate) fn tag(
     algorithm: &str,
     new_only: bool,
     dry_run: bool,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     one_file_system: bool,
     exclude: Option<Several<String>>,
     limit: Option<Rate>,
@@ -245,7 +245,7 @@ pub(crate) fn verify(
     stamp: bool,
     max_age: Option<Span>,
     sample: f64,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     one_file_system: bool,
     exclude: Option<Several<String>>,
     limit: Option<Rate>,
@@ -270,7 +270,7 @@ pub(crate) fn untag(
     paths: Several<FsPath>,
     algorithm: Option<&str>,
     dry_run: bool,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     one_file_system: bool,
     exclude: Option<Several<String>>,
 ) -> PyResult<Tagging> {
@@ -286,7 +286,7 @@ pub(crate) fn untag(
 #[pyo3(signature = (paths, *, threads=0, one_file_system=false, exclude=None))]
 pub(crate) fn list_tags(
     paths: Several<FsPath>,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     one_file_system: bool,
     exclude: Option<Several<String>>,
 ) -> PyResult<Tagging> {
@@ -313,7 +313,7 @@ pub(crate) fn retag(
     old: &str,
     new: &str,
     dry_run: bool,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     one_file_system: bool,
     exclude: Option<Several<String>>,
     limit: Option<Rate>,
@@ -341,7 +341,7 @@ pub(crate) fn adopt(
     paths: Several<FsPath>,
     verify: bool,
     dry_run: bool,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     one_file_system: bool,
     exclude: Option<Several<String>>,
     limit: Option<Rate>,
@@ -395,7 +395,7 @@ pub(crate) fn status(
     py: Python<'_>,
     paths: Several<FsPath>,
     older_than: Option<Span>,
-    threads: usize,
+    #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     one_file_system: bool,
     exclude: Option<Several<String>>,
 ) -> PyResult<TagStatus> {

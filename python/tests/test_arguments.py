@@ -95,3 +95,21 @@ def test_nothing_that_is_named_is_nothing_that_is_good(tmp_path: Path) -> None:
     for name in ("tag", "verify", "untag", "list_tags", "adopt", "status", "check", "overview"):
         with pytest.raises(ValueError, match="none is named"):
             untyped(name)([])
+
+
+def test_numbers_that_nobody_can_mean_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for threads in (129, 1 << 32):
+        for call in (
+            lambda: verisum.hash_files(".", threads=threads),
+            lambda: verisum.scrub(".", catalog="c.db", threads=threads),
+            lambda: verisum.tag(".", threads=threads),
+            lambda: verisum.hash_many([b""], threads=threads),
+        ):
+            with pytest.raises(ValueError, match="must be 0 to 128"):
+                call()
+    for option in ({"limit": 0}, {"requests": 0}):
+        with pytest.raises(ValueError, match="must be 1 or more"):
+            untyped("hash_files")(".", **option)
+    assert os.listdir(tmp_path) == []
+    assert len(list(verisum.hash_files(".", threads=128, limit=1))) == 0
