@@ -151,7 +151,7 @@ impl<R: Read> Reader<R> {
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
         }
-        let zero = options.zero || head.contains(&0);
+        let zero = options.zero || ends_lines_with_nul(&head, &guess);
         let lines = coreutils::CoreutilsLines::new(Accept::Any(guess.clone()), zero)
             .with_block_hashes(options.block_hashes.clone());
         let grammar = match options.dialect {
@@ -294,6 +294,16 @@ impl<R: Read> Reader<R> {
             }
         }
     }
+}
+
+/// Whether lines end with NUL. A name may then have newlines, so only a whole line of text behind one shows that the NUL
+/// is damage; so do two, as no name is empty.
+fn ends_lines_with_nul(head: &[u8], guess: &DigestGuess) -> bool {
+    let mut lines = coreutils::CoreutilsLines::new(Accept::Any(guess.clone()), false);
+    let mut is_line = |piece: &[u8]| !piece.contains(&0) && lines.parse(piece).is_ok();
+    head.contains(&0)
+        && !head.windows(2).any(|pair| pair == [0, 0])
+        && !head.split(|byte| *byte == b'\n').skip(1).any(&mut is_line)
 }
 
 /// Why a line is skipped.
@@ -493,6 +503,11 @@ mod tests {
             (format!("{MD5}  size=1\n"), None, "md5:size=1"),
             (format!("\\{MD5}  size=1\\r\n"), None, "md5:size=1\\r"),
             (format!("{MD5}  a\nb\0{MD5}  c\0"), None, "md5:a\\nb md5:c"),
+            (format!("{MD5}  a\0{MD5}  b\nc\0"), None, "md5:a md5:b\\nc"),
+            // Damage.
+            (format!("{MD5}  a\n{MD5}  b\n\0\0\0\0"), None, "md5:a md5:b bad"),
+            (format!("{MD5}  a\n90\0{MD5}  b\n{MD5}  c\n"), None, "md5:a bad md5:c"),
+            (format!("90\0{MD5}  a\n{MD5}  b\n"), None, "bad md5:b"),
         ];
         for (text, format, expected) in cases {
             let (found, is) = read(text.as_bytes(), &ListOptions::default());
