@@ -1,4 +1,5 @@
-//! Arguments as Python gives them. PyO3 adds to the exception of a wrong one which argument it was.
+//! Converts arguments of Python's calls: paths, one or several, rates, threads, callbacks. PyO3 adds the name of a wrong
+//! argument to its exception.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -86,7 +87,7 @@ impl<'py> FromPyObject<'_, 'py> for Rate {
     }
 }
 
-/// A number of threads, or 0 for one a core: no machine gains by more than the command takes.
+/// A number of threads, or 0 for one a core. The most is that of the command's `--threads`.
 pub(crate) fn threads(object: &Bound<'_, PyAny>) -> PyResult<usize> {
     match object.extract()? {
         threads @ 0..=MAX_THREADS => Ok(threads),

@@ -1,4 +1,4 @@
-//! Read-only properties of Python's objects, and the texts of Python's `help`.
+//! Macros for Python's classes: read-only properties, and the texts of `help` from the stubs.
 
 /// The text that the stubs have of a name: `stub!("Hash.update")`.
 macro_rules! stub {

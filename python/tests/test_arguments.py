@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -113,3 +114,13 @@ def test_numbers_that_nobody_can_mean_are_refused(tmp_path: Path, monkeypatch: p
             untyped("hash_files")(".", **option)
     assert os.listdir(tmp_path) == []
     assert len(list(verisum.hash_files(".", threads=128, limit=1))) == 0
+
+
+def test_phrases_that_are_translated_stand_in_the_libraries() -> None:
+    root = Path(__file__).parents[2]
+    table = (root / "python/src/errors.rs").read_text().partition("const PHRASES")[2].partition("];")[0]
+    phrases = re.findall(r'\("(.+?)", ".+?"\)', table)
+    files = [path for path in root.glob("crates/*/src/**/*.rs") if path.parts[len(root.parts) + 1] != "cli"]
+    # Long texts go on in the next line.
+    text = re.sub(r"\\\n\s*", "", "\n".join(path.read_text() for path in files))
+    assert len(phrases) >= 15 and [phrase for phrase in phrases if phrase not in text] == []

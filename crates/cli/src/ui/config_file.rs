@@ -1,5 +1,5 @@
-//! Reads the text of a configuration file: its values, and what is wrong in it. Of a text that is no TOML, it reads the
-//! tables that are, and of the others the lines that are.
+//! Reads configuration files: their values, and their mistakes by line. In a file that is no TOML as a whole, a mistake
+//! costs only its table, or only its line.
 
 use toml::de::{DeTable, DeValue, Error};
 

@@ -44,7 +44,7 @@ pub(crate) struct NotifyArgs {
     sendmail: Option<PathBuf>,
 
     /// Time limit for each recipient
-    #[arg(long, value_name = "DURATION", default_value = "1m")]
+    #[arg(long, value_name = "DURATION", default_value = TIMEOUT)]
     timeout: String,
 
     /// At the end, print a line of JSON: how the command ended, and who was told
@@ -57,8 +57,8 @@ pub(crate) struct NotifyArgs {
     command: Vec<OsString>,
 }
 
-/// How long a recipient has, where the configuration says nothing that can be read.
-const TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a recipient has, unless it is told.
+const TIMEOUT: &str = "1m";
 
 /// Runs the command, sends what is to be sent, and ends as the command did, or with 3 if somebody who should
 /// hear of it could not be told, or something is wrong in the configuration.
@@ -81,7 +81,7 @@ pub(crate) fn run(arguments: &NotifyArgs, config: &Config, output: &mut Output) 
         Ok(timeout) => timeout,
         Err(failure) => {
             exit = exit.max(of_configuration("--timeout", failure, &mut said)?);
-            TIMEOUT
+            values::duration("--timeout", TIMEOUT)?
         }
     };
     let mut recipients = Vec::new();

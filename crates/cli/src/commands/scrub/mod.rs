@@ -4,6 +4,7 @@ mod accept;
 mod catalog;
 mod dry_run;
 mod health;
+mod import;
 mod lake;
 mod list;
 pub(crate) mod metrics;
