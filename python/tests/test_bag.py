@@ -67,6 +67,11 @@ def test_a_bag_is_made(tmp_path: Path) -> None:
     assert checked.finish()["failed"] == 0 and checked.class_ == "clean"
     with pytest.raises(verisum.FileError, match="is a bag already"):
         verisum.create_bag(folder)
+    # Without its list nobody knows what is extra.
+    (folder / "manifest-sha256.txt").unlink()
+    (folder / "manifest-md5.txt").unlink()
+    broken = verisum.check(folder)
+    assert {row.outcome for row in broken} >= {"unreadable-list", "missing"} and broken.class_ == "unchecked"
     (tmp_path / "linked").mkdir()
     (tmp_path / "linked" / "link").symlink_to("nowhere")
     with pytest.raises(verisum.FileError, match="cannot hold"):

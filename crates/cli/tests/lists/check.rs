@@ -345,6 +345,24 @@ fn a_bag_is_checked_as_a_whole() {
     std::fs::remove_file(bag.join("data/extra")).unwrap();
     assert_eq!(text(&check(tree.path(), &["--quiet", "bag"]).err), "");
     assert!(text(&check(tree.path(), &["--json", "bag"]).out).contains("\"valid\":true"));
+    // Without its list nobody knows what is extra, whether another list says that it is missing or none is there.
+    std::fs::write(bag.join("tagmanifest-md5.txt"), format!("{ABC}  manifest-md5.txt\n")).unwrap();
+    std::fs::remove_file(bag.join("manifest-md5.txt")).unwrap();
+    for _ in 0..2 {
+        let ended = check(tree.path(), &["bag"]);
+        assert_eq!(ended.code, Some(3), "{ended:?}");
+        assert!(text(&ended.err).contains("'bag/manifest-*.txt': No such file or directory"), "{ended:?}");
+        assert!(!text(&ended.out).contains("EXTRA"), "{ended:?}");
+        let _ = std::fs::remove_file(bag.join("tagmanifest-md5.txt"));
+    }
+}
+
+#[test]
+fn nothing_is_extra_if_a_list_cannot_be_read() {
+    let tree = folder(&[b"t/a", b"t/b"]);
+    std::fs::write(tree.path().join("list"), format!("{ABC}  t/a\n")).unwrap();
+    let ended = check(tree.path(), &["--strict-tree", "t", "list", "none"]);
+    assert_eq!((ended.code, text(&ended.out)), (Some(3), "t/a: OK\n"));
 }
 
 #[test]

@@ -22,6 +22,8 @@ pub struct Extra {
     bases: Vec<Option<PathBuf>>,
     here: PathBuf,
     listed: HashSet<u64>,
+    /// Whether a list could not be read to its end: it may have any file.
+    is_incomplete: bool,
     state: RandomState,
     /// What is left out.
     excludes: Option<Arc<Excludes>>,
@@ -48,6 +50,7 @@ impl Extra {
             bases: lists.bases(),
             here,
             listed: HashSet::new(),
+            is_incomplete: false,
             state: RandomState::new(),
             excludes,
         };
@@ -60,6 +63,7 @@ impl Extra {
 
     /// Takes note of a name that is listed.
     pub fn note(&mut self, event: &Event) {
+        self.is_incomplete |= matches!(event, Event::End { error: Some(_), .. });
         let Event::File { manifest, listed, .. } = event else { return };
         if self.directories.is_empty() {
             return;
@@ -70,11 +74,13 @@ impl Extra {
         }
     }
 
-    /// The files that no list has, those of each directory by name, and what could not be looked at.
+    /// The files that no list has, those of each directory by name, and what could not be looked at. None where a list
+    /// could not be read.
     pub fn find(&self) -> impl Iterator<Item = Result<PathBuf, FileError>> {
         let options =
             WalkOptions { excludes: self.excludes.clone(), order: Order::Name, ..WalkOptions::default() };
-        let walk = Walk::new(self.directories.clone(), options);
+        let directories = if self.is_incomplete { Vec::new() } else { self.directories.clone() };
+        let walk = Walk::new(directories, options);
         walk.filter_map(|entry| match entry {
             Ok(entry) if entry.kind() == Kind::File => {
                 let path = entry.path();

@@ -19,6 +19,9 @@ pub type OpenInput = fn() -> io::Result<Box<dyn Read + Send>>;
 /// The file that makes a directory a bag.
 const BAG: &str = "bagit.txt";
 
+/// How the names of the lists of a bag's payload begin.
+const PAYLOAD: &[u8] = b"manifest-";
+
 /// Lists of checksums, opened one by one.
 #[derive(Clone)]
 pub struct Lists {
@@ -175,12 +178,14 @@ fn expanded(name: &OsStr) -> Vec<List> {
             .filter_map(|entry| Some(entry.ok()?.file_name()))
             .filter(|name| is_bag_manifest(name))
             .collect();
+        // Every bag has one of its payload. Without it nobody knows what is in the bag: it cannot be opened.
+        if !manifests.iter().any(|name| name.as_bytes().starts_with(PAYLOAD)) {
+            manifests.push("manifest-*.txt".into());
+        }
         // Those of the payload come first: `manifest-…`, then `tagmanifest-…`.
         manifests.sort();
-        if !manifests.is_empty() {
-            let list = |manifest| List { name: path.join(manifest).into(), bag: Some(path.into()) };
-            return manifests.into_iter().map(list).collect();
-        }
+        let list = |manifest| List { name: path.join(manifest).into(), bag: Some(path.into()) };
+        return manifests.into_iter().map(list).collect();
     }
     vec![List { name: name.into(), bag: bag_of(path) }]
 }
@@ -195,7 +200,7 @@ pub fn bag_of(list: &Path) -> Option<PathBuf> {
 fn is_bag_manifest(name: &OsStr) -> bool {
     let name = name.as_bytes();
     let name = name.strip_prefix(b"tag").unwrap_or(name);
-    name.starts_with(b"manifest-") && name.ends_with(b".txt")
+    name.starts_with(PAYLOAD) && name.ends_with(b".txt")
 }
 
 #[cfg(test)]
@@ -216,6 +221,8 @@ mod tests {
         std::fs::write(path(BAG), "").unwrap();
         assert_eq!(lists().names(), [path("manifest-md5.txt"), path("tagmanifest-md5.txt")]);
         assert_eq!(lists().payloads(), [path("data")]);
+        std::fs::remove_file(path("manifest-md5.txt")).unwrap();
+        assert_eq!(lists().names(), [path("manifest-*.txt"), path("tagmanifest-md5.txt")]);
         let lists = Lists::new(&[path("other.txt").into()], ListOptions::default(), None, || {
             Ok(Box::new(io::stdin()))
         });
