@@ -1,4 +1,5 @@
-"""Hashes files with the workers of Spark: `python spark_hash.py PATH…` prints digests as sha256sum does.
+"""Hashes files with the workers of Spark: `PYSPARK_PYTHON=python python spark_hash.py PATH…` prints digests as sha256sum
+does. PYSPARK_PYTHON is the Python that Spark starts, which needs verisum.
 
 Spark cuts the paths into batches, and each batch becomes an Arrow table. Every worker must see the files under these
 paths.

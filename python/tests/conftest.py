@@ -96,6 +96,18 @@ def loud_skip(why: str) -> NoReturn:
     pytest.skip(f"NOT TESTED: {why}")
 
 
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A file system that is soon full."""
+    mounted = tmp_path / "small"
+    mounted.mkdir()
+    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", str(mounted)], capture_output=True)
+    if made.returncode != 0:
+        loud_skip(f"no file system can be mounted: {made.stderr.decode().strip()}")
+    yield mounted
+    subprocess.run(["umount", str(mounted)], check=True)
+
+
 def flip(path: Path) -> None:
     """Changes a bit of a file, whose length and times stay."""
     stat = os.stat(path)

@@ -9,12 +9,12 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 import pyarrow.parquet
-from conftest import loud_skip
 from dask.utils import key_split
 from distributed import Client, LocalCluster
 from fleet_tree import Trace, contents, expected, make_tree, notes, present, wait_until_idle
@@ -106,8 +106,87 @@ def test_max_age_leaves_out_what_was_verified(client: Client, tree: Path, tmp_pa
     assert scrub_places(client, str(tree), lake, max_age=0).read_files == 306
 
 
+WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
+    ({"max_age": "1"}, "max_age: a number of seconds"),
+    ({"budget": "8h"}, "budget: a number of seconds"),
+    ({"budget": True}, "budget: a number of seconds"),
+    ({"patience": "1m"}, "patience: a number of seconds"),
+    ({"threads": "2"}, "threads: a whole number"),
+    ({"task_files": 1.5}, "task_files: a whole number"),
+    ({"algorithm": 7}, "algorithm: text"),
+    ({"catalog": 7}, "catalog: text"),
+    ({"places": 7}, "places: text"),
+    ({"places": [7]}, "places: text"),
+]
+WRONG_VALUES: list[tuple[dict[str, Any], str]] = [
+    ({"max_age": -1}, "max_age: must be 0 or more seconds"),
+    ({"max_age": float("nan")}, "max_age: must be"),
+    ({"budget": 0}, "budget: must be more than 0 seconds"),
+    ({"budget": timedelta(0)}, "budget: must be more than 0 seconds"),
+    ({"threads": 129}, "threads: must be 0 to 128"),
+    ({"task_bytes": 0}, "task_bytes: must be at least 1"),
+    ({"places": []}, "places: none is named"),
+    ({"places": ["/a", "/a"]}, "places: two have the same name"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "said"),
+    [(TypeError, *wrong) for wrong in WRONG_TYPES] + [(ValueError, *wrong) for wrong in WRONG_VALUES],
+)
+def test_a_wrong_argument_is_named(
+    kind: type[Exception], given: dict[str, Any], said: str, client: Client, tree: Path, tmp_path: Path
+) -> None:
+    run: Any = scrub_places
+    with pytest.raises(kind, match=re.escape(said)):
+        run(client, **{"places": str(tree), "catalog": str(tmp_path / "lake"), **given})
+    assert not (tmp_path / "lake").exists()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"bytes_per_second": "200M"}, "bytes_per_second: a whole number"),
+        ({"tasks": True}, "tasks: a whole number"),
+        ({"name": 7}, "name: text"),
+        ({"exclude": 7}, "exclude: must be a list"),
+        ({"hosts": "web1"}, "hosts: must be a verisum.Hosts"),
+    ],
+)
+def test_a_wrong_field_of_a_place_is_named(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=re.escape(said)):
+        Place("/srv", **given)
+
+
+def test_missing_files_are_named_once_and_counted_by_every_run(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = str(tmp_path / "lake")
+    scrub_places(client, str(tree), lake)
+    (tree / "d1" / "f00001").unlink()
+    report = scrub_places(client, str(tree), lake)
+    assert report.verdicts == {"ok": 305, "missing": 1} and report.places[0].still_missing == 0
+    assert [file.path for file in report.places[0].bad] == [b"d1/f00001"]
+    (tree / "d2" / "f00002").unlink()
+    for seen in ({"ok": 304, "missing": 1}, {"ok": 304}):
+        report = scrub_places(client, str(tree), lake)
+        assert report.verdicts == seen
+    assert report.places[0].still_missing == 2 and not report.places[0].bad and report.exit_code == 0
+    assert "304 ok, 2 missing since earlier" in str(report)
+    assert hash_places(client, str(tree), lake).places[0].still_missing == 2
+    assert scrub_places(client, Place(str(tree), exclude=["/d2/"]), lake).places[0].still_missing == 1
+
+
+def test_a_place_without_files_never_looks_clean(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake, empty = str(tmp_path / "lake"), tmp_path / "never mounted"
+    empty.mkdir()
+    for place, said in ((empty, "no file is there; is it mounted?"), (tmp_path / "none", "No such file")):
+        for run in (scrub_places, hash_places):
+            report = run(client, [str(place), str(tree)], lake)
+            assert report.exit_code == 3 and said in report.places[0].errors[0]
+            assert report.places[1].listed_files == 306 and not report.places[1].errors
+
+
 def test_a_budget_leaves_the_rest_and_says_so(client: Client, tree: Path, tmp_path: Path) -> None:
-    report = scrub_places(client, str(tree), str(tmp_path / "lake"), budget=0)
+    report = scrub_places(client, str(tree), str(tmp_path / "lake"), budget=1e-9)
     assert (report.read_files, report.places[0].left_files, report.seconds_left) == (0, None, None)
     assert report.exit_code == 0
 
@@ -234,18 +313,6 @@ def test_scratch_of_a_killed_writer_is_no_part(client: Client, tree: Path, tmp_p
     part = parts(lake)[0]
     (part.parent / f".{part.name}.0123").write_bytes(b"half")
     assert hash_places(client, str(tree), str(lake)).read_files == 0
-
-
-@pytest.fixture
-def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """A file system that is soon full."""
-    mounted = tmp_path / "small"
-    mounted.mkdir()
-    made = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=100k", "none", str(mounted)], capture_output=True)
-    if made.returncode != 0:
-        loud_skip(f"no file system can be mounted: {made.stderr.decode().strip()}")
-    yield mounted
-    subprocess.run(["umount", str(mounted)], check=True)
 
 
 def test_a_full_lake_is_one_error_and_nothing_is_lost(client: Client, tmp_path: Path, small_disk: Path) -> None:

@@ -65,6 +65,7 @@ def test_a_plan_is_done_and_reported(tmp_path: Path) -> None:
         ('catalog = "l"\nbudget = "8 h"\n[[place]]\npath = "/a"', "'8 h' is no time"),
         ('catalog = "l"\n[[place]]\npath = "/a"\nbytes_per_second = "1X"', "'1X' is no size"),
         ('catalog = "l"\n[[place]]\npath = "/a"\ntasks = 0', "at least 1"),
+        ('catalog = "l"\nplace = []', "it has no [[place]]"),
         ("= 1", "Invalid statement"),
     ],
 )
@@ -111,6 +112,45 @@ def test_ctrl_c_at_a_terminal_ends_a_run_at_once(tmp_path: Path) -> None:
     assert contents(tmp_path / "lake", str(tree)) == expected(tree)
 
 
+def test_a_killed_scheduler_ends_a_run_with_one_line(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree", 400)
+    place = f'[[place]]\npath = "{tree}"\n'
+    # It takes a minute.
+    plan = plan_of(tmp_path, f'catalog = "{tmp_path}/lake"\n{place}requests_per_second = 7\n')
+    scheduler_file = tmp_path / "scheduler.json"
+    options = ["--no-dashboard", "--scheduler-file", str(scheduler_file)]
+    # Nobody waits long for one that does not come back.
+    environment = {**os.environ, "DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT": "2s"}
+    programs = [
+        subprocess.Popen([sys.executable, "-m", f"distributed.cli.{name}", *more, *options], stderr=subprocess.DEVNULL)
+        for name, *more in (["dask_scheduler", "--port", "0"], ["dask_worker", "--nthreads", "1", "--no-nanny"])
+    ]
+    try:
+        while not scheduler_file.exists() or not scheduler_file.read_text():
+            time.sleep(0.05)
+        address = json.loads(scheduler_file.read_text())["address"]
+        with subprocess.Popen(
+            [str(FLEET), "run", str(plan), "--scheduler", address],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+        ) as run:
+            while not any((tmp_path / "lake").rglob("*.arrow")):
+                assert run.poll() is None
+                time.sleep(0.05)
+            programs[0].kill()
+            out, error = run.communicate()
+    finally:
+        for program in programs:
+            program.kill()
+            program.wait()
+    assert run.returncode == 3, error
+    (line,) = error.splitlines()
+    assert line.startswith("verisum-fleet: the scheduler is gone; start again")
+    assert str(tree) in out
+
+
 def test_bad_usage_has_its_code(tmp_path: Path) -> None:
     assert fleet("run", tmp_path / "none.toml", folder=tmp_path).returncode == 2
     assert fleet("walk", folder=tmp_path).returncode == 2
@@ -118,9 +158,11 @@ def test_bad_usage_has_its_code(tmp_path: Path) -> None:
     assert fleet("run", plan, "--workers", 0, folder=tmp_path).returncode == 2
     ended = fleet("run", plan, "--scheduler", "head", folder=tmp_path)
     assert ended.returncode == 2 and "missing port" in ended.stderr and "Traceback" not in ended.stderr
-    plan = plan_of(tmp_path, 'catalog = "l"\nalgorithm = "sha0"\n[[place]]\npath = "/a"\n')
-    ended = fleet("run", plan, "--workers", 1, folder=tmp_path)
-    assert ended.returncode == 2 and "sha0" in ended.stderr and "Traceback" not in ended.stderr
+    for option in ('algorithm = "sha0"', "budget = 0", 'threads = "2"'):
+        plan = plan_of(tmp_path, f'catalog = "l"\n{option}\n[[place]]\npath = "/a"\n')
+        ended = fleet("run", plan, "--workers", 1, folder=tmp_path)
+        assert ended.returncode == 2 and len(ended.stderr.splitlines()) == 1, ended.stderr
+        assert option.split(" = ")[-1].strip('"') in ended.stderr
 
 
 def test_times_and_sizes_are_as_people_write_them(tmp_path: Path) -> None:

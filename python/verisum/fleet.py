@@ -73,7 +73,7 @@ def understood(plan: dict[str, Any]) -> FleetPlan:
     from verisum.dask import Place
 
     places = plan.pop("place", None)
-    if not isinstance(places, list) or not all(isinstance(place, dict) for place in places):
+    if not isinstance(places, list) or not places or not all(isinstance(place, dict) for place in places):
         raise PlanError("it has no [[place]]")
     known = {field.name for field in fields(Place)}
     for place in places:
@@ -178,16 +178,19 @@ def run(options: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, interrupt)
     error: Error | None = None
     with connected(options) as client:
-        work = scrub_run(
-            client,
-            plan.places,
-            plan.catalog,
-            algorithm=plan.algorithm,
-            max_age=plan.max_age,
-            budget=plan.budget,
-            threads=plan.threads,
-            patience=plan.patience,
-        )
+        try:
+            work = scrub_run(
+                client,
+                plan.places,
+                plan.catalog,
+                algorithm=plan.algorithm,
+                max_age=plan.max_age,
+                budget=plan.budget,
+                threads=plan.threads,
+                patience=plan.patience,
+            )
+        except (TypeError, ValueError) as wrong:
+            raise PlanError(f"{options.plan}: {wrong}") from None
         try:
             work.go()
         except KeyboardInterrupt:
@@ -222,6 +225,8 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
     import dask
     import distributed
 
+    # This program says itself that the scheduler is gone.
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)
     with ExitStack() as closing:
         if options.scheduler:
             try:

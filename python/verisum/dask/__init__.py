@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
+from verisum.dask._arguments import number, seconds, text
 from verisum.dask._compare import FleetComparison, compare_records
 from verisum.dask._cut import Mode
 from verisum.dask._errors import FleetError, LakeError, PlaceError, VersionError
@@ -65,23 +66,22 @@ def hash_places(
         places: Places, or paths that every worker sees.
         out: The lake: a directory that client and workers share, or an address of fsspec.
         algorithm: The name of a digest, as for `verisum.new`.
-        budget: Time budget in seconds: no task starts after it.
+        budget: Time budget in seconds, more than 0: no task starts after it.
         threads: How many threads a task reads and hashes with; a worker does as many tasks at once as Dask lets it.
         patience: Give up a place after so many seconds without a worker that has it.
         task_files: A task has at least so many files, if there are as many …
         task_bytes: … or so many bytes.
 
     Raises:
+        TypeError, ValueError: An argument is wrong, or no place is named.
         DigestError: The digest is not to be had.
         LakeError: The lake cannot be read or written, or a part of it is damaged. Other parts are kept.
         VersionError: A worker has another version of verisum.
         FleetError: The scheduler is gone.
         KeyboardInterrupt: Ctrl-C. Tasks that were begun end, and their parts are kept.
     """
-    mode = Mode(False, checked(algorithm), milliseconds(), None, task_files, task_bytes)
-    run = Run(
-        client, as_places(places), out, mode, budget=seconds(budget), threads=threads, patience=patience
-    )
+    mode = mode_of(False, algorithm, None, task_files, task_bytes)
+    run = Run(client, as_places(places), text("out", out), mode, budget=budget, threads=threads, patience=patience)
     return run.go()
 
 
@@ -108,13 +108,14 @@ def scrub_places(
         catalog: The lake with the records: a directory that client and workers share, or an address of fsspec.
         algorithm: The name of the digest of files that have no record; others keep theirs.
         max_age: Leave out files that were verified in the last so many seconds. None: read all.
-        budget: Time budget in seconds: no task starts after it; begin with the stalest files.
+        budget: Time budget in seconds, more than 0: no task starts after it; begin with the stalest files.
         threads: How many threads a task reads and hashes with; a worker does as many tasks at once as Dask lets it.
         patience: Give up a place after so many seconds without a worker that has it.
         task_files: A task has at least so many files, if there are as many …
         task_bytes: … or so many bytes.
 
     Raises:
+        TypeError, ValueError: An argument is wrong, or no place is named.
         DigestError: The digest is not to be had.
         LakeError: The lake cannot be read or written, or a part of it is damaged. Other parts are kept.
         VersionError: A worker has another version of verisum.
@@ -126,8 +127,8 @@ def scrub_places(
         as_places(places),
         catalog,
         algorithm=algorithm,
-        max_age=seconds(max_age),
-        budget=seconds(budget),
+        max_age=max_age,
+        budget=budget,
         threads=threads,
         patience=patience,
         task_files=task_files,
@@ -141,18 +142,16 @@ def scrub_run(
     catalog: str,
     *,
     algorithm: str,
-    max_age: float | None,
-    budget: float | None,
+    max_age: float | timedelta | None,
+    budget: float | timedelta | None,
     threads: int,
     patience: float,
     task_files: int = 10_000,
     task_bytes: int = 1 << 30,
 ) -> Run:
     """A scrub that has not begun."""
-    now = milliseconds()
-    due_before = None if max_age is None else now - int(max_age * 1000)
-    mode = Mode(True, checked(algorithm), now, due_before, task_files, task_bytes)
-    return Run(client, places, catalog, mode, budget=budget, threads=threads, patience=patience)
+    mode = mode_of(True, algorithm, max_age, task_files, task_bytes)
+    return Run(client, places, text("catalog", catalog), mode, budget=budget, threads=threads, patience=patience)
 
 
 def compare_places(
@@ -190,12 +189,14 @@ def compare_places(
     return compare_records(Lake(out), places[0].name, places[1].name, report)
 
 
-def checked(algorithm: str) -> str:
-    """The name of a digest as columns have it."""
+def mode_of(
+    judges: bool, algorithm: str, max_age: float | timedelta | None, task_files: int, task_bytes: int
+) -> Mode:
+    """What is due from now on."""
     import verisum
 
-    return verisum.new(algorithm).name
-
-
-def seconds(time: float | timedelta | None) -> float | None:
-    return time.total_seconds() if isinstance(time, timedelta) else time
+    # As columns have it.
+    name = verisum.new(text("algorithm", algorithm)).name
+    now = milliseconds()
+    due_before = None if max_age is None else now - int(seconds("max_age", max_age) * 1000)
+    return Mode(judges, name, now, due_before, number("task_files", task_files), number("task_bytes", task_bytes))

@@ -96,8 +96,8 @@ class Cut:
     listed_bytes: int = 0
     # Files that are not due and are known to be bad, with their states.
     bad: list[tuple[bytes, str]] = field(default_factory=list)
-    # Files that are not due, by their states.
-    states: dict[str, int] = field(default_factory=dict)
+    # How many files earlier runs found missing.
+    missing: int = 0
     errors: list[tuple[bytes, str]] = field(default_factory=list)
 
 
@@ -135,7 +135,7 @@ def listed(step: Step) -> Cut:
         until = None if is_last else window[-1].path
         records = lake.records(groups, after, until)
         if is_last and not window and after is None:
-            refuse_unmounted(step.place, records)
+            refuse_empty(step.place, records, walk)
         found.listed_files += len(window)
         found.listed_bytes += sum(file.size or 0 for file in window)
         for due in select(window, records, walk, step.mode, found):
@@ -154,10 +154,13 @@ def listed(step: Step) -> Cut:
     return found
 
 
-def refuse_unmounted(place: Place, records: dict[bytes, LakeRecord]) -> None:
+def refuse_empty(place: Place, records: dict[bytes, LakeRecord], walk: Walk | RemoteWalk) -> None:
+    """Fails for a place without files, unless it is known why none is seen: it would look clean, or all missing."""
     there = sum(record.state not in ABSENT for record in records.values())
-    if there:
-        raise PlaceError(f"{place.path}: it is empty, though {there} files of it are recorded; is it mounted?")
+    if there or not walk.errors:
+        known = f", though {there} files of it are recorded" if there else ""
+        question = "is its address right?" if place.is_remote else "is it mounted?"
+        raise PlaceError(f"{place.path}: no file is there{known}; {question}")
 
 
 def select(
@@ -172,16 +175,19 @@ def select(
             record = record._replace(algorithm=mode.algorithm)
         if is_due(file, record, mode):
             due.append(DueFile(file.path, file, record))
-        elif record is not None:
-            found.states[record.state] = found.states.get(record.state, 0) + 1
-            if record.state != "ok":
-                found.bad.append((file.path, record.state))
+        elif record is not None and record.state != "ok":
+            found.bad.append((file.path, record.state))
     hidden = tuple(walk.unlisted)
+    absent = {
+        path: record
+        for path, record in records.items()
+        if not path.startswith(hidden) and (walk.excludes is None or not walk.excludes.leaves_out_file(path))
+    }
+    found.missing += sum(record.state == "missing" for record in absent.values())
     gone = [
         DueFile(path, None, record)
-        for path, record in records.items()
-        if record.state not in ABSENT and not path.startswith(hidden) and record.exported < mode.begun
-        if walk.excludes is None or not walk.excludes.leaves_out_file(path)
+        for path, record in absent.items()
+        if record.state not in ABSENT and record.exported < mode.begun
     ]
     return sorted(due + gone) if gone else due
 

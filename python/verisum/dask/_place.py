@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import verisum
 from verisum import Hosts
 from verisum._native import Excludes, list_place, place_address
+from verisum.dask._arguments import number, text
 from verisum.dask._errors import PlaceError
 
 
@@ -32,6 +33,7 @@ class Place:
         hosts: How the place of a URL is reached; credentials are those of the workers.
 
     Raises:
+        TypeError: A field has a wrong type.
         ValueError: The path is empty, the URL is none of a place, or a limit or `hosts` is not for such a place.
     """
 
@@ -45,8 +47,13 @@ class Place:
     hosts: Hosts | None = None
 
     def __post_init__(self) -> None:
+        for name in ("path", "name", "resource"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, text(name, getattr(self, name)))
         if not self.path:
             raise ValueError("empty path")
+        if self.hosts is not None and not isinstance(self.hosts, Hosts):
+            raise TypeError(f"{self.path}: hosts: must be a verisum.Hosts, not {self.hosts!r}")
         if "://" in self.path:
             object.__setattr__(self, "path", place_address(self.path))
             self.refuse_limits()
@@ -57,13 +64,13 @@ class Place:
                 raise ValueError(f"{self.path}: hosts: not for a directory of the workers")
         if not self.name:
             object.__setattr__(self, "name", self.path)
-        if isinstance(self.exclude, str):
+        if isinstance(self.exclude, str) or not isinstance(self.exclude, Iterable):
             raise TypeError(f"{self.name}: exclude: must be a list of patterns")
         object.__setattr__(self, "exclude", tuple(self.exclude))
         self.excludes()
-        for limit in (self.bytes_per_second, self.requests_per_second, self.tasks):
-            if limit is not None and limit < 1:
-                raise ValueError(f"{self.name}: a limit is at least 1, not {limit}")
+        for name in ("bytes_per_second", "requests_per_second", "tasks"):
+            if getattr(self, name) is not None:
+                object.__setattr__(self, name, number(f"{self.name}: {name}", getattr(self, name)))
 
     def refuse_limits(self) -> None:
         """Fails for limits that cannot be kept: what is read on another machine is bounded by `tasks` only."""

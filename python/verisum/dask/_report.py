@@ -24,6 +24,7 @@ class PlaceReport:
         read_files: Files that were read.
         read_bytes: Their bytes.
         verdicts: How many files have each verdict.
+        still_missing: Files that earlier runs found missing and named.
         bad: Files that are bad, missing, or could not be compared: the first ones.
         errors: What went wrong with the place itself, one line each.
         left_files: Files that are due and were not read; `None` where the listing did not come to its end.
@@ -37,6 +38,7 @@ class PlaceReport:
     read_files: int = 0
     read_bytes: int = 0
     verdicts: Counter[str] = field(default_factory=Counter)
+    still_missing: int = 0
     bad: list[BadFile] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
     left_files: int | None = None
@@ -76,6 +78,7 @@ class PlaceReport:
             "read_files": self.read_files,
             "read_bytes": self.read_bytes,
             "verdicts": dict(sorted(self.verdicts.items())),
+            "still_missing": self.still_missing,
             "bad": [bad_json(bad) for bad in self.bad],
             "errors": self.errors,
             "left_files": self.left_files,
@@ -187,7 +190,8 @@ def row_of(place: PlaceReport) -> list[str]:
     def number(value: int | None) -> str:
         return "?" if value is None else str(value)
 
-    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(place.verdicts.items()))
+    counts = [*sorted(place.verdicts.items()), ("missing since earlier", place.still_missing)]
+    verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     left = place.seconds_left
     if place.left_files == 0:
         forecast = "now" if not place.errors else "?"
@@ -195,8 +199,8 @@ def row_of(place: PlaceReport) -> list[str]:
         forecast = "?"
     else:
         forecast = datetime.fromtimestamp(time.time() + left, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
-    counts = [number(place.listed_files), str(place.read_files), str(place.read_bytes)]
-    return [printable(place.name), *counts, verdicts or "-", number(place.left_files), forecast]
+    done = [number(place.listed_files), str(place.read_files), str(place.read_bytes)]
+    return [printable(place.name), *done, verdicts or "-", number(place.left_files), forecast]
 
 
 def printable(text: str) -> str:

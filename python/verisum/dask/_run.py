@@ -8,10 +8,12 @@ import time
 import uuid
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from distributed import Status
 
+from verisum.dask._arguments import number, seconds, text
 from verisum.dask._cut import Cut, Mode, Step, Task, cut
 from verisum.dask._errors import FleetError, LakeError, PlaceError, VersionError
 from verisum.dask._lake import Lake
@@ -31,6 +33,9 @@ DAY = 86_400_000
 
 # So many tasks of a place may wait before its listing does.
 AHEAD = 1000
+
+# As for `verisum.hash_files`.
+MOST_THREADS = 128
 
 # A task that lost its workers so often is left: it may be what kills them.
 LOSSES = 10
@@ -89,19 +94,21 @@ class Run:
         lake: str,
         mode: Mode,
         *,
-        budget: float | None = None,
+        budget: float | timedelta | None = None,
         threads: int = 1,
         patience: float = 60.0,
     ) -> None:
         names = [place.name for place in places]
+        if not names:
+            raise ValueError("places: none is named")
         if len(set(names)) < len(names):
-            raise ValueError("two places have the same name")
+            raise ValueError("places: two have the same name")
         self.client = client
         self.lake = Lake(lake)
         self.mode = mode
-        self.budget = budget
-        self.threads = threads
-        self.patience = patience
+        self.budget = None if budget is None else seconds("budget", budget, is_zero_allowed=False)
+        self.threads = number("threads", threads, least=0, most=MOST_THREADS)
+        self.patience = seconds("patience", patience)
         self.begun = time.monotonic()
         self.report = Report([PlaceReport(name) for name in names], milliseconds())
         self.states = [
@@ -117,13 +124,18 @@ class Run:
 
     def go(self) -> Report:
         """Does all that is due, or what the budget allows."""
-        refuse_other_workers(self.client)
         try:
+            refuse_other_workers(self.client)
             for state in self.states:
                 self.resume(state)
             self.loop()
         except KeyboardInterrupt:
             self.report.interrupted = True
+            raise
+        except Exception as error:
+            if not isinstance(error, FleetError):
+                # Dask raises many things where its connection ends.
+                self.refuse_lost_scheduler()
             raise
         finally:
             self.cancel()
@@ -153,7 +165,8 @@ class Run:
             self.refuse_lost_scheduler()
             self.count_workers()
             is_late = self.budget is not None and time.monotonic() - self.begun >= self.budget
-            if not is_late:
+            # What is submitted without a connection is lost.
+            if not is_late and self.client.status == "running":
                 self.submit()
             if not self.jobs and (is_late or all(state.is_done for state in self.states)):
                 return
@@ -172,7 +185,7 @@ class Run:
         restart_workers(self.client)
         try:
             workers = list(self.client.scheduler_info(n_workers=-1)["workers"].values())
-        except (OSError, ValueError):
+        except (OSError, ValueError, KeyError):
             return  # The connection was lost; the client tries to have another.
         for state in self.states:
             name = state.place.resource or state.place.name
@@ -315,6 +328,7 @@ class Run:
         report.add(known)
         report.bad += [BadFile(path, "unverifiable", error) for path, error in found.errors[: NAMED - len(report.bad)]]
         report.verdicts["unverifiable"] += len(found.errors)
+        report.still_missing += found.missing
 
     def give_up(self, state: PlaceState, why: str) -> None:
         """Ends the work on a place; the others go on."""
@@ -410,5 +424,5 @@ def refuse_other_workers(client: Client) -> None:
 
 def as_places(places: Iterable[Place | str] | Place | str) -> list[Place]:
     """Places, of which some may be paths."""
-    several = [places] if isinstance(places, (Place, str)) else list(places)
-    return [Place(place) if isinstance(place, str) else place for place in several]
+    several = [places] if isinstance(places, (Place, str)) or not isinstance(places, Iterable) else list(places)
+    return [place if isinstance(place, Place) else Place(text("places", place)) for place in several]
