@@ -177,7 +177,7 @@ impl Parity {
     fn create(
         &self,
         redundancy: f64,
-        set_bytes: Option<u64>,
+        #[pyo3(from_py_with = crate::arguments::whole)] set_bytes: Option<u64>,
         #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         progress: Option<Callback>,
     ) -> PyResult<ParityRun> {
@@ -268,7 +268,7 @@ impl Parity {
                 true => parity::repair_par2(tree, &options, report),
                 false => parity::repair(tree, place, &options, report),
             };
-            repaired.map(|repaired| counts_of_repaired(&repaired))
+            repaired.map(|repaired| counts_of_repaired(&repaired, dry_run))
         })
     }
 
@@ -312,13 +312,18 @@ fn counts_of_verified(verified: &parity::Verified) -> Counts {
     ])
 }
 
-fn counts_of_repaired(repaired: &parity::ParityRepairSummary) -> Counts {
+fn counts_of_repaired(repaired: &parity::ParityRepairSummary, dry_run: bool) -> Counts {
+    let done = |count: u64| if dry_run { (0, count) } else { (count, 0) };
+    let ((files, mendable), (parity, parity_mendable)) =
+        (done(repaired.repaired), done(repaired.parity_repaired));
     Counts::from([
-        ("repaired", repaired.repaired),
+        ("repaired", files),
+        ("mendable", mendable),
         ("not_repaired", repaired.not_repaired),
         ("changed", repaired.changed),
         ("unreadable", repaired.unreadable),
-        ("parity_repaired", repaired.parity_repaired),
+        ("parity_repaired", parity),
+        ("parity_mendable", parity_mendable),
         ("parity_damaged", repaired.parity_damaged),
         ("sets", repaired.sets),
     ])

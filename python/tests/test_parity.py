@@ -52,6 +52,8 @@ def test_rot_is_found_and_mended(tree: Path) -> None:
     assert parity.repair(dry_run=True).finish()["repaired"] == 0, "what was written to takes parity away"
     assert parity.repair(changed=True, keep_bad=tree.parent / "bad").finish()["not_repaired"] == 2
     (tree / "bb").write_bytes(CONTENT["bb"])
+    foretold = parity.repair(dry_run=True).finish()
+    assert (foretold["repaired"], foretold["mendable"]) == (0, 1)
     outcomes = {found.path: found for found in parity.repair()}
     assert outcomes["aa"].outcome == "repaired" and outcomes["aa"].kept_unread == 0
     [(begin, end)] = outcomes["aa"].ranges or []
@@ -59,11 +61,25 @@ def test_rot_is_found_and_mended(tree: Path) -> None:
     assert_whole(tree)
     rot(tree / "aa")
     inode = (tree / "aa").stat().st_ino
-    assert parity.repair(in_place=True).finish()["repaired"] == 1
+    done = parity.repair(in_place=True).finish()
+    assert (done["repaired"], done["mendable"]) == (1, 0)
     assert_whole(tree)
     assert (tree / "aa").stat().st_ino == inode
     (tree / "cc").unlink()
     assert parity.update().finish()["gone"] == 1
+
+
+def test_a_dry_run_repairs_no_parity(tree: Path) -> None:
+    parity = verisum.Parity(tree)
+    parity.create().finish()
+    (index,) = tree.rglob("index")
+    good = index.read_bytes()
+    index.write_bytes(bytes([good[0] ^ 1]) + good[1:])
+    for dry_run in (True, False):
+        run = parity.repair(dry_run=dry_run)
+        assert [(found.of_parity, found.outcome) for found in run] == [(True, "damaged" if dry_run else "repaired")]
+        assert run.summary is not None
+        assert (run.summary["parity_mendable"], run.summary["parity_repaired"]) == ((1, 0) if dry_run else (0, 1))
 
 
 def test_parity_elsewhere_and_what_is_wrong(tree: Path, tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ type NumberedResult = (u64, HashResult);
 ///
 /// Files are read and hashed on threads of their own while results are taken. If nobody takes them, reading
 /// waits: memory does not grow with the number of files. What cannot be listed, opened or read is an error
-/// among the results, and the others go on.
+/// among the results, and the others go on; so is a root that is neither a file nor a directory, such as a pipe.
 ///
 /// # Errors
 /// SHA-256 is not available, or the system has no thread left.
@@ -101,7 +101,7 @@ pub fn hash_files(roots: Vec<PathBuf>, options: &HashOptions) -> Result<HashFile
     let walk = WalkOptions {
         one_file_system: options.one_file_system,
         follow_links: options.follow_links,
-        roots: Roots::default(),
+        roots: Roots::Followed,
         order: if is_ordered { Order::Name } else { Order::Directory },
         excludes: options.excludes.clone(),
     };

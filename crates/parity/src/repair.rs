@@ -214,7 +214,9 @@ impl RepairJob<'_> {
         }
         let verdict = if can { ParityVerdict::Repaired } else { ParityVerdict::NotRepaired };
         self.count_parity(verdict);
-        report(Finding::parity(&path, verdict));
+        let told =
+            if can && self.options.dry_run { ParityVerdict::Damaged { blocks: 0, of: 0 } } else { verdict };
+        report(Finding::parity(&path, told));
         Ok(())
     }
 

@@ -46,6 +46,8 @@ pub enum Roots {
     /// Anything, links to it included.
     #[default]
     Any,
+    /// Files and directories, links to them included.
+    Followed,
     /// Files and directories; a link is an error.
     Plain,
     /// The same, and on the way to them only links of root's and our own are followed.
@@ -103,6 +105,7 @@ impl Walk {
     fn root(&self, path: &Path) -> Result<Entry, FileError> {
         let entry = match self.options.roots {
             Roots::Any => return Entry::followed(path),
+            Roots::Followed => Entry::followed(path)?,
             Roots::Plain => Entry::named(path)?,
             Roots::Trusted => Entry::trusted(path)?,
         };
