@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 
 use pyo3::call::PyCallArgs;
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyString};
 use verisum::blockhash::MAX_THREADS;
@@ -70,6 +70,16 @@ impl Several<FsPath> {
     }
 }
 
+/// A whole number, or several. One that does not fit, such as a negative one, is a wrong value like any other.
+pub(crate) fn whole<'py, T: FromPyObjectOwned<'py>>(object: &Bound<'py, PyAny>) -> PyResult<T> {
+    object.extract::<T>().map_err(Into::into).map_err(|error: PyErr| {
+        match error.is_instance_of::<PyOverflowError>(object.py()) {
+            true => PyValueError::new_err(error.value(object.py()).to_string()),
+            false => error,
+        }
+    })
+}
+
 /// How much in a second. True is no number here, though Python counts with it.
 pub(crate) struct Rate(pub(crate) u64);
 
@@ -80,7 +90,7 @@ impl<'py> FromPyObject<'_, 'py> for Rate {
         if object.is_instance_of::<PyBool>() {
             return Err(PyTypeError::new_err("a number is needed, not a bool"));
         }
-        match object.extract()? {
+        match whole(&object)? {
             0 => Err(PyValueError::new_err("must be 1 or more; None is no limit")),
             rate => Ok(Rate(rate)),
         }
@@ -89,7 +99,7 @@ impl<'py> FromPyObject<'_, 'py> for Rate {
 
 /// A number of threads, or 0 for one a core. The most is that of the command's `--threads`.
 pub(crate) fn threads(object: &Bound<'_, PyAny>) -> PyResult<usize> {
-    match object.extract()? {
+    match whole(object)? {
         threads @ 0..=MAX_THREADS => Ok(threads),
         _ => Err(PyValueError::new_err(format!("must be 0 to {MAX_THREADS}"))),
     }

@@ -27,7 +27,10 @@ macro_rules! python_table {
         impl $class {
             #[doc = stub!(stringify!($class), ".to_arrow")]
             #[pyo3(signature = (*, batch_rows=16384))]
-            fn to_arrow(&self, batch_rows: usize) -> pyo3::PyResult<$crate::arrow::ArrowStream> {
+            fn to_arrow(
+                &self,
+                #[pyo3(from_py_with = $crate::arguments::whole)] batch_rows: usize,
+            ) -> pyo3::PyResult<$crate::arrow::ArrowStream> {
                 $crate::arrow::Table::whole(&*self.0).require_untaken()?;
                 $crate::arrow::ArrowStream::new(&self.0, batch_rows)
             }

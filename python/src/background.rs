@@ -26,6 +26,8 @@ pub(crate) struct Feed<T> {
     results: ManuallyDrop<Mutex<Option<Receiver<T>>>>,
     worker: ManuallyDrop<Mutex<Option<JoinHandle<()>>>>,
     stop: Arc<AtomicBool>,
+    /// Whether nobody takes more. Who waits for a result looks here: the lock would go to that thread again and again.
+    is_closed: AtomicBool,
     /// Whether closing waits for the end of the work. What waits for another machine may take long.
     waits: bool,
     /// Whether a signal ended the work. Then closing does not wait for a call of the system that lasts.
@@ -90,6 +92,7 @@ impl<T: Send + 'static> Feed<T> {
             results: ManuallyDrop::new(Mutex::new(Some(results))),
             worker: ManuallyDrop::new(Mutex::new(Some(worker))),
             stop,
+            is_closed: AtomicBool::new(false),
             waits,
             is_interrupted: AtomicBool::new(false),
             process: process::id(),
@@ -102,6 +105,9 @@ impl<T> Feed<T> {
     pub(crate) fn wait(&self, time: Duration) -> Result<Poll<Option<T>>, Broken> {
         if process::id() != self.process {
             return Err(Broken::Forked);
+        }
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Ok(Poll::Ready(None));
         }
         let mut results = lock(&self.results);
         let Some(receiver) = &*results else { return Ok(Poll::Ready(None)) };
@@ -168,6 +174,7 @@ impl<T> Feed<T> {
     pub(crate) fn give_up(&self) {
         if process::id() == self.process {
             self.stop.store(true, Ordering::Relaxed);
+            self.is_closed.store(true, Ordering::Relaxed);
             // Whoever gives a result away is not kept waiting.
             *lock(&self.results) = None;
         }

@@ -65,7 +65,7 @@ impl BlockMap {
         path: FsPath,
         image: FsPath,
         algorithm: &str,
-        block_size: u32,
+        #[pyo3(from_py_with = crate::arguments::whole)] block_size: u32,
         exact: bool,
         #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         hosts: Option<Hosts>,
@@ -85,7 +85,7 @@ impl BlockMap {
         py: Python<'_>,
         path: FsPath,
         image: FsPath,
-        ranges: Vec<(u64, u64)>,
+        #[pyo3(from_py_with = crate::arguments::whole)] ranges: Vec<(u64, u64)>,
         exact: bool,
         #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         hosts: Option<Hosts>,
@@ -111,7 +111,12 @@ impl BlockMap {
 
     #[doc = stub!("BlockMap.digests")]
     #[pyo3(signature = (start=0, stop=None))]
-    fn digests(&self, py: Python<'_>, start: u64, stop: Option<u64>) -> PyResult<Digests> {
+    fn digests(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = crate::arguments::whole)] start: u64,
+        #[pyo3(from_py_with = crate::arguments::whole)] stop: Option<u64>,
+    ) -> PyResult<Digests> {
         let stop = stop.unwrap_or_else(|| self.0.blocks());
         if start > stop || stop > self.0.blocks() {
             return Err(PyIndexError::new_err(format!("the map has {} blocks", self.0.blocks())));

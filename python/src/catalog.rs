@@ -129,7 +129,12 @@ impl Catalog {
 
     #[doc = stub!("Catalog.runs")]
     #[pyo3(signature = (tree, *, most=1000))]
-    fn runs(&self, py: Python<'_>, tree: FsPath, most: usize) -> PyResult<Vec<CatalogRun>> {
+    fn runs(
+        &self,
+        py: Python<'_>,
+        tree: FsPath,
+        #[pyo3(from_py_with = crate::arguments::whole)] most: usize,
+    ) -> PyResult<Vec<CatalogRun>> {
         let wanted = Wanted::of(tree);
         let found = self.read(py, |store| {
             let Some(root) = wanted.root(store)? else { return Ok(None) };

@@ -42,13 +42,18 @@ impl Catalog {
         let written = interruptible(py, &mut |_| Ok(()), |stop| {
             let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
             let below = tree.as_ref().map(|tree| recorded(tree, &store, &self.path)).transpose()?;
-            let replacement = Replacement::private(&file).map_err(|error| failed(&file, "write", &error))?;
+            let replacement =
+                Replacement::private(&file).map_err(|error| not_written(&file, &error.source))?;
             let mut to = ListUntilStopped { to: BufWriter::new(replacement.file()), stop };
             let listed = store.list(format, below.as_deref(), &mut to, &mut |_| ());
-            let listed = listed.map_err(|error| Failure::from(&error))?;
-            to.flush().map_err(|error| failed(&file, "write", &error))?;
+            let listed = listed.map_err(|error| match error {
+                // The catalogue does not know the name of what it writes to.
+                CatalogError::Io { operation: "write", source, .. } => not_written(&file, &source),
+                error => Failure::from(&error),
+            })?;
+            to.flush().map_err(|error| not_written(&file, &error))?;
             drop(to);
-            replacement.place().map_err(|error| failed(&file, "write", &error))?;
+            replacement.place().map_err(|error| not_written(&file, &error.source))?;
             Ok::<_, Failure>(listed)
         })?;
         let listed = written.map_err(|failure| failure.raise(py))?;
@@ -119,6 +124,10 @@ fn opened(list: &Path, options: &ListOptions) -> Result<Reader<File>, Failure> {
 /// Whether a value is the block hash of a file, by any digest that there is.
 fn is_image(path: &Path, algorithm: &str, value: Output) -> bool {
     Digest::find(algorithm).is_ok_and(|digest| is_block_hash(path, &digest, value, &|| false))
+}
+
+fn not_written(path: &Path, error: &io::Error) -> Failure {
+    failed(path, "write", error).system(Some(error))
 }
 
 fn failed(path: &Path, operation: &str, why: &dyn std::fmt::Display) -> Failure {

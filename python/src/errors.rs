@@ -162,12 +162,8 @@ impl From<&files::FileError> for Failure {
 
 impl From<&store::CatalogError> for Failure {
     fn from(error: &store::CatalogError) -> Failure {
-        let system = match error {
-            store::CatalogError::Io { source, .. } => Some(source),
-            _ => None,
-        };
         let failure = Failure::new(Kind::Catalog, &error.to_string()).path(error.path());
-        failure.operation(error.operation()).system(system)
+        Failure { errno: error.errno(), ..failure.operation(error.operation()) }
     }
 }
 

@@ -3,6 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
 use std::thread;
@@ -48,6 +49,8 @@ enum Rows {
 struct Here {
     /// None once it is closed.
     files: Mutex<Option<ManuallyDrop<verisum::HashFiles>>>,
+    /// Whether nobody takes more, as in `Feed`.
+    is_closed: AtomicBool,
     /// The process whose threads they are: a forked one has none of them.
     process: u32,
 }
@@ -56,6 +59,9 @@ impl Here {
     fn wait(&self, time: Duration) -> Result<Poll<Option<Row>>, Broken> {
         if process::id() != self.process {
             return Err(Broken::Forked);
+        }
+        if self.is_closed.load(Ordering::Relaxed) {
+            return Ok(Poll::Ready(None));
         }
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
         Ok(files
@@ -75,6 +81,7 @@ impl Here {
 
     fn close(&self) {
         if process::id() == self.process {
+            self.is_closed.store(true, Ordering::Relaxed);
             let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).take();
             drop(files.map(ManuallyDrop::into_inner));
         }
@@ -196,7 +203,11 @@ pub(crate) fn hash_files(
                 StartError::Digest(error) => errors::of_digest(py, &error),
                 StartError::Thread(error) => error.into(),
             })?;
-            Rows::Here(Here { files: Mutex::new(Some(ManuallyDrop::new(files))), process: process::id() })
+            Rows::Here(Here {
+                files: Mutex::new(Some(ManuallyDrop::new(files))),
+                is_closed: AtomicBool::new(false),
+                process: process::id(),
+            })
         }
         false => {
             let at_once = (threads > 0).then_some(threads);

@@ -68,7 +68,7 @@ impl Hosts {
         way: Option<String>,
         push: Option<FsPath>,
         ssh_config: Option<FsPath>,
-        timeout: u32,
+        #[pyo3(from_py_with = crate::arguments::whole)] timeout: u32,
         endpoint: Option<String>,
         region: Option<String>,
         profile: Option<String>,

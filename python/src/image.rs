@@ -105,7 +105,7 @@ pub(crate) fn image_sum(
     py: Python<'_>,
     path: FsPath,
     algorithm: &str,
-    block_size: u32,
+    #[pyo3(from_py_with = crate::arguments::whole)] block_size: u32,
     exact: bool,
     #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
     hosts: Option<Hosts>,

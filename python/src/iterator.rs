@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::{PyTraverseError, PyVisit};
 use verisum::files::Progress;
 
 use crate::arguments::Callback;
@@ -31,6 +32,14 @@ macro_rules! python_iterator {
             #[doc = stub!(stringify!($class), ".finish")]
             fn finish(&self, py: pyo3::Python<'_>) -> pyo3::PyResult<$summary> {
                 self.0.finish(py).map(|$all| $told)
+            }
+
+            fn __traverse__(&self, visit: pyo3::PyVisit<'_>) -> Result<(), pyo3::PyTraverseError> {
+                self.0.traverse(&visit)
+            }
+
+            fn __clear__(&self) {
+                self.0.forget_progress();
             }
         }
     };
@@ -98,7 +107,8 @@ pub(crate) struct Running<R, S> {
     feed: Feed<Event<Step<R, S>>>,
     summary: Mutex<Option<Arc<S>>>,
     done: Arc<Done>,
-    progress: Option<Callback>,
+    /// It may refer to the iterator itself, so Python's garbage collector sees it and takes it away.
+    progress: Mutex<Option<Callback>>,
 }
 
 impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
@@ -109,7 +119,8 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
         (done, progress): (Arc<Done>, Option<Callback>),
         work: impl FnOnce(&Steps<R, S>) + Send + 'static,
     ) -> PyResult<Running<R, S>> {
-        Ok(Running { feed: Feed::start(waits, work)?, summary: Mutex::default(), done, progress })
+        let (feed, progress) = (Feed::start(waits, work)?, Mutex::new(progress));
+        Ok(Running { feed, summary: Mutex::default(), done, progress })
     }
 
     /// The next result.
@@ -129,7 +140,26 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
     }
 
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
-        Callback::tell(self.progress.as_ref(), py, (self.done.files(), self.done.bytes()))
+        // What is called may ask for the lock.
+        let known = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let progress = known.as_ref().map(|Callback(callback)| Callback(callback.clone_ref(py)));
+        drop(known);
+        Callback::tell(progress.as_ref(), py, (self.done.files(), self.done.bytes()))
+    }
+
+    /// Shows Python's garbage collector what is kept. Whoever uses it just now keeps it too.
+    pub(crate) fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        match self.progress.try_lock().as_deref() {
+            Ok(Some(Callback(callback))) => visit.call(callback),
+            _ => Ok(()),
+        }
+    }
+
+    /// Calls nobody any more.
+    pub(crate) fn forget_progress(&self) {
+        let forgotten = self.progress.lock().unwrap_or_else(PoisonError::into_inner).take();
+        // Only now: what ends with it may ask for the lock.
+        drop(forgotten);
     }
 
     /// What was found in all, once it came to its end.

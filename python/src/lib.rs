@@ -57,6 +57,10 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
+    #[allow(non_upper_case_globals)] // Python calls it so.
+    const __version__: &str = env!("CARGO_PKG_VERSION");
+
+    #[pymodule_export]
     use crate::arrow::ArrowStream;
     #[pymodule_export]
     use crate::bag::{Bag, create_bag};

@@ -307,11 +307,11 @@ pub(crate) fn overview(
     catalogs: Several<FsPath>,
     max_age: Option<Span>,
     now: Option<Moment>,
-    directories: usize,
-    troubled: usize,
-    duplicates: usize,
-    runs: usize,
-    repairs: usize,
+    #[pyo3(from_py_with = crate::arguments::whole)] directories: usize,
+    #[pyo3(from_py_with = crate::arguments::whole)] troubled: usize,
+    #[pyo3(from_py_with = crate::arguments::whole)] duplicates: usize,
+    #[pyo3(from_py_with = crate::arguments::whole)] runs: usize,
+    #[pyo3(from_py_with = crate::arguments::whole)] repairs: usize,
 ) -> PyResult<Overview> {
     let paths = catalogs.paths();
     if paths.is_empty() {

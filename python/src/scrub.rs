@@ -192,7 +192,7 @@ pub(crate) fn scrub(
     shuffle: bool,
     since: Option<Moment>,
     cross_file_systems: bool,
-    stop_after: u64,
+    #[pyo3(from_py_with = crate::arguments::whole)] stop_after: u64,
     exclude: Option<Several<String>>,
     limit: Option<Rate>,
     archive: bool,

@@ -112,6 +112,21 @@ def test_numbers_that_nobody_can_mean_are_refused(tmp_path: Path, monkeypatch: p
     for option in ({"limit": 0}, {"requests": 0}):
         with pytest.raises(ValueError, match="must be 1 or more"):
             untyped("hash_files")(".", **option)
+    negative: list[tuple[Callable[[], object], str]] = [
+        (lambda: verisum.hash_files(".", threads=-1), "threads"),
+        (lambda: verisum.hash_files(".", limit=-1), "limit"),
+        (lambda: verisum.hash_files(".").to_arrow(batch_rows=-1), "batch_rows"),
+        (lambda: verisum.scrub(".", catalog="c.db", stop_after=-1), "stop_after"),
+        (lambda: verisum.overview(["c.db"], runs=-1), "runs"),
+        (lambda: verisum.image_sum("x", block_size=-1), "block_size"),
+        (lambda: verisum.image_sum("x", block_size=1 << 40), "block_size"),
+        (lambda: verisum.Parity(".").create(set_bytes=-1), "set_bytes"),
+        (lambda: verisum.Hosts(timeout=-1), "timeout"),
+    ]
+    for wrong, name in negative:
+        with pytest.raises(ValueError) as raised:
+            wrong()
+        assert f"'{name}'" in "\n".join(getattr(raised.value, "__notes__", [])), name
     assert os.listdir(tmp_path) == []
     assert len(list(verisum.hash_files(".", threads=128, limit=1))) == 0
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 import sqlite3
@@ -49,6 +50,26 @@ def test_check_tells_what_is_wrong(tree: Path, catalog: Path, tmp_path: Path) ->
     with pytest.raises(verisum.CatalogError):
         verisum.Catalog.check(tmp_path / "none.db")
     assert not (tmp_path / "none.db").exists()
+
+
+def test_errors_of_the_system_have_its_number(tree: Path, catalog: Path, tmp_path: Path, small_disk: Path) -> None:
+    for number in range(1000):
+        (tree / f"a long name, so that the list is longer than the disk {number}").touch()
+    verisum.scrub(tree, catalog=catalog).finish()
+    sums = small_disk / "SUMS"
+    with pytest.raises(verisum.FileError) as full:
+        verisum.Catalog(catalog).export_list(sums)
+    assert str(full.value) == f"{sums}: write: No space left on device"
+    assert (full.value.path, full.value.errno) == (str(sums), errno.ENOSPC)
+    with pytest.raises(verisum.FileError) as missing:
+        verisum.Catalog(catalog).export_list(tmp_path / "none" / "SUMS")
+    assert missing.value.errno == errno.ENOENT and str(missing.value).count("SUMS") == 1
+    with pytest.raises(verisum.CatalogError) as none:
+        verisum.Catalog(tmp_path / "none.db")
+    assert none.value.errno == errno.ENOENT
+    with pytest.raises(verisum.CatalogError) as full_catalog:
+        verisum.scrub(tree, catalog=small_disk / "c.db").finish()
+    assert full_catalog.value.errno == errno.ENOSPC
 
 
 def test_a_backup_is_restored(tree: Path, catalog: Path, tmp_path: Path) -> None:

@@ -162,6 +162,16 @@ def test_a_file_that_is_not_there_is_a_row(tree: Path) -> None:
     assert only["sha256"] is None and only["mtime"] is None and str(missing) in only["error"]
 
 
+def test_a_pipe_or_a_device_that_is_named_is_a_row(tree: Path) -> None:
+    pipe = tree / "pipe"
+    os.mkfifo(pipe)
+    for name in (str(pipe), "/dev/null"):
+        (row,) = verisum.hash_files(name)
+        assert row.path == name and "not a regular file" in str(row.error)
+    # Below a directory they are left out.
+    assert str(pipe) not in [row.path for row in verisum.hash_files(tree)]
+
+
 def test_vanishing_files_do_not_end_it(tmp_path: Path) -> None:
     root = tmp_path / "tree"
     root.mkdir()
@@ -196,6 +206,23 @@ def test_closing_ends_it(tree: Path) -> None:
     for _ in range(20):
         next(verisum.hash_files(tree))
     assert time.monotonic() - started < 200
+
+
+def test_closing_does_not_wait_for_a_thread_that_takes_rows(tmp_path: Path) -> None:
+    slow = slow_tree(tmp_path)
+    for rows in (
+        verisum.hash_files(slow, limit=1000),
+        verisum.scrub(tmp_path, catalog=tmp_path / "c.db", limit=1000),
+    ):
+        takers = [threading.Thread(target=lambda rows=rows: list(rows)) for _ in range(3)]
+        for taker in takers:
+            taker.start()
+        time.sleep(0.2)
+        started = time.monotonic()
+        rows.close()
+        for taker in takers:
+            taker.join()
+        assert time.monotonic() - started < 5
 
 
 def test_an_exception_in_the_loop_leaves_nothing_behind(tree: Path) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
@@ -52,6 +52,26 @@ def test_the_digests_are_a_view() -> None:
     # The view keeps them alive.
     del packed, again
     assert table[0].tobytes() == hashlib.sha256(b"a").digest()
+
+
+def test_digests_are_a_sequence() -> None:
+    want = verisum.hash_many([b"a", b"b", b"c", b"a"])
+    packed = verisum.hash_many([b"a", b"b", b"c", b"a"], packed=True)
+    assert isinstance(packed, Sequence)
+    assert list(reversed(packed)) == want[::-1] and want[1] in packed and b"" not in packed
+    assert (packed.count(want[0]), packed.count(7)) == (2, 0)
+    assert (packed.index(want[0]), packed.index(want[0], 1), packed.index(want[0], -1)) == (0, 3, 3)
+    for value, bounds in ((b"", ()), (want[0], (1, 3)), (want[0], (1, -1))):
+        with pytest.raises(ValueError):
+            packed.index(value, *bounds)
+    for part in (slice(None), slice(1, 3), slice(None, None, -2), slice(9, 1), slice(-3, None)):
+        assert list(packed[part]) == want[part]
+    assert np.asarray(packed[1:3]).shape == (2, 32)
+    match packed:
+        case [first, *_]:
+            assert first == want[0]
+        case _:
+            raise AssertionError("no sequence")
 
 
 def test_nothing_is_no_digests() -> None:

@@ -5,6 +5,7 @@ import signal
 import subprocess
 import sys
 import threading
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -181,6 +182,10 @@ def test_the_command_is_there() -> None:
     assert said.split()[0] == "verisum"
     summed = subprocess.run([program, "sum", "-"], input=b"abc", capture_output=True, check=True).stdout
     assert verisum.new("sha256", b"abc").hexdigest().encode() in summed
+
+
+def test_the_version_is_that_of_the_distribution() -> None:
+    assert verisum.__version__ == metadata.version("verisum")
 
 
 def test_the_licences_of_what_is_compiled_in_are_there() -> None:

@@ -1,5 +1,6 @@
 """`scrub`, `Catalog` and `accept` against the command, over files that really rotted."""
 
+import gc
 import json
 import os
 import pickle
@@ -60,6 +61,16 @@ def test_a_first_run_records_and_the_next_verifies(tree: Path, catalog: Path) ->
     assert (second.counts["ok"], second.read_files, second.class_) == (21, 21, "clean")
     assert second.complete and not second.interrupted and not second.alarm
     assert second.tree == str(tree) and second.bytes == sum(f.stat().st_size for f in tree.rglob("*") if f.is_file())
+
+
+def test_a_callback_that_refers_to_its_iterator_keeps_no_catalogue_locked(tree: Path, catalog: Path) -> None:
+    def begin() -> None:
+        runs: list[verisum.Scrub] = []
+        runs.append(verisum.scrub(tree, catalog=catalog, limit=1, progress=lambda *_: runs[0].close()))
+
+    begin()
+    gc.collect()
+    assert verisum.scrub(tree, catalog=catalog).finish().files == 21
 
 
 def test_what_rotted_is_found_as_the_command_finds_it(tree: Path, catalog: Path, tmp_path: Path) -> None:

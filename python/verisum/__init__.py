@@ -18,8 +18,12 @@ writes bad ones anew. `overview` tells what state catalogues are in.
 
 from __future__ import annotations
 
+# `collections.abc` has it from there, and is not imported yet.
+from _collections_abc import Sequence as _Sequence
+
 from verisum._errors import CatalogError, DigestError, Error, FileError, HostError, ImageError
 from verisum._filelike import file_digest
+from verisum._native import __version__ as __version__
 from verisum._native import (
     Accepted,
     Amount,
@@ -92,6 +96,8 @@ from verisum._native import (
     untag,
     verify,
 )
+
+_Sequence.register(Digests)
 
 # `typing` takes longer to import than all of this package.
 TYPE_CHECKING = False

@@ -63,6 +63,7 @@ __all__ = [
     "Tagging",
     "TreeOverview",
     "TroubledFile",
+    "__version__",
     "accept",
     "adopt",
     "algorithms",
@@ -209,8 +210,10 @@ class Hash:
 
     def __copy__(self) -> Hash: ...
 
+__version__: str
+
 @final
-class Digests:
+class Digests(Sequence[bytes]):
     """Digests of one length: a sequence of `bytes`, and a read-only buffer of unsigned bytes.
 
     The buffer has the shape `(len(self), digest_size)`: `numpy.asarray(digests)` is a view, not a copy.
@@ -223,8 +226,21 @@ class Digests:
     def hex(self) -> list[str]:
         """All of them in lowercase hexadecimal."""
 
+    def count(self, value: Any) -> int:
+        """How many of them are this digest."""
+
+    def index(self, value: Any, start: int = 0, stop: int = ...) -> int:
+        """The first place of a digest.
+
+        Raises:
+            ValueError: None of them is this digest.
+        """
+
     def __len__(self) -> int: ...
+    @overload
     def __getitem__(self, index: SupportsIndex, /) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice, /) -> Digests: ...
     def __iter__(self) -> Iterator[bytes]: ...
     def __buffer__(self, flags: int, /) -> memoryview: ...
 
@@ -518,7 +534,7 @@ def hash_files(
     opens takes none of these options, because Python reads it.
 
     Args:
-        paths: A file or directory, or several. Links among them are followed. Also whatever fsspec opens: a filesystem
+        paths: A file or directory, or several; a pipe or a device is a row with an error. Links among them are followed. Also whatever fsspec opens: a filesystem
             with all its files, a part of one (`filesystem.get_mapper("photos")`), what `fsspec.open` gives, or a file
             object from where it stands. These are read through Python and hashed side by side; their rows have the
             store's protocol as `host`, and they come last.
@@ -1181,7 +1197,8 @@ class ParityRun(_Iterator[ParityFinding]):
 
     @property
     def summary(self) -> dict[str, int] | None:
-        """Its totals, by the names that `verisum parity --json` gives them; None until all findings were taken."""
+        """Its totals, by the names that `verisum parity --json` gives them; None until all findings were taken. Of a dry run
+        ``mendable`` and ``parity_mendable`` count what a repair would, and nothing is ``repaired``."""
 
     def finish(self) -> dict[str, int]:
         """Takes all findings that are left, and gives the totals."""

@@ -188,6 +188,22 @@ impl CatalogError {
         }
     }
 
+    /// The system's number, if it was the system that failed and SQLite says how.
+    pub fn errno(&self) -> Option<i32> {
+        let source = match self {
+            CatalogError::Io { source, .. } => return source.raw_os_error(),
+            CatalogError::Database { source, .. } => source,
+            _ => return None,
+        };
+        let errno = match source.sqlite_error_code()? {
+            ErrorCode::DiskFull => Errno::NOSPC,
+            ErrorCode::PermissionDenied => Errno::ACCESS,
+            ErrorCode::SystemIoFailure => Errno::IO,
+            _ => return None,
+        };
+        Some(errno.raw_os_error())
+    }
+
     /// The same of a catalogue that was opened under another name.
     pub(super) fn of(self, path: &Path) -> CatalogError {
         match self {

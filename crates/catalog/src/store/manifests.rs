@@ -20,7 +20,7 @@ use super::{
 use verisum_files::LEADS_OUT;
 use verisum_files::outlast;
 use verisum_files::place::scheme;
-use verisum_files::store::manifest::{ChkbitFile, Item, Line, ListFormat, Listed, Reader, Writer};
+use verisum_files::store::manifest::{ChkbitFile, Item, Line, ListFormat, Listed, ReadError, Reader, Writer};
 use verisum_files::{
     Assumed, Directory, Entry, Guess, IsBlockHash, Kind, Misjudged, SamplePlace, Stat, Timestamp,
 };
@@ -175,8 +175,10 @@ impl Catalog {
         self.all_or_nothing(list, base, not_there, |importing| {
             importing.assumed = Some(Assumed::new(is_block_hash));
             loop {
-                let line =
-                    reader.line().map_err(|e| CatalogError::io(list, "read", std::io::Error::other(e)))?;
+                let line = reader.line().map_err(|error| match error {
+                    ReadError::Io(source) => CatalogError::io(list, "read", source),
+                    error => CatalogError::io(list, "read", std::io::Error::other(error)),
+                })?;
                 let number = reader.number();
                 let wrong =
                     |what: String| CatalogError::Line { path: list.to_path_buf(), line: number, what };
