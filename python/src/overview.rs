@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use verisum::catalog::overview::{
     self as engine, AGES, DirectoryOverview, DirectoryPart, Duplicate, KnownCopy, OverviewOptions, Troubled,
 };
-use verisum::catalog::store::{self, CatalogRecord, Seen, absolute};
+use verisum::catalog::store::{self, Seen, absolute};
 use verisum::files::Timestamp;
 
 use crate::arguments::{FsPath, Several};
@@ -247,9 +247,9 @@ getters! { |file: TroubledFile|
 impl TroubledFile {
     #[doc = stub!("TroubledFile.recorded")]
     #[getter]
-    fn recorded(&self) -> FileState {
-        let CatalogRecord { size, mtime, ctime, inode, digest, .. } = self.row().file.record;
-        FileState(Seen { size, mtime, ctime, inode, digest })
+    fn recorded(&self) -> Option<FileState> {
+        let file = &self.row().file;
+        file.is_recorded().then(|| FileState(Seen::of(&file.record)))
     }
 
     fn __repr__(&self) -> String {

@@ -2587,11 +2587,11 @@ class TroubledFile:
 
     @property
     def algorithm(self) -> str:
-        """The name of the digest."""
+        """The name of the digest; empty for a file without a record."""
 
     @property
-    def recorded(self) -> FileState:
-        """What was recorded."""
+    def recorded(self) -> FileState | None:
+        """What was recorded. None for a file that no scrub could read."""
 
     @property
     def last_verified_ms(self) -> int:

@@ -399,3 +399,111 @@ fn the_same_holds_where_nothing_says_when_a_file_was_made() {
         }
     });
 }
+
+/// What happens to three files in two directories of a tree: some rot, and they change places twice.
+#[derive(Clone, Copy, Debug)]
+struct Exchange {
+    /// Which of them rot, as bits.
+    rotten: usize,
+    /// Whether a run sees that before they change places.
+    is_seen: bool,
+    /// How they change places, and which part is looked at then.
+    changes: [(usize, &'static str); 2],
+}
+
+const PLACES: [&str; 3] = ["1/a", "1/b", "2/c"];
+const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1], [1, 2, 0], [2, 0, 1]];
+const PARTS: [&str; 4] = ["", "1", "2", "none"];
+
+impl Exchange {
+    fn of(number: usize) -> Exchange {
+        let digit = |place: usize, base: usize| number / place % base;
+        Exchange {
+            rotten: digit(1, 8),
+            is_seen: digit(8, 2) == 1,
+            changes: [(digit(16, 6), PARTS[digit(96, 4)]), (digit(384, 6), PARTS[digit(2304, 4)])],
+        }
+    }
+
+    /// How many there are.
+    const ALL: usize = 2304 * 4;
+
+    /// What is wrong in the end.
+    fn play(self) -> Vec<String> {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = folder.path().join("tree");
+        let digest = Digest::find("sha256").unwrap();
+        let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+        let mut scrub = |part: &str| {
+            if part != "none" {
+                let mut options = ScrubOptions::new(digest.clone());
+                options.now = Timestamp::of_milliseconds(World::now());
+                options.alarm = Alarm { share: 1.0, at_least: 1000 };
+                scrub(&mut catalog, &tree.join(part), &options, &mut |_| ()).unwrap();
+            }
+        };
+        let paths = PLACES.map(|place| tree.join(place));
+        for (number, path) in paths.iter().enumerate() {
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            write_with_time(path, &format!("content {number}"), number);
+        }
+        scrub("");
+        for (number, path) in paths.iter().enumerate().filter(|(number, _)| self.rotten >> number & 1 == 1) {
+            write_with_time(path, &format!("CONTENT {number}"), number);
+        }
+        if self.is_seen {
+            scrub("");
+        }
+        // Which file is at each place.
+        let mut there = [0, 1, 2];
+        for (order, part) in self.changes {
+            let aside = ["x", "y", "z"].map(|name| folder.path().join(name));
+            paths.iter().zip(&aside).for_each(|(path, aside)| fs::rename(path, aside).unwrap());
+            there = ORDERS[order].map(|from| there[from]);
+            ORDERS[order]
+                .iter()
+                .zip(&paths)
+                .for_each(|(from, path)| fs::rename(&aside[*from], path).unwrap());
+            scrub(part);
+        }
+        scrub("");
+        let top = catalog.roots().unwrap().remove(0).directory;
+        let mut wrong = Vec::new();
+        for (place, number) in PLACES.iter().zip(there) {
+            let (part, name) = place.split_once('/').unwrap();
+            let directory = catalog.directory_in(top, part.as_ref()).unwrap().unwrap();
+            let record = catalog.record(directory, name.as_ref()).unwrap().unwrap();
+            let is_rotten = self.rotten >> number & 1 == 1;
+            let good = digest.hash(format!("content {number}").as_bytes()).unwrap();
+            if record.digest != good || record.state.is_corrupt() != is_rotten {
+                let recorded = (0..3).find(|other| {
+                    digest.hash(format!("content {other}").as_bytes()).unwrap() == record.digest
+                });
+                let state = record.state.name();
+                wrong.push(format!("{place} has file {number} and is {state} by the record of {recorded:?}"));
+            }
+        }
+        assert_eq!(catalog.check().unwrap(), []);
+        wrong
+    }
+}
+
+/// A file whose time of modification is its own, whatever is written.
+fn write_with_time(path: &Path, content: &str, number: usize) {
+    fs::write(path, content).unwrap();
+    let time = UNIX_EPOCH + Duration::from_secs(1_000_000_000 + number as u64);
+    File::options().write(true).open(path).unwrap().set_modified(time).unwrap();
+}
+
+#[test]
+fn files_that_change_places_take_their_records_along_whatever_runs_look_at() {
+    // `VERISUM_SEEDS` looks at more of them.
+    let worlds = (32 * *seeds().end() as usize).min(Exchange::ALL);
+    let step = (Exchange::ALL / worlds) | 1;
+    let mut wrong = Vec::new();
+    for number in (0..Exchange::ALL).step_by(step) {
+        let exchange = Exchange::of(number);
+        wrong.extend(exchange.play().into_iter().map(|what| format!("{number} {exchange:?}: {what}")));
+    }
+    assert!(wrong.is_empty(), "{} of {step}: {}", wrong.len(), wrong.join("\n"));
+}

@@ -111,7 +111,7 @@ impl Overview {
     fn wanted(&self, catalogs: &[Catalog]) -> Result<HashMap<(String, Vec<u8>), Wanted>> {
         let mut all: HashMap<(String, Vec<u8>), Wanted> = HashMap::new();
         let content = |file: &ListedRecord| {
-            let is_wanted = file.record.state.wants_content() && file.record.size > 0;
+            let is_wanted = file.wants_content() && file.record.size > 0;
             is_wanted.then(|| (file.algorithm.clone(), file.record.digest.as_bytes().to_vec()))
         };
         for (index, troubled) in self.troubled.iter().enumerate() {

@@ -243,7 +243,8 @@ impl Overview {
 fn tree(number: usize, catalog: &Catalog, root: Root, options: &OverviewOptions) -> Result<TreeOverview> {
     let runs = catalog.runs(root.id, options.runs)?;
     let troubles = catalog.troubles(root.id)?;
-    let wanted = troubles.iter().filter(|(state, _)| state.wants_content()).map(|(_, count)| count).sum();
+    let recorded = catalog.recorded_troubles(root.id)?.into_iter();
+    let wanted = recorded.filter(|(state, _)| state.wants_content()).map(|(_, count)| count).sum();
     let repairs = repairs(catalog, &root, options.repairs)?;
     Ok(TreeOverview {
         repairs,

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::jobs::Outcome;
 use super::join::Lost;
+use super::top_directory::is_gone;
 use super::writer::{AlgorithmNames, Writer};
 use super::{ScrubError, ScrubReport, ScrubSummary};
 use crate::store::{self, Catalog, CatalogRecord, Seen, State, Trouble};
@@ -29,10 +30,12 @@ impl Writer<'_> {
                 Ok(()) => self.catalog.commit()?,
                 Err(error) => {
                     self.catalog.roll_back();
+                    self.tell_doubtful();
                     return Err(error);
                 }
             }
         }
+        self.tell_doubtful();
         if let Some(root) = self.catalog.root(&self.scope.root.path)? {
             (self.summary.files, self.summary.bytes) = (root.files, root.bytes);
         }
@@ -63,7 +66,7 @@ impl Writer<'_> {
             && outcome.unlisted + outcome.not_tried == 0
             && self.options.excludes.is_none()
             && self.scope.directory == self.scope.root.directory;
-        self.catalog.settle_unread(root, if was_everywhere { self.options.started() } else { i64::MIN })?;
+        self.settle_unread(was_everywhere, outcome)?;
         self.join(Lost::Itself, &names)?;
         self.join(Lost::Gone, &names)?;
         // What else there is on another machine nobody can look at from here.
@@ -102,6 +105,27 @@ impl Writer<'_> {
         self.catalog.hold_replacements(root, self.options.started())?;
         self.catalog.hold_missing(root, self.news_since)?;
         self.hold_waiting(&names)
+    }
+
+    /// Forgets which files no run could read, if they are recorded by now, gone or left out.
+    fn settle_unread(&mut self, was_everywhere: bool, outcome: &Outcome) -> Result<(), ScrubError> {
+        let (root, started) = (self.scope.root.id, self.options.started());
+        self.catalog.settle_unread(root, if was_everywhere { started } else { i64::MIN })?;
+        // What else there is on another machine nobody can look at from here.
+        if was_everywhere || self.scope.root.is_remote() {
+            return Ok(());
+        }
+        for place in self.catalog.unread(root, started)?.into_keys() {
+            let path = self.path(place.0, &place.1)?;
+            let Ok(below) = path.strip_prefix(&self.scope.path) else { continue };
+            let excludes = self.options.excludes.as_ref();
+            let is_out = excludes.is_some_and(|excludes| excludes.leaves_out_file(below));
+            let was_passed_over = path.ancestors().any(|above| outcome.passed_over.contains(above));
+            if is_out || !was_passed_over && is_gone(&self.find(&path)) {
+                self.catalog.forget_unread(&place)?;
+            }
+        }
+        Ok(())
     }
 
     /// Holds the changed files that were not read, and reports them.

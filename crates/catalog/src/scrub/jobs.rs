@@ -44,8 +44,8 @@ pub(super) struct Jobs<'a> {
     withheld: Vec<((u64, u64), String)>,
     /// Roots of their own below.
     others: HashSet<PathBuf>,
-    /// New files whose storage failed in an earlier run.
-    unread: HashSet<RecordName>,
+    /// New files that an earlier run could not read, and what they were.
+    unread: HashMap<RecordName, State>,
     page: VecDeque<(Position, CatalogRecord)>,
     position: Position,
     folder: ReachedFolder,
@@ -176,7 +176,7 @@ impl<'a> Jobs<'a> {
             own,
             withheld: withheld.collect(),
             others,
-            unread: reader.unread(scope.root.id)?,
+            unread: reader.unread(scope.root.id, i64::MAX)?,
             page: VecDeque::new(),
             position: Position::START,
             folder: ReachedFolder { id: 0, path: PathBuf::new(), found: None },
@@ -363,8 +363,9 @@ impl<'a> Jobs<'a> {
         let is_known_bad = is_bad(record.state) && is_untouched(&record, &stat);
         if self.gives_up(device, is_known_bad) {
             if is_known_bad {
-                let name = OsStr::from_bytes(name).into();
-                self.send(Message::NotTried { directory, name, path: entry.path(), record: Some(record) });
+                let (name, path) = (OsStr::from_bytes(name).into(), entry.path());
+                let (record, state) = (Some(record), Some(record.state));
+                self.send(Message::NotTried { directory, name, path, record, state });
             }
             return Ok(None);
         }

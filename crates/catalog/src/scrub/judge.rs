@@ -105,7 +105,7 @@ impl ScrubJudge<'_> {
             Some(look) => {
                 let mut judged = self.judged(token, look, || entry.path());
                 match &mut judged.change {
-                    Some(RecordChange::Unread(_, stat)) => *stat = entry.stat().ok(),
+                    Some(RecordChange::Unread(.., stat)) => *stat = entry.stat().ok(),
                     Some(_) if judged.found.is_none() => judged.unread = entry.stat().ok(),
                     _ => {}
                 }
@@ -132,7 +132,8 @@ impl ScrubJudge<'_> {
         if self.tally.gives_up(device, is_known_bad) {
             self.tally.give_up(is_known_bad);
             if is_known_bad {
-                return Some(Message::NotTried { directory, name, path: entry.path(), record });
+                let state = record.map(|record| record.state);
+                return Some(Message::NotTried { directory, name, path: entry.path(), record, state });
             }
         } else {
             self.tally.leave(found.is_none_or(|(known, stat)| self.plan.is_fresh(&known, &stat)));
@@ -296,14 +297,15 @@ impl ScrubJudge<'_> {
             (record, Some(seen)) if verdict.may_replace_record() && !held => {
                 Some(self.replacement(record.as_ref(), (seen, look.rehashed), verdict, now))
             }
-            (Some(_), read) => {
+            (record, read) => {
                 let finding =
                     RecordFinding { since: now, seen: now, read: *read, detail: look.error.clone() };
-                Some(RecordChange::Suspect(state, finding))
+                match record {
+                    Some(_) => Some(RecordChange::Suspect(state, finding)),
+                    // There is no record that could be in any state.
+                    None => verdict.is_unread().then_some(RecordChange::Unread(state, finding, None)),
+                }
             }
-            // There is no record that could be in any state.
-            (None, _) if verdict == Verdict::IoError => Some(RecordChange::Unread(now, None)),
-            (None, _) => None,
         };
         let was_in_trouble = token.record.is_some_and(|record| record.state != State::Sound);
         let is_news = verdict != Verdict::Ok || was_in_trouble;
@@ -377,9 +379,6 @@ pub fn state_after(before: State, found: Verdict) -> (Verdict, State) {
         State::Trouble(Trouble::Verdict(bad)) if bad.class() == VerdictClass::Corrupt && is_unread => {
             (bad, before)
         }
-        State::Trouble(Trouble::Verdict(bad)) if !found.may_replace_record() && bad > found => {
-            (found, before)
-        }
         State::Trouble(Trouble::Held) if is_unread || found == Verdict::Modified => (found, before),
         _ => (found, State::Trouble(Trouble::Verdict(found))),
     }
@@ -415,6 +414,18 @@ mod tests {
             let well = (Verdict::Ok, of(Verdict::Ok));
             assert_eq!(state_after(of(bad), Verdict::Ok), well, "{bad}");
         }
+    }
+
+    #[test]
+    fn what_could_not_be_compared_is_what_it_is_found_to_be() {
+        let of = |verdict| State::Trouble(Trouble::Verdict(verdict));
+        let unread = [Verdict::Busy, Verdict::Unverifiable, Verdict::IoError];
+        for before in [of(Verdict::Busy), of(Verdict::Unverifiable), of(Verdict::IoError), State::MISSING] {
+            for found in unread {
+                assert_eq!(state_after(before, found), (found, of(found)), "{before:?}");
+            }
+        }
+        assert_eq!(state_after(of(Verdict::Rot), Verdict::Flaky), (Verdict::Flaky, of(Verdict::Flaky)));
     }
 
     #[test]

@@ -15,9 +15,10 @@ use std::os::unix::ffi::OsStrExt;
 use verisum_digest::Output;
 
 use super::finish::{PAGE, bad_verdict, is_one_file};
+use super::top_directory::is_gone;
 use super::writer::{AlgorithmNames, Writer};
 use super::{ScrubError, ScrubReport};
-use crate::store::{Copied, KnownBad, Likeness, RecordName, Seen, State, Trouble};
+use crate::store::{CatalogRecord, Copied, KnownBad, Likeness, RecordName, Seen, State, Trouble};
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict, VerdictClass};
 
 impl Writer<'_> {
@@ -51,9 +52,11 @@ impl Writer<'_> {
             if !bad.is_kept {
                 self.mark_bad(bad, follows, names)?;
             } else if follows {
-                // That it is bad was told when it was read.
                 let state = (bad.record.state, self.options.started());
-                self.catalog.mark_bad(self.scope.root.id, bad, follows, state)?;
+                let record = self.catalog.mark_bad(self.scope.root.id, bad, follows, state)?;
+                if record.state == State::Sound {
+                    self.tell_restored(bad, &record, names)?;
+                }
             }
         }
         self.judge_copies(copies, names)
@@ -65,12 +68,18 @@ impl Writer<'_> {
         let by_known: HashMap<&RecordName, usize> = all.iter().map(|one| &one.known).zip(0..).collect();
         let succession = |bad: &KnownBad| {
             let (is_free, found) = self.catalog.succession(bad)?;
-            let is_back = self.catalog.is_back(bad)?;
+            // One that was bad before has its record until that has found its file, or the content is back.
+            let is_back = bad.was_kept || self.catalog.is_back(bad)?;
+            let own = match bad.was_kept {
+                true => self.catalog.record(bad.heir.0, OsStr::from_bytes(&bad.heir.1))?,
+                false => None,
+            };
+            let has_own = |heir: &usize| own.is_none_or(|own| own.digest == all[*heir].record.digest);
             Ok(Succession {
                 is_free,
                 known: by_heir.get(&bad.known).copied(),
                 is_own_found: found.iter().any(|place| !by_heir.contains_key(place)),
-                own_heir: by_known.get(&bad.heir).copied(),
+                own_heir: by_known.get(&bad.heir).copied().filter(has_own),
                 is_back,
             })
         };
@@ -103,9 +112,33 @@ impl Writer<'_> {
         Ok(())
     }
 
+    /// Reports a file that was called bad under its name, as long as the record of another was there, and is as its own
+    /// record says.
+    fn tell_restored(
+        &mut self,
+        bad: &KnownBad,
+        record: &CatalogRecord,
+        names: &AlgorithmNames,
+    ) -> Result<(), ScrubError> {
+        self.doubtful.retain(|(place, _)| *place != bad.heir);
+        self.summary.add(Verdict::Ok, 1);
+        let (recorded, found) = (Some(Seen::of(&bad.record)), Some(Seen::of(record)));
+        let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+        let report = ScrubReport::new(self.path(bad.heir.0, &bad.heir.1)?, Verdict::Ok);
+        (self.report)(ScrubReport { restored: true, recorded, found, algorithm, ..report });
+        Ok(())
+    }
+
     /// Whether a file is the one that the other record is of. Inodes are used again.
     fn is_the_file(&self, bad: &KnownBad) -> Result<bool, ScrubError> {
         let KnownBad { heir, known, record, found, likeness, .. } = bad;
+        if bad.was_kept && !self.scope.root.is_remote() {
+            // This run need not have looked at it.
+            let there = self.find(&self.path(heir.0, &heir.1)?);
+            if is_gone(&there) || there.is_ok_and(|(_, stat)| stat.inode != bad.seen.inode) {
+                return Ok(false);
+            }
+        }
         if *likeness == Likeness::BadContent {
             let since = found.map_or(i64::MAX, |(since, _)| since);
             return self.is_telling(heir, (record.algorithm, &bad.seen.digest), since);

@@ -12,9 +12,9 @@ use std::time::{Duration, Instant};
 use super::finish::bad_verdict;
 use super::run::Work;
 use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
-use crate::store::{self, Catalog, CatalogRecord, RecordChange, RecordFinding, Run, Seen, State};
+use crate::store::{self, Catalog, CatalogRecord, RecordChange, RecordFinding, RecordName, Run, Seen, State};
 use verisum_files::reread::Bypass;
-use verisum_files::{Stat, Verdict};
+use verisum_files::{Stat, Verdict, VerdictClass};
 
 /// How long a result waits to be kept.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -38,8 +38,14 @@ pub(super) enum Message {
     Gone { directory: i64, name: OsString, state: Option<State>, at: i64 },
     /// A recorded file that was written to, perhaps to another length, and that there is no time to read.
     Waiting { directory: i64, name: OsString, is_resized: bool },
-    /// A file that is known to be bad and was not tried again, with its record if it has one.
-    NotTried { directory: i64, name: OsString, path: PathBuf, record: Option<CatalogRecord> },
+    /// A file that is known to be bad and was not tried again: its record, if it has one, and what it was found to be.
+    NotTried {
+        directory: i64,
+        name: OsString,
+        path: PathBuf,
+        record: Option<CatalogRecord>,
+        state: Option<State>,
+    },
     /// A recorded file that is none of the tree's.
     Forget { directory: i64, name: OsString, record: CatalogRecord },
     /// Something that could not be looked at.
@@ -95,6 +101,8 @@ pub(super) struct Writer<'a> {
     /// Files that were read and have the recorded length and another time of modification: those with another
     /// content, and all.
     pub(super) rewritten: (u64, u64),
+    /// Reports of bad files whose names are other files' than before. Whether those are bad is found out at the end.
+    pub(super) doubtful: Vec<(RecordName, ScrubReport)>,
 }
 
 impl<'a> Writer<'a> {
@@ -123,6 +131,7 @@ impl<'a> Writer<'a> {
             checkpoint,
             news_since,
             rewritten,
+            doubtful: Vec::new(),
         }
     }
 
@@ -159,10 +168,11 @@ impl<'a> Writer<'a> {
                 Message::Unlisted { path, error, storage_failed } => {
                     self.tell_unlisted(path, error, storage_failed);
                 }
-                Message::NotTried { directory, name, path, record } => {
+                Message::NotTried { directory, name, path, record, state } => {
                     let finding = self.catalog.finding(directory, &name)?;
                     let algorithm = record.and_then(|record| algorithms.get(&record.algorithm).cloned());
-                    self.tell_not_tried((path, algorithm.unwrap_or_default()), record, finding);
+                    let verdict = state.map_or(Verdict::IoError, |state| bad_verdict(state).0);
+                    self.tell_not_tried((path, algorithm.unwrap_or_default()), verdict, record, finding);
                 }
                 Message::Directory { .. }
                 | Message::Gone { .. }
@@ -256,10 +266,13 @@ impl<'a> Writer<'a> {
             // It may be another file that was moved here.
             return;
         }
-        self.summary.add(judged.verdict, 1);
-        let Some(path) = judged.path.take() else { return };
+        let Some(path) = judged.path.take() else { return self.summary.add(judged.verdict, 1) };
         let of_set = || self.names.get(judged.set).cloned().unwrap_or_default();
-        (self.report)(ScrubReport {
+        let is_doubtful = judged.recorded.zip(judged.found).is_some_and(|(old, found)| {
+            let is_bad = judged.verdict.class() == VerdictClass::Corrupt && old.state.is_corrupt();
+            is_bad && old.inode != 0 && old.inode != found.inode
+        });
+        let report = ScrubReport {
             path,
             verdict: judged.verdict,
             held: judged.held,
@@ -271,18 +284,30 @@ impl<'a> Writer<'a> {
             since: None,
             from: None,
             error: judged.error.take(),
-        });
+        };
+        if is_doubtful {
+            return self.doubtful.push(((judged.directory, judged.name.as_bytes().to_vec()), report));
+        }
+        self.summary.add(judged.verdict, 1);
+        (self.report)(report);
+    }
+
+    /// Reports the bad files that no other record is of.
+    pub(super) fn tell_doubtful(&mut self) {
+        for (_, report) in self.doubtful.drain(..) {
+            self.summary.add(report.verdict, 1);
+            (self.report)(report);
+        }
     }
 
     /// Tells of a file that was not tried again what the last run found that tried it.
     fn tell_not_tried(
         &mut self,
         (path, algorithm): (PathBuf, String),
+        verdict: Verdict,
         record: Option<CatalogRecord>,
         finding: Option<RecordFinding>,
     ) {
-        // A new file whose storage failed has no record.
-        let verdict = record.map_or(Verdict::IoError, |record| bad_verdict(record.state).0);
         self.summary.add(verdict, 1);
         let now = "it was not tried again: the device fails too often".to_string();
         let detail = finding.as_ref().and_then(|finding| finding.detail.as_ref());

@@ -1,6 +1,6 @@
 //! Reads and changes the records of files.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
@@ -9,6 +9,7 @@ use rusqlite::{Row, ToSql, params, params_from_iter};
 use super::guard::{IS_INTACT, guard_with};
 use super::record::{
     DAMAGED, GONE, MISSING, RECORDED, check_value, columns, finding, known, record, record_in, recorded,
+    state,
 };
 use super::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, RecordName, Result, State};
 use verisum_files::Stat;
@@ -76,10 +77,12 @@ impl Catalog {
         self.row(&sql, params![directory, name.as_bytes()], |row| record(row, 0))
     }
 
-    /// What was last seen of a file that is not as recorded.
+    /// What was last seen of a file that is not as recorded, or could not be read and has no record.
     pub fn finding(&self, directory: i64, name: &OsStr) -> Result<Option<RecordFinding>> {
         let sql = "SELECT since, seen, size, mtime, ctime, inode, digest, detail FROM finding
-                   WHERE directory = ?1 AND name = ?2";
+                   WHERE directory = ?1 AND name = ?2
+                   UNION ALL SELECT since, seen, NULL, NULL, NULL, NULL, NULL, detail FROM unread
+                   WHERE directory = ?1 AND name = ?2 LIMIT 1";
         self.row(sql, params![directory, name.as_bytes()], finding)
     }
 
@@ -143,10 +146,16 @@ impl Catalog {
         })
     }
 
-    /// New files of a root whose storage failed when they were to be read, as far as that is known.
-    pub fn unread(&self, root: i64) -> Result<HashSet<RecordName>> {
-        let sql = "SELECT directory, name FROM unread WHERE root = ?1";
-        self.rows(sql, [root], |row| Ok((row.get(0)?, row.get(1)?)))
+    /// Files of a root that have no record, as no run could read them, and what they were found to be; those that
+    /// were last come across before a moment, in milliseconds since 1970.
+    pub fn unread(&self, root: i64, before: i64) -> Result<HashMap<RecordName, State>> {
+        let sql = "SELECT directory, name, state FROM unread WHERE root = ?1 AND seen < ?2";
+        self.rows(sql, [root, before], |row| Ok(((row.get(0)?, row.get(1)?), state(row, 2)?)))
+    }
+
+    /// Forgets one of them.
+    pub fn forget_unread(&self, (directory, name): &RecordName) -> Result<()> {
+        self.write("DELETE FROM unread WHERE directory = ?1 AND name = ?2", params![directory, name])
     }
 
     /// Forgets of [`Catalog::unread`] what is recorded by now, and what was not come across since.
@@ -167,7 +176,9 @@ impl Catalog {
                 .and_then(|()| self.update(directory, name, new))
                 .and_then(|()| self.add_to_sums(root, 0, new.size as i64 - old.size as i64)),
             RecordChange::Suspect(state, finding) => self.suspect(directory, name, *state, finding).map(drop),
-            RecordChange::Unread(seen, stat) => self.note_unread(root, directory, name, *seen, stat.as_ref()),
+            RecordChange::Unread(state, finding, stat) => {
+                self.note_unread(root, (directory, name), *state, finding, stat.as_ref())
+            }
             RecordChange::Forget(old) => self.delete(root, directory, name, old),
         };
         done.map_err(self.failed("write"))
@@ -276,16 +287,20 @@ impl Catalog {
     fn note_unread(
         &self,
         root: i64,
-        directory: i64,
-        name: &OsStr,
-        seen: i64,
+        (directory, name): (i64, &OsStr),
+        state: State,
+        finding: &RecordFinding,
         stat: Option<&Stat>,
     ) -> rusqlite::Result<()> {
-        let sql = "INSERT OR REPLACE INTO unread(directory, name, root, seen, inode, size, mtime)
-                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        let sql = "INSERT INTO unread(directory, name, root, seen, inode, size, mtime, state, since, detail)
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+                   ON CONFLICT DO UPDATE SET seen = ?4, inode = ?5, size = ?6, mtime = ?7, state = ?8,
+                   detail = ?10";
         let (inode, size) = (stat.map(|stat| stat.inode as i64), stat.map(|stat| stat.size as i64));
         let mtime = stat.map(|stat| super::stamp(stat.modified));
-        let values = params![directory, name.as_bytes(), root, seen, inode, size, mtime];
+        let RecordFinding { seen, since, detail, .. } = finding;
+        let (name, state) = (name.as_bytes(), state.code());
+        let values = params![directory, name, root, seen, inode, size, mtime, state, since, detail];
         self.connection.prepare_cached(sql)?.execute(values).map(drop)
     }
 

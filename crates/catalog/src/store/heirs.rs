@@ -118,7 +118,7 @@ impl Catalog {
             ),
             Likeness::Unread => "SELECT NULL, directory, name, NULL, NULL, NULL, NULL, NULL, 1
                  FROM lost CROSS JOIN unread ON unread.inode = lost.inode AND unread.size = lost.size
-                    AND unread.mtime = lost.mtime AND unread.root = lost.root"
+                    AND unread.mtime = lost.mtime AND unread.root = lost.root AND unread.state = 3"
                 .to_string(),
         };
         let sql = format!(
@@ -215,7 +215,9 @@ impl Catalog {
             self.apply(root, heir.0, name, &RecordChange::Forget(fresh))?;
         }
         self.apply(root, heir.0, name, &RecordChange::Add(CatalogRecord { state: State::Sound, ..*record }))?;
-        self.apply(root, heir.0, name, &RecordChange::Suspect(record.state, finding))?;
+        if record.state != State::Sound {
+            self.apply(root, heir.0, name, &RecordChange::Suspect(record.state, finding))?;
+        }
         let forgotten = (|| {
             let sql = "DELETE FROM unread WHERE directory = ?1 AND name = ?2";
             self.connection.prepare_cached(sql)?.execute(params![heir.0, heir.1])?;

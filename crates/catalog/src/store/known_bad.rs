@@ -10,7 +10,8 @@ use rusqlite::{Row, params};
 use super::guard::IS_INTACT;
 use super::heirs::{Likeness, RecordName, TELLING};
 use super::record::{CORRUPT, DAMAGED, HELD, MISSING, RECORDED, columns, output, record, unsigned};
-use super::{Catalog, CatalogRecord, RecordFinding, Result, Seen, State};
+use super::{Catalog, CatalogRecord, RecordFinding, Result, Seen, State, Trouble};
+use verisum_files::Verdict;
 
 /// A file that a run recorded, and what says that it is bad.
 #[derive(Clone, Debug)]
@@ -31,6 +32,8 @@ pub struct KnownBad {
     fresh: Option<i64>,
     /// Whether it was found to be bad, or could not be read, and its name has its record still.
     pub is_kept: bool,
+    /// Whether that was so before this run.
+    pub was_kept: bool,
 }
 
 /// Where records come from that a file may belie, in the order of how much they say. Each has the columns
@@ -83,18 +86,19 @@ pub struct Copied {
 }
 
 impl Catalog {
-    /// Lists the files of a root that are in trouble since some time and are not those of their records, by their
-    /// inodes. Nothing took the place of those records; each may belong to a file under another name.
+    /// Lists the files of a root that are in trouble and are not those of their records, by their inodes. Nothing took
+    /// the place of those records; each may belong to a file under another name. Those in trouble before `since` are
+    /// told from the others.
     pub fn list_misnamed(&self, root: i64, since: i64) -> Result<()> {
         let sql = format!(
             "CREATE TEMP TABLE misnamed AS
-             SELECT file.*, finding.inode AS found_inode, finding.size AS found_size,
+             SELECT file.*, finding.since < ?2 AS is_old, finding.inode AS found_inode, finding.size AS found_size,
                 finding.mtime AS found_mtime, coalesce(finding.ctime, 0) AS found_ctime,
                 coalesce(finding.digest, file.digest) AS found_digest
              FROM file JOIN finding USING(directory, name)
              WHERE file.root = ?1 AND file.state <> 0 AND file.state NOT IN ({MISSING}, {HELD}, {DAMAGED})
-             AND finding.since >= ?2 AND finding.inode <> file.inode
-             AND finding.inode <> 0 AND file.inode <> 0 AND {IS_INTACT}"
+             AND finding.inode <> file.inode AND finding.inode <> 0 AND file.inode <> 0
+             AND {IS_INTACT}"
         );
         self.write("DROP TABLE IF EXISTS temp.misnamed", [])?;
         self.write(&sql, [root, since])
@@ -127,7 +131,7 @@ impl Catalog {
              WHERE {is_heir} AND (likeness = 0 OR source = 1)
              AND (source <= 1 OR heir.algorithm = claim.algorithm)
              UNION ALL
-             SELECT 1, {misnamed}, claim.*, 0
+             SELECT 1 + is_old, {misnamed}, claim.*, 0
              FROM claim JOIN temp.misnamed AS heir ON heir.found_inode = claim.seen_inode AND heir.root = ?1
              WHERE (heir.found_size = claim.seen_size AND heir.found_mtime = claim.seen_mtime
                 OR heir.found_size = claim.size AND heir.found_mtime = claim.mtime)
@@ -268,12 +272,15 @@ impl Catalog {
         found.map_err(self.failed("read"))
     }
 
-    /// Whether the recorded content of a bad file is back under its name, or was found under another by this run.
+    /// Whether the recorded content of a bad file is back under its name, or was found under another by this run; or its
+    /// name has that record since an earlier run.
     pub fn is_back(&self, bad: &KnownBad) -> Result<bool> {
         let KnownBad { known, record, .. } = bad;
         let sql = "SELECT EXISTS (SELECT 1 FROM file
                     WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND algorithm = ?4 AND state = 0)
-                OR EXISTS (SELECT 1 FROM temp.fresh_inode WHERE digest = ?3 AND algorithm = ?4)";
+                OR EXISTS (SELECT 1 FROM temp.fresh_inode WHERE digest = ?3 AND algorithm = ?4)
+                OR EXISTS (SELECT 1 FROM temp.misnamed
+                    WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND algorithm = ?4 AND is_old)";
         let values = params![known.0, known.1, record.digest.as_bytes(), record.algorithm];
         let found = self
             .connection
@@ -284,7 +291,8 @@ impl Catalog {
 
     /// Takes note that a file is bad. If it was recorded first, or the record that it belies follows it, it gets
     /// that, and nothing is missing under the other name any more; else it gets back its own that was replaced.
-    /// If its own was kept, it stays what it was found to be. Returns the record.
+    /// If its own was kept, it stays what it was found to be, or is sound if it is as that record says. Returns the
+    /// record.
     pub fn mark_bad(
         &self,
         root: i64,
@@ -307,12 +315,26 @@ impl Catalog {
                 own
             }
         };
-        let record = own.filter(|_| !follows).unwrap_or(*record);
+        let suspicious = State::Trouble(Trouble::Verdict(Verdict::Suspicious));
+        let read = finding.read.filter(|read| {
+            let is_comparable = own.is_some_and(|own| own.algorithm == record.algorithm);
+            // One read that is not confirmed, or an older one, makes nothing good.
+            let is_certain = *is_kept && state == suspicious && finding.detail.is_none();
+            is_certain && follows && is_comparable && read.digest == record.digest
+        });
+        let record = match (read, own.filter(|_| !follows)) {
+            (Some(Seen { mtime, ctime, inode, .. }), _) => {
+                state = State::Sound;
+                CatalogRecord { mtime, ctime, inode, verified: finding.seen, ..*record }
+            }
+            (None, own) => own.unwrap_or(*record),
+        };
         let missing = self.record(known.0, OsStr::from_bytes(&known.1))?;
         let is_missing =
             missing.is_some_and(|now| now.state == State::MISSING && now.digest == record.digest);
         let gone = (follows && is_missing).then_some((root, known));
-        self.hand_over(root, gone, (*fresh, heir), &CatalogRecord { state, ..record }, finding)?;
+        let record = CatalogRecord { state, ..record };
+        self.hand_over(root, gone, (*fresh, heir), &record, finding)?;
         Ok(record)
     }
 }
@@ -338,6 +360,7 @@ fn known_bad(row: &Row<'_>) -> rusqlite::Result<KnownBad> {
             _ => Likeness::BadContent,
         },
         record: record(row, 14)?,
-        is_kept: row.get(25)?,
+        is_kept: row.get::<_, i64>(25)? > 0,
+        was_kept: row.get::<_, i64>(25)? > 1,
     })
 }

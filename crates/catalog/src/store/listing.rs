@@ -16,6 +16,10 @@ use super::{Catalog, CatalogError, CatalogRecord, Result, Root};
 /// are out then, in half the time.
 const IN_TROUBLE: &str = "FROM file INDEXED BY file_in_trouble WHERE state <> 0";
 
+/// Files that no run could read and that have no record, of the root `?1`.
+pub(super) const UNREAD: &str = "FROM unread WHERE root = ?1 AND NOT EXISTS (SELECT 1 FROM file
+    WHERE file.directory = unread.directory AND file.name = unread.name)";
+
 /// How many good copies of troubled files are looked for: more are nothing that somebody reads.
 const COPIES: usize = 100_000;
 
@@ -26,10 +30,22 @@ pub struct ListedRecord {
     pub path: PathBuf,
     /// The number of its directory.
     pub directory: i64,
-    /// The name of its digest's algorithm.
+    /// The name of its digest's algorithm; empty if it has no record.
     pub algorithm: String,
-    /// What is recorded of it.
+    /// What is recorded of it. Of a file that no run could read only the state is known.
     pub record: CatalogRecord,
+}
+
+impl ListedRecord {
+    /// Whether anything is recorded of it: it is not if no run could read it.
+    pub fn is_recorded(&self) -> bool {
+        !self.algorithm.is_empty()
+    }
+
+    /// Whether a repair brings its recorded content back.
+    pub fn wants_content(&self) -> bool {
+        self.is_recorded() && self.record.state.wants_content()
+    }
 }
 
 /// How many paths of directories are remembered. In the order of ages or sizes each file is of another one.
@@ -52,7 +68,7 @@ struct ListedRow {
 
 impl Catalog {
     /// Calls `each` for the files of a tree that are not as recorded: bad ones, missing ones, or both. A bad or held file
-    /// that is gone is among the missing ones, too.
+    /// that is gone is among the missing ones, too. Files that no run could read are among the bad ones.
     ///
     /// # Errors
     /// Those of `each`, and what keeps the catalogue from being read.
@@ -63,13 +79,11 @@ impl Catalog {
         missing: bool,
         each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
-        let sql = format!(
-            "SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble WHERE root = ?1 AND state <> 0
-             AND ((?2 AND state <> {MISSING}) OR (?3 AND (state = {MISSING} OR EXISTS (SELECT 1 FROM finding
-                WHERE finding.directory = file.directory AND finding.name = file.name AND detail = ?4))))
-             ORDER BY state, directory, name",
-            columns()
+        let recorded = format!(
+            "(?2 AND state <> {MISSING}) OR (?3 AND (state = {MISSING} OR EXISTS (SELECT 1 FROM finding
+                WHERE finding.directory = file.directory AND finding.name = file.name AND detail = ?4)))"
         );
+        let sql = format!("{} ORDER BY state, directory, name", troubled_rows(&recorded, "?2"));
         self.each_listed(&sql, params![root.id, bad, missing, GONE], each)
     }
 
@@ -131,12 +145,12 @@ impl Catalog {
         Ok(copies)
     }
 
-    /// Files of a tree that are not as recorded, at most so many: bad data first, what is only missing last.
+    /// Files of a tree that are not as recorded, or could not be read, at most so many: bad data first, what is only
+    /// missing last.
     pub fn worst(&self, root: &Root, most: usize) -> Result<Vec<ListedRecord>> {
         let sql = format!(
-            "SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble WHERE root = ?1 AND state <> 0
-             ORDER BY state IN {CORRUPT} DESC, state = {MISSING}, state DESC, directory, name LIMIT ?2",
-            columns()
+            "{} ORDER BY state IN {CORRUPT} DESC, state = {MISSING}, state DESC, directory, name LIMIT ?2",
+            troubled_rows("1", "1")
         );
         let mut files = Vec::new();
         self.each_listed(&sql, params![root.id, most as i64], &mut |file| {
@@ -150,7 +164,7 @@ impl Catalog {
     /// as the catalogue says. Takes one pass over the records, whatever the number of files; more than 1000 are not
     /// looked for.
     pub fn copies_of(&self, files: &[ListedRecord]) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
-        let wanted = files.iter().filter(|file| file.record.state.wants_content() && file.record.size > 0);
+        let wanted = files.iter().filter(|file| file.wants_content() && file.record.size > 0);
         let contents = wanted.map(|file| (file.record.algorithm, file.record.digest.as_bytes().to_vec()));
         self.copies_of_contents(&contents.collect::<Vec<_>>())
     }
@@ -262,6 +276,20 @@ impl Catalog {
         }
         Ok(())
     }
+}
+
+/// The rows of files of the root `?1` that are not as recorded, and of those that no run could read, for which these
+/// conditions hold.
+fn troubled_rows(recorded: &str, unread: &str) -> String {
+    format!(
+        "SELECT * FROM (
+            SELECT root, directory, name, {} FROM file INDEXED BY file_in_trouble
+            WHERE root = ?1 AND state <> 0 AND ({recorded})
+            UNION ALL
+            SELECT root, directory, name, coalesce(size, 0), coalesce(mtime, 0), 0, coalesce(inode, 0), 0, x'00',
+                since, since, 0, state, 1 {UNREAD} AND {unread})",
+        columns()
+    )
 }
 
 impl ListingNames {

@@ -287,9 +287,9 @@ pub enum RecordChange {
     },
     /// It is not as recorded, and the record stays.
     Suspect(State, RecordFinding),
-    /// It has no record, and its storage failed at this time: it is known to be bad from now on. What was
-    /// said of it may be what a record says.
-    Unread(i64, Option<Stat>),
+    /// It has no record, and could not be read: that is known from now on. What was said of it may be what a
+    /// record says.
+    Unread(State, RecordFinding, Option<Stat>),
     /// Its record is removed.
     Forget(CatalogRecord),
 }
@@ -413,7 +413,7 @@ pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<RecordFinding> {
     Ok(RecordFinding { since: row.get(0)?, seen: row.get(1)?, read: read.transpose()?, detail: row.get(7)? })
 }
 
-fn state(row: &Row<'_>, at: usize) -> rusqlite::Result<State> {
+pub(super) fn state(row: &Row<'_>, at: usize) -> rusqlite::Result<State> {
     Ok(State::of_code(row.get(at)?).unwrap_or(State::DAMAGED))
 }
 

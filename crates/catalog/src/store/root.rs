@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::{Row, params};
 
+use super::listing::UNREAD;
 use super::record::{MISSING, unsigned};
 use super::{Catalog, Result, State};
 use verisum_files::Stat;
@@ -90,6 +91,9 @@ const ROOT: &str = "id, path, directory, device, inode, files, bytes, born, opti
 /// once.
 const INSIDE: &str = "WITH RECURSIVE inside(id) AS (VALUES (?1) UNION
     SELECT directory.id FROM directory JOIN inside ON directory.parent = inside.id)";
+
+/// The states of the files of the root `?1` that have a record and are in trouble.
+const RECORDED_TROUBLES: &str = "SELECT state FROM file WHERE root = ?1 AND state <> 0";
 
 impl Catalog {
     /// All roots, by path.
@@ -228,9 +232,18 @@ impl Catalog {
         self.rows(sql, [root], |row| row.get(0))
     }
 
-    /// How many files of a root are in each trouble.
+    /// How many files of a root are in each trouble, also those that no run could read and that have no record.
     pub fn troubles(&self, root: i64) -> Result<Vec<(State, u64)>> {
-        let sql = "SELECT state, count(*) FROM file WHERE root = ?1 AND state <> 0 GROUP BY state";
+        self.count_troubles(root, &format!("{RECORDED_TROUBLES} UNION ALL SELECT state {UNREAD}"))
+    }
+
+    /// The same of those that have a record.
+    pub fn recorded_troubles(&self, root: i64) -> Result<Vec<(State, u64)>> {
+        self.count_troubles(root, RECORDED_TROUBLES)
+    }
+
+    fn count_troubles(&self, root: i64, states: &str) -> Result<Vec<(State, u64)>> {
+        let sql = &format!("SELECT state, count(*) FROM ({states}) GROUP BY state");
         let rows: rusqlite::Result<Vec<(i64, u64)>> =
             self.connection.prepare_cached(sql).and_then(|mut statement| {
                 statement.query_map([root], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
@@ -242,7 +255,7 @@ impl Catalog {
     /// How many files of a root wait for somebody: those that are not as recorded, and those that took the place of
     /// another one.
     pub fn waiting(&self, root: i64) -> Result<u64> {
-        let in_trouble: u64 = self.troubles(root)?.iter().map(|(_, count)| count).sum();
+        let in_trouble: u64 = self.recorded_troubles(root)?.iter().map(|(_, count)| count).sum();
         Ok(in_trouble + self.replaced(root)?)
     }
 

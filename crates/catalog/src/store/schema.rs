@@ -15,9 +15,9 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 12] = [
+pub(super) const STEPS: [&str; 13] = [
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9,
-    VERSION_10, VERSION_11, VERSION_12,
+    VERSION_10, VERSION_11, VERSION_12, VERSION_13,
 ];
 
 /// The version that this program writes.
@@ -138,18 +138,28 @@ const VERSION_11: &str = "
 /// By which options a tree of another place was last reached: words, each with a NUL behind it.
 const VERSION_12: &str = "ALTER TABLE root ADD COLUMN options BLOB;";
 
+/// What new files are that could not be read, since when, and why.
+const VERSION_13: &str = "
+    ALTER TABLE unread ADD COLUMN state INTEGER NOT NULL DEFAULT 3;
+    ALTER TABLE unread ADD COLUMN since INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE unread ADD COLUMN detail TEXT;
+    UPDATE unread SET since = seen;
+";
+
 /// An index for the end of a run, which goes with it; a run that is killed there leaves it.
 pub(super) const FRESH_BY_DIGEST: &str = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";
 
 /// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
 /// the step that makes the version after.
-const STAND_INS: [(i64, &str); 7] = [
+const STAND_INS: [(i64, &str); 8] = [
     (3, "CREATE TEMP VIEW run AS SELECT *, 0 AS interrupted, NULL AS error FROM main.run;"),
     (
         4,
         "CREATE TEMP VIEW IF NOT EXISTS run AS SELECT *, NULL AS error FROM main.run;
          CREATE TEMP VIEW file AS SELECT *, verisum_guard(directory, name, root, size, mtime, ctime,
-            inode, algorithm, digest, first_seen, changed, verified, state) AS guard FROM main.file;",
+            inode, algorithm, digest, first_seen, changed, verified, state) AS guard FROM main.file;
+         CREATE TEMP VIEW unread AS SELECT 0 AS directory, x'' AS name, 0 AS root, 0 AS seen, 0 AS inode,
+            0 AS size, 0 AS mtime, 0 AS state, 0 AS since, NULL AS detail WHERE 0;",
     ),
     (
         5,
@@ -157,7 +167,9 @@ const STAND_INS: [(i64, &str); 7] = [
          CREATE TEMP VIEW former AS SELECT 0 AS root, 0 AS directory, x'' AS name, 0 AS state, 0 AS since,
             0 AS seen, 0 AS size, 0 AS mtime, 0 AS ctime, 0 AS inode, 0 AS algorithm, x'' AS digest,
             0 AS first_seen, 0 AS changed, 0 AS verified, 0 AS seen_size, 0 AS seen_mtime, 0 AS seen_inode,
-            NULL AS seen_digest, 0 AS rowid WHERE 0;",
+            NULL AS seen_digest, 0 AS rowid WHERE 0;
+         CREATE TEMP VIEW IF NOT EXISTS unread AS SELECT *, NULL AS inode, NULL AS size, NULL AS mtime,
+            3 AS state, seen AS since, NULL AS detail FROM main.unread;",
     ),
     (
         8,
@@ -168,6 +180,11 @@ const STAND_INS: [(i64, &str); 7] = [
     (9, "CREATE TEMP VIEW algorithm AS SELECT *, 0 AS target FROM main.algorithm;"),
     (10, "CREATE TEMP VIEW IF NOT EXISTS repair AS SELECT *, NULL AS ranges FROM main.repair;"),
     (12, "CREATE TEMP VIEW IF NOT EXISTS root AS SELECT *, NULL AS options FROM main.root;"),
+    (
+        13,
+        "CREATE TEMP VIEW IF NOT EXISTS unread AS SELECT *, 3 AS state, seen AS since, NULL AS detail
+            FROM main.unread;",
+    ),
 ];
 
 /// The version of an open database; 0 for one without tables.
@@ -258,7 +275,8 @@ mod tests {
 
     use super::*;
     use crate::store::tests::record;
-    use crate::store::{Catalog, CatalogRecord, Likeness, Seen, State};
+    use crate::store::{Catalog, CatalogRecord, Likeness, Seen, State, Trouble};
+    use verisum_files::Verdict;
 
     /// A catalogue of an older version with a file, a run and a root.
     fn older(path: &Path, version: usize) {
@@ -292,6 +310,8 @@ mod tests {
             }
         }
         if version >= 4 {
+            let unread = "INSERT INTO unread(directory, name, root, seen) VALUES (1, x'63', 1, 4)";
+            connection.execute_batch(unread).unwrap();
             let sql = format!("UPDATE file SET guard = {}", guard::guard_with("file.state"));
             connection.execute_batch(&sql).unwrap();
         }
@@ -315,6 +335,11 @@ mod tests {
                 assert_eq!((record.size, record.changed, record.state), (7, 12, State::Sound));
                 assert_eq!(catalog.check().unwrap(), []);
                 catalog.export(&mut Vec::new()).unwrap();
+                let unread = State::Trouble(Trouble::Verdict(Verdict::IoError));
+                let troubles = if version >= 4 { vec![(unread, 1)] } else { vec![] };
+                assert_eq!(catalog.troubles(1).unwrap(), troubles);
+                let since = catalog.finding(1, "c".as_ref()).unwrap().map(|finding| finding.since);
+                assert_eq!(since, (version >= 4).then_some(4));
             }
             let root = reading.root(Path::new("/srv")).unwrap().unwrap();
             assert_eq!((root.born, root.options), (None, vec![]));

@@ -187,7 +187,7 @@ impl BadFile {
             "outcome": self.outcome,
             "since": self.since.and_then(moment),
             "verified": self.last_good.and_then(moment),
-            "algorithm": self.algorithm,
+            "algorithm": (!self.algorithm.is_empty()).then_some(&self.algorithm),
             "digest": self.digest.map(|digest| digest.to_string()),
             "size": self.size,
             "copy": self.copy.as_deref().map(Name::new),
@@ -370,10 +370,10 @@ pub(crate) fn of_file(
     beside: &mut Beside,
 ) -> BadFile {
     let state = file.record.state;
-    let copy = copy.filter(|_| state.wants_content());
-    let may_have_parity = copy.is_none() && state.wants_content() && !is_address(&file.path);
+    let copy = copy.filter(|_| file.wants_content());
+    let may_have_parity = copy.is_none() && file.wants_content() && !is_address(&file.path);
     // What a damaged record says is nothing to go by.
-    let is_sound = state != State::DAMAGED;
+    let is_sound = state != State::DAMAGED && file.is_recorded();
     let parity = if may_have_parity { beside.of(&file.path) } else { None };
     BadFile {
         outcome: state.name(),
@@ -381,13 +381,13 @@ pub(crate) fn of_file(
         last_good: is_sound.then_some(file.record.verified),
         size: is_sound.then_some(file.record.size),
         digest: is_sound.then_some(file.record.digest),
-        mend: match is_sound {
-            true => {
+        mend: match state {
+            State::DAMAGED => Mend::Accept(given.accept(&file.path)),
+            _ => {
                 let content = (parity.as_deref(), copy.as_deref());
                 let command = remedy::mend_command(given, file, root, content);
                 command.map_or(Mend::Nothing, Mend::File)
             }
-            false => Mend::Accept(given.accept(&file.path)),
         },
         copy,
         parity,

@@ -90,7 +90,7 @@ pub(crate) fn repair_wherever(
     let root = catalog.root_of(path)?;
     // How many are below a directory nobody knows before.
     if let Some(root) = root.as_ref().filter(|root| root.path == path) {
-        let troubles = catalog.troubles(root.id)?;
+        let troubles = catalog.recorded_troubles(root.id)?;
         let wanted = troubles.iter().filter(|(state, _)| !options.leaves_missing || *state != State::MISSING);
         progress::expect(wanted.map(|(_, count)| count).sum());
     }

@@ -177,12 +177,11 @@ pub(crate) fn mend_command(
     root: Option<&Path>,
     (parity, copy): (Option<&Path>, Option<&Path>),
 ) -> Option<String> {
-    let state = file.record.state;
-    if !state.wants_content() {
+    if !file.wants_content() {
         return None;
     }
     let command = given.repair_by(parity, &file.path, copy.as_slice());
-    Some(if state.may_be_meant() { command + &keep_bad(root) } else { command })
+    Some(if file.record.state.may_be_meant() { command + &keep_bad(root) } else { command })
 }
 
 /// Whether a file was empty: no copy is needed to mend it. Without its length its digest tells.
@@ -238,7 +237,7 @@ impl<'a> Remedies<'a> {
 
     /// None if nothing is to be mended in a tree.
     pub(crate) fn of(&mut self, root: &Root) -> Result<Option<Remedy>, Failure> {
-        let mut troubles = self.catalog.troubles(root.id)?;
+        let mut troubles = self.catalog.recorded_troubles(root.id)?;
         troubles.retain(|(state, _)| state.wants_content());
         if troubles.is_empty() {
             return Ok(None);
@@ -261,7 +260,7 @@ impl<'a> Remedies<'a> {
             Remedy { wanted: 0, held, mendable: 0, with_parity: 0, empty: 0, first, command, keeps, accept };
         let mut from: Vec<&Path> = Vec::new();
         self.catalog.each_in_trouble(root, true, true, &mut |file| {
-            if file.record.state.wants_content() {
+            if file.wants_content() {
                 let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
                 let copy = copies.and_then(|copies| copies.get(&content));
                 let tree = copy.and_then(|copy| self.given.tree(copy));

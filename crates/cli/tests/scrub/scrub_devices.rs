@@ -3,6 +3,7 @@
 
 use crate::common;
 
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -98,6 +99,18 @@ fn after_some_errors_nothing_more_of_a_device_is_read() {
     assert!(good > 0 && (failed, given_up, not_tried) == (2, 0, 1), "{runs:?}");
     let status = verisum(["catalog".as_ref(), "status".as_ref(), "--catalog".as_ref(), catalog.as_os_str()]);
     assert!(status.out().contains(": 11 files, "), "{}", status.out());
+    assert!(status.out().contains("\n  io-error: 3\n"), "{}", status.out());
+    let of_catalog = |verb: &str, option: &str| {
+        verisum(
+            ["catalog", verb, option, "--catalog"].map(OsStr::new).into_iter().chain([catalog.as_os_str()]),
+        )
+    };
+    let nagios = of_catalog("status", "--nagios");
+    let line = "VERISUM CRITICAL - 11 files, 0 bad, 3 unchecked, 0 missing, 1 not looked at, io-error ";
+    assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());
+    let list = of_catalog("list", "--bad");
+    let told = "never read; read at 0: Input/output error; the storage failed: see to the disk first";
+    assert_eq!((list.code, list.out().matches(told).count()), (Some(3), 3), "{}", list.out());
 }
 
 #[test]
@@ -217,6 +230,77 @@ fn a_place_that_cannot_be_listed_keeps_nobody_from_the_rest() {
         assert_eq!((&summary["unlisted"], &summary["complete"]), (&1.into(), &false.into()));
     }
     closed(0o755);
+}
+
+#[test]
+fn files_that_no_run_could_read_are_known_until_they_are_read_gone_or_left_out() {
+    use std::os::unix::fs::PermissionsExt;
+    use std::os::unix::process::CommandExt;
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    let mode = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
+    mode(folder.path(), 0o777);
+    fs::create_dir_all(tree.join("part")).unwrap();
+    fs::write(tree.join("part/good"), "content").unwrap();
+    let closed = ["one", "two", "three"].map(|name| tree.join(name));
+    for path in &closed {
+        fs::write(path, "closed").unwrap();
+        mode(path, 0);
+    }
+    let program = folder.path().join("verisum");
+    fs::copy(common::VERISUM, &program).unwrap();
+    let run = |words: &[&str], more: &[&Path]| {
+        let mut command = common::command(program.to_str().unwrap());
+        command.args(words).arg("--catalog").arg(folder.path().join("c.db")).args(more);
+        if verisum_testkit::require_root().is_some() {
+            // Root may read everything.
+            command.uid(65534).gid(65534);
+        }
+        Ended::of(command.output().unwrap())
+    };
+    let figures = folder.path().join("figures.prom");
+    let expect_unread = |count: usize| {
+        let nagios = run(&["catalog", "status", "--nagios"], &[]);
+        let (code, word) = if count == 0 { (0, "OK") } else { (1, "WARNING") };
+        assert_eq!(nagios.code, Some(code), "{}", nagios.out());
+        let told = format!("VERISUM {word} - {} files, 0 bad, {count} unchecked", 4 - count)
+            .replace("1 files", "1 file");
+        assert!(nagios.out().starts_with(&told), "{}", nagios.out());
+        let code = Some(if count == 0 { 0 } else { 3 });
+        let prometheus = format!("--prometheus={}", figures.display());
+        assert_eq!(run(&["catalog", "status", &prometheus], &[]).code, code);
+        let text = fs::read_to_string(&figures).unwrap();
+        assert!(text.contains(&format!("state=\"unverifiable\"}} {count}\n")), "{text}");
+        let list = run(&["catalog", "list", "--bad"], &[]);
+        assert_eq!(
+            (list.code, list.out().matches("never read; open: Permission denied").count()),
+            (code, count)
+        );
+        let list = run(&["catalog", "list", "--bad", "--json"], &[]);
+        assert_eq!(list.out().matches("\"recorded\":null").count(), count, "{}", list.out());
+        let report = run(&["report", "--json"], &[]);
+        assert_eq!(report.code, code, "{}", report.out());
+        // There is nothing that a repair could bring back.
+        assert!(!report.out().contains("verisum repair"), "{}", report.out());
+    };
+    assert_eq!(run(&["scrub"], &[&tree]).code, Some(3));
+    expect_unread(3);
+    // A run of another part, and one that leaves another file out.
+    assert_eq!(run(&["scrub"], &[&tree.join("part")]).code, Some(0));
+    assert_eq!(run(&["scrub", "--exclude", "good"], &[&tree]).code, Some(3));
+    expect_unread(3);
+    mode(&closed[0], 0o644);
+    assert_eq!(run(&["scrub"], &[&tree]).code, Some(3));
+    expect_unread(2);
+    fs::remove_file(&closed[1]).unwrap();
+    mode(&closed[2], 0o644);
+    assert_eq!(run(&["scrub", "--exclude", "three"], &[&tree]).code, Some(0));
+    let status = run(&["catalog", "status"], &[]);
+    assert!(!status.out().contains("  unverifiable"), "{}", status.out());
+    assert_eq!(run(&["scrub"], &[&tree]).code, Some(0));
+    fs::write(&closed[1], "again").unwrap();
+    assert_eq!(run(&["scrub"], &[&tree]).code, Some(0));
+    expect_unread(0);
 }
 
 #[test]

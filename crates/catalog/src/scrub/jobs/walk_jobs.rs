@@ -187,17 +187,16 @@ impl Jobs<'_> {
             self.note_waiting(directory, &entry, known);
             return Ok(None);
         }
-        let is_known_bad = match known {
-            Some(known) => super::is_bad(known.state),
-            None => {
-                !self.unread.is_empty()
-                    && self.unread.contains(&(directory, entry.name().as_bytes().to_vec()))
-            }
+        let state = match known {
+            Some(known) => Some(known.state),
+            None if self.unread.is_empty() => None,
+            None => self.unread.get(&(directory, entry.name().as_bytes().to_vec())).copied(),
         };
+        let is_known_bad = state.is_some_and(super::is_bad);
         if self.gives_up(device, is_known_bad) {
             if is_known_bad {
                 let (name, path) = (entry.name().into(), entry.path());
-                self.send(Message::NotTried { directory, name, path, record: None });
+                self.send(Message::NotTried { directory, name, path, record: None, state });
             }
             self.note_waiting(directory, &entry, known);
             return Ok(None);

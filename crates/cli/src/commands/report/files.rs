@@ -67,6 +67,7 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
         true => root.and_then(|root| by_tags(one, root, bad_file.parity.is_some())),
         false => bad_file.command(),
     };
+    let recorded = |cell: Cell| if file.is_recorded() { cell } else { Cell::Missing };
     vec![
         Cell::text(record.state.name()),
         path(&file.path),
@@ -74,13 +75,13 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
         match &bad_file.copy {
             Some(copy) => path(copy),
             None if bad_file.needs_none() => Cell::text(GoodContent::NEEDLESS),
-            None if record.state.wants_content() => Cell::text(GoodContent::NO_COPY),
+            None if file.wants_content() => Cell::text(GoodContent::NO_COPY),
             None => Cell::Missing,
         },
         bad_file.since.map_or(Cell::Missing, moment),
-        moment(record.verified),
-        bytes(record.size),
-        Cell::text(format!("{} {}", file.algorithm, record.digest)),
+        recorded(moment(record.verified)),
+        recorded(bytes(record.size)),
+        recorded(Cell::text(format!("{} {}", file.algorithm, record.digest))),
         found(one),
         bad_file.parity.as_deref().map_or(Cell::Missing, path),
     ]

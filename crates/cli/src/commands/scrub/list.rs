@@ -225,14 +225,15 @@ impl PrintedList<'_> {
         };
         let moment = |moment: i64| if moment == 0 { String::new() } else { written(moment) };
         let read = finding.and_then(|finding| finding.read.as_ref());
+        let recorded = |text: String| if file.is_recorded() { text } else { String::new() };
         let fields = [
             csv_text(record.state.name()),
             csv_text(&names::quoted(file.path.as_os_str())),
             finding.map(|finding| moment(finding.since)).unwrap_or_default(),
             moment(record.verified),
-            record.size.to_string(),
+            recorded(record.size.to_string()),
             csv_text(&file.algorithm),
-            record.digest.to_string(),
+            recorded(record.digest.to_string()),
             read.map(|read| read.size.to_string()).unwrap_or_default(),
             read.map(|read| read.digest.to_string()).unwrap_or_default(),
             finding
@@ -289,8 +290,8 @@ impl PrintedList<'_> {
     ) -> Result<(), Failure> {
         let mut line = json!({
             "outcome": file.record.state.name(),
-            "algorithm": file.algorithm,
-            "recorded": state(&Seen::of(&file.record)),
+            "algorithm": file.is_recorded().then_some(&file.algorithm),
+            "recorded": file.is_recorded().then(|| state(&Seen::of(&file.record))),
             "verified": known_moment(file.record.verified),
         });
         if let Some(finding) = finding {
@@ -344,10 +345,15 @@ fn told(file: &ListedRecord, finding: Option<&RecordFinding>, bad_file: Option<&
     let good = if record.state == State::Sound { "verified" } else { "last good" };
     let mut facts: Vec<String> =
         finding.map(|finding| format!("since {}", written(finding.since))).into_iter().collect();
-    facts.extend([format!("{good} {verified}"), human(record.size)]);
     match finding.and_then(|finding| finding.read.as_ref()) {
-        Some(read) => facts.extend(differences(&Seen::of(record), read, &file.algorithm)),
-        None => facts.push(format!("{} {}", file.algorithm, record.digest)),
+        _ if !file.is_recorded() => facts.push("never read".to_string()),
+        read => {
+            facts.extend([format!("{good} {verified}"), human(record.size)]);
+            match read {
+                Some(read) => facts.extend(differences(&Seen::of(record), read, &file.algorithm)),
+                None => facts.push(format!("{} {}", file.algorithm, record.digest)),
+            }
+        }
     }
     facts.extend(finding.and_then(|finding| finding.detail.as_ref()).map(|detail| names::plain(detail)));
     facts.extend(

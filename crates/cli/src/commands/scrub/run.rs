@@ -320,7 +320,7 @@ fn mend(
         // So much changed at once that it may be on purpose.
         let is_alarmed = !summary.as_ref().is_ok_and(|summary| summary.alarm.is_none());
         let Some(root) = catalog.root_of(path)?.filter(|_| !is_alarmed) else { continue };
-        let troubles = catalog.troubles(root.id)?;
+        let troubles = catalog.recorded_troubles(root.id)?;
         if !troubles.iter().any(|(state, _)| state.is_repairable() && *state != State::MISSING) {
             continue;
         }
