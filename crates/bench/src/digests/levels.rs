@@ -22,6 +22,10 @@ pub const CHOICE: usize = 0;
 /// How often a count is measured before another way is called better.
 const TRIES: usize = 30;
 
+/// How often a way is used before it is measured. A process measures what is fastest for a kernel after it hashed 4 MiB,
+/// and for how few messages a stream is faster after 256 KiB in few messages.
+const WARM_UPS: usize = 40;
+
 /// The ways to hash messages of one digest.
 pub struct Ways {
     /// What they are called: the built-in choice, `batch`; one message after the other, `stream`; or the
@@ -99,11 +103,21 @@ pub fn measure(digest: &Digest, most: Level, time: Duration) -> Result<Option<Wa
     let mut digests = vec![0; messages.len() * digest.len()];
     let mut counts: Vec<Times> =
         COUNTS.map(|count| Times { count, seconds: vec![f64::INFINITY; names.len()] }).collect();
+    for (way, count) in (0..work.len()).map(|way| (way, 2)).chain([(CHOICE, messages.len())]) {
+        for _ in 0..WARM_UPS {
+            work[way].time(&messages[..count], &mut digests[..count * digest.len()], digest.len())?;
+        }
+    }
     // The best time counts: whatever else the machine does only adds.
+    let mut first = 0;
     let mut once = |times: &mut Times| -> Result<(), DigestError> {
         let digests = &mut digests[..times.count * digest.len()];
-        for (work, seconds) in work.iter_mut().zip(&mut times.seconds) {
-            *seconds = seconds.min(work.time(&messages[..times.count], digests, digest.len())?);
+        // Each way follows each other one: after a kernel of another width the first messages take longer.
+        first += 1;
+        for turn in 0..work.len() {
+            let way = (first + turn) % work.len();
+            let seconds = work[way].time(&messages[..times.count], digests, digest.len())?;
+            times.seconds[way] = times.seconds[way].min(seconds);
         }
         Ok(())
     };

@@ -54,11 +54,9 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
 /// Returns stages of lower levels that may take less time than those of a kernel with as many or more lanes, on
 /// some processors that have its level. None has more lanes than the kernel's widest, or just one.
 pub(crate) fn alternatives(compression: Compression, level: Level) -> &'static [Stage] {
-    #[cfg(target_arch = "x86_64")]
-    return x86_64::alternatives(compression, level);
     #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
     return aarch64::alternatives(compression, level);
-    #[cfg(not(any(target_arch = "x86_64", all(target_arch = "aarch64", target_endian = "little"))))]
+    #[cfg(not(all(target_arch = "aarch64", target_endian = "little")))]
     {
         let _ = (compression, level);
         &[]

@@ -152,9 +152,12 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
             Md5 => {
                 stages![32 from 17: avx512::md5x32, 16 from 3: avx512::md5, 1 from 1: bmi::md5]
             }
+            // Half as many lanes of AVX2 take less time for few messages, most so by RIPEMD-160, whose two lines
+            // leave little to be done at once.
             Ripemd160 => stages![
                 32 from 17: avx512::ripemd160x32,
-                16 from 4: avx512::ripemd160,
+                16 from 9: avx512::ripemd160,
+                8 from 2: avx2::ripemd160,
                 1 from 1: bmi::ripemd160
             ],
             Sha1 if sha => {
@@ -169,8 +172,16 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
             Sha256 => stages![16 from 2: avx512::sha256, 1 from 1: bmi::sha256],
             Sm3 => stages![16 from 2: avx512::sm3, 1 from 1: bmi::sm3],
             Sha512 => stages![8 from 2: avx512::sha512, 1 from 1: bmi::sha512],
-            Blake2s => stages![16 from 3: avx512::blake2s, 1 from 1: bmi::blake2s],
-            Blake2b => stages![8 from 2: avx512::blake2b, 1 from 1: bmi::blake2b],
+            Blake2s => stages![
+                16 from 9: avx512::blake2s,
+                8 from 2: avx2::blake2s,
+                1 from 1: bmi::blake2s
+            ],
+            Blake2b => stages![
+                8 from 5: avx512::blake2b,
+                4 from 2: avx2::blake2b,
+                1 from 1: bmi::blake2b
+            ],
             Keccak9 => stages![8 from 2: avx512::keccak9, 1 from 1: bmi::keccak9],
             Keccak13 => stages![8 from 2: avx512::keccak13, 1 from 1: bmi::keccak13],
             Keccak17 => stages![8 from 2: avx512::keccak17, 1 from 1: bmi::keccak17],
@@ -180,15 +191,4 @@ pub(crate) fn stages(compression: Compression, level: Level) -> Option<&'static 
         Level::Neon | Level::Sha2 | Level::Sha3 => return None,
     };
     Some(stages)
-}
-
-/// Returns the lanes of AVX2 where those of AVX-512 take longer for few messages: on Zen 5 4 to 8 messages take 1.3
-/// times as long by RIPEMD-160, whose two lines leave little to be done at once.
-pub(crate) fn alternatives(compression: Compression, level: Level) -> &'static [Stage] {
-    match (level, compression) {
-        (Level::Avx512, Compression::Ripemd160) => {
-            const { &[Stage { lanes: 8, worth: 3, compress: avx2::ripemd160 }] }
-        }
-        _ => &[],
-    }
 }
