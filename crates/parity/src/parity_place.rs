@@ -242,7 +242,10 @@ impl Place for ParityPlace {
         let mut blocks = BlockDigests::new(Digest::find("blake3").ok()?, size_of::<PartDigest>());
         let mut size = None;
         for number in self.0.pieces.sets_of(path) {
-            let head = self.0.store.set(number).ok()?.head;
+            // Files that follow each other share the set that was solved last.
+            let last = self.0.last_set(number);
+            let read = if last.is_none() { Some(self.0.store.set(number).ok()?.head) } else { None };
+            let head = last.as_ref().map(|last| &last.set.head).or(read.as_ref())?;
             for (piece, parts) in head.parts_of_pieces() {
                 let piece = &head.pieces[piece];
                 if &*piece.path != path {
@@ -284,6 +287,12 @@ impl Place for ParityPlace {
 }
 
 impl Shared {
+    /// The set that was solved last, if it has this number.
+    fn last_set(&self, number: u64) -> Option<Arc<SolvedSet>> {
+        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        last.as_ref().filter(|last| last.set.head.number == number).cloned()
+    }
+
     /// What is lost of a set. With help, parts of files that something else has do not count as lost.
     fn solved(&self, number: u64, help: Option<&mut Help>) -> Result<Arc<SolvedSet>, ParityError> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

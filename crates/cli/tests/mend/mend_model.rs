@@ -121,17 +121,24 @@ impl Trees {
         Ended::of(command.output().unwrap())
     }
 
-    fn repair(&self, words: &[&str]) -> BTreeMap<PathBuf, String> {
+    /// What a repair says of each file.
+    fn repair(&self, words: &[&str]) -> BTreeMap<PathBuf, Value> {
         let common = ["repair", "--json", "--keep-bad", "bad", "--from-catalog", "copies.db"];
         let ended = self.run(&[&common, words, &["--from", "copy0", "--from", "copy1", "tree"]].concat());
         let lines = ended.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let files = lines.filter(|line| line["type"] == "file").map(|line| {
             let path = PathBuf::from(line["path"].as_str().unwrap());
-            let name = path.strip_prefix(self.path("tree")).unwrap().to_path_buf();
-            (name, line["outcome"].as_str().unwrap().to_string())
+            (path.strip_prefix(self.path("tree")).unwrap().to_path_buf(), line)
         });
         files.collect()
     }
+}
+
+/// What of it a dry run foretells: the files that are repaired, from where, by how many bytes, and which copies are bad.
+fn foretold(files: &BTreeMap<PathBuf, Value>) -> BTreeMap<&Path, [&Value; 3]> {
+    let is_mended = |line: &Value| line["outcome"] == "mendable" || line["outcome"] == "repaired";
+    let mended = files.iter().filter(|(_, line)| is_mended(line));
+    mended.map(|(name, line)| (&**name, ["from", "bytes", "bad_copies"].map(|field| &line[field]))).collect()
 }
 
 /// All files of a directory, without parity.
@@ -277,14 +284,14 @@ fn case(seed: u64) -> (usize, usize) {
         (0..COPIES).map(|number| content(&trees.path(&format!("copy{number}")))).collect();
 
     let dry = trees.repair(&["--dry-run"]);
-    let said: BTreeSet<PathBuf> =
-        dry.iter().filter(|(_, outcome)| *outcome == "mendable").map(|(name, _)| name.clone()).collect();
+    let said: BTreeSet<PathBuf> = foretold(&dry).into_keys().map(Path::to_path_buf).collect();
     assert_eq!(said, model.mendable(), "seed {seed}");
     assert!(content(&trees.path("tree")) == model.tree, "seed {seed}: a dry run");
     let bad = model.tree.iter().filter(|(name, bytes)| model.good[*name] != **bytes).count();
     let bad = bad + model.good.len() - model.tree.len();
     model.mend();
-    trees.repair(&[]);
+    let real = trees.repair(&[]);
+    assert_eq!(foretold(&dry), foretold(&real), "seed {seed}");
     assert!(content(&trees.path("tree")) == model.tree, "seed {seed}");
     for (number, copy) in copies.iter().enumerate() {
         assert!(content(&trees.path(&format!("copy{number}"))) == *copy, "seed {seed}: copy {number}");

@@ -173,6 +173,22 @@ fn parity_that_lacks_what_other_parity_repairs() {
 }
 
 #[test]
+fn parity_that_lacks_what_a_copy_repairs() {
+    let trees = Trees::new();
+    let mut bytes = vec![0; 400_000];
+    fastrand::Rng::with_seed(20).fill(&mut bytes);
+    fs::write(trees.path("tree/below/big"), &bytes).unwrap();
+    fs::write(trees.path("copy/below/big"), &bytes).unwrap();
+    fs::write(trees.path("tree/lone"), &bytes[..100_000]).unwrap();
+    assert_eq!(trees.run(&["scrub", "tree"]).code, Some(0));
+    trees.run(&["parity", "create", "--redundancy", "5%", "tree"]).clean();
+    fs::remove_file(trees.path("tree/below/big")).unwrap();
+    trees.damage("tree/lone", 50_000);
+    trees.damage_all();
+    assert!(trees.repairs_as_told(&["--from", "copy"]) < WHOLE + 400_000 + 50_000);
+}
+
+#[test]
 fn a_block_map_that_is_repaired_first() {
     let trees = Trees::new();
     trees.map();

@@ -157,26 +157,22 @@ impl MendedTree for Tree<'_> {
             tell(at, done);
         };
         let mut waiting = self.examined(damaged, tell);
-        let mut is_first = true;
+        for which in 0..sources.len() {
+            if !sources[which].is_parity {
+                self.take_blocks(which, sources, &mut waiting);
+                self.take_copies(&mut sources[which], &mut waiting);
+            }
+        }
         loop {
             let before = waiting.count();
-            for which in 0..sources.len() {
-                // What a dry run found out only helps what is put together.
-                if is_first || sources[which].is_parity && !self.options.dry {
-                    self.take_blocks(which, sources, &mut waiting);
-                    self.take_copies(&mut sources[which], &mut waiting);
-                }
+            self.put_all_together(sources, &mut waiting);
+            // Parity is asked for whole files last. What is on the disk helps it then, which a dry run does not have; both
+            // runs have put together what that makes possible.
+            for source in sources.iter_mut().filter(|source| source.is_parity) {
+                self.take_copies(source, &mut waiting);
             }
-            for at in 0..damaged.len() {
-                self.put_together(at, sources, &mut waiting);
-            }
-            is_first = false;
-            // What was repaired may be what the parity of another file lacked, or its block map.
             if self.options.stop.is_due() || [0, before].contains(&waiting.count()) {
                 break;
-            }
-            if self.options.dry {
-                self.helper.try_again();
             }
         }
         for at in 0..damaged.len() {
@@ -252,13 +248,6 @@ impl<'a> Tree<'a> {
             let Some(bad) = &waiting.bad[at] else { continue };
             let is_wanted = moves_less(bad, &sources[which]) || self.is_in_place(damaged, bad);
             if is_wanted && let Some(Ok(done)) = self.combined(at, waiting, sources, Some(which)) {
-                let source = &mut sources[which];
-                if let Some(candidate) = source.at_path(&damaged.below)
-                    && is_mendable(&done)
-                    && source.is_parity
-                {
-                    self.helper.foretold.add(damaged, source, &candidate);
-                }
                 waiting.end(at, done);
             }
         }
@@ -281,6 +270,21 @@ impl<'a> Tree<'a> {
         });
     }
 
+    /// Puts together all files that can be. What was repaired may be what the parity of another file lacked, or its block
+    /// map.
+    fn put_all_together(&mut self, sources: &mut [Source], waiting: &mut WaitingFiles<BadFile>) {
+        loop {
+            let before = waiting.count();
+            for at in 0..waiting.damaged.len() {
+                self.put_together(at, sources, waiting);
+            }
+            if [0, before].contains(&waiting.count()) {
+                break;
+            }
+            self.helper.try_again();
+        }
+    }
+
     /// Repairs a file that still waits by another name of it, or by blocks of all sources together.
     fn put_together(&mut self, at: usize, sources: &mut [Source], waiting: &mut WaitingFiles<BadFile>) {
         let damaged = &waiting.damaged[at];
@@ -298,15 +302,18 @@ impl<'a> Tree<'a> {
                 let candidate = Candidate { path: Vec::new(), shown: path };
                 self.replace(damaged, bad, ContentOrigin::Name, &candidate).or_else(NotMended::ended).ok()
             });
-            // What is put together takes the file's place at once, so whether to try comes first.
-            let tries = linked.is_none() && !waiting.tried[at].is_empty();
-            let combined = tries.then(|| self.combined(at, waiting, sources, None)?.ok()).flatten();
-            let linked = linked.or(combined);
+            let linked = linked.or_else(|| self.combined(at, waiting, sources, None)?.ok());
             linked.or_else(|| self.emptied(damaged, waiting.bad[at].as_ref()?))
         };
-        if let Some(done) = done {
-            waiting.end(at, done);
+        let Some(done) = done else { return };
+        if let RepairOutcome::Mendable { from, needs_keep_bad: false, .. } = &done.outcome
+            && let Some(source) =
+                sources.iter_mut().find(|source| source.is_parity && source.address == *from)
+            && let Some(candidate) = source.at_path(&damaged.below)
+        {
+            self.helper.foretold.add(damaged, source, &candidate);
         }
+        waiting.end(at, done);
     }
 
     /// Ends a file that still waits: nothing repairs it.
@@ -620,7 +627,7 @@ struct Blocks<'a, 's> {
 /// Whether less is read or moved if only bad blocks are asked of a source.
 fn moves_less(bad: &BadFile, source: &Source) -> bool {
     let is_long = bad.stat.is_some_and(|stat| stat.size >= LONG);
-    is_long && (source.is_parity || !source.place.is_here())
+    is_long && !source.place.is_here()
 }
 
 /// Whether a dry run found that this run would repair a file.
