@@ -151,19 +151,23 @@ impl CoreutilsLines {
                 (id, reversed, &line[open + 1..])
             }
         };
-        let listed = self.after_tag(id, reversed, rest, escaped).ok_or(Bad::Malformed);
-        Some(listed.map(|listed| Listed { block_hash, ..listed }))
-    }
-
-    fn after_tag(&self, id: Cow<'static, str>, reversed: bool, rest: &[u8], escaped: bool) -> Option<Listed> {
-        let close = rest.iter().rposition(|byte| *byte == b')')?;
-        let name = self.name(&rest[..close], escaped)?;
-        let value = skip_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
-        let mut digest = digest_names::value(&id, self.text(skip_blanks(value)))?;
+        let Some((name, value)) = self.after_tag(rest, escaped) else { return Some(Err(Bad::Malformed)) };
+        let Some(mut digest) = digest_names::value(&id, value) else {
+            return Some(Err(digest_names::no_value(&id)));
+        };
         if reversed {
             digest.as_mut_bytes().reverse();
         }
-        Some(listed(name, Claim { algorithm: id, digest, assumed: false }))
+        let claim = Claim { algorithm: id, digest, assumed: false };
+        Some(Ok(Listed { block_hash, ..listed(name, claim) }))
+    }
+
+    /// The name and the digest that follow a tag.
+    fn after_tag<'l>(&self, rest: &'l [u8], escaped: bool) -> Option<(Vec<u8>, &'l [u8])> {
+        let close = rest.iter().rposition(|byte| *byte == b')')?;
+        let name = self.name(&rest[..close], escaped)?;
+        let value = skip_blanks(&rest[close + 1..]).strip_prefix(b"=")?;
+        Some((name, self.text(skip_blanks(value))))
     }
 
     /// `HEX  NAME`, `HEX *NAME`, or, from start to end of a list, `HEX NAME`.
@@ -357,14 +361,17 @@ mod tests {
         is(&format!("BLAKE2s (f) = {}", "0".repeat(64)), "blake2s256", "f");
         is(&format!("SHA2-512/256(f)= {}", "0".repeat(64)), "sha512-256", "f");
         assert_eq!(parse(&format!("GOST (f) = {MD5}")), Err(Bad::UnknownDigest("GOST".into())));
-        for line in [
-            &format!("MD5 (a = {MD5}"),
-            &format!("MD5 (a) {MD5}"),
-            &format!("MD5 (a) = {MD5}00"),
-            "MD5 (a) = ",
-            &format!("SHA256 (a) = {MD5}"),
-        ] {
+        for line in [&format!("MD5 (a = {MD5}"), &format!("MD5 (a) {MD5}")] {
             assert_eq!(parse(line), Err(Bad::Malformed), "{line}");
+        }
+        for (line, wrong) in [
+            (format!("MD5 (a) = {MD5}00"), "MD5 is not 32"),
+            ("MD5 (a) = ".to_string(), "MD5 is not 32"),
+            (format!("MD5 (a) = {}xy", &MD5[2..]), "MD5 is not 32"),
+            (format!("sha2-256 (a) = {MD5}"), "SHA256 is not 64"),
+        ] {
+            let said = format!("improperly formatted: its {wrong} hexadecimal digits");
+            assert_eq!(parse(&line).unwrap_err().to_string(), said, "{line}");
         }
     }
 
@@ -372,7 +379,7 @@ mod tests {
     fn blake2b_has_digests_of_any_length() {
         let hex = "00".repeat(32);
         is(&format!("BLAKE2b-256 (f) = {hex}"), "blake2b-256", "f");
-        assert_eq!(parse(&format!("BLAKE2b-512 (f) = {hex}")), Err(Bad::Malformed));
+        assert!(matches!(parse(&format!("BLAKE2b-512 (f) = {hex}")), Err(Bad::NoValue { digits: 128, .. })));
         assert_eq!(parse(&format!("BLAKE2b-257 (f) = {hex}")), Err(Bad::UnknownDigest("BLAKE2b-257".into())));
         let accept = Accept::Only { id: BLAKE2B.into(), tag: "BLAKE2b".into(), digits: 128 };
         let mut lines = CoreutilsLines::new(accept, false);

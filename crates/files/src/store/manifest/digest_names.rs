@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use data_encoding::BASE64;
 use verisum_digest::{Algorithm, Digest, Output, block_digests, cid_from_text, git_digests, part_length};
 
-use super::listed::BlockHash;
+use super::listed::{Bad, BlockHash};
 
 /// Names in tagged lines where they are not the id in capitals. The first of a digest is the one that
 /// is written; all are understood, as is every name of the digest table.
@@ -94,6 +94,11 @@ pub(super) fn value(id: &str, text: &[u8]) -> Option<Output> {
     // Base64 of four bytes is as long as they are in hexadecimal.
     let found = Output::from_hex(hex).filter(|_| hex.len() == digits);
     found.or_else(|| from_base64(hex)).filter(|digest| 2 * digest.as_bytes().len() == digits)
+}
+
+/// What is wrong where a digest of this id stands and something else does.
+pub(super) fn no_value(id: &str) -> Bad {
+    Bad::NoValue { name: tag(id), digits: super::guess::digits(id).unwrap_or_default() }
 }
 
 /// A digest in Base64, as stores show it and as cksum prints it where it is told to.

@@ -39,7 +39,7 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
     let mut claims = Vec::with_capacity(record.digests.len());
     for (algorithm, value) in &record.digests {
         let Some(id) = digest_names::from_tag(algorithm) else { continue };
-        let digest = digest_names::value(&id, value.as_bytes()).ok_or(Bad::Malformed)?;
+        let digest = digest_names::value(&id, value.as_bytes()).ok_or_else(|| digest_names::no_value(&id))?;
         claims.push(Claim { algorithm: id, digest, assumed: false });
     }
     if claims.is_empty() {
@@ -143,7 +143,6 @@ mod tests {
         for bad in [
             &br#"{"path":"","digests":{"crc32":"352441c2"}}"#[..],
             br#"{"path":"a","digests":{}}"#,
-            br#"{"path":"a","digests":{"crc32":"35"}}"#,
             br#"{"path":"a\u0000","digests":{"crc32":"352441c2"}}"#,
             br#"{"path":"a","path_bytes_hex":"6","digests":{"crc32":"352441c2"}}"#,
             b"{}",
@@ -152,5 +151,7 @@ mod tests {
             assert_eq!(parse(bad), Err(Bad::Malformed));
         }
         assert_eq!(parse(br#"{"path":"a","digests":{"new":"35"}}"#), Err(Bad::UnknownDigest("new".into())));
+        let no_value = Bad::NoValue { name: "CRC32".into(), digits: 8 };
+        assert_eq!(parse(br#"{"path":"a","digests":{"crc32":"35"}}"#), Err(no_value));
     }
 }

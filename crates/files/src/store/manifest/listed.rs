@@ -47,7 +47,7 @@ pub struct Claim {
     pub algorithm: Cow<'static, str>,
     /// Its value.
     pub digest: Output,
-    /// Whether nothing but the length of the value says which digest it is.
+    /// Whether that digest is a guess: by the length of the value alone, or by the manifest's name against it.
     pub assumed: bool,
 }
 
@@ -66,6 +66,14 @@ pub enum Bad {
     /// It is not of the format.
     #[error("improperly formatted")]
     Malformed,
+    /// What stands for its digest is none of that name.
+    #[error("improperly formatted: its {name} is not {digits} hexadecimal digits")]
+    NoValue {
+        /// The name of the digest, as tagged lines have it.
+        name: Cow<'static, str>,
+        /// How many digits it has.
+        digits: usize,
+    },
     /// It is not one of `cksum -c`, to which this was the last tag that it knew.
     #[error("improperly formatted {0} checksum line")]
     Untagged(Cow<'static, str>),

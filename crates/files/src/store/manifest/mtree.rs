@@ -216,10 +216,8 @@ fn keyword(listed: &mut Listed, unknown: &mut Option<String>, word: &[u8]) -> Re
                 }
                 return Ok(());
             };
-            let digest = Output::from_hex(value).ok_or(Bad::Malformed)?;
-            if guess::digits(id) != Some(value.len()) {
-                return Err(Bad::Malformed);
-            }
+            let digest = Output::from_hex(value).filter(|_| guess::digits(id) == Some(value.len()));
+            let digest = digest.ok_or_else(|| digest_names::no_value(id))?;
             // A line that says two things of one file says nothing.
             match listed.claims.iter().find(|claim| claim.algorithm == id) {
                 Some(claim) if claim.digest != digest => return Err(Bad::Malformed),
@@ -278,9 +276,10 @@ mod tests {
             ("z", None, 0),
         ];
         assert_eq!(names, expected.map(|(name, size, claims)| (name.to_string(), size, claims)));
-        for line in ["..", "a type=what", "a size=x", "a md5=00", "\\q size=1"] {
+        for line in ["..", "a type=what", "a size=x", "\\q size=1"] {
             assert_eq!(mtree.parse(line.as_bytes()), Err(Bad::Malformed), "{line}");
         }
+        assert_eq!(mtree.parse(b"a md5=00"), Err(Bad::NoValue { name: "MD5".into(), digits: 32 }));
     }
 
     #[test]
