@@ -9,9 +9,14 @@ use verisum_files::{Kind, Walk, WalkOptions};
 use verisum_mend::repair::Source;
 use verisum_parity::{ParityError, ParityPlace, USUAL_PLACE};
 
+/// The longest path that the system takes, in bytes.
+const PATH_MAX: usize = 4096;
+
 /// The nearest directory above a file, or itself, that has parity.
 pub fn top_of(path: &Path) -> Option<&Path> {
-    path.ancestors().find(|folder| folder.join(USUAL_PLACE).is_dir())
+    // A list may have any names: each directory of a longer one would be asked for in vain.
+    let folders = path.ancestors().skip_while(|folder| folder.as_os_str().len() >= PATH_MAX);
+    { folders }.find(|folder| folder.join(USUAL_PLACE).is_dir())
 }
 
 /// The directories below a path that have parity and are the nearest above one of these files.

@@ -17,6 +17,9 @@ use crate::ui::remedy;
 /// The most good files whose content is remembered, as a copy of what may be found to be bad.
 const MOST: usize = 1 << 16;
 
+/// The most lines that are remembered of a bad file: more are of a list that repeats its name.
+const LINES: usize = 16;
+
 /// What is said of a file that is not there.
 pub(super) const MISSING: &str = "missing";
 
@@ -68,6 +71,7 @@ impl BadFiles {
         let path = absolute(&base.join(name(listed)));
         let known = self.files.iter().position(|claims| claims.iter().any(|one| one.bad_file.path == path));
         let at = match known {
+            Some(at) if self.files[at].len() == LINES => return,
             Some(at) => at,
             None if self.files.len() < NAMED => {
                 self.files.push(Vec::new());
