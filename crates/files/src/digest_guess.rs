@@ -1,22 +1,30 @@
 //! Verifies the guessed algorithm of a list whose digests tell only their length.
 //!
 //! 64 digits are a SHA-256 in most lists, and a BLAKE3 in those of b3sum. Whoever records the one for the
-//! other calls every file bad from then on, so some small files are read before anything is recorded.
+//! other calls every file bad from then on, so some small files are read before anything is recorded. A list's name is
+//! but a hint, too: `backup-b2.txt` may be of any digest.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::fs::File;
 use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use verisum_digest::{ALGORITHMS, Digest, Output};
 
-use crate::{Directory, Entry, FileError, Operation};
+use crate::store::manifest::{Claim, Dialect, Line, ListOptions, Reader, by_length, is_named_otherwise};
+use crate::{Directory, Entry, FileError, Kind, Operation};
 
 /// How many files are read for each digest, until one has it.
 const SAMPLES: usize = 4;
 
 /// The longest file that is read, in bytes: it is held in memory.
 const LARGEST: u64 = 64 << 20;
+
+/// How many lines of a list are looked at to find small files.
+const LOOKED_AT: usize = 1000;
 
 /// Whether a number is the block hash by this digest of the image at a path.
 pub type IsBlockHash = fn(&Path, &str, Output) -> bool;
@@ -85,6 +93,19 @@ pub enum Misjudged {
         /// The id of a digest that a file has.
         instead: Option<String>,
     },
+    /// The list's name says one digest and the number of digits another, and no file tells which it is.
+    #[error(
+        "{digits} digits are {id} by the name of the list and {usual} by their number, and no small file tells which \
+         (-a names it)"
+    )]
+    Ambiguous {
+        /// How many hexadecimal digits.
+        digits: usize,
+        /// The id that the name says.
+        id: String,
+        /// The id of the usual digest of so many digits.
+        usual: &'static str,
+    },
     /// The number of a file is its block hash.
     #[error(
         "the list holds block hashes (verisum image sum, blksum), not digests of files (`verisum image sum -c` \
@@ -106,6 +127,85 @@ pub enum Misjudged {
     /// A line says that it is of a block hash.
     #[error("the list holds block hashes of images, which are not digests of files and cannot be taken over")]
     Images,
+}
+
+/// What the bare numbers of a list are taken for whose name says another digest than their length.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NamedDigest {
+    /// A file has another digest than the name says.
+    #[error(
+        "{digits} digits were taken for {id}, which a file has, and not for {named} as the name of the list says"
+    )]
+    Denied {
+        /// How many hexadecimal digits.
+        digits: usize,
+        /// The id of the digest that the file has.
+        id: String,
+        /// The id that the name says.
+        named: String,
+    },
+    /// No file tells.
+    #[error(
+        "{digits} digits were taken for {id}, as the name of the list says (-a names a different digest)"
+    )]
+    Unproven {
+        /// How many hexadecimal digits.
+        digits: usize,
+        /// The id that the name says.
+        id: String,
+    },
+}
+
+/// Tries what a list's name says of bare numbers, where their length says otherwise, on small files of the list, whose
+/// names begin at `base`. If a file has another digest, `options` have that from then on. None where the name is right,
+/// says nothing, or does not matter.
+pub fn try_name(list: &Path, base: &Path, options: &mut ListOptions) -> Option<NamedDigest> {
+    if options.algorithm.is_some()
+        || options.dialect != Dialect::Any
+        || !is_named_otherwise(&options.name)
+        // Whatever is no file can be read only once.
+        || !std::fs::metadata(list).is_ok_and(|about| about.is_file())
+    {
+        return None;
+    }
+    let mut reader = Reader::new(File::open(list).ok()?, options).ok()?;
+    let mut assumed = Assumed::default();
+    for _ in 0..LOOKED_AT {
+        let Ok(Some(line)) = reader.line() else { break };
+        let Line::File(listed) = line else { continue };
+        let path = base.join(OsStr::from_bytes(&listed.name));
+        let is_doubtful = |claim: &&Claim| {
+            let usual = by_length(2 * claim.digest.as_bytes().len());
+            claim.assumed && usual.is_some_and(|usual| usual != claim.algorithm)
+        };
+        for claim in listed.claims.iter().filter(is_doubtful) {
+            let directory = path.parent().and_then(|folder| Directory::named(folder).ok());
+            let place = directory.as_ref().and_then(|directory| {
+                let name = Path::new(path.file_name()?);
+                let stat = Entry::beneath(directory, name).ok()?.stat().ok()?;
+                (stat.kind == Kind::File).then_some(SamplePlace { directory, name, size: stat.size })
+            });
+            assumed.note(&claim.algorithm, true, claim.digest, place);
+        }
+    }
+    let (mut other, mut unproven, mut is_right) = (None, None, false);
+    for guess in assumed.judge() {
+        match guess {
+            Guess::Right => is_right = true,
+            Guess::Wrong(Misjudged::Digest { digits, id: named, instead: Some(id), .. }) => {
+                other = Some(NamedDigest::Denied { digits, id, named });
+            }
+            Guess::Wrong(Misjudged::Ambiguous { digits, id, .. } | Misjudged::Digest { digits, id, .. }) => {
+                unproven = Some(NamedDigest::Unproven { digits, id });
+            }
+            Guess::Unproven { .. } | Guess::Wrong(_) => {}
+        }
+    }
+    let told = other.or(unproven).filter(|_| !is_right);
+    if let Some(NamedDigest::Denied { id, .. }) = &told {
+        options.name = id.clone().into_bytes();
+    }
+    told
 }
 
 impl Assumed {
@@ -151,7 +251,10 @@ impl Assumed {
             }
             match read.len() {
                 _ if is_right => Guess::Right,
-                0 => Guess::Unproven { digits, id },
+                0 => match by_length(digits).filter(|usual| *usual != id) {
+                    Some(usual) => Guess::Wrong(Misjudged::Ambiguous { digits, id, usual }),
+                    None => Guess::Unproven { digits, id },
+                },
                 count => {
                     let instead = read.iter().find_map(|sample| sample.other(&id));
                     Guess::Wrong(Misjudged::Digest { digits, id, read: count, instead })

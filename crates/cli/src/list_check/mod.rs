@@ -167,6 +167,7 @@ pub(crate) fn lists_of(
     let bags = if bases.iter().all(Option::is_some) { lists.payloads().len() } else { 0 };
     let mut report = CheckReport::new(options, (lists.names(), bags), &instead, output);
     report.bases.clone_from(&bases);
+    report.named_digests(&lists.named_digests())?;
     let mut tell = |event: Event| {
         extra.note(&event);
         match report.event(event) {

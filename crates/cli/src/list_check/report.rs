@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use verisum::files::check::{CheckOutcome, Difference, Event, ListClass};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
-use verisum::files::{FileError, Kind, Misjudged, Verdict, says_storage_failed};
+use verisum::files::{FileError, Kind, Misjudged, NamedDigest, Verdict, says_storage_failed};
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
@@ -238,6 +238,16 @@ impl<'a> CheckReport<'a> {
         self.is_own() && self.list.failed < LOOKED_AT
     }
 
+    /// Says what bare numbers of lists are taken for whose names say another digest than their length.
+    pub(super) fn named_digests(&mut self, named: &[Option<NamedDigest>]) -> Result<(), Failure> {
+        for (manifest, named) in named.iter().enumerate() {
+            if let Some(named) = named.as_ref().filter(|_| self.is_own() && !self.options.status) {
+                self.say(&format!("{}: {named}", self.shown(manifest)))?;
+            }
+        }
+        Ok(())
+    }
+
     /// Says that a list is of other values than are computed for it. No file is bad for that, and nothing more is said
     /// of its lines. Of a list in which something was verified it is this line alone: the others may tell of rot.
     fn refuse(&mut self, manifest: usize, number: u64, what: &Misjudged) -> Result<(), Failure> {
@@ -367,7 +377,7 @@ impl<'a> CheckReport<'a> {
         }
         let what = match bad {
             Bad::TooLong if too_long => format!("line is {bad}"),
-            Bad::UnknownDigest(_) if self.is_own() => names::plain(&bad.to_string()),
+            Bad::UnknownDigest(_) | Bad::NoValue { .. } if self.is_own() => names::plain(&bad.to_string()),
             Bad::Untagged(tag) => format!("improperly formatted {tag} checksum line"),
             _ => {
                 let tag = self.options.algorithm.as_deref().map(|id| format!("{} ", manifest::tag(id)));

@@ -243,6 +243,33 @@ fn a_list_of_another_digest_is_refused() {
         assert!(out.lines().last().unwrap().contains(&format!("\"ok\":{FILES}")), "{out}");
         run(&["catalog", "forget"], &catalog, &[&root]).clean();
     }
+    // A name is a hint that files confirm or deny.
+    let hinted = folder.path().join("backup-b2.txt");
+    for (digest, list_name) in [("sha256", &hinted), ("blake2b-256", &hinted)] {
+        fs::write(list_name, verisum(["sum", "-r", "-a", digest, tree]).clean()).unwrap();
+        let ended = run(&["catalog", "import", "--tree", tree], &catalog, &[list_name]);
+        match digest {
+            "sha256" => ended.failed(
+                3,
+                &format!(
+                    "verisum: {}: import: 64 digits were taken for blake2b-256, which none of 4 small files has: they \
+                     are of sha256 (-a sha256)",
+                    hinted.display()
+                ),
+            ),
+            _ => assert_eq!(ended.clean(), format!("{FILES} recorded, 0 known already\n")),
+        }
+    }
+    run(&["catalog", "forget"], &catalog, &[&root]).clean();
+    // Where they cannot, nothing is recorded.
+    fs::write(&hinted, format!("{}  a\n", "0".repeat(64))).unwrap();
+    let ended = run(&["catalog", "import", "--tree", "ssh://host/srv"], &catalog, &[&hinted]);
+    let what = format!(
+        "verisum: {}: import: 64 digits are blake2b-256 by the name of the list and sha256 by their number, and no \
+         small file tells which (-a names it)",
+        hinted.display()
+    );
+    ended.failed(3, &what);
     // Where no file could tell, the reader is told; what contradicts the records is counted.
     let far = |text: &str| {
         fs::write(&list, text).unwrap();

@@ -374,7 +374,48 @@ fn an_assumption_that_may_be_wrong_is_told() {
     assert!(text(&ended.err).contains("64 digits were taken for sha256 (-a names a different digest)"));
     assert_eq!(check(tree.path(), &["-a", "blake3", "list"]).code, Some(0));
     std::fs::rename(tree.path().join("list"), tree.path().join("B3SUMS")).unwrap();
-    assert_eq!(check(tree.path(), &["B3SUMS"]).code, Some(0));
+    let ended = check(tree.path(), &["B3SUMS"]);
+    assert_eq!((ended.code, text(&ended.err)), (Some(0), "verisum: 1 verified\n"));
+}
+
+/// A list's name is but a hint: files tell what its numbers are.
+#[test]
+fn a_name_that_says_another_digest_than_the_numbers_are_of() {
+    let tree = folder(&[b"a", b"b"]);
+    std::fs::write(tree.path().join("b"), "abd").unwrap();
+    let sums = |digest: &str, names: &[&str]| {
+        let mut sum = command(VERISUM);
+        sum.args(["sum", "-a", digest]).args(names);
+        run(sum, tree.path()).out
+    };
+    for (name, digest, taken) in [
+        (
+            "backup-b2.txt",
+            "sha256",
+            "64 digits were taken for sha256, which a file has, and not for blake2b-256",
+        ),
+        ("backup-b2.txt", "md5", "32 digits were taken for md5, which a file has, and not for blake2b-128"),
+        ("x.b3", "sha256", "64 digits were taken for sha256, which a file has, and not for blake3"),
+        ("B3", "sha3-256", "64 digits were taken for sha3-256, which a file has, and not for blake3"),
+        ("sm3.list", "blake3", "64 digits were taken for blake3, which a file has, and not for sm3"),
+    ] {
+        std::fs::write(tree.path().join(name), sums(digest, &["a", "b"])).unwrap();
+        let ended = check(tree.path(), &[name]);
+        assert_eq!((ended.code, text(&ended.out)), (Some(0), "a: OK\nb: OK\n"), "{name}");
+        let said = format!("verisum: {name}: {taken} as the name of the list says\nverisum: 2 verified\n");
+        assert_eq!(text(&ended.err), said);
+        // One bad file does not make the list one of another digest.
+        std::fs::write(tree.path().join("a"), "rot").unwrap();
+        let ended = check(tree.path(), &[name]);
+        assert_eq!((ended.code, text(&ended.out)), (Some(1), "a: FAILED\nb: OK\n"), "{name}");
+        std::fs::write(tree.path().join("a"), "abc").unwrap();
+    }
+    // Where no file tells, the name stands, and that is said.
+    std::fs::write(tree.path().join("B3"), sums("blake3", &["a"])).unwrap();
+    std::fs::rename(tree.path().join("a"), tree.path().join("c")).unwrap();
+    let ended = check(tree.path(), &["B3"]);
+    let said = "verisum: B3: 64 digits were taken for blake3, as the name of the list says (-a names a different digest)\n";
+    assert!(ended.code == Some(3) && text(&ended.err).starts_with(said), "{}", text(&ended.err));
 }
 
 #[test]
@@ -385,6 +426,32 @@ fn a_line_longer_than_any_name_is_skipped() {
     let ended = check(tree.path(), &["list"]);
     assert_eq!((ended.code, text(&ended.out)), (Some(3), "a: OK\n"));
     assert!(text(&ended.err).contains("list: 1: line is longer than 1048576 bytes"), "{}", text(&ended.err));
+}
+
+/// Whoever made the list may have meant that.
+#[test]
+fn a_list_that_repeats_a_bad_name_takes_little_memory() {
+    let tree = folder(&[b"a"]);
+    let most = |lines: usize| {
+        std::fs::write(tree.path().join("list"), format!("{}  a\n", "0".repeat(32)).repeat(lines)).unwrap();
+        let script = format!("ulimit -v {}; exec {VERISUM} check --threads 1 --quiet list", 400 << 10);
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &script]);
+        let ended = run(shell, tree.path());
+        assert_eq!(ended.code, Some(1), "{}", text(&ended.err));
+        assert_eq!(text(&ended.out).lines().filter(|line| *line == "a: FAILED").count(), lines);
+    };
+    most(600_000);
+}
+
+/// No system call takes such a name, so no directory in it is asked for.
+#[test]
+fn a_name_of_very_many_directories_takes_no_time() {
+    let tree = folder(&[b"a"]);
+    std::fs::write(tree.path().join("list"), format!("{ABC}  {}a\n", "d/".repeat(400_000))).unwrap();
+    let begin = std::time::Instant::now();
+    assert_eq!(check(tree.path(), &["list"]).code, Some(3));
+    assert!(begin.elapsed() < std::time::Duration::from_secs(10), "{:?}", begin.elapsed());
 }
 
 #[test]

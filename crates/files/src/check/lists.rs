@@ -11,7 +11,7 @@ use super::feed::AHEAD;
 use super::place::FilePlace;
 use super::{Base, OpenList};
 use crate::store::manifest::{Dialect, Line, ListOptions, Listed, ReadError, Reader};
-use crate::{Kind, Stat};
+use crate::{Kind, NamedDigest, Stat, try_name};
 
 /// Opens standard input, whose name is `-`.
 pub type OpenInput = fn() -> io::Result<Box<dyn Read + Send>>;
@@ -38,6 +38,16 @@ struct List {
     name: OsString,
     /// The bag that it belongs to.
     bag: Option<PathBuf>,
+    /// What says which digest it is of: its name, unless files deny that.
+    hint: Vec<u8>,
+    /// What that is taken for.
+    named: Option<NamedDigest>,
+}
+
+impl List {
+    fn new(name: OsString, bag: Option<PathBuf>) -> List {
+        List { hint: name.as_bytes().to_vec(), name, bag, named: None }
+    }
 }
 
 impl Lists {
@@ -47,19 +57,30 @@ impl Lists {
         let input = [OsString::from("-")];
         let names = if names.is_empty() { &input[..] } else { names };
         let may_be_bags = reading.dialect == Dialect::Any;
-        let lists: Vec<List> = names
+        let mut lists: Vec<List> = names
             .iter()
             .flat_map(|name| match may_be_bags {
                 true => expanded(name),
-                false => vec![List { name: name.clone(), bag: None }],
+                false => vec![List::new(name.clone(), None)],
             })
             .collect();
+        for list in lists.iter_mut().filter(|list| list.bag.is_none()) {
+            let mut options = ListOptions { name: std::mem::take(&mut list.hint), ..reading.clone() };
+            list.named =
+                try_name(Path::new(&list.name), base.as_deref().unwrap_or(Path::new("")), &mut options);
+            list.hint = options.name;
+        }
         Lists { lists: lists.into_iter(), reading, base, stdin }
     }
 
     /// All that are not opened yet.
     pub fn names(&self) -> Vec<OsString> {
         self.lists.as_slice().iter().map(|list| list.name.clone()).collect()
+    }
+
+    /// What bare numbers of each of them are taken for, if its name says another digest than their length.
+    pub fn named_digests(&self) -> Vec<Option<NamedDigest>> {
+        self.lists.as_slice().iter().map(|list| list.named.clone()).collect()
     }
 
     /// The directories of payload of the bags among them, which must hold nothing that is not listed.
@@ -99,7 +120,7 @@ impl Lists {
             false => Box::new(File::open(&list.name)?),
         };
         let mut reading = self.reading.clone();
-        reading.name = list.name.as_bytes().to_vec();
+        reading.name.clone_from(&list.hint);
         let base = match &list.bag {
             Some(bag) => {
                 reading.dialect = Dialect::Bag;
@@ -184,10 +205,10 @@ fn expanded(name: &OsStr) -> Vec<List> {
         }
         // Those of the payload come first: `manifest-…`, then `tagmanifest-…`.
         manifests.sort();
-        let list = |manifest| List { name: path.join(manifest).into(), bag: Some(path.into()) };
+        let list = |manifest| List::new(path.join(manifest).into(), Some(path.into()));
         return manifests.into_iter().map(list).collect();
     }
-    vec![List { name: name.into(), bag: bag_of(path) }]
+    vec![List::new(name.into(), bag_of(path))]
 }
 
 /// The BagIt bag of which a list is a manifest: bags have rules of their own for names.

@@ -8,9 +8,9 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use verisum_digest::Digest;
-use verisum_files::Kind;
 use verisum_files::check::bag_of;
 use verisum_files::store::manifest::{BlockHashes, Dialect, Line, ListOptions, Listed, Reader};
+use verisum_files::{Kind, try_name};
 
 use super::catalog::COPIES;
 use super::{ExpectedContent, RepairError};
@@ -43,6 +43,9 @@ pub fn recorded_in(
     options.block_hashes = BlockHashes::Tagged;
     if bag_of(list).is_some() {
         options.dialect = Dialect::Bag;
+    } else if let Some(tree) = trees.first() {
+        // What no file tells the repair finds out: it takes nothing that has another digest.
+        let _ = try_name(list, tree, &mut options);
     }
     let unreadable = |error: &dyn std::fmt::Display| failed("read")(std::io::Error::other(error.to_string()));
     let named: Arc<Path> = list.into();

@@ -20,8 +20,13 @@ static USUAL: &[(usize, &str)] = &[
 ];
 
 /// The usual digest of this many hexadecimal digits.
-pub(super) fn by_length(digits: usize) -> Option<&'static str> {
+pub(crate) fn by_length(digits: usize) -> Option<&'static str> {
     USUAL.iter().find(|(length, _)| *length == digits).map(|(_, id)| *id)
+}
+
+/// Whether a manifest's name tells a digest that no length tells.
+pub(crate) fn is_named_otherwise(name: &[u8]) -> bool {
+    by_name(name).is_some_and(|named| USUAL.iter().all(|(_, usual)| *usual != named))
 }
 
 /// The digest that the name of a manifest tells: `SHA256SUMS`, `disk.img.md5`, `manifest-sha512.txt`,
@@ -67,13 +72,16 @@ pub(super) fn blake2b(digits: usize) -> Option<Cow<'static, str>> {
     }
 }
 
-/// Which digest a bare number is, and whether that is assumed.
+/// Which digest a bare number is, and whether that is assumed. A manifest's name is but a hint: what it says against the
+/// number of digits is assumed too.
 #[derive(Clone, Debug, Default)]
 pub(super) struct DigestGuess {
     /// What the user says.
     pub(super) told: Option<(Cow<'static, str>, usize)>,
     /// What the manifest's name says.
     pub(super) named: Option<(&'static str, usize)>,
+    /// Whether that is more than a hint: the manifests of bags are named after their digest.
+    pub(super) is_named: bool,
 }
 
 impl DigestGuess {
@@ -81,17 +89,22 @@ impl DigestGuess {
     pub(super) fn new(told: Option<Cow<'static, str>>, name: &[u8]) -> DigestGuess {
         let told = told.and_then(|id| digits(&id).map(|digits| (id, digits)));
         let named = by_name(name).and_then(|id| digits(id).map(|digits| (id, digits)));
-        DigestGuess { told, named }
+        DigestGuess { told, named, is_named: false }
     }
 
     /// The digest of a number of so many digits that stands before a name. Whoever says BLAKE2b means it
     /// with digests of any length, as b2sum does.
     pub(super) fn before_name(&self, digits: usize) -> Option<(Cow<'static, str>, bool)> {
         let said = self.told.as_ref().map(|(id, _)| &**id).or(self.named.map(|(id, _)| id));
-        match said {
-            Some("blake2b512") => blake2b(digits).map(|id| (id, false)).or_else(|| self.of(digits)),
-            _ => self.of(digits),
-        }
+        let blake2b = blake2b(digits).filter(|_| said == Some("blake2b512"));
+        blake2b.map_or_else(|| self.of(digits), |id| Some(self.with_doubt(id, digits)))
+    }
+
+    /// A digest that somebody said, and whether it is assumed nevertheless.
+    fn with_doubt(&self, id: Cow<'static, str>, digits: usize) -> (Cow<'static, str>, bool) {
+        let is_certain = self.told.is_some() || self.is_named;
+        let is_assumed = !is_certain && by_length(digits).is_some_and(|usual| usual != id);
+        (id, is_assumed)
     }
 
     /// The digest that a word in front of a name is, which is no number in hexadecimal.
@@ -114,7 +127,7 @@ impl DigestGuess {
             return (*length == digits).then(|| (id.clone(), false));
         }
         match self.named {
-            Some((id, length)) if length == digits => Some((id.into(), false)),
+            Some((id, length)) if length == digits => Some(self.with_doubt(id.into(), digits)),
             _ => by_length(digits).map(|id| (id.into(), true)),
         }
     }
@@ -155,12 +168,17 @@ mod tests {
         assert_eq!(guess.of(64), Some(("blake3".into(), false)));
         assert_eq!(guess.of(32), None);
         let guess = DigestGuess::new(None, b"B3SUMS");
-        assert_eq!(guess.of(64), Some(("blake3".into(), false)));
+        assert_eq!(guess.of(64), Some(("blake3".into(), true)));
         assert_eq!(guess.of(32), Some(("md5".into(), true)));
+        assert_eq!(DigestGuess::new(None, b"SHA256SUMS").of(64), Some(("sha256".into(), false)));
+        let of_bag = DigestGuess { is_named: true, ..DigestGuess::new(None, b"manifest-blake3.txt") };
+        assert_eq!(of_bag.of(64), Some(("blake3".into(), false)));
         assert_eq!(DigestGuess::default().of(9), None);
-        for guess in [DigestGuess::new(Some("blake2b512".into()), b""), DigestGuess::new(None, b"B2SUMS")] {
-            assert_eq!(guess.before_name(64), Some(("blake2b-256".into(), false)));
-            assert_eq!(guess.before_name(128), Some(("blake2b512".into(), false)));
+        let told = DigestGuess::new(Some("blake2b512".into()), b"");
+        for (guess, is_assumed) in [(told, false), (DigestGuess::new(None, b"B2SUMS"), true)] {
+            assert_eq!(guess.before_name(64), Some(("blake2b-256".into(), is_assumed)));
+            assert_eq!(guess.before_name(128), Some(("blake2b512".into(), is_assumed)));
+            assert_eq!(guess.before_name(2), Some(("blake2b-8".into(), false)));
         }
     }
 }

@@ -155,7 +155,7 @@ impl<R: Read> Reader<R> {
         let lines = coreutils::CoreutilsLines::new(Accept::Any(guess.clone()), zero)
             .with_block_hashes(options.block_hashes.clone());
         let grammar = match options.dialect {
-            Dialect::Bag => Grammar::Bag(guess),
+            Dialect::Bag => Grammar::Bag(DigestGuess { is_named: true, ..guess }),
             _ if zero => Grammar::Coreutils(lines),
             _ if options.name.to_ascii_lowercase().ends_with(b".sfv") => Grammar::Sfv(guess),
             _ => match look(&head) {
@@ -317,27 +317,43 @@ enum Comment {
 
 /// Whether a line is skipped, and as what. In SFV `;` begins a comment and `#` may begin a name.
 fn comment(grammar: &Grammar, line: &[u8], comments: &Comments) -> Option<Comment> {
-    let (guess, is_sfv_list) = match grammar {
-        Grammar::B3sum => return None,
-        Grammar::Sfv(guess) => (Some(guess), true),
-        Grammar::Either(_, guess) => (Some(guess), false),
-        _ => (None, false),
-    };
-    let names_a_file = || {
-        let listed = guess.and_then(|guess| columns::sfv(line, guess, comments).ok());
-        listed.is_some_and(|listed| is_sfv(&listed))
-    };
-    match line {
-        [] => Some(Comment::Empty),
-        [b'#', ..] if is_sfv_list && names_a_file() => None,
-        [b'#', ..] if names_a_file() => Some(Comment::Doubtful),
-        [b';', next, ..] if guess.is_some() && !coreutils::is_blank(*next) && names_a_file() => {
-            Some(Comment::Doubtful)
+    let doubt = |is_doubtful| if is_doubtful { Comment::Doubtful } else { Comment::Plain };
+    match (line, grammar) {
+        (_, Grammar::B3sum) => None,
+        ([], _) => Some(Comment::Empty),
+        ([b'#', ..], Grammar::Sfv(guess)) if is_of_sfv(line, guess, comments) => None,
+        ([b'#', rest @ ..], _) => Some(doubt(names_a_file(grammar, line, rest, comments))),
+        ([b';', rest @ ..], Grammar::Sfv(guess) | Grammar::Either(_, guess)) => {
+            let is_name = rest.first().is_some_and(|next| !coreutils::is_blank(*next));
+            Some(doubt(is_name && is_of_sfv(line, guess, comments)))
         }
-        [b'#', ..] => Some(Comment::Plain),
-        [b';', ..] if guess.is_some() => Some(Comment::Plain),
         _ => None,
     }
+}
+
+/// Whether a comment looks like the line of a file, be `#` the beginning of its name or what `rest` was made a comment
+/// with.
+fn names_a_file(grammar: &Grammar, line: &[u8], rest: &[u8], comments: &Comments) -> bool {
+    // Eight digits in front are rather a date.
+    let is_of_coreutils = |lines: &coreutils::CoreutilsLines| {
+        let listed = lines.clone().parse(rest);
+        listed.is_ok_and(|listed| listed.claims.iter().all(|claim| claim.digest.as_bytes().len() > 4))
+    };
+    match grammar {
+        Grammar::Coreutils(lines) => is_of_coreutils(lines),
+        Grammar::Either(lines, guess) => is_of_sfv(line, guess, comments) || is_of_coreutils(lines),
+        Grammar::Mtree(_) => mtree::is_entry(rest),
+        Grammar::Hashdeep(rows) => rows.as_ref().is_some_and(|rows| rows.parse(rest).is_ok()),
+        Grammar::S3(rows) => rows.as_ref().is_some_and(|rows| rows.parse(line).is_ok()),
+        Grammar::Bag(guess) => bag(rest, guess).is_ok(),
+        Grammar::Json(_) => json::parse(rest).is_ok(),
+        Grammar::Sfv(_) | Grammar::B3sum => false,
+    }
+}
+
+/// Whether a line is one of SFV.
+fn is_of_sfv(line: &[u8], guess: &DigestGuess, comments: &Comments) -> bool {
+    columns::sfv(line, guess, comments).is_ok_and(|listed| is_sfv(&listed))
 }
 
 /// Whether a line among those of the coreutils is one of SFV, rather than a tagged one that is not right.
@@ -522,6 +538,23 @@ mod tests {
         assert_eq!(read(text.as_bytes(), &options("x.sfv")).0, ["crc32:352441c2"]);
         let text = format!("{}  a\n", "0".repeat(64));
         assert_eq!(read(text.as_bytes(), &options("B3SUMS")).0, ["blake3:a"]);
+    }
+
+    #[test]
+    fn comments_that_look_like_lines_are_counted_in_every_format() {
+        for (text, skipped) in [
+            (format!("{MD5}  a\n#{MD5}  b\n# {MD5}  c\n# 20261127 made\n# words\n"), (4, 2)),
+            (format!("MD5 (a) = {MD5}\n#MD5 (b) = {MD5}\n"), (1, 1)),
+            (format!("{MD5}  a\0#{MD5}  b\0"), (1, 1)),
+            (format!("#mtree v2.0\n# .\n#\tuser: root\n./a md5={MD5}\n#b type=file md5={MD5}\n"), (4, 1)),
+            (format!("%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n## c\n3,{MD5},a\n#3,{MD5},b\n"), (2, 1)),
+            (format!("Key,Size,MD5\n#a,3,{MD5}\n"), (1, 1)),
+        ] {
+            let mut reader = Reader::new(text.as_bytes(), &ListOptions::default()).unwrap();
+            while reader.line().unwrap().is_some() {}
+            let (comments, doubtful) = skipped;
+            assert_eq!(reader.skipped(), Skipped { comments, doubtful }, "{text}");
+        }
     }
 
     #[test]
