@@ -68,8 +68,9 @@ def test_files_in_trouble_and_their_copies(catalogs: tuple[Path, Path], tmp_path
     bad, missing = told.troubled
     assert (Path(bad.path).name, bad.state, bad.catalog) == ("3", "suspicious", str(catalogs[0]))
     assert (bad.copy, bad.copy_catalog) == (str(tmp_path / "two" / "3"), str(catalogs[1]))
-    assert bad.recorded.digest == verisum.new("sha256", bytes([3]) * 3000).digest()
-    assert bad.found is not None and bad.found.digest != bad.recorded.digest and bad.since_ms is not None
+    recorded = bad.recorded
+    assert recorded is not None and recorded.digest == verisum.new("sha256", bytes([3]) * 3000).digest()
+    assert bad.found is not None and bad.found.digest != recorded.digest and bad.since_ms is not None
     assert (Path(missing.path).name, missing.state, missing.copy) == ("0", "missing", None)
     assert [Path(file.path).name for file in verisum.overview(catalogs, troubled=1).troubled] == ["3"]
     # Another catalogue is not asked.
