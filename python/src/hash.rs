@@ -2,7 +2,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
@@ -26,26 +26,40 @@ const PIECE_BYTES: usize = 8 << 20;
 thread_local! {
     /// The object that this thread hashes into while signal handlers run.
     static BUSY: Cell<usize> = const { Cell::new(0) };
+
+    /// The digest that this thread asked for last: to look into a table takes as long as to hash.
+    static LAST: Cell<Option<&'static Found>> = const { Cell::new(None) };
 }
 
 /// A digest, and a stream of it that nobody uses.
 struct Found {
+    /// As it was asked for.
+    name: String,
     digest: Digest,
     idle: Mutex<Option<Box<dyn DigestStream>>>,
 }
 
 impl Found {
-    /// The digest of a name, found once.
-    fn find(py: Python<'_>, name: &str) -> PyResult<Arc<Found>> {
-        static FOUND: LazyLock<Mutex<HashMap<String, Arc<Found>>>> = LazyLock::new(Mutex::default);
+    /// The digest of a name, found once and kept for ever.
+    fn find(py: Python<'_>, name: &str) -> PyResult<&'static Found> {
+        static FOUND: LazyLock<Mutex<HashMap<String, &'static Found>>> = LazyLock::new(Mutex::default);
         let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = found().get(name) {
-            return Ok(known.clone());
+        if let Some(last) = LAST.get().filter(|last| last.name == name) {
+            return Ok(last);
         }
-        // It may have to load a library, which takes milliseconds.
-        let digest = py.detach(|| Digest::find(name)).map_err(|error| errors::of_digest(py, &error))?;
-        let known = Arc::new(Found { digest, idle: Mutex::default() });
-        found().insert(name.to_string(), known.clone());
+        let known = found().get(name).copied();
+        let known = match known {
+            Some(known) => known,
+            None => {
+                // It may have to load a library, which takes milliseconds.
+                let digest =
+                    py.detach(|| Digest::find(name)).map_err(|error| errors::of_digest(py, &error))?;
+                let made =
+                    Box::leak(Box::new(Found { name: name.to_string(), digest, idle: Mutex::default() }));
+                *found().entry(name.to_string()).or_insert(made)
+            }
+        };
+        LAST.set(Some(known));
         Ok(known)
     }
 
@@ -71,7 +85,7 @@ pub(crate) fn find(py: Python<'_>, name: &str) -> PyResult<Digest> {
 #[doc = stub!("Hash")]
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Hash {
-    found: Arc<Found>,
+    found: &'static Found,
     message: Mutex<Message>,
 }
 
@@ -206,7 +220,7 @@ impl Hash {
     #[doc = stub!("Hash.copy")]
     fn copy(&self, py: Python<'_>) -> PyResult<Hash> {
         let copy = self.look(py, Message::copy)?;
-        Ok(Hash { found: self.found.clone(), message: Mutex::new(copy) })
+        Ok(Hash { found: self.found, message: Mutex::new(copy) })
     }
 
     fn __copy__(&self, py: Python<'_>) -> PyResult<Hash> {
