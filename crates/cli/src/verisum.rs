@@ -88,11 +88,7 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         AnyCommand::Complete(_) => return Ok(Exit::Clean),
         AnyCommand::Listed(command) => command,
     };
-    let is_local = matches!(
-        command,
-        Command::Tags(_) | Command::Bag { .. } | Command::Parity { .. } | Command::Recommend(_)
-    );
-    if is_local {
+    if matches!(command, Command::Tags(_) | Command::Bag { .. } | Command::Recommend(_)) {
         refuse_buckets(&line)?;
     }
     // It asks the commands that hash many files for a status line. The others must not die of it.

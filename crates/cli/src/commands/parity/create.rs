@@ -22,7 +22,7 @@ pub(crate) struct ParityCreateArgs {
     set_size: Option<String>,
 
     #[command(flatten)]
-    tree: ParityTreeArgs,
+    pub(super) tree: ParityTreeArgs,
 }
 
 pub(super) fn run(arguments: &ParityCreateArgs, output: &mut Output) -> Result<Exit, Failure> {

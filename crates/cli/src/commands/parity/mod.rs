@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueHint};
 use verisum::files::{Progress, Stop};
+use verisum::remote::{Address, without_secrets};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -74,12 +75,27 @@ struct ParityTreeArgs {
     #[command(flatten)]
     progress: ProgressArgs,
 
-    /// The directory at the top of the tree. `verify` and `repair` also take a PAR2 file
+    /// The directory at the top of the tree
     #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
     tree: PathBuf,
 }
 
 impl ParityTreeArgs {
+    /// Fails for addresses of hosts and buckets.
+    fn require_local(&self, keep_bad: Option<&PathBuf>) -> Result<(), Failure> {
+        let options = [("--to", self.to.as_ref()), ("--keep-bad", keep_bad), ("DIR", Some(&self.tree))];
+        for (option, path) in options {
+            if let Some(path) =
+                path.map(|path| path.as_os_str()).filter(|path| !matches!(Address::typed(path), Ok(None)))
+            {
+                let must =
+                    "must be on this machine: `verisum parity` takes no addresses of hosts and buckets";
+                return Err(Failure::value(option, without_secrets(path).to_string_lossy(), must));
+            }
+        }
+        Ok(())
+    }
+
     /// Fails if it is a file.
     fn require_directory(&self, verb: &str) -> Result<(), Failure> {
         match self.tree.is_file() {
@@ -120,6 +136,13 @@ impl ParityTreeArgs {
 
 /// Does what one of them says.
 pub(crate) fn run(command: ParityCommand, output: &mut Output) -> Result<Exit, Failure> {
+    let (tree, keep_bad) = match &command {
+        ParityCommand::Create(arguments) => (&arguments.tree, None),
+        ParityCommand::Update(arguments) => (&arguments.tree, None),
+        ParityCommand::Verify(arguments) => (&arguments.tree, None),
+        ParityCommand::Repair(arguments) => (&arguments.tree, arguments.keep_bad.as_ref()),
+    };
+    tree.require_local(keep_bad)?;
     match command {
         ParityCommand::Create(arguments) => create::run(&arguments, output),
         ParityCommand::Update(arguments) => update::run(&arguments, output),

@@ -27,7 +27,7 @@ pub(crate) struct ParityRepairArgs {
 
     /// Keep a copy of each bad file in this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    keep_bad: Option<PathBuf>,
+    pub(super) keep_bad: Option<PathBuf>,
 
     /// Repair only this file, by its path from DIR, and read only its sets; may be repeated
     #[arg(long, value_name = "PATH")]
@@ -45,7 +45,7 @@ pub(crate) struct ParityRepairArgs {
     catalog: CatalogArgs,
 
     #[command(flatten)]
-    tree: ParityTreeArgs,
+    pub(super) tree: ParityTreeArgs,
 }
 
 pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Exit, Failure> {

@@ -22,7 +22,7 @@ pub(crate) struct ParityUpdateArgs {
     accept_changes: bool,
 
     #[command(flatten)]
-    tree: ParityTreeArgs,
+    pub(super) tree: ParityTreeArgs,
 }
 
 pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<Exit, Failure> {

@@ -13,7 +13,7 @@ use crate::ui::{Output, bad_file, shell};
 #[derive(Args, Debug)]
 pub(crate) struct ParityVerifyArgs {
     #[command(flatten)]
-    tree: ParityTreeArgs,
+    pub(super) tree: ParityTreeArgs,
 }
 
 pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
