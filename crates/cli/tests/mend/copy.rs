@@ -3,10 +3,10 @@
 use crate::common;
 
 use std::ffi::{OsStr, OsString};
-use std::fs;
+use std::fs::{self, FileTimes};
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use common::{Ended, VERISUM, change_and_restore_time, command, signal, start, trees, wait_until};
 use rustix::process::Signal;
@@ -341,4 +341,23 @@ fn a_copy_that_goes_on_reads_nothing_twice() {
     assert_eq!(summary["current"].as_u64(), Some(there));
     assert_eq!(summary["copied"].as_u64(), Some(400 - there));
     assert_eq!(summary["bytes"].as_u64(), Some((400 - there) * 100_000));
+}
+
+#[test]
+fn copies_keep_the_times_of_their_last_access() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::create_dir(path.join("from")).unwrap();
+    let long_ago = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000_000);
+    for (name, length) in [("short", 10), ("long", 300_000)] {
+        let file = path.join("from").join(name);
+        fs::write(&file, vec![7; length]).unwrap();
+        let file = fs::File::options().write(true).open(file).unwrap();
+        file.set_times(FileTimes::new().set_accessed(long_ago).set_modified(long_ago)).unwrap();
+    }
+    copy(path, ["-q", "from", "to"]).clean();
+    for name in ["short", "long"] {
+        let stat = fs::metadata(path.join("to").join(name)).unwrap();
+        assert_eq!((stat.accessed().unwrap(), stat.modified().unwrap()), (long_ago, long_ago), "{name}");
+    }
 }

@@ -82,6 +82,9 @@ impl<'a> Worker<'a, '_> {
 
     fn read_back_large(&mut self, one: Pending<'a>) -> Option<Pending<'a>> {
         let is_direct = set_direct(&one.temporary.file, true).is_ok();
+        if !is_direct {
+            let _ = set_direct(&one.temporary.file, false);
+        }
         let pump = || Pump {
             from: &one.temporary.file,
             size: one.stat.size,
@@ -129,10 +132,12 @@ impl<'a> Worker<'a, '_> {
     }
 }
 
+/// Reads from the disk from now on, or not; and without moving the time of the last access, which a copy has from its
+/// original, where the system lets us.
 fn set_direct(file: &File, direct: bool) -> Result<(), Errno> {
     let mut flags = fcntl_getfl(file)?;
     flags.set(OFlags::DIRECT, direct);
-    fcntl_setfl(file, flags)
+    fcntl_setfl(file, flags | OFlags::NOATIME).or_else(|_| fcntl_setfl(file, flags))
 }
 
 /// Reads all of a file that fits the room, from the disk where the file system can.
@@ -153,9 +158,10 @@ fn read_past_cache(file: &File, room: &mut [u8]) -> Result<usize, Errno> {
     };
     if set_direct(file, true).is_ok() {
         match read(room) {
-            Err(Errno::INVAL | Errno::OPNOTSUPP) => set_direct(file, false)?,
+            Err(Errno::INVAL | Errno::OPNOTSUPP) => {}
             done => return done,
         }
     }
+    set_direct(file, false)?;
     read(room)
 }
