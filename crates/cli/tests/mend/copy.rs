@@ -361,3 +361,27 @@ fn copies_keep_the_times_of_their_last_access() {
         assert_eq!((stat.accessed().unwrap(), stat.modified().unwrap()), (long_ago, long_ago), "{name}");
     }
 }
+
+#[test]
+fn each_name_of_a_file_has_a_line_and_a_record() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::create_dir(path.join("from")).unwrap();
+    fs::write(path.join("from/a"), "one").unwrap();
+    fs::hard_link(path.join("from/a"), path.join("from/b")).unwrap();
+    fs::write(path.join("from/c"), "two").unwrap();
+    let words = ["--catalog", "c.db", "--sums", "sums", "from", "to"];
+    let ended = copy(path, ["--record"].iter().chain(&words));
+    assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+    assert!(ended.stderr.contains("3 recorded, 1 linked"), "{}", ended.stderr);
+    assert_eq!(fs::read_to_string(path.join("sums")).unwrap().lines().count(), 3);
+    assert_eq!(check(path, "to", "sums").code, Some(0));
+    let mut scrub = command(VERISUM);
+    scrub.args(["scrub", "--catalog", "c.db", "--max-age", "30d", "to"]).current_dir(path);
+    let scrubbed = Ended::of(scrub.output().unwrap()).clean();
+    assert!(scrubbed.contains("3 files") && !scrubbed.contains("new"), "{scrubbed}");
+    let ended = copy(path, words);
+    assert!(!ended.stderr.contains("not in the list"), "{}", ended.stderr);
+    let ended = copy(path, ["--sums", "new", "from", "to"]);
+    assert!(ended.stderr.contains("3 files that were there already are not in the list"), "{}", ended.stderr);
+}

@@ -124,12 +124,15 @@ impl<'a> Worker<'a, '_> {
             None => CopyOutcome::Copied,
         };
         let digests = pending.sums.pairs();
+        // Names of a bad file are as bad.
+        let good = pending.mismatch.is_none().then_some((pending.stat, pending.mode));
         let Pending { path, target, temporary, stat, mode, is_compared, replaces, identity, .. } = pending;
         match temporary.place(self.shared, &target, replaces) {
             Ok(()) => {
                 self.shared.summary().compared += u64::from(is_compared);
                 self.shared.tell(&event((&path, &name), (&stat, mode), outcome, &digests));
-                self.placed(identity, &target);
+                let digests = if good.is_some() { digests } else { Vec::new() };
+                self.placed(identity, &target, good, digests);
             }
             Err(errno) => {
                 let error = target.failed("rename")(errno);

@@ -3,7 +3,10 @@
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
+
+use verisum_digest::{Digest, Output};
+use verisum_files::Stat;
 
 use super::shared::lock;
 use super::worker::Job;
@@ -24,8 +27,19 @@ struct Met<'a> {
 enum State<'a> {
     /// The first name is being copied; these wait for it.
     Pending(Vec<Job<'a>>),
-    /// It is at TO, in this directory below it, with this name.
-    Placed(PathBuf, OsString),
+    /// It is at TO.
+    Placed(Arc<Placed>),
+}
+
+/// The first name of a file at TO.
+pub(super) struct Placed {
+    /// The directory below TO.
+    pub(super) directory: PathBuf,
+    pub(super) name: OsString,
+    /// What was said of the original, and its mode; none of one that is known to be bad.
+    pub(super) stat: Option<(Stat, u32)>,
+    /// The digests of what was copied; none if it was there already.
+    pub(super) digests: Vec<(Digest, Output)>,
 }
 
 /// What to do with a name.
@@ -34,8 +48,8 @@ pub(super) enum Turn<'a> {
     Copy(Job<'a>),
     /// Others will say.
     Waits,
-    /// Link it to this name in this directory below TO.
-    Link(Job<'a>, PathBuf, OsString),
+    /// Link it to this name.
+    Link(Job<'a>, Arc<Placed>),
 }
 
 impl<'a> Links<'a> {
@@ -52,21 +66,21 @@ impl<'a> Links<'a> {
                 waiting.push(job);
                 Turn::Waits
             }
-            State::Placed(directory, name) => {
-                let (directory, name) = (directory.clone(), name.clone());
+            State::Placed(first) => {
+                let first = first.clone();
                 if met.left == 0 {
                     table.remove(&identity);
                 }
-                Turn::Link(job, directory, name)
+                Turn::Link(job, first)
             }
         }
     }
 
     /// The first name is at TO. Returns the others that waited for it.
-    pub(super) fn placed(&self, identity: Identity, directory: PathBuf, name: OsString) -> Vec<Job<'a>> {
+    pub(super) fn placed(&self, identity: Identity, first: Arc<Placed>) -> Vec<Job<'a>> {
         let mut table = lock(&self.0);
         let Some(met) = table.get_mut(&identity) else { return Vec::new() };
-        let placed = std::mem::replace(&mut met.state, State::Placed(directory, name));
+        let placed = std::mem::replace(&mut met.state, State::Placed(first));
         if met.left == 0 {
             table.remove(&identity);
         }

@@ -1,11 +1,9 @@
 //! Records copies in a catalogue that knows TO, or that learns of TO now.
 
-use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::is_same_time;
 use verisum_catalog::store::{Catalog, CatalogError, Identity, Root, Written, absolute, moment, stamp};
-use verisum_digest::{Digest, Output};
 use verisum_files::{Entry, Kind, Timestamp};
 
 use super::{CopyEvent, CopyOutcome, Verification};
@@ -24,8 +22,6 @@ pub struct CopyRecorder {
     now: Timestamp,
     /// The directory of the last file, and the tree that it is in.
     last: Option<(PathBuf, Option<Root>)>,
-    /// The digests of copies that have several names, by device and inode.
-    linked: HashMap<(u64, u64), (Digest, Output)>,
     /// How many records are not committed yet.
     open: u64,
     recorded: u64,
@@ -49,7 +45,6 @@ impl CopyRecorder {
             is_read_back: verification == Verification::Reread,
             now: Timestamp::now(),
             last: None,
-            linked: HashMap::new(),
             open: 0,
             recorded: 0,
         })
@@ -78,22 +73,14 @@ impl CopyRecorder {
         let known = self.catalog.algorithms_of(root.id)?;
         let names = self.catalog.algorithms()?;
         let is_usual = |name: &str| known.iter().any(|id| names.get(id).is_some_and(|known| known == name));
-        let inode = (stat.device, stat.inode);
         let chosen = event.digests.iter().find(|(digest, _)| is_usual(digest.name()));
-        let chosen = chosen.or(event.digests.first()).cloned();
-        // Of another name of a copy nothing was read.
-        let Some((digest, output)) = chosen.or_else(|| self.linked.get(&inode).cloned()) else {
-            return Ok(());
-        };
-        if stat.links > 1 {
-            self.linked.insert(inode, (digest.clone(), output));
-        }
+        let Some((digest, output)) = chosen.or(event.digests.first()) else { return Ok(()) };
         let Ok(below) = path.strip_prefix(&root.path) else { return Ok(()) };
         let written = moment(self.now);
         let file = Written {
             below,
             algorithm: digest.name(),
-            digest: output,
+            digest: *output,
             stat,
             verified: if self.is_read_back { written } else { 0 },
             written,

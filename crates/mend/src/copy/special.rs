@@ -10,6 +10,8 @@ use rustix::fs::{
 use rustix::io::Errno;
 use verisum_files::Operation;
 
+use super::batch::event;
+use super::links::Placed;
 use super::temporary::Passing;
 use super::worker::{Job, Worker};
 use super::{CopyError, CopyOutcome, Verification};
@@ -75,8 +77,8 @@ impl<'a> Worker<'a, '_> {
 
     /// Gives a file that is at TO one more name; where the file system has no further names, or no more of
     /// them, a copy of its own.
-    pub(super) fn link_to(&mut self, mut job: Job<'a>, directory: &Path, name: &OsStr) {
-        match self.linked(&job, directory, name) {
+    pub(super) fn link_to(&mut self, mut job: Job<'a>, first: &Placed) {
+        match self.linked(&job, &first.directory, &first.name) {
             Err(CopyError::Target { source, .. })
                 if matches!(
                     Errno::from_io_error(&source),
@@ -86,7 +88,15 @@ impl<'a> Worker<'a, '_> {
                 job.is_alone = true;
                 self.again.push_back(job);
             }
-            outcome => self.told(&job, outcome),
+            outcome => match first.stat {
+                Some((stat, mode)) if outcome.is_ok() => {
+                    let (outcome, paths) =
+                        (outcome.unwrap_or_else(CopyOutcome::Failed), (job.entry.path(), job.target.below()));
+                    let paths = (&*paths.0, &*paths.1);
+                    self.shared.tell(&event(paths, (&stat, mode), outcome, &first.digests));
+                }
+                _ => self.told(&job, outcome),
+            },
         }
     }
 

@@ -9,11 +9,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::fs::{FileType, Mode, OFlags, fstat, openat};
 use rustix::io::Errno;
+use verisum_digest::{Digest, Output};
 use verisum_files::{Directory, Entry, FileError, Kind, Operation, Stat, settle};
 
 use super::batch::{Pending, event};
 use super::digests::{Batches, Set, Sets, Sums};
-use super::links::{Identity, Links, Turn};
+use super::links::{Identity, Links, Placed, Turn};
 use super::pump::{Pump, Stopped};
 use super::record::{self, Expected, Known};
 use super::shared::Shared;
@@ -178,7 +179,7 @@ impl<'a, 'c> Worker<'a, 'c> {
         if let Some(existing) = &existing
             && self.is_done(&job, &stat, existing, &metadata, &expected)
         {
-            self.placed(identity, &job.target);
+            self.placed(identity, &job.target, Some((stat, metadata.mode)), Vec::new());
             return None;
         }
         let set = match self.set(&expected) {
@@ -219,8 +220,8 @@ impl<'a, 'c> Worker<'a, 'c> {
         match self.common.links.turn(identity, stat.links, job) {
             Turn::Copy(job) => Some((job, Some(identity))),
             Turn::Waits => None,
-            Turn::Link(job, directory, name) => {
-                self.link_to(job, &directory, &name);
+            Turn::Link(job, first) => {
+                self.link_to(job, &first);
                 None
             }
         }
@@ -447,11 +448,18 @@ impl<'a, 'c> Worker<'a, 'c> {
     }
 
     /// The first name is at TO: the others are linked to it.
-    pub(super) fn placed(&mut self, identity: Option<Identity>, target: &TargetName<'a>) {
+    pub(super) fn placed(
+        &mut self,
+        identity: Option<Identity>,
+        target: &TargetName<'a>,
+        stat: Option<(Stat, u32)>,
+        digests: Vec<(Digest, Output)>,
+    ) {
         let Some(identity) = identity else { return };
-        let (directory, name) = (&target.directory.below, &target.name);
-        for job in self.common.links.placed(identity, directory.clone(), name.clone()) {
-            self.link_to(job, directory, name);
+        let (directory, name) = (target.directory.below.clone(), target.name.clone());
+        let first = Arc::new(Placed { directory, name, stat, digests });
+        for job in self.common.links.placed(identity, first.clone()) {
+            self.link_to(job, &first);
         }
     }
 
@@ -477,7 +485,7 @@ impl<'a, 'c> Worker<'a, 'c> {
         outcome: CopyOutcome,
         stat: &Stat,
         metadata: &Metadata,
-        digests: &[(verisum_digest::Digest, verisum_digest::Output)],
+        digests: &[(Digest, Output)],
     ) {
         let paths = (&*job.entry.path(), &*job.target.below());
         self.shared.tell(&event(paths, (stat, metadata.mode), outcome, digests));
