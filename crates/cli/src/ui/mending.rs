@@ -255,11 +255,14 @@ fn exit(file: &Repaired) -> Exit {
 
 fn told(file: &Repaired) -> FactLine {
     let shown = |path: &Path| names::quoted(path.as_os_str());
+    let givers = |first: &PathBuf, others: &[PathBuf]| {
+        let from: Vec<_> = std::iter::once(first).chain(others).map(|from| shown(from)).collect();
+        format!("from {}", from.join(" and "))
+    };
     let mut facts = vec![format!("was {}", file.state.name())];
     match &file.outcome {
         RepairOutcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
-            let from: Vec<_> = std::iter::once(from).chain(also_from).map(|from| shown(from)).collect();
-            facts.push(format!("from {}", from.join(" and ")));
+            facts.push(givers(from, also_from));
             facts.push(taken(file, *bytes));
             facts.push(format!("{} {} read back", file.algorithm, file.recorded));
             if *has_usual_permissions {
@@ -270,8 +273,8 @@ fn told(file: &Repaired) -> FactLine {
             }
             facts.extend(not_kept(file.kept_unread));
         }
-        RepairOutcome::Mendable { from, bytes, needs_keep_bad } => {
-            facts.push(format!("from {}", shown(from)));
+        RepairOutcome::Mendable { from, bytes, needs_keep_bad, also_from } => {
+            facts.push(givers(from, also_from));
             facts.push(taken(file, *bytes));
             if *needs_keep_bad {
                 facts.push("needs --keep-bad".to_string());
@@ -326,7 +329,8 @@ fn line(file: &Repaired) -> Value {
             line["other_names"] = (*other_names).into();
             line["kept_unread"] = file.kept_unread.into();
         }
-        RepairOutcome::Mendable { from, bytes, needs_keep_bad } => {
+        RepairOutcome::Mendable { from, bytes, needs_keep_bad, also_from } => {
+            line["also_from"] = also_from.iter().map(|from| json!(Name::new(from))).collect();
             line["needs_keep_bad"] = (*needs_keep_bad).into();
             line["from"] = json!(Name::new(from));
             line["bytes"] = (*bytes).into();

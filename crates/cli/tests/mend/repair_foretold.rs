@@ -82,7 +82,9 @@ impl Trees {
             let lines = ended.out().lines();
             let mut lines: Vec<Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
             let totals = lines.pop().unwrap();
-            let taken = lines.iter().map(|line| ["path", "from", "bytes"].map(|name| line[name].clone()));
+            let taken = lines
+                .iter()
+                .map(|line| ["path", "from", "also_from", "bytes"].map(|name| line[name].clone()));
             let mut taken: Vec<_> = taken.collect();
             taken.sort_by_key(|[path, ..]| path.to_string());
             let sum = totals["bytes"].as_u64().unwrap();

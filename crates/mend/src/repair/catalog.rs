@@ -251,7 +251,8 @@ impl<'a> Work<'a> {
         }
         if let Some(foretold) = self.foretold.as_ref().filter(|foretold| foretold.mends(record)) {
             let (from, bytes) = (foretold.from.clone(), foretold.bytes);
-            let outcome = RepairOutcome::Mendable { from, bytes, needs_keep_bad: false };
+            let outcome =
+                RepairOutcome::Mendable { from, bytes, needs_keep_bad: false, also_from: Vec::new() };
             return Ok(Err(self.repaired(path, record, algorithm, outcome)));
         }
         let refused = match (record.state, &digest) {

@@ -33,7 +33,7 @@ use super::source::{Candidate, Source};
 use super::{RepairOptions, RepairOutcome};
 
 use long_file::{OTHER_BLOCKS, not_in_place};
-use new_file::{Filled, givers_of};
+use new_file::{Filled, bytes_of, givers_of};
 use waiting::{NotMended, WaitingFiles, interrupted};
 
 pub(super) use distant::DistantTree;
@@ -569,13 +569,14 @@ impl<'a> Tree<'a> {
             return Ok(done);
         }
         let has_other_name = self.other_name(bad, &damaged.recorded).is_some();
-        let (from, bytes) = match from {
-            _ if has_other_name => (candidate.shown.clone(), 0),
+        let mut taken = Vec::new();
+        let bytes = match from {
+            _ if has_other_name => 0,
             ContentOrigin::Name => return Err(OTHER_NAME.to_string()),
-            ContentOrigin::Source(..) if damaged.size < ANY_LENGTH => (candidate.shown.clone(), damaged.size),
+            ContentOrigin::Source(..) if damaged.size < ANY_LENGTH => damaged.size,
             ContentOrigin::Source(source, size) => {
                 let asked = || source?.place.state(&candidate.path).ok().and_then(|state| state.now.size);
-                (candidate.shown.clone(), size.or_else(asked).unwrap_or_default())
+                size.or_else(asked).unwrap_or_default()
             }
             ContentOrigin::Blocks(Blocks { blocks, mut givers }) => {
                 let found =
@@ -583,17 +584,19 @@ impl<'a> Tree<'a> {
                 let old = found.ok().and_then(|(entry, _)| entry.open().ok());
                 let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
                 let combination = Combination { old: old.as_ref(), ..of_file };
-                let taken = match combination.fill(&mut givers, &mut |_| Ok(())) {
+                let filled = match combination.fill(&mut givers, &mut |_| Ok(())) {
                     Err(CombineError::Other) if self.is_in_place(damaged, bad) => {
                         return Ok(RepairOutcome::Refused(OTHER_BLOCKS.to_string()).into());
                     }
-                    taken => taken.map_err(|error| error.to_string())?,
+                    filled => filled.map_err(|error| error.to_string())?,
                 };
-                let from = taken.first().map_or(&candidate.shown, |(_, taken)| &taken.from).clone();
-                (from, taken.iter().map(|(_, taken)| taken.bytes).sum())
+                taken = filled.into_iter().map(|(_, taken)| taken).collect();
+                bytes_of(&taken)
             }
         };
-        Ok(RepairOutcome::Mendable { from, bytes, needs_keep_bad: self.needs_keep_bad(bad) }.into())
+        let (from, also_from) = givers_of(&taken, candidate);
+        let needs_keep_bad = self.needs_keep_bad(bad);
+        Ok(RepairOutcome::Mendable { from, bytes, needs_keep_bad, also_from }.into())
     }
 
     /// The repaired file of another name of the same bad inode, open, if it still is what was put there.

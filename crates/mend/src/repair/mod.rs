@@ -132,6 +132,8 @@ pub enum RepairOutcome {
         bytes: u64,
         /// Somebody may have written what it is now: [`RepairOptions::keep_bad`] is needed to repair it, and was not given.
         needs_keep_bad: bool,
+        /// What else it would take blocks from.
+        also_from: Vec<PathBuf>,
     },
     /// It is as recorded, past the page cache too.
     Sound,

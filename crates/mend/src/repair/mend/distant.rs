@@ -187,7 +187,9 @@ impl<'a> DistantTree<'a> {
         let size = if size < ANY_LENGTH { size } else { known.now.size.unwrap_or_default() };
         if self.options.dry {
             let needs_keep_bad = bad.may_be_meant && self.options.keep_bad.is_none();
-            return Ok(RepairOutcome::Mendable { from, bytes: size, needs_keep_bad }.into());
+            return Ok(
+                RepairOutcome::Mendable { from, bytes: size, needs_keep_bad, also_from: Vec::new() }.into()
+            );
         }
         let mut kept = match (&bad.state, &self.options.keep_bad) {
             (Some(state), Some(keep)) => {

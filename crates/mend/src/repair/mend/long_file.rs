@@ -110,14 +110,15 @@ impl Tree<'_> {
         let (folder, name) = self.folder(&damaged.path).ok()?;
         let (_, now) = Entry::within(&folder, &name).ok()?;
         let from = path.clone();
+        let (needs_keep_bad, also_from) = (self.needs_keep_bad(bad), Vec::new());
         let outcome = match self.options.dry {
-            true => RepairOutcome::Mendable { from, bytes: 0, needs_keep_bad: self.needs_keep_bad(bad) },
+            true => RepairOutcome::Mendable { from, bytes: 0, needs_keep_bad, also_from },
             false => RepairOutcome::Repaired {
                 from,
                 bytes: 0,
                 other_names: 0,
                 has_usual_permissions: false,
-                also_from: Vec::new(),
+                also_from,
             },
         };
         let is_it = inode(&now) == *made && *content == damaged.recorded;
