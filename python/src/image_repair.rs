@@ -283,7 +283,11 @@ impl Job {
             }
         }
         let path = absolute(&self.image).map_err(|error| Failure::from(&error))?;
-        let noted = note(catalog, &MendedFile { path, before: None, taken, now: Timestamp::now() }, stop);
+        let noted = note(
+            catalog,
+            &MendedFile { path, before: None, taken, now: Timestamp::now(), is_part: false },
+            stop,
+        );
         Ok(match noted.map_err(|error| crate::repair::failure(&error))? {
             Noted::Unknown => None,
             Noted::Confirmed => Some("confirmed"),

@@ -76,7 +76,7 @@ impl From<parity::Finding> for ParityFinding {
                     FileVerdict::Missing { can_be_repaired } => {
                         ParityFinding { mendable: Some(can_be_repaired), ..found }
                     }
-                    FileVerdict::Repaired { bytes, ranges, kept_unread } => {
+                    FileVerdict::Repaired { bytes, ranges, kept_unread, .. } => {
                         let ranges = ranges.into_iter().map(|range| (range.start, range.end)).collect();
                         let (bytes, ranges, kept_unread) = (Some(bytes), Some(ranges), Some(kept_unread));
                         ParityFinding { bytes, ranges, kept_unread, ..found }
@@ -337,7 +337,9 @@ pub(crate) fn failure(error: &parity::ParityError) -> Failure {
         parity::ParityError::Io { path, operation, source } => {
             of(path).operation(operation).system(Some(source))
         }
-        parity::ParityError::Damaged { path, .. } => of(path).operation("read"),
+        parity::ParityError::Damaged { path, .. } | parity::ParityError::OtherSets { path, .. } => {
+            of(path).operation("read")
+        }
         parity::ParityError::None { path } | parity::ParityError::Exists { path } => {
             of(path).operation("open")
         }

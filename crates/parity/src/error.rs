@@ -28,6 +28,14 @@ pub enum ParityError {
         /// What is wrong with it.
         what: &'static str,
     },
+    /// A file is bad in sets, too, that were not to be looked at.
+    #[error("{}: bad in set {} too, which --sets does not name", path.display(), numbers(sets))]
+    OtherSets {
+        /// The file.
+        path: PathBuf,
+        /// These sets.
+        sets: Vec<u64>,
+    },
     /// There is parity already, which `create` does not replace.
     #[error("{}: there is parity already (`verisum parity update` renews it)", path.display())]
     Exists {
@@ -86,4 +94,8 @@ impl ParityError {
     pub(crate) fn damaged(path: &Path, what: &'static str) -> ParityError {
         ParityError::Damaged { path: path.to_path_buf(), what }
     }
+}
+
+fn numbers(sets: &[u64]) -> String {
+    sets.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")
 }

@@ -17,7 +17,7 @@ use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
-use crate::place::{Draft, Keep, remove_left};
+use crate::place::{Draft, Keep, Proof, remove_left};
 use crate::scan::merge;
 use crate::store::{SetFile, Store};
 use crate::tree::Tree;
@@ -52,8 +52,8 @@ pub struct ParityRepairOptions {
     /// Mend only these files, by their paths from the root of the tree, and look only at the sets that they are in;
     /// all if there are none.
     pub only: Vec<PathBuf>,
-    /// Look only at these sets, as [`Verified::bad_sets`](crate::Verified::bad_sets) names them; at all if there are
-    /// none.
+    /// Look only at these sets, as [`Verified::bad_sets`](crate::Verified::bad_sets) names them, and at the rest of files
+    /// that are made anew; at all if there are none.
     pub sets: Vec<u64>,
     /// Write what is lost into the bad files themselves, where they are there and as long as they were: no file is
     /// copied, and of long ones only the sets are read in which something is lost.
@@ -121,6 +121,8 @@ struct Wanted {
     is_in_one_set: bool,
     /// What is bad of it, for a repair in place.
     ranges: Vec<Range<u64>>,
+    /// How many sets have parts of it and are not read, as they were not named.
+    unread_sets: u64,
 }
 
 /// A set in which something is to be done.
@@ -290,15 +292,16 @@ impl RepairJob<'_> {
             })
             .collect();
         self.work.sort_by_key(|work| work.number);
-        self.find_long_files(lost > 0);
-        Ok(())
+        self.find_long_files(lost > 0)
     }
 
-    /// Finds out where long files lie, and leaves those alone that a lost set has a part of.
-    fn find_long_files(&mut self, is_lost: bool) {
+    /// Finds out where long files lie, and leaves those alone that a lost set has a part of, or that stay bad in sets that
+    /// were not named.
+    fn find_long_files(&mut self, is_lost: bool) -> Result<(), ParityError> {
         let is_long = |path: &[u8]| self.wanted.get(path).is_some_and(|wanted| !wanted.is_in_one_set);
-        if self.options.in_place && !is_lost || self.wanted.values().all(|wanted| wanted.is_in_one_set) {
-            return;
+        let needs_none = self.options.in_place && !is_lost && self.options.sets.is_empty();
+        if needs_none || self.wanted.values().all(|wanted| wanted.is_in_one_set) {
+            return Ok(());
         }
         self.long = coverage(self.store, &self.index.sets, &is_long);
         for (path, file) in self.long.iter().filter(|(_, file)| !file.is_whole()) {
@@ -310,6 +313,32 @@ impl RepairJob<'_> {
                 wanted.verdict = FileVerdict::NotRepaired(error);
             }
         }
+        let is_unseen = |number: &&u64| !self.options.sets.is_empty() && !self.looked_at.contains(number);
+        for (path, file) in &self.long {
+            let unseen = file.sets.iter().filter(is_unseen);
+            if self.options.in_place && file.has_its_length(self.tree, path) {
+                self.wanted
+                    .entry(path.clone())
+                    .and_modify(|wanted| wanted.unread_sets = unseen.count() as u64);
+                continue;
+            }
+            // A new file is made of all of it.
+            let mut sets = Vec::new();
+            for number in unseen {
+                self.tree.go_on()?;
+                let heads = self.heads(&[*number])?;
+                let file = self.tree.file(path).map_err(ParityError::from);
+                if !matches!(file.and_then(|(_, file)| heads.proved(path, &file)), Ok(Some(_))) {
+                    sets.push(*number);
+                }
+            }
+            let wanted = self.wanted.get_mut(path).filter(|wanted| wanted.verdict.can_be_repaired());
+            if let Some(wanted) = wanted.filter(|_| !sets.is_empty()) {
+                let path = self.tree.path_of(path);
+                wanted.verdict = FileVerdict::NotRepaired(ParityError::OtherSets { path, sets });
+            }
+        }
+        Ok(())
     }
 
     fn take(&mut self, set: SetState, others: &mut Files, report: &mut dyn FnMut(Finding)) {
@@ -344,7 +373,13 @@ impl RepairJob<'_> {
             is_wanted = true;
             let is_in_one_set = piece.length == piece.size;
             let mut wanted = match self.wanted.remove(&piece.path) {
-                None => Wanted { sets: BTreeMap::new(), verdict, is_in_one_set, ranges: Vec::new() },
+                None => Wanted {
+                    sets: BTreeMap::new(),
+                    verdict,
+                    is_in_one_set,
+                    ranges: Vec::new(),
+                    unread_sets: 0,
+                },
                 Some(before) => Wanted { verdict: merge(before.verdict, verdict), ..before },
             };
             wanted.sets.insert(set.number, bytes > 0);
@@ -519,7 +554,7 @@ impl RepairJob<'_> {
             Ok(None) => return,
             Ok(Some(mended)) => {
                 self.totals.repaired += 1;
-                FileVerdict::repaired(mended)
+                FileVerdict::repaired(mended, self.wanted.get(path).map_or(0, |wanted| wanted.unread_sets))
             }
             Err(error) => {
                 self.totals.not_repaired += 1;

@@ -37,6 +37,9 @@ pub enum FileVerdict {
         ranges: Vec<Range<u64>>,
         /// How many bytes of the copy that is kept of it are zeros because storage did not give them.
         kept_unread: u64,
+        /// How many sets that have parts of it were not read, as others were named to a repair in place: what it is there is
+        /// not known.
+        unread_sets: u64,
     },
     /// A repair in place had written all of it before it was killed. The next repair only gives it its time again, where
     /// that is another, and forgets about it.
@@ -75,9 +78,9 @@ impl FileVerdict {
     }
 
     /// That a repair came to this.
-    pub(crate) fn repaired(Mended { ranges, unread: kept_unread }: Mended) -> FileVerdict {
+    pub(crate) fn repaired(Mended { ranges, unread: kept_unread }: Mended, unread_sets: u64) -> FileVerdict {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-        FileVerdict::Repaired { bytes, ranges, kept_unread }
+        FileVerdict::Repaired { bytes, ranges, kept_unread, unread_sets }
     }
 
     /// The word used in reports.

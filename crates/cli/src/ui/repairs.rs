@@ -34,26 +34,35 @@ impl Recorder {
                 taken.push(Taken { from: from.clone(), bytes: *bytes, ranges: file.ranges.clone() });
             }
             let before = file.before.map(|before| (file.algorithm.clone(), before));
-            self.take(file.path.clone(), before, taken);
+            self.take((file.path.clone(), false), before, taken);
         }
     }
 
-    /// Records that a file took something from sources, unless that is nothing.
-    pub(crate) fn take(&mut self, path: PathBuf, before: Option<(String, DigestValue)>, taken: Vec<Taken>) {
-        let Some((_, catalog)) = &self.catalog else { return };
+    /// Records that a file took something from sources, unless that is nothing. Returns whether the catalogue knows that
+    /// it is bad; of one that was looked at in part only that is not said.
+    pub(crate) fn take(
+        &mut self,
+        (path, is_part): (PathBuf, bool),
+        before: Option<(String, DigestValue)>,
+        taken: Vec<Taken>,
+    ) -> bool {
+        let Some((_, catalog)) = &self.catalog else { return false };
         if taken.is_empty() || self.failure.is_some() {
-            return;
+            return false;
         }
-        let file = MendedFile { path, before, taken, now: Timestamp::now() };
+        let file = MendedFile { path, before, taken, now: Timestamp::now(), is_part };
         match note(catalog, &file, &self.stop) {
             Ok(Noted::Confirmed | Noted::Unknown) => {}
+            Ok(Noted::Different) if is_part => return true,
             Ok(Noted::Different) => {
                 let path = names::quoted(file.path.as_os_str());
                 let what = "it is not what the catalogue recorded, whose verdict stays";
                 ui::say(PROGRAM, &format!("{path}: {what}"));
+                return true;
             }
             Err(error) => self.failure = Some(error.into()),
         }
+        false
     }
 
     /// Fails if something could not be recorded.

@@ -426,3 +426,56 @@ fn the_sets_that_verify_names_are_repaired_in_place() {
     assert_eq!((now.ino(), now.mtime_nsec()), (before.ino(), before.mtime_nsec()));
     parity("verify", tree, &[]).clean();
 }
+
+#[test]
+fn a_file_that_stays_bad_in_a_set_that_was_not_named_is_not_repaired() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, catalog) = (folder.path().join("tree"), folder.path().join("c.db"));
+    let (place, catalog) = (folder.path().join("parity"), catalog.to_str().unwrap());
+    write(&tree, &[("disk.raw".into(), bytes(5, 6_000_000))].into());
+    let to = ["--to", place.to_str().unwrap()];
+    parity("create", &tree, &[&to[..], &["--set-size", "1M"]].concat()).clean();
+    verisum([&["scrub", "--catalog", catalog, tree.to_str().unwrap()][..]].concat()).clean();
+    let path = tree.join("disk.raw");
+    rot(&path, 100);
+    rot(&path, 5_000_000);
+    let found = parity("verify", &tree, &[&to[..], &["--json"]].concat());
+    let found: Value = serde_json::from_str(found.out().lines().last().unwrap()).unwrap();
+    let [other, set] = &found["bad_sets"].as_array().unwrap()[..] else { panic!("{found}") };
+    let (other, set) = (other.to_string(), set.to_string());
+    let repair = |more: &[&str]| parity("repair", &tree, &[&to[..], more].concat());
+    let repaired = || verisum(["catalog", "list", "--repaired", "--catalog", catalog]).clean();
+    let (bad, modified) = (fs::read(&path).unwrap(), fs::metadata(&path).unwrap().modified().unwrap());
+    // A new file would be bad in the other set. The dry run says so, too.
+    for dry in [&["--dry-run"][..], &[]] {
+        let ended = repair(&[&["--sets", &set], dry].concat());
+        assert_eq!(ended.code, Some(1), "{ended:?}");
+        let told =
+            format!("disk.raw: bad in set {other} too, which --sets does not name)\n1 set: 1 not repaired");
+        assert!(ended.out().contains(&told), "{ended:?}");
+    }
+    assert!(fs::read(&path).unwrap() == bad);
+    // In place only the named sets are read: without a catalogue nobody knows of the others.
+    let named = ["--in-place", "--sets", &set];
+    let line = repair(&[&named[..], &["--json"]].concat()).clean();
+    let line: Value = serde_json::from_str(line.lines().next().unwrap()).unwrap();
+    assert!(line["outcome"] == "repaired" && line["unread_sets"].as_u64() > Some(0), "{line}");
+    let spoil = || {
+        fs::write(&path, &bad).unwrap();
+        fs::File::options().append(true).open(&path).unwrap().set_modified(modified).unwrap();
+    };
+    spoil();
+    let line = repair(&named).clean();
+    assert!(line.starts_with("disk.raw: repaired in the named sets ("), "{line}");
+    assert!(line.contains(" more, which were not read)\n"), "{line}");
+    spoil();
+    for (sets, catalog_says) in [(&set, false), (&other, true)] {
+        let ended = repair(&["--in-place", "--catalog", catalog, "--sets", sets]);
+        assert_eq!(ended.code, Some(i32::from(!catalog_says)), "{ended:?}");
+        let told = "disk.raw: repaired in the sets that --sets names, but still not as the catalogue recorded)\n\
+            1 set: 1 not repaired";
+        assert_eq!(ended.out().contains(told), !catalog_says, "{ended:?}");
+        assert_eq!(repaired().is_empty(), !catalog_says);
+    }
+    assert!(fs::read(&path).unwrap() == bytes(5, 6_000_000));
+}

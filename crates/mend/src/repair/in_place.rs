@@ -106,7 +106,7 @@ pub fn finish_in_place(
         Applied::Left(why) => Finished::Left { path: subject.clone(), why },
         Applied::Done(_, taken) => {
             let bytes = taken.iter().map(|taken| taken.bytes).sum();
-            let file = MendedFile { path: subject.clone(), before: None, taken, now };
+            let file = MendedFile { path: subject.clone(), before: None, taken, now, is_part: false };
             // What it is now is looked at once more there.
             let _: Noted = note(catalog, &file, stop)?;
             Finished::Repaired { path: subject.clone(), bytes }

@@ -21,6 +21,8 @@ pub struct MendedFile {
     pub taken: Vec<Taken>,
     /// When.
     pub now: Timestamp,
+    /// Whether only a part of it was looked at: that is recorded if the whole is as recorded.
+    pub is_part: bool,
 }
 
 /// What a file took from one source.
@@ -41,7 +43,8 @@ pub enum Noted {
     Unknown,
     /// The file has its recorded content; the repair is recorded.
     Confirmed,
-    /// The file has different content from what the catalogue recorded. The repair is recorded, and the file's state stays.
+    /// The file has different content from what the catalogue recorded. The repair is recorded, unless it was of a part, and
+    /// the file's state stays.
     Different,
 }
 
@@ -118,7 +121,7 @@ fn write(
         catalog.absolve(root.id, &new)?;
     }
     let key = (directory, std::os::unix::ffi::OsStrExt::as_bytes(name).to_vec());
-    for taken in &mended.taken {
+    for taken in mended.taken.iter().filter(|_| is_as_recorded || !mended.is_part) {
         let Taken { from, bytes, ranges } = taken.clone();
         catalog.add_repair(root.id, &key, &Repair { source: from, bytes, ranges, ..repair.clone() })?;
     }

@@ -115,7 +115,7 @@ impl Par2Job<'_> {
         let verdict = match done {
             Ok(mended) => {
                 self.totals.repaired += 1;
-                FileVerdict::repaired(mended)
+                FileVerdict::repaired(mended, 0)
             }
             Err(error) => {
                 self.totals.not_repaired += 1;

@@ -141,7 +141,7 @@ fn record(arguments: &ImageRepairArgs, name: &Path, mended: &Mended, stop: &Stop
             taken.push(Taken { from, bytes, ranges: Some(ranges) });
         }
     }
-    recorder.take(path, None, taken);
+    recorder.take((path, false), None, taken);
     recorder.end()
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use verisum::mend::repair::Taken;
-use verisum::parity::{FileVerdict, Finding, ParityRepairOptions, USUAL_PLACE};
+use verisum::parity::{FileVerdict, Finding, ParityError, ParityRepairOptions, USUAL_PLACE};
 
 use super::ParityTreeArgs;
 use super::report::{ParityReporter, repaired_totals};
@@ -33,7 +33,8 @@ pub(crate) struct ParityRepairArgs {
     #[arg(long, value_name = "PATH")]
     only: Vec<PathBuf>,
 
-    /// Read only these sets, which `verify` names: 3,7
+    /// Read only these sets, which `verify` names: 3,7. Without --in-place, also the rest of the files that are bad
+    /// in them
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     sets: Vec<u64>,
 
@@ -80,15 +81,23 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     if is_par2 && (options.in_place || !options.sets.is_empty()) {
         return Err(Failure::Usage("--in-place and --sets are for DIR, not for a PAR2 file".to_string()));
     }
-    let done = arguments.tree.watch((&progress, &ending), || {
-        let report = &mut |finding| {
-            if let Finding::File(file) = &finding
+    let mut still_bad = 0;
+    let mut done = arguments.tree.watch((&progress, &ending), || {
+        let report = &mut |mut finding| {
+            if let Finding::File(file) = &mut finding
                 && let FileVerdict::Repaired { bytes, ranges, .. } | FileVerdict::Finished { bytes, ranges } =
                     &file.verdict
                 && !options.dry_run
             {
                 let taken = Taken { from: parity.clone(), bytes: *bytes, ranges: Some(ranges.clone()) };
-                recorder.take(top.join(&file.path), None, vec![taken]);
+                let path = top.join(&file.path);
+                let is_part = matches!(file.verdict, FileVerdict::Repaired { unread_sets: 1.., .. });
+                if recorder.take((path.clone(), is_part), None, vec![taken]) && is_part {
+                    let what =
+                        "repaired in the sets that --sets names, but still not as the catalogue recorded";
+                    file.verdict = FileVerdict::NotRepaired(ParityError::Damaged { path, what });
+                    still_bad += 1;
+                }
             }
             reporter.take(finding);
         };
@@ -97,6 +106,8 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
             false => verisum::parity::repair(&way, to.as_deref(), &options, report),
         }
     })?;
+    done.repaired -= still_bad;
+    done.not_repaired += still_bad;
     recorder.end()?;
     reporter.end(&repaired_totals(&done, options.dry_run))
 }

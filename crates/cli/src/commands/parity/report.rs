@@ -35,6 +35,8 @@ struct ParityLine {
     #[serde(skip_serializing_if = "Option::is_none")]
     can_be_repaired: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    unread_sets: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
 }
 
@@ -128,7 +130,8 @@ struct ToldFinding {
 
 fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, ToldFinding) {
     let outcome = verdict.name();
-    let mut line = ParityLine { name, outcome, bytes: None, can_be_repaired: None, error: None };
+    let mut line =
+        ParityLine { name, outcome, bytes: None, can_be_repaired: None, unread_sets: None, error: None };
     let able = |can: bool| if can { "can be repaired" } else { "too much is lost to repair it" };
     let (exit, rest) = match verdict {
         FileVerdict::Damaged { bytes, can_be_repaired } => {
@@ -142,10 +145,14 @@ fn of_file(name: Name, path: &std::path::Path, verdict: FileVerdict) -> (Exit, T
         FileVerdict::Changed => (Exit::Unchecked, "; run update".to_string()),
         FileVerdict::Touched => (Exit::Clean, " (same bytes, another time)".to_string()),
         FileVerdict::Busy => (Exit::Unchecked, " (it changes while it is read)".to_string()),
-        FileVerdict::Repaired { bytes, kept_unread, .. } => {
-            line.bytes = Some(bytes);
+        FileVerdict::Repaired { bytes, kept_unread, unread_sets, .. } => {
+            (line.bytes, line.unread_sets) = (Some(bytes), Some(unread_sets).filter(|sets| *sets > 0));
             let not_kept = not_kept(kept_unread).map_or(String::new(), |what| format!("; {what}"));
-            (Exit::Clean, format!(" ({} from parity{not_kept})", human(bytes)))
+            let (named, not_read) = match unread_sets {
+                0 => ("", String::new()),
+                sets => (" in the named sets", format!("; it has {sets} more, which were not read")),
+            };
+            (Exit::Clean, format!("{named} ({} from parity{not_read}{not_kept})", human(bytes)))
         }
         FileVerdict::Finished { bytes, .. } => {
             line.bytes = Some(bytes);
@@ -200,7 +207,8 @@ fn of_parity(path: &std::path::Path, verdict: ParityVerdict, is_par2: bool) -> (
         _ => (Exit::Unchecked, String::new()),
     };
     let outcome = verdict.name();
-    let line = ParityLine { name, outcome, bytes: None, can_be_repaired: None, error: None };
+    let line =
+        ParityLine { name, outcome, bytes: None, can_be_repaired: None, unread_sets: None, error: None };
     (
         exit,
         ToldFinding {
