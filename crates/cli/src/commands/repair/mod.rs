@@ -54,7 +54,7 @@ pub(crate) struct RepairArgs {
     from: Vec<OsString>,
 
     /// A catalogue that knows the copies, by their address or by their path on their host: it finds a copy by its
-    /// content, under any name. Without this option, the usual catalogue if it knows the copies
+    /// content, under any name. Without this option, that of --catalog and the usual one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_catalog: Option<PathBuf>,
 
