@@ -14,7 +14,7 @@ use verisum::files::place::{
     Sink,
 };
 use verisum::files::{FileError, Plan};
-use verisum::remote::{GREETING, MOST_RECORD};
+use verisum::remote::{BLOCK_DIGEST, GREETING, MOST_RECORD};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -71,6 +71,7 @@ pub(crate) fn run(arguments: &ServeArgs, output: &mut Output) -> Result<Exit, Fa
             b"test" => test(&mut input, output)?,
             b"tree" => tree(&mut input, output)?,
             b"names" => names(&mut input, output)?,
+            b"blocks" => blocks(&mut input, output)?,
             _ => {
                 put(output, &[b"bad", b"request"])?;
                 return Err(Failure::Usage("remote-serve: unknown request".to_string()));
@@ -127,6 +128,24 @@ fn names(input: &mut (impl BufRead + Send), output: &mut Output) -> Result<(), F
         place.hash(std::slice::from_ref(&digest), Files::Named(&mut requests), sink)
     })?;
     broken.map_or(Ok(()), Err)
+}
+
+/// Sends the digests of a file's blocks, as far as it can be read.
+fn blocks(input: &mut impl BufRead, output: &mut Output) -> Result<(), Failure> {
+    let digest = algorithm(&needed(input)?)?;
+    let size = String::from_utf8_lossy(&needed(input)?).parse().unwrap_or(0);
+    let Ok(mut content) = LocalPlace::default().read(&needed(input)?, 0..u64::MAX) else { return Ok(()) };
+    let (mut block, mut flushed) = (Vec::new(), Instant::now());
+    while (&mut content).take(size).read_to_end(&mut block).is_ok_and(|count| count > 0) {
+        let value = digest.hash(&block).map_err(Failure::Digest)?.to_string().into_bytes();
+        put(output, &[b"b", &value[..value.len().min(2 * BLOCK_DIGEST)]])?;
+        block.clear();
+        if flushed.elapsed() > PATIENCE {
+            output.flush()?;
+            flushed = Instant::now();
+        }
+    }
+    Ok(())
 }
 
 /// Sends the answers of a place, in this form.

@@ -7,14 +7,14 @@ use std::thread;
 use std::time::Duration;
 
 use data_encoding::BASE64;
-use verisum_digest::Digest;
+use verisum_digest::{Digest, Output};
 
 use crate::address::Tree;
 use crate::error::SessionError;
 use crate::link::{Running, record};
 use crate::protocol::{GREETING, Record};
 use crate::timeout::{Load, Timeout};
-use crate::{FileAnswer, FileRequest, PlaceEvent, Sink};
+use crate::{FileAnswer, FileRequest, FileState, PlaceEvent, Sink};
 
 /// A server that waits for requests.
 pub(crate) struct Served {
@@ -218,6 +218,40 @@ impl Served {
             Ok(true) => Ended::Broken(SessionError::Odd("it left files unanswered".to_string()), left),
             Err(None) => Ended::Broken(self.lost(), left),
             Err(Some(error)) => Ended::Broken(error, left),
+        }
+    }
+
+    /// Hashes the blocks of a file, of which there are so many of this size. None where the server does not, or there are
+    /// others: if it is busy then, it is of no more use.
+    pub(crate) fn blocks(
+        &mut self,
+        path: &[u8],
+        (count, size): (u64, u64),
+    ) -> Result<Option<Vec<Output>>, SessionError> {
+        self.is_busy = true;
+        let (algorithm, timeout) = (self.algorithm.as_bytes(), self.running.timeout());
+        let request =
+            [b"blocks\0", algorithm, b"\0", size.to_string().as_bytes(), b"\0", path, b"\0"].concat();
+        let mut load = Load::default();
+        load.add(&FileState { size: Some(size), ..FileState::default() });
+        timeout.allow(load.limit(timeout.answer()));
+        if !self.send(request) {
+            return Err(self.lost());
+        }
+        let mut found = Vec::new();
+        loop {
+            let record = self.codec.record(&mut self.running.stdout);
+            let record = record.map_err(|error| SessionError::Odd(error.to_string()))?;
+            timeout.allow(load.limit(timeout.answer()));
+            match Record::parse(&record.ok_or_else(|| self.lost())?, Some(self.length)) {
+                Some(Record::Block(value)) if (found.len() as u64) < count => found.push(value),
+                Some(Record::End) => {
+                    timeout.allow(None);
+                    self.is_busy = false;
+                    return Ok((found.len() as u64 == count).then_some(found));
+                }
+                _ => return Ok(None),
+            }
         }
     }
 

@@ -4,20 +4,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::ffi::OsStr;
 use std::fmt;
 use std::io::{self, Read};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, Durability, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState, LocalPlace,
-    MOST_WHOLE, NewFile, Place, PlaceError, PlaceEvent, PlacedFile, Sink, Sorted, StagedFile, WholeFile,
+    BlockDigests, Capabilities, Durability, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState,
+    LocalPlace, MOST_WHOLE, NewFile, Place, PlaceError, PlaceEvent, PlacedFile, Sink, Sorted, StagedFile,
+    WholeFile,
 };
 
 use crate::address::{Address, Host};
 use crate::error::SessionError;
 use crate::folder::Folder;
+use crate::protocol::BLOCK_DIGEST;
 use crate::range::RangeReader;
 use crate::session::{HostOptions, Session};
 use crate::small_files;
@@ -25,6 +27,15 @@ use crate::write::{self, Staged};
 
 /// Up to so many files are looked at one by one; for more the tree above them is listed.
 const FEW: usize = 32;
+
+/// Files have blocks of this length whose digests are compared, and longer ones where there would be too many.
+const BLOCKS: RangeInclusive<u64> = 64 << 10..=16 << 20;
+
+/// So many blocks are not too many.
+const MANY: u64 = 1 << 16;
+
+/// The most blocks whose digests are held.
+const MOST_BLOCKS: u64 = 1 << 21;
 
 /// The digest of a session that was opened to list.
 const LISTING: &str = "sha256";
@@ -116,6 +127,7 @@ impl Hosts {
             sessions: Vec::new(),
             staged: None,
             folders: BTreeSet::new(),
+            lacks_blocks: false,
         })
     }
 }
@@ -169,6 +181,8 @@ pub struct HostPlace {
     /// Directories that are there, as files were staged in them.
     folders: BTreeSet<Vec<u8>>,
     sessions: Vec<(String, Session)>,
+    /// Whether digests of blocks are not worth asking for.
+    lacks_blocks: bool,
 }
 
 impl HostPlace {
@@ -298,6 +312,27 @@ impl Place for HostPlace {
                 Ok(())
             }
         }
+    }
+
+    fn hash_blocks(&mut self, digest: &Digest, path: &[u8], length: u64) -> Option<BlockDigests> {
+        let size = (length / MANY).next_power_of_two().clamp(*BLOCKS.start(), *BLOCKS.end());
+        let count = length.div_ceil(size);
+        if self.lacks_blocks || count > MOST_BLOCKS {
+            return None;
+        }
+        let session = self.session(digest, &|_| true).ok()?;
+        let (ended, values) = match session.blocks(path, (count, size)) {
+            Ok(values) => (Ok(()), values),
+            Err(error) => (Err(error), None),
+        };
+        self.lacks_blocks = !session.is_free();
+        self.ended(ended).ok()?;
+        let values = values?;
+        let mut blocks = BlockDigests::new(digest.clone(), digest.len().min(BLOCK_DIGEST));
+        for (value, start) in values.iter().zip((0..length).step_by(size as usize)) {
+            blocks.push((length - start).min(size), value.as_bytes());
+        }
+        Some(blocks)
     }
 
     fn read(&mut self, path: &[u8], range: Range<u64>) -> Result<Box<dyn Read + Send>, PlaceError> {

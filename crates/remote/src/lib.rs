@@ -68,7 +68,7 @@ pub use folder::Folder;
 pub use host_list::{CheckedLine, Claims, HostList, HostListError, kept};
 pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshConfigOf};
 pub use link::{Script, SshOptions, Traffic};
-pub use protocol::GREETING;
+pub use protocol::{BLOCK_DIGEST, GREETING};
 pub use push::Program;
 pub use secrets::{secrets, without_secrets};
 pub use session::{HostOptions, Session};

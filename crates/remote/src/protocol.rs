@@ -1,10 +1,12 @@
 //! The protocol of verisum and our scripts in Perl and Python, over their standard streams.
 //!
 //! Requests are fields ended by NUL: `test ALG`; `tree ALG PATH AFTER`, where ALG may be `-` to list only,
-//! and paths up to AFTER are passed over; `names ALG`, then names with a `+` before each, and a `.`.
+//! and paths up to AFTER are passed over; `names ALG`, then names with a `+` before each, and a `.`; of verisum alone
+//! `blocks ALG SIZE PATH`.
 //! Answers are records ended by NUL, of fields with tabs between: `verisum-remote 1` at first;
 //! `t HEX HEX HEX` of a test; `f SIZE TIME HEX CHANGED PATH` and `e WORD TEXT PATH` in a tree, in the order
-//! of the paths; `h NUMBER SIZE TIME HEX CHANGED` and `x NUMBER WORD TEXT` of names; `end` after each.
+//! of the paths; `h NUMBER SIZE TIME HEX CHANGED` and `x NUMBER WORD TEXT` of names; `b HEX` of each block of SIZE bytes, as far as
+//! the file can be read, with at most [`BLOCK_DIGEST`] bytes of its digest; `end` after each.
 //! In place of HEX there may be what certutil printed, with `|` between its lines.
 
 use verisum_digest::Output;
@@ -13,6 +15,9 @@ use crate::{FileState, Reason, hexadecimal, reason, times};
 
 /// What is said first.
 pub const GREETING: &[u8] = b"verisum-remote 1";
+
+/// The most bytes that are sent of the digest of a block.
+pub const BLOCK_DIGEST: usize = 16;
 
 /// An answer.
 #[derive(Debug, PartialEq, Eq)]
@@ -25,6 +30,8 @@ pub(crate) enum Record {
     Hashed { number: u64, seen: FileState, digest: Option<Output>, changed: bool },
     /// A file that was named and cannot be read.
     Unread { number: u64, reason: Reason },
+    /// A block, by the beginning of its digest.
+    Block(Output),
     /// Nothing more comes.
     End,
 }
@@ -53,6 +60,7 @@ impl Record {
                 let number = number(next()?)?;
                 Some(Record::Unread { number, reason: reason(next()?, next()?) })
             }
+            b"b" => hexadecimal(next()?, length?.min(BLOCK_DIGEST)).map(Record::Block),
             b"end" => Some(Record::End),
             _ => None,
         }
@@ -154,6 +162,10 @@ mod tests {
             parse(b"x\t7\tfailed\tno"),
             Some(Record::Unread { number: 7, reason: Reason::Failed("no".to_string()) })
         );
+        assert!(matches!(parse(b"b\tff"), Some(Record::Block(value)) if value.as_bytes() == [255]));
+        let of_digest =
+            |hex: &str, length| Record::parse(format!("b\t{hex}").as_bytes(), Some(length)).is_some();
+        assert!(of_digest(&"f".repeat(32), 64) && !of_digest(&"f".repeat(64), 32));
         assert_eq!(parse(b"end"), Some(Record::End));
         for bad in [&b""[..], b"f", b"f\t3\t5\tf\t-\ta", b"f\tx\t5\tff\t-\ta", b"h\t\t3\t5\tff\t-", b"z"] {
             assert_eq!(parse(bad), None, "{}", String::from_utf8_lossy(bad));

@@ -7,7 +7,7 @@ use std::sync::mpsc::sync_channel;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use verisum_digest::Digest;
+use verisum_digest::{Digest, Output};
 
 use crate::address::Host;
 use crate::error::SessionError;
@@ -178,6 +178,19 @@ impl Session {
             left = again;
             attempts = if count.into_inner() == 0 { attempts + 1 } else { 0 };
             self.again(error, attempts, sink)?;
+        }
+    }
+
+    /// Hashes the blocks of a file, of which there are so many of this size; none where only whole files are hashed.
+    pub(crate) fn blocks(
+        &mut self,
+        path: &[u8],
+        blocks: (u64, u64),
+    ) -> Result<Option<Vec<Output>>, SessionError> {
+        let is_own = self.way.kind == Kind::Verisum;
+        match self.opened()? {
+            Open { way: OpenedSession::Served(served), .. } if is_own => served.blocks(path, blocks),
+            _ => Ok(None),
         }
     }
 

@@ -5,7 +5,7 @@ use crate::common;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,6 +13,7 @@ use std::thread;
 
 use common::sshd::{Sshd, sshd};
 use common::{Ended, VERISUM, command};
+use verisum_testkit::require_tool;
 
 const BLOCK: u64 = 65536;
 /// Of the file; `TEST_WIRE_BYTES` sets another length.
@@ -81,6 +82,17 @@ fn damage(path: &Path, length: u64) {
     file.set_modified(modified).unwrap();
 }
 
+/// Makes a file of this length whose blocks all differ.
+fn make(path: &Path, length: u64) {
+    let mut piece = vec![0; 1 << 20];
+    fastrand::Rng::with_seed(3).fill(&mut piece);
+    let file = File::create(path).unwrap();
+    for at in (0..length).step_by(piece.len()) {
+        piece[..8].copy_from_slice(&at.to_le_bytes());
+        file.write_all_at(&piece, at).unwrap();
+    }
+}
+
 #[test]
 fn a_repair_from_a_host_moves_what_is_damaged() {
     let Some(server) = sshd("") else { return };
@@ -90,14 +102,7 @@ fn a_repair_from_a_host_moves_what_is_damaged() {
     let folder = server.path("here");
     fs::create_dir_all(folder.join("tree")).unwrap();
     let disk = folder.join("tree/disk.raw");
-    let mut piece = vec![0; 1 << 20];
-    fastrand::Rng::with_seed(3).fill(&mut piece);
-    let file = File::create(&disk).unwrap();
-    for at in (0..length).step_by(piece.len()) {
-        piece[..8].copy_from_slice(&at.to_le_bytes());
-        file.write_all_at(&piece, at).unwrap();
-    }
-    drop(file);
+    make(&disk, length);
     let there = server.path("there");
     fs::create_dir(&there).unwrap();
     fs::copy(&disk, there.join("disk.raw")).unwrap();
@@ -140,4 +145,97 @@ fn a_repair_from_a_host_moves_what_is_damaged() {
         }
     }
     assert!(is_good());
+}
+
+/// In the place of `verisum` on a host, with its ways: `old` does not know what blocks are, and with `changed` a copy
+/// becomes another one before its blocks are hashed.
+const STAND_IN: &str = r#"#!/usr/bin/env perl
+open(my $file, '<', 'HERE/way'); my $way = <$file>;
+open(my $own, '|-', 'HERE/own', @ARGV) or die;
+while (sysread(STDIN, my $request, 1 << 20)) {
+    if ($request =~ /(^|\0)blocks\0/) {
+        if ($way eq 'old') { syswrite(STDOUT, "bad\trequest\0"); exit 2; }
+        if ($way eq 'changed') { open(my $copy, '+<', 'HERE/good/a.raw'); seek($copy, 100, 0); print $copy 'new'; }
+    }
+    syswrite($own, $request);
+}
+"#;
+
+#[test]
+fn without_recorded_digests_of_blocks_verisum_on_the_host_computes_them() {
+    let Some(_) = require_tool("perl") else { return };
+    let there = tempfile::Builder::new().prefix("verisum-there-").tempdir().unwrap();
+    let there = there.path();
+    let all =
+        |name: &str, mode| fs::set_permissions(there.join(name), fs::Permissions::from_mode(mode)).unwrap();
+    all("", 0o755);
+    let Some(server) = sshd(&format!("SetEnv PATH={}:/usr/bin:/bin", there.display())) else { return };
+    // A copy: the user may not reach the build.
+    fs::copy(VERISUM, there.join("own")).unwrap();
+    fs::write(there.join("verisum"), STAND_IN.replace("HERE", there.to_str().unwrap())).unwrap();
+    all("verisum", 0o755);
+    let way = |way: &str| fs::write(there.join("way"), way).unwrap();
+    way("");
+    let length = 32 << 20;
+    let folder = server.path("here");
+    for tree in [folder.join("tree"), there.join("good"), there.join("rotten")] {
+        fs::create_dir_all(&tree).unwrap();
+        make(&tree.join("a.raw"), length);
+    }
+    all("good/a.raw", 0o666);
+    File::options().write(true).open(there.join("rotten/a.raw")).unwrap().write_all_at(b"rot", 5).unwrap();
+    let (here, good) = (folder.join("tree/a.raw"), fs::read(there.join("good/a.raw")).unwrap());
+    let run = |words: &[&str]| {
+        let mut command = command(VERISUM);
+        command.env("XDG_STATE_HOME", folder.join("state")).current_dir(&folder).args(words);
+        Ended::of(command.output().unwrap())
+    };
+    run(&["scrub", "tree"]).clean();
+    let wire = Wire::to(server.port());
+    by_way_of(&wire, &server);
+    let (config, froms) =
+        (server.path("config"), ["rotten", "good"].map(|copy| format!("web1:{}/{copy}", there.display())));
+    let repair = |words: &[&str]| {
+        let words =
+            [&["repair", "--json", "--keep-bad", "bad", "--ssh-config", config.to_str().unwrap()], words];
+        let ended = run(&[words[0], words[1], &["--from", &froms[0], "--from", &froms[1], "tree"]].concat());
+        let line =
+            ended.out().lines().next().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+        (ended, line.unwrap(), wire.take())
+    };
+    let rot = |damage: &dyn Fn()| {
+        damage();
+        assert_eq!(run(&["scrub", "tree"]).code, Some(1));
+    };
+
+    // A tenth more than the damaged bytes and the digests of all blocks, and the sessions.
+    let most = (BAD * BLOCK + length / BLOCK * 35) * 11 / 10 + BLOCK;
+    rot(&|| damage(&here, length));
+    for words in [&["--dry-run"][..], &[]] {
+        let (ended, line, moved) = repair(words);
+        assert_eq!(ended.code, Some(0), "{words:?} {}{}", ended.out(), ended.stderr);
+        assert_eq!(
+            (&line["from"]["path"], &line["bytes"]),
+            (&format!("ssh://web1{}/good/a.raw", there.display()).into(), &(BAD * BLOCK).into()),
+            "{line}"
+        );
+        assert!((BAD * BLOCK..most).contains(&moved), "{words:?}: {moved} of {most}");
+    }
+    assert!(fs::read(&here).unwrap() == good);
+
+    // The whole copy of a host that does not hash blocks.
+    way("old");
+    rot(&|| damage(&here, length));
+    let (ended, line, moved) = repair(&[]);
+    assert_eq!((ended.code, &line["bytes"]), (Some(0), &length.into()), "{}{}", ended.out(), ended.stderr);
+    assert!(moved > length && fs::read(&here).unwrap() == good, "{moved}");
+
+    // Nothing of a copy that is another one by the time its blocks are hashed.
+    way("changed");
+    rot(&|| damage(&here, length));
+    let bad = fs::read(&here).unwrap();
+    let (ended, line, _) = repair(&[]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    assert!(line.to_string().contains("it changed while it was read"), "{line}");
+    assert!(fs::read(&here).unwrap() == bad);
 }

@@ -156,6 +156,11 @@ pub trait Place: Send {
         None
     }
 
+    /// Computes the digests of the blocks of a file of this length where it is; none where nothing there does.
+    fn hash_blocks(&mut self, _digest: &Digest, _path: &[u8], _length: u64) -> Option<BlockDigests> {
+        None
+    }
+
     /// Opens a file to read it anywhere, from any thread, as it is now.
     ///
     /// # Errors

@@ -105,6 +105,10 @@ impl Place for StoppingPlace<'_> {
         self.place.block_digests(path)
     }
 
+    fn hash_blocks(&mut self, digest: &Digest, path: &[u8], length: u64) -> Option<BlockDigests> {
+        self.place.hash_blocks(digest, path, length)
+    }
+
     fn open(&mut self, path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {
         self.place.open(path)
     }

@@ -1,5 +1,6 @@
 //! Repairs files of one tree of this machine, with records from any source.
 
+mod block_by_block;
 mod distant;
 mod leftovers;
 mod long_file;
@@ -261,8 +262,13 @@ impl<'a> Tree<'a> {
         let those: Vec<usize> = (0..damaged.len()).filter(is_whole).collect();
         let stop = self.options.stop.clone();
         waiting.try_copies(source, &those, &stop, &mut |(damaged, bad), source, size, candidate| {
-            let from = ContentOrigin::Source(Some(&mut *source), size);
-            let done = self.replace(damaged, bad, from, candidate)?;
+            let done = match self.block_by_block(damaged, bad, (source, size), candidate) {
+                Some(done) => done,
+                None => {
+                    let from = ContentOrigin::Source(Some(&mut *source), size);
+                    self.replace(damaged, bad, from, candidate)?
+                }
+            };
             if is_mendable(&done) {
                 self.helper.foretold.add(damaged, source, candidate);
             }
@@ -398,7 +404,13 @@ impl<'a> Tree<'a> {
         Ok((folder, below.file_name().unwrap_or_default().to_os_string()))
     }
 
-    /// The same, with the directories on the way made where they are missing.
+    /// A bad file, if it is there and can be opened.
+    fn opened(&self, damaged: &Damaged) -> Option<File> {
+        let (folder, name) = self.folder(&damaged.path).ok()?;
+        Entry::within(&folder, &name).ok()?.0.open().ok()
+    }
+
+    /// The directory of a file, with the directories on the way made where they are missing.
     fn made_folder(&self, path: &Path) -> Result<(Arc<Directory>, OsString), FileError> {
         match self.folder(path) {
             Err(error) if error.errno() == Some(Errno::NOENT) => {}
@@ -579,9 +591,7 @@ impl<'a> Tree<'a> {
                 size.or_else(asked).unwrap_or_default()
             }
             ContentOrigin::Blocks(Blocks { blocks, mut givers }) => {
-                let found =
-                    self.folder(&damaged.path).and_then(|(folder, name)| Entry::within(&folder, &name));
-                let old = found.ok().and_then(|(entry, _)| entry.open().ok());
+                let old = self.opened(damaged);
                 let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
                 let combination = Combination { old: old.as_ref(), ..of_file };
                 let filled = match combination.fill(&mut givers, &mut |_| Ok(())) {
