@@ -171,6 +171,20 @@ impl Client {
         next: Option<&str>,
         most: usize,
     ) -> Result<Page, RequestError> {
+        let page = self.answered_page(prefix, next, most).await?;
+        match page.objects.iter().all(|listed| listed.key.starts_with(prefix)) {
+            true => Ok(page),
+            false => Err(RequestError::Answer("it lists a key that was not asked for")),
+        }
+    }
+
+    /// The same, whatever keys the answer has.
+    async fn answered_page(
+        &self,
+        prefix: &[u8],
+        next: Option<&str>,
+        most: usize,
+    ) -> Result<Page, RequestError> {
         match &self.store {
             Store::S3 { .. } => {}
             Store::Google { list, .. } => return self.google_page(list, prefix, (next, most)).await,

@@ -4,18 +4,19 @@ use std::collections::VecDeque;
 
 use tokio::runtime::Runtime;
 use verisum_files::place::{FileAnswer, FileRequest, PlaceError, PlaceEvent, Reason, Sink};
-use verisum_files::text;
+use verisum_files::{Stop, text};
 
 use crate::client::Client;
 use crate::error::RequestError;
 use crate::listing::{Listed, PAGE, is_name, version_of};
-use crate::queue::MOST_WRONG;
+use crate::queue::{MOST_WRONG, unless_stopped};
 use crate::store::Store;
 
 /// Goes through the objects of a tree in the order of their keys' bytes.
 pub(crate) struct Keys<'a> {
     client: &'a Client,
     runtime: &'a Runtime,
+    stop: &'a Stop,
     sink: Sink<'a>,
     /// The key of the root; nothing for the bucket itself.
     root: Vec<u8>,
@@ -40,16 +41,24 @@ enum Next {
 }
 
 impl<'a> Keys<'a> {
-    pub(crate) fn new(client: &'a Client, runtime: &'a Runtime, root: &[u8], sink: Sink<'a>) -> Keys<'a> {
+    pub(crate) fn new(
+        client: &'a Client,
+        (runtime, stop): (&'a Runtime, &'a Stop),
+        root: &[u8],
+        sink: Sink<'a>,
+    ) -> Keys<'a> {
         let root = key(root).to_vec();
         let (page, next, last) = (VecDeque::new(), Next::First, None);
-        Keys { client, runtime, sink, root, page, next, last, pages: 0, absent: 0 }
+        Keys { client, runtime, stop, sink, root, page, next, last, pages: 0, absent: 0 }
     }
 
-    /// The next object. Keys that cannot be files are told to the sink; none also when it wants no more.
+    /// The next object. Keys that cannot be files are told to the sink; none also when it wants no more, or all is to end.
     pub(crate) fn next(&mut self) -> Result<Option<Listed>, PlaceError> {
         loop {
             while let Some(listed) = self.page.pop_front() {
+                if self.stop.is_due() {
+                    return Ok(None);
+                }
                 // That is the root itself, as it was typed.
                 if listed.key == self.root {
                     return Ok(Some(listed));
@@ -74,11 +83,12 @@ impl<'a> Keys<'a> {
     /// The first page; what the root itself is, where nothing is below it.
     fn first(&mut self) -> Result<Option<String>, PlaceError> {
         let next = self.page(None)?;
-        if self.root.is_empty() {
+        if self.root.is_empty() || self.stop.is_due() {
             return Ok(next);
         }
         let key = self.root.clone();
-        let found = self.runtime.block_on(self.client.look(&key));
+        let looked = unless_stopped(self.runtime, self.stop, self.client.look(&key));
+        let Some(found) = looked else { return Ok(None) };
         match (found, self.page.is_empty()) {
             (Ok(seen), true) => self.page.push_back(Listed { key, seen, recorded: None }),
             (Ok(_), false) => {
@@ -101,17 +111,13 @@ impl<'a> Keys<'a> {
         if !prefix.is_empty() {
             prefix.push(b'/');
         }
-        let page = self.runtime.block_on(self.client.page(&prefix, token, PAGE));
+        // What was listed is of no use to anybody then.
+        let asked = unless_stopped(self.runtime, self.stop, self.client.page(&prefix, token, PAGE));
+        let Some(page) = asked else { return Ok(None) };
         let page = page.map_err(|error| machine(&error))?;
         for listed in &page.objects {
-            let wrong = match &self.last {
-                _ if !listed.key.starts_with(&prefix) => Some("it lists a key that was not asked for"),
-                Some(last) if *last >= listed.key => {
-                    Some("it does not list keys in the order of their bytes")
-                }
-                _ => None,
-            };
-            if let Some(wrong) = wrong {
+            if self.last.as_ref().is_some_and(|last| *last >= listed.key) {
+                let wrong = "it does not list keys in the order of their bytes";
                 return Err(machine(&RequestError::Answer(wrong)));
             }
             self.last = Some(listed.key.clone());
@@ -129,8 +135,8 @@ impl<'a> Keys<'a> {
         self.pages += 1;
         let is_asked = self.pages >= FIRST_ASKED && self.pages.is_multiple_of(ASKED_EACH);
         if let Some(last) = self.last.as_ref().filter(|last| is_asked && goes_on && is_name(last)) {
-            let found = self.runtime.block_on(self.client.look(last));
-            self.absent = if found == Err(RequestError::Missing) { self.absent + 1 } else { 0 };
+            let found = unless_stopped(self.runtime, self.stop, self.client.look(last));
+            self.absent = if found == Some(Err(RequestError::Missing)) { self.absent + 1 } else { 0 };
             if self.absent > MOST_WRONG {
                 return Err(machine(&RequestError::Answer(
                     "its list goes on with keys that it does not have",
@@ -162,21 +168,30 @@ pub(crate) fn is_file(listed: &Listed, sink: Sink, has_versions: bool) -> Option
 }
 
 /// Why an object has no content. One that the store does not have may be a folder, and it must not be in the list still.
-pub(crate) fn reason(client: &Client, runtime: &Runtime, key: &[u8], error: &RequestError) -> Reason {
+pub(crate) fn reason(
+    client: &Client,
+    (runtime, stop): (&Runtime, &Stop),
+    key: &[u8],
+    error: &RequestError,
+) -> Reason {
     if *error != RequestError::Missing {
         return error.reason();
     }
-    let first = |prefix: &[u8]| {
-        let page = runtime.block_on(client.page(prefix, None, 1));
-        page.ok().and_then(|page| page.objects.into_iter().next())
+    let first = |prefix: &[u8]| match unless_stopped(runtime, stop, client.page(prefix, None, 1)) {
+        Some(Ok(page)) => Ok(page.objects.into_iter().next()),
+        Some(Err(error @ RequestError::Answer(_))) => Err(error.reason()),
+        // Not all that may read objects may list them.
+        Some(Err(_)) | None => Ok(None),
     };
-    match first(key) {
-        Some(listed) if listed.key == key => {
-            Reason::Failed("the store lists it, and says that there is no such object".to_string())
+    let listed = first(key).and_then(|listed| match listed {
+        Some(listed) if listed.key != key => Ok(first(&[key, b"/"].concat())?.map(|_| Reason::Directory)),
+        Some(_) => {
+            let why = "the store lists it, and says that there is no such object";
+            Ok(Some(Reason::Failed(why.to_string())))
         }
-        Some(_) if first(&[key, b"/"].concat()).is_some() => Reason::Directory,
-        _ => Reason::Missing,
-    }
+        None => Ok(None),
+    });
+    listed.unwrap_or_else(Some).unwrap_or(Reason::Missing)
 }
 
 /// The key of the object with this path.

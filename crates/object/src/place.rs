@@ -25,7 +25,7 @@ use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
 use crate::keys::{self, Keys, is_file, key, machine};
 use crate::listing::Listed;
 use crate::options::{StoreLists, StoreOptions};
-use crate::queue::{Fetch, PIECE, Queue};
+use crate::queue::{Fetch, PIECE, Queue, unless_stopped};
 use crate::ranged::RangedObject;
 use crate::store::Store;
 use crate::upload::{self, UploadError};
@@ -200,7 +200,7 @@ impl BucketPlace {
         each: &mut dyn FnMut(Listed) -> Result<bool, PlaceError>,
     ) -> Result<(), PlaceError> {
         let Some(Inventoried { inventory, bucket }) = self.inventory.as_deref_mut() else {
-            let mut keys = Keys::new(&self.client, &self.runtime, root, sink);
+            let mut keys = Keys::new(&self.client, (&self.runtime, &self.stop), root, sink);
             while let Some(listed) = keys.next()? {
                 if !each(listed)? {
                     break;
@@ -264,10 +264,14 @@ impl BucketPlace {
             }
             let Some(next) = asked.pop_front() else { continue };
             // Who reads the object in earnest hears why not.
-            found.push(match next.wait(&self.runtime) {
-                Ok(Ok(record)) => Some(record),
-                Ok(Err(error)) => {
+            found.push(match next.wait_unless(&self.runtime, &self.stop) {
+                Ok(Some(Ok(record))) => Some(record),
+                Ok(Some(Err(error))) => {
                     is_told &= error.is_of_object();
+                    None
+                }
+                Ok(None) => {
+                    is_told = false;
                     None
                 }
                 Err(_) => None,
@@ -275,6 +279,11 @@ impl BucketPlace {
         }
         found.resize(files.len(), None);
         found
+    }
+
+    /// What comes of a request; an error if all is to end before.
+    fn unless_stopped<T>(&self, asked: impl Future<Output = T>) -> Result<T, PlaceError> {
+        unless_stopped(&self.runtime, &self.stop, asked).ok_or(PlaceError::Machine("stopped".into()))
     }
 
     /// Gives all files to a queue, and ends it.
@@ -288,6 +297,10 @@ impl BucketPlace {
                 }
             }
             Files::Trees(roots) => {
+                // What an inventory lists may be gone for long.
+                if self.inventory.is_none() {
+                    queue.of_listing();
+                }
                 for root in roots {
                     let mut is_wanted = true;
                     self.each_listed(&root, sink, &mut |listed| {
@@ -350,7 +363,7 @@ impl Place for BucketPlace {
     }
 
     fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
-        self.runtime.block_on(self.client.look_closely(key(path))).map_err(|error| of_object(path, &error))
+        self.unless_stopped(self.client.look_closely(key(path)))?.map_err(|error| of_object(path, &error))
     }
 
     fn tells_records(&self) -> bool {
@@ -390,7 +403,7 @@ impl Place for BucketPlace {
     ) -> Result<Box<dyn Read + Send>, PlaceError> {
         let key = key(&file.path);
         let first = range.start..range.end.clamp(range.start + 1, range.start + PIECE);
-        let first = self.runtime.block_on(self.client.beginning(key, first, &file.seen));
+        let first = self.unless_stopped(self.client.beginning(key, first, &file.seen))?;
         let first = first.map_err(|error| of_object(&file.path, &error))?;
         let content = ObjectContent::new(&self.client, key, first);
         Ok(Box::new(ObjectReader::new(content, &self.runtime, range)))

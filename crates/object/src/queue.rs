@@ -39,23 +39,25 @@ pub(crate) const MOST_WRONG: u32 = 8;
 pub(crate) struct Fetch<T>(pub(crate) JoinHandle<T>);
 
 impl<T> Fetch<T> {
-    /// What came of it.
-    pub(crate) fn wait(mut self, runtime: &Runtime) -> Result<T, RequestError> {
-        runtime.block_on(&mut self.0).map_err(|error| RequestError::Network(error.to_string()))
-    }
-
-    /// The same, unless all is to end before: a limit may let a request wait for minutes.
+    /// What came of it, unless all is to end before: a limit may let a request wait for minutes.
     pub(crate) fn wait_unless(mut self, runtime: &Runtime, stop: &Stop) -> Result<Option<T>, RequestError> {
+        let ended = unless_stopped(runtime, stop, &mut self.0).transpose();
+        ended.map_err(|error| RequestError::Network(error.to_string()))
+    }
+}
+
+/// What comes of work, or none if all is to end before.
+pub(crate) fn unless_stopped<T>(runtime: &Runtime, stop: &Stop, work: impl Future<Output = T>) -> Option<T> {
+    let mut work = std::pin::pin!(work);
+    runtime.block_on(async {
         loop {
-            match runtime.block_on(async { tokio::time::timeout(LOOK, &mut self.0).await }) {
-                Ok(ended) => {
-                    return ended.map(Some).map_err(|error| RequestError::Network(error.to_string()));
-                }
-                Err(_) if stop.is_due() => return Ok(None),
+            match tokio::time::timeout(LOOK, &mut work).await {
+                Ok(done) => return Some(done),
+                Err(_) if stop.is_due() => return None,
                 Err(_) => {}
             }
         }
-    }
+    })
 }
 
 impl<T> Drop for Fetch<T> {
@@ -89,6 +91,8 @@ pub(crate) struct Queue<'a> {
     sink: Sink<'a>,
     /// Whether objects are not read whose digests the store recorded.
     takes_records: bool,
+    /// Whether the store lists the objects meanwhile.
+    is_listed: bool,
     /// What else it says of objects.
     report: Option<Arc<ReportChecksums>>,
     /// The first parts of objects, in order.
@@ -120,6 +124,7 @@ impl<'a> Queue<'a> {
             batches,
             sink,
             takes_records,
+            is_listed: false,
             report: None,
             fetched,
             small,
@@ -133,6 +138,11 @@ impl<'a> Queue<'a> {
         Queue { takes_records, ..self }
     }
 
+    /// Reads what the store lists meanwhile, of which little can be gone already.
+    pub(crate) fn of_listing(&mut self) {
+        self.is_listed = true;
+    }
+
     /// Compares what is read with this report too.
     pub(crate) fn beside(self, report: Option<Arc<ReportChecksums>>) -> Queue<'a> {
         Queue { report, ..self }
@@ -141,6 +151,9 @@ impl<'a> Queue<'a> {
     /// Reads one more object. False when nothing more is wanted.
     pub(crate) fn add(&mut self, request: FileRequest) -> Result<bool, PlaceError> {
         // With a limit the store is no faster by more, and whoever has a time budget waits for all that was begun.
+        if self.stop.is_due() {
+            return Ok(false);
+        }
         let most = if self.client.limits.is_some() { 1 } else { self.client.at_once };
         if self.fetched.len() >= most && !self.take()? {
             return Ok(false);
@@ -241,15 +254,21 @@ impl<'a> Queue<'a> {
 
     /// Says that an object was not read. An error of the whole store ends the work, and so do many in a row that may be.
     fn failed(&mut self, request: FileRequest, error: &RequestError) -> Result<bool, PlaceError> {
-        let why = reason(&self.client, self.runtime, key(&request.path), error);
-        // That what is listed is not there is as wrong as an answer that makes no sense.
-        let is_contradiction = *error == RequestError::Missing && matches!(why, Reason::Failed(_));
+        let why = reason(&self.client, (self.runtime, &self.stop), key(&request.path), error);
+        // That what is listed is not there, or never the same, is as wrong as an answer that makes no sense.
+        let is_contradiction = match error {
+            RequestError::Missing => self.is_listed || matches!(why, Reason::Failed(_)),
+            RequestError::Replaced | RequestError::Range => self.is_listed,
+            _ => false,
+        };
         self.wrong = if error.may_be_of_object() || is_contradiction { self.wrong + 1 } else { 0 };
         let is_of_object = error.is_of_object() && !is_contradiction;
         if !is_of_object && !(1..=MOST_WRONG).contains(&self.wrong) {
             let key = text::printable(&String::from_utf8_lossy(key(&request.path)));
             let why = if let Reason::Failed(why) = why { why } else { error.to_string() };
-            return Err(PlaceError::Machine(format!("{key}: {why}").into()));
+            let others = format!("; the {MOST_WRONG} objects before it failed too");
+            let others = if self.wrong > MOST_WRONG { &*others } else { "" };
+            return Err(PlaceError::Machine(format!("{key}: {why}{others}").into()));
         }
         Ok((self.sink)(PlaceEvent::Answer(FileAnswer::failed(request, why))))
     }

@@ -3,14 +3,15 @@
 use crate::common;
 
 use std::fs::{self, File};
-use std::process::Output;
+use std::process::{Output, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use common::answers::{Answer, Asked, Server};
 use common::bucket::{KEY, SECRET, run_at};
-use common::{Ended, VERISUM, command};
+use common::{Ended, VERISUM, command, wait_until};
+use rustix::process::Signal;
 use verisum::digest::Digest;
 
 /// A page of keys, with lengths and ETags.
@@ -478,6 +479,73 @@ fn what_is_listed_and_is_not_there_is_an_error() {
     let ended = store.run(&["sum", "s3://bucket"]);
     let lines = ended.stderr.lines().filter(|line| line.contains(": the store lists it, and says"));
     assert_eq!((ended.code, lines.count()), (Some(3), 9), "{}", ended.stderr);
+}
+
+/// A listing without an end, of nothing, by stores that do not say so when they are asked for one key.
+#[test]
+fn many_in_a_row_that_a_store_does_not_give_end_the_run() {
+    let keys = |from: u32| (from..from + 1000).map(|number| format!("d/o{number:09}")).collect::<Vec<_>>();
+    // What the list of one key is, what comes of an object, and what is said of each.
+    let missing: fn() -> Answer = || Answer::new(404, "<Error><Code>NoSuchKey</Code></Error>");
+    let changed: fn() -> Answer = || Answer::new(412, "<Error><Code>PreconditionFailed</Code></Error>");
+    let cases = [
+        (Some(""), missing, ": no such object"),
+        (None, missing, ": the store's answer is wrong: it lists a key that was not asked for"),
+        (Some(""), changed, ": it was replaced while it was read"),
+    ];
+    for (one, object, said) in cases {
+        let store = Server::start(move |asked| {
+            if !asked.is_listing() {
+                return object();
+            }
+            let page = asked.target.split_once("continuation-token=").map_or(0, |(_, rest)| {
+                rest.split('&').next().and_then(|number| number.parse().ok()).unwrap_or(0)
+            });
+            let contents = match one.filter(|_| !asked.target.ends_with("prefix=")) {
+                Some(contents) => contents.to_string(),
+                None => keys(page * 1000)
+                    .iter()
+                    .map(|key| format!("<Contents><Key>{key}</Key><Size>5</Size></Contents>"))
+                    .collect(),
+            };
+            let goes_on = if contents.is_empty() { "" } else { "<IsTruncated>true</IsTruncated>" };
+            let next = format!("<NextContinuationToken>{}</NextContinuationToken>", page + 1);
+            Answer::new(200, format!("<ListBucketResult>{goes_on}{next}{contents}</ListBucketResult>"))
+        });
+        let ended = store.run(&["sum", "--timeout", "5s", "s3://bucket"]);
+        assert_said(&ended, 3, said);
+        let lines = ended.stderr.lines().filter(|line| line.contains("d/o")).count();
+        assert_eq!(lines, 9, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_signal_ends_a_listing_of_which_nothing_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let pages = AtomicUsize::new(0);
+    let store = Server::start(move |_| {
+        std::thread::sleep(Duration::from_millis(20));
+        let page = pages.fetch_add(1, Ordering::Relaxed);
+        Answer::new(
+            200,
+            format!(
+                "<ListBucketResult><IsTruncated>true</IsTruncated>\
+                 <NextContinuationToken>{page}</NextContinuationToken>\
+                 <Contents><Key>k{page:09}/</Key><Size>0</Size></Contents></ListBucketResult>"
+            ),
+        )
+    });
+    let mut scrub = command(VERISUM);
+    scrub.envs([
+        ("AWS_ACCESS_KEY_ID", KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET),
+        ("AWS_ENDPOINT_URL", &*store.url),
+    ]);
+    scrub.args(["scrub", "--quiet", "--catalog"]).arg(folder.path().join("c")).arg("s3://bucket");
+    let mut child = scrub.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    wait_until("it lists", || store.asked().len() > 10);
+    common::signal(&child, Signal::TERM);
+    wait_until("it ends", || child.try_wait().unwrap().is_some());
 }
 
 #[test]
