@@ -29,6 +29,10 @@ pub(crate) struct Listed {
     pub(crate) recorded: Option<RecordedMd5>,
 }
 
+/// What else answers may be that are no list: the page of a portal, or of another server.
+pub(crate) const NO_LIST: RequestError =
+    RequestError::Answer("no list of objects: does a store answer at this endpoint?");
+
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct ListingAnswer {
@@ -53,10 +57,8 @@ struct Contents {
 impl Page {
     /// Reads the XML of an answer.
     pub(crate) fn read(xml: &[u8]) -> Result<Page, RequestError> {
-        let answer: ListingAnswer = from_reader(xml)
-            .ok()
-            .filter(|_| is_answer(xml, "ListBucketResult"))
-            .ok_or(RequestError::Answer("no list of objects"))?;
+        let answer: ListingAnswer =
+            from_reader(xml).ok().filter(|_| is_answer(xml, "ListBucketResult")).ok_or(NO_LIST)?;
         let is_encoded = answer.encoding_type.as_deref() == Some("url");
         let mut objects = Vec::with_capacity(answer.contents.len());
         for found in answer.contents {

@@ -678,7 +678,9 @@ fn a_page_for_logging_in_is_no_empty_bucket() {
             &["compare", "--quiet", folder.path().to_str().unwrap(), "s3://bucket"],
         ] {
             let ended = portal.run(words);
-            assert_said(&ended, 3, "the store's answer is wrong: no list of objects");
+            let said =
+                "the store's answer is wrong: no list of objects: does a store answer at this endpoint?";
+            assert_said(&ended, 3, said);
             assert_eq!(ended.out(), "", "{words:?}");
         }
     }
