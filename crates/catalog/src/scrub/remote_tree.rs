@@ -71,6 +71,7 @@ impl Passage for PlaceTree<'_> {
             listing: Listing::new(work.scope, options, others),
             writer,
             work,
+            root: self.root,
             responses: Vec::new(),
             doubtful: Vec::new(),
             choice: Some(choice),
@@ -133,6 +134,8 @@ struct RemoteScrub<'a, 'w> {
     listing: Listing<'a>,
     writer: Writer<'w>,
     work: &'a Work<'a>,
+    /// The path of the tree in its place.
+    root: &'a [u8],
     /// Responses that are not written yet.
     responses: Vec<Response>,
     /// Files that are read again before they are called bad.

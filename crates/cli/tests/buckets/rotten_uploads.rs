@@ -111,6 +111,26 @@ fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() 
 }
 
 #[test]
+fn an_object_that_was_accepted_is_named_by_its_key() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));
+    let catalog = catalog.to_str().unwrap();
+    let bytes = content(1000);
+    let checksum = ("x-amz-checksum-crc64nvme".to_string(), base64("crc64-nvme", &bytes));
+    assert_eq!(ask(&store, "PUT", "box/t/f1", &[checksum], &bytes).0, 200);
+    let file = fs::File::options().write(true).open(bucket.join("t/f1")).unwrap();
+    file.write_all_at(b"!", 500).unwrap();
+    let scrub = || store.run(&["scrub", "--catalog", catalog, "s3://box/t"]);
+    assert_eq!(scrub().code, Some(1));
+    assert_eq!(store.run(&["accept", "--catalog", catalog, "s3://box/t/f1"]).code, Some(0));
+    let said = scrub().stderr;
+    assert!(
+        said.contains("s3://box: t/f1: crc64-nvme is ") && said.contains("as the catalogue has it"),
+        "{said}"
+    );
+}
+
+#[test]
 fn an_etag_that_is_no_md5_is_no_mismatch() {
     let Some(store) = Store::start() else { return };
     let (bucket, out) = (store.bucket("box"), store.path("out"));

@@ -45,7 +45,10 @@ impl RemoteScrub<'_, '_> {
         match known {
             Some(record) if is_of_it(&record) || record.state == State::DAMAGED => {
                 if record.digest == digest {
-                    let (name, why) = (String::from_utf8_lossy(&request.name), contradiction.why);
+                    let path = [self.root, b"/", &*request.name].concat();
+                    // As the keys of objects are written.
+                    let start = path.iter().take_while(|byte| **byte == b'/').count();
+                    let (name, why) = (String::from_utf8_lossy(&path[start..]), contradiction.why);
                     let note = format!("{name}: {why}; it is as the catalogue has it");
                     (self.notes)(PlaceEvent::Note(note));
                 }
