@@ -105,6 +105,25 @@ fn what_is_named_for_a_bucket_later_asks_the_store_that_the_scrub_asked() {
 }
 
 #[test]
+fn lists_of_stores_have_keys() {
+    let Some(store) = Store::start() else { return };
+    let bucket = store.bucket("box");
+    fs::create_dir(bucket.join("t")).unwrap();
+    fs::write(bucket.join("t/f1"), "content").unwrap();
+    let (catalog, list) = (store.path("catalog"), store.path("list.csv"));
+    let (catalog, list) = (catalog.to_str().unwrap(), list.to_str().unwrap());
+    let export = || store.run(&["catalog", "export", "--format", "s3", "--catalog", catalog, list]);
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box/t"]).code, Some(0));
+    assert_eq!(export().code, Some(0));
+    assert!(fs::read_to_string(list).unwrap().contains("\nt/f1,7,"), "{}", fs::read_to_string(list).unwrap());
+    assert_eq!(store.run(&["check", list, "s3://box"]).code, Some(0));
+    // No name would tell which of the places a file is in.
+    assert_eq!(store.run(&["scrub", "--catalog", catalog, bucket.to_str().unwrap()]).code, Some(0));
+    let ended = export();
+    assert!(ended.code == Some(2) && ended.stderr.contains("name one by --tree"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_rotten_upload_takes_no_records_place() {
     let Some(store) = Store::start() else { return };
     let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));

@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
-use verisum::catalog::store::{self as store, Catalog, CatalogError, Problem, Unmovable};
+use verisum::catalog::store::{self as store, Catalog, CatalogError, Problem, Root, Unmovable};
+use verisum::files::store::manifest::ListFormat;
 use verisum::files::{Replacement, Stop};
+use verisum::remote::{Address, Host};
 
 use super::import::{self, ImportArgs};
 use super::lake::ExportFormat;
@@ -283,7 +285,11 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
         catalog.export(to)?;
         return Ok(Exit::Clean);
     };
-    let below = arguments.tree.as_deref().map(|path| here_or_remote(catalog, path)).transpose()?;
+    let below = match &arguments.tree {
+        Some(path) => Some(here_or_remote(catalog, path)?),
+        None if format == ListFormat::S3 => bucket(&catalog.roots()?)?,
+        None => None,
+    };
     if let Some(below) = &below
         && !catalog.roots()?.iter().any(|root| root.path.starts_with(below) || below.starts_with(&root.path))
     {
@@ -307,6 +313,21 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
     match exported.damaged + exported.unlistable {
         0 => Ok(Exit::Clean),
         _ => Ok(Exit::Unchecked),
+    }
+}
+
+/// The bucket that all trees are in, below which names are keys; none if no tree is in one.
+fn bucket(roots: &[Root]) -> Result<Option<PathBuf>, Failure> {
+    let host = |root: &Root| Address::parse(root.path.as_os_str(), true).map(|address| address.host).ok();
+    let mut hosts: Vec<Option<Host>> = roots.iter().map(host).collect();
+    hosts.dedup();
+    match &hosts[..] {
+        [Some(Host::Bucket(url))] => Ok(Some(url.into())),
+        hosts if hosts.iter().any(|host| matches!(host, Some(Host::Bucket(_)))) => {
+            let why = "the trees are not all in one bucket: name one by --tree";
+            Err(Failure::Usage(format!("--format s3: {why}")))
+        }
+        _ => Ok(None),
     }
 }
 
