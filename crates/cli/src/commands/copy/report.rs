@@ -200,28 +200,29 @@ fn text(event: &CopyEvent, is_bucket: bool) -> String {
     }
 }
 
-/// `12 files copied, 40 KiB, in 0.1 s; 3 current, 2 compared with records`.
+/// `12 files copied, 40 KiB, in 0.1 s; 2 compared with records, 3 current; 1 failed`.
 fn total(summary: &CopySummary, recorded: Option<u64>, seconds: f64) -> String {
     let files = counted(summary.copied, "file", "files");
     let mut text = format!("{files} copied, {}, in {seconds:.1} s", human(summary.bytes));
-    let parts = [
+    let well = [
         (summary.compared, "compared with records"),
         (recorded.unwrap_or(0), "recorded"),
         (summary.linked, "linked"),
         (summary.current, "current"),
         (summary.touched, "touched"),
         (summary.made, "links and special files"),
+    ];
+    let bad = [
         (summary.bad, "not as recorded"),
         (summary.differ, "read back differently"),
         (summary.failed, "failed"),
     ];
-    let parts: Vec<String> = parts
-        .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{count} {what}"))
-        .collect();
-    if !parts.is_empty() {
-        text += &format!("; {}", parts.join(", "));
+    for parts in [&well[..], &bad] {
+        let parts = parts.iter().filter(|(count, _)| *count > 0);
+        let parts: Vec<String> = parts.map(|(count, what)| format!("{count} {what}")).collect();
+        if !parts.is_empty() {
+            text += &format!("; {}", parts.join(", "));
+        }
     }
     if summary.stopped {
         text += "; not all was copied";
@@ -310,4 +311,17 @@ fn totals(summary: &CopySummary, recorded: Option<u64>, seconds: f64) -> Value {
         totals["recorded"] = recorded.into();
     }
     totals
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_failed_stands_apart_from_what_is_well() {
+        let mut summary = CopySummary::default();
+        (summary.copied, summary.compared, summary.current, summary.failed) = (7, 7, 2, 1);
+        let text = total(&summary, None, 0.1);
+        assert!(text.ends_with("; 7 compared with records, 2 current; 1 failed"), "{text}");
+    }
 }
