@@ -136,6 +136,18 @@ fn what_the_store_recorded_settles_a_comparison_without_reading_it() {
     let compared = compare(&[]);
     assert_eq!((compared.code, settled(&compared)), (Some(0), vec![155, 0, 155, 0]), "{}", compared.stderr);
     assert_eq!(settled(&compare(&["--read"])), [155, 0, 0, 155]);
+    // Of each object it can be told, how it is known, and how old the record is.
+    for (more, evidence) in [(&["-v"][..], "recorded"), (&["-v", "--read"], "read")] {
+        let compared = compare(more);
+        let lines = compared.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let files: Vec<Value> = lines.filter(|line| line["type"] == "file").collect();
+        let is_so = |file: &Value| {
+            file["outcome"] == "same"
+                && file["evidence"] == evidence
+                && file["recorded_at"].is_string() == (evidence == "recorded")
+        };
+        assert!(files.len() == 155 && files.iter().all(is_so), "{}", compared.out());
+    }
     let text = store.run(&["compare", here, "s3://backup"]);
     assert_one_line(&text, 0, "155 by digests that the store recorded");
     // A change here; and rot there, which only reading finds.

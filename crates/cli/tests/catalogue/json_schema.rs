@@ -204,6 +204,7 @@ fn what_lists_and_tags_say() {
     trial.take("compare", "compare --json other tree", 1);
     trial.run("copy --quiet other like-other").clean();
     trial.take("compare", "compare --json other tree like-other", 1);
+    trial.take("compare", "compare --json --verbose other tree", 1);
     trial.take("tags", "verify --json tree", 1);
     trial.take("tags-list", "tags list --json --verbose tree", 0);
     trial.take("status", "status --json tree", 0);

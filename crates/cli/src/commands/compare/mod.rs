@@ -52,7 +52,7 @@ pub(crate) struct PlaceCompareArgs {
     #[arg(short, long)]
     quiet: bool,
 
-    /// Print a line of JSON for each difference, and one with the totals
+    /// Print a line of JSON for each difference, and one with the totals; with --verbose a line for each file
     #[arg(long)]
     json: bool,
 
