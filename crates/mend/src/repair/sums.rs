@@ -1,5 +1,6 @@
 //! Lists of checksums as records of files.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs::File;
@@ -66,7 +67,13 @@ pub fn recorded_in(
             _ => Ok(recorded),
         });
         match recorded {
-            Ok(recorded) => drop(found.entry(recorded.below.clone()).or_insert(recorded)),
+            // Of several digests the longest is the hardest to forge.
+            Ok(recorded)
+                if found
+                    .get(&recorded.below)
+                    .is_some_and(|other| other.value.as_bytes().len() >= recorded.value.as_bytes().len()) => {
+            }
+            Ok(recorded) => drop(found.insert(recorded.below.clone(), recorded)),
             Err(why) => useless(UselessLine { number, why }),
         }
     }
@@ -103,7 +110,9 @@ fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<Expe
         return Err("this is a block hash (`verisum image repair` mends images)".to_string());
     }
     let mut why = "it has no digest".to_string();
-    for claim in &listed.claims {
+    let mut claims: Vec<_> = listed.claims.iter().collect();
+    claims.sort_by_key(|claim| Reverse(claim.digest.as_bytes().len()));
+    for claim in claims {
         match Digest::find(&claim.algorithm) {
             Ok(digest) => {
                 let list = Some(list.clone());
@@ -119,6 +128,20 @@ fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<Expe
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_longest_digest_of_a_file_is_compared() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("list");
+        let (short, long) =
+            (format!("CRC32 (a) = {}\n", "0".repeat(8)), format!("SHA256 (a) = {}\n", "1".repeat(64)));
+        for text in [format!("{short}{long}"), format!("{long}{short}")] {
+            std::fs::write(&list, text).unwrap();
+            let trees = [folder.path().to_path_buf()];
+            let found = recorded_in(&list, None, &trees, &mut |line| panic!("{line:?}")).unwrap();
+            assert_eq!(found.iter().map(|content| content.digest.name()).collect::<Vec<_>>(), ["sha256"]);
+        }
+    }
 
     #[test]
     fn names_of_a_bag_are_read_as_bags_write_them() {
