@@ -219,7 +219,11 @@ impl Assumed {
     pub fn note(&mut self, id: &str, assumed: bool, digest: Output, place: Option<SamplePlace>) {
         let GuessGroup { digits, samples } = self.groups.entry((id.to_string(), assumed)).or_default();
         *digits = digest.as_bytes().len() * 2;
-        let Some(SamplePlace { directory, name, size }) = place.filter(|place| place.size <= LARGEST) else {
+        // Of nothing, many a CRC is zero.
+        let least = u64::from(digest.as_bytes().len() <= 8);
+        let Some(SamplePlace { directory, name, size }) =
+            place.filter(|place| (least..=LARGEST).contains(&place.size))
+        else {
             return;
         };
         if samples.len() == SAMPLES && samples.last().is_some_and(|largest| largest.size <= size) {

@@ -243,6 +243,13 @@ fn a_list_of_another_digest_is_refused() {
         assert!(out.lines().last().unwrap().contains(&format!("\"ok\":{FILES}")), "{out}");
         run(&["catalog", "forget"], &catalog, &[&root]).clean();
     }
+    // An empty file has the same number in both CRCs, and tells nothing.
+    fs::write(root.join("empty"), "").unwrap();
+    fs::write(&list, verisum(["sum", "-r", "-a", "crc32c", tree]).clean()).unwrap();
+    let ended = run(&["catalog", "import", "--tree", tree], &catalog, &[&list]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("they are of crc32c (-a crc32c)"), "{}", ended.stderr);
+    fs::remove_file(root.join("empty")).unwrap();
     // A name is a hint that files confirm or deny.
     let hinted = folder.path().join("backup-b2.txt");
     for (digest, list_name) in [("sha256", &hinted), ("blake2b-256", &hinted)] {
