@@ -47,7 +47,7 @@ fn claims(with_sound: bool) -> String {
     // The sound ones that the walk has not come to.
     let sound = match with_sound {
         true => format!(
-            "UNION ALL SELECT 4, {of_file}, {without} FROM file WHERE file.root = ?1 AND file.state = 0
+            "UNION ALL SELECT 5, {of_file}, {without} FROM file WHERE file.root = ?1 AND file.state = 0
              AND {IS_INTACT} AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
                 WHERE own.directory = file.directory AND own.name = file.name)"
         ),
@@ -64,11 +64,11 @@ fn claims(with_sound: bool) -> String {
          FROM file JOIN finding USING(directory, name)
          WHERE file.root = ?1 AND file.state <> 0 AND file.state IN {CORRUPT} AND {IS_INTACT}
          UNION ALL
-         SELECT 2, {columns}, 0, {without} FROM replaced WHERE root = ?1
+         SELECT 3, {columns}, 0, {without} FROM replaced WHERE root = ?1
          UNION ALL
-         SELECT 2, {columns}, 0, {without} FROM temp.misnamed WHERE root = ?1
+         SELECT 3, {columns}, 0, {without} FROM temp.misnamed WHERE root = ?1
          UNION ALL
-         SELECT 3, {of_file}, {without} FROM file
+         SELECT 4, {of_file}, {without} FROM file
          WHERE file.root = ?1 AND file.state = {MISSING} AND file.state <> 0 AND {IS_INTACT}
          {sound}"
     )
@@ -108,7 +108,8 @@ impl Catalog {
     /// of modification are others than those that have records to the contrary, or have the content that was
     /// found to be bad where it is no longer. With `with_sound` also records that nothing was found against
     /// count, for a walk that was not everywhere. What was bad under a name may come back under it once that
-    /// was well again. What is found is read by [`Catalog::known_bad`].
+    /// was well again, and so may a file that an earlier run saw another in the place of. What is found is
+    /// read by [`Catalog::known_bad`].
     pub fn find_known_bad(&self, root: i64, with_sound: bool) -> Result<()> {
         let claims = claims(with_sound);
         let heir = "heir.number, heir.directory AS heir_directory, heir.name AS heir_name,
@@ -116,7 +117,8 @@ impl Catalog {
             heir.inode AS heir_inode, heir.digest AS heir_digest, heir.algorithm AS heir_algorithm";
         let is_heir = "heir.root = ?1 AND (heir.number IS NULL OR heir.number IN (SELECT rowid FROM fresh))
             AND NOT (heir.algorithm = claim.algorithm AND heir.digest = claim.digest)
-            AND NOT (claim.source > 0 AND heir.directory = claim.directory AND heir.name = claim.name)";
+            AND NOT (claim.source NOT IN (0, 2)
+                AND heir.directory = claim.directory AND heir.name = claim.name)";
         let misnamed = "NULL AS number, heir.directory AS heir_directory, heir.name AS heir_name, found_size,
             found_mtime, found_ctime, found_inode, found_digest, heir.algorithm AS heir_algorithm";
         let sql = format!(

@@ -170,6 +170,35 @@ fn records_follow_their_files_that_change_places_before_their_rot_is_seen() {
     }
 }
 
+/// A run that saw only a part saw another file in the place of f1. Then f1 comes back to its own name.
+#[test]
+fn rot_of_a_file_that_comes_back_to_its_name_is_told() {
+    let aside = "below/deep";
+    for is_seen_by in [&["--exclude", "below"][..], &["--exclude", "deep", "--exclude", "f[2-9]"]] {
+        for is_rotten_first in [false, true] {
+            let tree = Tree::new();
+            tree.scrub(&[]).clean();
+            let record = recorded(&tree, "f1");
+            swap(&tree, "f1", aside);
+            if is_rotten_first {
+                rot(&tree.path(aside), "CONTENT 1");
+            }
+            tree.scrub(is_seen_by).clean();
+            swap(&tree, "f1", aside);
+            if !is_rotten_first {
+                rot(&tree.path("f1"), "CONTENT 1");
+            }
+            for _ in 0..2 {
+                expect_all(&tree, &tree.scrub(&[]), 1, &[("suspicious", "f1")]);
+                assert_eq!(recorded(&tree, "f1"), record);
+            }
+            fs::write(tree.path("f1"), "content 1").unwrap();
+            assert_eq!(tree.scrub(&["-q"]).clean(), "");
+            check(&tree.catalog());
+        }
+    }
+}
+
 #[test]
 fn a_copy_of_a_bad_file_with_its_time_is_suspicious_in_its_place() {
     let tree = Tree::new();
