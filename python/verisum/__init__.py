@@ -23,7 +23,7 @@ from _collections_abc import Sequence as _Sequence
 
 from verisum._errors import CatalogError, DigestError, Error, FileError, HostError, ImageError
 from verisum._filelike import file_digest
-from verisum._native import __version__ as __version__
+from verisum._native import __version__ as _version
 from verisum._native import (
     Accepted,
     Amount,
@@ -104,6 +104,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     algorithms_available: frozenset[str]
     """The names of all digests that this machine can compute. Others may be had as `openssl:NAME`."""
+
+__version__ = _version
 
 __all__ = [
     "Accepted",

@@ -659,7 +659,10 @@ fn what_is_wrong_with_a_setting_is_named() {
     );
     let part = "--endpoint: ftp://…@x: must begin with https:// or http://";
     assert_said(&sum(&[], &["sum", "--endpoint", "ftp://user:hidden@x", "s3://b"]), 2, part);
-    for verb in [&["tag"][..], &["verify"], &["parity", "create"], &["recommend", "--on"]] {
+    let part =
+        "DIR: s3://b/x: must be on this machine: `verisum parity` takes no addresses of hosts and buckets";
+    assert_said(&sum(&[], &["parity", "create", "s3://b/x"]), 2, part);
+    for verb in [&["tag"][..], &["verify"], &["recommend", "--on"]] {
         let ended = sum(&[], &[verb, &["s3://b/x"]].concat());
         assert_said(&ended, 2, "PATH: s3://b/x: must be on this machine: only");
         assert!(ended.stderr.contains(" accept, ") && ended.stderr.contains(" repair, "), "{}", ended.stderr);
