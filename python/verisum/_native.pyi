@@ -534,8 +534,8 @@ def hash_files(
     opens takes none of these options, because Python reads it.
 
     Args:
-        paths: A file or directory, or several; a pipe or a device is a row with an error. Links among them are followed. Also whatever fsspec opens: a filesystem
-            with all its files, a part of one (`filesystem.get_mapper("photos")`), what `fsspec.open` gives, or a file
+        paths: A file or directory, or several; a pipe or a device is a row with an error. Links among them are
+            followed. Also whatever fsspec opens: a filesystem with all its files, a part of one (`filesystem.get_mapper("photos")`), what `fsspec.open` gives, or a file
             object from where it stands. These are read through Python and hashed side by side; their rows have the
             store's protocol as `host`, and they come last.
         algorithms: The name of a digest, as for `new`, or several names; SHA-256 if there is none.
@@ -1197,8 +1197,10 @@ class ParityRun(_Iterator[ParityFinding]):
 
     @property
     def summary(self) -> dict[str, int] | None:
-        """Its totals, by the names that `verisum parity --json` gives them; None until all findings were taken. Of a dry run
-        ``mendable`` and ``parity_mendable`` count what a repair would, and nothing is ``repaired``."""
+        """Its totals, by the names that `verisum parity --json` gives them; None until all findings were taken.
+
+        Of a dry run ``mendable`` and ``parity_mendable`` count what a repair would, and nothing is ``repaired``.
+        """
 
     def finish(self) -> dict[str, int]:
         """Takes all findings that are left, and gives the totals."""

@@ -1,8 +1,8 @@
 //! Verifies the guessed algorithm of a list whose digests tell only their length.
 //!
 //! 64 digits are a SHA-256 in most lists, and a BLAKE3 in those of b3sum. Whoever records the one for the
-//! other calls every file bad from then on, so some small files are read before anything is recorded. A list's name is
-//! but a hint, too: `backup-b2.txt` may be of any digest.
+//! other calls every file bad from then on, so some small files are read before anything is recorded. The
+//! name of a list is only a hint, too: `backup-b2.txt` may be of any digest.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;

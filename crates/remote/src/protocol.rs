@@ -1,12 +1,13 @@
 //! The protocol of verisum and our scripts in Perl and Python, over their standard streams.
 //!
 //! Requests are fields ended by NUL: `test ALG`; `tree ALG PATH AFTER`, where ALG may be `-` to list only,
-//! and paths up to AFTER are passed over; `names ALG`, then names with a `+` before each, and a `.`; of verisum alone
-//! `blocks ALG SIZE PATH`.
+//! and paths up to AFTER are passed over; `names ALG`, then names with a `+` before each, and a `.`; of verisum
+//! alone `blocks ALG SIZE PATH`.
 //! Answers are records ended by NUL, of fields with tabs between: `verisum-remote 1` at first;
 //! `t HEX HEX HEX` of a test; `f SIZE TIME HEX CHANGED PATH` and `e WORD TEXT PATH` in a tree, in the order
-//! of the paths; `h NUMBER SIZE TIME HEX CHANGED` and `x NUMBER WORD TEXT` of names; `b HEX` of each block of SIZE bytes, as far as
-//! the file can be read, with at most [`BLOCK_DIGEST`] bytes of its digest; `end` after each.
+//! of the paths; `h NUMBER SIZE TIME HEX CHANGED` and `x NUMBER WORD TEXT` of names; `b HEX` of each block of
+//! SIZE bytes, as far as the file can be read, with at most [`BLOCK_DIGEST`] bytes of its digest; `end` after
+//! each.
 //! In place of HEX there may be what certutil printed, with `|` between its lines.
 
 use verisum_digest::Output;

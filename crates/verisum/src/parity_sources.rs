@@ -15,8 +15,8 @@ const PATH_MAX: usize = 4096;
 /// The nearest directory above a file, or itself, that has parity.
 pub fn top_of(path: &Path) -> Option<&Path> {
     // A list may have any names: each directory of a longer one would be asked for in vain.
-    let folders = path.ancestors().skip_while(|folder| folder.as_os_str().len() >= PATH_MAX);
-    { folders }.find(|folder| folder.join(USUAL_PLACE).is_dir())
+    let mut folders = path.ancestors().skip_while(|folder| folder.as_os_str().len() >= PATH_MAX);
+    folders.find(|folder| folder.join(USUAL_PLACE).is_dir())
 }
 
 /// The directories below a path that have parity and are the nearest above one of these files.

@@ -88,14 +88,12 @@ impl<'a> Worker<'a, '_> {
                 job.is_alone = true;
                 self.again.push_back(job);
             }
-            outcome => match first.stat {
-                Some((stat, mode)) if outcome.is_ok() => {
-                    let (outcome, paths) =
-                        (outcome.unwrap_or_else(CopyOutcome::Failed), (job.entry.path(), job.target.below()));
-                    let paths = (&*paths.0, &*paths.1);
+            outcome => match (outcome, first.stat) {
+                (Ok(outcome), Some((stat, mode))) => {
+                    let paths = (&*job.entry.path(), &*job.target.below());
                     self.shared.tell(&event(paths, (&stat, mode), outcome, &first.digests));
                 }
-                _ => self.told(&job, outcome),
+                (outcome, _) => self.told(&job, outcome),
             },
         }
     }

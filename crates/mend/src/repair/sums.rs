@@ -52,6 +52,7 @@ pub fn recorded_in(
     let named: Arc<Path> = list.into();
     let mut reader = Reader::new(file, &options).map_err(|error| unreadable(&error))?;
     let mut found: BTreeMap<PathBuf, ExpectedContent> = BTreeMap::new();
+    let length = |content: &ExpectedContent| content.value.as_bytes().len();
     while let Some(line) = reader.line().map_err(|error| unreadable(&error))? {
         let number = reader.number();
         let recorded = match line {
@@ -68,12 +69,12 @@ pub fn recorded_in(
         });
         match recorded {
             // Of several digests the longest is the hardest to forge.
-            Ok(recorded)
-                if found
-                    .get(&recorded.below)
-                    .is_some_and(|other| other.value.as_bytes().len() >= recorded.value.as_bytes().len()) => {
+            Ok(recorded) => {
+                let longest = found.entry(recorded.below.clone()).or_insert_with(|| recorded.clone());
+                if length(longest) < length(&recorded) {
+                    *longest = recorded;
+                }
             }
-            Ok(recorded) => drop(found.insert(recorded.below.clone(), recorded)),
             Err(why) => useless(UselessLine { number, why }),
         }
     }

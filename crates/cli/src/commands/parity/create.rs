@@ -22,7 +22,7 @@ pub(crate) struct ParityCreateArgs {
     set_size: Option<String>,
 
     #[command(flatten)]
-    pub(super) tree: ParityTreeArgs,
+    tree: ParityTreeArgs,
 }
 
 pub(super) fn run(arguments: &ParityCreateArgs, output: &mut Output) -> Result<Exit, Failure> {

@@ -85,9 +85,8 @@ impl ParityTreeArgs {
     fn require_local(&self, keep_bad: Option<&PathBuf>) -> Result<(), Failure> {
         let options = [("--to", self.to.as_ref()), ("--keep-bad", keep_bad), ("DIR", Some(&self.tree))];
         for (option, path) in options {
-            if let Some(path) =
-                path.map(|path| path.as_os_str()).filter(|path| !matches!(Address::typed(path), Ok(None)))
-            {
+            let Some(path) = path.map(|path| path.as_os_str()) else { continue };
+            if !matches!(Address::typed(path), Ok(None)) {
                 let must =
                     "must be on this machine: `verisum parity` takes no addresses of hosts and buckets";
                 return Err(Failure::value(option, without_secrets(path).to_string_lossy(), must));
@@ -96,8 +95,9 @@ impl ParityTreeArgs {
         Ok(())
     }
 
-    /// Fails if it is a file.
+    /// Fails for addresses, and if it is a file.
     fn require_directory(&self, verb: &str) -> Result<(), Failure> {
+        self.require_local(None)?;
         match self.tree.is_file() {
             true => Err(parity::of_directory(&format!("parity {verb} DIR"))),
             false => Ok(()),
@@ -136,13 +136,6 @@ impl ParityTreeArgs {
 
 /// Does what one of them says.
 pub(crate) fn run(command: ParityCommand, output: &mut Output) -> Result<Exit, Failure> {
-    let (tree, keep_bad) = match &command {
-        ParityCommand::Create(arguments) => (&arguments.tree, None),
-        ParityCommand::Update(arguments) => (&arguments.tree, None),
-        ParityCommand::Verify(arguments) => (&arguments.tree, None),
-        ParityCommand::Repair(arguments) => (&arguments.tree, arguments.keep_bad.as_ref()),
-    };
-    tree.require_local(keep_bad)?;
     match command {
         ParityCommand::Create(arguments) => create::run(&arguments, output),
         ParityCommand::Update(arguments) => update::run(&arguments, output),

@@ -27,7 +27,7 @@ pub(crate) struct ParityRepairArgs {
 
     /// Keep a copy of each bad file in this directory
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
-    pub(super) keep_bad: Option<PathBuf>,
+    keep_bad: Option<PathBuf>,
 
     /// Repair only this file, by its path from DIR, and read only its sets; may be repeated
     #[arg(long, value_name = "PATH")]
@@ -46,10 +46,11 @@ pub(crate) struct ParityRepairArgs {
     catalog: CatalogArgs,
 
     #[command(flatten)]
-    pub(super) tree: ParityTreeArgs,
+    tree: ParityTreeArgs,
 }
 
 pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.tree.require_local(arguments.keep_bad.as_ref())?;
     let mut options = ParityRepairOptions::default();
     options.threads = arguments.tree.threads.or_cores()?;
     options.dry_run = arguments.dry_run;

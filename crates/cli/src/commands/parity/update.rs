@@ -22,7 +22,7 @@ pub(crate) struct ParityUpdateArgs {
     accept_changes: bool,
 
     #[command(flatten)]
-    pub(super) tree: ParityTreeArgs,
+    tree: ParityTreeArgs,
 }
 
 pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<Exit, Failure> {

@@ -13,10 +13,11 @@ use crate::ui::{Output, bad_file, shell};
 #[derive(Args, Debug)]
 pub(crate) struct ParityVerifyArgs {
     #[command(flatten)]
-    pub(super) tree: ParityTreeArgs,
+    tree: ParityTreeArgs,
 }
 
 pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
+    arguments.tree.require_local(None)?;
     let mut options = ParityVerifyOptions::default();
     options.threads = arguments.tree.threads.or_cores()?;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;

@@ -1,4 +1,4 @@
-//! Takes from a copy elsewhere only the blocks that differ, by digests of blocks that are computed there.
+//! Repairs a file with only the blocks that differ from a copy on a host, which computes their digests.
 
 use std::collections::BTreeSet;
 use std::fs::File;
