@@ -419,15 +419,15 @@ mod tests {
                 recorded(rule.same_digest),
                 word(rule.same_twice, "agree", "differ"),
                 recorded(rule.same_mtime),
-                word(rule.same_file, "the same", "different"),
-                word(rule.time_tells, "its own", "that of many"),
+                word(rule.same_file, "yes", "no"),
+                word(rule.time_tells, "no", "yes"),
                 recorded(rule.same_ctime),
                 rule.verdict,
                 rule.verdict.fate().name(),
             )
         };
-        let head = "| content | two reads | time of modification | file | that time is | time of the inode's \
-                    change | verdict | its record |\n|---|---|---|---|---|---|---|---|\n";
+        let head = "| content | two reads | time of modification | same file? | do other files have this time? \
+                    | time of the inode's change | verdict | its record |\n|---|---|---|---|---|---|---|---|\n";
         RULES.iter().fold(head.to_string(), |table, rule| table + &row(rule))
     }
 
