@@ -19,7 +19,7 @@ use verisum::remote::{BLOCK_DIGEST, GREETING, MOST_RECORD};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{self, Output};
-use crate::ui::{digests, input, kernel};
+use crate::ui::{digests, kernel, sizes};
 
 /// How long an answer may wait for others to go with.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -96,7 +96,7 @@ fn test(input: &mut impl BufRead, output: &mut Output) -> Result<(), Failure> {
 fn tree(input: &mut impl BufRead, output: &mut Output) -> Result<(), Failure> {
     let name = needed(input)?;
     let path = needed(input)?;
-    let mut place = LocalPlace::new(Plan::new(Vec::new(), input::usable_cores()));
+    let mut place = LocalPlace::new(Plan::new(Vec::new(), sizes::usable_cores()));
     place.after = needed(input)?;
     if name == b"-" {
         return answers(output, &of_tree, &mut |sink| place.list(&path, sink));
@@ -110,7 +110,7 @@ fn tree(input: &mut impl BufRead, output: &mut Output) -> Result<(), Failure> {
 
 fn names(input: &mut (impl BufRead + Send), output: &mut Output) -> Result<(), Failure> {
     let digest = algorithm(&needed(input)?)?;
-    let mut place = LocalPlace::new(Plan::new(Vec::new(), input::usable_cores()));
+    let mut place = LocalPlace::new(Plan::new(Vec::new(), sizes::usable_cores()));
     let mut broken = None;
     let mut numbers = 0..;
     let mut requests = std::iter::from_fn(|| match needed(input) {

@@ -407,42 +407,6 @@ fn raw_string(text: &str) -> usize {
     text[start + 1..].find(&end).map_or(text.len(), |at| start + 1 + at + end.len())
 }
 
-/// What verbs share is in `ui` and `list_check`; the parser and the roof know the verbs, and nobody knows them.
-#[test]
-fn no_verb_of_the_command_imports_another() {
-    let source = root().join("crates/cli/src");
-    let mut found = Vec::new();
-    for path in rust_files(&source) {
-        let below = path.strip_prefix(&source).unwrap();
-        let parts: Vec<&str> = below.iter().map(|part| part.to_str().unwrap()).collect();
-        let verb = match parts[..] {
-            ["commands", verb, ..] => verb.trim_end_matches(".rs"),
-            ["verisum.rs" | "args.rs" | "lib.rs"] => continue,
-            _ => "",
-        };
-        let code = code_of(&fs::read_to_string(&path).unwrap());
-        for (start, _) in code.match_indices("crate::") {
-            let mut names = code[start..].split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':');
-            let path: Vec<&str> = names.next().unwrap_or_default().split("::").collect();
-            let is_foreign = match path[1..] {
-                ["commands", other, ..] => other != verb,
-                ["args" | "verisum", ..] => true,
-                _ => false,
-            };
-            if is_foreign {
-                found.push(format!("{}: {}", below.display(), path.join("::")));
-            }
-        }
-        // A verb of one file has its siblings above it.
-        if matches!(parts[..], ["commands", file] if file != "mod.rs")
-            && code.replace("use super::*", "").contains("super::")
-        {
-            found.push(format!("{}: super", below.display()));
-        }
-    }
-    assert!(found.is_empty(), "{found:#?}");
-}
-
 #[test]
 fn the_architecture_page_names_files_that_are_there() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();

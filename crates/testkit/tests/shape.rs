@@ -1,14 +1,16 @@
 //! The shape of the code, asserted: functions that fit on a screen or two, parameters with names, types whose names
-//! tell them apart, and files that do not import each other in wide circles. It reads what programs and libraries are
-//! made of; of tests only whether their program has each file.
+//! tell them apart, files that do not import each other in wide circles, verbs that do not import each other, and
+//! libraries that do not read the environment. It reads what programs and libraries are made of; of tests only whether
+//! their program has each file.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use proc_macro2::{TokenStream, TokenTree};
 use syn::spanned::Spanned;
 use syn::visit::{self, Visit};
-use syn::{Attribute, FnArg, Item, Signature, Type, UseTree};
+use syn::{Attribute, FnArg, Item, Macro, Signature, Type, UseTree};
 
 /// The most lines of a function, from its name to its closing brace.
 const LONGEST: usize = 100;
@@ -46,6 +48,52 @@ fn files_import_each_other_in_small_circles_only() {
         }
     }
     assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// What verbs share is in `ui` and `list_check`; the parser and the roof know the verbs, and nobody knows them.
+#[test]
+fn no_verb_of_the_command_imports_another() {
+    let root = roots().into_iter().find(|root| root.ends_with("cli/src/lib.rs")).unwrap();
+    let mut faults = BTreeSet::new();
+    let mut verbs = BTreeSet::new();
+    for module in &Crate::read(&root).modules {
+        let verb = match module.path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+            ["commands", verb, ..] => verb,
+            [] | ["verisum" | "args"] => continue,
+            _ => "",
+        };
+        verbs.insert(verb.to_string());
+        for path in module.named() {
+            let is_foreign = match path.iter().map(String::as_str).collect::<Vec<_>>()[..] {
+                ["commands", other, ..] => other != verb,
+                ["commands" | "args" | "verisum", ..] => true,
+                _ => false,
+            };
+            if is_foreign {
+                faults.insert(format!("{}: {}", module.file.display(), path.join("::")));
+            }
+        }
+    }
+    assert!(verbs.len() > 15, "{verbs:?}");
+    assert!(faults.is_empty(), "{faults:#?}");
+}
+
+/// Whoever calls a library says what it shall know. Programs read the environment, and tests do.
+#[test]
+fn libraries_do_not_read_the_environment() {
+    let mut faults = BTreeSet::new();
+    let programs = ["cli/src", "testkit/src"].map(Path::new);
+    for root in
+        roots().into_iter().filter(|root| !programs.iter().any(|one| root.parent().unwrap().ends_with(one)))
+    {
+        for module in Crate::read(&root).modules {
+            let reads = |path: &Vec<String>| {
+                path.windows(2).any(|part| part[0] == "env" && part[1].starts_with("var"))
+            };
+            faults.extend(module.named().iter().any(reads).then_some(module.file));
+        }
+    }
+    assert!(faults.is_empty(), "{faults:#?}");
 }
 
 /// Public ones are told apart by the module that stands before them; all others are read without it.
@@ -121,6 +169,34 @@ struct Module {
     items: Vec<Item>,
 }
 
+impl Module {
+    /// The paths of its `use` items, each with the name that it gets and whether it is for this module alone; and
+    /// those that its code names besides.
+    fn paths(&self) -> (Vec<(Vec<String>, String, bool)>, Vec<Vec<String>>) {
+        let mut reader = Paths { module: &self.path, found: Vec::new() };
+        let mut imported = Vec::new();
+        for item in &self.items {
+            let Item::Use(item) = item else {
+                reader.visit_item(item);
+                continue;
+            };
+            let is_own = matches!(item.vis, syn::Visibility::Inherited);
+            let mut leaves = Vec::new();
+            flatten(&item.tree, &mut Vec::new(), &mut leaves);
+            let whole = |(path, name): (Vec<_>, _)| (absolute(&self.path, &path), name, is_own);
+            imported.extend(leaves.into_iter().map(whole));
+        }
+        (imported, reader.found)
+    }
+
+    /// All of them.
+    fn named(&self) -> Vec<Vec<String>> {
+        let (imported, mut all) = self.paths();
+        all.extend(imported.into_iter().map(|(path, ..)| path));
+        all
+    }
+}
+
 struct Crate {
     modules: Vec<Module>,
 }
@@ -174,23 +250,12 @@ impl Crate {
         let mut exports: BTreeMap<(Vec<String>, String), Vec<String>> = BTreeMap::new();
         let mut uses = Vec::new();
         for module in &self.modules {
-            let mut reader = Paths { module: &module.path, found: Vec::new() };
-            for item in &module.items {
-                let Item::Use(item) = item else {
-                    reader.visit_item(item);
-                    continue;
-                };
-                let mut leaves = Vec::new();
-                flatten(&item.tree, &mut Vec::new(), &mut leaves);
-                for (path, name) in leaves {
-                    let path = absolute(&module.path, &path);
-                    exports.insert((module.path.clone(), name), path.clone());
-                    if matches!(item.vis, syn::Visibility::Inherited) {
-                        reader.found.push(path);
-                    }
-                }
+            let (imported, mut found) = module.paths();
+            for (path, name, is_own) in imported {
+                exports.insert((module.path.clone(), name), path.clone());
+                found.extend(is_own.then_some(path));
             }
-            uses.extend(reader.found.into_iter().map(|path| (module.file.clone(), path)));
+            uses.extend(found.into_iter().map(|path| (module.file.clone(), path)));
         }
         let mut imports: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
         for (file, path) in uses {
@@ -288,6 +353,56 @@ impl<'ast> Visit<'ast> for Paths<'_> {
         let parts: Vec<_> = path.segments.iter().map(|part| part.ident.to_string()).collect();
         self.found.push(absolute(self.module, &parts));
         visit::visit_path(self, path);
+    }
+
+    // What `format!` and its likes are given is code, too.
+    fn visit_macro(&mut self, call: &'ast Macro) {
+        self.tokens(call.tokens.clone());
+        visit::visit_macro(self, call);
+    }
+}
+
+impl Paths<'_> {
+    /// Takes the paths of several parts; one name alone may be that of anything.
+    fn tokens(&mut self, tokens: TokenStream) {
+        let mut tokens = tokens.into_iter().peekable();
+        while let Some(token) = tokens.next() {
+            match token {
+                TokenTree::Group(group) => self.tokens(group.stream()),
+                TokenTree::Ident(first) => {
+                    let mut parts = vec![first.to_string()];
+                    while tokens.next_if(is_colon).is_some() {
+                        if tokens.next_if(is_colon).is_some()
+                            && let Some(TokenTree::Ident(part)) =
+                                tokens.next_if(|token| matches!(token, TokenTree::Ident(_)))
+                        {
+                            parts.push(part.to_string());
+                        }
+                    }
+                    if parts.len() > 1 {
+                        self.found.push(absolute(self.module, &parts));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+fn is_colon(token: &TokenTree) -> bool {
+    matches!(token, TokenTree::Punct(one) if one.as_char() == ':')
+}
+
+#[test]
+fn paths_are_found_in_macros_and_in_groups() {
+    let text = "use crate::{commands::other, ui::{names, sizes as s}}; fn f() { \
+                println!(\"{}\", vec![super::super::a::b::<u8>(1), c]); }";
+    let items = syn::parse_file(text).unwrap().items;
+    let path = ["commands", "verb", "part"].map(String::from).to_vec();
+    let module = Module { path, file: PathBuf::new(), items };
+    let found: BTreeSet<String> = module.named().iter().map(|path| path.join("::")).collect();
+    for path in ["commands::other", "ui::names", "ui::sizes", "commands::a::b"] {
+        assert!(found.contains(path), "{path}: {found:?}");
     }
 }
 

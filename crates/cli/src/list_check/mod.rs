@@ -24,9 +24,9 @@ use verisum::files::{Excludes, Limits, Misjudged, Plan};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::input::{self, How};
+use crate::ui::input::How;
 use crate::ui::progress::Total;
-use crate::ui::{self, block_hashes, closed_streams, kernel, progress};
+use crate::ui::{self, block_hashes, closed_streams, kernel, progress, sizes};
 
 use report::CheckReport;
 
@@ -135,7 +135,7 @@ pub(crate) fn lists_of(
     let mut lists = Lists::new(lists, reading, options.base.clone(), open_stdin);
     let mut extra = Extra::new(options.strict_tree.as_deref(), options.excludes.clone(), &lists)
         .map_err(|error| Failure::file(".", "open", error))?;
-    let threads = options.threads.unwrap_or_else(input::usable_cores);
+    let threads = options.threads.unwrap_or_else(sizes::usable_cores);
     let mut failure = None;
     let find = |name: &str| Digest::find_with(name, &policy);
     let usual = match &options.images {

@@ -2,14 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
-use std::thread;
 
 use rustix::io::Errno;
 use verisum::PlaceImageError;
 use verisum::blockhash::{
-    BlockHashError, DigestSink, ImageProgress, MAX_THREADS, ONE_THREAD_BYTES, Params, digest_image,
-    digest_stream, digests_of_image, digests_of_stream, hash_image, hash_image_to, hash_stream,
-    hash_stream_to,
+    BlockHashError, DigestSink, ImageProgress, ONE_THREAD_BYTES, Params, digest_image, digest_stream,
+    digests_of_image, digests_of_stream, hash_image, hash_image_to, hash_stream, hash_stream_to,
 };
 use verisum::digest::Output;
 use verisum::files::place::PlaceError;
@@ -20,6 +18,7 @@ use crate::ui::PROGRAM;
 use crate::ui::closed_streams;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{BucketArgs, Costs};
+use crate::ui::sizes::usable_cores;
 use crate::ui::{self, names, progress};
 
 /// So many threads read an image in a bucket: each waits for a store most of the time.
@@ -312,11 +311,6 @@ impl How {
         };
         self.params.clone().threads(threads).map_err(|error| failed(input, error))
     }
-}
-
-/// The number of cores that this process may use, by its affinity and its control group.
-pub(crate) fn usable_cores() -> usize {
-    thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS))
 }
 
 /// Says on standard error that an image was written to meanwhile.

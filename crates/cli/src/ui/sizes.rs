@@ -4,7 +4,6 @@ use clap::Args;
 use verisum::blockhash::MAX_THREADS;
 
 use crate::ui::failure::Failure;
-use crate::ui::input::usable_cores;
 
 /// What is said of what is no size.
 pub(crate) const SIZE: &str = "must be a size, as 65536, 64k, 64KiB or 64KB";
@@ -74,6 +73,11 @@ impl ThreadArgs {
     pub(crate) fn or_cores(&self) -> Result<usize, Failure> {
         Ok(self.number()?.unwrap_or_else(usable_cores))
     }
+}
+
+/// The number of cores that this process may use, by its affinity and its control group.
+pub(crate) fn usable_cores() -> usize {
+    std::thread::available_parallelism().map_or(1, |cores| cores.get().min(MAX_THREADS))
 }
 
 /// Reads a number of workers.

@@ -16,8 +16,8 @@ use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::scratch::{Folder, Scratch, find_program};
-use crate::ui::sizes::human;
-use crate::ui::{digests, input, kernel, names};
+use crate::ui::sizes::{human, usable_cores};
+use crate::ui::{digests, kernel, names};
 use picture::Picture;
 
 /// The image's length in bytes where there is room for it and for a full copy of it.
@@ -69,7 +69,7 @@ impl<'a> Demo<'a> {
         (scratch, folder): (&'a Scratch, &'a Folder),
         output: &'a mut Output,
     ) -> Result<Demo<'a>, Failure> {
-        let cores = input::usable_cores();
+        let cores = usable_cores();
         let digest = digests::find("sha256", &kernel::policy()?)?;
         let params = Params::new(digest).threads(cores).map_err(|e| Failure::Usage(e.to_string()))?;
         Ok(Demo { scratch, folder, output, params, cores })

@@ -122,7 +122,7 @@ fn of_maps(
     let [a, b] = [map::open(&inputs[0].path())?, map::open(&inputs[1].path())?];
     check_block_size(&a, block_size)?;
     let how = read[0].how_with(a.params().clone(), 1)?;
-    let ranges = compare_maps(&a, &b, how.threads.unwrap_or_else(input::usable_cores))
+    let ranges = compare_maps(&a, &b, how.threads.unwrap_or_else(sizes::usable_cores))
         .map_err(|error| input::failed(&inputs[1], error))?;
     let block_size = a.params().block_bytes();
     Ok(Differences { lengths: [a.length(), b.length()], block_size, ranges, modified: false })
@@ -154,7 +154,7 @@ fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> R
     let [how, other] = [read[0].how_with(params.clone(), 1)?, read[1].how_with(params, 1)?];
     let [a, b] = [open(&inputs[0], &how)?, open(&inputs[1], &other)?];
     let shorter = a.length().min(b.length());
-    let threads = how.threads.unwrap_or_else(input::usable_cores);
+    let threads = how.threads.unwrap_or_else(sizes::usable_cores);
     let work = |progress: &_| compare_images(&*a, &*b, block_size, threads, progress);
     let ranges = progress::drawn(how.progress, how.name_of(&inputs[0]), Some(shorter), work)
         .map_err(|error| input::failed(&inputs[0], error))?;

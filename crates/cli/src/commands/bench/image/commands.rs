@@ -18,7 +18,7 @@ use crate::commands::bench::starter::own_program;
 use crate::commands::bench::{Session, files};
 use crate::ui::failure::Failure;
 use crate::ui::scratch::Folder;
-use crate::ui::{digests, input, sizes};
+use crate::ui::{digests, sizes};
 
 /// The published size.
 const PUBLISHED: u64 = 6 << 30;
@@ -196,7 +196,7 @@ impl<'a> Commands<'a> {
         }
         found.push(self.blksum(group, raw, &expected[0]));
         found.push(self.null(self.about(group, "verisum, null digest", raw, self.digest), raw.as_os_str()));
-        let threads = input::usable_cores();
+        let threads = sizes::usable_cores();
         let mut counts = vec![1, threads];
         counts.dedup();
         for threads in counts {

@@ -8,7 +8,7 @@ use verisum_bench::measure::About;
 use super::{FoundSubject, missing, session_measure};
 use crate::commands::bench::Session;
 use crate::ui::failure::Failure;
-use crate::ui::{digests, input, sizes};
+use crate::ui::{digests, sizes};
 
 /// What is measured of the library.
 #[derive(Args, Debug)]
@@ -52,7 +52,7 @@ impl LibraryArgs {
         session: &mut Session<'_>,
     ) -> Result<(), Failure> {
         let threads = match self.threads.is_empty() {
-            true => doubling(input::usable_cores()),
+            true => doubling(sizes::usable_cores()),
             false => self.threads.iter().map(|text| sizes::threads(text)).collect::<Result<_, _>>()?,
         };
         let blocks: Vec<u32> =

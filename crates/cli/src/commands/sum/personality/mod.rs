@@ -21,7 +21,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
 use crate::ui::hosts::PlaceReport;
 use crate::ui::{self, Output, locale, names, progress, shell};
-use crate::ui::{digests, input, kernel};
+use crate::ui::{digests, kernel, sizes};
 
 use options::{Asked, PersonalityOptions, Refusal};
 
@@ -169,7 +169,7 @@ impl Personality {
             .little_endian(options.little_endian)
             .nameless(options.no_names)
             .raw(options.raw);
-        let threads = options.threads.unwrap_or_else(input::usable_cores);
+        let threads = options.threads.unwrap_or_else(sizes::usable_cores);
         let report = PlaceReport::new(output).called(self.name);
         let lines =
             SumLines { program: self.name, imitates: true, writer, stdin: self.stdin, below: None, report };
