@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::os::unix::ffi::OsStrExt;
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::PoisonError;
 
@@ -12,6 +11,7 @@ use pyo3::prelude::*;
 use verisum::blockhash::is_block_hash;
 use verisum::catalog::store::{self, CatalogError, Lock, absolute};
 use verisum::digest::{Digest, Output};
+use verisum::files::check::open_to_record;
 use verisum::files::store::manifest::{BlockHashes, ListFormat, ListOptions, ReadError, Reader};
 use verisum::files::{Replacement, Stop, Timestamp};
 
@@ -76,14 +76,13 @@ impl Catalog {
         let mut options = ListOptions::default();
         let digest = algorithm.map(|name| find(py, name)).transpose()?;
         options.algorithm = digest.map(|digest| digest.name().to_string().into());
-        options.name = list.as_os_str().as_bytes().to_vec();
         options.block_hashes = BlockHashes::Tagged;
         // The list may be a pipe that nobody writes to. What SQLite has half written it takes back.
         let imported = abandonable(py, Leftover::Reads, &mut |_| Ok(()), move |stop| {
             let catalog_error = |error: CatalogError| Failure::from(&error);
             let path = absolute(&path).map_err(catalog_error)?;
             let base = absolute(&base).map_err(catalog_error)?;
-            let reader = opened(&list, &options)?;
+            let reader = opened(&list, &base, &options)?;
             if stop.is_due() {
                 return Err(Failure::new(Kind::File, "it is not wanted any more"));
             }
@@ -91,7 +90,7 @@ impl Catalog {
             let store = store::Catalog::open(&path).map_err(catalog_error)?;
             store.end_early(stop);
             let (mut absent, now) = (0, Timestamp::now());
-            let imported = store.import_list(reader, &list, (&base, now), &mut |_| absent += 1, is_image);
+            let imported = store.import_list(reader, &list, (&base, now), &mut |_| absent += 1);
             imported.map(|imported| (imported, absent)).map_err(catalog_error)
         })?;
         let (imported, absent) = imported.map_err(|failure| failure.raise(py))?;
@@ -113,10 +112,12 @@ fn recorded(tree: &Wanted, store: &store::Catalog, catalog: &Path) -> Result<Pat
 }
 
 /// Opens a list of checksums.
-fn opened(list: &Path, options: &ListOptions) -> Result<Reader<File>, Failure> {
+fn opened(list: &Path, base: &Path, options: &ListOptions) -> Result<Reader<impl Read + use<>>, Failure> {
     let file = File::open(list).map_err(|error| failed(list, "open", &error).system(Some(&error)))?;
-    Reader::new(file, options).map_err(|error| match &error {
+    let opened = open_to_record(file, list, base, options, is_image);
+    opened.map(|(reader, _)| reader).map_err(|error| match &error {
         ReadError::Io(source) => failed(list, "read", source).system(Some(source)),
+        ReadError::Misjudged(_) => failed(list, "import", &error),
         _ => failed(list, "read", &error),
     })
 }

@@ -365,7 +365,7 @@ impl Here {
                 break;
             }
             let row = match found {
-                Ok(path) => {
+                Ok((path, _)) => {
                     counter.add("extra", 1);
                     CheckRow::new(None, path.as_os_str().as_bytes(), "extra")
                 }

@@ -354,7 +354,7 @@ impl Job {
                     let trees = std::slice::from_ref(&path);
                     let found =
                         engine::recorded_in(&list, algorithm.as_ref().map(Digest::name), trees, useless);
-                    all.extend(found.map_err(|error| failure(&error))?);
+                    all.extend(found.map_err(|error| failure(&error))?.contents);
                 }
                 let files = all.iter().map(|record: &ExpectedContent| path.join(&record.below));
                 mending = parity_sources::tops_above(&path, files);

@@ -6,7 +6,6 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::File;
 use std::io::Read;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +13,7 @@ use std::sync::Arc;
 
 use verisum_digest::{ALGORITHMS, Digest, Output};
 
-use crate::store::manifest::{Claim, Dialect, Line, ListOptions, Reader, by_length, is_named_otherwise};
+use crate::store::manifest::{Claim, Line, ListOptions, ReadError, Reader, by_length, is_named};
 use crate::{Directory, Entry, FileError, Kind, Operation};
 
 /// How many files are read for each digest, until one has it.
@@ -26,15 +25,22 @@ const LARGEST: u64 = 64 << 20;
 /// How many lines of a list are looked at to find small files.
 const LOOKED_AT: usize = 1000;
 
+/// The same where nothing is recorded: whoever checks a list waits for it.
+const LARGEST_TO_TAKE: u64 = 8 << 20;
+const LOOKED_AT_TO_TAKE: usize = 100;
+
 /// Whether a number is the block hash by this digest of the image at a path.
 pub type IsBlockHash = fn(&Path, &str, Output) -> bool;
 
 /// The smallest files of a list, for each digest that its numbers are said to be or were taken for.
 #[derive(Debug, Default)]
-pub struct Assumed {
+struct Assumed {
     /// By the digest's id, and whether it was assumed.
     groups: BTreeMap<(String, bool), GuessGroup>,
-    is_block_hash: Option<IsBlockHash>,
+    /// Whether a listed file is there.
+    is_any_there: bool,
+    /// The longest file that is read, in bytes.
+    largest: u64,
 }
 
 #[derive(Debug, Default)]
@@ -51,29 +57,12 @@ struct Sample {
     digest: Output,
 }
 
-/// A file that may be read to try a guess.
-#[derive(Clone, Copy, Debug)]
-pub struct SamplePlace<'a> {
-    /// The open folder that `name` is relative to.
-    pub directory: &'a Arc<Directory>,
-    /// The name of the file in it.
-    pub name: &'a Path,
-    /// Its length in bytes.
-    pub size: u64,
-}
-
 /// What became of a digest that was assumed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Guess {
+enum Guess {
     /// A file has it, or the list says that it is this one.
     Right,
     /// No file could be read.
-    Unproven {
-        /// How many hexadecimal digits were taken for it.
-        digits: usize,
-        /// Its id.
-        id: String,
-    },
+    Unproven { digits: usize, id: String },
     /// No file has it, or the number of one is something else.
     Wrong(Misjudged),
 }
@@ -129,12 +118,13 @@ pub enum Misjudged {
     Images,
 }
 
-/// What the bare numbers of a list are taken for whose name says another digest than their length.
+/// What the bare numbers of a list are taken for, where that is not certain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NamedDigest {
-    /// A file has another digest than the name says.
+    /// A file has another digest than the name of the list, or else the number of digits, says.
     #[error(
-        "{digits} digits were taken for {id}, which a file has, and not for {named} as the name of the list says"
+        "{digits} digits were taken for {id}, which a file has{}",
+        named.as_ref().map_or(String::new(), |named| format!(", and not for {named} as the name of the list says"))
     )]
     Denied {
         /// How many hexadecimal digits.
@@ -142,9 +132,9 @@ pub enum NamedDigest {
         /// The id of the digest that the file has.
         id: String,
         /// The id that the name says.
-        named: String,
+        named: Option<String>,
     },
-    /// No file tells.
+    /// The name says another digest than the number of digits, and no file tells.
     #[error(
         "{digits} digits were taken for {id}, as the name of the list says (-a names a different digest)"
     )]
@@ -154,97 +144,135 @@ pub enum NamedDigest {
         /// The id that the name says.
         id: String,
     },
+    /// Only the number of digits says which digest it is, and no file tells.
+    #[error("{digits} digits were taken for {id} (-a names a different digest)")]
+    ByNumber {
+        /// How many hexadecimal digits.
+        digits: usize,
+        /// The id.
+        id: String,
+    },
 }
 
-/// Tries what a list's name says of bare numbers, where their length says otherwise, on small files of the list, whose
-/// names begin at `base`. If a file has another digest, `options` have that from then on. None where the name is right,
-/// says nothing, or does not matter.
-pub fn try_name(list: &Path, base: &Path, options: &mut ListOptions) -> Option<NamedDigest> {
-    if options.algorithm.is_some()
-        || options.dialect != Dialect::Any
-        || !is_named_otherwise(&options.name)
-        // Whatever is no file can be read only once.
-        || !std::fs::metadata(list).is_ok_and(|about| about.is_file())
-    {
-        return None;
-    }
-    let mut reader = Reader::new(File::open(list).ok()?, options).ok()?;
-    let mut assumed = Assumed::default();
-    for _ in 0..LOOKED_AT {
-        let Ok(Some(line)) = reader.line() else { break };
-        let Line::File(listed) = line else { continue };
-        let path = base.join(OsStr::from_bytes(&listed.name));
-        let is_doubtful = |claim: &&Claim| {
-            let usual = by_length(2 * claim.digest.as_bytes().len());
-            claim.assumed && usual.is_some_and(|usual| usual != claim.algorithm)
-        };
-        for claim in listed.claims.iter().filter(is_doubtful) {
-            let directory = path.parent().and_then(|folder| Directory::named(folder).ok());
-            let place = directory.as_ref().and_then(|directory| {
-                let name = Path::new(path.file_name()?);
-                let stat = Entry::beneath(directory, name).ok()?.stat().ok()?;
-                (stat.kind == Kind::File).then_some(SamplePlace { directory, name, size: stat.size })
-            });
-            assumed.note(&claim.algorithm, true, claim.digest, place);
-        }
-    }
-    let (mut other, mut unproven, mut is_right) = (None, None, false);
-    for guess in assumed.judge() {
+/// Tries on small files below `base` what the bare numbers at the beginning of a list are. If a file has another digest,
+/// `options` have that from then on.
+pub(crate) fn take(head: impl Read, base: &Path, options: &mut ListOptions) -> Option<NamedDigest> {
+    let assumed = Assumed::of(head, base, options, false).ok()?;
+    let is_any_there = assumed.is_any_there;
+    let (mut other, mut unproven) = (None, None);
+    for guess in assumed.judge(None) {
         match guess {
-            Guess::Right => is_right = true,
+            Guess::Right => return None,
             Guess::Wrong(Misjudged::Digest { digits, id: named, instead: Some(id), .. }) => {
+                let named = is_named(&options.name, &named).then_some(named);
                 other = Some(NamedDigest::Denied { digits, id, named });
             }
-            Guess::Wrong(Misjudged::Ambiguous { digits, id, .. } | Misjudged::Digest { digits, id, .. }) => {
-                unproven = Some(NamedDigest::Unproven { digits, id });
+            Guess::Wrong(Misjudged::Ambiguous { digits, id, .. } | Misjudged::Digest { digits, id, .. })
+            | Guess::Unproven { digits, id } => {
+                unproven = match by_length(digits) {
+                    Some(usual) if usual == id => unproven.or(Some(NamedDigest::ByNumber { digits, id })),
+                    _ => Some(NamedDigest::Unproven { digits, id }),
+                };
             }
-            Guess::Unproven { .. } | Guess::Wrong(_) => {}
+            Guess::Wrong(_) => {}
         }
     }
-    let told = other.or(unproven).filter(|_| !is_right);
-    if let Some(NamedDigest::Denied { id, .. }) = &told {
+    if let Some(NamedDigest::Denied { id, .. }) = &other {
         options.name = id.clone().into_bytes();
     }
-    told
+    other.or(unproven).filter(|told| is_any_there || !matches!(told, NamedDigest::ByNumber { .. }))
+}
+
+/// The same for who records what a list says, which must be certain if a file can tell. `is_block_hash` is asked about
+/// files that have another digest.
+///
+/// # Errors
+/// The numbers are something else.
+pub(crate) fn prove(
+    head: impl Read,
+    base: &Path,
+    options: &ListOptions,
+    is_block_hash: IsBlockHash,
+) -> Result<Option<NamedDigest>, ReadError> {
+    let mut unproven = None;
+    for guess in Assumed::of(head, base, options, true)?.judge(Some(is_block_hash)) {
+        match guess {
+            Guess::Right => {}
+            Guess::Unproven { digits, id } => unproven = Some(NamedDigest::ByNumber { digits, id }),
+            Guess::Wrong(misjudged) => return Err(misjudged.into()),
+        }
+    }
+    Ok(unproven)
 }
 
 impl Assumed {
-    /// Nothing yet. `is_block_hash` is asked about files that have another digest.
-    pub fn new(is_block_hash: IsBlockHash) -> Assumed {
-        Assumed { is_block_hash: Some(is_block_hash), ..Assumed::default() }
+    /// The digests at the beginning of a list that are assumed or only named by the list's name, or `all`.
+    fn of(head: impl Read, base: &Path, options: &ListOptions, all: bool) -> Result<Assumed, ReadError> {
+        let mut reader = Reader::new(head, options)?;
+        let (largest, lines) =
+            if all { (LARGEST, LOOKED_AT) } else { (LARGEST_TO_TAKE, LOOKED_AT_TO_TAKE) };
+        let mut assumed = Assumed { largest, ..Assumed::default() };
+        let is_doubtful = |claim: &&Claim| all || claim.assumed || is_named(&options.name, &claim.algorithm);
+        for _ in 0..lines {
+            let Some(line) = reader.line()? else { break };
+            let Line::File(listed) = line else { continue };
+            if listed.block_hash.is_some() {
+                continue;
+            }
+            let mut claims = listed.claims.iter().filter(is_doubtful).peekable();
+            let place = claims.peek().and_then(|_| {
+                let path = base.join(OsStr::from_bytes(&listed.name));
+                let directory = Directory::named(path.parent()?).ok()?;
+                let name = path.file_name()?;
+                let stat = Entry::beneath(&directory, Path::new(name)).ok()?.stat().ok()?;
+                (stat.kind == Kind::File).then(|| (directory, PathBuf::from(name), stat.size))
+            });
+            assumed.is_any_there |= place.is_some();
+            for claim in claims {
+                assumed.note(&claim.algorithm, claim.assumed, claim.digest, place.as_ref());
+            }
+        }
+        Ok(assumed)
     }
 
-    /// Notes a number that is said to be of the digest `id`, or was but taken for it, which is `assumed`.
-    /// `place` is the file's, where it is there.
-    pub fn note(&mut self, id: &str, assumed: bool, digest: Output, place: Option<SamplePlace>) {
+    /// Notes a number that is said to be of the digest `id`, or was but taken for it, which is `assumed`. `place` has the
+    /// directory, name and length of the file, where it is there.
+    fn note(
+        &mut self,
+        id: &str,
+        assumed: bool,
+        digest: Output,
+        place: Option<&(Arc<Directory>, PathBuf, u64)>,
+    ) {
         let GuessGroup { digits, samples } = self.groups.entry((id.to_string(), assumed)).or_default();
         *digits = digest.as_bytes().len() * 2;
         // Of nothing, many a CRC is zero.
         let least = u64::from(digest.as_bytes().len() <= 8);
-        let Some(SamplePlace { directory, name, size }) =
-            place.filter(|place| (least..=LARGEST).contains(&place.size))
-        else {
+        let Some((directory, name, size)) = place.filter(|place| (least..=self.largest).contains(&place.2)) else {
             return;
         };
-        if samples.len() == SAMPLES && samples.last().is_some_and(|largest| largest.size <= size) {
+        if samples.len() == SAMPLES && samples.last().is_some_and(|largest| largest.size <= *size) {
             return;
         }
-        let at = samples.partition_point(|sample| sample.size <= size);
-        samples.insert(at, Sample { size, directory: directory.clone(), name: name.to_path_buf(), digest });
+        let at = samples.partition_point(|sample| sample.size <= *size);
+        let (directory, name) = (directory.clone(), name.clone());
+        samples.insert(at, Sample { size: *size, directory, name, digest });
         samples.truncate(SAMPLES);
     }
 
-    /// Reads files: once for each digest that was noted. All samples are read, for digests of files may stand
-    /// beside block hashes.
-    pub fn judge(self) -> impl Iterator<Item = Guess> {
-        let Assumed { groups, is_block_hash } = self;
-        groups.into_iter().map(move |((id, assumed), GuessGroup { digits, samples })| {
+    /// Reads files: once for each digest that was noted. Where block hashes are asked about, all samples are read, for
+    /// digests of files may stand beside them.
+    fn judge(self, is_block_hash: Option<IsBlockHash>) -> impl Iterator<Item = Guess> {
+        self.groups.into_iter().map(move |((id, assumed), GuessGroup { digits, samples })| {
             let mut read = Vec::new();
-            let mut is_right = !assumed;
+            let mut is_right = false;
             for sample in samples {
                 let Ok(content) = sample.read() else { continue };
                 if has(&content, &id, sample.digest) {
                     is_right = true;
+                    if is_block_hash.is_none() {
+                        break;
+                    }
                     continue;
                 }
                 let path = sample.directory.path().join(&sample.name);
@@ -253,16 +281,16 @@ impl Assumed {
                 }
                 read.push(sample);
             }
-            match read.len() {
-                _ if is_right => Guess::Right,
-                0 => match by_length(digits).filter(|usual| *usual != id) {
-                    Some(usual) => Guess::Wrong(Misjudged::Ambiguous { digits, id, usual }),
-                    None => Guess::Unproven { digits, id },
-                },
-                count => {
-                    let instead = read.iter().find_map(|sample| sample.other(&id));
-                    Guess::Wrong(Misjudged::Digest { digits, id, read: count, instead })
-                }
+            if is_right || !assumed && read.is_empty() {
+                return Guess::Right;
+            }
+            let instead = read.iter().find_map(|sample| sample.other(&id));
+            match by_length(digits).filter(|usual| *usual != id) {
+                // Files change; that one has another digest of the same length is no chance.
+                _ if !assumed && instead.is_none() => Guess::Right,
+                Some(usual) if read.is_empty() => Guess::Wrong(Misjudged::Ambiguous { digits, id, usual }),
+                None if read.is_empty() => Guess::Unproven { digits, id },
+                _ => Guess::Wrong(Misjudged::Digest { digits, id, read: read.len(), instead }),
             }
         })
     }

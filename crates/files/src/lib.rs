@@ -46,7 +46,7 @@ mod walk;
 mod write_over;
 
 pub use control::{Limits, Progress, Stop};
-pub use digest_guess::{Assumed, Guess, IsBlockHash, Misjudged, NamedDigest, SamplePlace, try_name};
+pub use digest_guess::{IsBlockHash, Misjudged, NamedDigest};
 pub(crate) use engine::hash_prepared;
 pub use engine::{Content, Hashed, Job, LEAST_OPEN_FILES, Plan, hash, hash_wanted};
 pub use error::{FileError, Operation, at, explained, message_says_storage_failed, says_storage_failed};

@@ -129,7 +129,7 @@ impl HostList {
                 Line::Bad(_) => list.bad += 1,
             }
         }
-        list.skipped = reader.skipped();
+        list.skipped = reader.skipped().clone();
         if !list.stands {
             list.of_others = 0;
         }

@@ -20,10 +20,8 @@ use super::{
 use verisum_files::LEADS_OUT;
 use verisum_files::outlast;
 use verisum_files::place::scheme;
-use verisum_files::store::manifest::{ChkbitFile, Item, Line, ListFormat, Listed, ReadError, Reader, Writer};
-use verisum_files::{
-    Assumed, Directory, Entry, Guess, IsBlockHash, Kind, Misjudged, SamplePlace, Stat, Timestamp,
-};
+use verisum_files::store::manifest::{Bad, ChkbitFile, Item, Line, ListFormat, ReadError, Reader, Writer};
+use verisum_files::{Directory, Entry, Kind, Misjudged, Stat, Timestamp};
 
 /// How much is gathered before it is written.
 const CHUNK: usize = 64 << 10;
@@ -45,8 +43,6 @@ struct ListedFile {
     otherwise: Option<Vec<u8>>,
     algorithm: String,
     digest: Output,
-    /// Whether nothing but the digest's length says which it is.
-    assumed: bool,
     size: Option<u64>,
     /// When it was last modified, and how many nanoseconds after that it may have been.
     modified: Option<(Timestamp, u64)>,
@@ -160,20 +156,17 @@ impl Catalog {
     /// Records what a list says of files that have no record. Names begin at `base`; what is in no tree of
     /// the catalogue makes `base` one. Nothing of it was ever verified. All or nothing.
     ///
-    /// `list` is what errors call it. `not_there` is called for each listed file that is not there; it is
-    /// recorded all the same. A list of whose files none is there is refused, and so is one whose digests are
-    /// not what their length says or, as `is_block_hash` tells, block hashes, as far as that is seen by reading
-    /// some small files.
+    /// `list` is what errors call it; [`verisum_files::check::open_to_record`] opens it. `not_there` is called for each
+    /// listed file that is not there; it is recorded all the same. A list of whose files none is there is refused. If
+    /// several lines name a file, the longest of their digests is recorded.
     pub fn import_list<R: Read>(
         &self,
         mut reader: Reader<R>,
         list: &Path,
         (base, now): (&Path, Timestamp),
         not_there: &mut dyn FnMut(&Path),
-        is_block_hash: IsBlockHash,
     ) -> Result<Imported> {
         self.all_or_nothing(list, base, not_there, |importing| {
-            importing.assumed = Some(Assumed::new(is_block_hash));
             loop {
                 let line = reader.line().map_err(|error| match error {
                     ReadError::Io(source) => CatalogError::io(list, "read", source),
@@ -184,17 +177,30 @@ impl Catalog {
                     |what: String| CatalogError::Line { path: list.to_path_buf(), line: number, what };
                 match line {
                     None => {
-                        importing.imported.skipped = reader.skipped();
+                        importing.imported.skipped = reader.skipped().clone();
                         return Ok(());
                     }
+                    // It is counted.
+                    Some(Line::Bad(Bad::UnknownDigest(_))) => {}
                     Some(Line::Bad(bad)) => return Err(wrong(bad.to_string())),
                     Some(Line::File(listed)) if listed.block_hash.is_some() => {
                         return Err(wrong(Misjudged::Images.to_string()));
                     }
-                    // A directory, or a file that is listed without a digest.
-                    Some(Line::File(listed)) if listed.claims.is_empty() => {}
                     Some(Line::File(listed)) => {
-                        let found = strongest(listed).ok_or_else(|| wrong("unknown digest".to_string()))?;
+                        let longest = listed.longest(|_| true).map_err(|error| wrong(error.to_string()))?;
+                        // A directory, or a file that is listed without a digest.
+                        let Some((algorithm, digest)) = longest else { continue };
+                        let found = ListedFile {
+                            algorithm: algorithm.name().to_string(),
+                            digest,
+                            name: listed.name,
+                            otherwise: listed.otherwise,
+                            size: listed.size,
+                            // Whole seconds are what many programs write.
+                            modified: listed.modified.map(|time| {
+                                (time, if time.nanoseconds == 0 { 1_000_000_000 } else { 1 })
+                            }),
+                        };
                         self.import_found(&found, base, moment(now), importing)?.map_err(wrong)?;
                     }
                 }
@@ -217,7 +223,6 @@ impl Catalog {
                     otherwise: None,
                     algorithm: file.record.algorithm.id.to_string(),
                     digest: file.record.digest,
-                    assumed: false,
                     size: file.record.size,
                     modified: file.record.modified.map(|time| (time.time, time.tolerance)),
                 };
@@ -242,7 +247,6 @@ impl Catalog {
             not_there,
             there: 0,
             absent: 0,
-            assumed: None,
         };
         self.in_transaction(|| import(&mut importing).and_then(|()| importing.doubt(list, base)))?;
         Ok(importing.imported)
@@ -260,7 +264,6 @@ impl Catalog {
         if stat == Looked::Outside || path.components().any(|part| part == Component::ParentDir) {
             return Ok(Err(format!("{}: {LEADS_OUT}", path.display())));
         }
-        importing.assume(found, &path, &stat);
         let path = plain(&path);
         importing.count(&path, &stat);
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
@@ -278,13 +281,26 @@ impl Catalog {
         if let Some(known) = self.record(directory, name)? {
             // What this import has recorded is of this moment, and was never verified.
             let is_of_this_list = (known.first_seen, known.changed, known.verified) == (now, now, 0);
-            if is_of_this_list && known.algorithm == algorithm && known.digest != found.digest {
-                return Ok(Err(format!("{}: an earlier line has a different digest of it", path.display())));
-            }
-            importing.imported.known += 1;
             let is_same = (known.algorithm, known.digest) == (algorithm, found.digest);
-            importing.imported.differing += u64::from(!is_same);
-            return Ok(Ok(()));
+            let [old, new] = [known.digest, found.digest].map(|digest| digest.as_bytes().len());
+            match is_of_this_list {
+                true if is_same || new < old => return Ok(Ok(())),
+                true if known.algorithm == algorithm => {
+                    return Ok(Err(format!(
+                        "{}: an earlier line has a different digest of it",
+                        path.display()
+                    )));
+                }
+                true if new == old => return Ok(Ok(())),
+                // Of several digests the longest is the hardest to forge.
+                true => self.apply(root, directory, name, &RecordChange::Forget(known))?,
+                false => {
+                    importing.imported.known += 1;
+                    importing.imported.differing += u64::from(!is_same && new >= old);
+                    return Ok(Ok(()));
+                }
+            }
+            importing.imported.added -= 1;
         }
         self.apply(root, directory, name, &RecordChange::Add(listed_record(found, stat, algorithm, now)))?;
         importing.imported.added += 1;
@@ -364,8 +380,6 @@ struct ListImport<'a> {
     /// How many listed files are there, and how many are not.
     there: u64,
     absent: u64,
-    /// What a list has; an index of another program says what its digests are.
-    assumed: Option<Assumed>,
 }
 
 /// What is at a path that a list has.
@@ -409,36 +423,14 @@ impl ListImport<'_> {
         }
     }
 
-    /// Notes a digest of a list, with the file that was looked up last.
-    fn assume(&mut self, found: &ListedFile, path: &Path, stat: &Looked) {
-        let Some(assumed) = &mut self.assumed else { return };
-        let place = match (stat, &self.from) {
-            (Looked::Found(stat), Some(from)) if stat.kind == Kind::File => {
-                let place = |name| SamplePlace { directory: from, name, size: stat.size };
-                path.strip_prefix(from.path()).ok().map(place)
-            }
-            _ => None,
-        };
-        assumed.note(&found.algorithm, found.assumed, found.digest, place);
-    }
-
-    /// Fails for a list that is rather of another place, or of other digests.
+    /// Fails for a list that is rather of another place.
     fn doubt(&mut self, list: &Path, base: &Path) -> Result<()> {
-        let refused = |why: String| Err(CatalogError::io(list, "import", std::io::Error::other(why)));
-        if self.absent > 0 && self.there == 0 {
-            let base = base.display();
-            return refused(format!(
-                "no listed file is there: names begin at {base} (--tree names another DIR)"
-            ));
+        if self.absent == 0 || self.there > 0 {
+            return Ok(());
         }
-        for guess in self.assumed.take().into_iter().flat_map(Assumed::judge) {
-            match guess {
-                Guess::Right => {}
-                Guess::Unproven { digits, id } => self.imported.unproven = Some((digits, id)),
-                Guess::Wrong(misjudged) => return refused(misjudged.to_string()),
-            }
-        }
-        Ok(())
+        let base = base.display();
+        let why = format!("no listed file is there: names begin at {base} (--tree names another DIR)");
+        Err(CatalogError::io(list, "import", std::io::Error::other(why)))
     }
 
     /// Looks for a file without leaving the tree that it is in, and without following links.
@@ -499,27 +491,6 @@ fn plain(path: &Path) -> PathBuf {
 /// Whether a root has files below a directory, or is in it.
 fn touches(root: &Path, below: Option<&Path>) -> bool {
     below.is_none_or(|below| root.starts_with(below) || below.starts_with(root))
-}
-
-/// The longest digest that is known here.
-fn strongest(listed: Listed) -> Option<ListedFile> {
-    let known = listed.claims.iter().filter(|claim| {
-        Digest::find(&claim.algorithm).is_ok_and(|digest| digest.len() == claim.digest.as_bytes().len())
-    });
-    let claim = known.max_by_key(|claim| claim.digest.as_bytes().len())?;
-    let modified = listed.modified.map(|time| {
-        // Whole seconds are what many programs write.
-        (time, if time.nanoseconds == 0 { 1_000_000_000 } else { 1 })
-    });
-    Some(ListedFile {
-        algorithm: claim.algorithm.to_string(),
-        digest: claim.digest,
-        assumed: claim.assumed,
-        name: listed.name,
-        otherwise: listed.otherwise,
-        size: listed.size,
-        modified,
-    })
 }
 
 fn write(to: &mut dyn Write, text: &mut Vec<u8>) -> Result<()> {

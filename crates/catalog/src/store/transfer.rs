@@ -34,8 +34,6 @@ pub struct Imported {
     pub known: u64,
     /// Those of them that a list has another digest of.
     pub differing: u64,
-    /// How many digits were taken for which digest, if no file could tell whether they are.
-    pub unproven: Option<(usize, String)>,
     /// What of a list was skipped.
     pub skipped: Skipped,
 }

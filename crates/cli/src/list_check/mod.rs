@@ -189,7 +189,7 @@ pub(crate) fn lists_of(
     }
     for found in extra.find() {
         match found {
-            Ok(path) => report.extra(&path)?,
+            Ok((path, list)) => report.extra(&path, list)?,
             Err(error) => report.unseen(&error)?,
         }
     }

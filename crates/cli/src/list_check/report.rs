@@ -22,9 +22,6 @@ use crate::ui::failure::{Failure, cause};
 use crate::ui::names;
 use crate::ui::{self, Output, locale, shell, verbosity};
 
-/// How many names of unknown digests are told.
-const UNKNOWN: usize = 5;
-
 /// Of how many files of a list it is told on standard error why they cannot be compared, without `--verbose`. The result
 /// of each has a line in any case, and a short line may stand for a long name.
 const REASONS: u64 = 1000;
@@ -86,9 +83,6 @@ struct CheckCounts {
     /// How many hexadecimal digits the last assumed digest had, and what it was taken for.
     #[serde(skip)]
     taken: Option<(usize, &'static str)>,
-    /// The names of the first unknown digests.
-    #[serde(skip)]
-    unknown: Vec<String>,
     /// Whether its numbers are block hashes, and nothing more is said of its lines.
     #[serde(skip)]
     refused: bool,
@@ -142,8 +136,8 @@ impl<'a> CheckReport<'a> {
             }
             Event::Bad { manifest, number, bad } => self.bad(manifest, number, &bad)?,
             Event::End { manifest, error, skipped } => {
-                self.skipped(manifest, skipped)?;
-                self.list_ended(manifest, error.as_ref())?;
+                self.skipped(manifest, &skipped)?;
+                self.list_ended(manifest, error.as_ref(), &skipped)?;
             }
         }
         match self.at_once {
@@ -152,11 +146,14 @@ impl<'a> CheckReport<'a> {
         }
     }
 
-    /// Says that a file is in no list.
-    pub(super) fn extra(&mut self, path: &Path) -> Result<(), Failure> {
+    /// Says that a file is in no list, or not in this one of its bag.
+    pub(super) fn extra(&mut self, path: &Path, manifest: Option<usize>) -> Result<(), Failure> {
         self.total.extra += 1;
         self.worse(Exit::Mismatch);
         let name = path.as_os_str().as_bytes();
+        if let Some(manifest) = manifest {
+            self.reason(name, &format!("{} does not list it", self.shown(manifest)))?;
+        }
         match self.options.json {
             true => self.output.json("file", &CheckRecord::new(None, name, "extra")),
             false => self.result(name, "EXTRA"),
@@ -238,10 +235,12 @@ impl<'a> CheckReport<'a> {
         self.is_own() && self.list.failed < LOOKED_AT
     }
 
-    /// Says what bare numbers of lists are taken for whose names say another digest than their length.
+    /// Says what bare numbers of lists are taken for, where that is not certain.
     pub(super) fn named_digests(&mut self, named: &[Option<NamedDigest>]) -> Result<(), Failure> {
         for (manifest, named) in named.iter().enumerate() {
-            if let Some(named) = named.as_ref().filter(|_| self.is_own() && !self.options.status) {
+            // What only the number of digits says is told if nothing matches.
+            let named = named.as_ref().filter(|named| !matches!(named, NamedDigest::ByNumber { .. }));
+            if let Some(named) = named.filter(|_| self.is_own() && !self.options.status) {
                 self.say(&format!("{}: {named}", self.shown(manifest)))?;
             }
         }
@@ -363,12 +362,7 @@ impl<'a> CheckReport<'a> {
             self.worse(self.list.class.so_far().into());
         }
         match bad {
-            Bad::UnknownDigest(name) if self.is_own() => {
-                self.list.unknown_digests += 1;
-                if self.list.unknown.len() < UNKNOWN && !self.list.unknown.contains(name) {
-                    self.list.unknown.push(name.clone());
-                }
-            }
+            Bad::UnknownDigest(_) if self.is_own() => self.list.unknown_digests += 1,
             _ => self.list.bad_lines += 1,
         }
         let too_long = *bad == Bad::TooLong && self.is_own();
@@ -388,7 +382,7 @@ impl<'a> CheckReport<'a> {
     }
 
     /// Says whether comments may have been files.
-    fn skipped(&mut self, manifest: usize, skipped: Skipped) -> Result<(), Failure> {
+    fn skipped(&mut self, manifest: usize, skipped: &Skipped) -> Result<(), Failure> {
         self.total.comments += skipped.comments;
         match skipped.doubt().filter(|_| self.is_own() && !self.options.status) {
             Some(doubt) => self.say(&format!("{}: WARNING: {doubt}", self.shown(manifest))),
@@ -397,7 +391,12 @@ impl<'a> CheckReport<'a> {
     }
 
     /// Says what the coreutils say at the end of a list.
-    fn list_ended(&mut self, manifest: usize, error: Option<&ReadError>) -> Result<(), Failure> {
+    fn list_ended(
+        &mut self,
+        manifest: usize,
+        error: Option<&ReadError>,
+        skipped: &Skipped,
+    ) -> Result<(), Failure> {
         let list = std::mem::take(&mut self.list);
         self.bad.end_list();
         self.total.verified += list.verified;
@@ -421,10 +420,8 @@ impl<'a> CheckReport<'a> {
             return Ok(());
         }
         self.worse(list.class.end(true).into());
-        if !list.unknown.is_empty() && !self.options.status {
-            let lines = if list.unknown_digests == 1 { "line has" } else { "lines have" };
-            let unknown = names::plain(&list.unknown.join(", "));
-            self.say(&format!("WARNING: {} {lines} an unknown digest: {unknown}", list.unknown_digests))?;
+        if let Some(unknown) = skipped.without_digest().filter(|_| self.is_own() && !self.options.status) {
+            self.say(&format!("WARNING: {}", names::plain(&unknown)))?;
         }
         if list.formatted == 0 && list.unknown_digests > 0 {
             return Ok(());

@@ -2,24 +2,39 @@
 
 use std::path::{Path, PathBuf};
 
-use verisum::mend::repair::{ExpectedContent, UselessLine, recorded_in};
+use verisum::mend::repair::{ListRecords, UselessLine, recorded_in};
 
 use crate::ui::PROGRAM;
+use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::{self, names};
 
-/// What a list records of the files below one of these trees, by their paths below it, and how many of its lines are
-/// of no use.
+/// What a list records of the files below one of these trees, by their paths below it; how many of its lines are of no
+/// use; and what that means.
 pub(crate) fn records(
     list: &Path,
     algorithm: Option<&str>,
     trees: &[PathBuf],
-) -> Result<(Vec<ExpectedContent>, u64), Failure> {
+) -> Result<(ListRecords, u64, Exit), Failure> {
     let mut useless = 0;
+    let name = names::quoted(list.as_os_str());
+    let say = |what: &str| ui::say(PROGRAM, &format!("{name}: {}", names::plain(what)));
     let records = recorded_in(list, algorithm, trees, &mut |UselessLine { number, why }| {
         useless += 1;
-        let list = names::quoted(list.as_os_str());
-        ui::say(PROGRAM, &format!("{list}: line {number}: {}", names::plain(&why)));
+        say(&format!("line {number}: {why}"));
     })?;
-    Ok((records, useless))
+    let named = records.named.as_ref().map(ToString::to_string);
+    let skipped = &records.skipped;
+    let warnings = skipped.doubt().into_iter().chain(skipped.without_digest());
+    named.into_iter().chain(warnings.map(|what| format!("WARNING: {what}"))).for_each(|what| say(&what));
+    useless += skipped.unknown_digests;
+    let exit = match (useless, records.contents.is_empty()) {
+        (0, true) => {
+            say("no file is listed with a digest");
+            Exit::Mismatch
+        }
+        (0, false) => Exit::Clean,
+        _ => Exit::Unchecked,
+    };
+    Ok((records, useless, exit))
 }

@@ -9,16 +9,17 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use super::Event;
-use super::lists::Lists;
+use super::lists::{Lists, PayloadList};
 use crate::{Excludes, FileError, Kind, Order, Walk, WalkOptions};
 
 /// Which names were listed, and where to look for others.
 ///
-/// Of each name it keeps eight bytes: a hash with a secret key. That two of 100 million names have the
+/// Of each name it keeps eight bytes, in bags with several manifests twice as many: a hash with a secret key. That two of 100 million names have the
 /// same, and that so an extra file is missed, has a chance below one in a hundred thousand million a file.
 pub struct Extra {
-    /// Directories, and whether they are bags' payloads.
     directories: Vec<PathBuf>,
+    /// The lists that must have each file of a bag's payload.
+    payload_lists: Vec<PayloadList>,
     bases: Vec<Option<PathBuf>>,
     here: PathBuf,
     listed: HashSet<u64>,
@@ -47,6 +48,7 @@ impl Extra {
         };
         let mut extra = Extra {
             directories,
+            payload_lists: lists.payload_lists(),
             bases: lists.bases(),
             here,
             listed: HashSet::new(),
@@ -56,7 +58,7 @@ impl Extra {
         };
         // The lists themselves are listed nowhere.
         for name in lists.names() {
-            extra.add(Path::new(&name));
+            extra.add(None, Path::new(&name));
         }
         Ok(extra)
     }
@@ -69,14 +71,19 @@ impl Extra {
             return;
         }
         let base = self.bases.get(*manifest).cloned().flatten().unwrap_or_default();
+        let must_be_whole = self.payload_lists.iter().any(|list| list.manifest == *manifest);
         for name in std::iter::once(&listed.name).chain(&listed.otherwise) {
-            self.add(&base.join(OsStr::from_bytes(name)));
+            let path = base.join(OsStr::from_bytes(name));
+            self.add(None, &path);
+            if must_be_whole {
+                self.add(Some(*manifest), &path);
+            }
         }
     }
 
-    /// The files that no list has, those of each directory by name, and what could not be looked at. None where a list
-    /// could not be read.
-    pub fn find(&self) -> impl Iterator<Item = Result<PathBuf, FileError>> {
+    /// The files that no list has, or a manifest of their bag has not, which is told; those of each directory by name. And
+    /// what could not be looked at. None where a list could not be read.
+    pub fn find(&self) -> impl Iterator<Item = Result<(PathBuf, Option<usize>), FileError>> {
         let options =
             WalkOptions { excludes: self.excludes.clone(), order: Order::Name, ..WalkOptions::default() };
         let directories = if self.is_incomplete { Vec::new() } else { self.directories.clone() };
@@ -84,20 +91,27 @@ impl Extra {
         walk.filter_map(|entry| match entry {
             Ok(entry) if entry.kind() == Kind::File => {
                 let path = entry.path();
-                (!self.listed.contains(&self.key(&path))).then_some(Ok(path))
+                let lacks = |list: &&PayloadList| {
+                    path.starts_with(&list.payload)
+                        && !self.listed.contains(&self.key(Some(list.manifest), &path))
+                };
+                match self.listed.contains(&self.key(None, &path)) {
+                    true => self.payload_lists.iter().find(lacks).map(|list| Ok((path, Some(list.manifest)))),
+                    false => Some(Ok((path, None))),
+                }
             }
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         })
     }
 
-    fn add(&mut self, path: &Path) {
-        let key = self.key(path);
+    fn add(&mut self, manifest: Option<usize>, path: &Path) {
+        let key = self.key(manifest, path);
         self.listed.insert(key);
     }
 
-    /// What is kept of a path: the same for all ways to write it, links aside.
-    fn key(&self, path: &Path) -> u64 {
+    /// What is kept of a path in one list, or in any: the same for all ways to write it, links aside.
+    fn key(&self, manifest: Option<usize>, path: &Path) -> u64 {
         let mut whole = PathBuf::new();
         for component in self.here.join(path).components() {
             match component {
@@ -108,6 +122,6 @@ impl Extra {
                 other => whole.push(other),
             }
         }
-        self.state.hash_one(whole.as_os_str().as_bytes())
+        self.state.hash_one((manifest, whole.as_os_str().as_bytes()))
     }
 }

@@ -231,7 +231,7 @@ impl<'a> Feed<'a> {
             Ok(None) => None,
             Err(error) => Some(error),
         };
-        let skipped = source.reader.skipped();
+        let skipped = source.reader.skipped().clone();
         self.source = None;
         Some(NextGroup::Event(Event::End { manifest, error, skipped }))
     }

@@ -45,12 +45,13 @@ impl ListClass {
     /// Takes in a line that is no line of a list that is known here. Only what may name a file counts: the others
     /// may be text.
     pub fn bad(&mut self, bad: &Bad) {
-        match bad {
-            Bad::UnknownDigest(_) => self.is_unknown = true,
-            Bad::TooLong => {}
+        self.is_unknown |= matches!(bad, Bad::UnknownDigest(_));
+        let class = match bad {
+            Bad::UnknownDigest(_) | Bad::TooLong => VerdictClass::Unchecked,
+            Bad::Damaged => VerdictClass::Corrupt,
             _ => return,
-        }
-        self.worst = self.worst.max(Some(VerdictClass::Unchecked));
+        };
+        self.worst = self.worst.max(Some(class));
     }
 
     /// What was found so far.

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, Cursor, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use super::feed::AHEAD;
 use super::place::FilePlace;
 use super::{Base, OpenList};
 use crate::store::manifest::{Dialect, Line, ListOptions, Listed, ReadError, Reader};
-use crate::{Kind, NamedDigest, Stat, try_name};
+use crate::{IsBlockHash, Kind, NamedDigest, Stat, digest_guess};
 
 /// Opens standard input, whose name is `-`.
 pub type OpenInput = fn() -> io::Result<Box<dyn Read + Send>>;
@@ -19,35 +19,98 @@ pub type OpenInput = fn() -> io::Result<Box<dyn Read + Send>>;
 /// The file that makes a directory a bag.
 const BAG: &str = "bagit.txt";
 
+/// How many bytes of a list are looked at to find small files.
+const HEAD: u64 = 1 << 20;
+
 /// How the names of the lists of a bag's payload begin.
 const PAYLOAD: &[u8] = b"manifest-";
 
 /// Lists of checksums, opened one by one.
 #[derive(Clone)]
 pub struct Lists {
-    lists: std::vec::IntoIter<List>,
-    reading: ListOptions,
+    lists: std::vec::IntoIter<ListFile>,
     base: Option<PathBuf>,
     stdin: OpenInput,
 }
 
-/// A list that is to be checked.
+/// A list in a file, and what is known of it before it is read: all commands that read lists know it from here.
 #[derive(Clone, Debug)]
-struct List {
+pub struct ListFile {
     /// As it was typed, `-` for standard input.
     name: OsString,
     /// The bag that it belongs to.
     bag: Option<PathBuf>,
-    /// What says which digest it is of: its name, unless files deny that.
-    hint: Vec<u8>,
-    /// What that is taken for.
-    named: Option<NamedDigest>,
+    reading: ListOptions,
+    /// What its bare numbers are taken for, where that is not certain.
+    pub named: Option<NamedDigest>,
 }
 
-impl List {
-    fn new(name: OsString, bag: Option<PathBuf>) -> List {
-        List { hint: name.as_bytes().to_vec(), name, bag, named: None }
+/// A manifest that must have all files of a bag's payload.
+#[derive(Clone, Debug)]
+pub(super) struct PayloadList {
+    /// Its number, from 0.
+    pub(super) manifest: usize,
+    pub(super) payload: PathBuf,
+}
+
+impl ListFile {
+    /// A list whose names begin at `base`, if not in the bag that it belongs to. Small files say what its bare numbers are.
+    pub fn new(name: &OsStr, reading: &ListOptions, base: &Path) -> ListFile {
+        let path = Path::new(name);
+        let (mut reading, bag) = of_list(path, reading);
+        // Whatever is no file can be read only once.
+        let can_be_tried = reading.dialect == Dialect::Any
+            && reading.algorithm.is_none()
+            && std::fs::metadata(path).is_ok_and(|about| about.is_file());
+        let file = can_be_tried.then(|| File::open(path).ok()).flatten();
+        let named = file.and_then(|file| digest_guess::take(file, base, &mut reading));
+        ListFile { name: name.to_os_string(), bag, reading, named }
     }
+
+    /// Opens it.
+    ///
+    /// # Errors
+    /// It cannot be read, or is none.
+    pub fn open(&self, stdin: OpenInput) -> Result<Reader<Box<dyn Read + Send>>, ReadError> {
+        let input: Box<dyn Read + Send> = match self.name == "-" {
+            true => stdin()?,
+            false => Box::new(File::open(&self.name)?),
+        };
+        Reader::new(input, &self.reading)
+    }
+}
+
+/// How a list of this name is read, and the bag that it belongs to.
+fn of_list(list: &Path, reading: &ListOptions) -> (ListOptions, Option<PathBuf>) {
+    let bag = bag_of(list).filter(|_| reading.dialect == Dialect::Any);
+    let dialect = if bag.is_some() { Dialect::Bag } else { reading.dialect };
+    (ListOptions { name: list.as_os_str().as_bytes().to_vec(), dialect, ..reading.clone() }, bag)
+}
+
+/// What reads a list that was opened.
+pub type ListReader<R> = Reader<io::Chain<Cursor<Vec<u8>>, R>>;
+
+/// Opens a list, by the same rules, for who records what it says: its numbers must be what they are taken for if a small
+/// file below `base` can tell. Tells what they are taken for if none can.
+///
+/// # Errors
+/// It cannot be read, is none, or its numbers are something else.
+pub fn open_to_record<R: Read>(
+    mut input: R,
+    list: &Path,
+    base: &Path,
+    reading: &ListOptions,
+    is_block_hash: IsBlockHash,
+) -> Result<(ListReader<R>, Option<NamedDigest>), ReadError> {
+    let (reading, _) = of_list(list, reading);
+    let mut head = Vec::new();
+    input.by_ref().take(HEAD).read_to_end(&mut head)?;
+    let end = match (head.len() as u64) < HEAD {
+        true => head.len(),
+        false => head.iter().rposition(|byte| matches!(byte, b'\n' | 0)).unwrap_or(0),
+    };
+    let unproven = digest_guess::prove(&head[..end], base, &reading, is_block_hash)?;
+    Ok((Reader::new(Cursor::new(head).chain(input), &reading)?, unproven))
 }
 
 impl Lists {
@@ -57,20 +120,13 @@ impl Lists {
         let input = [OsString::from("-")];
         let names = if names.is_empty() { &input[..] } else { names };
         let may_be_bags = reading.dialect == Dialect::Any;
-        let mut lists: Vec<List> = names
-            .iter()
-            .flat_map(|name| match may_be_bags {
-                true => expanded(name),
-                false => vec![List::new(name.clone(), None)],
-            })
-            .collect();
-        for list in lists.iter_mut().filter(|list| list.bag.is_none()) {
-            let mut options = ListOptions { name: std::mem::take(&mut list.hint), ..reading.clone() };
-            list.named =
-                try_name(Path::new(&list.name), base.as_deref().unwrap_or(Path::new("")), &mut options);
-            list.hint = options.name;
-        }
-        Lists { lists: lists.into_iter(), reading, base, stdin }
+        let expanded = names.iter().flat_map(|name| match manifests_of(Path::new(name)) {
+            Some(manifests) if may_be_bags => manifests,
+            _ => vec![name.clone()],
+        });
+        let from = base.as_deref().unwrap_or(Path::new(""));
+        let lists: Vec<ListFile> = expanded.map(|name| ListFile::new(&name, &reading, from)).collect();
+        Lists { lists: lists.into_iter(), base, stdin }
     }
 
     /// All that are not opened yet.
@@ -78,7 +134,7 @@ impl Lists {
         self.lists.as_slice().iter().map(|list| list.name.clone()).collect()
     }
 
-    /// What bare numbers of each of them are taken for, if its name says another digest than their length.
+    /// What bare numbers of each of them are taken for, if that is not certain.
     pub fn named_digests(&self) -> Vec<Option<NamedDigest>> {
         self.lists.as_slice().iter().map(|list| list.named.clone()).collect()
     }
@@ -91,6 +147,24 @@ impl Lists {
         payloads
     }
 
+    /// The manifests of payload that must have all files of it: those of bags of version 1.0 and later, if a bag has
+    /// several. Earlier ones may share the files among them.
+    pub(super) fn payload_lists(&self) -> Vec<PayloadList> {
+        let lists = self.lists.as_slice().iter().enumerate();
+        let of_bag = lists.filter_map(|(manifest, list)| {
+            let name = Path::new(&list.name).file_name()?;
+            let payload = list.bag.as_ref().filter(|_| name.as_bytes().starts_with(PAYLOAD))?.join("data");
+            Some(PayloadList { manifest, payload })
+        });
+        let all: Vec<PayloadList> = of_bag.collect();
+        let mut several = all.clone();
+        several.retain(|one| {
+            let is_early = one.payload.parent().is_none_or(is_early);
+            !is_early && all.iter().filter(|other| other.payload == one.payload).count() > 1
+        });
+        several
+    }
+
     /// For each of them, the directory where its names begin, if that is not the working directory.
     pub fn bases(&self) -> Vec<Option<PathBuf>> {
         let lists = self.lists.as_slice().iter();
@@ -99,7 +173,7 @@ impl Lists {
 
     /// The files that are read to check the lists, for who adds them up; none if a list cannot be read twice.
     pub fn files(&self) -> Option<impl Iterator<Item = Stat> + Send + use<>> {
-        let is_file = |list: &List| std::fs::metadata(&list.name).is_ok_and(|about| about.is_file());
+        let is_file = |list: &ListFile| std::fs::metadata(&list.name).is_ok_and(|about| about.is_file());
         self.lists.as_slice().iter().all(is_file).then(|| ListedFiles {
             lists: self.clone(),
             source: None,
@@ -113,22 +187,9 @@ impl Lists {
         self.base.clone().map_or(Base::Here, Base::Directory)
     }
 
-    fn open(&self, list: &List) -> Result<OpenList, ReadError> {
-        let is_stdin = list.name == "-";
-        let input: Box<dyn Read + Send> = match is_stdin {
-            true => (self.stdin)()?,
-            false => Box::new(File::open(&list.name)?),
-        };
-        let mut reading = self.reading.clone();
-        reading.name.clone_from(&list.hint);
-        let base = match &list.bag {
-            Some(bag) => {
-                reading.dialect = Dialect::Bag;
-                Base::Inside(bag.clone())
-            }
-            None => self.base(),
-        };
-        Ok(OpenList { reader: Reader::new(input, &reading)?, base, is_stdin })
+    fn open(&self, list: &ListFile) -> Result<OpenList, ReadError> {
+        let base = list.bag.clone().map_or_else(|| self.base(), Base::Inside);
+        Ok(OpenList { reader: list.open(self.stdin)?, base, is_stdin: list.name == "-" })
     }
 }
 
@@ -189,26 +250,28 @@ fn stat_of(place: &FilePlace, listed: &Listed) -> Option<Stat> {
     is_read.then_some(Stat { links: 1, ..stat })
 }
 
-/// A list, or the manifests of a bag.
-fn expanded(name: &OsStr) -> Vec<List> {
-    let path = Path::new(name);
-    if path.is_dir() && path.join(BAG).is_file() {
-        let mut manifests: Vec<OsString> = std::fs::read_dir(path)
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| Some(entry.ok()?.file_name()))
-            .filter(|name| is_bag_manifest(name))
-            .collect();
-        // Every bag has one of its payload. Without it nobody knows what is in the bag: it cannot be opened.
-        if !manifests.iter().any(|name| name.as_bytes().starts_with(PAYLOAD)) {
-            manifests.push("manifest-*.txt".into());
-        }
-        // Those of the payload come first: `manifest-…`, then `tagmanifest-…`.
-        manifests.sort();
-        let list = |manifest| List::new(path.join(manifest).into(), Some(path.into()));
-        return manifests.into_iter().map(list).collect();
+/// The manifests of a bag; none if this is none.
+pub fn manifests_of(path: &Path) -> Option<Vec<OsString>> {
+    if !path.is_dir() || !path.join(BAG).is_file() {
+        return None;
     }
-    vec![List::new(name.into(), bag_of(path))]
+    let entries = std::fs::read_dir(path).into_iter().flatten();
+    let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+    let mut manifests: Vec<OsString> = names.filter(|name| is_bag_manifest(name)).collect();
+    // Every bag has one of its payload. Without it nobody knows what is in the bag: it cannot be opened.
+    if !manifests.iter().any(|name| name.as_bytes().starts_with(PAYLOAD)) {
+        manifests.push("manifest-*.txt".into());
+    }
+    // Those of the payload come first: `manifest-…`, then `tagmanifest-…`.
+    manifests.sort();
+    Some(manifests.into_iter().map(|manifest| path.join(manifest).into()).collect())
+}
+
+/// Whether a bag is of a version before 1.0.
+fn is_early(bag: &Path) -> bool {
+    let declaration = std::fs::read_to_string(bag.join(BAG)).unwrap_or_default();
+    let mut lines = declaration.trim_start_matches('\u{feff}').lines();
+    lines.any(|line| line.strip_prefix("BagIt-Version:").is_some_and(|it| it.trim_start().starts_with("0.")))
 }
 
 /// The BagIt bag of which a list is a manifest: bags have rules of their own for names.

@@ -10,6 +10,7 @@ mod extra;
 mod feed;
 mod group;
 mod list_class;
+mod listed_files;
 mod lists;
 mod place;
 
@@ -25,7 +26,8 @@ use crate::{FileError, Hashed, Kind, Plan};
 
 pub use extra::Extra;
 pub use list_class::ListClass;
-pub use lists::{Lists, OpenInput, bag_of};
+pub use listed_files::{ListedFile, UselessLine, listed_files};
+pub use lists::{ListFile, ListReader, Lists, OpenInput, bag_of, manifests_of, open_to_record};
 
 use answers::{Answers, lock};
 use feed::Feed;

@@ -15,11 +15,11 @@ use crate::{Directory, Entry, FileError, Kind, Operation};
 pub(super) enum FilePlace {
     /// Standard input.
     Stdin,
-    /// A name.
+    /// A name. As bytes, for `f/` is another file than `f` to the system, and none to a path.
     File {
-        name: PathBuf,
+        name: Vec<u8>,
         /// Another name that it may have.
-        otherwise: Option<PathBuf>,
+        otherwise: Option<Vec<u8>>,
         /// Where the names begin.
         directory: PathBuf,
         /// Whether they must not leave the directory.
@@ -36,8 +36,7 @@ impl FilePlace {
             Some(Base::Directory(directory)) => (directory.clone(), false),
             Some(Base::Inside(directory)) => (directory.clone(), true),
         };
-        let path = |name: &Vec<u8>| path_of(name).to_path_buf();
-        let (name, otherwise) = (path(&listed.name), listed.otherwise.as_ref().map(path));
+        let (name, otherwise) = (listed.name.clone(), listed.otherwise.clone());
         FilePlace::File { name, otherwise, directory, inside }
     }
 
@@ -78,9 +77,9 @@ impl FilePlace {
         find: &dyn Fn(&Path, &Path, bool) -> Result<Entry, FileError>,
     ) -> Option<Result<Entry, FileError>> {
         let FilePlace::File { name, otherwise, directory, inside } = self else { return None };
-        Some(match (find(directory, name, *inside), otherwise) {
+        Some(match (find(directory, path_of(name), *inside), otherwise) {
             (Err(error), Some(otherwise)) if is_missing(&error) => {
-                find(directory, otherwise, *inside).map_err(|_| error)
+                find(directory, path_of(otherwise), *inside).map_err(|_| error)
             }
             (result, _) => result,
         })

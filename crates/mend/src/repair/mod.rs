@@ -40,7 +40,8 @@ pub use listed::{ExpectedContent, repair_recorded, tagged};
 pub use mend::is_of_nothing;
 pub use record::{MendedFile, Noted, Taken, note};
 pub use source::Source;
-pub use sums::{UselessLine, recorded_in};
+pub use sums::{ListRecords, recorded_in};
+pub use verisum_files::check::UselessLine;
 
 /// How to repair.
 #[derive(Clone, Debug)]

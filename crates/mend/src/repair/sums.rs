@@ -1,28 +1,27 @@
 //! Lists of checksums as records of files.
 
-use std::cmp::Reverse;
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
-use std::fs::File;
-use std::os::unix::ffi::OsStrExt;
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use verisum_digest::Digest;
-use verisum_files::check::bag_of;
-use verisum_files::store::manifest::{BlockHashes, Dialect, Line, ListOptions, Listed, Reader};
-use verisum_files::{Kind, try_name};
+use verisum_files::NamedDigest;
+use verisum_files::check::{ListFile, UselessLine, listed_files};
+use verisum_files::store::manifest::{BlockHashes, ListOptions, Listed, ReadError, Skipped};
 
 use super::catalog::COPIES;
 use super::{ExpectedContent, RepairError};
 
-/// A line of a list that records nothing of a tree.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UselessLine {
-    /// Its number, from 1.
-    pub number: u64,
-    /// Why it is of no use.
-    pub why: String,
+/// What a list records of files.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct ListRecords {
+    /// Of each file, the longest of the digests that lines have.
+    pub contents: Vec<ExpectedContent>,
+    /// What bare numbers are taken for, where that is not certain.
+    pub named: Option<NamedDigest>,
+    /// What of the list was skipped.
+    pub skipped: Skipped,
 }
 
 /// What a list records of the files below one of these trees, by their paths below it. `useless` is told of the lines
@@ -35,95 +34,69 @@ pub fn recorded_in(
     algorithm: Option<&str>,
     trees: &[PathBuf],
     useless: &mut dyn FnMut(UselessLine),
-) -> Result<Vec<ExpectedContent>, RepairError> {
-    let failed = |operation| move |source| RepairError::List { path: list.into(), operation, source };
-    let file = File::open(list).map_err(failed("open"))?;
+) -> Result<ListRecords, RepairError> {
+    let failed = |operation| {
+        move |error| {
+            let (operation, source) = match error {
+                ReadError::Io(source) => (operation, source),
+                error => ("read", io::Error::other(error.to_string())),
+            };
+            RepairError::List { path: list.into(), operation, source }
+        }
+    };
     let mut options = ListOptions::default();
     options.algorithm = algorithm.map(|name| name.to_string().into());
-    options.name = list.file_name().unwrap_or_default().as_bytes().to_vec();
     options.block_hashes = BlockHashes::Tagged;
-    if bag_of(list).is_some() {
-        options.dialect = Dialect::Bag;
-    } else if let Some(tree) = trees.first() {
-        // What no file tells the repair finds out: it takes nothing that has another digest.
-        let _ = try_name(list, tree, &mut options);
-    }
-    let unreadable = |error: &dyn std::fmt::Display| failed("read")(std::io::Error::other(error.to_string()));
+    let base = trees.first().map_or(Path::new(""), PathBuf::as_path);
+    // A list of this name is no standard input.
+    let opened = ListFile::new(Path::new(".").join(list).as_os_str(), &options, base);
+    let mut reader = opened.open(|| Err(io::ErrorKind::NotFound.into())).map_err(failed("open"))?;
     let named: Arc<Path> = list.into();
-    let mut reader = Reader::new(file, &options).map_err(|error| unreadable(&error))?;
-    let mut found: BTreeMap<PathBuf, ExpectedContent> = BTreeMap::new();
-    let length = |content: &ExpectedContent| content.value.as_bytes().len();
-    while let Some(line) = reader.line().map_err(|error| unreadable(&error))? {
-        let number = reader.number();
-        let recorded = match line {
-            // What is no file has no content.
-            Line::File(listed) if listed.kind.is_some_and(|kind| kind != Kind::File) => continue,
-            Line::File(listed) => recorded(&listed, &named, trees),
-            Line::Bad(bad) => Err(bad.to_string()),
-        };
-        let recorded = recorded.and_then(|recorded| match found.get(&recorded.below) {
-            Some(other) if other.digest.name() == recorded.digest.name() && other.value != recorded.value => {
-                Err("another line has another digest of it".to_string())
+    let below = |listed: &Listed| below(listed, trees);
+    let files = listed_files(&mut reader, &below, |_| true, useless).map_err(failed("read"))?;
+    let mut contents: Vec<ExpectedContent> = Vec::new();
+    for (below, file) in files {
+        match file.contradicted {
+            Some(number) => {
+                useless(UselessLine { number, why: "another line has another digest of it".to_string() });
             }
-            _ => Ok(recorded),
-        });
-        match recorded {
-            // Of several digests the longest is the hardest to forge.
-            Ok(recorded) => {
-                let longest = found.entry(recorded.below.clone()).or_insert_with(|| recorded.clone());
-                if length(longest) < length(&recorded) {
-                    *longest = recorded;
-                }
-            }
-            Err(why) => useless(UselessLine { number, why }),
+            None => contents.push(ExpectedContent {
+                below,
+                digest: file.digest,
+                value: file.value,
+                is_unwritten: false,
+                list: Some(named.clone()),
+                copies: None,
+            }),
         }
     }
-    let content = |one: &&ExpectedContent| (one.digest.name().to_string(), one.value.as_bytes().to_vec());
-    let mut by_content: Vec<&ExpectedContent> = found.values().collect();
-    by_content.sort_by_cached_key(content);
-    let groups = by_content.chunk_by(|one, other| content(one) == content(other));
-    let copies = groups.filter(|group| group.len() > 1).flat_map(|group| {
-        let first: Arc<[PathBuf]> = group.iter().take(COPIES).map(|one| one.below.clone()).collect();
-        group.iter().map(move |one| (one.below.clone(), first.clone()))
-    });
-    for (below, copies) in copies.collect::<Vec<_>>() {
-        found.entry(below).and_modify(|one| one.copies = Some(copies));
-    }
-    Ok(found.into_values().collect())
+    find_copies(&mut contents);
+    Ok(ListRecords { contents, named: opened.named, skipped: reader.skipped().clone() })
 }
 
-/// What a line says of a file; why it is of no use.
-fn recorded(listed: &Listed, list: &Arc<Path>, trees: &[PathBuf]) -> Result<ExpectedContent, String> {
-    let name = Path::new(OsStr::from_bytes(&listed.name));
+/// Notes the files that have the same content.
+fn find_copies(contents: &mut [ExpectedContent]) {
+    let content = |one: &ExpectedContent| (one.digest.name().to_string(), one.value.as_bytes().to_vec());
+    contents.sort_by_cached_key(content);
+    for group in contents.chunk_by_mut(|one, other| content(one) == content(other)) {
+        if group.len() > 1 {
+            let first: Arc<[PathBuf]> = group.iter().take(COPIES).map(|one| one.below.clone()).collect();
+            group.iter_mut().for_each(|one| one.copies = Some(first.clone()));
+        }
+    }
+    contents.sort_by(|one, other| one.below.cmp(&other.below));
+}
+
+/// The path of a listed file below a tree; why it is of no use.
+fn below(listed: &Listed, trees: &[PathBuf]) -> Result<PathBuf, String> {
+    let name = listed.path(|name| trees.iter().any(|tree| tree.join(name).symlink_metadata().is_ok()));
     let below = match name.is_absolute() {
-        true => {
-            let mut below = trees.iter().filter_map(|tree| name.strip_prefix(tree).ok());
-            below.next().ok_or("the file is outside the directory")?
-        }
-        false => name,
+        true => trees.iter().find_map(|tree| name.strip_prefix(tree).ok()),
+        false => Some(name.as_path()),
     };
-    let steps = below.components().filter(|step| *step != Component::CurDir);
-    let below: PathBuf = steps.clone().collect();
-    if !steps.clone().all(|step| matches!(step, Component::Normal(_))) || steps.count() == 0 {
-        return Err("the file is outside the directory".to_string());
-    }
-    if listed.block_hash.is_some() {
-        return Err("this is a block hash (`verisum image repair` mends images)".to_string());
-    }
-    let mut why = "it has no digest".to_string();
-    let mut claims: Vec<_> = listed.claims.iter().collect();
-    claims.sort_by_key(|claim| Reverse(claim.digest.as_bytes().len()));
-    for claim in claims {
-        match Digest::find(&claim.algorithm) {
-            Ok(digest) => {
-                let list = Some(list.clone());
-                let value = claim.digest;
-                return Ok(ExpectedContent { below, digest, value, is_unwritten: false, list, copies: None });
-            }
-            Err(error) => why = error.to_string(),
-        }
-    }
-    Err(why)
+    let below = below.filter(|below| below.as_os_str() != OsStr::new(""));
+    let below = below.filter(|below| below.components().all(|step| matches!(step, Component::Normal(_))));
+    below.map(Path::to_path_buf).ok_or_else(|| "the file is outside the directory".to_string())
 }
 
 #[cfg(test)]
@@ -139,7 +112,7 @@ mod tests {
         for text in [format!("{short}{long}"), format!("{long}{short}")] {
             std::fs::write(&list, text).unwrap();
             let trees = [folder.path().to_path_buf()];
-            let found = recorded_in(&list, None, &trees, &mut |line| panic!("{line:?}")).unwrap();
+            let found = recorded_in(&list, None, &trees, &mut |line| panic!("{line:?}")).unwrap().contents;
             assert_eq!(found.iter().map(|content| content.digest.name()).collect::<Vec<_>>(), ["sha256"]);
         }
     }
@@ -151,7 +124,7 @@ mod tests {
         std::fs::write(&list, format!("{}  data/a%0Ab\n", "0".repeat(32))).unwrap();
         let below = || {
             let trees = [bag.path().to_path_buf()];
-            let found = recorded_in(&list, None, &trees, &mut |line| panic!("{line:?}")).unwrap();
+            let found = recorded_in(&list, None, &trees, &mut |line| panic!("{line:?}")).unwrap().contents;
             found.into_iter().map(|content| content.below).collect::<Vec<_>>()
         };
         assert_eq!(below(), [Path::new("data/a%0Ab")]);

@@ -227,11 +227,10 @@ fn lists<const N: usize>(
     let trees = paths.collect::<Result<Vec<_>, _>>()?;
     let mut lists = ListedContents::default();
     for list in named {
-        let (records, useless) = sums::records(list, algorithm, &trees)?;
-        if useless > 0 {
-            report.worse(Exit::Unchecked);
-        }
-        for record in records {
+        let (records, _, exit) = sums::records(list, algorithm, &trees)?;
+        // Whether trees differ no list says.
+        report.worse(exit.min(Exit::Unchecked));
+        for record in records.contents {
             let name = record.below.into_os_string().into_vec();
             lists.add(name, record.digest.name(), record.value);
         }

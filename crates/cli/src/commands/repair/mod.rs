@@ -182,11 +182,13 @@ fn by_records(
     mut telling: MendingReport,
 ) -> Result<Exit, Failure> {
     let mut records = Vec::new();
-    let mut useless = 0;
+    let (mut useless, mut of_lists) = (0, Exit::Clean);
     for list in &arguments.sums {
-        let (of_list, bad) = sums::records(list, arguments.algorithm.as_deref(), &[tree.to_path_buf()])?;
-        records.extend(of_list);
+        let (of_list, bad, exit) =
+            sums::records(list, arguments.algorithm.as_deref(), &[tree.to_path_buf()])?;
+        records.extend(of_list.contents);
         useless += bad;
+        of_lists = of_lists.max(exit);
     }
     let named = parity_of(arguments)?;
     let parity = match arguments.tags {
@@ -234,5 +236,5 @@ fn by_records(
     telling.not_compared(useless);
     let worst = telling.end(&summary, arguments.dry_run)?;
     recorder.end()?;
-    Ok(worst)
+    Ok(worst.max(of_lists))
 }

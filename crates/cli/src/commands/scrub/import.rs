@@ -3,15 +3,15 @@
 use std::borrow::Cow;
 use std::fs::{File, Metadata};
 use std::io::{self, BufRead, BufReader};
-use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use verisum::catalog::Bitrot;
 use verisum::catalog::store::{Catalog, Imported};
+use verisum::files::check::{bag_of, manifests_of, open_to_record};
 use verisum::files::store::manifest::{
-    BlockHashes, Chkbit, ChkbitFile, IndexError, ListOptions, ReadError, Reader, is_chkbit,
+    BlockHashes, Chkbit, ChkbitFile, IndexError, ListOptions, ReadError, is_chkbit,
 };
 use verisum::files::{Directory, Stop, Timestamp};
 
@@ -96,7 +96,12 @@ fn import_all(
     let lengths: Option<Vec<u64>> = arguments.files.iter().map(length).collect();
     progress::expect(lengths.map_or(0, |lengths| lengths.iter().sum()));
     let (mut sum, mut worst) = (Imported::default(), Exit::Clean);
-    for file in &arguments.files {
+    let manifests = |file: &PathBuf| -> Vec<PathBuf> {
+        manifests_of(file)
+            .map_or_else(|| vec![file.clone()], |all| all.into_iter().map(PathBuf::from).collect())
+    };
+    let files: Vec<PathBuf> = arguments.files.iter().flat_map(manifests).collect();
+    for file in &files {
         if is_ended() {
             break;
         }
@@ -108,7 +113,7 @@ fn import_all(
                 sum.differing += imported.differing;
                 worst = worst.max(exit);
             }
-            Err(failure) if arguments.files.len() > 1 => {
+            Err(failure) if files.len() > 1 => {
                 ui::say(PROGRAM, &failure.message());
                 worst = worst.max(failure.exit());
             }
@@ -150,15 +155,22 @@ struct ImportedList<'a> {
 impl ImportedList<'_> {
     fn import(&self, catalog: &Catalog) -> Result<(Imported, Exit), Failure> {
         let ImportedList { file, tree, algorithm, now } = *self;
+        let name = names::quoted(file.as_os_str());
         if file.is_dir() {
-            return Ok((verisum::lake::import(catalog, file, now, &Stop::default())?, Exit::Clean));
+            let imported = verisum::lake::import(catalog, file, now, &Stop::default())?;
+            if imported.added + imported.known > 0 {
+                return Ok((imported, Exit::Clean));
+            }
+            ui::say(PROGRAM, &format!("{name}: no bag, and no lake with records"));
+            return Ok((imported, Exit::Mismatch));
         }
         let failed = |operation| move |error| Failure::File { name: file.to_path_buf(), operation, error };
         let mut from: Box<dyn BufRead> = match file.as_os_str() == "-" {
             true => Box::new(BufReader::new(io::stdin())),
             false => Box::new(BufReader::new(Counted(File::open(file).map_err(failed("open"))?))),
         };
-        let base = here_or_remote(catalog, tree.unwrap_or(Path::new(".")))?;
+        let bag = bag_of(file).filter(|bag| bag != Path::new(""));
+        let base = here_or_remote(catalog, tree.or(bag.as_deref()).unwrap_or(Path::new(".")))?;
         let head = from.fill_buf().map_err(failed("read"))?;
         if is_export(head) {
             // An export of a catalogue may have a tree without files.
@@ -171,15 +183,14 @@ impl ImportedList<'_> {
                 named.push(path.to_path_buf());
             }
         };
-        let name = file.as_os_str().as_bytes().to_vec();
         let mut options = ListOptions::default();
         options.algorithm = algorithm.clone();
-        options.name = name;
         options.block_hashes = BlockHashes::Tagged;
-        let imported = match Reader::new(from, &options) {
-            Ok(reader) => {
-                catalog.import_list(reader, file, (&base, now), &mut not_there, block_hashes::is_of)?
+        let (imported, unproven) = match open_to_record(from, file, &base, &options, block_hashes::is_of) {
+            Ok((reader, unproven)) => {
+                (catalog.import_list(reader, file, (&base, now), &mut not_there)?, unproven)
             }
+            Err(ReadError::Misjudged(error)) => return Err(failed("import")(io::Error::other(error))),
             Err(error @ (ReadError::Chkbit | ReadError::Database)) if file.as_os_str() != "-" => {
                 // It is read once more, and not from beginning to end.
                 progress::expect(0);
@@ -188,11 +199,10 @@ impl ImportedList<'_> {
                     _ => base,
                 };
                 let files = recorded(file, matches!(error, ReadError::Database), &base)?;
-                catalog.import_recorded(files, file, (&base, now), &mut not_there)?
+                (catalog.import_recorded(files, file, (&base, now), &mut not_there)?, None)
             }
             Err(error) => return Err(failed("read")(io::Error::other(error))),
         };
-        let name = names::quoted(file.as_os_str());
         for path in &named {
             let path = names::quoted(path.as_os_str());
             ui::say(PROGRAM, &format!("{path}: import: there is no such file"));
@@ -201,20 +211,19 @@ impl ImportedList<'_> {
             let files = counted(absent, "listed file");
             ui::say(PROGRAM, &format!("{name}: import: {files} not there"));
         }
-        if let Some(doubt) = imported.skipped.doubt() {
-            ui::say(PROGRAM, &format!("{name}: {doubt}"));
+        let skipped = &imported.skipped;
+        let unproven = unproven.map(|unproven| unproven.to_string());
+        for said in skipped.doubt().into_iter().chain(skipped.without_digest()).chain(unproven) {
+            ui::say(PROGRAM, &format!("{name}: {}", names::plain(&said)));
         }
-        if let Some((digits, id)) = &imported.unproven {
-            ui::say(
-                PROGRAM,
-                &format!("{name}: {digits} digits were taken for {id} (-a names a different digest)"),
-            );
+        if absent + skipped.unknown_digests > 0 {
+            return Ok((imported, Exit::Unchecked));
         }
         if imported.added + imported.known == 0 {
             ui::say(PROGRAM, &format!("{name}: no file is listed with a digest"));
             return Ok((imported, Exit::Mismatch));
         }
-        Ok((imported, if absent > 0 { Exit::Unchecked } else { Exit::Clean }))
+        Ok((imported, Exit::Clean))
     }
 }
 

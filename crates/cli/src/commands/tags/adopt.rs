@@ -9,7 +9,7 @@ use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, AdoptOptions};
 use verisum::files::{FileError, Operation};
 
-use super::lists;
+use super::lists::{self, AdoptedList};
 use super::options::{DryArgs, TagTreeArgs, algorithm};
 use super::report::TagReporter;
 use crate::ui::PROGRAM;
@@ -71,7 +71,8 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
         }
         None if arguments.indexes => {
             let walk = arguments.tree.walk()?;
-            Some(Box::new(lists::indexes(walk, indexes.clone(), lists::is_index, arguments.verify)) as Box<_>)
+            let indexes = lists::indexes(walk, indexes.clone(), lists::is_index, arguments.verify);
+            Some(AdoptedList::of_index(indexes))
         }
         None => None,
     };
@@ -90,15 +91,23 @@ pub(crate) fn run(arguments: AdoptArgs, output: &mut Output) -> Result<Exit, Fai
     };
     let told = options.plan.progress.clone();
     let counts = progress::of_files(arguments.rate.progress(), total, &told, || match &mut listed {
-        Some(listed) => tags::adopt_listed(listed, &options, adopting, &report),
+        Some(listed) => tags::adopt_listed(&mut listed.items, &options, adopting, &report),
         None => tags::adopt(&mut walk, &options, adopting, &report),
     });
-    let exit = reporter.end(&counts)?;
+    let mut exit = reporter.end(&counts)?;
     if arguments.from.is_some() {
         names.tell(is_bounded);
     }
+    if let (Some(list), Some(listed)) = (&arguments.from, &listed) {
+        if let Some(unproven) = listed.unproven.as_ref().filter(|_| names.found.load(Ordering::Relaxed) > 0) {
+            ui::say(PROGRAM, &format!("{}: {unproven}", ui::names::quoted(list.as_os_str())));
+        }
+        if listed.skipped.unknown_digests > 0 {
+            exit = exit.max(Exit::Unchecked);
+        }
+    }
     match &arguments.from {
-        Some(list) if counts.files() == 0 => {
+        Some(list) if counts.files() == 0 && exit == Exit::Clean => {
             let list = ui::names::quoted(list.as_os_str());
             ui::say(PROGRAM, &format!("{list}: no file is listed with a digest"));
             Ok(Exit::Mismatch)

@@ -1,6 +1,5 @@
 //! Reads the files of other tools: manifests, `.chkbit`, `.chkbit-db`, `.bitrot.db`.
 
-use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
@@ -10,15 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum::catalog::Bitrot;
-use verisum::digest::Algorithm;
+use verisum::files::check::{ListedFile, UselessLine, listed_files, open_to_record};
 use verisum::files::store::manifest::{
-    BlockHashes, Chkbit, ChkbitFile, Claim, IndexError, Line, ListOptions, Listed, Reader, is_chkbit,
+    BlockHashes, Chkbit, ChkbitFile, IndexError, ListOptions, Listed, ReadError, Skipped, is_chkbit,
     is_chkbit_of_directory,
 };
-use verisum::files::{
-    Assumed, Directory, Entry, FileError, Guess, Kind, Misjudged, Operation, Record, RecordedTime,
-    SamplePlace, Walk,
-};
+use verisum::files::{Directory, Entry, FileError, Kind, NamedDigest, Operation, Record, RecordedTime, Walk};
 
 use crate::ui::Decomposed;
 use crate::ui::PROGRAM;
@@ -30,14 +26,26 @@ pub(crate) type TaggedItem = Result<(Entry, Record), FileError>;
 
 type Items = Box<dyn Iterator<Item = TaggedItem> + Send>;
 
+/// What a list has.
+pub(crate) struct AdoptedList {
+    pub(crate) items: Items,
+    /// What its bare numbers were taken for, if no file tells.
+    pub(crate) unproven: Option<NamedDigest>,
+    pub(crate) skipped: Skipped,
+}
+
+impl AdoptedList {
+    /// Of an index of another tool, which names its digests.
+    pub(crate) fn of_index(items: impl Iterator<Item = TaggedItem> + Send + 'static) -> AdoptedList {
+        AdoptedList { items: Box::new(items), unproven: None, skipped: Skipped::default() }
+    }
+}
+
 /// What a database of SQLite begins with.
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// How much of a list tells whether it is an index.
 const HEAD: u64 = 1 << 10;
-
-/// How many files of a list are looked at to find small ones.
-const LOOKED_AT: usize = 1000;
 
 /// Reads a list of any kind, whose names are below `base`. `algorithm` is the digest of bare numbers, where
 /// somebody says which. An index that lies at the top of `walk` and is of one directory stands for those of its name in
@@ -48,7 +56,7 @@ pub(crate) fn list(
     algorithm: Option<&str>,
     walk: Walk,
     verifies: bool,
-) -> Result<Items, Failure> {
+) -> Result<AdoptedList, Failure> {
     let failed = |error| Failure::File { name: path.into(), operation: "open", error };
     let mut file = File::open(path).map_err(failed)?;
     let tops = tops(&base.path());
@@ -57,7 +65,7 @@ pub(crate) fn list(
     file.by_ref().take(HEAD).read_to_end(&mut head).map_err(failed)?;
     if head.starts_with(SQLITE) {
         let path = path.canonicalize().map_err(failed)?;
-        return database(&path, base).map_err(Failure::Tree);
+        return database(&path, base).map(AdoptedList::of_index).map_err(Failure::Tree);
     }
     let is_index = name == ".chkbit" || is_chkbit(&head);
     let is_of_directory = is_chkbit_of_directory(&head);
@@ -66,112 +74,38 @@ pub(crate) fn list(
     if is_index {
         if is_of_directory && is_in(path, &base.path()) {
             let name = name.to_os_string();
-            return Ok(Box::new(indexes(walk, Arc::default(), move |other| other == name, verifies)));
+            let indexes = indexes(walk, Arc::default(), move |other| other == name, verifies);
+            return Ok(AdoptedList::of_index(indexes));
         }
-        return chkbit(path, file, base, verifies).map_err(Failure::Tree);
+        return chkbit(path, file, base, verifies).map(AdoptedList::of_index).map_err(Failure::Tree);
     }
-    let algorithm = algorithm.map(|id| id.to_string().into());
     let mut options = ListOptions::default();
-    options.algorithm = algorithm;
-    options.name = name.as_bytes().to_vec();
+    options.algorithm = algorithm.map(|id| id.to_string().into());
     options.block_hashes = BlockHashes::Tagged;
-    let mut reader = Reader::new(file, &options)
-        .map_err(|error| Failure::Tree(unreadable(path, io::Error::other(error.to_string()))))?;
-    let mut ended = false;
-    let path = path.to_path_buf();
-    let list = path.clone();
-    let lines = std::iter::from_fn(move || {
-        if ended {
-            return None;
-        }
-        let line = reader.line();
-        ended = !matches!(line, Ok(Some(_)));
-        let wrong = |why: String| unreadable(&path, io::Error::other(why));
-        match line {
-            Ok(None) => {
-                if let Some(doubt) = reader.skipped().doubt() {
-                    warn(&path, &doubt);
-                }
-                None
-            }
-            Ok(Some(Line::File(listed))) => Some(Ok(listed)),
-            Ok(Some(Line::Bad(bad))) => Some(Err(wrong(format!("line {}: {bad}", reader.number())))),
-            Err(error) => Some(Err(wrong(error.to_string()))),
-        }
-    });
+    let failed = |error| match error {
+        ReadError::Io(error) => Failure::Tree(unreadable(path, error)),
+        other => Failure::Tree(unreadable(path, io::Error::other(other.to_string()))),
+    };
+    let opened = open_to_record(file, path, &base.path(), &options, block_hashes::is_of);
+    let (mut reader, unproven) = opened.map_err(failed)?;
+    let below = |listed: &Listed| {
+        let name = listed.path(|name| Entry::beneath(&base, name).is_ok());
+        Ok(tops.iter().find_map(|top| name.strip_prefix(top).ok()).unwrap_or(&name).to_path_buf())
+    };
+    let mut items: Vec<TaggedItem> = Vec::new();
+    let wrong = |line: UselessLine| {
+        let why = format!("line {}: {}", line.number, line.why);
+        items.push(Err(unreadable(path, io::Error::other(why))));
+    };
     // Which line is right nobody knows before the last one was read.
-    let lines: Vec<Result<Listed, FileError>> = lines.collect();
-    if lines.iter().flatten().any(|line| line.block_hash.is_some()) {
-        return Err(Failure::Tree(unreadable(&list, io::Error::other(Misjudged::Images))));
+    let files = listed_files(&mut reader, &below, |digest| digest.algorithm().is_some(), &mut { wrong });
+    let files = files.map_err(failed)?;
+    let skipped = reader.skipped().clone();
+    for said in skipped.doubt().into_iter().chain(skipped.without_digest()) {
+        warn(path, &said);
     }
-    let mut contradicted = contradicted(&lines);
-    let certain =
-        lines.iter().flatten().filter(|line| !contradicted.contains_key(without_dots(name_of(line))));
-    doubt(&list, &base, &tops, certain).map_err(Failure::Tree)?;
-    Ok(Box::new(lines.into_iter().filter_map(move |line| match line {
-        Ok(listed) => match contradicted.get_mut(without_dots(name_of(&listed))) {
-            Some(true) => None,
-            Some(is_told) => {
-                *is_told = true;
-                let why = io::Error::other("the list has different digests of it");
-                Some(Err(unreadable(&base.path().join(name_of(&listed)), why)))
-            }
-            None => item(&base, &tops, listed),
-        },
-        Err(error) => Some(Err(error)),
-    })))
-}
-
-/// Fails if the digests of a list are not what their length says, or block hashes, as far as some small files tell.
-fn doubt<'a>(
-    list: &Path,
-    base: &Arc<Directory>,
-    tops: &[PathBuf],
-    lines: impl Iterator<Item = &'a Listed>,
-) -> Result<(), FileError> {
-    let mut assumed = Assumed::new(block_hashes::is_of);
-    let mut is_any_there = false;
-    for listed in lines.take(LOOKED_AT) {
-        let Some((_, claim)) = strongest(listed) else { continue };
-        let place = below(tops, name_of(listed)).and_then(|below| {
-            let stat = Entry::beneath(base, below).and_then(|entry| entry.stat()).ok()?;
-            (stat.kind == Kind::File).then_some(SamplePlace { directory: base, name: below, size: stat.size })
-        });
-        is_any_there |= place.is_some();
-        assumed.note(&claim.algorithm, claim.assumed, claim.digest, place);
-    }
-    for guess in assumed.judge() {
-        match guess {
-            Guess::Right => {}
-            Guess::Unproven { .. } if !is_any_there => {}
-            Guess::Unproven { digits, id } => {
-                let list = names::quoted(list.as_os_str());
-                let what = format!("{digits} digits were taken for {id} (-a names a different digest)");
-                ui::say(PROGRAM, &format!("{list}: {what}"));
-            }
-            Guess::Wrong(misjudged) => return Err(unreadable(list, io::Error::other(misjudged))),
-        }
-    }
-    Ok(())
-}
-
-/// The files of which a list has different digests of one kind; `false` with each.
-fn contradicted(lines: &[Result<Listed, FileError>]) -> HashMap<PathBuf, bool> {
-    let mut digests = HashMap::new();
-    let mut contradicted = HashMap::new();
-    for listed in lines.iter().flatten() {
-        let name = without_dots(name_of(listed));
-        for claim in &listed.claims {
-            if *digests.entry((name, &claim.algorithm)).or_insert(claim.digest) != claim.digest {
-                contradicted.insert(name.to_path_buf(), false);
-            }
-        }
-    }
-    contradicted
-}
-
-fn name_of(listed: &Listed) -> &Path {
-    Path::new(OsStr::from_bytes(&listed.name))
+    let listed = files.into_iter().map(move |(name, file)| item(&base, &name, &file));
+    Ok(AdoptedList { items: Box::new(items.into_iter().chain(listed)), unproven, skipped })
 }
 
 /// Whether a file lies in a directory, not below that.
@@ -261,46 +195,25 @@ fn found(base: &Arc<Directory>, recorded: ChkbitFile) -> TaggedItem {
     Ok((Entry::beneath(base, without_dots(name))?, recorded.record))
 }
 
-/// The strongest digest that a line of a manifest has for a file.
-fn item(base: &Arc<Directory>, tops: &[PathBuf], listed: Listed) -> Option<TaggedItem> {
-    let (algorithm, Claim { digest, .. }) = strongest(&listed)?;
-    let digest = *digest;
+/// What a list says of a file.
+fn item(base: &Arc<Directory>, name: &Path, file: &ListedFile) -> TaggedItem {
+    if file.contradicted.is_some() {
+        let why = io::Error::other("the list has different digests of it");
+        return Err(unreadable(&base.path().join(name), why));
+    }
+    if name.is_absolute() {
+        let why = io::Error::other("the name is absolute, and outside DIR");
+        return Err(FileError::io(name, Operation::Open, why));
+    }
+    let Some(algorithm) = file.digest.algorithm() else {
+        return Err(unreadable(&base.path().join(name), io::Error::other("tags have no place for its digest")));
+    };
     // Formats that have a time have it to the second at least.
-    let modified = listed
+    let modified = file
         .modified
         .map(|time| RecordedTime { time, tolerance: if time.nanoseconds == 0 { 1_000_000_000 } else { 0 } });
-    let record = Record { algorithm, digest, size: listed.size, modified, verified: None };
-    let name = Path::new(OsStr::from_bytes(&listed.name));
-    if !name.is_absolute() {
-        return Some(found(base, ChkbitFile { name: listed.name, record }));
-    }
-    let entry = match below(tops, name) {
-        Some(below) => Entry::beneath(base, below),
-        None => Err(FileError::io(
-            name,
-            Operation::Open,
-            io::Error::other("the name is absolute, and outside DIR"),
-        )),
-    };
-    Some(entry.map(|entry| (entry, record)))
-}
-
-/// The claim of a line with the longest digest that is known.
-fn strongest(listed: &Listed) -> Option<(&'static Algorithm, &Claim)> {
-    let known = listed.claims.iter().filter_map(|claim| {
-        let algorithm = Algorithm::find(&claim.algorithm)?;
-        let is_whole = algorithm.bits > 0 && claim.digest.as_bytes().len() == algorithm.digest_len();
-        is_whole.then_some((algorithm, claim))
-    });
-    known.max_by_key(|(algorithm, _)| algorithm.bits)
-}
-
-/// A listed name from the directory of these paths on; none if it is elsewhere.
-fn below<'a>(tops: &[PathBuf], name: &'a Path) -> Option<&'a Path> {
-    match name.is_absolute() {
-        true => tops.iter().find_map(|top| name.strip_prefix(top).ok()),
-        false => Some(without_dots(name)),
-    }
+    let record = Record { algorithm, digest: file.value, size: file.size, modified, verified: None };
+    Ok((Entry::beneath(base, name)?, record))
 }
 
 /// The absolute paths of a directory: the one that was given, and the one without links.

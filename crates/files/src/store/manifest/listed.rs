@@ -1,8 +1,11 @@
 //! One entry of a manifest: a file's name, its digests, and what else the line says.
 
 use std::borrow::Cow;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
-use verisum_digest::Output;
+use verisum_digest::{Digest, DigestError, Output};
 
 use crate::{Kind, Timestamp};
 
@@ -28,6 +31,45 @@ pub struct Listed {
     pub optional: bool,
     /// Where the one digest is not that of the file's bytes but its block hash: how that is made.
     pub block_hash: Option<BlockHash>,
+}
+
+impl Listed {
+    /// The longest of its digests that are of use, which is the hardest to forge; none if there is none.
+    ///
+    /// # Errors
+    /// None of its digests can be computed here.
+    pub fn longest(&self, is_of_use: fn(&Digest) -> bool) -> Result<Option<(Digest, Output)>, DigestError> {
+        let mut longest: Option<(Digest, Output)> = None;
+        let mut why = None;
+        for claim in &self.claims {
+            match Digest::find(&claim.algorithm) {
+                Ok(digest) if longest.as_ref().is_none_or(|(known, _)| known.len() < digest.len()) => {
+                    if is_of_use(&digest) {
+                        longest = Some((digest, claim.digest));
+                    }
+                }
+                Ok(_) => {}
+                Err(error) => why = Some(error),
+            }
+        }
+        match (longest, why) {
+            (None, Some(why)) => Err(why),
+            (longest, _) => Ok(longest),
+        }
+    }
+
+    /// Its name in a directory, whichever of its two is there, without `.` and empty parts.
+    pub fn path(&self, is_there: impl Fn(&Path) -> bool) -> PathBuf {
+        let plain = |name: &Vec<u8>| -> PathBuf {
+            let parts = Path::new(OsStr::from_bytes(name)).components();
+            parts.filter(|part| *part != Component::CurDir).collect()
+        };
+        let path = plain(&self.name);
+        match self.otherwise.as_ref().map(plain) {
+            Some(otherwise) if !is_there(&path) && is_there(&otherwise) => otherwise,
+            _ => path,
+        }
+    }
 }
 
 /// How the block hash of a disk image is made, but for the digest. Nothing here computes it.
@@ -66,6 +108,9 @@ pub enum Bad {
     /// It is not of the format.
     #[error("improperly formatted")]
     Malformed,
+    /// The same in a manifest of a bag, which is damaged then: it has nothing but lines of files.
+    #[error("improperly formatted")]
+    Damaged,
     /// What stands for its digest is none of that name.
     #[error("improperly formatted: its {name} is not {digits} hexadecimal digits")]
     NoValue {

@@ -28,7 +28,7 @@ pub use chkbit::{Chkbit, ChkbitFile, IndexError, is_chkbit, is_chkbit_of_directo
 pub use coreutils::BlockHashes;
 pub use digest_names::{block_hash_tag, tag};
 pub use format::{FormatTraits, JSON_VERSION, ListFormat};
-pub(crate) use guess::{by_length, is_named_otherwise};
+pub(crate) use guess::{by_length, is_named};
 pub use lines::MAX_LINE;
 pub use listed::{Bad, BlockHash, Claim, Line, Listed};
 pub use reader::{Dialect, ListOptions, ReadError, Reader, Skipped};

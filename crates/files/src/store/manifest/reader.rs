@@ -16,6 +16,7 @@ use super::mtree::{self, Mtree};
 use super::rhash::Comments;
 use super::s3::{HEADER, S3};
 use super::{ListFormat, MAX_LINE, digest_names, escape, json};
+use crate::Misjudged;
 
 /// How much is looked at to find out what a manifest is.
 const HEAD: usize = 64 << 10;
@@ -71,6 +72,12 @@ pub enum ReadError {
     /// It is the index of chkbit.
     #[error("this is an index of chkbit and no manifest")]
     Chkbit,
+    /// It is the manifest of a bag, whose name has a digest that nobody here knows.
+    #[error("unknown digest: {0}")]
+    UnknownDigest(String),
+    /// Its numbers are not what whoever records them takes them for.
+    #[error(transparent)]
+    Misjudged(#[from] Misjudged),
 }
 
 /// Reads a manifest, in memory that does not depend on its length.
@@ -83,23 +90,49 @@ pub struct Reader<R> {
     skipped: Skipped,
 }
 
-/// Lines that were skipped as comments.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+/// How many names of unknown digests are told.
+const TOLD: usize = 5;
+
+/// What of a manifest says nothing of files to whoever reads it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Skipped {
-    /// All of them.
+    /// Lines that were skipped as comments.
     pub comments: u64,
     /// Those among them that look like lines of files: their names may begin with `#` or `;`.
     pub doubtful: u64,
+    /// Lines whose digest nobody here knows.
+    pub unknown_digests: u64,
+    /// The names of the first unknown digests.
+    unknown: Vec<String>,
 }
 
 impl Skipped {
-    /// What to tell of those that look like lines of files.
+    /// Takes note of a line with an unknown digest.
+    fn unknown(&mut self, name: &str) {
+        self.unknown_digests += 1;
+        if self.unknown.len() < TOLD && !self.unknown.iter().any(|known| known == name) {
+            self.unknown.push(name.to_string());
+        }
+    }
+
+    /// What to tell of comments that look like lines of files.
     pub fn doubt(&self) -> Option<String> {
         match self.doubtful {
             0 => None,
             1 => Some("1 skipped comment looks like the line of a file".to_string()),
             several => Some(format!("{several} skipped comments look like lines of files")),
         }
+    }
+
+    /// What to tell of lines with unknown digests.
+    pub fn without_digest(&self) -> Option<String> {
+        let lines = match self.unknown_digests {
+            0 => return None,
+            1 => "1 line has".to_string(),
+            several => format!("{several} lines have"),
+        };
+        Some(format!("{lines} an unknown digest: {}", self.unknown.join(", ")))
     }
 }
 
@@ -108,7 +141,8 @@ enum Grammar {
     B3sum,
     /// Each line is of the coreutils, or of SFV.
     Either(coreutils::CoreutilsLines, DigestGuess),
-    Sfv(DigestGuess),
+    /// The other way round: `#` begins no comment if it may begin the name of a line of SFV.
+    Sfv(coreutils::CoreutilsLines, DigestGuess),
     Hashdeep(Option<Hashdeep>),
     Mtree(Mtree),
     S3(Option<S3>),
@@ -120,7 +154,7 @@ enum Grammar {
 impl<R: Read> Reader<R> {
     /// Looks at the beginning of a manifest to find out what it is.
     pub fn new(mut input: R, options: &ListOptions) -> Result<Reader<R>, ReadError> {
-        let guess = DigestGuess::new(options.algorithm.clone(), &options.name);
+        let mut guess = DigestGuess::new(options.algorithm.clone(), &options.name);
         if options.dialect == Dialect::Coreutils {
             let accept = match &options.algorithm {
                 Some(id) => Accept::Only {
@@ -151,20 +185,24 @@ impl<R: Read> Reader<R> {
         if head.starts_with(b"\xef\xbb\xbf") {
             head.drain(..3);
         }
+        if options.dialect == Dialect::Bag && guess.told.is_none() {
+            let id = guess::of_bag(&options.name).map_err(ReadError::UnknownDigest)?;
+            guess = DigestGuess::new(Some(id), b"");
+        }
         let zero = options.zero || ends_lines_with_nul(&head, &guess);
         let lines = coreutils::CoreutilsLines::new(Accept::Any(guess.clone()), zero)
             .with_block_hashes(options.block_hashes.clone());
         let grammar = match options.dialect {
-            Dialect::Bag => Grammar::Bag(DigestGuess { is_named: true, ..guess }),
+            Dialect::Bag => Grammar::Bag(guess),
             _ if zero => Grammar::Coreutils(lines),
-            _ if options.name.to_ascii_lowercase().ends_with(b".sfv") => Grammar::Sfv(guess),
+            _ if options.name.to_ascii_lowercase().ends_with(b".sfv") => Grammar::Sfv(lines, guess),
             _ => match look(&head) {
                 Look::Hashdeep => Grammar::Hashdeep(None),
                 Look::Mtree => Grammar::Mtree(Mtree::default()),
                 Look::S3 => Grammar::S3(None),
                 Look::Json => Grammar::Json(options.block_hashes.clone()),
                 Look::Chkbit => return Err(ReadError::Chkbit),
-                Look::Sfv => Grammar::Sfv(guess),
+                Look::Sfv => Grammar::Sfv(lines, guess),
                 Look::Lines => Grammar::Either(lines, guess),
             },
         };
@@ -187,7 +225,7 @@ impl<R: Read> Reader<R> {
     pub fn format(&self) -> Option<ListFormat> {
         match &self.grammar {
             Grammar::Coreutils(_) | Grammar::B3sum | Grammar::Either(..) => None,
-            Grammar::Sfv(_) => Some(ListFormat::Sfv),
+            Grammar::Sfv(..) => Some(ListFormat::Sfv),
             Grammar::Hashdeep(_) => Some(ListFormat::Hashdeep),
             Grammar::Mtree(_) => Some(ListFormat::Mtree),
             Grammar::S3(_) => Some(ListFormat::S3),
@@ -201,9 +239,9 @@ impl<R: Read> Reader<R> {
         self.lines.number()
     }
 
-    /// How many lines were skipped as comments until now.
-    pub fn skipped(&self) -> Skipped {
-        self.skipped
+    /// What was skipped until now.
+    pub fn skipped(&self) -> &Skipped {
+        &self.skipped
     }
 
     /// The next line that lists a file or cannot be understood; none at the end. Comments and empty
@@ -236,14 +274,16 @@ impl<R: Read> Reader<R> {
                     },
                     listed => listed.map(Some),
                 },
-                Grammar::Sfv(guess) => columns::sfv(line, guess, &self.comments).map(Some),
+                Grammar::Sfv(lines, guess) => {
+                    columns::sfv(line, guess, &self.comments).or_else(|_| lines.parse(line)).map(Some)
+                }
                 Grammar::Hashdeep(rows) => hashdeep(rows, line),
                 Grammar::S3(Some(rows)) => rows.parse(line).map(Some),
                 Grammar::S3(rows) => {
                     *rows = S3::from_header(line);
                     if rows.is_some() { Ok(None) } else { Err(Bad::Malformed) }
                 }
-                Grammar::Bag(guess) => bag(line, guess).map(Some),
+                Grammar::Bag(guess) => bag(line, guess).map(Some).map_err(|_| Bad::Damaged),
                 Grammar::Json(BlockHashes::Unknown) => json::parse(line).map(Some),
                 Grammar::Json(_) => json::parse(line)
                     .or_else(|bad| match bad {
@@ -261,7 +301,12 @@ impl<R: Read> Reader<R> {
             match result {
                 Ok(None) => {}
                 Ok(Some(listed)) => return Ok(Some(Line::File(listed))),
-                Err(bad) => return Ok(Some(Line::Bad(bad))),
+                Err(bad) => {
+                    if let Bad::UnknownDigest(name) = &bad {
+                        self.skipped.unknown(name);
+                    }
+                    return Ok(Some(Line::Bad(bad)));
+                }
             }
         }
     }
@@ -296,12 +341,15 @@ impl<R: Read> Reader<R> {
     }
 }
 
-/// Whether lines end with NUL. A name may then have newlines, so only a whole line of text behind one shows that the NUL
-/// is damage; so do two, as no name is empty.
+/// Whether lines end with NUL. Most pieces between NULs are lines then. A name may have newlines, so only a whole line of
+/// text behind one shows that the NUL is damage; so do two NULs, as no name is empty.
 fn ends_lines_with_nul(head: &[u8], guess: &DigestGuess) -> bool {
     let mut lines = coreutils::CoreutilsLines::new(Accept::Any(guess.clone()), false);
     let mut is_line = |piece: &[u8]| !piece.contains(&0) && lines.parse(piece).is_ok();
-    head.contains(&0)
+    let Some(last) = head.iter().rposition(|byte| *byte == 0) else { return false };
+    let (are, are_not): (Vec<_>, Vec<_>) =
+        head[..last].split(|byte| *byte == 0).filter(|piece| !is_idle(piece)).partition(|piece| is_line(piece));
+    are.len() > are_not.len()
         && !head.windows(2).any(|pair| pair == [0, 0])
         && !head.split(|byte| *byte == b'\n').skip(1).any(&mut is_line)
 }
@@ -321,11 +369,9 @@ fn comment(grammar: &Grammar, line: &[u8], comments: &Comments) -> Option<Commen
     match (line, grammar) {
         (_, Grammar::B3sum) => None,
         ([], _) => Some(Comment::Empty),
-        ([b'#', ..], Grammar::Sfv(guess)) if is_of_sfv(line, guess, comments) => None,
-        ([b'#', rest @ ..], _) => Some(doubt(names_a_file(grammar, line, rest, comments))),
-        ([b';', rest @ ..], Grammar::Sfv(guess) | Grammar::Either(_, guess)) => {
-            let is_name = rest.first().is_some_and(|next| !coreutils::is_blank(*next));
-            Some(doubt(is_name && is_of_sfv(line, guess, comments)))
+        ([b'#', ..], Grammar::Sfv(_, guess)) if is_of_sfv(line, guess, comments) => None,
+        ([b'#', rest @ ..], _) | ([b';', rest @ ..], Grammar::Sfv(..) | Grammar::Either(..)) => {
+            Some(doubt(names_a_file(grammar, line, rest, comments)))
         }
         _ => None,
     }
@@ -341,13 +387,17 @@ fn names_a_file(grammar: &Grammar, line: &[u8], rest: &[u8], comments: &Comments
     };
     match grammar {
         Grammar::Coreutils(lines) => is_of_coreutils(lines),
-        Grammar::Either(lines, guess) => is_of_sfv(line, guess, comments) || is_of_coreutils(lines),
+        Grammar::Either(lines, guess) | Grammar::Sfv(lines, guess) => {
+            // Words behind a blank are rather of a comment, of RHash for one.
+            let is_name = line[0] == b'#' || rest.first().is_some_and(|next| !coreutils::is_blank(*next));
+            is_name && is_of_sfv(line, guess, comments) || is_of_coreutils(lines)
+        }
         Grammar::Mtree(_) => mtree::is_entry(rest),
         Grammar::Hashdeep(rows) => rows.as_ref().is_some_and(|rows| rows.parse(rest).is_ok()),
         Grammar::S3(rows) => rows.as_ref().is_some_and(|rows| rows.parse(line).is_ok()),
         Grammar::Bag(guess) => bag(rest, guess).is_ok(),
         Grammar::Json(_) => json::parse(rest).is_ok(),
-        Grammar::Sfv(_) | Grammar::B3sum => false,
+        Grammar::B3sum => false,
     }
 }
 
@@ -524,6 +574,10 @@ mod tests {
             (format!("{MD5}  a\n{MD5}  b\n\0\0\0\0"), None, "md5:a md5:b bad"),
             (format!("{MD5}  a\n90\0{MD5}  b\n{MD5}  c\n"), None, "md5:a bad md5:c"),
             (format!("90\0{MD5}  a\n{MD5}  b\n"), None, "bad md5:b"),
+            (format!("{MD5}  a\0\n{MD5}  b\0\n"), None, "bad bad"),
+            (format!("{MD5}  a\0x\n{MD5}  b\0y\n{MD5}  c\0z\n"), None, "bad bad bad"),
+            (format!("{MD5}  a\n{MD5}\0  b\n{MD5}  c\0d\n"), None, "md5:a bad bad"),
+            (format!("; c\n{MD5}  a\nb {CRC}\n"), Some(ListFormat::Sfv), "md5:a crc32:b"),
         ];
         for (text, format, expected) in cases {
             let (found, is) = read(text.as_bytes(), &ListOptions::default());
@@ -544,6 +598,8 @@ mod tests {
     fn comments_that_look_like_lines_are_counted_in_every_format() {
         for (text, skipped) in [
             (format!("{MD5}  a\n#{MD5}  b\n# {MD5}  c\n# 20261127 made\n# words\n"), (4, 2)),
+            (format!("{MD5}  a\n;{MD5}  b\n; {MD5}  c\n; words\n"), (3, 2)),
+            (format!(";{MD5}  a\n{MD5}  b\n"), (1, 1)),
             (format!("MD5 (a) = {MD5}\n#MD5 (b) = {MD5}\n"), (1, 1)),
             (format!("{MD5}  a\0#{MD5}  b\0"), (1, 1)),
             (format!("#mtree v2.0\n# .\n#\tuser: root\n./a md5={MD5}\n#b type=file md5={MD5}\n"), (4, 1)),
@@ -553,7 +609,7 @@ mod tests {
             let mut reader = Reader::new(text.as_bytes(), &ListOptions::default()).unwrap();
             while reader.line().unwrap().is_some() {}
             let (comments, doubtful) = skipped;
-            assert_eq!(reader.skipped(), Skipped { comments, doubtful }, "{text}");
+            assert_eq!(*reader.skipped(), Skipped { comments, doubtful, ..Skipped::default() }, "{text}");
         }
     }
 
@@ -566,6 +622,11 @@ mod tests {
         let mut reader = Reader::new(text.as_bytes(), &options).unwrap();
         let Some(Line::File(listed)) = reader.line().unwrap() else { panic!("a file is listed") };
         assert_eq!(listed.otherwise.as_deref(), Some(&b"data/a%0Ab"[..]));
+        // Its digest is that of its name, and no other.
+        assert_eq!(read(format!("{MD5}{MD5}  data/a\n").as_bytes(), &options).0, ["bad"]);
+        options.name = b"manifest-foo.txt".into();
+        let unknown = Reader::new(text.as_bytes(), &options).err().unwrap();
+        assert_eq!(unknown.to_string(), "unknown digest: foo");
     }
 
     #[test]
