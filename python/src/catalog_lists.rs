@@ -99,6 +99,7 @@ impl Catalog {
             ("known", imported.known),
             ("differing", imported.differing),
             ("absent", absent),
+            ("unknown_digests", imported.skipped.unknown_digests),
         ];
         Ok(counts.into())
     }

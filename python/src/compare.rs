@@ -347,7 +347,12 @@ impl Job {
                 compared.steps.note(format!("{}: line {number}: {why}", list.display()));
             };
             let found = recorded_in(list, self.algorithm.as_deref(), &here, useless);
-            for record in found.map_err(|error| crate::repair::failure(&error))?.contents {
+            let found = found.map_err(|error| crate::repair::failure(&error))?;
+            if let Some(unknown) = found.skipped.without_digest() {
+                summary.useless += found.skipped.unknown_digests;
+                compared.steps.note(format!("{}: {unknown}", list.display()));
+            }
+            for record in found.contents {
                 let name = record.below.into_os_string().into_vec();
                 lists.add(name, record.digest.name(), record.value);
             }

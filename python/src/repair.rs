@@ -354,7 +354,11 @@ impl Job {
                     let trees = std::slice::from_ref(&path);
                     let found =
                         engine::recorded_in(&list, algorithm.as_ref().map(Digest::name), trees, useless);
-                    all.extend(found.map_err(|error| failure(&error))?.contents);
+                    let found = found.map_err(|error| failure(&error))?;
+                    if let Some(unknown) = found.skipped.without_digest() {
+                        steps.note(format!("{}: {unknown}", list.display()));
+                    }
+                    all.extend(found.contents);
                 }
                 let files = all.iter().map(|record: &ExpectedContent| path.join(&record.below));
                 mending = parity_sources::tops_above(&path, files);

@@ -1805,8 +1805,8 @@ class Catalog:
             algorithm: The digest, if the list does not tell.
 
         Returns:
-            How many files were ``added``, how many were ``known``, how many of those are ``differing``, and how many of
-            all files are ``absent``: not there.
+            How many files were ``added``, how many were ``known``, how many of those are ``differing``, how many of all
+            files are ``absent``: not there, and how many lines have ``unknown_digests`` only, and were skipped.
 
         Raises:
             CatalogError: The catalogue cannot be used, or the list not be believed.

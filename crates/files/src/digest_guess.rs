@@ -164,7 +164,8 @@ pub(crate) fn take(head: impl Read, base: &Path, options: &mut ListOptions) -> O
         match guess {
             Guess::Right => return None,
             Guess::Wrong(Misjudged::Digest { digits, id: named, instead: Some(id), .. }) => {
-                let named = is_named(&options.name, &named).then_some(named);
+                let is_by_number = by_length(digits) == Some(&*named) && !is_named(&options.name, &named);
+                let named = Some(named).filter(|_| !is_by_number);
                 other = Some(NamedDigest::Denied { digits, id, named });
             }
             Guess::Wrong(Misjudged::Ambiguous { digits, id, .. } | Misjudged::Digest { digits, id, .. })
@@ -209,15 +210,16 @@ impl Assumed {
     /// The digests at the beginning of a list that are assumed or only named by the list's name, or `all`.
     fn of(head: impl Read, base: &Path, options: &ListOptions, all: bool) -> Result<Assumed, ReadError> {
         let mut reader = Reader::new(head, options)?;
-        let (largest, lines) =
-            if all { (LARGEST, LOOKED_AT) } else { (LARGEST_TO_TAKE, LOOKED_AT_TO_TAKE) };
+        let (largest, lines) = if all { (LARGEST, LOOKED_AT) } else { (LARGEST_TO_TAKE, LOOKED_AT_TO_TAKE) };
         let mut assumed = Assumed { largest, ..Assumed::default() };
         let is_doubtful = |claim: &&Claim| all || claim.assumed || is_named(&options.name, &claim.algorithm);
         for _ in 0..lines {
             let Some(line) = reader.line()? else { break };
             let Line::File(listed) = line else { continue };
-            if listed.block_hash.is_some() {
-                continue;
+            match listed.block_hash {
+                Some(_) if all => return Err(Misjudged::Images.into()),
+                Some(_) => continue,
+                None => {}
             }
             let mut claims = listed.claims.iter().filter(is_doubtful).peekable();
             let place = claims.peek().and_then(|_| {
@@ -248,10 +250,19 @@ impl Assumed {
         *digits = digest.as_bytes().len() * 2;
         // Of nothing, many a CRC is zero.
         let least = u64::from(digest.as_bytes().len() <= 8);
-        let Some((directory, name, size)) = place.filter(|place| (least..=self.largest).contains(&place.2)) else {
+        let Some((directory, name, size)) = place.filter(|place| (least..=self.largest).contains(&place.2))
+        else {
             return;
         };
         if samples.len() == SAMPLES && samples.last().is_some_and(|largest| largest.size <= *size) {
+            return;
+        }
+        let is = |sample: &Sample| sample.name == *name && sample.directory.path() == directory.path();
+        if let Some(at) = samples.iter().position(is) {
+            // A file with two numbers of one kind says nothing of any.
+            if samples[at].digest != digest {
+                samples.remove(at);
+            }
             return;
         }
         let at = samples.partition_point(|sample| sample.size <= *size);

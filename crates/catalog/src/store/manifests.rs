@@ -197,9 +197,9 @@ impl Catalog {
                             otherwise: listed.otherwise,
                             size: listed.size,
                             // Whole seconds are what many programs write.
-                            modified: listed.modified.map(|time| {
-                                (time, if time.nanoseconds == 0 { 1_000_000_000 } else { 1 })
-                            }),
+                            modified: listed
+                                .modified
+                                .map(|time| (time, if time.nanoseconds == 0 { 1_000_000_000 } else { 1 })),
                         };
                         self.import_found(&found, base, moment(now), importing)?.map_err(wrong)?;
                     }
@@ -278,6 +278,8 @@ impl Catalog {
             return Ok(Err(format!("{path}: it is in no tree of the catalogue, and not below --tree")));
         };
         let algorithm = self.algorithm(&found.algorithm)?;
+        importing.imported.listed += 1;
+        let mut is_new = true;
         if let Some(known) = self.record(directory, name)? {
             // What this import has recorded is of this moment, and was never verified.
             let is_of_this_list = (known.first_seen, known.changed, known.verified) == (now, now, 0);
@@ -300,10 +302,10 @@ impl Catalog {
                     return Ok(Ok(()));
                 }
             }
-            importing.imported.added -= 1;
+            is_new = false;
         }
         self.apply(root, directory, name, &RecordChange::Add(listed_record(found, stat, algorithm, now)))?;
-        importing.imported.added += 1;
+        importing.imported.added += u64::from(is_new);
         Ok(Ok(()))
     }
 

@@ -28,9 +28,11 @@ const LONGEST_LINE: u64 = 40 << 20;
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Imported {
+    /// Lines of a list that name a file, or files of an index.
+    pub listed: u64,
     /// Files that were recorded.
     pub added: u64,
-    /// Files that had a record, which stays.
+    /// Files that had a record before, which stays.
     pub known: u64,
     /// Those of them that a list has another digest of.
     pub differing: u64,

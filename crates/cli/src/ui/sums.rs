@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
+use verisum::files::NamedDigest;
 use verisum::mend::repair::{ListRecords, UselessLine, recorded_in};
 
 use crate::ui::PROGRAM;
@@ -23,7 +24,8 @@ pub(crate) fn records(
         useless += 1;
         say(&format!("line {number}: {why}"));
     })?;
-    let named = records.named.as_ref().map(ToString::to_string);
+    let named = records.named.as_ref().filter(|named| !matches!(named, NamedDigest::ByNumber { .. }));
+    let named = named.map(ToString::to_string);
     let skipped = &records.skipped;
     let warnings = skipped.doubt().into_iter().chain(skipped.without_digest());
     named.into_iter().chain(warnings.map(|what| format!("WARNING: {what}"))).for_each(|what| say(&what));
@@ -37,4 +39,12 @@ pub(crate) fn records(
         _ => Exit::Unchecked,
     };
     Ok((records, useless, exit))
+}
+
+/// Says what the numbers of a list were taken for by their length alone, if none of the files that were tried has it:
+/// to be said last, as the files themselves may say more.
+pub(crate) fn say_unproven(list: &Path, named: Option<&NamedDigest>) {
+    if let Some(unproven @ NamedDigest::ByNumber { .. }) = named {
+        ui::say(PROGRAM, &format!("{}: {unproven}", names::quoted(list.as_os_str())));
+    }
 }

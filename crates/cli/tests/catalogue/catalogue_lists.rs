@@ -140,7 +140,7 @@ fn what_a_list_says_is_not_overwritten_by_what_is_there() {
     for (text, line, what) in [
         ("# a comment\nno list\n", 2, "improperly formatted"),
         ("d41d8cd98f00b204e9800998ecf8427e  ../x\n", 1, "the name leads out of its directory"),
-        ("d41d8cd98f00b204e9800998ecf8427e  ok\nNONE (x) = 00\n", 2, ""),
+        ("d41d8cd98f00b204e9800998ecf8427e  ok\nMD5 (x) = 00\n", 2, "its MD5 is not 32 hexadecimal digits"),
         ("d41d8cd98f00b204e9800998ecf8427e  /etc/x\n", 1, "it is in no tree of the catalogue"),
         ("d41d8cd98f00b204e9800998ecf8427e  out/f\n", 1, "or through a link"),
         ("d41d8cd98f00b204e9800998ecf8427e  inner/f\n", 1, "or through a link"),

@@ -12,5 +12,6 @@ mod inputs;
 mod list_sizes;
 mod names;
 mod personalities;
+mod readers;
 mod sum;
 mod vectors;

@@ -182,11 +182,12 @@ fn by_records(
     mut telling: MendingReport,
 ) -> Result<Exit, Failure> {
     let mut records = Vec::new();
-    let (mut useless, mut of_lists) = (0, Exit::Clean);
+    let (mut useless, mut lists, mut of_lists) = (0, Vec::new(), Exit::Clean);
     for list in &arguments.sums {
         let (of_list, bad, exit) =
             sums::records(list, arguments.algorithm.as_deref(), &[tree.to_path_buf()])?;
         records.extend(of_list.contents);
+        lists.push((list, of_list.named));
         useless += bad;
         of_lists = of_lists.max(exit);
     }
@@ -234,6 +235,7 @@ fn by_records(
         None => work(&mut *records)?,
     };
     telling.not_compared(useless);
+    lists.iter().for_each(|(list, named)| sums::say_unproven(list, named.as_ref()));
     let worst = telling.end(&summary, arguments.dry_run)?;
     recorder.end()?;
     Ok(worst.max(of_lists))

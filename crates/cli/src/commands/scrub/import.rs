@@ -219,7 +219,7 @@ impl ImportedList<'_> {
         if absent + skipped.unknown_digests > 0 {
             return Ok((imported, Exit::Unchecked));
         }
-        if imported.added + imported.known == 0 {
+        if imported.listed == 0 {
             ui::say(PROGRAM, &format!("{name}: no file is listed with a digest"));
             return Ok((imported, Exit::Mismatch));
         }

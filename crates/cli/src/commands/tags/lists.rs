@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,7 +14,9 @@ use verisum::files::store::manifest::{
     BlockHashes, Chkbit, ChkbitFile, IndexError, ListOptions, Listed, ReadError, Skipped, is_chkbit,
     is_chkbit_of_directory,
 };
-use verisum::files::{Directory, Entry, FileError, Kind, NamedDigest, Operation, Record, RecordedTime, Walk};
+use verisum::files::{
+    Directory, Entry, FileError, Kind, LEADS_OUT, NamedDigest, Operation, Record, RecordedTime, Walk,
+};
 
 use crate::ui::Decomposed;
 use crate::ui::PROGRAM;
@@ -90,7 +92,11 @@ pub(crate) fn list(
     let (mut reader, unproven) = opened.map_err(failed)?;
     let below = |listed: &Listed| {
         let name = listed.path(|name| Entry::beneath(&base, name).is_ok());
-        Ok(tops.iter().find_map(|top| name.strip_prefix(top).ok()).unwrap_or(&name).to_path_buf())
+        let name = tops.iter().find_map(|top| name.strip_prefix(top).ok()).unwrap_or(&name);
+        match name.components().any(|part| part == Component::ParentDir) {
+            true => Err(format!("{}: {LEADS_OUT}", name.display())),
+            false => Ok(name.to_path_buf()),
+        }
     };
     let mut items: Vec<TaggedItem> = Vec::new();
     let wrong = |line: UselessLine| {
@@ -206,7 +212,10 @@ fn item(base: &Arc<Directory>, name: &Path, file: &ListedFile) -> TaggedItem {
         return Err(FileError::io(name, Operation::Open, why));
     }
     let Some(algorithm) = file.digest.algorithm() else {
-        return Err(unreadable(&base.path().join(name), io::Error::other("tags have no place for its digest")));
+        return Err(unreadable(
+            &base.path().join(name),
+            io::Error::other("tags have no place for its digest"),
+        ));
     };
     // Formats that have a time have it to the second at least.
     let modified = file

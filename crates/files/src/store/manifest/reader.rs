@@ -347,8 +347,10 @@ fn ends_lines_with_nul(head: &[u8], guess: &DigestGuess) -> bool {
     let mut lines = coreutils::CoreutilsLines::new(Accept::Any(guess.clone()), false);
     let mut is_line = |piece: &[u8]| !piece.contains(&0) && lines.parse(piece).is_ok();
     let Some(last) = head.iter().rposition(|byte| *byte == 0) else { return false };
-    let (are, are_not): (Vec<_>, Vec<_>) =
-        head[..last].split(|byte| *byte == 0).filter(|piece| !is_idle(piece)).partition(|piece| is_line(piece));
+    let (are, are_not): (Vec<_>, Vec<_>) = head[..last]
+        .split(|byte| *byte == 0)
+        .filter(|piece| !is_idle(piece))
+        .partition(|piece| is_line(piece));
     are.len() > are_not.len()
         && !head.windows(2).any(|pair| pair == [0, 0])
         && !head.split(|byte| *byte == b'\n').skip(1).any(&mut is_line)
