@@ -37,7 +37,7 @@ pub type IsBlockHash = fn(&Path, &str, Output) -> bool;
 struct Assumed {
     /// By the digest's id, and whether it was assumed.
     groups: BTreeMap<(String, bool), GuessGroup>,
-    /// Whether a listed file is there.
+    /// Whether a file that is listed with a relative name is there.
     is_any_there: bool,
     /// The longest file that is read, in bytes.
     largest: u64,
@@ -229,7 +229,9 @@ impl Assumed {
                 let stat = Entry::beneath(&directory, Path::new(name)).ok()?.stat().ok()?;
                 (stat.kind == Kind::File).then(|| (directory, PathBuf::from(name), stat.size))
             });
-            assumed.is_any_there |= place.is_some();
+            // An absolute name is rather of another tree.
+            assumed.is_any_there |=
+                place.is_some() && Path::new(OsStr::from_bytes(&listed.name)).is_relative();
             for claim in claims {
                 assumed.note(&claim.algorithm, claim.assumed, claim.digest, place.as_ref());
             }

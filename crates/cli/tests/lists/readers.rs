@@ -93,10 +93,14 @@ fn the_content_of_a_small_file_decides() {
         assert_eq!(ended[1].stderr, format!("verisum: {name}: import: {refused}"));
         assert_eq!(ended[2].stderr, format!("verisum: {name}: read: {refused}"));
         assert_eq!(ended[3].stderr, taken);
-        // Where files have changed, name and number stand.
+        // Where files have changed, name and number stand together, and a number alone is told.
         let folder = tree(&[("a", "other")]);
-        write(&folder, "SHA256SUMS", &format!("{}  a\n", "0".repeat(64)));
-        assert_eq!(codes(&all(&folder, "SHA256SUMS"))[..3], [1, 0, 0]);
+        write(&folder, name, &format!("{}  a\n", "0".repeat(64)));
+        let ended = all(&folder, name);
+        let is_certain = name == "SHA256SUMS";
+        assert_eq!(codes(&ended)[..3], if is_certain { [1, 0, 0] } else { [1, 3, 3] });
+        let said = format!("{name}: 64 digits were taken for sha256 (-a names a different digest)\n");
+        assert_eq!(ended[3].stderr.contains(&said), !is_certain, "{ended:?}");
     }
 }
 

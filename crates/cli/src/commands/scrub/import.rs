@@ -55,7 +55,7 @@ pub(crate) struct ImportArgs {
     #[arg(long)]
     json: bool,
 
-    /// Exports, lists, indexes and lakes; each is recorded as a whole or not at all. `-` is standard input
+    /// Exports, lists, bags, indexes and lakes; each is recorded as a whole or not at all. `-` is standard input
     #[arg(value_name = "FILE", required = true, value_hint = ValueHint::FilePath)]
     files: Vec<PathBuf>,
 }
