@@ -57,6 +57,13 @@ struct Sample {
     digest: Output,
 }
 
+/// A file that may be read to try a guess.
+struct SamplePlace {
+    directory: Arc<Directory>,
+    name: PathBuf,
+    size: u64,
+}
+
 /// What became of a digest that was assumed.
 enum Guess {
     /// A file has it, or the list says that it is this one.
@@ -227,7 +234,8 @@ impl Assumed {
                 let directory = Directory::named(path.parent()?).ok()?;
                 let name = path.file_name()?;
                 let stat = Entry::beneath(&directory, Path::new(name)).ok()?.stat().ok()?;
-                (stat.kind == Kind::File).then(|| (directory, PathBuf::from(name), stat.size))
+                let place = || SamplePlace { directory, name: name.into(), size: stat.size };
+                (stat.kind == Kind::File).then(place)
             });
             // An absolute name is rather of another tree.
             assumed.is_any_there |=
@@ -239,20 +247,15 @@ impl Assumed {
         Ok(assumed)
     }
 
-    /// Notes a number that is said to be of the digest `id`, or was but taken for it, which is `assumed`. `place` has the
-    /// directory, name and length of the file, where it is there.
-    fn note(
-        &mut self,
-        id: &str,
-        assumed: bool,
-        digest: Output,
-        place: Option<&(Arc<Directory>, PathBuf, u64)>,
-    ) {
+    /// Notes a number that is said to be of the digest `id`, or was but taken for it, which is `assumed`. `place` is the
+    /// file's, where it is there.
+    fn note(&mut self, id: &str, assumed: bool, digest: Output, place: Option<&SamplePlace>) {
         let GuessGroup { digits, samples } = self.groups.entry((id.to_string(), assumed)).or_default();
         *digits = digest.as_bytes().len() * 2;
         // Of nothing, many a CRC is zero.
         let least = u64::from(digest.as_bytes().len() <= 8);
-        let Some((directory, name, size)) = place.filter(|place| (least..=self.largest).contains(&place.2))
+        let Some(SamplePlace { directory, name, size }) =
+            place.filter(|place| (least..=self.largest).contains(&place.size))
         else {
             return;
         };

@@ -11,7 +11,7 @@ use crate::{Kind, Timestamp};
 
 /// What a list says of a file.
 #[derive(Clone, Debug)]
-pub struct ListedFile {
+pub struct LongestDigest {
     /// The longest of its digests.
     pub digest: Digest,
     /// Its value.
@@ -43,8 +43,8 @@ pub fn listed_files<R: Read>(
     path: &dyn Fn(&Listed) -> Result<PathBuf, String>,
     is_of_use: fn(&Digest) -> bool,
     useless: &mut dyn FnMut(UselessLine),
-) -> Result<BTreeMap<PathBuf, ListedFile>, ReadError> {
-    let mut files: BTreeMap<PathBuf, ListedFile> = BTreeMap::new();
+) -> Result<BTreeMap<PathBuf, LongestDigest>, ReadError> {
+    let mut files: BTreeMap<PathBuf, LongestDigest> = BTreeMap::new();
     while let Some(line) = reader.line()? {
         let number = reader.number();
         let found = match line {
@@ -73,7 +73,7 @@ pub fn listed_files<R: Read>(
 }
 
 /// What a line says of a file; why it is of no use.
-fn file(listed: &Listed, is_of_use: fn(&Digest) -> bool) -> Result<ListedFile, String> {
+fn file(listed: &Listed, is_of_use: fn(&Digest) -> bool) -> Result<LongestDigest, String> {
     if listed.block_hash.is_some() {
         return Err("this is a block hash (`verisum image repair` mends images)".to_string());
     }
@@ -83,5 +83,5 @@ fn file(listed: &Listed, is_of_use: fn(&Digest) -> bool) -> Result<ListedFile, S
         None => "it has no digest".to_string(),
     })?;
     let (size, modified) = (listed.size, listed.modified);
-    Ok(ListedFile { digest, value, size, modified, contradicted: None })
+    Ok(LongestDigest { digest, value, size, modified, contradicted: None })
 }

@@ -26,7 +26,7 @@ use crate::{FileError, Hashed, Kind, Plan};
 
 pub use extra::Extra;
 pub use list_class::ListClass;
-pub use listed_files::{ListedFile, UselessLine, listed_files};
+pub use listed_files::{LongestDigest, UselessLine, listed_files};
 pub use lists::{ListFile, ListReader, Lists, OpenInput, bag_of, manifests_of, open_to_record};
 
 use answers::{Answers, lock};

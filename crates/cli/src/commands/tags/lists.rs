@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum::catalog::Bitrot;
-use verisum::files::check::{ListedFile, UselessLine, listed_files, open_to_record};
+use verisum::files::check::{LongestDigest, UselessLine, listed_files, open_to_record};
 use verisum::files::store::manifest::{
     BlockHashes, Chkbit, ChkbitFile, IndexError, ListOptions, Listed, ReadError, Skipped, is_chkbit,
     is_chkbit_of_directory,
@@ -202,7 +202,7 @@ fn found(base: &Arc<Directory>, recorded: ChkbitFile) -> TaggedItem {
 }
 
 /// What a list says of a file.
-fn item(base: &Arc<Directory>, name: &Path, file: &ListedFile) -> TaggedItem {
+fn item(base: &Arc<Directory>, name: &Path, file: &LongestDigest) -> TaggedItem {
     if file.contradicted.is_some() {
         let why = io::Error::other("the list has different digests of it");
         return Err(unreadable(&base.path().join(name), why));
