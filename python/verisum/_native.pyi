@@ -855,7 +855,7 @@ class ScrubSummary:
 
     @property
     def not_tried(self) -> int:
-        """Files that are known to be bad and were not tried again, for the same reason."""
+        """Files that are known to be bad and were not tried again, for whatever reason."""
 
     @property
     def mount_points(self) -> int:

@@ -39,7 +39,7 @@ impl Writer<'_> {
         if let Some(root) = self.catalog.root(&self.scope.root.path)? {
             (self.summary.files, self.summary.bytes) = (root.files, root.bytes);
         }
-        self.summary.held = self.catalog.held(self.scope.root.id)?;
+        self.summary.held = self.held()?;
         self.summary.waiting = outcome.waiting;
         self.summary.reported = outcome.reported;
         self.summary.reported_at = outcome.reported_at;
@@ -51,6 +51,21 @@ impl Writer<'_> {
         self.summary.complete = outcome.is_complete;
         self.summary.interrupted = outcome.is_interrupted;
         Ok(self.summary)
+    }
+
+    /// How many files of the tree are held, without those that this run leaves out.
+    fn held(&self) -> Result<u64, ScrubError> {
+        let Some(excludes) = &self.options.excludes else {
+            return Ok(self.catalog.held(self.scope.root.id)?);
+        };
+        let mut held = 0;
+        self.catalog.each_in_trouble(&self.scope.root, true, false, &mut |file| {
+            let below = file.path.strip_prefix(&self.scope.path);
+            let is_out = below.is_ok_and(|below| excludes.leaves_out_file(below));
+            held += u64::from(!is_out && file.record.state == State::Trouble(Trouble::Held));
+            Ok::<_, ScrubError>(())
+        })?;
+        Ok(held)
     }
 
     fn settle(&mut self, outcome: &Outcome) -> Result<(), ScrubError> {

@@ -3,22 +3,22 @@
 mod walk_jobs;
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::SyncSender;
 
-use super::digests::Digests;
 use super::due::{Dice, Plan};
-use super::judge::Token;
+use super::judge::{ScrubJudge, Token, is_bad};
 use super::merge::Level;
 use super::run::Work;
+use super::tally::Untried;
 use super::writer::Message;
 use super::{Scope, ScrubError, ScrubOptions, Tally, due};
-use crate::store::{Catalog, CatalogRecord, Position, RecordName, State, Trouble, stamp};
-use verisum_files::{Directory, Entry, Job, Kind, Order, Stat, VerdictClass, Walk, WalkOptions};
+use crate::store::{Catalog, CatalogRecord, Known, Position, RecordName, State, stamp};
+use verisum_files::{Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
 
 /// How many files may be under way from here to the catalogue.
 const RECENT: usize = 1 << 15;
@@ -29,9 +29,8 @@ pub(super) struct Jobs<'a> {
     scope: &'a Scope,
     options: &'a ScrubOptions,
     plan: &'a Plan,
-    digests: &'a Digests,
+    judge: &'a ScrubJudge<'a>,
     sender: Option<SyncSender<Message>>,
-    tally: &'a Tally,
     /// The marks of recorded files that were given out lately, and may not be written yet.
     recent: HashSet<u64>,
     stage: Stage,
@@ -88,7 +87,7 @@ pub(super) struct Outcome {
     pub waiting: u64,
     /// Files that were not read because their device fails.
     pub given_up: u64,
-    /// Those of them that were known to be bad are apart.
+    /// Bad files that were not read, for whatever reason.
     pub not_tried: u64,
     /// Mount points that were not entered.
     pub mount_points: u64,
@@ -126,7 +125,7 @@ impl Outcome {
 impl<'a> Jobs<'a> {
     pub(super) fn new(
         reader: Catalog,
-        work: &Work<'a>,
+        work: &'a Work<'a>,
         sender: SyncSender<Message>,
     ) -> Result<Jobs<'a>, ScrubError> {
         let (scope, options, plan) = (work.scope, work.options, work.plan);
@@ -165,9 +164,8 @@ impl<'a> Jobs<'a> {
             scope,
             options,
             plan,
-            digests: work.judge.digests,
+            judge: &work.judge,
             sender: Some(sender),
-            tally: work.judge.tally,
             recent: HashSet::new(),
             stage: Stage::Bad,
             walk: Walk::new(vec![scope.path.clone()], walk),
@@ -192,8 +190,11 @@ impl<'a> Jobs<'a> {
         })
     }
 
-    /// Lets the writer end.
+    /// Lets the writer end. If somebody ended the run, the bad files that it did not come to are named first.
     pub(super) fn close(&mut self) {
+        if self.options.stop.is_due() && self.stage == Stage::Bad {
+            self.next();
+        }
         self.sender = None;
     }
 
@@ -214,7 +215,7 @@ impl<'a> Jobs<'a> {
 
     fn advance(&mut self) -> Result<Option<Job<Token>>, ScrubError> {
         loop {
-            if self.options.stop.is_due() {
+            if self.is_ended() {
                 return Ok(None);
             }
             let job = match self.stage {
@@ -240,6 +241,11 @@ impl<'a> Jobs<'a> {
         }
     }
 
+    /// Whether somebody ended the run, and no bad files are left to be named.
+    fn is_ended(&self) -> bool {
+        self.stage != Stage::Bad && self.options.stop.is_due()
+    }
+
     fn end(&mut self) -> Stage {
         self.outcome.is_through = !self.is_stopped;
         Stage::End
@@ -251,10 +257,11 @@ impl<'a> Jobs<'a> {
             if self.page.is_empty() && !self.turn_page()? {
                 return Ok(None);
             }
-            if self.options.stop.is_due() {
+            if self.is_ended() {
                 return Ok(None);
             }
-            if self.plan.is_over() {
+            // Bad files are named all the same.
+            if self.stage == Stage::Stale && self.plan.is_over() {
                 self.is_stopped = true;
                 return Ok(None);
             }
@@ -360,19 +367,16 @@ impl<'a> Jobs<'a> {
             return Ok(None);
         }
         let device = stat.device;
-        let is_known_bad = is_bad(record.state) && is_untouched(&record, &stat);
-        if self.gives_up(device, is_known_bad) {
-            if is_known_bad {
-                let (name, path) = (OsStr::from_bytes(name).into(), entry.path());
-                let (record, state) = (Some(record), Some(record.state));
-                self.send(Message::NotTried { directory, name, path, record, state });
-            }
-            return Ok(None);
-        }
-        let set = self.digests.of(Some(&record));
+        let is_known_bad = tells_of_storage(record.state) && is_untouched(&record, &stat);
         if self.stage == Stage::Bad {
             self.remember(directory, name);
         }
+        if let Some(why) = self.judge.hinders(device, is_known_bad) {
+            let known = (Some(Known::from(&record)), Some(record.state));
+            self.not_tried(why, (directory, OsStr::from_bytes(name).into()), &entry, known);
+            return Ok(None);
+        }
+        let set = self.judge.digests.of(Some(&record));
         let name = OsStr::from_bytes(name).into();
         let token = Token { directory, name, device, set, record: Some(record), is_known_bad };
         Ok(Some(Job { entry, set, token }))
@@ -385,13 +389,14 @@ impl<'a> Jobs<'a> {
         found.map(|(_, why)| why.clone())
     }
 
-    /// Whether too much of a device could not be read to go on with it. Counts the file if so.
-    fn gives_up(&self, device: u64, is_known_bad: bool) -> bool {
-        let gives_up = self.tally.gives_up(device, is_known_bad);
-        if gives_up {
-            self.tally.give_up(is_known_bad);
-        }
-        gives_up
+    fn not_tried(
+        &self,
+        why: Untried,
+        place: (i64, OsString),
+        entry: &Entry,
+        known: (Option<Known>, Option<State>),
+    ) {
+        self.judge.not_tried(why, place, entry, known).into_iter().for_each(|message| self.send(message));
     }
 
     /// Remembers a file that was given out, so that it is not given out again before the catalogue
@@ -424,13 +429,10 @@ impl Iterator for Jobs<'_> {
     }
 }
 
-/// Whether the storage of a file was found to fail, or its content to be bad.
-fn is_bad(state: State) -> bool {
-    match state {
-        State::DAMAGED | State::MISSING => false,
-        State::Trouble(Trouble::Verdict(verdict)) => verdict.class() >= VerdictClass::Unchecked,
-        State::Trouble(Trouble::Held) | State::Sound => false,
-    }
+/// Whether the storage of a file was found to fail, or its content to be bad: if it fails again, that is nothing new. A
+/// damaged record says nothing of the file.
+fn tells_of_storage(state: State) -> bool {
+    state != State::DAMAGED && is_bad(state)
 }
 
 /// Whether nobody has written to a file since it was recorded, or put another in its place.

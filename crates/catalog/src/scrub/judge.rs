@@ -14,7 +14,7 @@ use verisum_digest::Output;
 use super::alarm::written_to;
 use super::digests::Digests;
 use super::finish::last_known;
-use super::tally::Tally;
+use super::tally::{Tally, Untried};
 use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
 use super::{ScrubOptions, due};
@@ -89,7 +89,13 @@ impl ScrubJudge<'_> {
     pub(super) fn judge(&self, hashed: Hashed<Token>, sender: &SyncSender<Message>) -> ControlFlow<()> {
         let Hashed { entry, token, result } = hashed;
         if matches!(result, Err(FileError::Stopped { .. })) {
-            return match self.not_read(token, &entry) {
+            let why = self.hinders(token.device, token.is_known_bad).unwrap_or(Untried::NoTime);
+            let known = token.record.as_ref().map(|record| (Known::from(record), record.state));
+            // One that has no record was met before, and could not be read.
+            let without = || State::Trouble(Trouble::Verdict(Verdict::IoError));
+            let state = known.map(|(_, state)| state).or_else(|| token.is_known_bad.then(without));
+            let place = (token.directory, token.name);
+            return match self.not_tried(why, place, &entry, (known.map(|(known, _)| known), state)) {
                 Some(message) => send(message, sender),
                 None => ControlFlow::Continue(()),
             };
@@ -121,24 +127,32 @@ impl ScrubJudge<'_> {
         send(message, sender)
     }
 
-    /// What the writer is told of a file that was taken, and then not read. It stays as it was, and is due in the
-    /// next run.
-    fn not_read(&self, token: Token, entry: &Entry) -> Option<Message> {
-        if self.options.stop.is_due() {
-            return None;
+    /// Why no more files of a device are read, if that is so.
+    pub(super) fn hinders(&self, device: u64, is_known_bad: bool) -> Option<Untried> {
+        let is_ended = || self.options.stop.is_due().then_some(Untried::Ended);
+        let is_over = || self.plan.is_over().then_some(Untried::NoTime);
+        let fails = || self.tally.gives_up(device, is_known_bad).then_some(Untried::DeviceFails);
+        is_ended().or_else(is_over).or_else(fails)
+    }
+
+    /// Counts a file that is due and is not read, and returns what the writer is told of it. It stays as it was, and is
+    /// due in the next run. If it is known to be bad it is named: that nobody tried it makes it no better.
+    pub(super) fn not_tried(
+        &self,
+        why: Untried,
+        (directory, name): (i64, OsString),
+        entry: &Entry,
+        (known, state): (Option<Known>, Option<State>),
+    ) -> Option<Message> {
+        let is_bad = state.is_some_and(is_bad);
+        let found = known.zip(entry.stat().ok());
+        let is_fresh = found.is_none_or(|(known, stat)| self.plan.is_fresh(&known, &stat));
+        self.tally.leave(why, is_bad, is_fresh);
+        if is_bad {
+            return Some(Message::NotTried { directory, name, path: entry.path(), state, why });
         }
-        let Token { directory, name, device, record, is_known_bad, .. } = token;
-        let found = record.as_ref().map(Known::from).zip(entry.stat().ok());
-        if self.tally.gives_up(device, is_known_bad) {
-            self.tally.give_up(is_known_bad);
-            if is_known_bad {
-                let state = record.map(|record| record.state);
-                return Some(Message::NotTried { directory, name, path: entry.path(), record, state });
-            }
-        } else {
-            self.tally.leave(found.is_none_or(|(known, stat)| self.plan.is_fresh(&known, &stat)));
-        }
-        let is_resized = found.and_then(|(known, stat)| written_to(&known, &stat))?;
+        let (known, stat) = found.filter(|_| why != Untried::Ended)?;
+        let is_resized = written_to(&known, &stat)?;
         Some(Message::Waiting { directory, name, is_resized })
     }
 
@@ -381,6 +395,14 @@ pub fn state_after(before: State, found: Verdict) -> (Verdict, State) {
         }
         State::Trouble(Trouble::Held) if is_unread || found == Verdict::Modified => (found, before),
         _ => (found, State::Trouble(Trouble::Verdict(found))),
+    }
+}
+
+/// Whether a file is bad, or nobody could tell: it is named by each run, be it tried again or not.
+pub(super) fn is_bad(state: State) -> bool {
+    match state {
+        State::Trouble(Trouble::Verdict(verdict)) => verdict.class() >= VerdictClass::Unchecked,
+        State::Trouble(Trouble::Held) | State::Sound => false,
     }
 }
 

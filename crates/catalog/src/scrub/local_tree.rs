@@ -27,7 +27,7 @@ impl Passage for LocalTree {
     }
 
     fn go<'w>(&mut self, work: &Work, mut writer: Writer<'w>) -> Result<(Writer<'w>, Outcome), ScrubError> {
-        let Work { plan, judge, .. } = work;
+        let judge = &work.judge;
         let (sender, receiver) = mpsc::sync_channel(4096);
         let mut jobs = Jobs::new(writer.catalog.again()?, work, sender.clone())?;
         let written = std::thread::scope(|threads| {
@@ -40,8 +40,7 @@ impl Passage for LocalTree {
                 }
             };
             // Files are taken in heaps, and wait for their turn where there are limits: it is asked again then.
-            let wanted =
-                |token: &Token| !plan.is_over() && !judge.tally.gives_up(token.device, token.is_known_bad);
+            let wanted = |token: &Token| judge.hinders(token.device, token.is_known_bad).is_none();
             hash_wanted(&engine(work), &mut jobs, &wanted, &|hashed| judge.judge(hashed, &sender));
             drop(sender);
             jobs.close();

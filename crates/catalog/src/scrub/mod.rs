@@ -248,8 +248,8 @@ pub struct ScrubSummary {
     pub reported_at: Option<i64>,
     /// Files that were not read because their device fails.
     pub given_up: u64,
-    /// Files that are known to be bad and were not tried again, because enough others of their device had
-    /// failed.
+    /// Files that are known to be bad and were not tried again: there was no time, enough others of their device had
+    /// failed, or somebody ended the run.
     pub not_tried: u64,
     /// Mount points below that were not entered.
     pub mount_points: u64,

@@ -25,8 +25,9 @@ use verisum_digest::Output;
 use super::due::Turn;
 use super::finish::last_known;
 use super::jobs::Outcome;
-use super::judge::{Look, Token};
+use super::judge::{Look, Token, is_bad};
 use super::run::{Passage, Work};
+use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};
 use super::{Scope, ScrubError, ScrubOptions, tree_guard};
 use crate::store::{Catalog, CatalogRecord, Heap, Identity, Seen, State, moment, stamp};
@@ -304,31 +305,35 @@ impl<'w> RemoteScrub<'_, 'w> {
                 self.cannot_read(&mut files, &why)?;
             }
             Err(ReceiveError::Failed(error)) => return Err(error),
-            Ok(()) if heap.turn == Turn::Fresh as i64 && !options.stop.is_due() => {
-                self.left_waiting(&mut files)?
+            Ok(()) if heap.turn != Turn::Stale as i64 && !options.stop.is_due() => {
+                self.leave(&mut files, heap.turn == Turn::Fresh as i64)?
             }
             Ok(()) => self.is_stopped |= files.next().is_some(),
         }
         Ok(files.end()?)
     }
 
-    /// Takes note of new and changed files for which there is no time.
-    fn left_waiting(&mut self, left: &mut HeapFiles) -> Result<(), ScrubError> {
+    /// Takes note of bad, new and changed files for which there is no time.
+    fn leave(&mut self, left: &mut HeapFiles, is_fresh: bool) -> Result<(), ScrubError> {
         loop {
             let files: Vec<Request> = left.take(BATCH).collect();
             if files.is_empty() {
                 return Ok(());
             }
-            self.is_stopped = true;
-            self.listing.outcome.waiting += files.len() as u64;
             let _turn = self.work.take_turn();
             let mut messages = Vec::new();
             for file in files {
                 let known = self.listing.known(self.writer.catalog, &file.name)?;
-                if let Some((directory, Some(record))) = known
-                    && record.state == State::Sound
-                {
-                    let name = OsStr::from_bytes(listing::split(&file.name).1).to_os_string();
+                let known = known.and_then(|(directory, record)| Some((directory, record?)));
+                let (why, is_bad) = (Untried::NoTime, known.is_some_and(|(_, record)| is_bad(record.state)));
+                self.work.judge.tally.leave(why, is_bad, is_fresh);
+                let Some((directory, record)) = known else { continue };
+                let name = OsStr::from_bytes(listing::split(&file.name).1).to_os_string();
+                if is_bad {
+                    let path = self.work.scope.path.join(OsStr::from_bytes(&file.name));
+                    let state = Some(record.state);
+                    messages.push(Message::NotTried { directory, name, path, state, why });
+                } else if record.state == State::Sound && is_fresh {
                     let is_resized = record.size != file.condition.size;
                     messages.push(Message::Waiting { directory, name, is_resized });
                 }

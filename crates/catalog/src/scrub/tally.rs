@@ -15,17 +15,37 @@ pub(super) struct Tally {
     pub(super) mounted_over: AtomicU64,
     /// Files that were not read because their device fails.
     given_up: AtomicU64,
-    /// The same of files that were known to be bad.
+    /// Files that are known to be bad and were not read, for whatever reason.
     not_tried: AtomicU64,
-    /// New and changed files that were taken, and for which there was no time.
+    /// New and changed files for which there was no time.
     waiting: AtomicU64,
-    /// Whether there was no time for some file that was taken.
+    /// Whether there was no time for some file that is due.
     is_out_of_time: AtomicBool,
     /// The most errors of a device, new and known ones each.
     most: Option<u64>,
     /// Whether any device failed: all threads ask that for every file.
     has_failed: AtomicBool,
     failures: Mutex<HashMap<u64, Failures>>,
+}
+
+/// Why a file that is due is not read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Untried {
+    /// Somebody ended the run.
+    Ended,
+    NoTime,
+    DeviceFails,
+}
+
+impl Untried {
+    /// The same in words.
+    pub(super) fn why(self) -> &'static str {
+        match self {
+            Untried::Ended => "the run was ended",
+            Untried::NoTime => "there was no time",
+            Untried::DeviceFails => "the device fails too often",
+        }
+    }
 }
 
 /// Errors of a device's storage.
@@ -69,24 +89,23 @@ impl Tally {
         failures.new >= most || is_known_bad && failures.known >= most
     }
 
-    /// Counts a file that was not read for that reason.
-    pub(super) fn give_up(&self, is_known_bad: bool) {
-        let counter = if is_known_bad { &self.not_tried } else { &self.given_up };
-        counter.fetch_add(1, Ordering::Relaxed);
+    /// Counts a file that is not read.
+    pub(super) fn leave(&self, why: Untried, is_bad: bool, is_fresh: bool) {
+        let count = |counter: &AtomicU64, is_one| counter.fetch_add(u64::from(is_one), Ordering::Relaxed);
+        count(&self.not_tried, is_bad);
+        count(&self.given_up, why == Untried::DeviceFails && !is_bad);
+        if why == Untried::NoTime {
+            count(&self.waiting, is_fresh && !is_bad);
+            self.is_out_of_time.store(true, Ordering::Relaxed);
+        }
     }
 
-    /// How many files were not read for that reason, and how many of those that were known to be bad.
+    /// How many files were not read because their device fails, and how many that are known to be bad.
     pub(super) fn given_up(&self) -> (u64, u64) {
         (self.given_up.load(Ordering::Relaxed), self.not_tried.load(Ordering::Relaxed))
     }
 
-    /// Counts a file that was taken, and for which there is no time.
-    pub(super) fn leave(&self, is_new_or_changed: bool) {
-        self.is_out_of_time.store(true, Ordering::Relaxed);
-        self.waiting.fetch_add(u64::from(is_new_or_changed), Ordering::Relaxed);
-    }
-
-    /// How many new and changed files there were of these, if there were any at all.
+    /// How many new and changed files there was no time for, if there was none for some file that is due.
     pub(super) fn left(&self) -> Option<u64> {
         self.is_out_of_time.load(Ordering::Relaxed).then(|| self.waiting.load(Ordering::Relaxed))
     }

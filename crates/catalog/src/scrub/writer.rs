@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::finish::bad_verdict;
 use super::run::Work;
+use super::tally::Untried;
 use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
 use crate::store::{self, Catalog, CatalogRecord, RecordChange, RecordFinding, RecordName, Run, Seen, State};
 use verisum_files::reread::Bypass;
@@ -38,14 +39,8 @@ pub(super) enum Message {
     Gone { directory: i64, name: OsString, state: Option<State>, at: i64 },
     /// A recorded file that was written to, perhaps to another length, and that there is no time to read.
     Waiting { directory: i64, name: OsString, is_resized: bool },
-    /// A file that is known to be bad and was not tried again: its record, if it has one, and what it was found to be.
-    NotTried {
-        directory: i64,
-        name: OsString,
-        path: PathBuf,
-        record: Option<CatalogRecord>,
-        state: Option<State>,
-    },
+    /// A file that is known to be bad and was not tried again: what it was found to be, and why nobody tried.
+    NotTried { directory: i64, name: OsString, path: PathBuf, state: Option<State>, why: Untried },
     /// A recorded file that is none of the tree's.
     Forget { directory: i64, name: OsString, record: CatalogRecord },
     /// Something that could not be looked at.
@@ -168,11 +163,17 @@ impl<'a> Writer<'a> {
                 Message::Unlisted { path, error, storage_failed } => {
                     self.tell_unlisted(path, error, storage_failed);
                 }
-                Message::NotTried { directory, name, path, record, state } => {
+                Message::NotTried { directory, name, path, state, why } => {
                     let finding = self.catalog.finding(directory, &name)?;
+                    let record = self.catalog.record(directory, &name)?;
                     let algorithm = record.and_then(|record| algorithms.get(&record.algorithm).cloned());
                     let verdict = state.map_or(Verdict::IoError, |state| bad_verdict(state).0);
-                    self.tell_not_tried((path, algorithm.unwrap_or_default()), verdict, record, finding);
+                    let report = ScrubReport {
+                        algorithm: algorithm.unwrap_or_default(),
+                        recorded: record.as_ref().map(Seen::of),
+                        ..ScrubReport::new(path, verdict)
+                    };
+                    self.tell_not_tried(report, why, finding);
                 }
                 Message::Directory { .. }
                 | Message::Gone { .. }
@@ -301,28 +302,14 @@ impl<'a> Writer<'a> {
     }
 
     /// Tells of a file that was not tried again what the last run found that tried it.
-    fn tell_not_tried(
-        &mut self,
-        (path, algorithm): (PathBuf, String),
-        verdict: Verdict,
-        record: Option<CatalogRecord>,
-        finding: Option<RecordFinding>,
-    ) {
-        self.summary.add(verdict, 1);
-        let now = "it was not tried again: the device fails too often".to_string();
+    fn tell_not_tried(&mut self, report: ScrubReport, why: Untried, finding: Option<RecordFinding>) {
+        self.summary.add(report.verdict, 1);
+        let now = format!("it was not tried again: {}", why.why());
         let detail = finding.as_ref().and_then(|finding| finding.detail.as_ref());
         let error = Some(detail.map_or_else(|| now.clone(), |detail| format!("{detail}; {now}")));
-        let recorded = record.as_ref().map(Seen::of);
         let found = finding.as_ref().and_then(|finding| finding.read);
         let since = finding.map(|finding| finding.since);
-        (self.report)(ScrubReport {
-            recorded,
-            found,
-            since,
-            algorithm,
-            error,
-            ..ScrubReport::new(path, verdict)
-        });
+        (self.report)(ScrubReport { found, since, error, ..report });
     }
 
     fn tell_unlisted(&mut self, path: PathBuf, error: String, storage_failed: bool) {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, ListedRecord, RecordFinding, Root, State, is_address};
 use verisum::digest::Output as DigestValue;
+use verisum::files::Excludes;
 
 use crate::ui::catalog::{CatalogArgs, with_name};
 use crate::ui::failure::Failure;
@@ -294,25 +295,33 @@ fn is_alarming(state: State, missing_fails: bool) -> bool {
     }
 }
 
-/// The first bad files of some trees, the worst first, and how many there are beyond them.
+/// The first bad files of some trees, the worst first, and how many there are beyond them. What the patterns leave out,
+/// by the paths in its tree, is not among them.
 pub(crate) fn of_trees(
     catalog: &Catalog,
     given: &Given,
     roots: &[&Root],
-    missing_fails: bool,
+    (missing_fails, excludes): (bool, Option<&Excludes>),
     most: usize,
 ) -> Result<(Vec<BadFile>, u64), Failure> {
     let mut files: Vec<ListedRecord> = Vec::new();
     let mut all = 0;
     for root in roots {
-        let troubles = catalog.troubles(root.id)?;
-        all += troubles
-            .iter()
-            .filter(|(state, _)| is_alarming(*state, missing_fails))
-            .map(|(_, count)| count)
-            .sum::<u64>();
-        let worst = catalog.worst(root, most)?;
-        files.extend(worst.into_iter().filter(|file| is_alarming(file.record.state, missing_fails)));
+        let is_wanted = |file: &ListedRecord| is_alarming(file.record.state, missing_fails);
+        let mut worst = catalog.worst(root, if excludes.is_some() { i64::MAX as usize } else { most })?;
+        worst.retain(|file| is_wanted(file));
+        all += match excludes {
+            Some(excludes) => {
+                worst.retain(|file| !remedy::is_left_out(excludes, root, &file.path));
+                worst.len() as u64
+            }
+            None => {
+                let troubles = catalog.troubles(root.id)?;
+                let alarming = troubles.iter().filter(|(state, _)| is_alarming(*state, missing_fails));
+                alarming.map(|(_, count)| count).sum()
+            }
+        };
+        files.extend(worst);
         files.sort_by_key(|file| (!file.record.state.is_corrupt(), file.record.state == State::MISSING));
         files.truncate(most);
     }

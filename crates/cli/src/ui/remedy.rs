@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use verisum::blockhash::BlockMap;
 use verisum::catalog::store::{Catalog, ListedRecord, Root, State, Trouble, is_address};
 use verisum::digest::{Digest, Output as DigestValue};
-use verisum::files::Verdict;
+use verisum::files::{Excludes, Verdict};
 use verisum::mend::repair::is_of_nothing;
 
 use crate::ui::catalog::absolute;
@@ -228,11 +228,17 @@ pub(crate) struct Remedies<'a> {
     given: Given,
     copies: Option<HashMap<(i64, Vec<u8>), PathBuf>>,
     beside: Beside,
+    excludes: Option<&'a Excludes>,
 }
 
 impl<'a> Remedies<'a> {
     pub(crate) fn new(catalog: &'a Catalog, given: &'a Given) -> Remedies<'a> {
-        Remedies { catalog, given: given.clone(), copies: None, beside: given.beside() }
+        Remedies { catalog, given: given.clone(), copies: None, beside: given.beside(), excludes: None }
+    }
+
+    /// Counts nothing that the patterns leave out.
+    pub(crate) fn without(self, excludes: Option<&'a Excludes>) -> Remedies<'a> {
+        Remedies { excludes, ..self }
     }
 
     /// None if nothing is to be mended in a tree.
@@ -254,19 +260,28 @@ impl<'a> Remedies<'a> {
         let (copies, beside) = (self.copies.as_ref(), &mut self.beside);
         let first = troubles.iter().find_map(|(state, _)| storage_advice(state.name()));
         let accept = self.given.accept(&root.path);
-        let held = troubles.iter().filter(|(state, _)| *state == State::Trouble(Trouble::Held));
-        let held = held.map(|(_, count)| count).sum();
-        let mut remedy =
-            Remedy { wanted: 0, held, mendable: 0, with_parity: 0, empty: 0, first, command, keeps, accept };
+        let mut remedy = Remedy {
+            wanted: 0,
+            held: 0,
+            mendable: 0,
+            with_parity: 0,
+            empty: 0,
+            first,
+            command,
+            keeps,
+            accept,
+        };
         let mut from: Vec<&Path> = Vec::new();
         self.catalog.each_in_trouble(root, true, true, &mut |file| {
-            if file.wants_content() {
+            let is_out = self.excludes.is_some_and(|excludes| is_left_out(excludes, root, &file.path));
+            if file.wants_content() && !is_out {
                 let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
                 let copy = copies.and_then(|copies| copies.get(&content));
                 let tree = copy.and_then(|copy| self.given.tree(copy));
                 from.extend(tree.map(|(tree, _)| &**tree).filter(|tree| !from.contains(tree)));
                 let has_copy = copy.is_some();
                 remedy.wanted += 1;
+                remedy.held += u64::from(file.record.state == State::Trouble(Trouble::Held));
                 remedy.mendable += u64::from(has_copy);
                 if !has_copy && is_empty(&file.algorithm, Some(file.record.size), &file.record.digest) {
                     remedy.empty += 1;
@@ -282,6 +297,11 @@ impl<'a> Remedies<'a> {
         remedy.command = self.given.repair_by(named, &root.path, &from) + &remedy.keeps;
         Ok((remedy.wanted > 0).then_some(remedy))
     }
+}
+
+/// Whether patterns leave a file of a tree out.
+pub(crate) fn is_left_out(excludes: &Excludes, root: &Root, path: &Path) -> bool {
+    path.strip_prefix(&root.path).is_ok_and(|below| excludes.leaves_out_file(below))
 }
 
 impl Remedy {

@@ -12,5 +12,6 @@ mod scrub_places;
 mod scrub_renamed;
 mod scrub_same_times;
 mod scrub_storage;
+mod scrub_untried;
 mod sticks;
 mod storage_fails;

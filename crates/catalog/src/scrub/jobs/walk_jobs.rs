@@ -5,14 +5,13 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use super::Jobs;
-use crate::scrub::alarm::written_to;
 use crate::scrub::judge::Token;
 use crate::scrub::merge::Level;
 use crate::scrub::parity_files::{is_of_parity, is_parity};
 use crate::scrub::top_directory::is_mounted_over;
 use crate::scrub::writer::Message;
 use crate::scrub::{ScrubError, error_text};
-use crate::store::{Known, State};
+use crate::store::State;
 use verisum_files::replace::is_passing;
 use verisum_files::{Entry, Job, Kind};
 
@@ -182,30 +181,21 @@ impl Jobs<'_> {
             self.pass_over(&entry);
             return Ok(None);
         }
-        if self.plan.is_over() {
-            self.outcome.waiting += 1;
-            self.note_waiting(directory, &entry, known);
-            return Ok(None);
-        }
         let state = match known {
             Some(known) => Some(known.state),
             None if self.unread.is_empty() => None,
             None => self.unread.get(&(directory, entry.name().as_bytes().to_vec())).copied(),
         };
-        let is_known_bad = state.is_some_and(super::is_bad);
-        if self.gives_up(device, is_known_bad) {
-            if is_known_bad {
-                let (name, path) = (entry.name().into(), entry.path());
-                self.send(Message::NotTried { directory, name, path, record: None, state });
-            }
-            self.note_waiting(directory, &entry, known);
+        let is_known_bad = state.is_some_and(super::tells_of_storage);
+        if let Some(why) = self.judge.hinders(device, is_known_bad) {
+            self.not_tried(why, (directory, entry.name().into()), &entry, (known, state));
             return Ok(None);
         }
         let record = match record.flatten() {
             None if known.is_some() => self.reader.record(directory, entry.name())?,
             record => record,
         };
-        let set = self.digests.of(record.as_ref());
+        let set = self.judge.digests.of(record.as_ref());
         if record.is_some() {
             self.remember(directory, entry.name().as_bytes());
         }
@@ -222,14 +212,6 @@ impl Jobs<'_> {
             && let Ok(stat) = entry.stat()
         {
             self.options.progress.skip(stat.size);
-        }
-    }
-
-    /// Takes note of a file that is not read, if it is one of those that a mass of changes consists of.
-    fn note_waiting(&mut self, directory: i64, entry: &Entry, known: Option<Known>) {
-        let found = known.zip(entry.stat().ok());
-        if let Some(is_resized) = found.and_then(|(known, stat)| written_to(&known, &stat)) {
-            self.send(Message::Waiting { directory, name: entry.name().into(), is_resized });
         }
     }
 

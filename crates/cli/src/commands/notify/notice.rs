@@ -82,7 +82,7 @@ fn bad_files(catalog_args: &CatalogArgs, scrubbed_since: Option<i64>) -> Result<
         roots.extend(Some(root).filter(|_| scrubbed_since.is_none_or(was_scrubbed)));
     }
     let given = Given::new(catalog_args.catalog.as_deref());
-    bad_file::of_trees(&catalog, &given, &roots.iter().collect::<Vec<_>>(), true, NAMED)
+    bad_file::of_trees(&catalog, &given, &roots.iter().collect::<Vec<_>>(), (true, None), NAMED)
 }
 
 /// The worst file: what it is, and whether it can be had again.

@@ -90,7 +90,7 @@ impl Health {
             });
         }
         let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
-        (health.bad, health.more) = bad_file::of_trees(catalog, given, &roots, missing_fails, NAMED)?;
+        (health.bad, health.more) = bad_file::of_trees(catalog, given, &roots, (missing_fails, None), NAMED)?;
         Ok(health)
     }
 

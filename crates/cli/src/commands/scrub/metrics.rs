@@ -56,9 +56,7 @@ const FIGURES: [Figure; 15] = [
     ("verisum_scrub_given_up_files", "Files not read because their device fails.", |s| {
         Some(s.given_up as f64)
     }),
-    ("verisum_scrub_not_tried_files", "Bad files not tried again because their device fails.", |s| {
-        Some(s.not_tried as f64)
-    }),
+    ("verisum_scrub_not_tried_files", "Known bad files not tried again.", |s| Some(s.not_tried as f64)),
     ("verisum_scrub_unlisted", "Directories and files that could not be looked at.", |s| {
         Some(s.unlisted as f64)
     }),

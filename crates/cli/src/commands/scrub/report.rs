@@ -240,7 +240,7 @@ fn remarks(summary: &ScrubSummary, given: &Given) -> Vec<String> {
     if summary.not_tried > 0 {
         let were = if summary.not_tried == 1 { "was" } else { "were" };
         let files = counted(summary.not_tried, "file");
-        remarks.push(format!("{files} known to be bad {were} not tried again: the device fails too often"));
+        remarks.push(format!("{files} known to be bad {were} not tried again"));
     }
     if summary.files == 0 && summary.mount_points > 0 {
         remarks.push(format!(

@@ -210,23 +210,22 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         ScrubStyle::Nothing => Ok(()),
         style => {
             if style != ScrubStyle::Json {
-                advise(arguments, &catalog, &summaries);
+                advise(arguments, &catalog, &summaries, options.excludes.as_deref());
             }
-            tell_bad_files(arguments, &catalog, (&summaries, moment(options.now)), style, output)
+            tell_bad_files(arguments, &catalog, (&summaries, &options), style, output)
         }
     };
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
     let told = arguments.results.tell(
         &summaries,
-        &|| remedies(arguments, &catalog, &summaries),
+        &|| remedies(arguments, &catalog, &summaries, options.excludes.as_deref()),
         worst,
         &options,
         output,
     );
     if let Ok(Exit::Nagios(_)) = told {
-        let found = (&summaries[..], moment(options.now));
-        let (bad, _, lost) = found_bad(arguments, &catalog, found, [health::NAMED; 2])?;
+        let (bad, _, lost) = found_bad(arguments, &catalog, (&summaries, &options), [health::NAMED; 2])?;
         for file in bad.iter().chain(&lost) {
             output.line(&file.line_without_pipes())?;
         }
@@ -239,9 +238,10 @@ fn remedies(
     arguments: &ScrubArgs,
     catalog: &Catalog,
     summaries: &Summaries,
+    excludes: Option<&Excludes>,
 ) -> Result<Vec<(PathBuf, Option<Remedy>)>, Failure> {
     let given = arguments.given();
-    let mut remedies = Remedies::new(catalog, &given);
+    let mut remedies = Remedies::new(catalog, &given).without(excludes);
     let mut found = Vec::new();
     for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
         if let Some(root) = catalog.root_of(&summary.root)? {
@@ -252,9 +252,9 @@ fn remedies(
 }
 
 /// Says what mends each tree, now that all that were scrubbed are known.
-fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
+fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries, excludes: Option<&Excludes>) {
     let given = arguments.given();
-    let mut remedies = Remedies::new(catalog, &given);
+    let mut remedies = Remedies::new(catalog, &given).without(excludes);
     for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
         if let Some(remedy) = trees::remedy(arguments, catalog, summary, &mut remedies) {
             let root = names::quoted(summary.root.as_os_str());
@@ -268,20 +268,21 @@ fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries) {
 fn found_bad(
     arguments: &ScrubArgs,
     catalog: &Catalog,
-    (summaries, since): (&Summaries, i64),
+    (summaries, options): (&Summaries, &ScrubOptions),
     [most, most_missing]: [usize; 2],
 ) -> Result<(Vec<BadFile>, u64, Vec<BadFile>), Failure> {
     let (given, missing_fails) = (arguments.given(), arguments.results.failing().missing);
     let roots = catalog.roots()?;
     let summary = |root: &Root| summaries.iter().find(|(path, _)| *path == root.path).map(|(_, end)| end);
     let mut scrubbed: Vec<&Root> = roots.iter().filter(|root| summary(root).is_some()).collect();
-    let (bad, beyond) = bad_file::of_trees(catalog, &given, &scrubbed, missing_fails, most)?;
+    let wanted = (missing_fails, options.excludes.as_deref());
+    let (bad, beyond) = bad_file::of_trees(catalog, &given, &scrubbed, wanted, most)?;
     // No later run names them, unless that is asked for.
     scrubbed.retain(|root| {
         let lost = summary(root).and_then(|end| Some(end.as_ref().ok()?.count(Verdict::Missing)));
         !missing_fails && lost.is_some_and(|lost| lost > 0)
     });
-    let lost = bad_file::of_missing(catalog, &given, &scrubbed, since, most_missing)?;
+    let lost = bad_file::of_missing(catalog, &given, &scrubbed, moment(options.now), most_missing)?;
     Ok((bad, beyond, lost))
 }
 
@@ -289,7 +290,7 @@ fn found_bad(
 fn tell_bad_files(
     arguments: &ScrubArgs,
     catalog: &Catalog,
-    found: (&Summaries, i64),
+    found: (&Summaries, &ScrubOptions),
     style: ScrubStyle,
     output: &mut Output,
 ) -> Result<(), Failure> {

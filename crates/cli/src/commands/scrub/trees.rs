@@ -178,7 +178,7 @@ impl<'a, 'o> Trees<'a, 'o> {
                 // Other trees may have copies, which are known when all are read; a program reads on meanwhile.
                 let is_now = self.arguments.results.style() == ScrubStyle::Json;
                 let given = self.arguments.given();
-                let mut remedies = Remedies::new(catalog, &given);
+                let mut remedies = Remedies::new(catalog, &given).without(options.excludes.as_deref());
                 let remedy =
                     if is_now { remedy(self.arguments, catalog, &summary, &mut remedies) } else { None };
                 lock(reporter).summary(&summary, remedy.as_ref());
