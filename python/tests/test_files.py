@@ -222,7 +222,7 @@ def test_closing_does_not_wait_for_a_thread_that_takes_rows(tmp_path: Path) -> N
         rows.close()
         for taker in takers:
             taker.join()
-        assert time.monotonic() - started < 5
+        assert time.monotonic() - started < 60
 
 
 def test_an_exception_in_the_loop_leaves_nothing_behind(tree: Path) -> None:

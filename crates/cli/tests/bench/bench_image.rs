@@ -195,7 +195,6 @@ fn signals_leave_nothing_behind() {
                 .arg(folder.path()),
         );
         wait_until("an image is there", raw);
-        std::thread::sleep(std::time::Duration::from_millis(200));
         for _ in 0..signals {
             // It may have ended already.
             let _ = kill_process(Pid::from_child(&child), Signal::TERM);

@@ -7,7 +7,7 @@ use std::process::Stdio;
 use std::time::{Duration, Instant, SystemTime};
 
 use common::bucket::{Store, run_at};
-use common::{Ended, change_and_restore_time, signal};
+use common::{Ended, change_and_restore_time, signal, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
 
@@ -309,6 +309,30 @@ fn an_object_of_the_recorded_version_that_has_another_length_is_rot() {
 }
 
 #[test]
+fn bad_objects_for_which_there_is_no_time_are_named() {
+    let Some(store) = Store::start() else { return };
+    let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));
+    let here = store.path("here");
+    fs::create_dir_all(&here).unwrap();
+    (0..12).for_each(|number| fs::write(here.join(format!("o{number}")), [7; 100]).unwrap());
+    let (here, catalog) = (here.to_str().unwrap(), catalog.to_str().unwrap());
+    assert_eq!(store.run(&["copy", "--quiet", here, "s3://box"]).code, Some(0));
+    let scrub =
+        |options: &[&str]| store.run(&[&["scrub", "--catalog", catalog], options, &["s3://box"]].concat());
+    assert_eq!(scrub(&[]).code, Some(0));
+    (0..5).for_each(|number| change_and_restore_time(&bucket.join(format!("o{number}")), &[8; 100]));
+    let bad = |ended: &Ended| ended.out().lines().filter(|line| line.starts_with("rot ")).count();
+    let ended = scrub(&[]);
+    assert_eq!((ended.code, bad(&ended)), (Some(1), 5), "{} {}", ended.out(), ended.stderr);
+    let ended = scrub(&["--for", "1s", "--limit-iops", "1"]);
+    assert_eq!((ended.code, bad(&ended)), (Some(1), 5), "{} {}", ended.out(), ended.stderr);
+    assert!(ended.out().contains("it was not tried again: there was no time"), "{}", ended.out());
+    let ended = scrub(&["--exclude", "o[0-4]"]);
+    assert_eq!((ended.code, bad(&ended)), (Some(0), 0), "{} {}", ended.out(), ended.stderr);
+    assert!(!ended.stderr.contains("rot since"), "{}", ended.stderr);
+}
+
+#[test]
 fn a_scrub_ends_within_a_large_object_when_it_is_asked_to() {
     let Some(store) = Store::start() else { return };
     let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));
@@ -318,7 +342,8 @@ fn a_scrub_ends_within_a_large_object_when_it_is_asked_to() {
     let began = Instant::now();
     let scrub =
         store.verisum(&words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("a program");
-    std::thread::sleep(Duration::from_secs(1));
+    let status = ["catalog", "status", "--catalog", catalog.to_str().unwrap()];
+    wait_until("the run has begun", || store.run(&status).out().contains(": in progress\n"));
     signal(&scrub, Signal::TERM);
     let ended = Ended::of(scrub.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{} {}", ended.out(), ended.stderr);
