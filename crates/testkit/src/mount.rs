@@ -79,6 +79,8 @@ pub struct Mount {
     kind: FsKind,
     size: u64,
     mounted: bool,
+    /// How often the backing file was replaced with a copy.
+    copies: u32,
     /// What the backing file shows, if it is no plain file. It goes last.
     disk: Option<RecordedDisk>,
 }
@@ -160,7 +162,7 @@ impl Mount {
 
     fn unmade(kind: FsKind, size: u64) -> Mount {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        let mount = Mount { folder, kind, size, mounted: false, disk: None };
+        let mount = Mount { folder, kind, size, mounted: false, copies: 0, disk: None };
         std::fs::create_dir(mount.path()).expect("a mount point");
         mount
     }
@@ -197,14 +199,19 @@ impl Mount {
         self.kind
     }
 
-    /// Unmounts it, lets `edit` change the backing file, and mounts it again with an empty cache.
+    /// Unmounts it, lets `edit` change the backing file, and mounts it again with an empty cache. The edited file may be a
+    /// copy of the one before.
     ///
     /// # Panics
     /// On tmpfs, which has no backing file, and if files are still open.
     pub fn edit_image(&mut self, edit: impl FnOnce(&Path)) {
         assert!(self.kind != FsKind::Tmpfs, "tmpfs has no backing file");
+        // Unmounting alone writes nothing where another namespace of mounts has the file system too.
+        let _ = run(Command::new("sync").arg("--file-system").arg(self.path()));
         self.unmount().unwrap_or_else(|error| panic!("{error}"));
-        self.wait_for_detach();
+        if self.is_attached() {
+            self.copy_image();
+        }
         edit(&self.image_path());
         self.mount().unwrap_or_else(|error| panic!("{error}"));
     }
@@ -226,7 +233,10 @@ impl Mount {
     }
 
     fn image_path(&self) -> PathBuf {
-        self.folder.path().join("image")
+        match self.copies {
+            0 => self.folder.path().join("image"),
+            copies => self.folder.path().join(format!("image{copies}")),
+        }
     }
 
     fn mount(&mut self) -> Result<(), String> {
@@ -235,6 +245,8 @@ impl Mount {
         command.args(["-t", if self.kind == FsKind::Exfat { "exfat-fuse" } else { self.kind.name() }]);
         match self.kind {
             FsKind::Tmpfs => command.args(["-o", &format!("size={}", self.size), "tmpfs"]),
+            // The copied one may still be alive, with the same identity.
+            FsKind::Xfs if self.copies > 0 => command.args(["-o", "loop,nouuid"]).arg(self.image_path()),
             _ => command.args(["-o", "loop"]).arg(self.image_path()),
         };
         run(command.arg(self.path()))?;
@@ -242,17 +254,26 @@ impl Mount {
         Ok(())
     }
 
-    /// Waits until no loop device has the image. Another namespace of mounts, which some test made meanwhile,
-    /// keeps the file system alive for a while: mounted again, it would be the one before the edit.
-    fn wait_for_detach(&self) {
-        for _ in 0..6000 {
-            let devices = run(Command::new("losetup").arg("--associated").arg(self.image_path()));
-            if devices.unwrap_or_else(|error| panic!("{error}")).is_empty() {
-                return;
-            }
-            std::thread::sleep(Duration::from_millis(10));
-        }
-        panic!("{}: a loop device still has it", self.image_path().display());
+    /// Whether a loop device still has the image. Another namespace of mounts, which some test made meanwhile, may
+    /// keep the file system alive: mounted again, it would be the one before the edit.
+    fn is_attached(&self) -> bool {
+        let devices = run(Command::new("losetup").arg("--associated").arg(self.image_path()));
+        !devices.unwrap_or_else(|error| panic!("{error}")).is_empty()
+    }
+
+    /// Takes a copy in place of the image, and leaves the image to whoever has it.
+    fn copy_image(&mut self) {
+        let before = self.image_path();
+        self.copies += 1;
+        let mut copy = Command::new("cp");
+        run(copy.args(["--sparse=always", "--dereference"]).arg(&before).arg(self.image_path()))
+            .and_then(|_| match self.kind {
+                // Two with one identity are the same to it.
+                FsKind::Btrfs => run(Command::new("btrfstune").args(["-f", "-m"]).arg(self.image_path())),
+                _ => Ok(String::new()),
+            })
+            .unwrap_or_else(|error| panic!("{error}"));
+        std::fs::remove_file(before).expect("the image before the edit");
     }
 
     fn unmount(&mut self) -> Result<(), String> {
@@ -354,6 +375,33 @@ mod tests {
             drop(mount);
             assert!(!mounts().contains(path.to_str().unwrap()));
             assert!(!path.exists());
+        }
+    }
+
+    #[test]
+    fn what_another_namespace_still_has_mounted_is_edited_all_the_same() {
+        for kind in [FsKind::Ext4, FsKind::Xfs, FsKind::Btrfs] {
+            let (Some(mut mount), Some(unshare)) = (Mount::new(kind, 0), require_tool("unshare")) else {
+                return;
+            };
+            let (file, other) = (mount.path().join("file"), mount.path().join("other"));
+            std::fs::write(&file, format!("text of the file {kind:?}").repeat(500)).unwrap();
+            let mut command = Command::new(unshare);
+            let mut holder = command.args(["--mount", "sh", "-c", "echo; exec cat"]);
+            holder = holder.stdin(std::process::Stdio::piped()).stdout(std::process::Stdio::piped());
+            let mut holder = holder.spawn().unwrap();
+            let mut begun = [0];
+            std::io::Read::read_exact(holder.stdout.as_mut().unwrap(), &mut begun).unwrap();
+            for text in ["one", "two"] {
+                std::fs::write(&other, text).unwrap();
+                mount.edit_image(|image| assert!(image.is_file()));
+                assert_eq!(std::fs::read_to_string(&other).unwrap(), text, "{kind:?}");
+            }
+            assert_eq!(mount.copies, 1, "{kind:?}: nothing had it");
+            let content = std::fs::read_to_string(&file).unwrap();
+            assert_eq!(content, format!("text of the file {kind:?}").repeat(500));
+            holder.kill().unwrap();
+            holder.wait().unwrap();
         }
     }
 
