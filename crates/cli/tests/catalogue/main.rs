@@ -5,6 +5,7 @@ mod common;
 
 mod catalogue;
 mod catalogue_lists;
+mod catalogue_snapshots;
 mod findings;
 mod json_schema;
 mod lake;
