@@ -91,7 +91,7 @@ class Sshds:
 
 def loud_skip(why: str) -> NoReturn:
     """Skips a test, and says so; on a machine that decides, it fails."""
-    if os.environ.get("CI") == "true":
+    if os.environ.get("CI"):
         pytest.fail(f"NOT TESTED: {why}")
     pytest.skip(f"NOT TESTED: {why}")
 
