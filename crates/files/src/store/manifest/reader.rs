@@ -368,6 +368,8 @@ enum Comment {
 /// Whether a line is skipped, and as what. In SFV `;` begins a comment and `#` may begin a name.
 fn comment(grammar: &Grammar, line: &[u8], comments: &Comments) -> Option<Comment> {
     let doubt = |is_doubtful| if is_doubtful { Comment::Doubtful } else { Comment::Plain };
+    // It may be indented, as the entries of a directory are.
+    let line = if matches!(grammar, Grammar::Mtree(_)) { line.trim_ascii_start() } else { line };
     match (line, grammar) {
         (_, Grammar::B3sum) => None,
         ([], _) => Some(Comment::Empty),
@@ -605,6 +607,7 @@ mod tests {
             (format!("MD5 (a) = {MD5}\n#MD5 (b) = {MD5}\n"), (1, 1)),
             (format!("{MD5}  a\0#{MD5}  b\0"), (1, 1)),
             (format!("#mtree v2.0\n# .\n#\tuser: root\n./a md5={MD5}\n#b type=file md5={MD5}\n"), (4, 1)),
+            (format!("#mtree\n. type=dir\n    a md5={MD5}\n    # b md5={MD5}\n\t#c\n \n..\n"), (3, 1)),
             (format!("%%%% HASHDEEP-1.0\n%%%% size,md5,filename\n## c\n3,{MD5},a\n#3,{MD5},b\n"), (2, 1)),
             (format!("Key,Size,MD5\n#a,3,{MD5}\n"), (1, 1)),
         ] {
