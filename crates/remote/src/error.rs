@@ -56,8 +56,7 @@ impl SessionError {
 
     /// What ssh meant when it ended with this code, before anything came of the host.
     pub fn of_start(code: Option<i32>, said: &[String]) -> SessionError {
-        let last = said.iter().rev().find(|line| !line.trim().is_empty());
-        let why = last.map_or_else(|| ended(code), |line| line.trim().to_string());
+        let why = cause(code, said);
         let any = |words: &[&str]| said.iter().any(|line| words.iter().any(|word| line.contains(word)));
         match code {
             Some(255) if any(&REFUSED) => {
@@ -65,16 +64,30 @@ impl SessionError {
                 SessionError::Refused(line.map_or(why, |line| line.trim().to_string()))
             }
             Some(255) | None => SessionError::Unreachable(why),
+            _ if last(said).is_some() => SessionError::NoShell(format!("{why} ({})", ended(code))),
             _ => SessionError::NoShell(why),
         }
     }
 
     /// The same after it had begun to answer.
     pub fn of_end(code: Option<i32>, said: &[String]) -> SessionError {
-        let last = said.iter().rev().find(|line| !line.trim().is_empty());
-        SessionError::Lost(last.map_or_else(|| ended(code), |line| line.trim().to_string()))
+        SessionError::Lost(cause(code, said))
     }
 }
+
+/// The last line that ssh or the host said, or the code that ssh ended with.
+fn cause(code: Option<i32>, said: &[String]) -> String {
+    last(said).map_or_else(|| ended(code), str::to_string)
+}
+
+/// The last line that may be a cause.
+fn last(said: &[String]) -> Option<&str> {
+    let is_notice = |line: &str| NOTICES.iter().any(|notice| line.starts_with(notice));
+    said.iter().rev().map(|line| line.trim()).find(|line| !line.is_empty() && !is_notice(line))
+}
+
+/// How lines begin that ssh, sshd and shells also say where all goes well.
+const NOTICES: [&str; 4] = ["Could not chdir to home directory", "Warning: ", "** ", "bash: warning: "];
 
 /// What ssh says when it is not let in.
 const REFUSED: [&str; 6] = [
@@ -104,7 +117,14 @@ mod tests {
         assert_eq!(error(Some(255), denied).message(), format!("log in: {denied}"));
         let refused = "ssh: connect to host h port 1: Connection refused";
         assert_eq!(error(Some(255), refused).message(), format!("connect: {refused}"));
-        assert!(matches!(error(Some(127), "sh: not found"), SessionError::NoShell(_)));
+        let no_shell = "start /bin/sh: sh: not found (it ended with the code 127)";
+        assert_eq!(error(Some(127), "sh: not found").message(), no_shell);
+        let home = "Could not chdir to home directory /home/a: No such file or directory";
+        assert_eq!(error(Some(255), home).message(), "connect: it ended with the code 255");
+        assert_eq!(error(Some(1), home).message(), "start /bin/sh: it ended with the code 1");
+        let said = [refused, home].map(String::from);
+        assert_eq!(SessionError::of_start(Some(255), &said).message(), format!("connect: {refused}"));
+        assert_eq!(SessionError::of_end(None, &said), SessionError::Lost(refused.to_string()));
         assert_eq!(SessionError::of_end(None, &[]), SessionError::Lost("it was killed".to_string()));
     }
 }
