@@ -397,7 +397,7 @@ mod tests {
                 mount.edit_image(|image| assert!(image.is_file()));
                 assert_eq!(std::fs::read_to_string(&other).unwrap(), text, "{kind:?}");
             }
-            assert_eq!(mount.copies, 1, "{kind:?}: nothing had it");
+            assert!(mount.copies > 0, "{kind:?}: nothing had it");
             let content = std::fs::read_to_string(&file).unwrap();
             assert_eq!(content, format!("text of the file {kind:?}").repeat(500));
             holder.kill().unwrap();
