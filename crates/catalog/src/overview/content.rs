@@ -110,18 +110,18 @@ impl Overview {
     /// The contents that files in trouble had.
     fn wanted(&self, catalogs: &[Catalog]) -> Result<HashMap<(String, Vec<u8>), Wanted>> {
         let mut all: HashMap<(String, Vec<u8>), Wanted> = HashMap::new();
-        let content = |file: &ListedRecord| {
+        let content = |number: usize, file: &ListedRecord| {
             let is_wanted = file.wants_content() && file.record.size > 0;
-            is_wanted.then(|| (file.algorithm.clone(), file.record.digest.as_bytes().to_vec()))
+            is_wanted.then(|| catalogs[number].content_of(file)).transpose()
         };
         for (index, troubled) in self.troubled.iter().enumerate() {
-            if let Some(content) = content(&troubled.file) {
+            if let Some(content) = content(troubled.catalog, &troubled.file)? {
                 all.entry(content).or_default().files.push(index);
             }
         }
         for (index, tree) in self.trees.iter().enumerate().filter(|(_, tree)| tree.wanted > 0) {
             catalogs[tree.catalog].each_in_trouble(&tree.root, true, true, &mut |file| {
-                if let Some(content) = content(&file)
+                if let Some(content) = content(tree.catalog, &file)?
                     && (all.len() < WANTED || all.contains_key(&content))
                 {
                     *all.entry(content).or_default().trees.entry(index).or_default() += 1;

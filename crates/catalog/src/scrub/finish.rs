@@ -108,6 +108,7 @@ impl Writer<'_> {
         if has_read_all {
             self.catalog.settle_generations(root)?;
         }
+        self.catalog.settle_rehashed()?;
         self.report_new(&names)?;
         self.report_modified(&names)?;
         self.summary.alarm = self.too_much(outcome)?;

@@ -204,6 +204,11 @@ impl<'a> Writer<'a> {
                     // A list that was imported said nothing of lengths.
                     self.catalog.add_length(root, new.size as i64 - old.size as i64)?;
                 }
+                if let (RecordChange::Confirm(new), Some(old)) = (change, &judged.recorded)
+                    && new.algorithm != old.algorithm
+                {
+                    self.catalog.note_rehashed(old, new)?;
+                }
                 if let (RecordChange::Add(record), true) = (change, self.may_be_moved) {
                     self.catalog.add_fresh(root, judged.directory, &judged.name, record)?;
                 }

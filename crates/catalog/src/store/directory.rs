@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use rusqlite::{OptionalExtension, params};
 
 use super::record::unsigned;
-use super::{Catalog, Result};
+use super::{Catalog, CatalogRecord, Result};
 
 impl Catalog {
     /// The number of an algorithm, given one if it has none.
@@ -37,6 +37,25 @@ impl Catalog {
         let number = name.map(|name| self.algorithm(name)).transpose()?;
         let sql = "UPDATE algorithm SET target = id IS ?1 WHERE target <> (id IS ?1)";
         self.write(sql, [number])
+    }
+
+    /// Remembers that a content has both digests: while records have either, copies are found by both. It is no part of
+    /// any record, so that a change of a file, or a loss of it, changes nothing of it.
+    pub(crate) fn note_rehashed(&self, old: &CatalogRecord, new: &CatalogRecord) -> Result<()> {
+        let sql = "INSERT OR REPLACE INTO rehashed VALUES (?1, ?2, ?3, ?4)";
+        self.write(sql, params![old.algorithm, old.digest.as_bytes(), new.algorithm, new.digest.as_bytes()])
+    }
+
+    /// Whether anything of that kind is remembered.
+    pub(super) fn is_rehashing(&self) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM rehashed)";
+        self.connection.query_row(sql, [], |row| row.get(0)).map_err(self.failed("read"))
+    }
+
+    /// Forgets the digests by algorithms that no record has.
+    pub(crate) fn settle_rehashed(&self) -> Result<()> {
+        let sql = "DELETE FROM rehashed WHERE old_algorithm NOT IN (SELECT algorithm FROM file)";
+        if self.is_rehashing()? { self.write(sql, []) } else { Ok(()) }
     }
 
     /// How many records have each algorithm; of one tree, if a root is given.
@@ -95,5 +114,30 @@ impl Catalog {
             id = parent;
         }
         Ok(names.iter().rev().map(|name| OsStr::from_bytes(name)).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::store::tests::{catalog, record};
+    use crate::store::{CatalogRecord, RecordChange};
+
+    #[test]
+    fn old_digests_are_known_while_a_record_has_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        let other = catalog.algorithm("blake3").unwrap();
+        let (old, new) = (record(3), CatalogRecord { algorithm: other, ..record(3) });
+        for name in ["a", "b"] {
+            let add = RecordChange::Add(old);
+            catalog.apply(root.id, root.directory, name.as_ref(), &add).unwrap();
+        }
+        for (name, is_known) in [("a", true), ("b", false)] {
+            catalog.note_rehashed(&old, &new).unwrap();
+            catalog.apply(root.id, root.directory, name.as_ref(), &RecordChange::Confirm(new)).unwrap();
+            catalog.settle_rehashed().unwrap();
+            assert_eq!(catalog.is_rehashing().unwrap(), is_known, "{name}");
+        }
+        assert_eq!(catalog.check().unwrap(), []);
     }
 }

@@ -7,9 +7,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::types::Value;
-use rusqlite::{Params, params, params_from_iter};
+use rusqlite::{Params, Row, params, params_from_iter};
 
-use super::record::{CORRUPT, DAMAGED, GONE, MISSING, columns, record};
+use super::record::{CORRUPT, DAMAGED, GONE, MISSING, columns, output, record};
 use super::{Catalog, CatalogError, CatalogRecord, Result, Root};
 
 /// The files in trouble. What is to be compared with their digests is compared with their lengths first: most records
@@ -104,14 +104,16 @@ impl Catalog {
     }
 
     /// The same for all sound files of all trees whose content another one has too, the largest first. Files with
-    /// the same content follow each other; empty ones are left out.
+    /// the same content follow each other, each with the digest that all of them have; empty ones are left out.
     pub fn each_duplicate<E: From<CatalogError>>(
         &self,
         each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(
-            "SELECT root, directory, name, {} FROM file WHERE state = 0 AND size > 0
-             ORDER BY size DESC, algorithm, digest, directory, name",
+            "SELECT root, directory, name, {}, coalesce(new_algorithm, algorithm),
+                coalesce(new_digest, digest)
+             FROM file LEFT JOIN rehashed ON old_algorithm = algorithm AND old_digest = digest
+             WHERE state = 0 AND size > 0 ORDER BY size DESC, 15, 16, directory, name",
             columns()
         );
         let content = |row: &ListedRow| (row.record.size, row.record.algorithm, row.record.digest);
@@ -119,7 +121,7 @@ impl Catalog {
         let mut last: Option<ListedRow> = None;
         let mut is_told = false;
         // Most files have a content of their own: nobody asks for their paths.
-        self.each_row(&sql, [], &mut |row| {
+        self.each_row(&sql, [], row_of_content, &mut |row| {
             let is_same = last.as_ref().is_some_and(|last| content(last) == content(&row));
             if is_same {
                 if let Some(first) = last.as_ref().filter(|_| !is_told) {
@@ -189,11 +191,13 @@ impl Catalog {
              AND (algorithm, digest) IN (VALUES {places})",
             columns()
         );
-        self.each_listed(&sql, params_from_iter(values), &mut |file| {
+        let mut each = |file: ListedRecord| {
             let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
             copies.entry(content).or_insert(file.path);
             Ok::<_, CatalogError>(())
-        })?;
+        };
+        self.each_listed(&sql, params_from_iter(&values), &mut each)?;
+        self.each_rehashed(&format!("VALUES {places}"), params_from_iter(&values), &mut each)?;
         Ok(copies)
     }
 
@@ -220,7 +224,9 @@ impl Catalog {
                  AND (algorithm, digest) IN (VALUES {places})",
                 columns()
             );
-            self.each_listed(&sql, params_from_iter(some.iter().flatten()), each)?;
+            let values = || params_from_iter(some.iter().flatten());
+            self.each_listed(&sql, values(), each)?;
+            self.each_rehashed(&format!("VALUES {places}"), values(), each)?;
         }
         Ok(())
     }
@@ -240,7 +246,35 @@ impl Catalog {
              AND (algorithm, digest) IN (SELECT algorithm, digest {IN_TROUBLE}) LIMIT {COPIES}",
             columns()
         );
-        self.each_listed(&sql, [], each)
+        self.each_listed(&sql, [], each)?;
+        self.each_rehashed(&format!("SELECT algorithm, digest {IN_TROUBLE} AND size > 0"), [], each)
+    }
+
+    /// Calls `each` for sound files whose records have one of these contents by another algorithm, as a rehash found
+    /// out: each as if its record had the digest that is looked for.
+    fn each_rehashed<E: From<CatalogError>>(
+        &self,
+        contents: &str,
+        values: impl Params,
+        each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
+    ) -> Result<(), E> {
+        if !self.is_rehashing()? {
+            return Ok(());
+        }
+        let sql = format!(
+            "WITH wanted(wanted_algorithm, wanted_digest) AS ({contents}),
+             other(wanted_algorithm, wanted_digest, other_algorithm, other_digest) AS MATERIALIZED (
+                SELECT wanted.*, new_algorithm, new_digest FROM wanted
+                    JOIN rehashed ON old_algorithm = wanted_algorithm AND old_digest = wanted_digest
+                UNION SELECT wanted.*, old_algorithm, old_digest FROM rehashed
+                    JOIN wanted ON new_algorithm = wanted_algorithm AND new_digest = wanted_digest)
+             SELECT root, directory, name, {}, wanted_algorithm, wanted_digest FROM file
+                JOIN other ON algorithm = other_algorithm AND digest = other_digest
+                WHERE state = 0 AND size > 0 LIMIT {COPIES}",
+            columns()
+        );
+        let mut names = self.listing_names()?;
+        self.each_row(&sql, values, row_of_content, &mut |row| each(names.listed(self, &row)?))
     }
 
     fn each_listed<E: From<CatalogError>>(
@@ -250,7 +284,7 @@ impl Catalog {
         each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut names = self.listing_names()?;
-        self.each_row(sql, values, &mut |row| each(names.listed(self, &row)?))
+        self.each_row(sql, values, listed_row, &mut |row| each(names.listed(self, &row)?))
     }
 
     fn listing_names(&self) -> Result<ListingNames> {
@@ -262,20 +296,29 @@ impl Catalog {
         &self,
         sql: &str,
         values: impl Params,
+        read: fn(&Row<'_>) -> rusqlite::Result<ListedRow>,
         each: &mut dyn FnMut(ListedRow) -> Result<(), E>,
     ) -> Result<(), E> {
         let failed = || self.failed("read");
         let mut statement = self.connection.prepare(sql).map_err(failed())?;
         let mut rows = statement.query(values).map_err(failed())?;
         while let Some(row) = rows.next().map_err(failed())? {
-            let read = || {
-                let (root, directory, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                Ok(ListedRow { root, directory, name, record: record(row, 3)? })
-            };
-            each(read().map_err(failed())?)?;
+            each(read(row).map_err(failed())?)?;
         }
         Ok(())
     }
+}
+
+fn listed_row(row: &Row<'_>) -> rusqlite::Result<ListedRow> {
+    let (root, directory, name) = (row.get(0)?, row.get(1)?, row.get(2)?);
+    Ok(ListedRow { root, directory, name, record: record(row, 3)? })
+}
+
+/// The same with the content by the algorithm that stands behind the record.
+fn row_of_content(row: &Row<'_>) -> rusqlite::Result<ListedRow> {
+    let mut listed = listed_row(row)?;
+    (listed.record.algorithm, listed.record.digest) = (row.get(14)?, output(row, 15)?);
+    Ok(listed)
 }
 
 /// The rows of files of the root `?1` that are not as recorded, and of those that no run could read, for which these

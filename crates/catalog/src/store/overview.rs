@@ -3,7 +3,7 @@
 use rusqlite::{Row, params};
 
 use super::record::{columns, record, unsigned};
-use super::{Catalog, CatalogError, CatalogRecord, Result};
+use super::{Catalog, CatalogError, CatalogRecord, ListedRecord, Result};
 
 /// What a file holds. In the order of their fields contents of all catalogues can be compared.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -61,9 +61,10 @@ impl Catalog {
         catalogs: &[Catalog],
         each: &mut dyn FnMut(usize, FileContent, SoundFile),
     ) -> Result<()> {
-        // The order of the tables is kept: each record meets its algorithm.
-        let sql = "SELECT a.name, f.digest, f.size, f.root, f.inode, f.directory FROM file f
-                   CROSS JOIN algorithm a ON a.id = f.algorithm
+        // The order of the tables is kept: each record meets its algorithm, or that which a rehash gives to others.
+        let sql = "SELECT a.name, coalesce(r.new_digest, f.digest), f.size, f.root, f.inode, f.directory FROM file f
+                   LEFT JOIN rehashed r ON r.old_algorithm = f.algorithm AND r.old_digest = f.digest
+                   CROSS JOIN algorithm a ON a.id = coalesce(r.new_algorithm, f.algorithm)
                    WHERE f.state = 0 AND f.size > 0 ORDER BY 1, 2, 3, 4, 5, 6";
         let failed = |number: usize| catalogs[number].failed("read");
         let mut statements = Vec::new();
@@ -92,9 +93,21 @@ impl Catalog {
         }
     }
 
+    /// What a record says of a content, as [`Catalog::each_content`] has it: the algorithm's name, and the digest.
+    pub(crate) fn content_of(&self, file: &ListedRecord) -> Result<(String, Vec<u8>)> {
+        let sql = "SELECT name, new_digest FROM rehashed JOIN algorithm ON id = new_algorithm
+                   WHERE old_algorithm = ?1 AND old_digest = ?2";
+        let digest = file.record.digest.as_bytes();
+        let other =
+            self.row(sql, params![file.record.algorithm, digest], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        Ok(other.unwrap_or_else(|| (file.algorithm.clone(), digest.to_vec())))
+    }
+
     /// The name of a sound file in a directory that has a digest.
     pub(crate) fn name_of_content(&self, directory: i64, digest: &[u8]) -> Result<Option<Vec<u8>>> {
-        let sql = "SELECT name FROM file WHERE directory = ?1 AND digest = ?2 AND state = 0 LIMIT 1";
+        let sql =
+            "SELECT name FROM file LEFT JOIN rehashed ON old_algorithm = algorithm AND old_digest = digest
+                   WHERE directory = ?1 AND coalesce(new_digest, digest) = ?2 AND state = 0 LIMIT 1";
         self.row(sql, params![directory, digest], |row| row.get(0))
     }
 }

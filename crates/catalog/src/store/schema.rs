@@ -15,9 +15,9 @@ pub(super) const APPLICATION: i32 = 0x7672_736d;
 
 /// What makes each version out of the one before; a new catalogue takes all steps. A step that was
 /// released is never edited.
-pub(super) const STEPS: [&str; 13] = [
+pub(super) const STEPS: [&str; 14] = [
     VERSION_1, VERSION_2, VERSION_3, VERSION_4, VERSION_5, VERSION_6, VERSION_7, VERSION_8, VERSION_9,
-    VERSION_10, VERSION_11, VERSION_12, VERSION_13,
+    VERSION_10, VERSION_11, VERSION_12, VERSION_13, VERSION_14,
 ];
 
 /// The version that this program writes.
@@ -146,12 +146,20 @@ const VERSION_13: &str = "
     UPDATE unread SET since = seen;
 ";
 
+/// Which digest contents have by the new algorithm that had this one by the old, while records have either.
+const VERSION_14: &str = "
+    CREATE TABLE rehashed(
+        old_algorithm INTEGER NOT NULL, old_digest BLOB NOT NULL,
+        new_algorithm INTEGER NOT NULL, new_digest BLOB NOT NULL,
+        PRIMARY KEY(old_algorithm, old_digest)) WITHOUT ROWID;
+";
+
 /// An index for the end of a run, which goes with it; a run that is killed there leaves it.
 pub(super) const FRESH_BY_DIGEST: &str = "CREATE INDEX IF NOT EXISTS fresh_by_digest ON fresh(digest)";
 
 /// What an older version lacks, as views before its tables, for those who may only read it. Each stands for
 /// the step that makes the version after.
-const STAND_INS: [(i64, &str); 8] = [
+const STAND_INS: [(i64, &str); 9] = [
     (3, "CREATE TEMP VIEW run AS SELECT *, 0 AS interrupted, NULL AS error FROM main.run;"),
     (
         4,
@@ -184,6 +192,11 @@ const STAND_INS: [(i64, &str); 8] = [
         13,
         "CREATE TEMP VIEW IF NOT EXISTS unread AS SELECT *, 3 AS state, seen AS since, NULL AS detail
             FROM main.unread;",
+    ),
+    (
+        14,
+        "CREATE TEMP VIEW rehashed AS SELECT 0 AS old_algorithm, x'' AS old_digest, 0 AS new_algorithm,
+            x'' AS new_digest WHERE 0;",
     ),
 ];
 

@@ -107,6 +107,67 @@ fn good_files_get_the_new_digest_in_the_read_that_verifies_them() {
     check(&tree.catalog());
 }
 
+/// Writes other bytes to a file and sets its time back.
+fn rot(path: &Path) {
+    let modified = fs::metadata(path).unwrap().modified().unwrap();
+    let mut bytes = fs::read(path).unwrap();
+    bytes[0] ^= 1;
+    fs::write(path, bytes).unwrap();
+    fs::File::options().append(true).open(path).unwrap().set_modified(modified).unwrap();
+}
+
+/// The rows of a table of a report.
+fn rows<'r>(report: &'r Value, title: &str) -> &'r Value {
+    let tables = report["tables"].as_array().unwrap();
+    &tables.iter().find(|table| table["title"] == title).unwrap()["rows"]
+}
+
+#[test]
+fn copies_are_found_by_either_digest_meanwhile() {
+    let tree = Tree::new();
+    age(&tree);
+    let copy = tree.folder.path().canonicalize().unwrap().join("copy");
+    let copied = std::process::Command::new("cp").arg("-a").args([&tree.root(), &copy]).status().unwrap();
+    assert!(copied.success());
+    let scrub_copy = |options: &[&str]| scrub(&tree.catalog(), &copy, options);
+    tree.scrub(&[]).clean();
+    scrub_copy(&[]).clean();
+    rehash(&tree, &["--to", "blake3"]).clean();
+    tree.scrub(&[]).clean();
+    let with = |words: &[&str]| {
+        let (verb, options) = words.split_at(if words[0] == "catalog" { 2 } else { 1 });
+        let mut arguments: Vec<_> = verb.iter().map(|word| s(word)).collect();
+        arguments.extend([s("--catalog"), tree.catalog()]);
+        arguments.extend(options.iter().map(|word| s(word)));
+        verisum(arguments)
+    };
+    let duplicates = with(&["catalog", "list", "--duplicates"]).clean();
+    let (first, second) = (tree.path("f1").display().to_string(), copy.join("f1").display().to_string());
+    let ours = duplicates.split("\n\n").find(|group| group.contains(&*first)).unwrap();
+    assert!(ours.contains(&*second), "{duplicates}");
+    let report = serde_json::from_str::<Value>(&with(&["report", "--json"]).clean()).unwrap();
+    assert_eq!(rows(&report, "Copies")[0]["how many"], 0, "{report}");
+    // One has the new digest, its copy the old one; then the other way round.
+    rot(&tree.path("f1"));
+    let ended = tree.scrub(&[]);
+    assert!(ended.code == Some(1) && ended.out().contains(&*second), "{}", ended.out());
+    let report = serde_json::from_str::<Value>(with(&["report", "--json"]).out()).unwrap();
+    assert_eq!(rows(&report, "Bad, missing and unchecked files")[0]["good copy"], *second, "{report}");
+    assert_eq!(
+        rows(&report, "Trees")[0]["copies known"]
+            .as_u64()
+            .max(rows(&report, "Trees")[1]["copies known"].as_u64()),
+        Some(1)
+    );
+    let dry = with(&["repair", "--dry-run", "--json", &tree.root().display().to_string()]);
+    assert!(dry.out().contains(&*second), "{}{}", dry.out(), dry.stderr);
+    with(&["repair", &tree.root().display().to_string(), "--keep-bad", &format!("{second}.bad")]).clean();
+    rot(&copy.join("f2"));
+    let ended = scrub_copy(&[]);
+    assert!(ended.out().contains(&tree.path("f2").display().to_string()), "{}", ended.out());
+    check(&tree.catalog());
+}
+
 #[test]
 fn it_can_be_stopped_and_sent_back() {
     let tree = Tree::new();

@@ -131,7 +131,7 @@ pub(super) fn copies(subject: &Subject) -> Table {
     row("files beyond the first of each content", content.extra);
     table
         .note("Of sound files that are not empty, over all catalogues named. Names of one file are one.")
-        .note("Records of the same content by different digests are not found to be copies.")
+        .note("Records with different digests count as copies only if a rehash computed both digests of their content.")
 }
 
 pub(super) fn only(subject: &Subject) -> Table {
