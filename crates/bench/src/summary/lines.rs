@@ -1,8 +1,8 @@
 //! The sentences above a report's tables.
 
 use super::ranked;
+use super::verdict::few_rounds;
 use crate::record::{BenchResults, NOT_REACHED, Series};
-use crate::stats::fewest_rounds;
 
 /// What must be read before the figures: what was not quiet, what is wrong, what was left out.
 pub fn lines(results: &BenchResults) -> Vec<String> {
@@ -35,16 +35,14 @@ fn too_few(results: &BenchResults) -> Vec<String> {
     let mut compared = 0;
     for group in results.groups() {
         let ranked = ranked(&results.of_group(group));
-        let rounds = ranked.iter().map(|one| one.rounds.len()).max().unwrap_or(0);
-        let fewest = fewest_rounds(ranked.len());
         if ranked.len() < 2 {
             continue;
         }
         compared += 1;
-        if rounds < fewest {
-            match found.iter_mut().find(|(key, _)| *key == (rounds, fewest)) {
+        if let Some(few) = few_rounds(&ranked) {
+            match found.iter_mut().find(|(key, _)| *key == few) {
                 Some((_, groups)) => groups.push(group),
-                None => found.push(((rounds, fewest), vec![group])),
+                None => found.push((few, vec![group])),
             }
         }
     }
