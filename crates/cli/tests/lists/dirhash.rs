@@ -113,7 +113,7 @@ fn steady_names_cost_quality_and_attack_run() {
     let out = dirhash(&["names", "-n", "2000", "--json"]).clean();
     assert!(out.contains("maildir"), "{out}");
     let out =
-        dirhash(&["cost", "--hash", "tea", "--hash", "xfs", "--length", "16", "--samples", "3"]).clean();
+        dirhash(&["cost", "--hash", "tea", "--algorithm", "xfs", "--length", "16", "--samples", "3"]).clean();
     assert!(out.contains("no significant difference"), "three measurements resolve nothing: {out}");
     // The verdict first, and a table that a terminal has room for; the intervals are details.
     assert!(out.lines().next().unwrap().contains(" has the lowest median at "), "{out}");

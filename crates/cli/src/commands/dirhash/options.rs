@@ -14,7 +14,7 @@ use crate::ui::sizes;
 #[derive(Args, Debug)]
 pub(crate) struct NameHashOptions {
     /// A hash; may be given several times. `all` is every hash that verisum knows
-    #[arg(short = 'a', long, value_name = "HASH")]
+    #[arg(short = 'a', long, visible_alias = "algorithm", value_name = "HASH")]
     pub(crate) hash: Vec<String>,
 
     /// The hash seed of a file system, as tools print it; without it, zeros, which ext4 treats as no seed
