@@ -407,7 +407,7 @@ impl Write for CountedLines<'_> {
 /// What is done by now, and how long it took or how long the rest will take.
 fn line_of_steps(what: &str, [all, done]: [u64; 2], time: Duration) -> String {
     if all == 0 || done == 0 {
-        return format!("{what}  {}", clock(time.as_secs()));
+        return format!("{what}  {} elapsed", clock(time.as_secs()));
     }
     let done = done.min(all);
     let left = time.as_secs_f64() * (all - done) as f64 / done as f64;
@@ -608,8 +608,8 @@ mod tests {
 
     #[test]
     fn the_line_of_steps_has_a_share_only_of_a_known_whole() {
-        assert_eq!(line_of_steps("at work", [0, 5], 3 * SECOND), "at work  0:03");
-        assert_eq!(line_of_steps("at work", [20, 0], 3 * SECOND), "at work  0:03");
+        assert_eq!(line_of_steps("at work", [0, 5], 3 * SECOND), "at work  0:03 elapsed");
+        assert_eq!(line_of_steps("at work", [20, 0], 3 * SECOND), "at work  0:03 elapsed");
         assert_eq!(line_of_steps("at work", [20, 5], 3 * SECOND), "at work   25%  0:09 left");
         assert_eq!(line_of_steps("at work", [20, 25], 3 * SECOND), "at work  100%  0:00 left");
     }
