@@ -101,6 +101,12 @@ impl BadFile {
         }
     }
 
+    /// What comes before any repair.
+    pub(crate) fn advice(&self) -> Option<&'static str> {
+        // Where nothing tells the good content, no repair comes.
+        Some(self.outcome).filter(|_| !matches!(self.mend, Mend::Accept(_))).and_then(remedy::storage_advice)
+    }
+
     /// What it was when it was good, in a few words.
     fn then(&self) -> String {
         let mut facts = Vec::new();
@@ -173,7 +179,7 @@ impl BadFile {
             (None, None) if self.needs_none() => Some(GoodContent::Empty),
             (None, None) => Some(GoodContent::Unknown),
         };
-        let mut lines = remedy_lines(self.outcome, content, command, self.is_mendable());
+        let mut lines = remedy_lines(self, content, command);
         if let Mend::Unmounted(top) = &self.mend {
             let before_copy = lines.len().saturating_sub(1);
             lines.insert(before_copy, format!("{} is not there: is it mounted?", quoted(top.as_os_str())));
@@ -193,6 +199,7 @@ impl BadFile {
             "size": self.size,
             "copy": self.copy.as_deref().map(Name::new),
             "parity": self.parity.as_deref().map(Name::new),
+            "advice": self.advice(),
             "mend": self.command(),
         });
         with_name(line, &self.path)
@@ -215,20 +222,16 @@ impl GoodContent {
 }
 
 /// Where the good content is, and the command that mends the file: the lines of every message.
-fn remedy_lines(
-    outcome: &str,
-    content: Option<GoodContent>,
-    command: Option<String>,
-    is_mendable: bool,
-) -> Vec<String> {
-    let advice = content.is_some().then(|| remedy::storage_advice(outcome)).flatten().map(String::from);
+fn remedy_lines(bad_file: &BadFile, content: Option<GoodContent>, command: Option<String>) -> Vec<String> {
+    let advice = bad_file.advice().map(String::from);
     let content = content.map(|content| match content {
         GoodContent::Copy(copy) => format!("a good copy is {copy}"),
         GoodContent::Parity(parity) => format!("parity may mend it: {parity}"),
         GoodContent::Empty => "it was empty: no copy is needed".to_string(),
         GoodContent::Unknown => "no copy is known".to_string(),
     });
-    let command = command.map(|command| format!("{}: {command}", how(outcome, is_mendable)));
+    let command =
+        command.map(|command| format!("{}: {command}", how(bad_file.outcome, bad_file.is_mendable())));
     advice.into_iter().chain(content).chain(command).collect()
 }
 

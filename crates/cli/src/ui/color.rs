@@ -6,7 +6,8 @@ use std::sync::OnceLock;
 use anstream::AutoStream;
 use anstyle::{AnsiColor, Style};
 use clap::ColorChoice;
-use verisum::files::VerdictClass;
+use verisum::catalog::store::State;
+use verisum::files::{Verdict, VerdictClass};
 
 use crate::ui::exit::Exit;
 
@@ -50,6 +51,22 @@ impl Paint {
             Paint::Doubtful => style(AnsiColor::Yellow),
             Paint::Bad => style(AnsiColor::Red).bold(),
         }
+    }
+}
+
+impl From<Verdict> for Paint {
+    fn from(verdict: Verdict) -> Paint {
+        match verdict {
+            // Nobody can say yet whether it is meant to be gone.
+            Verdict::Missing => Paint::Doubtful,
+            verdict => verdict.class().into(),
+        }
+    }
+}
+
+impl From<State> for Paint {
+    fn from(state: State) -> Paint {
+        if state == State::MISSING { Paint::Doubtful } else { state.class().into() }
     }
 }
 

@@ -146,6 +146,23 @@ fn a_dead_disk_is_mended_on_the_next_one_by_what_is_said() {
     assert_eq!(mends.len(), 2, "{said}");
     let list = run(&here, &["catalog", "list", "--catalog", "c.db", "--bad"]);
     assert_eq!(list.out().matches("the storage failed: see to the disk first").count(), 2, "{}", list.out());
+    // Programs, the page and its tables say the same before the command.
+    let advice = "the storage failed: see to the disk first";
+    let json = run(&here, &["catalog", "list", "--catalog", "c.db", "--bad", "--json"]);
+    let csv = run(&here, &["catalog", "list", "--catalog", "c.db", "--bad", "--csv"]);
+    let report = run(&here, &["report", "--json", "-o", "r.html", "--csv", "tables", "c.db"]);
+    let alarms = scrub(&["--json"]);
+    let page = fs::read_to_string(here.join("r.html")).unwrap();
+    let table = fs::read_to_string(here.join("tables/bad-missing-and-unchecked-files.csv")).unwrap();
+    for (said, count) in [(json.out(), 2), (csv.out(), 2), (report.out(), 2), (&table, 2), (&page, 2)] {
+        assert_eq!(said.matches(advice).count(), count, "{said}");
+    }
+    assert_eq!(alarms.out().matches(&format!("\"advice\":\"{advice}\"")).count(), 2, "{}", alarms.out());
+    assert!(
+        report.out().contains("Of 2 files that are unchecked, copies of 2 are known;"),
+        "{}",
+        report.out()
+    );
     let status = run(&here, &["catalog", "status", "--catalog", "c.db", "--nagios"]);
     let first = status.out().lines().next().unwrap();
     assert!(status.code == Some(2) && first.contains("io-error "), "{first}");

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use common::scrubbing::{Tree, check, expect, export, refused, s};
+use common::scrubbing::{Tree, check, expect, export, refused, s, scrub};
 use common::{Ended, verisum};
 use serde_json::Value;
 use verisum::Digest;
@@ -150,7 +150,7 @@ fn copies_are_found_by_either_digest_meanwhile() {
     // One has the new digest, its copy the old one; then the other way round.
     rot(&tree.path("f1"));
     let ended = tree.scrub(&[]);
-    assert!(ended.code == Some(1) && ended.out().contains(&*second), "{}", ended.out());
+    assert!(ended.code == Some(1) && ended.stderr.contains(&*second), "{}", ended.stderr);
     let report = serde_json::from_str::<Value>(with(&["report", "--json"]).out()).unwrap();
     assert_eq!(rows(&report, "Bad, missing and unchecked files")[0]["good copy"], *second, "{report}");
     assert_eq!(
@@ -164,7 +164,7 @@ fn copies_are_found_by_either_digest_meanwhile() {
     with(&["repair", &tree.root().display().to_string(), "--keep-bad", &format!("{second}.bad")]).clean();
     rot(&copy.join("f2"));
     let ended = scrub_copy(&[]);
-    assert!(ended.out().contains(&tree.path("f2").display().to_string()), "{}", ended.out());
+    assert!(ended.stderr.contains(&tree.path("f2").display().to_string()), "{}", ended.stderr);
     check(&tree.catalog());
 }
 

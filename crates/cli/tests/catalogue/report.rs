@@ -101,7 +101,9 @@ fn what_is_bad_is_named_with_the_command_that_mends_it() {
         report["lines"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     assert!(lines[0].starts_with("BAD: 1 of 42 files ("), "{lines:?}");
     assert!(lines[1].starts_with("MISSING: 1 file is"), "{lines:?}");
-    assert!(lines[2].contains("copies of 0 are known, and of 2 in another catalogue"), "{lines:?}");
+    let known = "Of 2 files that are bad or missing, copies of 0 are known, and of 2 in another catalogue;";
+    assert!(lines[2].starts_with(known), "{lines:?}");
+    assert!(lines.last().unwrap().starts_with("This report is of 20"), "{lines:?}");
     let trees = report["tables"].as_array().unwrap().iter().find(|table| table["title"] == "Trees").unwrap();
     let in_all = trees["notes"][0].as_str().unwrap();
     assert!(in_all.starts_with("In all 2 trees: 42 files, "), "{in_all}");
@@ -123,6 +125,18 @@ fn what_is_bad_is_named_with_the_command_that_mends_it() {
     assert_eq!(fs::read_to_string(archive.path.join("tree/a/b/f7")).unwrap(), "7".repeat(1000));
     archive.scrub("tree").clean();
     archive.json(&["tree.db", "mirror.db"], 0);
+}
+
+#[test]
+fn what_is_missing_has_the_colour_of_doubt_everywhere() {
+    let archive = Archive::new();
+    fs::remove_file(archive.path.join("tree/a/b/f9")).unwrap();
+    for words in
+        [&["scrub", "tree"][..], &["scrub", "--missing", "fail", "tree"], &["catalog", "list", "--missing"]]
+    {
+        let ended = archive.run(&[words, &["--color", "always", "--catalog", "tree.db"]].concat());
+        assert!(ended.out().contains("\x1b[33mmissing"), "{words:?}: {:?}", ended.out());
+    }
 }
 
 #[test]
@@ -188,11 +202,17 @@ fn the_page_is_whole_harmless_and_fits_every_window() {
     let filled = tables.iter().filter(has_rows).count();
     assert_eq!(filled, html.matches("<table ").count(), "{tables:?}");
     // Each tree has a directory of this name.
-    assert!(html.contains("<b>tree/</b><b>") && html.contains("<b>mirror/</b><b>"), "{html}");
+    assert!(
+        html.contains("<b>tree/</b><b>a/</b><b>b") && html.contains("<b>mirror/</b><b>a/</b><b>b"),
+        "{html}"
+    );
     assert!(html.contains(">Repairs</a>") && html.contains("None is recorded."), "{html}");
     let troubled = archive.path.join("tables/bad-missing-and-unchecked-files.csv");
     let troubled = fs::read_to_string(troubled).unwrap();
-    assert!(troubled.starts_with("outcome,file,mend with,good copy,since,last good,size,"), "{troubled}");
+    assert!(
+        troubled.starts_with("outcome,file,advice,mend with,good copy,since,last good,size,"),
+        "{troubled}"
+    );
     assert_eq!(troubled.lines().count(), 2, "{troubled}");
 
     // A spreadsheet gets numbers and moments, and no words for them.
@@ -334,6 +354,12 @@ fn an_empty_catalogue_does_not_look_clean() {
         assert_eq!(archive.run(&[&status[..], options].concat()).code, Some(code), "{options:?}");
     }
     archive.json(&["empty.db"], 3);
+    // A tree without runs has no bars of them.
+    fs::write(archive.path.join("list"), archive.run(&["sum", "tree/lone"]).clean()).unwrap();
+    archive.run(&["catalog", "import", "--catalog", "list.db", "list"]).clean();
+    let page = archive.run(&["report", "list.db"]);
+    let runs = page.out().split("<section id=").find(|part| part.starts_with("\"s4\"")).unwrap();
+    assert!(runs.contains("None is recorded.") && !runs.contains("class=\"plot\""), "{runs}");
     // One that has trees does not speak for another.
     fs::write(archive.path.join("gone/file"), "x").unwrap();
     assert_eq!(scrub("full.db", "gone"), Some(0));

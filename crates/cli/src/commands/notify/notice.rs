@@ -93,11 +93,13 @@ fn worst((alarms, beyond): &WorstFiles) -> Option<String> {
         more => format!(", and {more} more"),
     };
     let copy = match (&first.copy, &first.parity) {
-        (Some(_), _) => " (a good copy is known)",
-        (None, Some(_)) => " (parity may mend it)",
-        (None, None) => "",
+        (Some(_), _) => Some("a good copy is known"),
+        (None, Some(_)) => Some("parity may mend it"),
+        (None, None) => None,
     };
-    Some(format!("{}: {}{copy}{more}", first.outcome, names::quoted(first.path.as_os_str())))
+    let facts: Vec<&str> = first.advice().into_iter().chain(copy).collect();
+    let facts = if facts.is_empty() { String::new() } else { format!(" ({})", facts.join("; ")) };
+    Some(format!("{}: {}{facts}{more}", first.outcome, names::quoted(first.path.as_os_str())))
 }
 
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.

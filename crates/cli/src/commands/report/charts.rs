@@ -43,7 +43,10 @@ pub(super) fn all(subject: &Subject) -> Vec<Chart> {
         let tree = if is_one { String::new() } else { end_of(&tree.root.path) };
         (format!("{moment} {tree}").trim_end().to_string(), run.read_bytes)
     });
-    charts.push(amounts(runs::RUNS, read.collect()));
+    let read: Vec<_> = read.collect();
+    if !read.is_empty() {
+        charts.push(amounts(runs::RUNS, read));
+    }
     charts.push(treemap(subject));
     let mut total = 0;
     let growth = tables::months(subject).into_iter().map(|(name, _, size)| {
@@ -101,7 +104,10 @@ fn treemap(subject: &Subject) -> Chart {
         let is_other = |other: &DirectoryOverview| other.path != directory.path;
         let root = subject.root_of(directory.catalog, &directory.path).filter(|root| *root != directory.path);
         let label = match root.filter(|_| directories.iter().filter(is_like).any(is_other)) {
-            Some(root) => format!("{}/{}", last(root), last(&directory.path)),
+            Some(root) => {
+                let below = directory.path.strip_prefix(root).unwrap_or(&directory.path);
+                format!("{}/{}", last(root), names::quoted(below.as_os_str()))
+            }
             None => last(&directory.path),
         };
         let age = directory.oldest.map_or("nothing to verify".to_string(), |oldest| subject.age(oldest));

@@ -18,7 +18,7 @@ const LETTERS: usize = 600_000;
 pub(super) fn troubled(subject: &Subject) -> Table {
     let mut table = Table::new(
         "Bad, missing and unchecked files",
-        "outcome; file; mend with; good copy; since; last good; size; digest then; found; parity",
+        "outcome; file; advice; mend with; good copy; since; last good; size; digest then; found; parity",
     );
     let (mut letters, mut beside) = (0, Beside::default());
     for one in &subject.overview.troubled {
@@ -71,6 +71,7 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
     vec![
         Cell::text(record.state.name()),
         path(&file.path),
+        bad_file.advice().map_or(Cell::Missing, Cell::text),
         mend.map_or(Cell::Missing, Cell::Command),
         match &bad_file.copy {
             Some(copy) => path(copy),

@@ -154,8 +154,13 @@ pub(super) fn lines(images: &[MappedImage], options: &OverviewOptions) -> Vec<St
         let bytes = images.iter().map(|image| image.length).sum();
         let all = image(images.len() as u64);
         lines.push(format!(
-            "By the time of modification, nobody wrote to {all}, {}, since the block map was made.",
-            human(bytes)
+            "{all} ({}) {} recorded.",
+            human(bytes),
+            if images.len() == 1 {
+                "has the time of modification that its block map"
+            } else {
+                "have the times of modification that their block maps"
+            },
         ));
     }
     lines

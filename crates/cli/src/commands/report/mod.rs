@@ -241,6 +241,7 @@ fn write_tables(folder: &Path, report: &Report, catalogs: &[Catalog]) -> Result<
 fn report(subject: &Subject, catalogs: &[Catalog]) -> Report {
     let mut report = Report::new("State of the archive");
     report.lines = verdict::lines(subject);
+    report.lines.push(format!("This report is of {}.", values::written(subject.options.now)));
     report.tables = vec![
         files::troubled(subject),
         tables::trees(subject),

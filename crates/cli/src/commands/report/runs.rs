@@ -12,6 +12,9 @@ use crate::ui::sizes::human;
 
 pub(super) const RUNS: &str = "Runs";
 
+/// What is said where nothing is.
+const NONE: &str = "None is recorded.";
+
 /// How many runs a page has.
 const MOST: usize = 200;
 
@@ -47,7 +50,8 @@ pub(super) fn runs(subject: &Subject) -> Table {
             Cell::text(verdicts.join(", ")),
         ]);
     }
-    table.folded_after(FOLDED)
+    let table = table.folded_after(FOLDED);
+    if table.rows.is_empty() { table.note(NONE) } else { table }
 }
 
 /// What was repaired, the latest first.
@@ -70,7 +74,7 @@ pub(super) fn repairs(subject: &Subject) -> Table {
     }
     let table = table.blocks_below(120).folded_after(FOLDED);
     match table.rows.is_empty() {
-        true => table.note("None is recorded."),
+        true => table.note(NONE),
         false => table.note("`verisum catalog list --repaired` lists all."),
     }
 }

@@ -102,7 +102,23 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
             0 => String::new(),
             count => format!(", and of {count} in another catalogue"),
         };
-        let or_held = if held > 0 { ", missing or held" } else { " or missing" };
+        let is_wanted =
+            |is_it: fn(State) -> bool| overview.count(|state| is_it(state) && state.wants_content()) > 0;
+        let is_unchecked = |state: State| remedy::exit(state) == Exit::Unchecked;
+        let is_held = |state: State| state == State::Trouble(Trouble::Held);
+        let what: Vec<&str> = [
+            (is_wanted(State::is_corrupt), "bad"),
+            (is_wanted(|state| state == State::MISSING), "missing"),
+            (is_wanted(is_held), "held"),
+            (is_wanted(is_unchecked), "unchecked"),
+        ]
+        .into_iter()
+        .filter_map(|(is_there, word)| is_there.then_some(word))
+        .collect();
+        let what = match what.split_last() {
+            Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+            last => last.map_or(String::new(), |(last, _)| last.to_string()),
+        };
         let parity = match with_parity {
             0 => String::new(),
             count => format!(", and parity may mend {count}"),
@@ -110,7 +126,7 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         let empty: u64 = subject.remedies.iter().flatten().map(Remedy::empty).sum();
         let empty = if empty > 0 { format!(", and {}", remedy::needs_none(empty)) } else { String::new() };
         lines.push(format!(
-            "Of {} that {} bad{or_held}, copies of {mendable} are known{elsewhere}{parity}{empty}; the table of the page says where, and the command.",
+            "Of {} that {} {what}, copies of {mendable} are known{elsewhere}{parity}{empty}; the table of the page says where, and the command.",
             counted(wanted, "file"),
             are(wanted),
         ));

@@ -66,7 +66,7 @@ pub(crate) struct CatalogListArgs {
 }
 
 /// The columns of CSV; those of [`PrintedList::csv`].
-const CSV: [&str; 13] = [
+const CSV: [&str; 14] = [
     "outcome",
     "path",
     "since",
@@ -80,6 +80,7 @@ const CSV: [&str; 13] = [
     "copy",
     "mend",
     "parity",
+    "advice",
 ];
 
 /// Prints a list.
@@ -190,7 +191,7 @@ impl PrintedList<'_> {
         }
         let state = file.record.state;
         let told = told(file, finding.as_ref(), bad_file.as_ref());
-        self.output.told(&told, 0..state.name().len(), remedy::exit(state))
+        self.output.told(&told, 0..state.name().len(), state)
     }
 
     /// What helps to mend a file in trouble. Of a sound one nobody asks, and there may be a million of them.
@@ -243,6 +244,7 @@ impl PrintedList<'_> {
             path(bad_file.and_then(|bad_file| bad_file.copy.as_ref())),
             bad_file.and_then(BadFile::command).map(|text| csv_text(&text)).unwrap_or_default(),
             path(bad_file.and_then(|bad_file| bad_file.parity.as_ref())),
+            bad_file.and_then(BadFile::advice).unwrap_or_default().to_string(),
         ];
         self.output.text(&format!("{}\r\n", fields.join(",")))
     }
@@ -300,6 +302,7 @@ impl PrintedList<'_> {
             line["error"] = finding.detail.clone().into();
             let name = |path: Option<&PathBuf>| json!(path.map(Name::new));
             line["copy"] = name(bad_file.and_then(|bad_file| bad_file.copy.as_ref()));
+            line["advice"] = bad_file.and_then(BadFile::advice).into();
             line["mend"] = bad_file.and_then(BadFile::command).into();
             line["parity"] = name(bad_file.and_then(|bad_file| bad_file.parity.as_ref()));
         }

@@ -134,7 +134,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
                 _ => {
                     let paint = match is_wrong {
                         true => Paint::from(report.verdict.class().max(VerdictClass::Unchecked)),
-                        false => Paint::from(report.verdict.class()),
+                        false => Paint::from(report.verdict),
                     };
                     self.output().told(&told(report), 0..report.verdict.name().len(), paint)
                 }
