@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use verisum::catalog::store::{Catalog, Lock};
 use verisum::digest::Output as DigestValue;
 use verisum::files::{Stop, Timestamp};
-use verisum::mend::repair::{MendedFile, Noted, RepairOutcome, Repaired, Taken, note};
+use verisum::mend::repair::{MendedFile, Noted, RepairOutcome, Repaired, Taken, is_known, note};
 
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::failure::Failure;
@@ -63,6 +63,11 @@ impl Recorder {
             Err(error) => self.failure = Some(error.into()),
         }
         false
+    }
+
+    /// Whether the catalogue has a record of a file.
+    pub(crate) fn knows(&self, path: &Path) -> bool {
+        self.catalog.as_ref().is_some_and(|(_, catalog)| is_known(catalog, path).unwrap_or(false))
     }
 
     /// Fails if something could not be recorded.

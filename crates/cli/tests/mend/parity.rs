@@ -470,12 +470,77 @@ fn a_file_that_stays_bad_in_a_set_that_was_not_named_is_not_repaired() {
     assert!(line.contains(" more, which were not read)\n"), "{line}");
     spoil();
     for (sets, catalog_says) in [(&set, false), (&other, true)] {
-        let ended = repair(&["--in-place", "--catalog", catalog, "--sets", sets]);
+        let named = ["--in-place", "--catalog", catalog, "--sets", sets];
+        let would = repair(&[&named[..], &["--dry-run"]].concat());
+        let ended = repair(&named);
         assert_eq!(ended.code, Some(i32::from(!catalog_says)), "{ended:?}");
+        assert_eq!(would.code, ended.code, "{would:?}");
         let told = "disk.raw: repaired in the sets that --sets names, but still not as the catalogue recorded)\n\
             1 set: 1 not repaired";
         assert_eq!(ended.out().contains(told), !catalog_says, "{ended:?}");
         assert_eq!(repaired().is_empty(), !catalog_says);
     }
     assert!(fs::read(&path).unwrap() == bytes(5, 6_000_000));
+}
+
+/// What the dry run names is what the repair then repairs, with which options ever.
+#[test]
+fn a_dry_run_names_the_files_that_the_repair_repairs() {
+    let worlds = std::env::var("TEST_WORLDS").map_or(25, |worlds| worlds.parse().unwrap());
+    let seed = std::env::var("TEST_SEED").map_or_else(|_| fastrand::u64(..), |seed| seed.parse().unwrap());
+    let mut random = fastrand::Rng::with_seed(seed);
+    let mut ends = BTreeMap::new();
+    for world in 0..worlds {
+        let folder = tempfile::tempdir().unwrap();
+        let (tree, catalog) = (folder.path().join("tree"), folder.path().join("c.db"));
+        let catalog = catalog.to_str().unwrap();
+        let content: Content = (0..4)
+            .map(|at| (format!("f{at}").into(), bytes(random.u64(..), random.usize(1..300_000))))
+            .collect();
+        write(&tree, &content);
+        parity("create", &tree, &["--set-size", "64k", "--redundancy", "10%"]).clean();
+        let mut options = vec![];
+        if random.bool() {
+            assert_eq!(verisum(["scrub", "--catalog", catalog, tree.to_str().unwrap()]).code, Some(0));
+            options.extend(["--catalog", catalog]);
+        }
+        for _ in 0..random.usize(1..6) {
+            let (name, bytes) = content.iter().nth(random.usize(..4)).unwrap();
+            let path = tree.join(name);
+            match random.u8(..8) {
+                _ if !path.exists() => {}
+                0 => fs::remove_file(&path).unwrap(),
+                // More than the parity of a set gives.
+                1 => (0..bytes.len().min(40_000)).step_by(500).for_each(|at| rot(&path, at)),
+                _ => rot(&path, random.usize(..bytes.len())),
+            }
+        }
+        let found = parity("verify", &tree, &["--json"]);
+        let found: Value = serde_json::from_str(found.out().lines().last().unwrap()).unwrap();
+        let sets = found["bad_sets"].as_array().unwrap();
+        let some: Vec<String> =
+            sets.iter().filter(|_| random.u8(..3) > 0).map(|set| set.to_string()).collect();
+        let some = some.join(",");
+        if random.u8(..4) > 0 && !some.is_empty() {
+            options.extend(["--sets", &some]);
+        }
+        if random.u8(..4) > 0 {
+            options.push("--in-place");
+        }
+        let run = |dry: &[&str]| {
+            let ended = parity("repair", &tree, &[&options[..], &["--json"], dry].concat());
+            let mut files = BTreeMap::new();
+            for line in ended.out().lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+                if line["type"] == "file" {
+                    let is_good = line["outcome"] == "repaired" || line["can_be_repaired"] == true;
+                    files.insert(line["path"].to_string(), is_good);
+                }
+            }
+            (ended.code, files)
+        };
+        let (would, does) = (run(&["--dry-run"]), run(&[]));
+        assert_eq!(would, does, "TEST_SEED={seed}, world {world}, {options:?}");
+        does.1.into_values().for_each(|is_good| *ends.entry(is_good).or_insert(0) += 1);
+    }
+    assert!(ends.values().all(|count| *count > 3) && ends.len() == 2, "TEST_SEED={seed}: {ends:?}");
 }

@@ -38,7 +38,7 @@ pub use in_place::{Finished, finish_in_place};
 pub use known::SourceCatalog;
 pub use listed::{ExpectedContent, repair_recorded, tagged};
 pub use mend::is_of_nothing;
-pub use record::{MendedFile, Noted, Taken, note};
+pub use record::{MendedFile, Noted, Taken, is_known, note};
 pub use source::Source;
 pub use sums::{ListRecords, recorded_in};
 pub use verisum_files::check::UselessLine;

@@ -55,16 +55,8 @@ pub enum Noted {
 /// # Errors
 /// The catalogue cannot be read or written.
 pub fn note(catalog: &Catalog, mended: &MendedFile, stop: &Stop) -> Result<Noted, RepairError> {
-    let Some(root) = catalog.root_of(&mended.path)?.filter(|root| !root.is_remote()) else {
-        return Ok(Noted::Unknown);
-    };
-    let below = root.below(&mended.path);
-    let Some(name) = below.file_name() else { return Ok(Noted::Unknown) };
-    let folder = below.parent().unwrap_or(Path::new(""));
-    let Some(directory) = catalog.directory(&root, folder)? else { return Ok(Noted::Unknown) };
-    let Some(old) = catalog.record(directory, name)?.filter(|old| old.state != State::DAMAGED) else {
-        return Ok(Noted::Unknown);
-    };
+    let Some((root, directory, old)) = known(catalog, &mended.path)? else { return Ok(Noted::Unknown) };
+    let Some(name) = mended.path.file_name() else { return Ok(Noted::Unknown) };
     let algorithm = catalog.algorithms()?.remove(&old.algorithm).unwrap_or_default();
     let Some((now, stat)) = look(&mended.path, &algorithm, stop) else { return Ok(Noted::Unknown) };
     let finding = catalog.finding(directory, name)?;
@@ -89,6 +81,25 @@ pub fn note(catalog: &Catalog, mended: &MendedFile, stop: &Stop) -> Result<Noted
             Err(error)
         }
     }
+}
+
+/// Whether a catalogue knows a file of this machine, so that [`note`] compares it with its record.
+///
+/// # Errors
+/// The catalogue cannot be read.
+pub fn is_known(catalog: &Catalog, path: &Path) -> Result<bool, RepairError> {
+    Ok(known(catalog, path)?.is_some())
+}
+
+/// The tree and the directory of a file, and its record.
+fn known(catalog: &Catalog, path: &Path) -> Result<Option<(Root, i64, CatalogRecord)>, RepairError> {
+    let Some(root) = catalog.root_of(path)?.filter(|root| !root.is_remote()) else { return Ok(None) };
+    let below = root.below(path);
+    let Some(name) = below.file_name() else { return Ok(None) };
+    let folder = below.parent().unwrap_or(Path::new(""));
+    let Some(directory) = catalog.directory(&root, folder)? else { return Ok(None) };
+    let record = catalog.record(directory, name)?.filter(|record| record.state != State::DAMAGED);
+    Ok(record.map(|record| (root, directory, record)))
 }
 
 struct Place<'a> {

@@ -100,6 +100,17 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
                     still_bad += 1;
                 }
             }
+            if let Finding::File(file) = &mut finding
+                && (options.dry_run && options.in_place && !options.sets.is_empty())
+                && let FileVerdict::Damaged { bytes, can_be_repaired: true } = file.verdict
+                && recorder.knows(&top.join(&file.path))
+                && bad_bytes(&way, to.as_deref(), &options, &file.path) > bytes
+            {
+                let path = top.join(&file.path);
+                let what = "--sets does not name all sets in which it is bad";
+                file.verdict = FileVerdict::NotRepaired(ParityError::Damaged { path, what });
+                still_bad += 1;
+            }
             reporter.take(finding);
         };
         match is_par2 {
@@ -111,4 +122,19 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     done.not_repaired += still_bad;
     recorder.end()?;
     reporter.end(&repaired_totals(&done, options.dry_run))
+}
+
+/// How many bytes of a file are bad in all its sets, named or not.
+fn bad_bytes(tree: &Path, to: Option<&Path>, options: &ParityRepairOptions, file: &Path) -> u64 {
+    let mut options = options.clone();
+    (options.sets, options.only) = (Vec::new(), vec![file.to_path_buf()]);
+    let mut bad = 0;
+    let looked = verisum::parity::repair(tree, to, &options, &mut |finding| {
+        if let Finding::File(file) = finding
+            && let FileVerdict::Damaged { bytes, .. } = file.verdict
+        {
+            bad += bytes;
+        }
+    });
+    looked.map_or(0, |_| bad)
 }
