@@ -48,7 +48,15 @@ fn is_bad(name: &Path, found: &[u8]) -> bool {
     good == found
 }
 
+/// Runs a command with a disk, which is mounted at ROOT; or at SAME, as a catalogue knows files by their paths.
 fn run(words: &[&str], root: &Path) -> common::Ended {
+    if words.iter().any(|word| word.contains("SAME")) {
+        let mut command = common::command("unshare");
+        let script = r#"mount --bind "$0" /mnt && exec "$@""#;
+        command.args(["--mount", "--propagation", "private", "sh", "-c", script]).arg(root);
+        command.arg(common::VERISUM).args(words.iter().map(|word| word.replace("SAME", "/mnt")));
+        return common::Ended::of(command.output().unwrap());
+    }
     let words = words.iter().map(|word| OsString::from(word.replace("ROOT", root.to_str().unwrap())));
     verisum(words.map(PathBuf::from).collect::<Vec<_>>())
 }
@@ -146,6 +154,45 @@ fn a_repair_by_parity_in_place_goes_on() {
         is_good(&root.join("tree"));
         run(&["parity", "verify", "ROOT/tree"], root).clean();
         run(&["parity", "update", "ROOT/tree"], root).clean();
+    });
+}
+
+#[test]
+fn a_repair_in_place_by_a_catalogue_ends_with_its_journal() {
+    let good = || bytes(9, 3_000_320);
+    let bad = || {
+        let mut bad = good();
+        (0..bad.len()).step_by(300_000).for_each(|at| bad[at] ^= 1);
+        bad
+    };
+    let scrub = ["scrub", "--catalog", "SAME/c.db", "SAME/tree"];
+    let prepare = |root: &Path| {
+        let file = root.join("tree/long");
+        fs::create_dir(root.join("tree")).unwrap();
+        fs::write(&file, good()).unwrap();
+        let modified = fs::metadata(&file).unwrap().modified().unwrap();
+        assert_eq!(run(&scrub, root).code, Some(0));
+        run(&["parity", "create", "--redundancy", "30%", "SAME/tree"], root).clean();
+        fs::write(&file, bad()).unwrap();
+        fs::File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+        assert_eq!(run(&scrub, root).code, Some(1));
+    };
+    let journal = |root: &Path| root.join("c.db.in-place");
+    let holds = |root: &Path, moment: &str| {
+        let found = fs::read(root.join("tree/long")).unwrap();
+        match journal(root).exists() {
+            true => assert!(
+                found.iter().zip(good()).zip(bad()).all(|((now, new), old)| [new, old].contains(now)),
+                "{moment}"
+            ),
+            false => assert!(found == good() || found == bad(), "{moment}: half of it, and no journal"),
+        }
+    };
+    let words = ["repair", "--in-place", "--keep-bad", "SAME/bad", "--catalog", "SAME/c.db", "SAME/tree"];
+    lose_power(prepare, &words, holds, |root| {
+        assert!(fs::read(root.join("tree/long")).unwrap() == good());
+        assert!(!journal(root).exists());
+        assert_eq!(run(&scrub, root).code, Some(0));
     });
 }
 
