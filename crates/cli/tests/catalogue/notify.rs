@@ -471,3 +471,26 @@ fn a_failed_scrub_tells_of_its_own_trees_only() {
     assert_eq!(alarms.len(), 2, "{state}");
     assert!(alarms.iter().any(|alarm| alarm["copy"]["path"].as_str().is_some()), "{state}");
 }
+
+#[test]
+fn damaged_parity_is_told_of() {
+    let archive = Archive::new();
+    let photos = archive.text("photos");
+    common::verisum(["parity", "create", "--redundancy", "50%", &photos]).clean();
+    let (sendmail, catalog) = (archive.sendmail(KEEP), archive.text("c.db"));
+    let verify = || {
+        let options = ["--catalog", &catalog, "--mail", "root", "--sendmail", &sendmail, "--"];
+        archive.run(&[&options[..], &["parity", "verify", &photos]].concat())
+    };
+    assert_eq!(verify().code, Some(0));
+    assert!(!archive.path("mail").exists());
+    let set = archive.path("photos/.verisum-parity/set-00000001.parity");
+    let mut bytes = fs::read(&set).unwrap();
+    let middle = bytes.len() / 2;
+    bytes[middle] ^= 1;
+    fs::write(&set, bytes).unwrap();
+    let ended = verify();
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    let mail = fs::read_to_string(archive.path("mail")).unwrap().replace("=\n", "").replace("=3D", "=");
+    assert!(mail.contains("set-00000001.parity: damaged (1 of "), "{mail}");
+}
