@@ -6,6 +6,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::File;
 use std::io;
 use std::ops::ControlFlow;
+use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -15,10 +16,10 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
 use verisum::digest::{Digest, Output};
 use verisum::files::check::{CheckOutcome, Compute, Difference, Event, Extra, Lists, check as check_lists};
-use verisum::files::place::{ContentEvidence, Files, PlaceEvent, Reason, Sink};
+use verisum::files::place::{ContentEvidence, Files, PlaceEvent, Sink};
 use verisum::files::store::manifest::{Bad, BlockHashes, Claim, ListOptions, Listed, ReadError};
-use verisum::files::{Excludes, Limits, Plan};
-use verisum::remote::{Address, CheckedLine, Claims, HostList, HostListError, kept};
+use verisum::files::{Excludes, Limits, Plan, VerdictClass};
+use verisum::remote::{Address, HostList, HostListError, kept};
 
 use crate::arguments::{Callback, FsPath, Rate, Several};
 use crate::errors::{Failure, Kind};
@@ -354,7 +355,7 @@ impl Here {
         let mut of_list = (0, 0);
         let mut tell = |event: Event| {
             extra.note(&event);
-            match told(&mut counter, &mut of_list, &names, event) {
+            match told(&mut counter, &mut of_list, &names, event, None) {
                 true => ControlFlow::Continue(()),
                 false => ControlFlow::Break(()),
             }
@@ -381,8 +382,15 @@ impl Here {
     }
 }
 
-/// Takes an event. `of_list` counts the bad lines and the unknown digests of the list at hand.
-fn told(counter: &mut Counter, of_list: &mut (u64, u64), names: &[OsString], event: Event) -> bool {
+/// Takes an event, on a host with what the content of its file is known by. `of_list` counts the bad lines and the unknown
+/// digests of the list at hand.
+fn told(
+    counter: &mut Counter,
+    of_list: &mut (u64, u64),
+    names: &[OsString],
+    event: Event,
+    there: Option<(&str, Option<ContentEvidence>)>,
+) -> bool {
     match event {
         Event::File { manifest, number, listed, outcome } => {
             let list = names.get(manifest);
@@ -409,6 +417,8 @@ fn told(counter: &mut Counter, of_list: &mut (u64, u64), names: &[OsString], eve
                 digests: compared(&listed.claims, &outcome),
                 listed_size: sizes.0,
                 found_size: sizes.1,
+                host: there.map(|(host, _)| host.to_string()),
+                evidence: there.and_then(|(_, evidence)| evidence),
                 error,
                 ..CheckRow::new(list, &listed.name, outcome_name)
             })
@@ -504,19 +514,31 @@ impl There {
         let There { list: path, reading, address, recorded, reach } = self;
         let shown = path.to_string_lossy().into_owned();
         let opened = File::open(&path).and_then(|mut file| match file.metadata()?.is_file() {
-            true => Ok(file),
+            true => Ok(None),
             // It is read several times, which a pipe cannot be.
-            false => kept(&mut file),
+            false => kept(&mut file).map(Some),
         });
-        let list = opened.map_err(ReadError::from);
-        let list = list.and_then(|file| HostList::open(file, reading, vec![address.host.clone()]));
-        let list = list.map_err(|error| unreadable(&shown, &error))?;
-        let counter = Mutex::new(Counter::new(telling, steps));
-        let with = |act: &mut dyn FnMut(&mut Counter) -> bool| {
-            act(&mut counter.lock().unwrap_or_else(PoisonError::into_inner))
-        };
-        let host = address.host.name();
+        let opened = opened.map_err(|error| unreadable(&shown, &error.into()))?;
         let named = path.clone().into_os_string();
+        let again = opened.as_ref().map(|file| format!("/proc/self/fd/{}", file.as_raw_fd()).into());
+        // No file of this machine tells what a number is.
+        let nowhere = Some(PathBuf::from("/dev/null"));
+        let lists =
+            Lists::new(&[again.unwrap_or(named.clone())], reading, nowhere, || Ok(Box::new(io::empty())));
+        let counter = Mutex::new(Counter::new(telling, steps));
+        let of_list = Mutex::new((0, 0));
+        let host = address.host.name();
+        let names = [named];
+        let tell = |event: Event, evidence: Option<ContentEvidence>| {
+            let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut of_list = of_list.lock().unwrap_or_else(PoisonError::into_inner);
+            told(&mut counter, &mut of_list, &names, event, Some((&host, evidence)))
+        };
+        let asked = [address.host.clone()];
+        let list = HostList::open((&lists, 0), &asked, &address, &mut |event| {
+            tell(event, None);
+        });
+        let list = list.map_err(|error| unreadable(&shown, &error))?;
         let notes = |event: PlaceEvent| match event {
             PlaceEvent::Note(text) | PlaceEvent::Way(text) => steps.note(format!("{host}: {text}")),
             _ => true,
@@ -524,63 +546,26 @@ impl There {
         let hosts = reach.open();
         let opened = place::open(Named::There(address.clone()), &hosts, &steps.stop(), done)?;
         let mut place = opened.place;
-        for claims in list.passes(&address.host) {
+        for claims in list.passes() {
             let digests = claims.names().iter().map(|name| Digest::find(name)).collect::<Result<Vec<_>, _>>();
             let digests = digests.map_err(|error| Failure::from(&error))?;
             let ready = place.capabilities(&digests, &notes);
             ready.map_err(|error| place::failure(&address, &error))?;
-            let each = |line: CheckedLine| {
-                let row = checked(&line, &claims, &named, &host);
-                let mut row = Some(row);
-                with(&mut |counter| match row.take() {
-                    Some(row) if counter.count(row.outcome) => counter.row(row),
-                    _ => true,
-                })
+            let each = |event: Event, evidence| {
+                let is_known = matches!(&event, Event::File { outcome, .. } if outcome.class() != VerdictClass::Unchecked);
+                tell(event, is_known.then_some(evidence))
             };
             let mut hash = |files: Files, sink: Sink| match recorded {
                 true => place.hash_recorded(&digests, files, sink),
                 false => place.hash(&digests, files, sink),
             };
-            let ended = list.check_lines(&mut hash, &address, &claims, &notes, &each);
+            let ended = list.check_lines(&mut hash, &claims, &notes, &each);
             ended.map_err(|error| match error {
                 HostListError::List(error) => unreadable(&shown, &error),
                 HostListError::Place(error) => place::failure(&address, &error),
             })?;
         }
-        let mut counter = counter.into_inner().unwrap_or_else(PoisonError::into_inner);
-        counter.add("bad_lines", list.bad);
-        counter.add("unknown_digests", list.without);
-        counter.add("comments", list.skipped.comments);
-        if list.without > 0 {
-            counter.mean("unchecked");
-        }
-        counter.list_ended(Some(&named), list.bad, list.without);
-        Ok(counter.end())
-    }
-}
-
-/// What a host has for a line of a list.
-fn checked(line: &CheckedLine, claims: &Claims, list: &OsString, host: &str) -> CheckRow {
-    let outcome = match &line.found {
-        Ok(found) if line.listed == *found => "ok",
-        Ok(_) => "failed",
-        Err(Reason::Missing) => "missing",
-        Err(_) => "unreadable",
-    };
-    let found = line.found.as_ref().ok();
-    let digests = claims.names().iter().zip(&line.listed).enumerate();
-    let digests = digests
-        .map(|(at, (name, listed))| (name.clone(), *listed, found.and_then(|found| found.get(at).copied())));
-    let error = line.found.as_ref().err().map(|reason| {
-        let name = String::from_utf8_lossy(&line.name).into_owned();
-        let message = format!("{host}: {name}: read: {}", reason.message());
-        Failure::new(Kind::File, &message).path(OsStr::from_bytes(&line.name)).operation("read")
-    });
-    CheckRow {
-        host: Some(host.to_string()),
-        digests: digests.collect(),
-        evidence: found.map(|_| line.evidence),
-        error,
-        ..CheckRow::new(Some(list), &line.name, outcome)
+        tell(Event::End { manifest: 0, error: None, skipped: list.skipped }, None);
+        Ok(counter.into_inner().unwrap_or_else(PoisonError::into_inner).end())
     }
 }

@@ -2319,7 +2319,7 @@ class CheckRow:
 
     @property
     def line(self) -> int | None:
-        """The line, from 1; None for files of hosts."""
+        """The line, from 1; None for a file or a list that is in none."""
 
     @property
     def host(self) -> str | None:

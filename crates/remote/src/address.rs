@@ -36,7 +36,7 @@ const OTHER_SCHEMES: [&str; 35] = [
 ];
 
 /// Whether it begins with a scheme of ours or of others and `://`.
-pub(crate) fn is_url(text: &[u8]) -> bool {
+pub fn is_url(text: &[u8]) -> bool {
     let Some(end) = text.windows(3).position(|part| part == b"://") else { return false };
     let scheme = text[..end].to_ascii_lowercase();
     let is_ours = |one: &PlaceScheme| one.start.as_bytes().strip_suffix(b"://") == Some(&scheme);

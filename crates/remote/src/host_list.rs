@@ -1,60 +1,43 @@
-//! Checks a list of digests on hosts: each line belongs to the host before its name, or to all hosts.
+//! Checks a list of digests on a host: each line belongs to the host before its name, or to all hosts.
 //!
-//! It is read once for each of its digests and places, or of the sets of digests that lines have, in memory that does not grow with it.
+//! The list is read once to know its digests, and once for each of them, or of the sets of digests that lines have, in
+//! memory that does not grow with it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
 use std::fs::File;
-use std::io::{self, Read, Seek, SeekFrom};
+use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use verisum_digest::Output;
-use verisum_files::Kind;
+use verisum_files::check::{CheckOutcome, Event, Lists};
 use verisum_files::place::{
-    ContentEvidence, FileAnswer, FileRequest, FileState, Files, PlaceError, PlaceEvent, Reason, Sink,
+    ContentEvidence, FileAnswer, FileRead, FileRequest, Files, PlaceError, PlaceEvent, Reason, Sink,
 };
-use verisum_files::store::manifest::{Bad, Claim, Line, ListOptions, Listed, ReadError, Reader, Skipped};
+use verisum_files::store::manifest::{Claim, Line, Listed, ReadError, Reader, Skipped};
+use verisum_files::{FileError, Kind};
 
 use crate::address::{Address, Host};
 
-/// A list, and whose lines are in it.
-#[derive(Debug)]
+/// A list, and which of its lines are of files at an address.
 pub struct HostList {
-    file: Mutex<File>,
-    reading: ListOptions,
+    lists: Lists,
+    /// Which of these it is.
+    manifest: usize,
+    address: Address,
     /// The hosts that are asked.
     asked: Vec<Host>,
     /// Whether one of them stands before a name.
     stands: bool,
     /// The ids of its digests.
-    pub algorithms: Vec<String>,
+    algorithms: Vec<String>,
     /// The digests that lines have together.
-    pub sets: Vec<Vec<String>>,
-    /// Files that are listed without a digest that is known here.
-    pub without: u64,
-    /// Lines that are not understood.
-    pub bad: u64,
+    sets: Vec<Vec<String>>,
     /// Lines of hosts that are not asked.
     pub of_others: u64,
     /// What was left out of it.
     pub skipped: Skipped,
-}
-
-/// A line of a list, of which all digests were looked at in one read.
-#[derive(Debug)]
-pub struct CheckedLine {
-    /// The name, as the list has it.
-    pub name: Vec<u8>,
-    /// What was seen of the file besides its content.
-    pub seen: FileState,
-    /// The digests that the list has.
-    pub listed: Vec<Output>,
-    /// Those that it has, or why there are none.
-    pub found: Result<Vec<Output>, Reason>,
-    /// What these are known by.
-    pub evidence: ContentEvidence,
 }
 
 /// Why a list is not checked to its end.
@@ -84,49 +67,42 @@ impl From<ReadError> for HostListError {
 }
 
 impl HostList {
-    /// A list in a regular file, for these hosts. It is read to its end, to know which digests it has, and whose
-    /// lines.
+    /// The list of this number, for an address and the hosts that are asked with it. It is read to its end, to know which
+    /// digests it has, and whose lines; `tell` gets the lines for which no file is read. It is a regular file: see
+    /// [`kept`].
     ///
     /// # Errors
     /// It cannot be read.
-    pub fn open(file: File, reading: ListOptions, asked: Vec<Host>) -> Result<HostList, ReadError> {
+    pub fn open(
+        (lists, manifest): (&Lists, usize),
+        asked: &[Host],
+        address: &Address,
+        tell: &mut dyn FnMut(Event),
+    ) -> Result<HostList, ReadError> {
         let mut list = HostList {
-            file: Mutex::new(file),
-            reading,
-            asked,
+            lists: lists.clone(),
+            manifest,
+            address: address.clone(),
+            asked: asked.to_vec(),
             stands: false,
             algorithms: Vec::new(),
             sets: Vec::new(),
-            without: 0,
-            bad: 0,
             of_others: 0,
             skipped: Skipped::default(),
         };
         let mut reader = list.reader()?;
         while let Some(line) = reader.line()? {
+            let number = reader.number();
             match line {
                 Line::File(listed) if listed.claims.is_empty() => {
-                    list.without += u64::from(listed.kind.is_none_or(|kind| kind == Kind::File));
-                }
-                Line::File(listed) => {
-                    match list.is_asked(&listed.name) {
-                        true => list.stands = true,
-                        false => list.of_others += u64::from(is_of_a_host(&listed.name)),
-                    }
-                    let claims = Claims::of(&listed);
-                    let is_set =
-                        |set: &Vec<String>| claims.iter().map(|claim| &claim.algorithm[..]).eq(set.iter());
-                    if !list.sets.iter().any(is_set) {
-                        list.sets.push(claims.iter().map(|claim| claim.algorithm.to_string()).collect());
-                    }
-                    for claim in &listed.claims {
-                        if !list.algorithms.iter().any(|known| *known == claim.algorithm) {
-                            list.algorithms.push(claim.algorithm.to_string());
-                        }
+                    if listed.kind.is_none_or(|kind| kind == Kind::File)
+                        && let Some(name) = list.own(&listed.name)
+                    {
+                        tell(without_digest(manifest, number, Listed { name: name.to_vec(), ..listed }));
                     }
                 }
-                Line::Bad(Bad::UnknownDigest(_)) => list.without += 1,
-                Line::Bad(_) => list.bad += 1,
+                Line::File(listed) => list.note(&listed),
+                Line::Bad(bad) => tell(Event::Bad { manifest, number, bad }),
             }
         }
         list.skipped = reader.skipped().clone();
@@ -136,48 +112,61 @@ impl HostList {
         Ok(list)
     }
 
-    /// The claims that are checked in each pass over a host's files: its programs compute one digest in a read.
-    pub fn passes(&self, host: &Host) -> Vec<Claims> {
-        match host {
+    /// Takes in which digests a line has, and whose it is.
+    fn note(&mut self, listed: &Listed) {
+        match self.is_asked(&listed.name) {
+            true => self.stands = true,
+            false => self.of_others += u64::from(is_of_a_host(&listed.name)),
+        }
+        let claims = Claims::of(listed);
+        let is_set = |set: &Vec<String>| claims.iter().map(|claim| &claim.algorithm[..]).eq(set.iter());
+        if !self.sets.iter().any(is_set) {
+            self.sets.push(claims.iter().map(|claim| claim.algorithm.to_string()).collect());
+        }
+        for claim in claims {
+            if !self.algorithms.iter().any(|known| *known == claim.algorithm) {
+                self.algorithms.push(claim.algorithm.to_string());
+            }
+        }
+    }
+
+    /// The claims that are checked in each pass over the files: a host's programs compute one digest in a read. None for a
+    /// list that has no digest.
+    pub fn passes(&self) -> Vec<Claims> {
+        match self.address.host {
             Host::Bucket(_) => self.sets.iter().cloned().map(Claims::All).collect(),
             _ => self.algorithms.iter().cloned().map(Claims::One).collect(),
         }
     }
 
-    /// Checks the lines at an address that make such claims. `hash` computes the digests of these.
+    /// Checks the lines that make such claims, and tells what came of each, with what its content is known by. `hash`
+    /// computes the digests.
     ///
     /// # Errors
     /// The list or the host fails; what was found before stands.
     pub fn check_lines(
         &self,
         hash: &mut dyn FnMut(Files, Sink) -> Result<(), PlaceError>,
-        address: &Address,
         claims: &Claims,
         notes: Sink,
-        each: &(dyn Fn(CheckedLine) -> bool + Sync),
+        each: &(dyn Fn(Event, ContentEvidence) -> bool + Sync),
     ) -> Result<(), HostListError> {
-        let asked = Mutex::new(HashMap::new());
+        let under_way = Mutex::new(HashMap::new());
         let mut claimed = Claimed {
             reader: self.reader()?,
             claims,
-            address,
             list: self,
             next: 0,
-            asked: &asked,
+            under_way: &under_way,
             failed: None,
         };
         let sink = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
-                let others = asked.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.tag);
-                let listed = request.expected.into_iter().chain(others.unwrap_or_default()).collect();
+                let line = under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.tag);
+                let Some((number, listed)) = line else { return true };
                 let evidence = result.as_ref().map_or(ContentEvidence::Read, |read| read.evidence);
-                let found = match result {
-                    Ok(read) if read.digests.is_empty() => Err(Reason::Failed(String::new())),
-                    Ok(read) => Ok(read.digests),
-                    Err(error) => Err(error.reason()),
-                };
-                let name = Written::name(request.tag % Written::KINDS, address, &request.path);
-                each(CheckedLine { name, seen: request.seen, listed, found, evidence })
+                let outcome = outcome(&listed, request, result);
+                each(Event::File { manifest: self.manifest, number, listed, outcome }, evidence)
             }
             // Every file has an answer, whatever its program said beside.
             PlaceEvent::Unlisted(line) => notes(PlaceEvent::Note(line)),
@@ -191,13 +180,9 @@ impl HostList {
     }
 
     /// Its lines from the start on.
-    fn reader(&self) -> Result<Reader<File>, ReadError> {
-        let held = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        // Each reader needs a position of its own.
-        let mut file = File::open(format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(&*held)))
-            .or_else(|_| held.try_clone())?;
-        file.seek(SeekFrom::Start(0))?;
-        Reader::new(file, &self.reading)
+    fn reader(&self) -> Result<Reader<Box<dyn Read + Send>>, ReadError> {
+        let opened = self.lists.clone().nth(self.manifest);
+        Ok(opened.ok_or_else(|| ReadError::from(io::Error::from(io::ErrorKind::NotFound)))??.reader)
     }
 
     fn is_asked(&self, name: &[u8]) -> bool {
@@ -207,12 +192,36 @@ impl HostList {
     /// The name that the list has for a file of this host. `None` for a file of another one, which then stands
     /// before the name. Where no line has a host that is asked, none is taken to have one: names may have
     /// colons.
-    fn own<'n>(&self, name: &'n [u8], host: &Host) -> Option<&'n [u8]> {
-        match host.strip(name) {
+    fn own<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
+        match self.address.host.strip(name) {
             Some(rest) => Some(rest),
             None if self.stands && (self.is_asked(name) || is_of_a_host(name)) => None,
             None => Some(name),
         }
+    }
+}
+
+/// What it means that a file is listed without a digest: nobody asks a host for anything else.
+fn without_digest(manifest: usize, number: u64, listed: Listed) -> Event {
+    let reason = Reason::Failed("no digest of it is listed that is known".to_string());
+    let path = OsStr::from_bytes(&listed.name).into();
+    let outcome = CheckOutcome::Failed(Arc::new(FileError::NotRead { path, reason }));
+    Event::File { manifest, number, listed, outcome }
+}
+
+/// What an answer means for the line that it is for.
+fn outcome(listed: &Listed, request: FileRequest, result: Result<FileRead, FileError>) -> CheckOutcome {
+    match result {
+        Ok(read) if read.digests.is_empty() => {
+            let path = OsStr::from_bytes(&request.path).into();
+            let error = FileError::NotRead { path, reason: Reason::Failed(String::new()) };
+            CheckOutcome::Failed(Arc::new(error))
+        }
+        Ok(read) => {
+            let found = read.digests.into_iter().map(Some).collect();
+            CheckOutcome::of_read(listed, request.seen.size, found)
+        }
+        Err(error) => CheckOutcome::of_failure(listed, Arc::new(error)),
     }
 }
 
@@ -259,32 +268,31 @@ impl Claims {
         claims
     }
 
-    /// The digests of a line that belongs to the pass.
-    fn digests(&self, listed: &Listed) -> Option<Vec<Output>> {
+    /// What a line claims that belongs to the pass.
+    fn made_by(&self, listed: &Listed) -> Option<Vec<Claim>> {
         let claims = Claims::of(listed);
         match self {
             Claims::One(name) => {
                 let claim = claims.into_iter().find(|claim| claim.algorithm == name[..])?;
-                Some(vec![claim.digest])
+                Some(vec![claim.clone()])
             }
             Claims::All(names) => {
                 let is_of_it = claims.iter().map(|claim| &claim.algorithm[..]).eq(names.iter());
-                is_of_it.then(|| claims.iter().map(|claim| claim.digest).collect())
+                is_of_it.then(|| claims.into_iter().cloned().collect())
             }
         }
     }
 }
 
-/// What a list has for an address.
+/// The lines of a list for an address.
 struct Claimed<'a> {
-    reader: Reader<File>,
+    reader: Reader<Box<dyn Read + Send>>,
     claims: &'a Claims,
-    address: &'a Address,
     list: &'a HostList,
-    /// The number of the next line.
+    /// The number of the next request.
     next: u64,
-    /// The digests but the first of lines with several that are under way, by their tags.
-    asked: &'a Mutex<HashMap<u64, Vec<Output>>>,
+    /// The lines that are asked for, by their requests.
+    under_way: &'a Mutex<HashMap<u64, (u64, Listed)>>,
     /// Why the rest of it cannot be read: it could be read before.
     failed: Option<ReadError>,
 }
@@ -303,49 +311,16 @@ impl Iterator for Claimed<'_> {
                     return None;
                 }
             };
-            let Some(digests) = self.claims.digests(&listed) else { continue };
-            let Some((first, others)) = digests.split_first() else { continue };
-            let Some(name) = self.list.own(&listed.name, &self.address.host) else { continue };
-            let path = self.address.join(name);
-            let tag = self.next * Written::KINDS + Written::of(name) as u64;
+            let Some(claims) = self.claims.made_by(&listed) else { continue };
+            let Some(name) = self.list.own(&listed.name) else { continue };
+            let expected = claims.first().map(|claim| claim.digest);
+            let (path, name) = (self.list.address.join(name), name.to_vec());
+            let tag = self.next;
             self.next += 1;
-            if !others.is_empty() {
-                self.asked.lock().unwrap_or_else(PoisonError::into_inner).insert(tag, others.to_vec());
-            }
-            return Some(FileRequest { path, expected: Some(*first), tag, ..FileRequest::default() });
+            let line = (self.reader.number(), Listed { name, claims, ..listed });
+            self.under_way.lock().unwrap_or_else(PoisonError::into_inner).insert(tag, line);
+            return Some(FileRequest { path, expected, tag, ..FileRequest::default() });
         }
         None
-    }
-}
-
-/// How a name was written in a list, to show it so again.
-#[derive(Clone, Copy)]
-enum Written {
-    Below = 0,
-    FromRoot = 1,
-    WithDot = 2,
-}
-
-impl Written {
-    /// How many ways there are.
-    const KINDS: u64 = 3;
-
-    fn of(name: &[u8]) -> Written {
-        match name {
-            [b'/', ..] => Written::FromRoot,
-            [b'.', b'/', ..] => Written::WithDot,
-            _ => Written::Below,
-        }
-    }
-
-    /// The name by the path that was made of it.
-    fn name(tag: u64, address: &Address, path: &[u8]) -> Vec<u8> {
-        const FROM_ROOT: u64 = Written::FromRoot as u64;
-        const WITH_DOT: u64 = Written::WithDot as u64;
-        match tag {
-            FROM_ROOT => path.to_vec(),
-            WITH_DOT => [b"./", address.below(path)].concat(),
-            _ => address.below(path).to_vec(),
-        }
     }
 }

@@ -62,10 +62,10 @@ use verisum_files::place::{
     FileAnswer, FileIdentity, FileRequest, FileState, Modified, PlaceEvent, Reason, Sink,
 };
 
-pub use address::{Address, Host};
+pub use address::{Address, Host, is_url};
 pub use error::SessionError;
 pub use folder::Folder;
-pub use host_list::{CheckedLine, Claims, HostList, HostListError, kept};
+pub use host_list::{Claims, HostList, HostListError, kept};
 pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshConfigOf};
 pub use link::{Script, SshOptions, Traffic};
 pub use protocol::{BLOCK_DIGEST, GREETING};

@@ -9,9 +9,9 @@ use verisum::files::check::{CheckOutcome, Event};
 use super::report::CheckReport;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{self, names};
+use crate::ui::{self, Output, names};
 
-impl CheckReport<'_> {
+impl CheckReport<'_, '_> {
     /// Says what was found.
     pub(super) fn event_of_b3sum(&mut self, event: &Event) -> Result<(), Failure> {
         match event {
@@ -31,7 +31,8 @@ impl CheckReport<'_> {
                 if result != "OK" {
                     self.fails();
                 }
-                self.output.bytes(&[&listed.written, format!(": {result}\n").as_bytes()].concat())
+                let line = [&listed.written, format!(": {result}\n").as_bytes()].concat();
+                self.output.with(|output| output.bytes(&line))
             }
             Event::Bad { bad, .. } => {
                 self.fails();
@@ -39,7 +40,7 @@ impl CheckReport<'_> {
             }
             Event::End { error: Some(error), .. } => {
                 self.worse(Exit::Unchecked);
-                self.output.flush()?;
+                self.output.with(Output::flush)?;
                 ui::advise(&format!("Error: {error}"));
                 self.is_over = true;
                 Ok(())

@@ -24,11 +24,12 @@ use verisum::files::{Excludes, Limits, Misjudged, Plan};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::PlaceReport;
 use crate::ui::input::How;
 use crate::ui::progress::Total;
 use crate::ui::{self, block_hashes, closed_streams, kernel, progress, sizes};
 
-use report::CheckReport;
+pub(crate) use report::{CheckReport, CheckedPlace};
 
 /// What block hashes of 64 digits are of, if not of what so many digits are taken for. Others are too seldom to read
 /// each image as often as there are digests.
@@ -127,12 +128,7 @@ pub(crate) fn lists_of(
     output: &mut ui::Output,
 ) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
-    let mut reading = manifest::ListOptions::default();
-    reading.algorithm = options.algorithm.clone().map(Cow::Owned);
-    reading.dialect = options.dialect;
-    reading.zero = options.zero;
-    reading.block_hashes = options.block_hashes.clone();
-    let mut lists = Lists::new(lists, reading, options.base.clone(), open_stdin);
+    let mut lists = Lists::new(lists, options.reading(), options.base.clone(), open_stdin);
     let mut extra = Extra::new(options.strict_tree.as_deref(), options.excludes.clone(), &lists)
         .map_err(|error| Failure::file(".", "open", error))?;
     let threads = options.threads.unwrap_or_else(sizes::usable_cores);
@@ -165,7 +161,8 @@ pub(crate) fn lists_of(
         is_other.then_some(Misjudged::BlockHashesBy { id: ALSO_USUAL })
     };
     let bags = if bases.iter().all(Option::is_some) { lists.payloads().len() } else { 0 };
-    let mut report = CheckReport::new(options, (lists.names(), bags), &instead, output);
+    let shared = PlaceReport::new(output);
+    let mut report = CheckReport::new(options, (lists.names(), bags), &instead, &shared);
     report.bases.clone_from(&bases);
     report.named_digests(&lists.named_digests())?;
     let mut tell = |event: Event| {
@@ -193,14 +190,27 @@ pub(crate) fn lists_of(
             Err(error) => report.unseen(&error)?,
         }
     }
-    report.end()
+    report.end(true)?;
+    shared.end()
+}
+
+impl ListCheckOptions {
+    /// How lists are read.
+    pub(crate) fn reading(&self) -> manifest::ListOptions {
+        let mut reading = manifest::ListOptions::default();
+        reading.algorithm = self.algorithm.clone().map(Cow::Owned);
+        reading.dialect = self.dialect;
+        reading.zero = self.zero;
+        reading.block_hashes = self.block_hashes.clone();
+        reading
+    }
 }
 
 /// Whether a file has a value of a digest, in some way.
 type Fits = fn(Find, &Path, &str, Output) -> bool;
 
 /// Standard input, unless it was closed at the start.
-fn open_stdin() -> io::Result<Box<dyn Read + Send>> {
+pub(crate) fn open_stdin() -> io::Result<Box<dyn Read + Send>> {
     match closed_streams::standard_input() {
         true => Err(Errno::BADF.into()),
         false => Ok(Box::new(io::stdin())),

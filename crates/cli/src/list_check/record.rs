@@ -8,6 +8,7 @@ use verisum::digest::Output;
 use verisum::files::check::{CheckOutcome, Difference};
 use verisum::files::store::manifest::{self, Listed};
 
+use crate::ui::hosts::Known;
 use crate::ui::json::ListState;
 use crate::ui::names::Name;
 
@@ -18,9 +19,15 @@ pub(super) struct CheckRecord<'a> {
     pub(super) list: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) host: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) way: Option<&'a str>,
     #[serde(flatten)]
     pub(super) name: Name,
     pub(super) outcome: &'a str,
+    #[serde(flatten)]
+    pub(super) evidence: Option<Known>,
     /// The tag of a block hash, which says how it is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tag: Option<String>,
@@ -37,8 +44,11 @@ impl<'a> CheckRecord<'a> {
         CheckRecord {
             list: list.map(|list| list.to_string_lossy().into_owned()),
             line: None,
+            host: None,
+            way: None,
             name: Name::of_bytes(name),
             outcome,
+            evidence: None,
             tag: None,
             listed: None,
             found: None,

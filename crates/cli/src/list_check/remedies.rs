@@ -66,9 +66,14 @@ pub(super) struct BadFiles {
 }
 
 impl BadFiles {
-    /// Takes note of a bad one.
-    pub(super) fn add(&mut self, list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) {
-        let path = absolute(&base.join(name(listed)));
+    /// Takes note of a bad one at a path, and of the list that may repair it, with the directory where its names begin.
+    pub(super) fn add(
+        &mut self,
+        list: Option<(&Path, &Path)>,
+        path: PathBuf,
+        listed: &Listed,
+        outcome: &'static str,
+    ) {
         let known = self.files.iter().position(|claims| claims.iter().any(|one| one.bad_file.path == path));
         let at = match known {
             Some(at) if self.files[at].len() == LINES => return,
@@ -90,7 +95,7 @@ impl BadFiles {
                 }
             },
         };
-        let (bad_file, content) = (bad_file(list, base, listed, outcome), Content::of(listed));
+        let (bad_file, content) = (bad_file(list, path, listed, outcome), Content::of(listed));
         self.files[at].push(Claimed { bad_file, content, list: self.list });
     }
 
@@ -101,11 +106,11 @@ impl BadFiles {
     }
 
     /// Takes note of a good one.
-    pub(super) fn good(&mut self, base: &Path, listed: &Listed) {
+    pub(super) fn good(&mut self, path: &dyn Fn() -> PathBuf, listed: &Listed) {
         if self.good.len() < MOST
             && let Some(content) = Content::of(listed)
         {
-            self.good.entry(content).or_insert_with(|| (self.list, absolute(&base.join(name(listed)))));
+            self.good.entry(content).or_insert_with(|| (self.list, path()));
         }
     }
 
@@ -163,20 +168,21 @@ fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
-/// Of a file that a list names from `base` on.
-fn bad_file(list: Option<&Path>, base: &Path, listed: &Listed, outcome: &'static str) -> BadFile {
+/// Of a file that a list names from a directory on.
+fn bad_file(list: Option<(&Path, &Path)>, path: PathBuf, listed: &Listed, outcome: &'static str) -> BadFile {
     let name = name(listed);
     let claim = listed.claims.first();
     let below: PathBuf = name.components().filter(|step| *step != Component::CurDir).collect();
     let is_below = below.components().all(|step| matches!(step, Component::Normal(_)));
-    let directory = if base.as_os_str().is_empty() { Path::new(".") } else { base };
-    let path = absolute(&base.join(name));
-    let mend = match (list.filter(|list| list.is_file()), claim) {
+    let list = list.filter(|(list, _)| list.is_file());
+    let directory = list.map_or(Path::new(""), |(_, base)| base);
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let mend = match (list, claim) {
         (_, Some(claim)) if listed.block_hash.is_some() => {
             remedy::repair_image(&path, &claim.digest).map_or(Mend::Nothing, Mend::FromCopy)
         }
         (Some(_), Some(_)) if is_below && is_gone(directory) => Mend::Unmounted(absolute(directory)),
-        (Some(list), Some(_)) if is_below => {
+        (Some((list, _)), Some(_)) if is_below => {
             let command = remedy::repair_by_list(&absolute(list), &absolute(directory));
             Mend::Directory { command, below }
         }

@@ -3,13 +3,15 @@
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::io;
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+use verisum::catalog::store::is_address;
 use verisum::files::check::{CheckOutcome, Difference, Event, ListClass};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
-use verisum::files::{FileError, Kind, Misjudged, NamedDigest, Verdict, says_storage_failed};
+use verisum::files::{FileError, Kind, Misjudged, NamedDigest, Verdict, message_says_storage_failed};
+use verisum::remote::Address;
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
@@ -19,6 +21,7 @@ use crate::ui::bad_file;
 use crate::ui::color::Paint;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
+use crate::ui::hosts::{Known, PlaceReport};
 use crate::ui::names;
 use crate::ui::{self, Output, locale, shell, verbosity};
 
@@ -30,12 +33,17 @@ const REASONS: u64 = 1000;
 const LOOKED_AT: u64 = 16;
 
 /// Prints results as they come, and counts them.
-pub(super) struct CheckReport<'a> {
+pub(crate) struct CheckReport<'a, 'o> {
     pub(super) options: &'a ListCheckOptions,
     names: Vec<OsString>,
     /// How many bags they are of, if they are of nothing else.
     bags: usize,
-    pub(super) output: &'a mut Output,
+    /// Those of other places may print on it, too.
+    pub(super) output: &'a PlaceReport<'o>,
+    /// Where the files are, if names of them are no paths of this machine.
+    pub(super) place: Option<CheckedPlace<'a>>,
+    /// The worst that was found.
+    worst: Exit,
     /// What was found in the list at hand.
     list: CheckCounts,
     /// What was found in all.
@@ -49,6 +57,19 @@ pub(super) struct CheckReport<'a> {
     /// Where the names of each list begin.
     pub(super) bases: Vec<Option<PathBuf>>,
     bad: BadFiles,
+}
+
+/// A tree on another machine, or one that is asked as if it were.
+pub(crate) struct CheckedPlace<'a> {
+    pub(crate) address: &'a Address,
+    /// What computes digests there.
+    pub(crate) way: &'static str,
+    /// Whether the host stands before the names of files.
+    pub(crate) is_named: bool,
+    /// Whether it is said here what is wrong with the lists themselves: of several places one says it.
+    pub(crate) tells_lists: bool,
+    /// What the file at hand is known by.
+    pub(crate) evidence: Option<Known>,
 }
 
 /// How many there were of each kind.
@@ -92,21 +113,39 @@ struct CheckCounts {
     /// How many files had a reason; not shown.
     #[serde(skip)]
     reasons: u64,
+    /// Whether it is a list for other hosts, too: of this one it may have no file.
+    #[serde(skip)]
+    is_shared: bool,
 }
 
-impl<'a> CheckReport<'a> {
+/// The totals, in JSON.
+#[derive(Serialize)]
+struct CheckSummary<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    host: Option<String>,
+    #[serde(flatten)]
+    counts: &'a CheckCounts,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    complete: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+impl<'a, 'o> CheckReport<'a, 'o> {
     /// Of lists with these names.
-    pub(super) fn new(
+    pub(crate) fn new(
         options: &'a ListCheckOptions,
         (names, bags): (Vec<OsString>, usize),
         instead: &'a (dyn Fn(usize, &Listed) -> Option<Misjudged> + Sync),
-        output: &'a mut Output,
-    ) -> CheckReport<'a> {
+        output: &'a PlaceReport<'o>,
+    ) -> CheckReport<'a, 'o> {
         CheckReport {
             options,
             names,
             bags,
             output,
+            place: None,
+            worst: Exit::Clean,
             list: CheckCounts::default(),
             total: CheckCounts::default(),
             at_once: rustix::termios::isatty(rustix::stdio::stdout()),
@@ -122,8 +161,43 @@ impl<'a> CheckReport<'a> {
         self.is_over
     }
 
+    /// The same of files in a place.
+    pub(crate) fn of_place(self, place: CheckedPlace<'a>) -> CheckReport<'a, 'o> {
+        CheckReport { place: Some(place), ..self }
+    }
+
+    /// Takes in what a list has that was read for a place: whether files, and lines of hosts that are not asked.
+    pub(crate) fn list_read(
+        &mut self,
+        manifest: usize,
+        (has_files, of_others): (bool, u64),
+    ) -> Result<(), Failure> {
+        self.list.is_shared = has_files;
+        if of_others == 0 || self.options.quiet || self.options.status {
+            return Ok(());
+        }
+        let lines = if of_others == 1 { "line is" } else { "lines are" };
+        self.say_of_list(&format!(
+            "{}: {of_others} {lines} of hosts that are not asked",
+            self.shown(manifest)
+        ))
+    }
+
+    /// Says what computed the answer that comes next, and what its content is known by.
+    pub(crate) fn answered_by(&mut self, way: &'static str, evidence: Option<Known>) {
+        if let Some(place) = &mut self.place {
+            (place.way, place.evidence) = (way, evidence);
+        }
+    }
+
+    /// Takes in that the place did not answer for all of the list at hand.
+    pub(crate) fn list_given_up(&mut self) {
+        self.worse(Exit::Unchecked);
+        self.add_up();
+    }
+
     /// Says what was found.
-    pub(super) fn event(&mut self, event: Event) -> Result<(), Failure> {
+    pub(crate) fn event(&mut self, event: Event) -> Result<(), Failure> {
         match event {
             event if self.options.dialect == Dialect::B3sum => self.event_of_b3sum(&event)?,
             Event::File { .. } | Event::Bad { .. } if self.list.refused => {}
@@ -141,7 +215,7 @@ impl<'a> CheckReport<'a> {
             }
         }
         match self.at_once {
-            true => self.output.flush(),
+            true => self.output.with(Output::flush),
             false => Ok(()),
         }
     }
@@ -155,7 +229,7 @@ impl<'a> CheckReport<'a> {
             self.reason(name, &format!("{} does not list it", self.shown(manifest)))?;
         }
         match self.options.json {
-            true => self.output.json("file", &CheckRecord::new(None, name, "extra")),
+            true => self.output.with(|output| output.json("file", &CheckRecord::new(None, name, "extra"))),
             false => self.result(name, "EXTRA"),
         }
     }
@@ -174,23 +248,30 @@ impl<'a> CheckReport<'a> {
         self.worse(Exit::Mismatch);
     }
 
-    /// Says how it was as a whole, and gives the exit code.
-    pub(super) fn end(mut self) -> Result<Exit, Failure> {
+    /// Says how it was as a whole. A place may not have answered for all.
+    pub(crate) fn end(mut self, is_complete: bool) -> Result<(), Failure> {
         if self.options.dialect == Dialect::B3sum && self.total.failed > 0 && !self.is_over {
             self.count_failed(self.total.failed)?;
         }
         if self.is_own() && !self.options.status && !self.bad.is_empty() {
             let (bad_files, beyond) =
                 std::mem::take(&mut self.bad).bad_files(self.options.catalog.as_deref());
-            bad_file::tell(&bad_files, beyond, None, self.options.json, self.output)?;
+            let json = self.options.json;
+            self.output.with(|output| bad_file::tell(&bad_files, beyond, None, json, output))?;
         }
-        let is_valid = self.output.worst() == Exit::Clean;
+        let is_valid = self.worst == Exit::Clean;
         self.total.valid = (self.bags > 0).then_some(is_valid);
         // A bag that is not valid is no news that somebody wants to miss.
         let is_quiet = self.options.quiet && self.total.valid != Some(false);
         if self.options.json {
-            self.output.json("summary", &self.total)?;
-            self.output.flush()?;
+            let address = self.place.as_ref().map(|place| place.address);
+            let summary = CheckSummary {
+                host: address.map(|address| address.host.name()),
+                counts: &self.total,
+                complete: address.map(|_| is_complete),
+                error: address.and_then(|address| self.output.failure_of(&address.host)),
+            };
+            self.output.with(|output| output.json("summary", &summary).and_then(|()| output.flush()))?;
         } else if self.is_own() && !is_quiet && !self.options.status && !self.is_over {
             if self.total.extra > 0 {
                 self.count(self.total.extra, "file is not listed", "files are not listed")?;
@@ -214,14 +295,17 @@ impl<'a> CheckReport<'a> {
                     let _ = write!(line, ", {count} {what}");
                 }
             }
+            if !is_complete {
+                line.push_str(", and not all were asked for");
+            }
             self.say(&line)?;
         }
-        Ok(self.output.worst())
+        Ok(())
     }
 
     /// What is said of bags.
     fn verdict_of(&self, bags: usize) -> &'static str {
-        match (self.output.worst(), bags) {
+        match (self.worst, bags) {
             (Exit::Clean, 1) => "the bag is valid",
             (Exit::Clean, _) => "the bags are valid",
             (_, 1) => "the bag is NOT valid",
@@ -236,12 +320,12 @@ impl<'a> CheckReport<'a> {
     }
 
     /// Says what bare numbers of lists are taken for, where that is not certain.
-    pub(super) fn named_digests(&mut self, named: &[Option<NamedDigest>]) -> Result<(), Failure> {
+    pub(crate) fn named_digests(&mut self, named: &[Option<NamedDigest>]) -> Result<(), Failure> {
         for (manifest, named) in named.iter().enumerate() {
             // What only the number of digits says is told if nothing matches.
             let named = named.as_ref().filter(|named| !matches!(named, NamedDigest::ByNumber { .. }));
             if let Some(named) = named.filter(|_| self.is_own() && !self.options.status) {
-                self.say(&format!("{}: {named}", self.shown(manifest)))?;
+                self.say_of_list(&format!("{}: {named}", self.shown(manifest)))?;
             }
         }
         Ok(())
@@ -321,14 +405,18 @@ impl<'a> CheckReport<'a> {
             }
         };
         if self.is_own() {
-            let list = self.names.get(manifest).map(Path::new);
             let base = self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""));
+            // No list repairs what is not on this machine.
+            let list = self.names.get(manifest).filter(|_| self.place.is_none());
+            let list = list.map(|list| (Path::new(list), base));
+            let address = self.place.as_ref().map(|place| place.address);
+            let path = || whole_path(address, base, &listed.name);
             match status {
                 UNREADABLE if is_of_storage(outcome) => {
-                    self.bad.add(list, base, listed, Verdict::IoError.name());
+                    self.bad.add(list, path(), listed, Verdict::IoError.name());
                 }
-                "failed" | UNREADABLE | MISSING => self.bad.add(list, base, listed, status),
-                "ok" if !self.options.status => self.bad.good(base, listed),
+                "failed" | UNREADABLE | MISSING => self.bad.add(list, path(), listed, status),
+                "ok" if !self.options.status => self.bad.good(&path, listed),
                 _ => (),
             }
         }
@@ -336,6 +424,10 @@ impl<'a> CheckReport<'a> {
             let mut record =
                 CheckRecord::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
             record.line = Some(number);
+            if let Some(place) = &mut self.place {
+                (record.host, record.way) = (Some(place.address.host.name()), Some(place.way));
+                record.evidence = place.evidence.take();
+            }
             record.tag = record::tag(listed);
             let (claimed, found) = record::states(listed, outcome);
             (record.listed, record.found) = (Some(claimed), found);
@@ -344,7 +436,7 @@ impl<'a> CheckReport<'a> {
                 CheckOutcome::Unlike(difference) => Some(unlike(difference)),
                 _ => None,
             };
-            return self.output.json("file", &record);
+            return self.output.with(|output| output.json("file", &record));
         }
         match status {
             "ok" if self.options.quiet => Ok(()),
@@ -378,25 +470,20 @@ impl<'a> CheckReport<'a> {
                 format!("improperly formatted {}checksum line", tag.unwrap_or_default())
             }
         };
-        self.say(&format!("{}: {number}: {what}", self.shown(manifest)))
+        self.say_of_list(&format!("{}: {number}: {what}", self.shown(manifest)))
     }
 
     /// Says whether comments may have been files.
     fn skipped(&mut self, manifest: usize, skipped: &Skipped) -> Result<(), Failure> {
         self.total.comments += skipped.comments;
         match skipped.doubt().filter(|_| self.is_own() && !self.options.status) {
-            Some(doubt) => self.say(&format!("{}: WARNING: {doubt}", self.shown(manifest))),
+            Some(doubt) => self.say_of_list(&format!("{}: WARNING: {doubt}", self.shown(manifest))),
             None => Ok(()),
         }
     }
 
-    /// Says what the coreutils say at the end of a list.
-    fn list_ended(
-        &mut self,
-        manifest: usize,
-        error: Option<&ReadError>,
-        skipped: &Skipped,
-    ) -> Result<(), Failure> {
+    /// Ends the list at hand, and counts what was found in it.
+    fn add_up(&mut self) -> CheckCounts {
         let list = std::mem::take(&mut self.list);
         self.bad.end_list();
         self.total.verified += list.verified;
@@ -407,6 +494,17 @@ impl<'a> CheckReport<'a> {
         self.total.size_only += list.size_only;
         self.total.present += list.present;
         self.total.unknown_digests += list.unknown_digests;
+        list
+    }
+
+    /// Says what the coreutils say at the end of a list.
+    fn list_ended(
+        &mut self,
+        manifest: usize,
+        error: Option<&ReadError>,
+        skipped: &Skipped,
+    ) -> Result<(), Failure> {
+        let list = self.add_up();
         let unread = list.missing + list.unreadable;
         if self.is_own() && list.reasons > REASONS && !verbosity::names_all() {
             let hidden = list.reasons - REASONS;
@@ -419,16 +517,19 @@ impl<'a> CheckReport<'a> {
         if list.refused {
             return Ok(());
         }
+        if list.is_shared && list.formatted == 0 {
+            return Ok(());
+        }
         self.worse(list.class.end(true).into());
         if let Some(unknown) = skipped.without_digest().filter(|_| self.is_own() && !self.options.status) {
-            self.say(&format!("WARNING: {}", names::plain(&unknown)))?;
+            self.say_of_list(&format!("WARNING: {}", names::plain(&unknown)))?;
         }
         if list.formatted == 0 && list.unknown_digests > 0 {
             return Ok(());
         }
         if list.formatted == 0 {
             let message = format!("{}: no properly formatted checksum lines found", self.shown(manifest));
-            return self.say(&message);
+            return self.say_of_list(&message);
         }
         if self.options.strict && list.bad_lines > 0 {
             self.worse(Exit::Mismatch);
@@ -437,7 +538,11 @@ impl<'a> CheckReport<'a> {
             return Ok(());
         }
         if list.bad_lines > 0 {
-            self.count(list.bad_lines, "line is improperly formatted", "lines are improperly formatted")?;
+            let what = match list.bad_lines {
+                1 => "line is improperly formatted",
+                _ => "lines are improperly formatted",
+            };
+            self.say_of_list(&format!("WARNING: {} {what}", list.bad_lines))?;
         }
         if unread > 0 {
             self.count(unread, "listed file could not be read", "listed files could not be read")?;
@@ -469,7 +574,7 @@ impl<'a> CheckReport<'a> {
             ReadError::Io(error) => format!("{name}: {}", cause(error)),
             other => format!("{name}: {other}"),
         };
-        self.say(&message)
+        self.say_of_list(&message)
     }
 
     /// The name of a list in messages.
@@ -513,19 +618,27 @@ impl<'a> CheckReport<'a> {
             return Ok(());
         }
         let mut line = Vec::with_capacity(name.len() + result.len() + 3);
-        names::result_name(&mut line, OsStr::from_bytes(name));
+        match self.place.as_ref().filter(|place| place.is_named) {
+            Some(place) => {
+                let full = [&place.address.host.prefix(name), name].concat();
+                names::result_name(&mut line, OsStr::from_bytes(&full));
+            }
+            None => names::result_name(&mut line, OsStr::from_bytes(name)),
+        }
         line.extend_from_slice(b": ");
         let word = line.len()..line.len() + result.len();
         line.extend_from_slice(result.as_bytes());
-        line.push(b'\n');
-        match self.is_own() {
-            true => {
-                let paint = if result.starts_with("OK") { Paint::Good } else { Paint::Bad };
-                self.output.outcome_bytes(&line, word, paint)
-            }
-            // Those whose name it has know no colour.
-            false => self.output.bytes(&line),
+        if let Some(known) = self.place.as_mut().and_then(|place| place.evidence.take()) {
+            line.extend_from_slice(format!(" ({})", known.text()).as_bytes());
         }
+        line.push(b'\n');
+        let paint = if result.starts_with("OK") { Paint::Good } else { Paint::Bad };
+        let is_own = self.is_own();
+        self.output.with(|output| match is_own {
+            true => output.outcome_bytes(&line, word, paint),
+            // Those whose name it has know no colour.
+            false => output.bytes(&line),
+        })
     }
 
     /// A name in a message. Other programs show letters that are none in the locale by their bytes.
@@ -533,9 +646,20 @@ impl<'a> CheckReport<'a> {
         shell::quoted(name, self.is_own() || locale::is_utf8())
     }
 
-    /// A message, after all results that were before it.
+    /// A message, after all results that were before it. It names the place, if there is one.
     pub(super) fn say(&mut self, message: &str) -> Result<(), Failure> {
-        self.output.flush()?;
+        let Some(place) = &self.place else { return self.say_of_list(message) };
+        self.output.with(Output::flush)?;
+        self.output.note_of_tree(place.address, message);
+        Ok(())
+    }
+
+    /// The same of a list, which is the same for all places.
+    fn say_of_list(&mut self, message: &str) -> Result<(), Failure> {
+        if self.place.as_ref().is_some_and(|place| !place.tells_lists) {
+            return Ok(());
+        }
+        self.output.with(Output::flush)?;
         ui::say(&self.options.program, message);
         Ok(())
     }
@@ -546,7 +670,23 @@ impl<'a> CheckReport<'a> {
     }
 
     pub(super) fn worse(&mut self, exit: Exit) {
-        self.output.found(exit);
+        self.worst = self.worst.max(exit);
+        self.output.worse(exit);
+    }
+}
+
+/// The whole path of a file, or its address.
+fn whole_path(place: Option<&Address>, base: &Path, name: &[u8]) -> PathBuf {
+    let path: PathBuf = match place {
+        None => base.join(OsStr::from_bytes(name)),
+        Some(address) => {
+            let file = Address::new(address.host.clone(), &address.join(name));
+            OsString::from_vec(file.address()).into()
+        }
+    };
+    match is_address(&path) {
+        true => path,
+        false => std::path::absolute(&path).unwrap_or(path),
     }
 }
 
@@ -578,6 +718,7 @@ fn why(error: &FileError) -> String {
     match error {
         FileError::Io { source, .. } => cause(source),
         FileError::Digest { source, .. } => names::plain(&source.to_string()),
+        FileError::NotRead { reason, .. } => reason.message(),
         FileError::NotAFile { path } if path.is_dir() => cause(&rustix::io::Errno::ISDIR.into()),
         other => {
             let text = other.to_string();
@@ -589,5 +730,9 @@ fn why(error: &FileError) -> String {
 
 /// Whether a file could not be read because storage failed.
 fn is_of_storage(outcome: &CheckOutcome) -> bool {
-    matches!(outcome, CheckOutcome::Failed(error) if error.errno().is_some_and(says_storage_failed))
+    let CheckOutcome::Failed(error) = outcome else { return false };
+    match &**error {
+        FileError::NotRead { reason, .. } => message_says_storage_failed(&reason.message()),
+        error => error.is_storage_failure(),
+    }
 }

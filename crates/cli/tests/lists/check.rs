@@ -285,6 +285,24 @@ fn names_begin_where_they_are_said_to() {
 }
 
 #[test]
+fn a_directory_behind_the_lists_is_where_their_names_begin() {
+    let folder = folder(&[b"tree/a", b"tree/b"]);
+    let list = |name: &str| format!("{ABC}  {name}\n");
+    std::fs::write(folder.path().join("x"), list("a")).unwrap();
+    std::fs::write(folder.path().join("y"), list("b")).unwrap();
+    let checked = check(folder.path(), &["x", "y", "tree"]);
+    assert_eq!((checked.code, text(&checked.out)), (Some(0), "a: OK\nb: OK\n"), "{}", text(&checked.err));
+    let twice = check(folder.path(), &["-C", "tree", "x", "tree"]);
+    assert_eq!(twice.code, Some(2), "{}", text(&twice.err));
+    let alone = check(folder.path(), &["tree"]);
+    assert!(
+        alone.code == Some(3) && text(&alone.err).contains("tree: Is a directory"),
+        "{}",
+        text(&alone.err)
+    );
+}
+
+#[test]
 fn names_of_any_bytes_end_with_nul() {
     let tree = folder(&[b"new\nline"]);
     std::fs::write(tree.path().join("list"), format!("{ABC}  new\nline\0")).unwrap();

@@ -3,6 +3,7 @@
 use crate::common;
 
 use std::fs;
+use std::path::Path;
 
 use common::sshd::{Sshd, sshd};
 use common::{Ended, VERISUM, command, verisum};
@@ -52,7 +53,10 @@ fn each_host_is_checked_against_its_own_lines() {
             (Some(1), &*format!("{is_of}:{folder}/sub/b: FAILED\n")),
             "{form:?}"
         );
-        assert_eq!(ended.stderr, format!("verisum: {is_of}:/: 2 verified, 1 failed\n"));
+        let warning = format!("verisum: {is_of}:/: WARNING: 1 computed checksum did NOT match\n");
+        assert!(ended.stderr.starts_with(&warning), "{}", ended.stderr);
+        let alarm = format!("ssh://{is_of}{folder}/sub/b: failed\n");
+        assert!(ended.stderr[warning.len()..].starts_with(&alarm), "{}", ended.stderr);
     }
 }
 
@@ -114,6 +118,74 @@ fn nothing_is_said_of_what_is_right_and_a_host_that_fails_is_in_the_json() {
     assert_eq!(ended.code, Some(3));
     let down = ended.out().lines().find(|line| line.contains(r#""host":"down""#)).unwrap();
     assert!(down.contains(r#""complete":false,"error":"connect: "#), "{down}");
+}
+
+/// What `check` prints of files here, and of the same ones in a place, without what only one of them has.
+fn here_and_there(folder: &Path, options: &[&str]) -> [(Option<i32>, Vec<String>, Vec<String>); 2] {
+    let run = |more: &[&str]| {
+        let mut check = command(VERISUM);
+        let ended = check.arg("check").args(options).args(["a.sums", "b.sums"]).args(more);
+        let ended = Ended::of(ended.current_dir(folder).output().unwrap());
+        let mut lines: Vec<String> = ended.out().lines().map(String::from).collect();
+        lines.sort();
+        let is_own =
+            |line: &&str| ["mend", "sha256 by", "md5 by", "taken for"].iter().any(|word| line.contains(word));
+        let said = ended.stderr.lines().filter(|line| !is_own(line));
+        let mut said: Vec<String> = said.map(|line| line.replace("local:u: ", "")).collect();
+        said.sort();
+        (ended.code, lines, said)
+    };
+    [run(&["-C", "u"]), run(&["local:u"])]
+}
+
+#[test]
+fn a_check_says_the_same_in_every_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("u")).unwrap();
+    for name in ["good", "bad", "gone", "other"] {
+        fs::write(path("u").join(name), name).unwrap();
+    }
+    let sum = |algorithm: &str| {
+        let mut sum = command(VERISUM);
+        sum.args(["sum", "-r", "--relative", "-a", algorithm, "u"]).current_dir(folder.path());
+        Ended::of(sum.output().unwrap()).clean().to_string()
+    };
+    fs::write(path("a.sums"), sum("sha256") + "nonsense\nGOST (good) = 0123\n").unwrap();
+    fs::write(path("b.sums"), sum("md5")).unwrap();
+    fs::write(path("u/bad"), "b").unwrap();
+    fs::remove_file(path("u/gone")).unwrap();
+    let forms: [&[&str]; 7] =
+        [&[], &["-w"], &["--quiet"], &["--status"], &["--strict"], &["--ignore-missing"], &["-w", "--quiet"]];
+    for form in forms {
+        let [here, there] = here_and_there(folder.path(), form);
+        assert_eq!(here, there, "{form:?}");
+    }
+    let [here, there] = here_and_there(folder.path(), &["--json"]);
+    assert_eq!((here.0, &here.2), (there.0, &there.2));
+    let objects = |lines: &[String]| -> Vec<serde_json::Value> {
+        let own = ["host", "way", "complete", "mend"];
+        let object = |line: &String| {
+            let mut object: serde_json::Value = serde_json::from_str(line).unwrap();
+            own.iter().for_each(|key| drop(object.as_object_mut().unwrap().remove(*key)));
+            object
+        };
+        let mut all: Vec<_> = lines.iter().map(object).collect();
+        all.sort_by_key(ToString::to_string);
+        all
+    };
+    assert_eq!(objects(&here.1), objects(&there.1));
+    assert_eq!(there.1.iter().filter(|line| line.contains(r#""type":"alarm""#)).count(), 2, "{:?}", there.1);
+}
+
+#[test]
+fn a_list_is_also_taken_from_standard_input_for_a_place() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("a"), "one").unwrap();
+    let place = format!("local:{}", folder.path().display());
+    let shell = format!("'{VERISUM}' sum --relative '{place}' | '{VERISUM}' check - '{place}'");
+    let ended = Ended::of(command("/bin/sh").args(["-c", &shell]).output().unwrap());
+    assert_eq!((ended.code, ended.out()), (Some(0), "a: OK\n"), "{}", ended.stderr);
 }
 
 #[test]

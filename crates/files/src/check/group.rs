@@ -8,6 +8,7 @@ use verisum_digest::Output;
 
 use super::place::FilePlace;
 use super::{CheckOutcome, Difference, Event};
+use crate::place::Reason;
 use crate::store::manifest::Listed;
 use crate::{Content, Entry, FileError, Kind};
 
@@ -97,14 +98,9 @@ impl LineGroup {
     ) -> Vec<(u64, Event)> {
         let find = |id: &str| names.iter().position(|name| name == id).map(|place| digests[place]);
         let event = |member: Member| {
-            if let Some(listed) = member.listed.size.filter(|size| *size != length) {
-                return member.event(CheckOutcome::Unlike(Difference::Size { listed, found: length }));
-            }
-            let claims = &member.listed.claims;
-            let found: Vec<Option<Output>> = claims.iter().map(|claim| find(&claim.algorithm)).collect();
-            let mut pairs = claims.iter().zip(&found);
-            let is_match = pairs.all(|(claim, found)| found.is_none_or(|found| found == claim.digest));
-            member.event(if is_match { CheckOutcome::Match } else { CheckOutcome::Mismatch(found) })
+            let found = member.listed.claims.iter().map(|claim| find(&claim.algorithm)).collect();
+            let outcome = CheckOutcome::of_read(&member.listed, Some(length), found);
+            member.event(outcome)
         };
         self.members.into_iter().map(event).collect()
     }
@@ -112,9 +108,8 @@ impl LineGroup {
     pub(super) fn failed(self, error: FileError) -> Vec<(u64, Event)> {
         let error = Arc::new(error);
         let event = |member: Member| {
-            let error = error.clone();
-            let is_absent = member.listed.optional && is_missing(&error);
-            member.event(if is_absent { CheckOutcome::Absent } else { CheckOutcome::of_error(error) })
+            let outcome = CheckOutcome::of_failure(&member.listed, error.clone());
+            member.event(outcome)
         };
         self.members.into_iter().map(event).collect()
     }
@@ -128,6 +123,29 @@ impl Member {
 }
 
 impl CheckOutcome {
+    /// What a read of a file means for a line: by its length, if that is known, and what it has for each listed digest,
+    /// as far as that was computed.
+    pub fn of_read(listed: &Listed, length: Option<u64>, found: Vec<Option<Output>>) -> CheckOutcome {
+        if let (Some(listed), Some(found)) = (listed.size, length)
+            && listed != found
+        {
+            return CheckOutcome::Unlike(Difference::Size { listed, found });
+        }
+        let mut pairs = listed.claims.iter().zip(&found);
+        match pairs.all(|(claim, found)| found.is_none_or(|found| found == claim.digest)) {
+            true => CheckOutcome::Match,
+            false => CheckOutcome::Mismatch(found),
+        }
+    }
+
+    /// What an error means for the line of the file that it is about.
+    pub fn of_failure(listed: &Listed, error: Arc<FileError>) -> CheckOutcome {
+        match listed.optional && is_missing(&error) {
+            true => CheckOutcome::Absent,
+            false => CheckOutcome::of_error(error),
+        }
+    }
+
     /// What an error means for the file that it is about.
     pub(super) fn of_error(error: Arc<FileError>) -> CheckOutcome {
         match is_missing(&error) {
@@ -139,5 +157,9 @@ impl CheckOutcome {
 
 /// Whether there is no such file.
 pub(super) fn is_missing(error: &FileError) -> bool {
-    matches!(error, FileError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound)
+    match error {
+        FileError::Io { source, .. } => source.kind() == io::ErrorKind::NotFound,
+        FileError::NotRead { reason, .. } => *reason == Reason::Missing,
+        _ => false,
+    }
 }

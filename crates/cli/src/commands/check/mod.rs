@@ -3,7 +3,7 @@
 mod hosts;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use verisum::files::store::manifest::{BlockHashes, Dialect};
@@ -12,7 +12,9 @@ use crate::list_check::{CheckResultArgs, ListCheckOptions, lists_of};
 use crate::ui::catalog::open_shared;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, refuse, refuse_because};
+use crate::ui::hosts::{
+    HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, refuse, refuse_because, refuse_urls,
+};
 use crate::ui::reading::ReadingArgs;
 use crate::ui::{Output, PROGRAM, config, digests, sizes};
 
@@ -21,6 +23,9 @@ const UNLISTED: &str = "hosts and buckets are asked for the files of the list an
                         `verisum compare` names what is there besides";
 /// Why nothing is left out.
 const ALL_LINES: &str = "hosts and buckets are asked for every line of the list: leave lines out of it";
+
+/// Why names begin nowhere else.
+const AT_PLACE: &str = "the names in the lists begin at the address";
 
 /// What `verisum check` takes.
 #[derive(Args, Debug)]
@@ -62,8 +67,8 @@ pub(crate) struct CheckArgs {
     #[command(flatten)]
     pub(crate) threads: sizes::ThreadArgs,
 
-    /// Lists of checksums, or directories of BagIt bags. Add HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
-    /// if the files are on another machine or in a bucket
+    /// Lists of checksums, or directories of BagIt bags. If the names in the lists do not begin at the working directory,
+    /// add the tree where they do: DIR, HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "LIST", value_hint = ValueHint::AnyPath)]
     pub(crate) lists: Vec<OsString>,
 
@@ -78,15 +83,25 @@ pub(crate) struct CheckArgs {
 }
 
 /// Does what `verisum check` was asked for.
-pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let (lists, places) = arguments.many.lists_and_places(&arguments.lists)?;
+pub(crate) fn run(mut arguments: CheckArgs, output: &mut Output) -> Result<Exit, Failure> {
+    refuse_urls(arguments.base.iter().chain(&arguments.strict_tree))?;
+    let (mut lists, places) = arguments.many.lists_and_places(&arguments.lists)?;
+    if lists.is_empty() && !places.is_empty() {
+        lists.push("-".into());
+    }
     arguments.recorded.refuse(&places)?;
-    if !places.is_empty() {
-        let [list] = &lists[..] else {
-            return Err(Failure::Usage("one LIST is checked on other machines at a time".to_string()));
-        };
-        arguments.refuse_for_hosts(&places)?;
-        return hosts::run(&arguments, list, &places, output);
+    arguments.refuse_for_hosts(&places)?;
+    // A tree of this machine is a place, too. A bag is a list.
+    if places.is_empty()
+        && let [_, .., last] = &lists[..]
+        && is_tree(Path::new(last))
+    {
+        if arguments.base.is_some() {
+            return Err(Failure::Usage(
+                "--base: the names in the lists begin at the last LIST, a directory".to_string(),
+            ));
+        }
+        arguments.base = lists.pop().map(PathBuf::from);
     }
     if let Some(catalog) = arguments.catalog.as_deref().filter(|_| !config::is_untyped("--catalog")) {
         open_shared(catalog)?;
@@ -96,32 +111,42 @@ pub(crate) fn run(arguments: CheckArgs, output: &mut Output) -> Result<Exit, Fai
         program: PROGRAM.into(),
         dialect: Dialect::Any,
         algorithm,
-        block_hashes: BlockHashes::Tagged,
+        // Images in other places have no block hash that is computed there.
+        block_hashes: if places.is_empty() { BlockHashes::Tagged } else { BlockHashes::Unknown },
         zero: arguments.zero,
         json: arguments.json,
-        base: arguments.base,
-        catalog: arguments.catalog,
-        strict_tree: arguments.strict_tree,
+        base: arguments.base.clone(),
+        catalog: arguments.catalog.clone(),
+        strict_tree: arguments.strict_tree.clone(),
         threads: arguments.threads.number()?,
         excludes: arguments.reading.excludes()?,
         limits: arguments.reading.limits()?,
         progress: arguments.reading.progress(),
         ..arguments.results.options()
     };
-    lists_of(&arguments.lists, &options, output)
+    match places.is_empty() {
+        true => lists_of(&lists, &options, output),
+        false => hosts::run(&arguments, &lists, &places, &options, output),
+    }
+}
+
+/// Whether it is a directory, and no bag.
+fn is_tree(path: &Path) -> bool {
+    path.is_dir() && !path.join("bagit.txt").is_file()
 }
 
 impl CheckArgs {
     /// Fails for options that files on other machines do not have.
     fn refuse_for_hosts(&self, places: &[OnHost]) -> Result<(), Failure> {
+        if places.is_empty() {
+            return Ok(());
+        }
         let all_buckets = places.iter().all(OnHost::is_bucket);
         refuse(&[
-            ("--warn", self.results.warn),
-            ("--catalog", self.catalog.is_some()),
-            ("--base", self.base.is_some()),
             ("--threads", self.threads.number()?.is_some() && !all_buckets),
             ("--limit", self.reading.is_limiting() && !all_buckets),
         ])?;
+        refuse_because(AT_PLACE, &[("--base", self.base.is_some())])?;
         refuse_because(UNLISTED, &[("--strict-tree", self.strict_tree.is_some())])?;
         refuse_because(ALL_LINES, &[("--exclude", self.reading.is_excluding())])
     }

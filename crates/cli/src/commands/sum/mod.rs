@@ -39,7 +39,7 @@ pub(crate) struct SumArgs {
     #[arg(short, long, value_name = "DIGEST", default_value = "sha256", value_delimiter = ',')]
     pub(crate) algorithm: Vec<String>,
 
-    /// Hash all files below directories
+    /// Hash all files below directories; on other machines and in buckets, verisum always does
     #[arg(short, long)]
     pub(crate) recursive: bool,
 

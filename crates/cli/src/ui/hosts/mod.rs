@@ -23,7 +23,7 @@ use verisum::object::StoreLists;
 use self::buckets::location;
 pub(crate) use self::buckets::{BucketArgs, ObjectReading, StoreArgs, takes_buckets};
 pub(crate) use self::costs::Costs;
-pub(crate) use self::evidence::{EvidenceCounts, Evidences, RecordedArgs};
+pub(crate) use self::evidence::{EvidenceCounts, Evidences, Known, RecordedArgs};
 pub(crate) use self::reach::Reach;
 pub(crate) use self::record::PlaceRecord;
 pub(crate) use self::report::{PlaceReport, tally, without_name};
@@ -32,7 +32,7 @@ use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::{digests, kernel, places, progress, shell, values, verbosity};
 use verisum::remote::{
-    Address, Folder, Host, HostOptions, Hosts, OpenError, Program, SshOptions, WAYS, without_secrets,
+    Address, Folder, Host, HostOptions, Hosts, OpenError, Program, SshOptions, WAYS, is_url, without_secrets,
 };
 
 /// How long a host may be silent, unless somebody says otherwise.
@@ -42,6 +42,10 @@ const USUAL_TIMEOUT: &str = "30s";
 const AT_ONCE: usize = 8;
 /// Each takes a thread and two processes of ssh here.
 const MOST_AT_ONCE: usize = 256;
+
+/// What is wrong with an address where files of this machine are taken.
+const ONLY_HERE: &str =
+    "must be on this machine: this command takes no such address (./ before the name of a file)";
 
 /// The heading of these options in help texts.
 pub(crate) const HOSTS: &str = "Files on other machines";
@@ -226,6 +230,15 @@ pub(crate) fn is_remote(text: &OsString) -> bool {
 /// A place as it was typed.
 pub(crate) fn parse(text: &OsString, plain: bool) -> Result<Address, Failure> {
     Address::parse(text, plain).map_err(|must| bad_place(text, must))
+}
+
+/// Fails for URLs, which are always addresses, where only files of this machine are taken.
+pub(crate) fn refuse_urls(typed: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Result<(), Failure> {
+    let url = |text: &OsStr| is_url(text.as_bytes()).then(|| Address::parse(text, false));
+    typed.into_iter().try_for_each(|text| match url(text.as_ref()) {
+        None => Ok(()),
+        Some(address) => Err(bad_place(text.as_ref(), address.err().unwrap_or(ONLY_HERE))),
+    })
 }
 
 /// What was typed for a place, and is none.

@@ -60,6 +60,16 @@ impl<'a> PlaceReport<'a> {
         self
     }
 
+    /// Lets somebody use the output while nobody else does.
+    pub(crate) fn with<T>(&self, act: impl FnOnce(&mut Output) -> T) -> T {
+        act(self.lock().output)
+    }
+
+    /// Takes note of what was printed, or why it could not be. False where nothing can be printed any more.
+    pub(crate) fn printed_by(&self, written: Result<(), Failure>) -> bool {
+        self.lock().keep(written)
+    }
+
     /// Prints a result. False where nothing can be printed any more.
     pub(crate) fn result(&self, text: &[u8]) -> bool {
         self.printed(|output| output.bytes(text))
