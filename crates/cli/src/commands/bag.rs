@@ -15,7 +15,7 @@ use crate::ui::progress::{self, ProgressArgs, Total};
 use crate::ui::signals::Ending;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
-use crate::ui::{Output, digests, kernel, names};
+use crate::ui::{Output, digests, hosts, kernel, names};
 
 /// The digests that bags usually have.
 const USUAL: [&str; 8] = ["md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3-256", "sha3-512"];
@@ -63,6 +63,7 @@ pub(crate) fn run(command: &BagCommand, output: &mut Output) -> Result<Exit, Fai
 }
 
 fn create(arguments: &BagCreateArgs, output: &mut Output) -> Result<Exit, Failure> {
+    hosts::refuse_urls([&arguments.directory])?;
     let policy = kernel::policy()?;
     let mut options = BagOptions::default();
     for name in &arguments.algorithm {

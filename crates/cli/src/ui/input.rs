@@ -11,13 +11,15 @@ use verisum::blockhash::{
 };
 use verisum::digest::Output;
 use verisum::files::place::PlaceError;
-use verisum::image::{Detect, Follow, Image, ImageFormat, ImageOperation, OpenOptions, Opened, Stream};
+use verisum::image::{
+    Detect, Follow, Image, ImageFormat, ImageOperation, OpenOptions, Opened, Stream, is_nbd_uri,
+};
 use verisum::remote::{Address, Host};
 
 use crate::ui::PROGRAM;
 use crate::ui::closed_streams;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{BucketArgs, Costs};
+use crate::ui::hosts::{BucketArgs, Costs, refuse_urls};
 use crate::ui::sizes::usable_cores;
 use crate::ui::{self, names, progress};
 
@@ -40,6 +42,17 @@ impl Input {
     /// The input of this name; `-` is standard input.
     pub(crate) fn new(name: OsString) -> Input {
         if name == "-" { Input::Stdin } else { Input::Named(name) }
+    }
+
+    /// The same as a user typed it: URLs are addresses of exports of NBD servers, and with `in_buckets` of objects.
+    pub(crate) fn typed(name: OsString, in_buckets: bool) -> Result<Input, Failure> {
+        let is_object =
+            |name| matches!(Address::typed(name), Ok(Some(Address { host: Host::Bucket(_), .. })));
+        let is_taken = is_nbd_uri(&name) || in_buckets && is_object(&name);
+        if !is_taken {
+            refuse_urls([&name])?;
+        }
+        Ok(Input::new(name))
     }
 
     /// Its name in results.

@@ -453,3 +453,32 @@ fn a_named_file_is_not_tagged_through_a_link_of_another_user() {
     let ended = verisum([s("verify"), s("-v"), path("link/")]);
     assert!(ended.out().contains(&format!("{}", through.display())), "{}", ended.out());
 }
+
+/// URLs are always addresses, also where a local path is spelled like one.
+#[test]
+fn commands_of_this_machine_refuse_urls_before_they_open_anything() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["s3:/b", "ssh:/b"] {
+        fs::create_dir_all(folder.path().join(name)).unwrap();
+        fs::write(folder.path().join(name).join("k"), "1").unwrap();
+    }
+    let own = folder.path().join("s3:/b/k");
+    let run = |words: &str, place: &str| {
+        run(command(VERISUM).args(words.split(' ')).arg(place).current_dir(folder.path()))
+    };
+    let both = ["tag", "verify", "status", "untag", "retag --from sha256 --to md5", "adopt", "tags list"];
+    let both = both.into_iter().chain(["bag create", "image info", "check -C"]);
+    let only_ssh = ["image sum", "image map --output m", "image diff s3:/b/k"];
+    let all = both.flat_map(|words| [(words, "s3://b/k"), (words, "ssh://b/k")]);
+    for (words, place) in all.chain(only_ssh.map(|words| (words, "ssh://b/k"))) {
+        let ended = run(words, place);
+        assert_eq!(ended.code, Some(2), "{words} {place}: {}{}", ended.out(), ended.stderr);
+        let why = format!("verisum: PLACE: {place}: must be on this machine: ");
+        assert!(ended.stderr.starts_with(&why), "{words}: {}", ended.stderr);
+    }
+    assert_eq!(attribute(&own, "user.verisum.sha256"), None);
+    assert_eq!(run("tag", "./s3:/b/k").code, Some(0));
+    // Other programs' names take what they always took.
+    let sum = run("sum --files0-from", "/dev/null");
+    assert_eq!(sum.code, Some(0), "{}", sum.stderr);
+}

@@ -17,6 +17,7 @@ use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::export::ReportOptions;
 use crate::ui::failure::{Failure, tree_message};
+use crate::ui::hosts;
 use crate::ui::kernel;
 use crate::ui::sizes;
 use crate::ui::values;
@@ -53,6 +54,7 @@ const END: f64 = 0.97;
 /// Measures and answers.
 pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit, Failure> {
     let started = Instant::now();
+    hosts::refuse_urls([&arguments.on])?;
     if Purpose::from_str(&arguments.budget, true).is_ok() {
         let purpose = &arguments.budget;
         let why = "is a time budget, as 60s; what the digest is wanted for";

@@ -64,7 +64,7 @@ pub(crate) struct DiffArgs {
 /// Compares two images by whatever takes the least reading.
 pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Failure> {
     let block_size = arguments.block_size.as_deref().map(sizes::block_size).transpose()?;
-    let inputs = [Input::new(arguments.a), Input::new(arguments.b)];
+    let inputs = [Input::typed(arguments.a, true)?, Input::typed(arguments.b, true)?];
     if inputs == [Input::Stdin, Input::Stdin] {
         return Err(Failure::Usage("standard input can be one of the two only".to_string()));
     }

@@ -43,7 +43,7 @@ pub(crate) struct InfoArgs {
 
 /// Prints what is known without reading the content.
 pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let input = Input::new(arguments.image);
+    let input = Input::typed(arguments.image, false)?;
     if let Input::Named(name) = &input
         && arguments.open.detects()
         && map::is_map(Path::new(name))

@@ -53,7 +53,7 @@ pub(crate) fn run(mut arguments: MapArgs, output: &mut Output) -> Result<Exit, F
         let name = how.params.digest().name();
         return Err(Failure::Usage(format!("{name}: a digest made of blocks has no block map")));
     }
-    let input = Input::new(arguments.image);
+    let input = Input::typed(arguments.image, true)?;
     let mut opened = input::open(&input, &how)?;
     let file = replacement(&arguments.output, &input, &opened)?;
     let writer = MapWriter::new(file.file(), &arguments.output, &how.params);

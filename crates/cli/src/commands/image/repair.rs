@@ -75,7 +75,7 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
     let map = map::open(&arguments.map)?;
     map.check().map_err(|error| input::failed(&Input::new(arguments.map.clone().into()), error))?;
     let how = verify::how(&arguments.read, &map)?;
-    let input = Input::new(arguments.image.clone());
+    let input = Input::typed(arguments.image.clone(), false)?;
     let name = input.path();
     let file = open_to_write(&name, arguments.dry_run).map_err(Failure::Tree)?;
     let journal = journal_of(&arguments.map);

@@ -71,7 +71,8 @@ pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Ex
         .collect::<Result<_, _>>()?;
     arguments.results.refuse()?;
     let form = Form { json: arguments.json, untagged: arguments.untagged, zero: arguments.zero };
-    let mut inputs: Vec<Input> = arguments.files.into_iter().map(Input::new).collect();
+    let typed = arguments.files.into_iter().map(|name| Input::typed(name, true));
+    let mut inputs: Vec<Input> = typed.collect::<Result<_, _>>()?;
     if inputs.is_empty() {
         inputs.push(Input::Stdin);
     }

@@ -53,8 +53,8 @@ struct MapUpdateRecord<'a> {
 
 /// Hashes the blocks that may have changed and takes the other digests from the old map.
 pub(crate) fn run(arguments: MapUpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let ranges_input = Input::new(arguments.ranges);
-    let input = Input::new(arguments.image);
+    let ranges_input = Input::typed(arguments.ranges, false)?;
+    let input = Input::typed(arguments.image, false)?;
     if input == Input::Stdin && ranges_input == Input::Stdin {
         return Err(Failure::Usage("standard input can be one of the image and its ranges only".to_string()));
     }

@@ -47,7 +47,7 @@ pub(crate) struct ImageVerifyArgs {
 pub(crate) fn run(mut arguments: ImageVerifyArgs, output: &mut Output) -> Result<Exit, Failure> {
     arguments.read.open.buckets = Some(arguments.stores.buckets()?);
     let map = map::open(&arguments.map)?;
-    let input = Input::new(arguments.image);
+    let input = Input::typed(arguments.image, true)?;
     let how = how(&arguments.read, &map)?;
     let mut opened = input::open(&input, &how)?;
     let (sum, ranges) = compare(&map, &input, &mut opened, &how)?;

@@ -15,7 +15,7 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::failure::Failure;
 use crate::ui::progress::Total;
 use crate::ui::reading::ExcludeArgs;
-use crate::ui::{digests, kernel, sizes, verbosity};
+use crate::ui::{digests, hosts, kernel, sizes, verbosity};
 
 /// Which files, and how.
 #[derive(Args, Debug)]
@@ -84,6 +84,7 @@ impl DryArgs {
 impl TagTreeArgs {
     /// The walk of what was named. Called again, it begins anew.
     pub(crate) fn walk(&self) -> Result<Walk, Failure> {
+        hosts::refuse_urls(&self.paths)?;
         let excludes = self.excluded.excludes()?;
         let mut options = WalkOptions::default();
         options.one_file_system = self.one_file_system;
