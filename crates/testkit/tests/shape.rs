@@ -162,6 +162,9 @@ fn roots() -> Vec<PathBuf> {
     found
 }
 
+/// A path that is imported, the name that it gets, and whether it is for its module alone.
+type Import = (Vec<String>, String, bool);
+
 /// A module: its path in its crate, the file it is in, and what is in it.
 struct Module {
     path: Vec<String>,
@@ -172,7 +175,7 @@ struct Module {
 impl Module {
     /// The paths of its `use` items, each with the name that it gets and whether it is for this module alone; and
     /// those that its code names besides.
-    fn paths(&self) -> (Vec<(Vec<String>, String, bool)>, Vec<Vec<String>>) {
+    fn paths(&self) -> (Vec<Import>, Vec<Vec<String>>) {
         let mut reader = Paths { module: &self.path, found: Vec::new() };
         let mut imported = Vec::new();
         for item in &self.items {
