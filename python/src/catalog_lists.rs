@@ -115,7 +115,7 @@ fn recorded(tree: &Wanted, store: &store::Catalog, catalog: &Path) -> Result<Pat
 /// Opens a list of checksums.
 fn opened(list: &Path, base: &Path, options: &ListOptions) -> Result<Reader<impl Read + use<>>, Failure> {
     let file = File::open(list).map_err(|error| failed(list, "open", &error).system(Some(&error)))?;
-    let opened = open_to_record(file, list, base, options, is_image);
+    let opened = open_to_record(file, list, Some(base), options, is_image);
     opened.map(|(reader, _)| reader).map_err(|error| match &error {
         ReadError::Io(source) => failed(list, "read", source).system(Some(source)),
         ReadError::Misjudged(_) => failed(list, "import", &error),

@@ -164,7 +164,7 @@ pub enum NamedDigest {
 /// Tries on small files below `base` what the bare numbers at the beginning of a list are. If a file has another digest,
 /// `options` have that from then on.
 pub(crate) fn take(head: impl Read, base: &Path, options: &mut ListOptions) -> Option<NamedDigest> {
-    let assumed = Assumed::of(head, base, options, false).ok()?;
+    let assumed = Assumed::of(head, Some(base), options, false).ok()?;
     let is_any_there = assumed.is_any_there;
     let (mut other, mut unproven) = (None, None);
     for guess in assumed.judge(None) {
@@ -198,7 +198,7 @@ pub(crate) fn take(head: impl Read, base: &Path, options: &mut ListOptions) -> O
 /// The numbers are something else.
 pub(crate) fn prove(
     head: impl Read,
-    base: &Path,
+    base: Option<&Path>,
     options: &ListOptions,
     is_block_hash: IsBlockHash,
 ) -> Result<Option<NamedDigest>, ReadError> {
@@ -215,7 +215,12 @@ pub(crate) fn prove(
 
 impl Assumed {
     /// The digests at the beginning of a list that are assumed or only named by the list's name, or `all`.
-    fn of(head: impl Read, base: &Path, options: &ListOptions, all: bool) -> Result<Assumed, ReadError> {
+    fn of(
+        head: impl Read,
+        base: Option<&Path>,
+        options: &ListOptions,
+        all: bool,
+    ) -> Result<Assumed, ReadError> {
         let mut reader = Reader::new(head, options)?;
         let (largest, lines) = if all { (LARGEST, LOOKED_AT) } else { (LARGEST_TO_TAKE, LOOKED_AT_TO_TAKE) };
         let mut assumed = Assumed { largest, ..Assumed::default() };
@@ -230,7 +235,7 @@ impl Assumed {
             }
             let mut claims = listed.claims.iter().filter(is_doubtful).peekable();
             let place = claims.peek().and_then(|_| {
-                let path = base.join(OsStr::from_bytes(&listed.name));
+                let path = base?.join(OsStr::from_bytes(&listed.name));
                 let directory = Directory::named(path.parent()?).ok()?;
                 let name = path.file_name()?;
                 let stat = Entry::beneath(&directory, Path::new(name)).ok()?.stat().ok()?;

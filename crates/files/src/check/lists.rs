@@ -91,14 +91,14 @@ fn of_list(list: &Path, reading: &ListOptions) -> (ListOptions, Option<PathBuf>)
 pub type ListReader<R> = Reader<io::Chain<Cursor<Vec<u8>>, R>>;
 
 /// Opens a list, by the same rules, for who records what it says: its numbers must be what they are taken for if a small
-/// file below `base` can tell. Tells what they are taken for if none can.
+/// file below `base` can tell; without one, as on another machine, none can. Tells what they are taken for if none can.
 ///
 /// # Errors
 /// It cannot be read, is none, or its numbers are something else.
 pub fn open_to_record<R: Read>(
     mut input: R,
     list: &Path,
-    base: &Path,
+    base: Option<&Path>,
     reading: &ListOptions,
     is_block_hash: IsBlockHash,
 ) -> Result<(ListReader<R>, Option<NamedDigest>), ReadError> {

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use verisum::catalog::Bitrot;
-use verisum::catalog::store::{Catalog, Imported};
+use verisum::catalog::store::{Catalog, Imported, is_address};
 use verisum::files::check::{bag_of, manifests_of, open_to_record};
 use verisum::files::store::manifest::{
     BlockHashes, Chkbit, ChkbitFile, IndexError, ListOptions, ReadError, is_chkbit,
@@ -186,7 +186,8 @@ impl ImportedList<'_> {
         let mut options = ListOptions::default();
         options.algorithm = algorithm.clone();
         options.block_hashes = BlockHashes::Tagged;
-        let (imported, unproven) = match open_to_record(from, file, &base, &options, block_hashes::is_of) {
+        let here = Some(base.as_path()).filter(|base| !is_address(base));
+        let (imported, unproven) = match open_to_record(from, file, here, &options, block_hashes::is_of) {
             Ok((reader, unproven)) => {
                 (catalog.import_list(reader, file, (&base, now), &mut not_there)?, unproven)
             }

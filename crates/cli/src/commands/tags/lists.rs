@@ -88,7 +88,7 @@ pub(crate) fn list(
         ReadError::Io(error) => Failure::Tree(unreadable(path, error)),
         other => Failure::Tree(unreadable(path, io::Error::other(other.to_string()))),
     };
-    let opened = open_to_record(file, path, &base.path(), &options, block_hashes::is_of);
+    let opened = open_to_record(file, path, Some(&base.path()), &options, block_hashes::is_of);
     let (mut reader, unproven) = opened.map_err(failed)?;
     let below = |listed: &Listed| {
         let name = listed.path(|name| Entry::beneath(&base, name).is_ok());
