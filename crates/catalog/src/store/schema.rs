@@ -325,6 +325,9 @@ mod tests {
         if version >= 4 {
             let unread = "INSERT INTO unread(directory, name, root, seen) VALUES (1, x'63', 1, 4)";
             connection.execute_batch(unread).unwrap();
+            if version >= 13 {
+                connection.execute_batch("UPDATE unread SET since = seen").unwrap();
+            }
             let sql = format!("UPDATE file SET guard = {}", guard::guard_with("file.state"));
             connection.execute_batch(&sql).unwrap();
         }
