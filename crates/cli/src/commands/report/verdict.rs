@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use verisum::catalog::overview::TreeOverview;
 use verisum::catalog::store::{State, Trouble};
 use verisum::files::VerdictClass;
 
@@ -39,10 +40,6 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     let missing = overview.count(|state| state == State::MISSING);
     let held = overview.count(|state| state == State::Trouble(Trouble::Held));
     let unchecked = overview.count(|state| remedy::exit(state) == Exit::Unchecked);
-    let wanted: u64 = overview.trees.iter().map(|tree| tree.wanted).sum();
-    let mendable: u64 = overview.trees.iter().map(|tree| tree.mendable).sum();
-    let elsewhere: u64 = overview.trees.iter().map(|tree| tree.elsewhere).sum();
-    let with_parity: u64 = subject.remedies.iter().flatten().map(Remedy::with_parity).sum();
     let of_images = images::lines(&subject.images, &subject.options);
     if overview.trees.is_empty() {
         let nothing = vec!["Nothing is recorded: `verisum scrub DIR` begins.".to_string()];
@@ -97,40 +94,7 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         lines.extend(all_well(subject));
     }
     lines.extend(of_images);
-    if wanted > 0 {
-        let elsewhere = match elsewhere {
-            0 => String::new(),
-            count => format!(", and of {count} in another catalogue"),
-        };
-        let is_wanted =
-            |is_it: fn(State) -> bool| overview.count(|state| is_it(state) && state.wants_content()) > 0;
-        let is_unchecked = |state: State| remedy::exit(state) == Exit::Unchecked;
-        let is_held = |state: State| state == State::Trouble(Trouble::Held);
-        let what: Vec<&str> = [
-            (is_wanted(State::is_corrupt), "bad"),
-            (is_wanted(|state| state == State::MISSING), "missing"),
-            (is_wanted(is_held), "held"),
-            (is_wanted(is_unchecked), "unchecked"),
-        ]
-        .into_iter()
-        .filter_map(|(is_there, word)| is_there.then_some(word))
-        .collect();
-        let what = match what.split_last() {
-            Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
-            last => last.map_or(String::new(), |(last, _)| last.to_string()),
-        };
-        let parity = match with_parity {
-            0 => String::new(),
-            count => format!(", and parity may mend {count}"),
-        };
-        let empty: u64 = subject.remedies.iter().flatten().map(Remedy::empty).sum();
-        let empty = if empty > 0 { format!(", and {}", remedy::needs_none(empty)) } else { String::new() };
-        lines.push(format!(
-            "Of {} that {} {what}, copies of {mendable} are known{elsewhere}{parity}{empty}; the table of the page says where, and the command.",
-            counted(wanted, "file"),
-            are(wanted),
-        ));
-    }
+    lines.extend(sources(subject));
     lines.extend(overview.oldest().map(|oldest| match oldest {
         0 => "Some files were never verified.".to_string(),
         oldest => {
@@ -138,6 +102,50 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         }
     }));
     lines
+}
+
+/// What is known of the content of files that are wanted again: copies and parity.
+fn sources(subject: &Subject) -> Option<String> {
+    let overview = &subject.overview;
+    let sum = |of: fn(&TreeOverview) -> u64| overview.trees.iter().map(of).sum::<u64>();
+    let (wanted, mendable) = (sum(|tree| tree.wanted), sum(|tree| tree.mendable));
+    let elsewhere = sum(|tree| tree.elsewhere);
+    let with_parity: u64 = subject.remedies.iter().flatten().map(Remedy::with_parity).sum();
+    if wanted == 0 {
+        return None;
+    }
+    let elsewhere = match elsewhere {
+        0 => String::new(),
+        count => format!(", and of {count} in another catalogue"),
+    };
+    let is_wanted =
+        |is_it: fn(State) -> bool| overview.count(|state| is_it(state) && state.wants_content()) > 0;
+    let is_unchecked = |state: State| remedy::exit(state) == Exit::Unchecked;
+    let is_held = |state: State| state == State::Trouble(Trouble::Held);
+    let what: Vec<&str> = [
+        (is_wanted(State::is_corrupt), "bad"),
+        (is_wanted(|state| state == State::MISSING), "missing"),
+        (is_wanted(is_held), "held"),
+        (is_wanted(is_unchecked), "unchecked"),
+    ]
+    .into_iter()
+    .filter_map(|(is_there, word)| is_there.then_some(word))
+    .collect();
+    let what = match what.split_last() {
+        Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
+        last => last.map_or(String::new(), |(last, _)| last.to_string()),
+    };
+    let parity = match with_parity {
+        0 => String::new(),
+        count => format!(", and parity may mend {count}"),
+    };
+    let empty: u64 = subject.remedies.iter().flatten().map(Remedy::empty).sum();
+    let empty = if empty > 0 { format!(", and {}", remedy::needs_none(empty)) } else { String::new() };
+    Some(format!(
+        "Of {} that {} {what}, copies of {mendable} are known{elsewhere}{parity}{empty}; the table of the page says where, and the command.",
+        counted(wanted, "file"),
+        are(wanted),
+    ))
 }
 
 /// What is said where nothing is wrong. Tags hold no verdict, so that of their files less is known.
