@@ -72,7 +72,6 @@ impl Writer<'_> {
         let root = self.scope.root.id;
         let names = self.catalog.algorithms()?;
         self.catalog.index_fresh()?;
-        self.catalog.list_misnamed(root, self.news_since)?;
         for (directory, device) in &outcome.mounted {
             self.catalog.set_device(*directory, *device)?;
         }
@@ -91,7 +90,8 @@ impl Writer<'_> {
             }
             self.join_other_roots(&names)?;
         }
-        let has_heirs = self.catalog.has_heirs()?;
+        self.catalog.list_misnamed(root, self.news_since)?;
+        let has_heirs = self.catalog.has_heirs(root)?;
         let looks_elsewhere = !was_everywhere && !self.scope.root.is_remote();
         if has_heirs && looks_elsewhere {
             self.join(Lost::SoundElsewhere, &names)?;
@@ -100,6 +100,7 @@ impl Writer<'_> {
         if has_heirs {
             self.judge_known_bad(looks_elsewhere, &names)?;
         }
+        self.tell_all_gone()?;
         self.tell_all_missing(&names)?;
         // A file whose record was replaced may be where this run did not look.
         let mut unread = Verdict::ALL.iter().filter(|verdict| verdict.is_unread());

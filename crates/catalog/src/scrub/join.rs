@@ -11,30 +11,24 @@ use super::finish::{PAGE, PathState, bad_verdict, last_known};
 use super::top_directory::{Top, is_gone};
 use super::writer::{AlgorithmNames, Writer};
 use super::{ScrubError, ScrubReport};
-use crate::store::{
-    CatalogRecord, Heir, Likeness, Position, RecordFinding, RecordName, Root, Seen, State, Trouble,
-};
+use crate::store::{CatalogRecord, Heir, Likeness, Position, RecordFinding, RecordName, Root, Seen, State};
 use verisum_files::Verdict;
 
 /// A row of the table from a lost name and a file that was found to what the file is. Its record goes with it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct HeirRule {
-    /// Whether the lost file was bad, or changed and not accepted; `None` if that does not matter.
-    was_bad: Option<bool>,
     likeness: Likeness,
-    /// What the file that was found is; `None` for what the lost one was.
+    /// What the file that was found is; `None` for what the lost one was, if that was bad, or changed and not accepted.
     verdict: Option<Verdict>,
 }
 
 /// Which file has the record of a lost name from now on: the first that there is, by the rows of this table. The
 /// page on scrubs has the same in words.
-pub(super) const HEIRS: [HeirRule; 6] = [
-    HeirRule { was_bad: None, likeness: Likeness::Itself, verdict: Some(Verdict::Moved) },
-    HeirRule { was_bad: None, likeness: Likeness::Content, verdict: Some(Verdict::Moved) },
-    HeirRule { was_bad: Some(false), likeness: Likeness::File, verdict: Some(Verdict::Suspicious) },
-    HeirRule { was_bad: Some(false), likeness: Likeness::Unread, verdict: Some(Verdict::IoError) },
-    HeirRule { was_bad: Some(true), likeness: Likeness::File, verdict: None },
-    HeirRule { was_bad: Some(true), likeness: Likeness::BadContent, verdict: None },
+pub(super) const HEIRS: [HeirRule; 4] = [
+    HeirRule { likeness: Likeness::Itself, verdict: Some(Verdict::Moved) },
+    HeirRule { likeness: Likeness::Content, verdict: Some(Verdict::Moved) },
+    HeirRule { likeness: Likeness::File, verdict: None },
+    HeirRule { likeness: Likeness::BadContent, verdict: None },
 ];
 
 /// Where lost names come from.
@@ -55,7 +49,7 @@ pub(super) enum Lost<'a> {
 }
 
 impl Writer<'_> {
-    /// Gives all lost names of a kind their heirs, and reports what was bad and has none.
+    /// Gives all lost names of a kind their heirs.
     pub(super) fn join(&mut self, lost: Lost, names: &AlgorithmNames) -> Result<(), ScrubError> {
         let mut after = Position::START;
         loop {
@@ -121,24 +115,20 @@ impl Writer<'_> {
             return Ok(());
         }
         let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
-        let has_heir = self.give_heir(lost, place, (record, &finding), names)?;
-        match matches!(lost, Lost::Gone) && !has_heir {
-            true => self.tell_gone(place, record),
-            false => Ok(()),
-        }
+        self.give_heir(lost, place, (record, &finding), names)
     }
 
-    /// Gives the record of a lost name to the file that it is now, and reports that; whether there is such a file.
+    /// Gives the record of a lost name to the file that it is now, if there is one, and reports that.
     fn give_heir(
         &mut self,
         lost: Lost,
         place: &RecordName,
         (record, finding): (&CatalogRecord, &RecordFinding),
         names: &AlgorithmNames,
-    ) -> Result<bool, ScrubError> {
+    ) -> Result<(), ScrubError> {
         if record.state == State::DAMAGED {
             // It says nothing of any file.
-            return Ok(false);
+            return Ok(());
         }
         let root = self.scope.root.id;
         let is_bad = record.state.is_unforgiven();
@@ -155,47 +145,38 @@ impl Writer<'_> {
                 Lost::OfOther(..) => rule.likeness == Likeness::File,
                 _ => true,
             };
-            if !is_for || rule.was_bad.is_some_and(|was_bad| was_bad != is_bad) {
+            if !is_for || rule.verdict.is_none() && !is_bad {
                 continue;
             }
             for heir in self.catalog.heirs(root, record, &last, rule.likeness)? {
-                if self.is_heir(lost, rule, &heir, (record, finding)) {
-                    self.hand_on((lost, place), rule, heir, (record, finding), names)?;
-                    return Ok(true);
+                if self.is_heir(lost, rule.likeness, &heir, (record, finding)) {
+                    return self.hand_on((lost, place), rule, heir, (record, finding), names);
                 }
             }
         }
-        Ok(false)
+        Ok(())
     }
 
     /// Whether a file is the lost one, for all that is known of it besides.
     fn is_heir(
         &self,
         lost: Lost,
-        rule: HeirRule,
+        likeness: Likeness,
         heir: &Heir,
         (record, finding): (&CatalogRecord, &RecordFinding),
     ) -> bool {
-        let root = match lost {
-            Lost::OfOther(other, _) => other,
-            _ => &self.scope.root,
-        };
-        let may_be = |seen| self.may_be(&heir.place, (root.id, record), seen);
-        match (rule.likeness, rule.was_bad) {
-            (Likeness::BadContent, _) => finding.read.is_some_and(|read| {
+        match likeness {
+            Likeness::BadContent => finding.read.is_some_and(|read| {
                 let content = (record.algorithm, &read.digest);
                 self.is_telling(&heir.place, content, finding.since).unwrap_or(true)
             }),
-            (Likeness::File, Some(true)) => {
-                let is_on_device = match lost {
-                    Lost::OfOther(_, top) => self.is_on_device_of(top, &heir.place),
-                    _ => true,
+            Likeness::File => {
+                let (root, is_on_device) = match lost {
+                    Lost::OfOther(other, top) => (other.id, self.is_on_device_of(top, &heir.place)),
+                    _ => (self.scope.root.id, true),
                 };
-                is_on_device && may_be(Some(finding.seen))
+                is_on_device && self.may_be(&heir.place, (root, record), Some(finding.seen))
             }
-            // Contents of two algorithms cannot be compared.
-            (Likeness::File, _) => heir.is_comparable && may_be(None),
-            (Likeness::Unread, _) => may_be(None),
             _ => true,
         }
     }
@@ -209,7 +190,7 @@ impl Writer<'_> {
         (record, finding): (&CatalogRecord, &RecordFinding),
         names: &AlgorithmNames,
     ) -> Result<(), ScrubError> {
-        let (root, now) = (self.scope.root.id, self.options.started());
+        let root = self.scope.root.id;
         let owner = match lost {
             Lost::OfOther(other, _) => other,
             _ => &self.scope.root,
@@ -219,40 +200,27 @@ impl Writer<'_> {
         let (verdict, held) = rule.verdict.map_or(bad_verdict(record.state), |verdict| (verdict, false));
         let report = ScrubReport::new(self.path(heir.place.0, &heir.place.1)?, verdict);
         let report = ScrubReport { from, recorded: Some(Seen::of(record)), algorithm, held, ..report };
-        let (record, finding, report) = match (rule.verdict, heir.seen) {
-            (Some(Verdict::Moved), _) => {
-                self.catalog.give_history(root, place, record, &heir, rule.likeness)?;
-                self.summary.add(verdict, 1);
-                (self.report)(report);
-                return Ok(());
-            }
-            (Some(verdict), found) => {
-                let record = CatalogRecord { state: State::Trouble(Trouble::Verdict(verdict)), ..*record };
-                let finding = RecordFinding { since: now, seen: now, read: found, detail: None };
-                (record, finding, found.map(|_| ScrubReport { found, ..report }))
-            }
-            (None, found) => {
-                let last = finding.read.unwrap_or(Seen::of(record));
-                let mut found = found.unwrap_or(last);
-                if !heir.is_comparable {
-                    found.digest = last.digest;
-                }
-                // The new name has moved the inode's time; that alone is no sign that somebody set a time back.
-                let has_set_back = last.ctime != record.ctime || found.mtime != record.mtime;
-                let ctime = if has_set_back { record.ctime } else { found.ctime };
-                let since = Some(finding.since);
-                let finding = RecordFinding { read: Some(found), ..finding.clone() };
-                let report = ScrubReport { found: Some(found), since, ..report };
-                (CatalogRecord { ctime, ..*record }, finding, Some(report))
-            }
-        };
-        let gone = Some((owner.id, place));
-        self.catalog.hand_over(root, gone, (heir.number, &heir.place), &record, finding)?;
-        // That a file cannot be read was told when it was found.
-        if let Some(report) = report {
+        if rule.verdict.is_some() {
+            self.catalog.give_history(root, place, record, &heir, rule.likeness)?;
             self.summary.add(verdict, 1);
             (self.report)(report);
+            return Ok(());
         }
+        let last = finding.read.unwrap_or(Seen::of(record));
+        let mut found = heir.seen;
+        if !heir.is_comparable {
+            found.digest = last.digest;
+        }
+        // The new name has moved the inode's time; that alone is no sign that somebody set a time back.
+        let has_set_back = last.ctime != record.ctime || found.mtime != record.mtime;
+        let ctime = if has_set_back { record.ctime } else { found.ctime };
+        let since = Some(finding.since);
+        let finding = RecordFinding { read: Some(found), ..finding.clone() };
+        let gone = Some((owner.id, place));
+        let record = CatalogRecord { ctime, ..*record };
+        self.catalog.hand_over(root, gone, (Some(heir.number), &heir.place), &record, finding)?;
+        self.summary.add(verdict, 1);
+        (self.report)(ScrubReport { found: Some(found), since, ..report });
         Ok(())
     }
 
@@ -287,6 +255,19 @@ impl Writer<'_> {
             (self.report)(ScrubReport { recorded: Some(Seen::of(record)), algorithm, since, ..report });
         }
         Ok(())
+    }
+
+    /// Reports what was bad and is gone, if no file that was found is that.
+    pub(super) fn tell_all_gone(&mut self) -> Result<(), ScrubError> {
+        let mut after = RecordName::default();
+        loop {
+            let page = self.catalog.gone(self.scope.root.id, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            for (place, record) in page {
+                self.tell_gone(&place, &record)?;
+            }
+        }
     }
 
     /// Being gone makes nothing good.
@@ -345,12 +326,11 @@ mod tests {
             Likeness::Itself => "the recorded content, inode, length and time",
             Likeness::Content => "the recorded content",
             Likeness::File => "the inode, length and time, and different content",
-            Likeness::Unread => "the inode, length and time, and cannot be read",
             Likeness::BadContent => "the content that was found to be bad",
             Likeness::InodeAlone => "the inode",
         };
         let row = |rule: &HeirRule| {
-            let was = rule.was_bad.map_or("", |was_bad| if was_bad { "bad" } else { "good" });
+            let was = if rule.verdict.is_none() { "bad" } else { "" };
             let verdict = rule.verdict.map_or("what the lost one was", Verdict::name);
             format!("| {was} | {} | {verdict} | goes with it |\n", likeness(rule.likeness))
         };

@@ -18,7 +18,7 @@ use super::tally::{Tally, Untried};
 use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
 use super::{ScrubOptions, due};
-use crate::store::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, Seen, State, Trouble};
+use crate::store::{Catalog, CatalogRecord, Known, PAST, RecordChange, RecordFinding, Seen, State, Trouble};
 use verisum_files::reread::{self, Bypass, Failed};
 use verisum_files::says_storage_failed;
 use verisum_files::text::of_system;
@@ -300,7 +300,7 @@ impl ScrubJudge<'_> {
             let now = look.error.unwrap_or_else(|| "it changed while it was read".to_string());
             look.error = Some(match verdict {
                 Verdict::RecordDamaged => now,
-                _ => format!("{now}; {verdict} when it was last read"),
+                _ => format!("{now}{PAST}{verdict} when it was last read"),
             });
         }
         if found == Verdict::IoError {
@@ -329,6 +329,7 @@ impl ScrubJudge<'_> {
             restored: was_in_trouble && matches!(verdict, Verdict::Ok | Verdict::Touched),
             path: is_news.then(path),
             verdict,
+            alone: found,
             held,
             recorded: token.record,
             found: look.read,

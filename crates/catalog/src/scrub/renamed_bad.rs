@@ -5,7 +5,9 @@
 //! the recorded content. The same holds if it has the content that was found to be bad and is no longer where
 //! that was, unless that content says nothing: a good file had it before, or it is one byte again and again.
 //!
-//! A record goes with its file to a new name, unless the only record of another file's content would be lost for it.
+//! A record belongs to the file that has its inode, and a name only comes second: the record goes with its file to a
+//! new name, and the file is then what it would be had it kept its name. The record stays where it is only if the
+//! record of another file would be lost for it.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -15,10 +17,13 @@ use std::os::unix::ffi::OsStrExt;
 use verisum_digest::Output;
 
 use super::finish::{PAGE, bad_verdict, is_one_file};
+use super::judge::state_after;
 use super::top_directory::is_gone;
 use super::writer::{AlgorithmNames, Writer};
 use super::{ScrubError, ScrubReport};
-use crate::store::{CatalogRecord, Copied, KnownBad, Likeness, RecordName, Seen, State, Trouble};
+use crate::store::{
+    CatalogRecord, Copied, KnownBad, Likeness, PAST, RecordName, Seen, State, Succession, Trouble,
+};
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict, VerdictClass};
 
 impl Writer<'_> {
@@ -29,7 +34,8 @@ impl Writer<'_> {
         with_sound: bool,
         names: &AlgorithmNames,
     ) -> Result<(), ScrubError> {
-        self.catalog.find_known_bad(self.scope.root.id, with_sound)?;
+        let root = self.scope.root.id;
+        self.catalog.find_known_bad(root, with_sound, self.options.started())?;
         let mut after = 0;
         let mut all: Vec<KnownBad> = Vec::new();
         loop {
@@ -44,46 +50,68 @@ impl Writer<'_> {
             }
         }
         self.catalog.drop_known_bad()?;
-        let follows = followers(&self.successions(&all)?);
+        let claims = self.claims(&all)?;
+        let follows = followers(&claims);
         // As long as all that was replaced is there to compare with.
-        let mut copies = self.catalog.copied_with_their_time(self.scope.root.id)?;
+        let mut copies = self.catalog.copied_with_their_time(root)?;
         copies.retain(|copy| !all.iter().any(|bad| bad.heir == copy.place));
-        for (bad, follows) in all.iter().zip(follows) {
-            if !bad.is_kept {
-                self.mark_bad(bad, follows, names)?;
-            } else if follows {
-                let state = (bad.record.state, self.options.started());
-                let record = self.catalog.mark_bad(self.scope.root.id, bad, follows, state)?;
-                if record.state == State::Sound {
-                    self.tell_restored(bad, &record, names)?;
-                }
+        for ((bad, follows), claim) in all.iter().zip(follows).zip(claims) {
+            if follows || bad.told.is_none() {
+                // What has that name and follows a record too is dealt with by itself.
+                let there = claim.there.filter(|_| claim.known.is_none());
+                self.mark_bad(bad, (follows, there), names)?;
             }
         }
         self.judge_copies(copies, names)
     }
 
     /// What decides of each of these files which record its name has from now on.
-    fn successions(&self, all: &[KnownBad]) -> Result<Vec<Succession>, ScrubError> {
+    fn claims(&self, all: &[KnownBad]) -> Result<Vec<Claim>, ScrubError> {
         let by_heir: HashMap<&RecordName, usize> = all.iter().map(|one| &one.heir).zip(0..).collect();
         let by_known: HashMap<&RecordName, usize> = all.iter().map(|one| &one.known).zip(0..).collect();
-        let succession = |bad: &KnownBad| {
-            let (is_free, found) = self.catalog.succession(bad)?;
-            // One that was bad before has its record until that has found its file, or the content is back.
-            let is_back = bad.was_kept || self.catalog.is_back(bad)?;
-            let own = match bad.was_kept {
-                true => self.catalog.record(bad.heir.0, OsStr::from_bytes(&bad.heir.1))?,
-                false => None,
-            };
-            let has_own = |heir: &usize| own.is_none_or(|own| own.digest == all[*heir].record.digest);
-            Ok(Succession {
-                is_free,
+        let claim = |bad: &KnownBad| {
+            let Succession { is_free, there, own, own_found } = self.catalog.succession(bad)?;
+            let there = self.elsewhere(bad)?.or(there);
+            // A name that was bad before has its record until that has found its file, or the content is back.
+            let was_bad = bad.was_told && own.is_some_and(|own| own.state.is_corrupt());
+            let is_back = was_bad || self.catalog.is_back(bad, there)?;
+            let has_own =
+                |heir: &usize| !bad.was_told || own.is_none_or(|own| own.digest == all[*heir].record.digest);
+            let is_own_there =
+                own.is_some_and(|own| there == Some(own.inode) && self.is_at(&bad.known, &own));
+            Ok(Claim {
+                is_free: is_free || there.is_some(),
+                there: there.map(|inode| (inode, is_own_there)),
                 known: by_heir.get(&bad.known).copied(),
-                is_own_found: found.iter().any(|place| !by_heir.contains_key(place)),
+                is_own_safe: own.is_none()
+                    || is_own_there
+                    || own_found.iter().any(|place| !by_heir.contains_key(place)),
                 own_heir: by_known.get(&bad.heir).copied().filter(has_own),
                 is_back,
             })
         };
-        all.iter().map(succession).collect()
+        all.iter().map(claim).collect()
+    }
+
+    /// Whether the very file of a record is at a place.
+    fn is_at(&self, place: &RecordName, record: &CatalogRecord) -> bool {
+        let there = self.path(place.0, &place.1).ok().and_then(|path| self.find(&path).ok());
+        there.is_some_and(|(_, stat)| {
+            let Seen { size, mtime, inode, .. } = Seen::new(&stat, record.digest);
+            (size, mtime, inode) == (record.size, record.mtime, record.inode)
+                && self.may_be(place, (self.scope.root.id, record), None)
+        })
+    }
+
+    /// The inode that the name of a record has, if that is another one than that of the file that was found; 0 if
+    /// nothing is there. This run need not have looked there.
+    fn elsewhere(&self, bad: &KnownBad) -> Result<Option<u64>, ScrubError> {
+        if self.scope.root.is_remote() || bad.likeness != Likeness::File {
+            return Ok(None);
+        }
+        let there = self.find(&self.path(bad.known.0, &bad.known.1)?);
+        let inode = if is_gone(&there) { Some(0) } else { there.ok().map(|(_, stat)| stat.inode) };
+        Ok(inode.filter(|inode| *inode != bad.seen.inode))
     }
 
     /// Calls files suspicious that took the place of others, with different content and the very time of
@@ -132,7 +160,7 @@ impl Writer<'_> {
     /// Whether a file is the one that the other record is of. Inodes are used again.
     fn is_the_file(&self, bad: &KnownBad) -> Result<bool, ScrubError> {
         let KnownBad { heir, known, record, found, likeness, .. } = bad;
-        if bad.was_kept && !self.scope.root.is_remote() {
+        if bad.was_told && !self.scope.root.is_remote() {
             // This run need not have looked at it.
             let there = self.find(&self.path(heir.0, &heir.1)?);
             if is_gone(&there) || there.is_ok_and(|(_, stat)| stat.inode != bad.seen.inode) {
@@ -170,10 +198,17 @@ impl Writer<'_> {
         Ok(!file.is_ok_and(|file| is_one_byte(file).unwrap_or(false)))
     }
 
-    fn mark_bad(&mut self, bad: &KnownBad, follows: bool, names: &AlgorithmNames) -> Result<(), ScrubError> {
-        let KnownBad { heir, known, .. } = bad;
-        let verdict = match bad_verdict(bad.record.state).0 {
-            bad if bad.class() == VerdictClass::Corrupt => bad,
+    fn mark_bad(
+        &mut self,
+        bad: &KnownBad,
+        (follows, there): (bool, Option<(u64, bool)>),
+        names: &AlgorithmNames,
+    ) -> Result<(), ScrubError> {
+        let KnownBad { heir, known, told, .. } = bad;
+        let verdict = match (told, bad_verdict(bad.record.state).0) {
+            // As if it had been found so under the name of its record.
+            (Some(State::Trouble(Trouble::Verdict(found))), _) => state_after(bad.record.state, *found).0,
+            (_, bad) if bad.class() == VerdictClass::Corrupt => bad,
             _ => Verdict::Suspicious,
         };
         let state = State::Trouble(Trouble::Verdict(verdict));
@@ -182,10 +217,23 @@ impl Writer<'_> {
             false => Some(self.path(known.0, &known.1)?),
         };
         let (root, now) = (self.scope.root.id, self.options.started());
-        let record = self.catalog.mark_bad(root, bad, follows, (state, now))?;
-        self.summary.add(verdict, 1);
+        let record = self.catalog.mark_bad(root, bad, (follows, there), (state, now))?;
+        if record.state == State::Sound {
+            return self.tell_restored(bad, &record, names);
+        }
         let (recorded, found) = (Some(Seen::of(&record)), Some(bad.seen));
         let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
+        if told.is_some() {
+            let told = self.doubtful.iter_mut().find(|(place, _)| place == heir);
+            if let Some((_, report)) = told {
+                let found = report.found.and(found);
+                let error =
+                    report.error.as_ref().and_then(|error| error.split(PAST).next()).map(String::from);
+                *report = ScrubReport { verdict, from, recorded, found, algorithm, error, ..report.clone() };
+            }
+            return Ok(());
+        }
+        self.summary.add(verdict, 1);
         let report = ScrubReport::new(self.path(heir.0, &heir.1)?, verdict);
         (self.report)(ScrubReport { from, recorded, found, algorithm, ..report });
         Ok(())
@@ -199,16 +247,20 @@ impl Writer<'_> {
 
 /// What decides which record the name of a bad file has from now on: its own, or that of the file.
 #[derive(Clone, Copy, Debug)]
-struct Succession {
-    /// The record of the file was replaced under the name that it is of, or nothing has that name.
+struct Claim {
+    /// The record of the file was replaced under the name that it is of, or the name has another file or none.
     is_free: bool,
+    /// The inode of what has that name, where another one is known, and whether that is the file which the name of this
+    /// one was recorded of; 0 if nothing has it.
+    there: Option<(u64, bool)>,
     /// The bad file that has that name now, if one does.
     known: Option<usize>,
-    /// The file that the name was recorded of is under another name, as it was recorded.
-    is_own_found: bool,
+    /// The name of the file has no record, or the file that it was recorded of is under another name, as it was
+    /// recorded.
+    is_own_safe: bool,
     /// The bad file that it is, if it is one.
     own_heir: Option<usize>,
-    /// The run found another file with the recorded content of this one.
+    /// The record of the file is not lost where it stays.
     is_back: bool,
 }
 
@@ -216,13 +268,13 @@ struct Succession {
 /// with it where it was. It does not if the record of the name that the file has now would be lost for it, while its own
 /// content is found elsewhere: the other's file is not known to be well under another name, nor takes its record along.
 /// If one of two is lost, it is that of the file that was overwritten, and not that of the file that rotted.
-fn followers(all: &[Succession]) -> Vec<bool> {
+fn followers(all: &[Claim]) -> Vec<bool> {
     let mut follows = vec![true; all.len()];
     loop {
         let mut is_settled = true;
         for (at, one) in all.iter().enumerate() {
             let is_free = one.is_free && one.known.is_none_or(|known| follows[known]);
-            let is_safe = one.is_own_found || one.own_heir.is_some_and(|heir| follows[heir]) || !one.is_back;
+            let is_safe = one.is_own_safe || one.own_heir.is_some_and(|heir| follows[heir]) || !one.is_back;
             if follows[at] && !(is_free && is_safe) {
                 (follows[at], is_settled) = (false, false);
             }
@@ -256,8 +308,8 @@ mod tests {
     use super::*;
 
     /// A bad file whose record was replaced: the bad files at its former name, and that are its name's own.
-    fn one(known: Option<usize>, is_own_found: bool, own_heir: Option<usize>) -> Succession {
-        Succession { is_free: true, known, is_own_found, own_heir, is_back: true }
+    fn one(known: Option<usize>, is_own_safe: bool, own_heir: Option<usize>) -> Claim {
+        Claim { is_free: true, there: None, known, is_own_safe, own_heir, is_back: true }
     }
 
     #[test]
@@ -266,7 +318,7 @@ mod tests {
         assert_eq!(followers(&[one(None, true, None)]), [true]);
         // It took the place of one that is gone, and its content is back, or is nowhere.
         assert_eq!(followers(&[one(None, false, None)]), [false]);
-        assert_eq!(followers(&[Succession { is_back: false, ..one(None, false, None) }]), [true]);
+        assert_eq!(followers(&[Claim { is_back: false, ..one(None, false, None) }]), [true]);
         // Two and three bad ones have changed places.
         assert_eq!(followers(&[one(Some(1), false, Some(1)), one(Some(0), false, Some(0))]), [true; 2]);
         let ring = [one(Some(2), false, Some(1)), one(Some(0), false, Some(2)), one(Some(1), false, Some(0))];
@@ -274,7 +326,7 @@ mod tests {
         // A row of them at whose end one is gone: each keeps the record of its name.
         let row = [one(None, false, Some(1)), one(Some(0), false, Some(2)), one(Some(1), false, None)];
         assert_eq!(followers(&row), [false; 3]);
-        let held = Succession { is_free: false, ..one(None, true, None) };
+        let held = Claim { is_free: false, ..one(None, true, None) };
         assert_eq!(followers(&[held]), [false]);
     }
 }

@@ -13,7 +13,9 @@ use super::finish::bad_verdict;
 use super::run::Work;
 use super::tally::Untried;
 use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
-use crate::store::{self, Catalog, CatalogRecord, RecordChange, RecordFinding, RecordName, Run, Seen, State};
+use crate::store::{
+    self, Catalog, CatalogRecord, RecordChange, RecordFinding, RecordName, Run, Seen, State, Trouble,
+};
 use verisum_files::reread::Bypass;
 use verisum_files::{Stat, Verdict, VerdictClass};
 
@@ -54,6 +56,8 @@ pub(super) struct Judged {
     /// Its path, if it is to be reported.
     pub path: Option<PathBuf>,
     pub verdict: Verdict,
+    /// What it would be, had nothing been found of it before.
+    pub alone: Verdict,
     pub held: bool,
     pub restored: bool,
     pub recorded: Option<CatalogRecord>,
@@ -96,7 +100,8 @@ pub(super) struct Writer<'a> {
     /// Files that were read and have the recorded length and another time of modification: those with another
     /// content, and all.
     pub(super) rewritten: (u64, u64),
-    /// Reports of bad files whose names are other files' than before. Whether those are bad is found out at the end.
+    /// Reports of files that are bad or could not be read, and whose names are other files' than before. What those are
+    /// is found out at the end.
     pub(super) doubtful: Vec<(RecordName, ScrubReport)>,
 }
 
@@ -219,7 +224,11 @@ impl<'a> Writer<'a> {
                     self.catalog.keep_left(root, judged.directory, &judged.name, old)?;
                 }
                 let was_bad = judged.recorded.is_some_and(|record| record.state.is_corrupt());
-                if was_bad && !matches!(change, RecordChange::Suspect(_, RecordFinding { read: None, .. })) {
+                let is_read = !matches!(change, RecordChange::Suspect(_, RecordFinding { read: None, .. }));
+                let other = judged.unread.as_ref().filter(|stat| {
+                    judged.recorded.is_some_and(|record| record.inode != 0 && record.inode != stat.inode)
+                });
+                if was_bad && (is_read || other.is_some()) {
                     let now = judged.found.as_ref().filter(|_| matches!(change, RecordChange::Suspect(..)));
                     self.catalog.keep_previous(root, judged.directory, &judged.name, now)?;
                 }
@@ -227,6 +236,10 @@ impl<'a> Writer<'a> {
                 let read = judged.found.map(|found| found.inode).zip(change.read());
                 if let Some((read, generation)) = read.zip(judged.generation) {
                     self.catalog.note_generation(root, read, generation)?;
+                }
+                if other.is_some() {
+                    let state = State::Trouble(Trouble::Verdict(judged.alone));
+                    self.catalog.note_other(judged.directory, &judged.name, state)?;
                 }
                 match &judged.unread {
                     Some(stat) => self.catalog.note_inode(judged.directory, &judged.name, stat),
@@ -274,10 +287,17 @@ impl<'a> Writer<'a> {
         }
         let Some(path) = judged.path.take() else { return self.summary.add(judged.verdict, 1) };
         let of_set = || self.names.get(judged.set).cloned().unwrap_or_default();
-        let is_doubtful = judged.recorded.zip(judged.found).is_some_and(|(old, found)| {
-            let is_bad = judged.verdict.class() == VerdictClass::Corrupt && old.state.is_corrupt();
-            is_bad && old.inode != 0 && old.inode != found.inode
-        });
+        let is_unread = judged.verdict.is_unread();
+        let inode = judged.found.map(|found| found.inode).or(judged.unread.as_ref().map(|stat| stat.inode));
+        let is_doubtful = match (&judged.recorded, inode) {
+            (Some(old), Some(inode)) => {
+                let is_bad = judged.verdict.class() == VerdictClass::Corrupt && old.state.is_corrupt();
+                (is_bad || is_unread) && old.inode != 0 && old.inode != inode
+            }
+            // It may be a bad file that was renamed.
+            (None, _) => is_unread && self.catalog.has_known_bad(self.scope.root.id).unwrap_or(true),
+            _ => false,
+        };
         let report = ScrubReport {
             path,
             verdict: judged.verdict,
@@ -298,7 +318,7 @@ impl<'a> Writer<'a> {
         (self.report)(report);
     }
 
-    /// Reports the bad files that no other record is of.
+    /// Reports them.
     pub(super) fn tell_doubtful(&mut self) {
         for (_, report) in self.doubtful.drain(..) {
             self.summary.add(report.verdict, 1);

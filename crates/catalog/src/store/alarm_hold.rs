@@ -201,12 +201,15 @@ impl Catalog {
         held.map_err(self.failed("write"))
     }
 
-    /// Makes the list of files that wait, and empties it.
+    /// Makes the list of files that wait, and that of [`Catalog::note_other`], and empties them.
     pub(super) fn forget_waiting(&self) -> rusqlite::Result<()> {
         self.connection.execute_batch(
             "CREATE TEMP TABLE IF NOT EXISTS waiting(directory INTEGER NOT NULL, name BLOB NOT NULL,
              root INTEGER NOT NULL, is_resized INTEGER NOT NULL, PRIMARY KEY(directory, name)) WITHOUT ROWID;
-             DELETE FROM temp.waiting",
+             DELETE FROM temp.waiting;
+             CREATE TEMP TABLE IF NOT EXISTS other(directory INTEGER NOT NULL, name BLOB NOT NULL,
+             state INTEGER NOT NULL, PRIMARY KEY(directory, name)) WITHOUT ROWID;
+             DELETE FROM temp.other",
         )
     }
 

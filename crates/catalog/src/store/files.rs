@@ -273,10 +273,17 @@ impl Catalog {
         Ok(is_sound)
     }
 
+    /// Takes note, until the run ends, that a file could not be read that is another one than its name is recorded of,
+    /// and what it is.
+    pub fn note_other(&self, directory: i64, name: &OsStr, state: State) -> Result<()> {
+        let sql = "INSERT OR REPLACE INTO temp.other(directory, name, state) VALUES (?1, ?2, ?3)";
+        self.write(sql, params![directory, name.as_bytes(), state.code()])
+    }
+
     /// Takes note of which file it was that could not be read, where nothing was read of it before.
     pub fn note_inode(&self, directory: i64, name: &OsStr, stat: &Stat) -> Result<()> {
-        let sql = "UPDATE finding SET size = ?3, mtime = ?4, ctime = ?5, inode = ?6
-                   WHERE directory = ?1 AND name = ?2 AND digest IS NULL";
+        let sql = "UPDATE finding SET size = ?3, mtime = ?4, ctime = ?5, inode = ?6, digest = NULL
+                   WHERE directory = ?1 AND name = ?2 AND (digest IS NULL OR inode <> ?6)";
         let (modified, changed) = (super::stamp(stat.modified), super::stamp(stat.changed));
         let values =
             params![directory, name.as_bytes(), stat.size as i64, modified, changed, stat.inode as i64];

@@ -28,8 +28,6 @@ pub enum Likeness {
     File,
     /// It has the inode.
     InodeAlone,
-    /// Its storage fails, and it has the recorded inode, length and time of modification.
-    Unread,
     /// It has the content that was found to be bad.
     BadContent,
 }
@@ -39,28 +37,23 @@ pub enum Likeness {
 pub struct Heir {
     /// The file.
     pub place: RecordName,
-    /// What was read of it, if anything was.
-    pub seen: Option<Seen>,
+    /// What was read of it.
+    pub seen: Seen,
     /// Whether its digest is by the algorithm of the lost one's record.
     pub is_comparable: bool,
     /// Its row among the fresh ones.
-    pub number: Option<i64>,
+    pub number: i64,
 }
 
 fn heir(row: &Row<'_>) -> rusqlite::Result<Heir> {
-    let number: Option<i64> = row.get(0)?;
-    let seen = || {
-        let (mtime, ctime) = (row.get(4)?, row.get(5)?);
-        Ok::<_, rusqlite::Error>(Seen {
-            size: unsigned(row, 3)?,
-            mtime,
-            ctime,
-            inode: unsigned(row, 6)?,
-            digest: output(row, 7)?,
-        })
+    let seen = Seen {
+        size: unsigned(row, 3)?,
+        mtime: row.get(4)?,
+        ctime: row.get(5)?,
+        inode: unsigned(row, 6)?,
+        digest: output(row, 7)?,
     };
-    let seen = number.map(|_| seen()).transpose()?;
-    Ok(Heir { place: (row.get(1)?, row.get(2)?), seen, is_comparable: row.get(8)?, number })
+    Ok(Heir { number: row.get(0)?, place: (row.get(1)?, row.get(2)?), seen, is_comparable: row.get(8)? })
 }
 
 impl Catalog {
@@ -116,10 +109,6 @@ impl Catalog {
                     AND heir.size = lost.last_size AND heir.size >= {TELLING}
                  WHERE {is_free} LIMIT 1"
             ),
-            Likeness::Unread => "SELECT NULL, directory, name, NULL, NULL, NULL, NULL, NULL, 1
-                 FROM lost CROSS JOIN unread ON unread.inode = lost.inode AND unread.size = lost.size
-                    AND unread.mtime = lost.mtime AND unread.root = lost.root AND unread.state = 3"
-                .to_string(),
         };
         let sql = format!(
             "WITH lost(root, algorithm, digest, size, inode, mtime, last_digest, last_size, last_inode, last_mtime)
@@ -255,7 +244,7 @@ impl Catalog {
         rows.map_err(self.failed("read"))
     }
 
-    fn prepare_gone(&self) -> rusqlite::Result<()> {
+    pub(super) fn prepare_gone(&self) -> rusqlite::Result<()> {
         let sql = "CREATE TEMP TABLE IF NOT EXISTS gone(directory INTEGER NOT NULL, name BLOB NOT NULL,
                    PRIMARY KEY(directory, name)) WITHOUT ROWID";
         self.connection.execute_batch(sql)
@@ -278,10 +267,12 @@ impl Catalog {
         made.map_err(self.failed("write"))
     }
 
-    /// Whether there is any of the files that [`Catalog::index_fresh`] and [`Catalog::list_misnamed`] list.
-    pub fn has_heirs(&self) -> Result<bool> {
-        let sql = "SELECT EXISTS (SELECT 1 FROM temp.fresh_inode) OR EXISTS (SELECT 1 FROM temp.misnamed)";
-        self.connection.query_row(sql, [], |row| row.get(0)).map_err(self.failed("read"))
+    /// Whether there is any of the files that [`Catalog::index_fresh`] and [`Catalog::list_misnamed`] list, or one in a
+    /// root that could not be read and has no record.
+    pub fn has_heirs(&self, root: i64) -> Result<bool> {
+        let sql = "SELECT EXISTS (SELECT 1 FROM temp.fresh_inode) OR EXISTS (SELECT 1 FROM temp.misnamed)
+                   OR EXISTS (SELECT 1 FROM unread WHERE root = ?1)";
+        self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
     }
 
     /// Calls `each` with every fresh file, and forgets that they were.

@@ -5,12 +5,14 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-use rusqlite::{Row, params};
+use rusqlite::{OptionalExtension, Row, params};
 
 use super::guard::IS_INTACT;
 use super::heirs::{Likeness, RecordName, TELLING};
-use super::record::{CORRUPT, DAMAGED, HELD, MISSING, RECORDED, columns, output, record, unsigned};
-use super::{Catalog, CatalogRecord, RecordFinding, Result, Seen, State, Trouble};
+use super::record::{
+    CORRUPT, DAMAGED, HELD, MISSING, RECORDED, UNREAD, columns, output, record, state, unsigned,
+};
+use super::{Catalog, CatalogRecord, RecordChange, RecordFinding, Result, Seen, State, Trouble};
 use verisum_files::Verdict;
 
 /// A file that a run recorded, and what says that it is bad.
@@ -30,10 +32,24 @@ pub struct KnownBad {
     pub likeness: Likeness,
     /// Its row among the fresh ones; none if there was a record of its name.
     fresh: Option<i64>,
-    /// Whether it was found to be bad, or could not be read, and its name has its record still.
-    pub is_kept: bool,
+    /// What it was found to be where no record took note of it: it was bad, or could not be read. Its name may have
+    /// the record of another file.
+    pub told: Option<State>,
     /// Whether that was so before this run.
-    pub was_kept: bool,
+    pub was_told: bool,
+}
+
+/// What the two names have to do with it that a file was recorded under another one than it has.
+#[derive(Clone, Debug, Default)]
+pub struct Succession {
+    /// Whether the record was replaced, or its name has another file or none.
+    pub is_free: bool,
+    /// The inode that the name of the record has, if that is another one; 0 if nothing is there.
+    pub there: Option<u64>,
+    /// What the name of the file was recorded of, if it was.
+    pub own: Option<CatalogRecord>,
+    /// The names under which that is, as it was recorded.
+    pub own_found: Vec<RecordName>,
 }
 
 /// Where records come from that a file may belie, in the order of how much they say. Each has the columns
@@ -44,11 +60,11 @@ fn claims(with_sound: bool) -> String {
     let of_file = "file.directory, file.name, file.size, file.mtime, file.ctime, file.inode, file.algorithm,
         file.digest, file.first_seen, file.changed, file.verified, file.state";
     let without = "NULL, NULL, size, mtime, inode, digest";
-    // The sound ones that the walk has not come to.
+    // Those that nothing was found against and that the walk has not come to.
     let sound = match with_sound {
         true => format!(
-            "UNION ALL SELECT 5, {of_file}, {without} FROM file WHERE file.root = ?1 AND file.state = 0
-             AND {IS_INTACT} AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
+            "UNION ALL SELECT 5, {of_file}, {without} FROM file WHERE file.root = ?1
+             AND file.state IN (0, {UNREAD}) AND {IS_INTACT} AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
                 WHERE own.directory = file.directory AND own.name = file.name)"
         ),
         false => String::new(),
@@ -74,6 +90,9 @@ fn claims(with_sound: bool) -> String {
     )
 }
 
+/// What comes before what a file was when it was last read.
+pub const PAST: &str = "; ";
+
 /// A file that took the place of another, with its time of modification.
 #[derive(Clone, Debug)]
 pub struct Copied {
@@ -92,9 +111,11 @@ impl Catalog {
     pub fn list_misnamed(&self, root: i64, since: i64) -> Result<()> {
         let sql = format!(
             "CREATE TEMP TABLE misnamed AS
-             SELECT file.*, finding.since < ?2 AS is_old, finding.inode AS found_inode, finding.size AS found_size,
+             SELECT file.*, coalesce((SELECT state FROM temp.other
+                    WHERE other.directory = file.directory AND other.name = file.name), file.state) AS found_state,
+                finding.since < ?2 AS is_old, finding.inode AS found_inode, finding.size AS found_size,
                 finding.mtime AS found_mtime, coalesce(finding.ctime, 0) AS found_ctime,
-                coalesce(finding.digest, file.digest) AS found_digest
+                finding.digest AS found_digest
              FROM file JOIN finding USING(directory, name)
              WHERE file.root = ?1 AND file.state <> 0 AND file.state NOT IN ({MISSING}, {HELD}, {DAMAGED})
              AND finding.inode <> file.inode AND finding.inode <> 0 AND file.inode <> 0
@@ -104,13 +125,14 @@ impl Catalog {
         self.write(&sql, [root, since])
     }
 
-    /// Looks for files that a run recorded, or whose records it replaced, and that by inode, length and time
-    /// of modification are others than those that have records to the contrary, or have the content that was
-    /// found to be bad where it is no longer. With `with_sound` also records that nothing was found against
-    /// count, for a walk that was not everywhere. What was bad under a name may come back under it once that
-    /// was well again, and so may a file that an earlier run saw another in the place of. What is found is
-    /// read by [`Catalog::known_bad`].
-    pub fn find_known_bad(&self, root: i64, with_sound: bool) -> Result<()> {
+    /// Looks for files that a run recorded, whose records it replaced, or that since `started` it could not read, and
+    /// that by inode, length and time of modification are others than those that have records to the contrary, or
+    /// have the content that was found to be bad where it is no longer. With `with_sound` also records that nothing
+    /// was found against count, for a walk that was not everywhere. What was bad under a name may come back under it
+    /// once that was well again, and so may a file that an earlier run saw another in the place of. The record of its
+    /// own inode says most of a file, and of one that could not be read the latest. What is found is read by
+    /// [`Catalog::known_bad`].
+    pub fn find_known_bad(&self, root: i64, with_sound: bool, started: i64) -> Result<()> {
         let claims = claims(with_sound);
         let heir = "heir.number, heir.directory AS heir_directory, heir.name AS heir_name,
             heir.size AS heir_size, heir.mtime AS heir_mtime, heir.ctime AS heir_ctime,
@@ -119,12 +141,17 @@ impl Catalog {
             AND NOT (heir.algorithm = claim.algorithm AND heir.digest = claim.digest)
             AND NOT (claim.source NOT IN (0, 2)
                 AND heir.directory = claim.directory AND heir.name = claim.name)";
-        let misnamed = "NULL AS number, heir.directory AS heir_directory, heir.name AS heir_name, found_size,
-            found_mtime, found_ctime, found_inode, found_digest, heir.algorithm AS heir_algorithm";
+        let told = "NULL, heir.directory, heir.name, found_size, found_mtime, found_ctime, found_inode, found_digest,
+            heir.algorithm, found_state, is_old";
         let sql = format!(
             "CREATE TEMP TABLE bad AS
-             WITH claim AS ({claims})
-             SELECT 0 AS is_kept, {heir}, claim.*, CASE
+             WITH claim AS ({claims}), told AS (
+                SELECT directory, name, root, algorithm, found_state, is_old, found_size, found_mtime, found_ctime,
+                    found_inode, found_digest FROM temp.misnamed
+                UNION ALL
+                SELECT directory, name, root, NULL, state, 0, size, mtime, 0, inode, NULL FROM unread
+                WHERE seen >= ?2)
+             SELECT * FROM (SELECT {heir}, NULL AS told, 0 AS was_told, claim.*, CASE
                 WHEN heir.size = claim.seen_size AND heir.mtime = claim.seen_mtime THEN 0
                 WHEN heir.size = claim.size AND heir.mtime = claim.mtime THEN 0
                 ELSE 1 END AS likeness
@@ -133,25 +160,26 @@ impl Catalog {
              WHERE {is_heir} AND (likeness = 0 OR source = 1)
              AND (source <= 1 OR heir.algorithm = claim.algorithm)
              UNION ALL
-             SELECT 1 + is_old, {misnamed}, claim.*, 0
-             FROM claim JOIN temp.misnamed AS heir ON heir.found_inode = claim.seen_inode AND heir.root = ?1
+             SELECT {told}, claim.*, 0
+             FROM claim JOIN told AS heir ON heir.found_inode = claim.seen_inode AND heir.root = ?1
              WHERE (heir.found_size = claim.seen_size AND heir.found_mtime = claim.seen_mtime
                 OR heir.found_size = claim.size AND heir.found_mtime = claim.mtime)
-             AND (source <= 1 OR heir.algorithm = claim.algorithm)
-             AND NOT (heir.directory = claim.directory AND heir.name = claim.name)
+             AND (source <= 1 OR coalesce(heir.algorithm, claim.algorithm) = claim.algorithm)
+             AND NOT (source <> 2 AND heir.directory = claim.directory AND heir.name = claim.name)
              AND NOT (source = 1 AND (claim.directory, claim.name) IN (SELECT directory, name FROM temp.misnamed))
              UNION ALL
-             SELECT 0, {heir}, claim.*, 2
+             SELECT {heir}, NULL, 0, claim.*, 2
              FROM (SELECT 0 AS source, directory, name, {RECORDED}, state, since, seen, seen_size,
                     seen_mtime, seen_inode, seen_digest FROM former
                 WHERE root = ?1 AND seen_size >= {TELLING} AND seen_digest IS NOT NULL
                 GROUP BY algorithm, seen_digest) AS claim
              CROSS JOIN temp.fresh_inode AS heir ON heir.digest = claim.seen_digest
-             WHERE {is_heir} AND heir.algorithm = claim.algorithm AND heir.size = claim.seen_size
-             ORDER BY heir_directory, heir_name, likeness, source"
+             WHERE {is_heir} AND heir.algorithm = claim.algorithm AND heir.size = claim.seen_size)
+             ORDER BY heir_directory, heir_name, likeness, heir_inode <> inode,
+                CASE WHEN told IN ({UNREAD}) THEN -max(coalesce(seen, 0), verified) END, source"
         );
         self.drop_known_bad()?;
-        self.write(&sql, [root])
+        self.write(&sql, [root, started])
     }
 
     /// Up to `most` of those found, after so many: all that speaks against one file follows each other, the
@@ -159,9 +187,9 @@ impl Catalog {
     pub fn known_bad(&self, after: i64, most: usize) -> Result<Vec<(i64, KnownBad)>> {
         let sql =
             "SELECT rowid, number, heir_directory, heir_name, heir_size, heir_mtime, heir_ctime, heir_inode,
-                CASE WHEN heir_algorithm = algorithm THEN heir_digest ELSE coalesce(seen_digest, digest) END,
+                coalesce(CASE WHEN heir_algorithm = algorithm THEN heir_digest END, seen_digest, digest),
                 directory, name, since, seen, likeness,
-                size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state, 1, is_kept
+                size, mtime, ctime, inode, algorithm, digest, first_seen, changed, verified, state, 1, told, was_told
              FROM temp.bad WHERE rowid > ?1 ORDER BY rowid LIMIT ?2";
         self.rows(sql, params![after, most as i64], |row| Ok((row.get(0)?, known_bad(row)?)))
     }
@@ -238,25 +266,39 @@ impl Catalog {
         dropped.map_err(self.failed("write"))
     }
 
-    /// Whether the record that a file belies was replaced under its own name, or another file or none is there, so
-    /// that it may follow the file; and the names under which the file is that the name of this one was recorded of,
-    /// as it was recorded: found by this run, or in the place of another by one before.
-    pub fn succession(&self, bad: &KnownBad) -> Result<(bool, Vec<RecordName>)> {
+    /// What the names of a file and of its record have to do with it; and the names under which the file is that the
+    /// name of this one was recorded of, as it was recorded: found by this run, or in the place of another by one before.
+    pub fn succession(&self, bad: &KnownBad) -> Result<Succession> {
         let KnownBad { heir, known, record, .. } = bad;
         let found = (|| {
+            self.prepare_gone()?;
             let sql =
                 "SELECT EXISTS (SELECT 1 FROM replaced WHERE directory = ?1 AND name = ?2 AND digest = ?3)
-                    OR EXISTS (SELECT 1 FROM temp.misnamed WHERE directory = ?1 AND name = ?2 AND digest = ?3)
                     OR EXISTS (SELECT 1 FROM former
-                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0)
-                    OR EXISTS (SELECT 1 FROM file
-                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = ?4)";
+                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0),
+                    (SELECT found_inode FROM temp.misnamed WHERE directory = ?1 AND name = ?2 AND digest = ?3
+                     UNION ALL SELECT 0 FROM file WHERE directory = ?1 AND name = ?2 AND digest = ?3
+                        AND (state = ?4 OR EXISTS (SELECT 1 FROM temp.gone WHERE directory = ?1 AND name = ?2)))";
             let values = params![known.0, known.1, record.digest.as_bytes(), MISSING];
-            let is_free = self.connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?;
-            let sql = "WITH own AS (
+            let (is_replaced, there): (bool, Option<i64>) = self
+                .connection
+                .prepare_cached(sql)?
+                .query_row(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            let own = "own AS (
                     SELECT inode, digest, algorithm FROM replaced WHERE directory = ?1 AND name = ?2
                     UNION
-                    SELECT inode, digest, algorithm FROM temp.misnamed WHERE directory = ?1 AND name = ?2)
+                    SELECT inode, digest, algorithm FROM temp.misnamed WHERE directory = ?1 AND name = ?2)";
+            let sql = format!(
+                "SELECT {RECORDED}, 0, 1 FROM replaced WHERE directory = ?1 AND name = ?2
+                 UNION ALL SELECT {RECORDED}, state, 1 FROM temp.misnamed WHERE directory = ?1 AND name = ?2"
+            );
+            let own_record = self
+                .connection
+                .prepare_cached(&sql)?
+                .query_row(params![heir.0, heir.1], |row| super::record::record(row, 0))
+                .optional()?;
+            let sql = format!(
+                "WITH {own}
                  SELECT found.directory, found.name FROM own
                  JOIN temp.fresh_inode AS found ON found.inode = own.inode AND found.inode <> 0
                     AND found.digest = own.digest AND found.algorithm = own.algorithm
@@ -265,79 +307,123 @@ impl Catalog {
                  JOIN file AS found ON found.inode = own.inode AND found.inode <> 0
                     AND found.digest = own.digest AND found.algorithm = own.algorithm
                  WHERE found.state = 0
-                 AND (found.directory, found.name) IN (SELECT directory, name FROM former WHERE state = 0)";
-            let mut statement = self.connection.prepare_cached(sql)?;
-            let places =
+                 AND (found.directory, found.name) IN (SELECT directory, name FROM former WHERE state = 0)"
+            );
+            let mut statement = self.connection.prepare_cached(&sql)?;
+            let own_found =
                 statement.query_map(params![heir.0, heir.1], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Ok((is_free, places.collect::<rusqlite::Result<_>>()?))
+            Ok(Succession {
+                is_free: is_replaced || there.is_some(),
+                there: there.map(|inode| inode as u64),
+                own: own_record,
+                own_found: own_found.collect::<rusqlite::Result<_>>()?,
+            })
         })();
         found.map_err(self.failed("read"))
     }
 
-    /// Whether the recorded content of a bad file is back under its name, or was found under another by this run; or its
-    /// name has that record since an earlier run.
-    pub fn is_back(&self, bad: &KnownBad) -> Result<bool> {
+    /// Whether the record of a bad file is not lost if it does not follow the file: its content is under its name, where
+    /// another inode may be (`there`), or was found under another by this run; or its name is known to be bad.
+    pub fn is_back(&self, bad: &KnownBad, there: Option<u64>) -> Result<bool> {
         let KnownBad { known, record, .. } = bad;
-        let sql = "SELECT EXISTS (SELECT 1 FROM file
-                    WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND algorithm = ?4 AND state = 0)
-                OR EXISTS (SELECT 1 FROM temp.fresh_inode WHERE digest = ?3 AND algorithm = ?4)
-                OR EXISTS (SELECT 1 FROM temp.misnamed
-                    WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND algorithm = ?4 AND is_old)";
-        let values = params![known.0, known.1, record.digest.as_bytes(), record.algorithm];
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM temp.fresh_inode WHERE digest = ?3 AND algorithm = ?4)
+                OR EXISTS (SELECT 1 FROM file LEFT JOIN temp.misnamed AS other USING(directory, name)
+                    WHERE directory = ?1 AND name = ?2 AND file.digest = ?3 AND file.algorithm = ?4
+                    AND (file.state = 0 AND file.inode IS coalesce(?5, file.inode)
+                        OR file.state IN {CORRUPT} AND is_old IS NULL OR is_old))"
+        );
+        let there = there.map(|inode| inode as i64);
+        let values = params![known.0, known.1, record.digest.as_bytes(), record.algorithm, there];
         let found = self
             .connection
-            .prepare_cached(sql)
+            .prepare_cached(&sql)
             .and_then(|mut statement| statement.query_row(values, |row| row.get(0)));
         found.map_err(self.failed("read"))
     }
 
-    /// Takes note that a file is bad. If it was recorded first, or the record that it belies follows it, it gets
-    /// that, and nothing is missing under the other name any more; else it gets back its own that was replaced.
-    /// If its own was kept, it stays what it was found to be, or is sound if it is as that record says. Returns the
-    /// record.
+    /// Takes note that a file is bad, and `state` since this run, which began `now`. If it was recorded first, or the
+    /// record that it belies follows it, it gets that; else it gets back its own that was replaced. If its own was kept,
+    /// it is sound if it is as the record says that follows it. Returns the record. `there` is the inode that the name
+    /// has now that a record leaves which follows, as in [`Succession`], and whether that is the file of the name that it
+    /// is followed to.
     pub fn mark_bad(
         &self,
         root: i64,
         bad: &KnownBad,
-        follows: bool,
+        (follows, there): (bool, Option<(u64, bool)>),
         (state, now): (State, i64),
     ) -> Result<CatalogRecord> {
-        let KnownBad { heir, seen, known, record, found, fresh, is_kept, .. } = bad;
-        let since = found.map_or(now, |(since, _)| since);
-        let mut finding = RecordFinding { since, seen: now, read: Some(*seen), detail: None };
-        let mut state = state;
-        let own = match (fresh, is_kept) {
+        let KnownBad { heir, seen, known, record, found, fresh, told, .. } = bad;
+        let name = OsStr::from_bytes(&heir.1);
+        let mut finding = RecordFinding { since: now, seen: now, read: Some(*seen), detail: None };
+        let own = match (fresh, told) {
             (Some(_), _) => None,
-            (None, false) => self.take_replaced(heir)?,
-            (None, true) => {
-                let name = OsStr::from_bytes(&heir.1);
+            (None, None) => self.take_replaced(heir)?,
+            (None, Some(_)) => {
                 finding = self.finding(heir.0, name)?.unwrap_or(finding);
-                let own = self.record(heir.0, name)?;
-                state = own.map_or(state, |own| own.state);
-                own
+                self.record(heir.0, name)?
             }
         };
+        finding.since = found.map_or(finding.since, |(since, _)| since);
+        if let Some(detail) = &mut finding.detail
+            && let (true, Some(end)) = (follows, detail.find(PAST))
+        {
+            // What its name was when it was last read says nothing of it.
+            detail.truncate(end);
+        }
         let suspicious = State::Trouble(Trouble::Verdict(Verdict::Suspicious));
         let read = finding.read.filter(|read| {
             let is_comparable = own.is_some_and(|own| own.algorithm == record.algorithm);
             // One read that is not confirmed, or an older one, makes nothing good.
-            let is_certain = *is_kept && state == suspicious && finding.detail.is_none();
+            let is_certain = *told == Some(suspicious) && finding.detail.is_none();
             is_certain && follows && is_comparable && read.digest == record.digest
         });
         let record = match (read, own.filter(|_| !follows)) {
             (Some(Seen { mtime, ctime, inode, .. }), _) => {
-                state = State::Sound;
-                CatalogRecord { mtime, ctime, inode, verified: finding.seen, ..*record }
+                let state = State::Sound;
+                CatalogRecord { mtime, ctime, inode, verified: finding.seen, state, ..*record }
             }
-            (None, own) => own.unwrap_or(*record),
+            (None, own) => CatalogRecord { state, ..own.unwrap_or(*record) },
         };
-        let missing = self.record(known.0, OsStr::from_bytes(&known.1))?;
-        let is_missing =
-            missing.is_some_and(|now| now.state == State::MISSING && now.digest == record.digest);
-        let gone = (follows && is_missing).then_some((root, known));
-        let record = CatalogRecord { state, ..record };
-        self.hand_over(root, gone, (*fresh, heir), &record, finding)?;
+        if follows {
+            self.leave(root, known, &record, there, own, now)?;
+            if let Some(own) = own.filter(|own| own.inode != 0 && !own.state.is_corrupt()) {
+                // Its file may be where this run did not look.
+                self.keep_left(root, heir.0, name, &own)?;
+            }
+        }
+        self.hand_over(root, None, (*fresh, heir), &record, finding)?;
         Ok(record)
+    }
+
+    /// Gives a name whose record follows its file the record of the file that is there, if that is the one of the name
+    /// that it follows it to. What else is there is new, unless this run has looked at it.
+    fn leave(
+        &self,
+        root: i64,
+        place: &RecordName,
+        record: &CatalogRecord,
+        there: Option<(u64, bool)>,
+        own: Option<CatalogRecord>,
+        now: i64,
+    ) -> Result<()> {
+        let name = OsStr::from_bytes(&place.1);
+        let left = self.record(place.0, name)?.filter(|left| left.digest == record.digest);
+        // A copy may have been put in the place of the file.
+        let is_other = |there: &(u64, bool)| left.is_some_and(|left| left.inode != there.0);
+        let (Some(left), Some((there, is_own))) = (left, there.filter(is_other)) else { return Ok(()) };
+        let was_looked_at = self.finding(place.0, name)?.is_some_and(|finding| finding.seen >= now);
+        match own.filter(|_| is_own) {
+            Some(own) => {
+                let own = CatalogRecord { state: State::Sound, ..own };
+                self.hand_over(root, None, (None, place), &own, RecordFinding::default())
+            }
+            None if there == 0 || !was_looked_at => {
+                self.apply(root, place.0, name, &RecordChange::Forget(left))
+            }
+            None => Ok(()),
+        }
     }
 }
 
@@ -362,7 +448,7 @@ fn known_bad(row: &Row<'_>) -> rusqlite::Result<KnownBad> {
             _ => Likeness::BadContent,
         },
         record: record(row, 14)?,
-        is_kept: row.get::<_, i64>(25)? > 0,
-        was_kept: row.get::<_, i64>(25)? > 1,
+        told: row.get::<_, Option<i64>>(25)?.map(|_| state(row, 25)).transpose()?,
+        was_told: row.get(26)?,
     })
 }

@@ -53,7 +53,7 @@ pub(crate) use due_files::{DueFile, DuePlace, Heap};
 pub use error::CatalogError;
 pub use files::Position;
 pub use heirs::{Heir, Likeness, RecordName};
-pub use known_bad::{Copied, KnownBad};
+pub use known_bad::{Copied, KnownBad, PAST, Succession};
 pub use listing::ListedRecord;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;

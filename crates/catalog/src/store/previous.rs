@@ -80,6 +80,19 @@ impl Catalog {
         kept.map(drop).map_err(self.failed("write"))
     }
 
+    /// Whether any file of a root is known to be bad, or was and may be again.
+    pub fn has_known_bad(&self, root: i64) -> Result<bool> {
+        let sql = format!(
+            "SELECT EXISTS (SELECT 1 FROM file WHERE root = ?1 AND state <> 0 AND state IN {CORRUPT})
+                OR EXISTS (SELECT 1 FROM former WHERE root = ?1 AND state <> 0)"
+        );
+        let found = self
+            .connection
+            .prepare_cached(&sql)
+            .and_then(|mut statement| statement.query_row([root], |row| row.get(0)));
+        found.map_err(self.failed("read"))
+    }
+
     /// Whether a good file had a content before some time, in milliseconds since 1970, and has it still: then
     /// it says nothing of the others that have it. Only contents that were found to be bad can be asked for.
     pub fn was_good_before(

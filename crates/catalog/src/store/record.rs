@@ -63,6 +63,9 @@ pub(super) const MISSING: i64 = State::MISSING.code();
 /// The stored numbers of the verdicts that say that the data is bad.
 pub(super) const CORRUPT: &str = "(4, 5, 6)";
 
+/// The stored numbers of the verdicts that say that the data could not be read.
+pub(super) const UNREAD: &str = "1, 2, 3";
+
 /// The stored number of [`Trouble::Held`].
 pub(super) const HELD: i64 = State::Trouble(Trouble::Held).code();
 
@@ -445,5 +448,9 @@ mod tests {
         let codes = STATES.into_iter().filter(|state| state.is_corrupt());
         let codes: Vec<String> = codes.map(|state| state.code().to_string()).collect();
         assert_eq!(format!("({})", codes.join(", ")), CORRUPT);
+        let unread = Verdict::ALL.into_iter().filter(|verdict| verdict.is_unread());
+        let codes: Vec<i64> =
+            unread.map(|verdict| State::Trouble(Trouble::Verdict(verdict)).code()).collect();
+        assert!(codes.iter().all(|code| UNREAD.contains(&code.to_string())) && codes.len() == 3, "{codes:?}");
     }
 }

@@ -363,7 +363,7 @@ mod tests {
             let CatalogRecord { size, mtime, ctime, inode, digest, .. } = record(1);
             let (lost, last) = (record(1), Seen { size, mtime, ctime, inode, digest });
             written.index_fresh().unwrap();
-            assert!(written.heirs(1, &lost, &last, Likeness::Unread).unwrap().is_empty());
+            assert!(written.heirs(1, &lost, &last, Likeness::File).unwrap().is_empty());
             written.settle_previous(1, true, 3).unwrap();
             let formers = written.all_previous(1).unwrap();
             let found: Vec<_> = formers.iter().map(|(_, former)| (former.found, former.inode)).collect();

@@ -3,7 +3,9 @@
 
 use crate::common;
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -122,6 +124,14 @@ fn bad_data_that_takes_the_place_of_another_file_is_bad_there() {
     }
 }
 
+/// Gives files times of their own.
+fn age(tree: &Tree, names: &[&str]) {
+    for (age, name) in (1..).zip(names) {
+        let file = File::options().write(true).open(tree.path(name)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(age)).unwrap();
+    }
+}
+
 /// Lets two files of a tree change places.
 fn swap(tree: &Tree, one: &str, other: &str) {
     let aside = tree.folder.path().join("aside");
@@ -196,6 +206,132 @@ fn rot_of_a_file_that_comes_back_to_its_name_is_told() {
             assert_eq!(tree.scrub(&["-q"]).clean(), "");
             check(&tree.catalog());
         }
+    }
+}
+
+/// Rot that a run of a part sees under the name of another file, and that has a third name at the next run.
+#[test]
+fn rot_that_a_run_of_a_part_saw_takes_its_own_record_along() {
+    let follow_ups: [fn(&Tree); 3] = [
+        |tree| fs::rename(tree.path("below/deep"), tree.path("c")).unwrap(),
+        |tree| {
+            // What had the name of the bad file is another one by then.
+            fs::write(tree.path("aside"), "something new").unwrap();
+            fs::rename(tree.path("aside"), tree.path("f1")).unwrap();
+            fs::rename(tree.path("below/deep"), tree.path("c")).unwrap();
+        },
+        |tree| swap(tree, "below/deep", "f2"),
+    ];
+    for (follow_up, lines) in follow_ups.into_iter().zip([
+        &[("suspicious", "c")][..],
+        &[("suspicious", "c")],
+        &[("suspicious", "f2"), ("ok", "below/deep")],
+    ]) {
+        let tree = Tree::new();
+        age(&tree, &["f1", "f2", "below/deep"]);
+        tree.scrub(&[]).clean();
+        let record = recorded(&tree, "f1");
+        swap(&tree, "f1", "below/deep");
+        rot(&tree.path("below/deep"), "CONTENT 1");
+        let ended = common::scrubbing::scrub(&tree.catalog(), &tree.path("below"), &[]);
+        expect_all(&tree, &ended, 1, &[("suspicious", "below/deep")]);
+        assert_eq!(recorded(&tree, "below/deep"), record);
+        follow_up(&tree);
+        for lines in [lines, &lines[..1]] {
+            expect_all(&tree, &tree.scrub(&[]), 1, lines);
+            assert_eq!(recorded(&tree, lines[0].1), record);
+        }
+        check(&tree.catalog());
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_what_it_was_under_its_new_name() {
+    if verisum_testkit::require_root().is_none() {
+        return;
+    }
+    // Root may read everything.
+    let scrub = |tree: &Tree| {
+        let program = tree.folder.path().join("verisum");
+        let mut command = common::command(program.to_str().unwrap());
+        command.args(["scrub", "-v", "--catalog"]).args([tree.catalog(), tree.root()]).uid(65534).gid(65534);
+        Ended::of(command.output().unwrap())
+    };
+    type Rename = (&'static str, fn(&Tree), &'static [(&'static str, &'static str)]);
+    let renames: [Rename; 5] = [
+        // A good one.
+        ("f1", |tree| fs::rename(tree.path("f1"), tree.path("c")).unwrap(), &[("unverifiable", "c")]),
+        (
+            // Rot took its name.
+            "f1",
+            |tree| {
+                fs::rename(tree.path("f1"), tree.path("c")).unwrap();
+                fs::rename(tree.path("f2"), tree.path("f1")).unwrap();
+                rot(&tree.path("f1"), "CONTENT 2");
+            },
+            &[("unverifiable", "c"), ("suspicious", "f1")],
+        ),
+        // Known rot.
+        ("f3", |tree| fs::rename(tree.path("f3"), tree.path("c")).unwrap(), &[("suspicious", "c")]),
+        ("f3", |tree| swap(tree, "f3", "f4"), &[("ok", "f3"), ("suspicious", "f4")]),
+        // A good one that changes places with known rot.
+        ("f1", |tree| swap(tree, "f3", "f1"), &[("unverifiable", "f3"), ("suspicious", "f1")]),
+    ];
+    for (number, (unreadable, rename, lines)) in renames.into_iter().enumerate() {
+        let tree = Tree::new();
+        age(&tree, &["f1", "f2", "f3", "f4"]);
+        fs::set_permissions(tree.folder.path(), Permissions::from_mode(0o777)).unwrap();
+        fs::copy(common::VERISUM, tree.folder.path().join("verisum")).unwrap();
+        scrub(&tree).clean();
+        let record = recorded(&tree, unreadable);
+        rot(&tree.path("f3"), "CONTENT 3");
+        expect_all(&tree, &scrub(&tree), 1, &[("suspicious", "f3")]);
+        fs::set_permissions(tree.path(unreadable), Permissions::from_mode(0o000)).unwrap();
+        rename(&tree);
+        let known: &[_] = if number < 2 { &[("suspicious", "f3")] } else { &[] };
+        expect_all(&tree, &scrub(&tree), 1, &[lines, known].concat());
+        let name = lines.iter().map(|(_, name)| *name).find(|name| recorded(&tree, name) == record);
+        assert!(
+            name.is_some_and(|name| fs::metadata(tree.path(name)).unwrap().mode() & 0o777 == 0),
+            "{number}"
+        );
+        check(&tree.catalog());
+    }
+}
+
+#[test]
+fn what_takes_the_name_of_known_rot_is_well_once_that_is_found() {
+    type Mishap = (fn(&Tree), &'static [(&'static str, &'static str)]);
+    let mishaps: [Mishap; 2] = [
+        (
+            |tree| {
+                fs::rename(tree.path("f1"), tree.path("j")).unwrap();
+                fs::rename(tree.path("f2"), tree.path("f1")).unwrap();
+            },
+            &[("ok", "f1"), ("suspicious", "j")],
+        ),
+        (
+            // Over two names, one of them new.
+            |tree| {
+                fs::rename(tree.path("f1"), tree.path("j")).unwrap();
+                swap(tree, "j", "f2");
+            },
+            &[("suspicious", "f2"), ("new", "j")],
+        ),
+    ];
+    for (mishap, lines) in mishaps {
+        let tree = Tree::new();
+        age(&tree, &["f1", "f2"]);
+        tree.scrub(&[]).clean();
+        let record = recorded(&tree, "f1");
+        rot(&tree.path("f1"), "CONTENT 1");
+        expect_all(&tree, &tree.scrub(&[]), 1, &[("suspicious", "f1")]);
+        mishap(&tree);
+        expect_all(&tree, &tree.scrub(&["-v"]), 1, lines);
+        let (_, name) = lines.iter().find(|(verdict, _)| *verdict == "suspicious").unwrap();
+        expect_all(&tree, &tree.scrub(&["-v"]), 1, &[("suspicious", name)]);
+        assert_eq!(recorded(&tree, name), record);
+        check(&tree.catalog());
     }
 }
 
