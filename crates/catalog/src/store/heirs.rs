@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::{Row, params};
 
-use super::record::{GONE, MISSING, output, unsigned};
+use super::record::{GONE, MISSING, seen};
 use super::schema::FRESH_BY_DIGEST;
 use super::{Catalog, CatalogRecord, Position, RecordChange, RecordFinding, Result, Seen, State};
 
@@ -46,14 +46,12 @@ pub struct Heir {
 }
 
 fn heir(row: &Row<'_>) -> rusqlite::Result<Heir> {
-    let seen = Seen {
-        size: unsigned(row, 3)?,
-        mtime: row.get(4)?,
-        ctime: row.get(5)?,
-        inode: unsigned(row, 6)?,
-        digest: output(row, 7)?,
-    };
-    Ok(Heir { number: row.get(0)?, place: (row.get(1)?, row.get(2)?), seen, is_comparable: row.get(8)? })
+    Ok(Heir {
+        number: row.get(0)?,
+        place: (row.get(1)?, row.get(2)?),
+        seen: seen(row, 3)?,
+        is_comparable: row.get(8)?,
+    })
 }
 
 impl Catalog {

@@ -9,9 +9,7 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::guard::IS_INTACT;
 use super::heirs::{Likeness, RecordName, TELLING};
-use super::record::{
-    CORRUPT, DAMAGED, HELD, MISSING, RECORDED, UNREAD, columns, output, record, state, unsigned,
-};
+use super::record::{CORRUPT, DAMAGED, HELD, MISSING, RECORDED, UNREAD, columns, record, seen, state};
 use super::{Catalog, CatalogRecord, RecordChange, RecordFinding, Result, Seen, State, Trouble};
 use verisum_files::Verdict;
 
@@ -428,18 +426,11 @@ impl Catalog {
 }
 
 fn known_bad(row: &Row<'_>) -> rusqlite::Result<KnownBad> {
-    let seen = Seen {
-        size: unsigned(row, 4)?,
-        mtime: row.get(5)?,
-        ctime: row.get(6)?,
-        inode: unsigned(row, 7)?,
-        digest: output(row, 8)?,
-    };
     let (since, last): (Option<i64>, Option<i64>) = (row.get(11)?, row.get(12)?);
     Ok(KnownBad {
         fresh: row.get(1)?,
         heir: (row.get(2)?, row.get(3)?),
-        seen,
+        seen: seen(row, 4)?,
         known: (row.get(9)?, row.get(10)?),
         found: since.zip(last),
         likeness: match row.get(13)? {

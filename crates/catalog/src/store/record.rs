@@ -404,16 +404,19 @@ fn decoded(row: &Row<'_>, at: usize, is_intact: bool) -> CatalogRecord {
 
 pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<RecordFinding> {
     let has_content = row.get_ref(6)? != ValueRef::Null;
-    let read = has_content.then(|| {
-        Ok::<_, rusqlite::Error>(Seen {
-            size: unsigned(row, 2)?,
-            mtime: row.get(3)?,
-            ctime: row.get(4)?,
-            inode: unsigned(row, 5)?,
-            digest: output(row, 6)?,
-        })
-    });
+    let read = has_content.then(|| seen(row, 2));
     Ok(RecordFinding { since: row.get(0)?, seen: row.get(1)?, read: read.transpose()?, detail: row.get(7)? })
+}
+
+/// What was read of a file, in five columns that begin at `first`.
+pub(super) fn seen(row: &Row<'_>, first: usize) -> rusqlite::Result<Seen> {
+    Ok(Seen {
+        size: unsigned(row, first)?,
+        mtime: row.get(first + 1)?,
+        ctime: row.get(first + 2)?,
+        inode: unsigned(row, first + 3)?,
+        digest: output(row, first + 4)?,
+    })
 }
 
 pub(super) fn state(row: &Row<'_>, at: usize) -> rusqlite::Result<State> {

@@ -5,6 +5,7 @@ mod b3sum;
 mod record;
 mod remedies;
 mod report;
+mod words;
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};

@@ -2,7 +2,6 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
-use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -10,12 +9,13 @@ use serde::Serialize;
 use verisum::catalog::store::is_address;
 use verisum::files::check::{CheckOutcome, Difference, Event, ListClass};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
-use verisum::files::{FileError, Kind, Misjudged, NamedDigest, Verdict, message_says_storage_failed};
+use verisum::files::{FileError, Misjudged, NamedDigest, Verdict};
 use verisum::remote::Address;
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
 use super::remedies::{BadFiles, MISSING, UNREADABLE};
+use super::words::{is_of_storage, is_read, unlike, why};
 use crate::ui::PROGRAM;
 use crate::ui::bad_file;
 use crate::ui::color::Paint;
@@ -687,52 +687,5 @@ fn whole_path(place: Option<&Address>, base: &Path, name: &[u8]) -> PathBuf {
     match is_address(&path) {
         true => path,
         false => std::path::absolute(&path).unwrap_or(path),
-    }
-}
-
-/// What is other than listed, in words.
-fn unlike(difference: &Difference) -> String {
-    match difference {
-        Difference::Kind { listed, found } => format!("is {}, listed as {}", kind(*found), kind(*listed)),
-        Difference::Size { listed, found } => format!("has {found} bytes, listed with {listed}"),
-    }
-}
-
-/// A kind of file in words.
-fn kind(kind: Kind) -> &'static str {
-    match kind {
-        Kind::File => "a file",
-        Kind::Directory => "a directory",
-        Kind::Link => "a symbolic link",
-        Kind::Special => "a device, pipe or socket",
-    }
-}
-
-/// Whether an error came from reading rather than from opening.
-fn is_read(error: &io::Error) -> bool {
-    matches!(error.kind(), io::ErrorKind::IsADirectory) || error.raw_os_error() == Some(5)
-}
-
-/// The cause of a file's error, without its name.
-fn why(error: &FileError) -> String {
-    match error {
-        FileError::Io { source, .. } => cause(source),
-        FileError::Digest { source, .. } => names::plain(&source.to_string()),
-        FileError::NotRead { reason, .. } => reason.message(),
-        FileError::NotAFile { path } if path.is_dir() => cause(&rustix::io::Errno::ISDIR.into()),
-        other => {
-            let text = other.to_string();
-            let name = format!("{}: ", other.path().display());
-            names::plain(text.strip_prefix(&name).unwrap_or(&text))
-        }
-    }
-}
-
-/// Whether a file could not be read because storage failed.
-fn is_of_storage(outcome: &CheckOutcome) -> bool {
-    let CheckOutcome::Failed(error) = outcome else { return false };
-    match &**error {
-        FileError::NotRead { reason, .. } => message_says_storage_failed(&reason.message()),
-        error => error.is_storage_failure(),
     }
 }

@@ -22,6 +22,9 @@ const BAG: &str = "bagit.txt";
 /// How many bytes of a list are looked at to find small files.
 const HEAD: u64 = 1 << 20;
 
+/// How many bytes of what declares a bag are looked at for its version.
+const DECLARATION: u64 = 64 << 10;
+
 /// How the names of the lists of a bag's payload begin.
 const PAYLOAD: &[u8] = b"manifest-";
 
@@ -269,7 +272,9 @@ pub fn manifests_of(path: &Path) -> Option<Vec<OsString>> {
 
 /// Whether a bag is of a version before 1.0.
 fn is_early(bag: &Path) -> bool {
-    let declaration = std::fs::read_to_string(bag.join(BAG)).unwrap_or_default();
+    let mut declaration = String::new();
+    let _ =
+        File::open(bag.join(BAG)).and_then(|file| file.take(DECLARATION).read_to_string(&mut declaration));
     let mut lines = declaration.trim_start_matches('\u{feff}').lines();
     lines.any(|line| line.strip_prefix("BagIt-Version:").is_some_and(|it| it.trim_start().starts_with("0.")))
 }

@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use verisum::files::check::manifests_of;
 use verisum::files::store::manifest::{BlockHashes, Dialect};
 
 use crate::list_check::{CheckResultArgs, ListCheckOptions, lists_of};
@@ -132,7 +133,7 @@ pub(crate) fn run(mut arguments: CheckArgs, output: &mut Output) -> Result<Exit,
 
 /// Whether it is a directory, and no bag.
 fn is_tree(path: &Path) -> bool {
-    path.is_dir() && !path.join("bagit.txt").is_file()
+    path.is_dir() && manifests_of(path).is_none()
 }
 
 impl CheckArgs {
