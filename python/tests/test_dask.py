@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -21,9 +22,11 @@ from fleet_tree import Trace, contents, expected, make_tree, notes, present, wai
 
 import verisum.dask
 from verisum.dask import LakeError, Place, PlaceError, VersionError, compare_places, hash_places, scrub_places
+from verisum.dask._cut import Cut, Mode, Step, cut
 from verisum.dask._lake import Lake, LakeRecord, part_bytes
-from verisum.dask._run import prefix
-from verisum.dask._work import Row, columns_of
+from verisum.dask._run import Run, prefix
+from verisum.dask._version import VERSION
+from verisum.dask._work import Order, Outcome, Row, columns_of, milliseconds, work
 from verisum.fleet import read_plan
 
 
@@ -258,17 +261,88 @@ def test_a_worker_with_another_version_is_refused_by_name(client: Client, tree: 
     assert not parts(tmp_path / "lake")
 
 
-def test_a_half_written_part_is_named_and_nothing_else_is_lost(client: Client, tree: Path, tmp_path: Path) -> None:
-    lake = tmp_path / "lake"
+# What workers do before they begin.
+STRANGERS = {
+    "old": """
+import verisum.dask._version, verisum.dask._work
+verisum.dask._version.VERSION = "0.0.1"
+verisum.dask._work.done = verisum.dask._work.refuse_other = None
+""",
+    "bare": "import sys; sys.modules['verisum'] = None",
+}
+
+
+def test_workers_with_another_version_that_come_later_get_no_work(
+    tree: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    options: dict[str, Any] = {"dashboard_address": None}
+    made: Any = LocalCluster(n_workers=1, threads_per_worker=1, **options)
+    strangers: list[subprocess.Popen[bytes]] = []
+    before = Run.submit
+
+    def submit(run: Run) -> None:
+        """Begins with nothing but listings before the strangers have come and were met."""
+        if not strangers:
+            command = [sys.executable, "-m", "distributed.cli.dask_worker", made.scheduler_address, "--no-dashboard"]
+            for name, code in STRANGERS.items():
+                arguments = [*command, "--no-nanny", "--name", name, "--preload", code]
+                strangers.append(subprocess.Popen(arguments, stderr=subprocess.DEVNULL))
+        if len(run.report.refused) == 2 or not run.sent:
+            before(run)
+
+    monkeypatch.setattr(Run, "submit", submit)
+    with made, Client(made) as client:
+        try:
+            report = hash_places(client, str(tree), str(tmp_path / "lake"), task_files=10, patience=600)
+        finally:
+            for stranger in strangers:
+                stranger.terminate()
+                stranger.wait()
+    assert report.exit_code == 0 and report.verdicts == {"new": 306}
+    old, bare = sorted(report.refused, key=lambda line: "no verisum" in line)
+    assert re.fullmatch(r"worker old at tcp://\S+ has verisum 0.0.1, and this run needs \S+", old)
+    assert re.match(r"worker bare at tcp://\S+ has no verisum", bare)
+    assert old in str(report) and report.to_json()["refused"] == report.refused
+    assert old in caplog.text
+
+
+def test_a_half_written_part_is_named_and_the_other_places_finish(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake, other = tmp_path / "lake", Place(str(make_tree(tmp_path / "other", 10)), name="other")
     hash_places(client, str(tree), str(lake), task_files=50)
     half = part_of(lake, 50)
     half.write_bytes(half.read_bytes()[:-100])
-    with pytest.raises(LakeError, match=f"{half.name}: this part is not whole"):
-        hash_places(client, str(tree), str(lake), task_files=50)
+    for name, run in (("other", hash_places), ("others", scrub_places)):
+        report = run(client, [str(tree), replace(other, name=name)], str(lake), task_files=50)
+        assert f"{half.name}: this part is not whole" in report.places[0].errors[0]
+        assert (report.places[0].read_files, report.exit_code) == (0, 3)
+        assert report.places[1].verdicts == {"new": 16} and not report.places[1].errors
+    with pytest.raises(PlaceError, match=half.name):
+        compare_places(client, str(tree), other, str(lake))
     half.unlink()
     report = hash_places(client, str(tree), str(lake), task_files=50)
     assert report.read_files == 50
     assert contents(lake, str(tree)) == expected(tree)
+
+
+def test_a_damaged_note_ends_its_place_only(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = Lake(str(tmp_path / "lake"))
+    lake.write(f"{lake.notes(str(tree))}/cycle.json", b"{")
+    report = scrub_places(client, [str(tree), str(make_tree(tmp_path / "other", 10))], lake.url)
+    assert "cycle.json: this note of an earlier run is damaged" in report.places[0].errors[0]
+    assert report.places[1].verdicts == {"new": 16} and report.exit_code == 3
+
+
+def test_a_task_writes_its_half_written_part_anew(tree: Path, tmp_path: Path) -> None:
+    lake, place = Lake(str(tmp_path / "lake")), Place(str(tree))
+    found = cut(Step(place, lake.url, Mode(False, "sha256", 1), VERSION))
+    assert isinstance(found, Cut)
+    order = Order(place, lake.url, found.tasks[0], False, 1, milliseconds(), VERSION, 1, found.top)
+    for _ in range(2):
+        outcome = work(order)
+        assert isinstance(outcome, Outcome) and outcome.read_files == 306
+        assert contents(tmp_path / "lake", str(tree)) == expected(tree)
+        (part,) = parts(tmp_path / "lake")
+        part.write_bytes(part.read_bytes()[:-100])
 
 
 def test_a_damaged_record_is_no_rot(tree: Path, tmp_path: Path) -> None:

@@ -75,8 +75,8 @@ def hash_places(
     Raises:
         TypeError, ValueError: An argument is wrong, or no place is named.
         DigestError: The digest is not to be had.
-        LakeError: The lake cannot be read or written, or a part of it is damaged. Other parts are kept.
-        VersionError: A worker has another version of verisum.
+        LakeError: The lake cannot be read or written. A damaged part is an error of its place in the report.
+        VersionError: A worker has another version of verisum. One that comes later gets no work: `Report.refused`.
         FleetError: The scheduler is gone.
         KeyboardInterrupt: Ctrl-C. Tasks that were begun end, and their parts are kept.
     """
@@ -117,8 +117,8 @@ def scrub_places(
     Raises:
         TypeError, ValueError: An argument is wrong, or no place is named.
         DigestError: The digest is not to be had.
-        LakeError: The lake cannot be read or written, or a part of it is damaged. Other parts are kept.
-        VersionError: A worker has another version of verisum.
+        LakeError: The lake cannot be read or written. A damaged part is an error of its place in the report.
+        VersionError: A worker has another version of verisum. One that comes later gets no work: `Report.refused`.
         FleetError: The scheduler is gone.
         KeyboardInterrupt: Ctrl-C. Tasks that were begun end, and their parts are kept.
     """

@@ -13,6 +13,10 @@ class LakeError(FleetError):
     """The lake could not be read or written, or a part of it is damaged."""
 
 
+class PartError(LakeError):
+    """A part or a note of one place is damaged, or cannot be read."""
+
+
 class PlaceError(FleetError):
     """A place cannot be worked on: it is not there, or no worker has it."""
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from verisum.dask._errors import LakeError
+from verisum.dask._errors import LakeError, PartError
 
 # Their types are not complete.
 pc: Any = pyarrow.compute
@@ -127,7 +127,7 @@ class Lake:
             with self.files.open(path, "rb") as file:
                 return bytes(file.read())
         except OSError as error:
-            raise self.failed(path, "read", error) from None
+            raise broken(path, error) from None
 
     def write(self, path: str, data: bytes) -> None:
         """Makes a file appear whole; one that is there already is replaced."""
@@ -170,7 +170,7 @@ class Lake:
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise LakeError(f"{path}: this note of an earlier run is damaged; remove it")
+            raise PartError(f"{path}: this note of an earlier run is damaged; remove it")
         return found
 
     def write_note(self, place: str, name: str, note: dict[str, Any]) -> None:
@@ -215,20 +215,20 @@ def opened(url: str, part: str) -> Any:
     lake = Lake(url)
     try:
         file = pq.ParquetFile(lake.files.open(part, "rb"), page_checksum_verification=True)
-    except (pa.ArrowInvalid, EOFError) as error:
+    except (pa.ArrowInvalid, EOFError, OSError) as error:
         raise broken(part, error) from None
-    except OSError as error:
-        # pyarrow has no other class for a footer that makes no sense.
-        raise (lake.failed(part, "read", error) if error.errno else broken(part, error)) from None
     version = (file.metadata.metadata or {}).get(LAYOUT)
     if version != b"1" or not set(COLUMNS) <= set(file.schema_arrow.names):
-        raise LakeError(f"{part}: this is no part of a lake of layout 1")
+        raise PartError(f"{part}: this is no part of a lake of layout 1")
     return file
 
 
-def broken(part: str, error: Exception) -> LakeError:
-    lost = "this part is not whole, so its records are lost; remove it, and its files are read again"
-    return LakeError(f"{part}: {lost} ({error})", part, "read")
+def broken(part: str, error: Exception) -> PartError:
+    # pyarrow has no other class for a footer that makes no sense, but then without a number.
+    if isinstance(error, OSError) and error.errno:
+        return PartError(f"{part}: read: {error.strerror}", part, "read", error.errno)
+    lost = "this part is not whole, so its records are lost; put back a whole copy, or remove it and have its files read again"
+    return PartError(f"{part}: {lost} ({error})", part, "read")
 
 
 # Parts never change, so what was read of them once stays true.
@@ -338,7 +338,10 @@ def text_of(path: bytes) -> str | None:
 def task_note(url: str, part: str) -> dict[str, Any]:
     """What the task that wrote a part noted of its work."""
     with opened(url, part) as file:
-        note = json.loads((file.metadata.metadata or {}).get(TASK, b"{}"))
+        try:
+            note = json.loads((file.metadata.metadata or {}).get(TASK, b"{}"))
+        except ValueError:
+            note = None
     if not isinstance(note, dict):
-        raise LakeError(f"{part}: its note of the task is damaged")
+        raise PartError(f"{part}: its note of the task is damaged")
     return note

@@ -113,12 +113,15 @@ class Report:
         started: When the run began, in milliseconds since 1970.
         seconds: How long it took.
         interrupted: Whether Ctrl-C ended it.
+        refused: Workers that came during the run and got no work, because they have another version of verisum: one
+            line each.
     """
 
     places: list[PlaceReport]
     started: int
     seconds: float = 0.0
     interrupted: bool = False
+    refused: list[str] = field(default_factory=list)
 
     @property
     def read_files(self) -> int:
@@ -158,6 +161,7 @@ class Report:
             "started": moment(self.started),
             "seconds": round(self.seconds, 3),
             "interrupted": self.interrupted,
+            "refused": self.refused,
             "read_files": self.read_files,
             "read_bytes": self.read_bytes,
             "verdicts": dict(sorted(self.verdicts.items())),
@@ -174,6 +178,7 @@ class Report:
         widths = [max(len(row[column]) for row in rows) for column in range(len(head))]
         for row in rows:
             yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        yield from map(printable, self.refused)
         for place in self.places:
             for error in place.errors:
                 yield f"{printable(place.name)}: {printable(error)}"

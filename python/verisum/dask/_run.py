@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import heapq
+import logging
 import queue
 import time
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from distributed import Status
 
 from verisum.dask._arguments import number, seconds, text
 from verisum.dask._cut import Cut, Mode, Step, Task, cut
-from verisum.dask._errors import FleetError, LakeError, PlaceError, VersionError
+from verisum.dask._errors import FleetError, LakeError, PartError, PlaceError, VersionError
 from verisum.dask._lake import Lake
 from verisum.dask._place import Place
 from verisum.dask._report import PlaceReport, Report
@@ -40,6 +41,8 @@ MOST_THREADS = 128
 # A task that lost its workers so often is left: it may be what kills them.
 LOSSES = 10
 
+log = logging.getLogger("verisum.dask")
+
 
 @dataclass
 class Job:
@@ -48,6 +51,8 @@ class Job:
     state: PlaceState
     task: Task | None
     losses: int = 0
+    # Those that may do it.
+    workers: frozenset[str] = frozenset()
 
 
 @dataclass
@@ -116,6 +121,11 @@ class Run:
             for place, report in zip(places, self.report.places, strict=True)
         ]
         self.jobs: dict[Future[Any], Job] = {}
+        # Addresses of workers that have this version, of all that were asked for theirs, and the questions, with the
+        # address and the name of each worker.
+        self.trusted: set[str] = set()
+        self.known: set[str] = set()
+        self.asked: dict[Future[Any], tuple[str, str]] = {}
         self.ended: queue.SimpleQueue[Future[Any]] = queue.SimpleQueue()
         self.counted = 0.0
         self.number = 0
@@ -125,9 +135,13 @@ class Run:
     def go(self) -> Report:
         """Does all that is due, or what the budget allows."""
         try:
-            refuse_other_workers(self.client)
+            self.trusted = refuse_other_workers(self.client)
+            self.known = set(self.trusted)
             for state in self.states:
-                self.resume(state)
+                try:
+                    self.resume(state)
+                except PartError as error:
+                    self.give_up(state, str(error))
             self.loop()
         except KeyboardInterrupt:
             self.report.interrupted = True
@@ -184,9 +198,11 @@ class Run:
         self.counted = now
         restart_workers(self.client)
         try:
-            workers = list(self.client.scheduler_info(n_workers=-1)["workers"].values())
+            present = self.client.scheduler_info(n_workers=-1)["workers"]
         except (OSError, ValueError, KeyError):
             return  # The connection was lost; the client tries to have another.
+        self.meet(present)
+        workers = [worker for address, worker in present.items() if address in self.trusted]
         for state in self.states:
             name = state.place.resource or state.place.name
             holders = [worker for worker in workers if worker["resources"].get(name)]
@@ -201,7 +217,52 @@ class Run:
                 whom = f"no worker has the resource {name!r}" if is_bound else "there is no worker"
                 self.give_up(state, f"{whom}, since {self.patience:.0f} s")
 
+    def meet(self, present: dict[str, Any]) -> None:
+        """Asks workers that came for their version, and takes back what only workers that went might have done."""
+        self.trusted &= present.keys()
+        self.known &= present.keys()
+        for future, (address, _) in list(self.asked.items()):
+            if address not in present:
+                del self.asked[future]
+                future.release()
+        for future, job in list(self.jobs.items()):
+            # To give up a place drops its other jobs.
+            if future in self.jobs and job.workers.isdisjoint(present):
+                del self.jobs[future]
+                future.release()
+                self.end(job)
+                self.lost(job, "all that might have done it went away")
+        for address in sorted(present.keys() - self.known):
+            self.known.add(address)
+            key = ("verisum", self.key("version"))
+            future = self.client.submit(asks_version(), workers=[address], pure=False, key=key, priority=2)
+            self.asked[future] = (address, f"{present[address]['name']} at {address}")
+            future.add_done_callback(self.ended.put)
+
+    def answered(self, address: str, worker: str, future: Future[Any]) -> None:
+        """Trusts a worker that has this version, and refuses another one by its name."""
+        try:
+            found = outcome_of(future)
+        except Lost:
+            self.known.discard(address)
+        except Exception as error:  # Whatever it has, it cannot even tell.
+            self.refuse(f"worker {worker} does not tell its version: {type(error).__name__}: {error}")
+        else:
+            if found == VERSION:
+                self.trusted.add(address)
+                self.counted = 0.0
+            else:
+                self.refuse(mismatch(worker, found, VERSION))
+
+    def refuse(self, why: str) -> None:
+        """Notes a worker that gets no work."""
+        if why not in self.report.refused:
+            self.report.refused.append(why)
+            log.warning("%s: it gets no work", why)
+
     def submit(self) -> None:
+        if not self.trusted:
+            return
         may_begin = self.budget is None or all(state.is_listed or state.is_given_up for state in self.states)
         for state in self.states:
             if state.is_given_up or not state.room:
@@ -250,40 +311,40 @@ class Run:
         return f"{name}-{self.run}-{self.sent}"
 
     def send(self, job: Job, function: Any, argument: Any, **options: Any) -> None:
-        future = self.client.submit(function, argument, resources=job.state.resources, pure=False, **options)
+        job.workers = frozenset(self.trusted)
+        options |= {"resources": job.state.resources, "workers": sorted(job.workers)}
+        future = self.client.submit(function, argument, pure=False, **options)
         self.jobs[future] = job
         future.add_done_callback(self.ended.put)
 
     def take(self, future: Future[Any]) -> None:
         """Counts what a worker did."""
+        if future in self.asked:
+            self.answered(*self.asked.pop(future), future)
+            future.release()
+            return
         job = self.jobs.pop(future, None)
         if job is None:
             return
         state = job.state
-        if job.task is None:
-            state.listing = False
-        else:
-            state.running -= 1
+        self.end(job)
         try:
             result = outcome_of(future)
             if isinstance(result, FleetError):
                 raise result
-        except (LakeError, VersionError):
-            self.put_back(job)
-            raise
-        except PlaceError as error:
+        except (PlaceError, PartError) as error:
             self.put_back(job)
             self.give_up(state, str(error))
-        except Lost as error:
-            job.losses += 1
+        except LakeError:
             self.put_back(job)
-            if job.losses > LOSSES and job.task is not None:
-                state.waiting = [waiting for waiting in state.waiting if waiting[2].id != job.task.id]
-                self.leave(job, job.task, f"it lost its worker {job.losses} times: {error}")
-            elif job.task is None:
-                state.listing_losses += 1
-                if state.listing_losses > LOSSES:
-                    self.give_up(state, f"its listing lost its worker {state.listing_losses} times: {error}")
+            raise
+        except VersionError as error:
+            # Another worker has the address of one that went away.
+            self.trusted.clear()
+            self.known.clear()
+            self.lost(job, str(error))
+        except Lost as error:
+            self.lost(job, str(error))
         except Exception as error:  # What a task raised that none of ours expects.
             if job.task is None:
                 self.give_up(state, f"listing failed: {type(error).__name__}: {error}")
@@ -298,6 +359,25 @@ class Run:
                 state.left_bytes -= job.task.bytes
         finally:
             future.release()
+
+    def end(self, job: Job) -> None:
+        """Notes that nobody does this any more."""
+        if job.task is None:
+            job.state.listing = False
+        else:
+            job.state.running -= 1
+
+    def lost(self, job: Job, why: str) -> None:
+        """Puts back what lost its worker, unless that happened too often."""
+        job.losses += 1
+        if job.task is None:
+            job.state.listing_losses += 1
+            if job.state.listing_losses > LOSSES:
+                self.give_up(job.state, f"its listing lost its worker {job.state.listing_losses} times: {why}")
+        elif job.losses > LOSSES:
+            self.leave(job, job.task, f"it lost its worker {job.losses} times: {why}")
+        else:
+            self.put_back(job)
 
     def put_back(self, job: Job) -> None:
         if job.task is not None:
@@ -400,10 +480,12 @@ def prefix(place: Place) -> str:
     return place.name.replace("-", "_").encode("utf-8", "backslashreplace").decode()
 
 
-def refuse_other_workers(client: Client) -> None:
-    """Raises `VersionError` where a worker has another version of verisum."""
+def asks_version() -> Callable[[], str | None]:
+    """A function that gives a worker's version of verisum.
 
-    # It goes to the workers as it is: one without verisum could not find it by a name.
+    It goes to the workers as it is: one without verisum could not find it by a name.
+    """
+
     def version() -> str | None:
         try:
             from verisum.dask._version import VERSION
@@ -411,15 +493,19 @@ def refuse_other_workers(client: Client) -> None:
             return None
         return VERSION
 
+    return version
+
+
+def refuse_other_workers(client: Client) -> set[str]:
+    """Raises `VersionError` where a worker has another version of verisum, and gives the addresses of the others."""
     workers = client.scheduler_info(n_workers=-1)["workers"]
-    answers: Any = client.run(version, on_error="return")
+    answers: Any = client.run(asks_version(), on_error="return")
     for address, found in answers.items():
-        if isinstance(found, BaseException):
-            # It went away just now; a task tells if it is back with another version.
-            continue
-        if found != VERSION:
+        # One that went away just now is asked when it is back.
+        if found != VERSION and not isinstance(found, BaseException):
             name = workers.get(address, {}).get("name", "")
             raise VersionError(mismatch(f"{name} at {address}", found, VERSION))
+    return {address for address, found in answers.items() if found == VERSION}
 
 
 def as_places(places: Iterable[Place | str] | Place | str) -> list[Place]:

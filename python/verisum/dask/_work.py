@@ -23,7 +23,7 @@ from verisum._native import (
     verdicts,
 )
 from verisum.dask._cut import DueFile, Task, chunk_files
-from verisum.dask._errors import FleetError, PlaceError
+from verisum.dask._errors import FleetError, PartError, PlaceError
 from verisum.dask._lake import Lake, LakeRecord, part_bytes, task_note
 from verisum.dask._place import ListedFile, Place, clamp, look_at
 from verisum.dask._version import refuse_other
@@ -103,7 +103,10 @@ def done(order: Order) -> Outcome:
     now = max(milliseconds(), order.begun)
     part = lake.find_part(place.name, task.id, order.since, now)
     if part is not None:
-        return Outcome.of_json(task_note(order.lake, part))
+        try:
+            return Outcome.of_json(task_note(order.lake, part))
+        except PartError:
+            pass  # It had what this task finds: it is written anew.
     due = chunk_files(lake.read(task.chunk))
     outcome = Outcome()
     rows = [row for row in judged(order, due, outcome, now) if row is not None]
@@ -113,7 +116,7 @@ def done(order: Order) -> Outcome:
     exported = max(now, milliseconds(), max((row.record.exported + 1 for row in due if row.record), default=0))
     columns = columns_of(rows, task.algorithm, exported)
     size = verisum.new(task.algorithm).digest_size
-    path = lake.part(place.name, task.id, exported)
+    path = part or lake.part(place.name, task.id, exported)
     lake.write(path, part_bytes(columns, size, outcome.to_json()))
     return outcome
 
