@@ -6,12 +6,15 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
+from distributed import Client, LocalCluster
+from fleet_tree import contents, expected, make_tree
 
 import verisum
-from conftest import Sshds, loud_skip, need_sshd
+from conftest import Sshds, flip, loud_skip, need_sshd
+from verisum.dask import Place, compare_places, scrub_places
 
 # A range that is kept for tests of networks.
 NETWORK = "198.18.{}.{}"
@@ -93,3 +96,25 @@ def test_two_hosts_are_places_of_one_call(hosts: Hosts, tmp_path: Path) -> None:
     with pytest.raises(verisum.HostError):
         verisum.scrub(places[0], catalog=catalog, hosts=reached).finish()
     assert {row.state for row in verisum.Catalog(catalog).rows()} == {"ok"}
+
+
+def test_two_hosts_are_places_of_a_fleet(hosts: Hosts, tmp_path: Path) -> None:
+    trees = [make_tree(tmp_path / name, 40) for name in hosts.cables]
+    lake, reached = tmp_path / "lake", verisum.Hosts(ssh_config=hosts.config, timeout=20)
+    places = [Place(f"ssh://{tree.name}{tree}", name=tree.name, hosts=reached) for tree in trees]
+    options: dict[str, Any] = {"dashboard_address": None, "memory_limit": "512MiB"}
+    made: Any = LocalCluster(n_workers=2, threads_per_worker=1, **options)
+    with made, Client(made) as client:
+        report = scrub_places(client, places, str(lake), task_files=10)
+        assert report.verdicts == {"new": 92} and report.exit_code == 0
+        for tree in trees:
+            assert contents(lake, tree.name) == expected(tree)
+        assert compare_places(client, places[0], places[1], str(lake)).same == 46
+        flip(trees[1] / "d1" / "f00001")
+        # Somebody pulls a cable: the other host goes on, and nothing is missing.
+        ip("link", "set", hosts.cables["one"], "down")
+        report = scrub_places(client, places, str(lake), task_files=10)
+    assert report.places[0].errors and not report.places[0].verdicts
+    assert [bad.path for bad in report.places[1].bad] == [b"d1/f00001"]
+    assert report.places[1].verdicts["ok"] == 45 and report.exit_code == 1
+    assert contents(lake, "one") == expected(trees[0])
