@@ -36,7 +36,8 @@ def make(tree: Path, files: int, size: int) -> None:
 def orders(tree: Path, lake: Path, task_files: int) -> list[Order]:
     """The tasks of the tree."""
     place = Place(str(tree))
-    mode = Mode(False, "sha256", milliseconds(), None, task_files)
+    # All of it in one step.
+    mode = Mode(False, "sha256", milliseconds(), None, task_files, step_files=1 << 40)
     found = cut(Step(place, str(lake), mode, VERSION))
     assert isinstance(found, Cut), found
     return [Order(place, str(lake), task, False, mode.begun, mode.begun, VERSION, 1, found.top) for task in found.tasks]
