@@ -68,8 +68,7 @@ impl Found {
         // Nobody waits for it, for a child process may find it locked for ever.
         let left = self.idle.try_lock().ok().and_then(|mut idle| idle.take());
         let mut stream = left.map_or_else(|| self.digest.stream(), Ok)?;
-        stream.update(message)?;
-        stream.finish(digest)?;
+        stream.hash(message, digest)?;
         if let Ok(mut idle) = self.idle.try_lock() {
             *idle = Some(stream);
         }

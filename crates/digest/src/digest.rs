@@ -223,12 +223,7 @@ impl Digest {
             return 1;
         };
         let measured = self.stream().and_then(|mut stream| {
-            few::most_alone(
-                algorithm.id,
-                kernel,
-                &mut |message, out| one(&mut *stream, message, out),
-                self.len,
-            )
+            few::most_alone(algorithm.id, kernel, &mut |message, out| stream.hash(message, out), self.len)
         });
         measured.unwrap_or(1)
     }
@@ -268,8 +263,7 @@ impl Digest {
         let mut stream = self.stream()?;
         let mut output = Output::zeroed(self.len);
         stream.expect(message.len() as u64)?;
-        stream.update(message)?;
-        stream.finish(output.as_mut_bytes())?;
+        stream.hash(message, output.as_mut_bytes())?;
         Ok(output)
     }
 }
@@ -372,12 +366,6 @@ struct Alone {
 /// hashed to measure.
 const REPAID: usize = 256 << 10;
 
-/// Hashes one message as the next of a stream.
-fn one(stream: &mut dyn DigestStream, message: &[u8], out: &mut [u8]) -> Result<(), DigestError> {
-    stream.update(message)?;
-    stream.finish(out)
-}
-
 impl Alone {
     /// Whether so many messages are hashed one after the other.
     fn takes(&mut self, kernel: &MultiBuffer, messages: &[&[u8]], len: usize) -> Result<bool, DigestError> {
@@ -387,7 +375,7 @@ impl Alone {
         if let Some(name) = self.name.filter(|_| messages.len() > 1) {
             self.hashed += messages.iter().map(|message| message.len()).sum::<usize>();
             if self.hashed > REPAID {
-                let alone = &mut |message: &[u8], out: &mut [u8]| one(&mut *self.stream, message, out);
+                let alone = &mut |message: &[u8], out: &mut [u8]| self.stream.hash(message, out);
                 self.most = few::most_alone(name, kernel, alone, len)?;
                 self.name = None;
             }
@@ -431,8 +419,7 @@ impl Batch {
             Engine::OneByOne(stream) => stream,
         };
         for (i, message) in messages.iter().enumerate() {
-            stream.update(message)?;
-            stream.finish(&mut digests[i * self.len..(i + 1) * self.len])?;
+            stream.hash(message, &mut digests[i * self.len..(i + 1) * self.len])?;
         }
         Ok(())
     }

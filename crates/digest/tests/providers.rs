@@ -221,7 +221,9 @@ proptest! {
                 stream.update(&message[cut[0]..cut[1]]).unwrap();
             }
             stream.finish(&mut pieces).unwrap();
-            prop_assert_eq!(whole, pieces, "{} by {}", provider.algorithm, provider.name);
+            prop_assert_eq!(&whole, &pieces, "{} by {}", provider.algorithm, provider.name);
+            stream.hash(&message, &mut pieces).unwrap();
+            prop_assert_eq!(whole, pieces, "{} by {}, at once", provider.algorithm, provider.name);
         }
     }
 }

@@ -11,7 +11,7 @@ use crate::error::DigestError;
 
 /// Adapts one of the crate's hashers; each has methods of the same names and no trait in common.
 macro_rules! xxhash {
-    ($function:ident, $hasher:ident, $write:expr, $finish:expr) => {
+    ($function:ident, $hasher:ident, $write:expr, $finish:expr, $whole:expr) => {
         pub fn $function(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
             struct Adapter($hasher);
 
@@ -27,6 +27,11 @@ macro_rules! xxhash {
                     Ok(())
                 }
 
+                fn hash(&mut self, message: &[u8], digest: &mut [u8]) -> Result<(), DigestError> {
+                    digest.copy_from_slice(&$whole(message).to_be_bytes());
+                    Ok(())
+                }
+
                 fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
                     Ok(Box::new(Adapter(self.0.clone())))
                 }
@@ -37,9 +42,23 @@ macro_rules! xxhash {
     };
 }
 
-xxhash!(xxh32, XxHash32, |h: &mut XxHash32, data| h.write(data), |h: &XxHash32| h.finish_32());
-xxhash!(xxh64, XxHash64, |h: &mut XxHash64, data| h.write(data), |h: &XxHash64| h.finish());
-xxhash!(xxh3_64, XxHash3_64, |h: &mut XxHash3_64, data| h.write(data), |h: &XxHash3_64| h.finish());
-xxhash!(xxh3_128, XxHash3_128, |h: &mut XxHash3_128, data| h.write(data), |h: &XxHash3_128| {
-    h.finish_128()
+xxhash!(xxh32, XxHash32, |h: &mut XxHash32, data| h.write(data), |h: &XxHash32| h.finish_32(), |data| {
+    XxHash32::oneshot(0, data)
 });
+xxhash!(xxh64, XxHash64, |h: &mut XxHash64, data| h.write(data), |h: &XxHash64| h.finish(), |data| {
+    XxHash64::oneshot(0, data)
+});
+xxhash!(
+    xxh3_64,
+    XxHash3_64,
+    |h: &mut XxHash3_64, data| h.write(data),
+    |h: &XxHash3_64| h.finish(),
+    XxHash3_64::oneshot
+);
+xxhash!(
+    xxh3_128,
+    XxHash3_128,
+    |h: &mut XxHash3_128, data| h.write(data),
+    |h: &XxHash3_128| h.finish_128(),
+    XxHash3_128::oneshot
+);
