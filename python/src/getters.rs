@@ -30,8 +30,9 @@ macro_rules! getters {
 
 /// Makes a class of which each field is a property.
 macro_rules! fields {
-    ($class:ident { $($name:ident: $type:ty,)* }) => {
+    ($(#[$attribute:meta])* $class:ident { $($name:ident: $type:ty,)* }) => {
         #[doc = stub!(stringify!($class))]
+        $(#[$attribute])*
         #[pyo3::pyclass(frozen, get_all, module = "verisum")]
         pub(crate) struct $class {
             $(

@@ -31,6 +31,7 @@ mod fleet;
 mod hash;
 mod hosts;
 mod image;
+mod image_info;
 mod image_repair;
 mod interrupt;
 mod iterator;
@@ -88,6 +89,8 @@ mod _native {
     use crate::hosts::{Hosts, StoreCosts};
     #[pymodule_export]
     use crate::image::{ImageSum, image_sum};
+    #[pymodule_export]
+    use crate::image_info::{ImageBitmap, ImageInfo, ImageLayer, ImageSnapshot, image_info};
     #[pymodule_export]
     use crate::image_repair::{ImageRepair, image_repair};
     #[pymodule_export]

@@ -1,16 +1,20 @@
 """`image_sum` and `BlockMap` against the definition and the command."""
 
 import hashlib
+import json
 import os
+import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import verisum
-from conftest import COMMAND
+from conftest import COMMAND, loud_skip
 from interrupted import ctrl_c, run
 
 PROGRAM = os.path.join(os.path.dirname(sys.executable), "verisum")
@@ -217,3 +221,61 @@ def test_a_map_is_made_and_updated(tmp_path: Path) -> None:
     with pytest.raises(verisum.ImageError):
         verisum.BlockMap.create(tmp_path / "x.map", tmp_path / "none")
     assert not (tmp_path / "x.map").exists()
+
+
+def described(path: Path) -> tuple[verisum.ImageInfo, dict[str, Any]]:
+    """What the package and the command say of an image."""
+    ended = subprocess.run([PROGRAM, "image", "info", "--json", path], capture_output=True, text=True)
+    return verisum.image_info(path), json.loads(ended.stdout)
+
+
+def same(found: object, told: dict[str, Any], *names: str) -> bool:
+    return all(getattr(found, name) == told.get(name) for name in names)
+
+
+def test_an_image_is_described_as_by_the_command(image: Path, tmp_path: Path) -> None:
+    info, told = described(image)
+    assert same(info, told, "size", "padded", "data", "compressed", "zero", "snapshots", "bitmaps", "errors")
+    assert (info.size, info.padded, info.errors) == (image.stat().st_size, 0, [])
+    (layer,), (line,) = info.layers, told["layers"]
+    assert same(layer, line, "role", "format", "size", "file_size", "stored", "properties", "warnings")
+    assert (layer.role, layer.format, layer.name) == ("image", "raw", str(image))
+    assert repr(info) == f"<verisum.ImageInfo raw of {info.size} bytes>"
+    with pytest.raises(verisum.ImageError, match="this is a block map, which BlockMap describes"):
+        verisum.BlockMap.create(tmp_path / "map", image)
+        verisum.image_info(tmp_path / "map")
+    with pytest.raises(verisum.ImageError, match="No such file"):
+        verisum.image_info(tmp_path / "none")
+    reader, writer = os.pipe()
+    os.write(writer, b"data")
+    os.close(writer)
+    with pytest.raises(verisum.ImageError, match="nothing is known of a pipe"):
+        verisum.image_info(f"/dev/fd/{reader}")
+    os.close(reader)
+
+
+def test_what_an_image_keeps_inside_is_described(tmp_path: Path) -> None:
+    if shutil.which("qemu-img") is None:
+        loud_skip("needs qemu-img")
+    base, top = tmp_path / "base.img", tmp_path / "top.qcow2"
+    for command in (
+        f"create -q -f raw {base} 1M",
+        f"create -q -f qcow2 -b {base} -F raw {top}",
+        f"bitmap --add -g 64k {top} dirty",
+        f"snapshot -c before {top}",
+    ):
+        subprocess.run(["qemu-img", *command.split()], check=True)
+    info, told = described(top)
+    assert same(info, told, "size", "padded", "data", "compressed", "zero", "errors") and not info.errors
+    assert [layer.name for layer in info.layers] == [str(top), str(base)]
+    for layer, line in zip(info.layers, told["layers"], strict=True):
+        assert same(layer, line, "role", "format", "size", "cluster_size", "properties", "warnings")
+    (snapshot,), (bitmap,) = info.snapshots, info.bitmaps
+    assert same(snapshot, told["snapshots"][0], "id", "name", "size", "state_size") and snapshot.name == "before"
+    assert abs(snapshot.taken_ms / 1000 - time.time()) < 600
+    assert same(bitmap, told["bitmaps"][0], "name", "granularity", "enabled", "in_use") and bitmap.name == "dirty"
+    base.unlink()
+    info, told = described(top)
+    assert same(info, told, "size", "errors", "data") and info.data is None
+    assert len(info.errors) == 1 and "base.img" in info.errors[0]
+    assert [layer.role for layer in info.layers] == [line["role"] for line in told["layers"]]

@@ -12,8 +12,8 @@ Hash objects are those of hashlib. `hash_many` hashes independent buffers side b
 takes a file as it is now, and `repair` gives bad ones their recorded content again. `copy` copies trees
 with proof, and `Parity` mends damage without another copy. `tag` and `verify` keep digests in the files'
 attributes, and `create_bag` makes BagIt bags.
-`image_sum` computes the block hash of a disk image, `BlockMap` reads the digests of its blocks, and `image_repair`
-writes bad ones anew. `overview` tells what state catalogues are in.
+`image_sum` computes the block hash of a disk image, `image_info` describes it, `BlockMap` reads the digests of its
+blocks, and `image_repair` writes bad ones anew. `overview` tells what state catalogues are in.
 """
 
 from __future__ import annotations
@@ -50,7 +50,11 @@ from verisum._native import (
     Hash,
     HashFiles,
     Hosts,
+    ImageBitmap,
+    ImageInfo,
+    ImageLayer,
     ImageRepair,
+    ImageSnapshot,
     ImageSum,
     Overview,
     Parity,
@@ -82,6 +86,7 @@ from verisum._native import (
     create_bag,
     hash_files,
     hash_many,
+    image_info,
     image_repair,
     image_sum,
     list_tags,
@@ -138,8 +143,12 @@ __all__ = [
     "HashFiles",
     "HostError",
     "Hosts",
+    "ImageBitmap",
     "ImageError",
+    "ImageInfo",
+    "ImageLayer",
     "ImageRepair",
+    "ImageSnapshot",
     "ImageSum",
     "Overview",
     "Parity",
@@ -173,6 +182,7 @@ __all__ = [
     "file_digest",
     "hash_files",
     "hash_many",
+    "image_info",
     "image_repair",
     "image_sum",
     "list_tags",

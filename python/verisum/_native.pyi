@@ -37,7 +37,11 @@ __all__ = [
     "Hash",
     "HashFiles",
     "Hosts",
+    "ImageBitmap",
+    "ImageInfo",
+    "ImageLayer",
     "ImageRepair",
+    "ImageSnapshot",
     "ImageSum",
     "Overview",
     "Parity",
@@ -74,6 +78,7 @@ __all__ = [
     "hash_files",
     "hash_many",
     "hash_place",
+    "image_info",
     "image_repair",
     "image_sum",
     "judge",
@@ -2809,6 +2814,141 @@ def image_sum(
         HostError: The bucket cannot be reached.
         ImageError: The image cannot be opened, read or understood. It is an `OSError`.
         ValueError: The block size is odd or 0, or there are too many threads.
+    """
+
+@final
+class ImageLayer:
+    """A file that a disk image consists of."""
+
+    @property
+    def role(self) -> str:
+        """What it is to the image: ``image``, ``backing file``, ``data file`` or ``extent``."""
+
+    @property
+    def name(self) -> str:
+        """Its path, or the address of a server."""
+
+    @property
+    def format(self) -> str:
+        """The name of its format, such as ``qcow2``."""
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes a guest sees of it, if that is known."""
+
+    @property
+    def file_size(self) -> int | None:
+        """Length of the file in bytes, if it is one."""
+
+    @property
+    def stored(self) -> int | None:
+        """How many bytes it takes on disk, if it is a file."""
+
+    @property
+    def cluster_size(self) -> int | None:
+        """Length of its clusters in bytes, if its format has them."""
+
+    @property
+    def properties(self) -> dict[str, str | int | bool]:
+        """What else its format says of it; the names depend on the format."""
+
+    @property
+    def warnings(self) -> list[str]:
+        """What its user should know, such as that it was not closed."""
+
+@final
+class ImageSnapshot:
+    """A snapshot inside a disk image."""
+
+    @property
+    def id(self) -> str:
+        """Its identifier."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def taken_ms(self) -> int:
+        """When it was taken, in milliseconds since 1970, by whole seconds."""
+
+    @property
+    def size(self) -> int:
+        """How many bytes the guest saw then."""
+
+    @property
+    def state_size(self) -> int:
+        """Length of the machine's state in it, in bytes."""
+
+@final
+class ImageBitmap:
+    """A dirty bitmap inside a disk image."""
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+
+    @property
+    def granularity(self) -> int:
+        """For how many bytes of the image a bit stands."""
+
+    @property
+    def enabled(self) -> bool:
+        """Whether it is kept up to date."""
+
+    @property
+    def in_use(self) -> bool:
+        """Whether the image was not closed, so that the bitmap says nothing."""
+
+@final
+class ImageInfo:
+    """What is known of a disk image without reading its content."""
+
+    @property
+    def size(self) -> int | None:
+        """How many bytes a guest sees; None if that is not known."""
+
+    @property
+    def padded(self) -> int | None:
+        """How many of them are zeros that complete the last sector; None if a part cannot be opened."""
+
+    @property
+    def data(self) -> int | None:
+        """How many are stored as they are; None as above."""
+
+    @property
+    def compressed(self) -> int | None:
+        """How many are stored compressed; None as above."""
+
+    @property
+    def zero(self) -> int | None:
+        """How many are known to be zeros; None as above."""
+
+    @property
+    def layers(self) -> list[ImageLayer]:
+        """The image, then its backing files from the top down, each followed by the files that hold its data."""
+
+    @property
+    def snapshots(self) -> list[ImageSnapshot]:
+        """The snapshots inside."""
+
+    @property
+    def bitmaps(self) -> list[ImageBitmap]:
+        """The dirty bitmaps inside."""
+
+    @property
+    def errors(self) -> list[str]:
+        """Why some of this is not known: a backing file is not there, or the image is encrypted."""
+
+def image_info(path: _Path) -> ImageInfo:
+    """Describes a disk image without reading its content, as ``verisum image info`` does.
+
+    Args:
+        path: A file of any format that verisum reads, a block device, or the address of an NBD export.
+
+    Raises:
+        ImageError: Nothing is known of it: it cannot be opened or read, or is a pipe or a block map. It is an
+            `OSError`.
     """
 
 @final

@@ -53,5 +53,5 @@ pub use options::{Detect, Follow, OpenOptions};
 pub use ranged::RangedSource;
 pub use raw::RawImage;
 pub use snapshots::{Bitmap, Kept, KeptSnapshot};
-pub use source::{Extent, ExtentKind, ExtentLocation, Image, Layer, Property, Role};
+pub use source::{Extent, ExtentKind, ExtentLocation, Image, KnownContent, Layer, Property, Role};
 pub use stream::Stream;

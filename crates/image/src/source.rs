@@ -132,6 +132,43 @@ pub struct Layer {
     pub warnings: Vec<String>,
 }
 
+/// How many bytes of an image are of each kind, as far as that is known before they are read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct KnownContent {
+    /// Stored as they are.
+    pub data: u64,
+    /// Stored compressed.
+    pub compressed: u64,
+    /// Known to be zeros.
+    pub zero: u64,
+}
+
+impl KnownContent {
+    /// That of an image.
+    ///
+    /// # Errors
+    /// Those of [`Image::extents`].
+    pub fn of(image: &dyn Image) -> Result<KnownContent, ImageError> {
+        let mut known = KnownContent::default();
+        let mut extents = Vec::new();
+        let mut position = 0;
+        while position < image.length() {
+            extents.clear();
+            image.extents(position..image.length(), &mut extents)?;
+            for extent in &extents {
+                let sum = match extent.kind {
+                    ExtentKind::Data => &mut known.data,
+                    ExtentKind::Compressed => &mut known.compressed,
+                    ExtentKind::Zero => &mut known.zero,
+                };
+                *sum += extent.range.end - extent.range.start;
+                position = extent.range.end;
+            }
+        }
+        Ok(known)
+    }
+}
+
 /// A disk image of known length that can be read anywhere, from any thread.
 pub trait Image: Send + Sync {
     /// Length in bytes of what a guest would see. It stays the same for the life of the value.

@@ -10,7 +10,7 @@ use serde::Serialize;
 use verisum::blockhash::{BlockMap, Params};
 use verisum::digest::Digest;
 use verisum::image::{
-    Bitmap, ExtentKind, Image, Kept, KeptSnapshot, Layer, OpenOptions as ImageOptions, Opened, Property,
+    Bitmap, Image, Kept, KeptSnapshot, KnownContent, Layer, OpenOptions as ImageOptions, Opened, Property,
     Role, is_nbd_uri,
 };
 
@@ -289,22 +289,7 @@ struct LayerRecord {
 
 impl ImageRecord {
     fn new(input: &Input, image: &dyn Image) -> Result<ImageRecord, Failure> {
-        let [mut data, mut compressed, mut zero] = [0; 3];
-        let mut extents = Vec::new();
-        let mut position = 0;
-        while position < image.length() {
-            extents.clear();
-            image.extents(position..image.length(), &mut extents)?;
-            for extent in &extents {
-                let sum = match extent.kind {
-                    ExtentKind::Data => &mut data,
-                    ExtentKind::Compressed => &mut compressed,
-                    ExtentKind::Zero => &mut zero,
-                };
-                *sum += extent.range.end - extent.range.start;
-                position = extent.range.end;
-            }
-        }
+        let KnownContent { data, compressed, zero } = KnownContent::of(image)?;
         Ok(ImageRecord {
             name: Name::new(input.name()),
             size: Some(image.length()),
