@@ -22,10 +22,10 @@ fuzz_target!(|data: &[u8]| {
     fs::create_dir(&place).unwrap();
     fs::write(tree.join("a"), [7; 5000]).unwrap();
     fs::write(place.join("set-00000001.parity"), &bytes).unwrap();
-    let _ = verisum_parity::verify(&tree, Some(&place), &ParityVerifyOptions::default(), &mut |_| {});
+    let _ = verisum_parity::verify(&tree, Some(&*place), &ParityVerifyOptions::default(), &mut |_| {});
     let mut options = ParityRepairOptions::default();
     options.changed = true;
-    let _ = verisum_parity::repair(&tree, Some(&place), &options, &mut |_| {});
+    let _ = verisum_parity::repair(&tree, Some(&*place), &options, &mut |_| {});
     assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 2, "nothing is written outside");
 });
 

@@ -26,7 +26,7 @@ pub enum RequestClass {
     Attributes,
     /// An object, or a step of writing one.
     Put,
-    /// The end of an upload that failed; it costs nothing usually.
+    /// The end of an upload that failed, or of an object; it costs nothing usually.
     Delete,
 }
 

@@ -9,6 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use http::Method;
 use tokio::runtime::{Builder, Runtime};
 use verisum_digest::Digest;
 use verisum_files::place::{
@@ -18,7 +19,7 @@ use verisum_files::place::{
 use verisum_files::{FileError, Operation, Stop, text};
 
 use crate::checksum_report::{Report, ReportChecksums};
-use crate::client::{Client, Part, SharedClient};
+use crate::client::{Client, Part, Request, SharedClient};
 use crate::content::{ObjectContent, ObjectReader};
 use crate::error::{OpenError, RequestError};
 use crate::inventory::{DataFile, Inventory, Location, MOST_MANIFEST};
@@ -447,6 +448,15 @@ impl Place for BucketPlace {
             UploadError::Request(RequestError::Replaced) => PlaceError::Replaced,
             UploadError::Request(error) => machine(&error),
         })
+    }
+
+    fn remove(&mut self, path: &[u8]) -> Result<(), PlaceError> {
+        if !self.client.store.takes_files() {
+            return Err(PlaceError::Unsupported("remove"));
+        }
+        let request = Request::new(Method::DELETE, key(path), "");
+        let removed = self.unless_stopped(self.client.ask(&request))?;
+        removed.map(drop).map_err(|error| of_object(path, &error))
     }
 }
 

@@ -128,8 +128,7 @@ impl Builder<'_> {
                     head.parity.push(hasher.part(&block)?);
                 }
                 let block = |index| parity.as_ref().map(|parity| parity.block(index)).unwrap_or_default();
-                made.stored = self.store.write_set(&head, block)?;
-                self.store.place_set(head.number, false)?;
+                made.stored = self.store.write_set(&head, block, false)?;
                 (made.number, made.data) = (Some(head.number), length);
                 return Ok(made);
             }

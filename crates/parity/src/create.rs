@@ -1,13 +1,13 @@
 //! Makes parity of a tree.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::ParityError;
 use crate::build::Builder;
 use crate::head::Piece;
 use crate::index::Index;
 use crate::options::{self, CreateOptions};
-use crate::store::Store;
+use crate::store::{ParityFolder, Store};
 use crate::tree::Tree;
 use crate::verdict::Finding;
 
@@ -38,30 +38,25 @@ pub struct Made {
     pub sets_lost: u64,
 }
 
-/// The directory of the parity files of a tree.
-pub(crate) fn place_of(tree: &Path, place: Option<&Path>) -> PathBuf {
-    place.map_or_else(|| tree.join(USUAL_PLACE), Path::to_path_buf)
-}
-
-/// Makes parity of all regular files below `tree`, in the directory `place` or in the tree's own
+/// Makes parity of all regular files below `tree`, in the folder `parity`: none is the tree's own
 /// [`USUAL_PLACE`]. Files that cannot be read, or change meanwhile, are told to `report` and have none.
 ///
 /// # Errors
 /// Where there is parity already, and where it cannot be written: nothing of it is left then.
-pub fn create(
+pub fn create<'p>(
     tree: &Path,
-    place: Option<&Path>,
+    parity: impl Into<ParityFolder<'p>>,
     options: &CreateOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Made, ParityError> {
     options.check()?;
-    let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
-    let store = Store::make(&place)?;
-    if store.has_parity()? {
-        return Err(ParityError::Exists { path: place });
+    let store = Store::make(tree.path(), parity.into())?;
+    let before = store.index_before()?;
+    if before.as_ref().is_some_and(|index| !index.sets.is_empty()) {
+        return Err(ParityError::Exists { path: store.path().to_path_buf() });
     }
-    let made = make((&tree, &store), options, report);
+    let made = make((&tree, &store), before.map_or(1, |index| index.next), options, report);
     if made.is_err() {
         store.discard();
     }
@@ -70,12 +65,13 @@ pub fn create(
 
 fn make(
     (tree, store): (&Tree, &Store),
+    next: u64,
     options: &CreateOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Made, ParityError> {
     let mut index = Index {
         generation: 1,
-        next: 1,
+        next,
         redundancy: options.redundancy,
         set_bytes: options.set_bytes.unwrap_or(0),
         sets: Vec::new(),
@@ -85,6 +81,7 @@ fn make(
     };
     // Sets that this run leaves behind when it is killed do not count.
     store.commit(&index, &[])?;
+    store.claim(&mut index)?;
     let mut pieces: Vec<Piece> = Vec::new();
     for found in tree.files(store.identity()?) {
         tree.go_on()?;
@@ -102,7 +99,7 @@ fn make(
         left_out += 1;
         report(finding);
     })?;
-    let index = Index { generation: 2, sets: built.sets.clone(), ..index };
+    let index = Index { generation: index.generation + 1, sets: built.sets.clone(), ..index };
     store.commit(&index, &built.sets)?;
     Ok(Made {
         files: files - left_out.min(files),
@@ -112,12 +109,4 @@ fn make(
         written: built.stored,
         ..Made::default()
     })
-}
-
-/// Removes what a run that failed has written and does not count. What cannot be removed does no harm: the next
-/// run tries again.
-pub(crate) fn tidy(store: &Store) {
-    if let Ok(index) = store.index() {
-        let _ = store.sweep(&index);
-    }
 }

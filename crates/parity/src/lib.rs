@@ -1,6 +1,6 @@
 //! Parity for trees of files: finds damage, and repairs it without another copy.
 //!
-//! [`create`] computes parity of all files of a tree and keeps it in a directory of its own; [`verify`] reads
+//! [`create`] computes parity of all files of a tree and keeps it in a folder of its own, here or in another place; [`verify`] reads
 //! files and parity and says what is not as it was; [`repair`] computes what is lost, as long as no set lost more
 //! blocks than it has parity; [`update`] renews what was written to since. docs/parity.md is the format.
 //!
@@ -34,6 +34,7 @@ mod coverage;
 mod create;
 mod digest;
 mod error;
+mod far;
 mod head;
 mod in_place;
 mod index;
@@ -60,6 +61,7 @@ pub use options::CreateOptions;
 pub use par2::{repair_par2, verify_par2};
 pub use parity_place::{ParityFiles, ParityPlace};
 pub use repair::{ParityRepairOptions, ParityRepairSummary, repair};
+pub use store::ParityFolder;
 pub use update::{UpdateOptions, update};
 pub use verdict::{FileFinding, FileVerdict, Finding, ParityFinding, ParityVerdict};
 pub use verify::{ParityVerifyOptions, Verified, verify};

@@ -17,13 +17,12 @@ use verisum_files::place::{
 };
 
 use crate::ParityError;
-use crate::create::place_of;
 use crate::digest::Hasher;
 use crate::head::{BlockPart, PartDigest};
 use crate::mend::{Solved, lost_blocks_helped};
 use crate::newest::{Newest, number_of};
 use crate::scan::FindPart;
-use crate::store::{SetFile, Store};
+use crate::store::{ParityFolder, SetFile, Store};
 use crate::tree::Tree;
 
 /// More pieces than these take too much memory, 400 MB; files of a few hundred bytes have one each.
@@ -60,7 +59,7 @@ struct PieceOf {
 struct Pieces(Vec<PieceOf>);
 
 impl Pieces {
-    fn read(place: &Path, store: &Store) -> Result<Pieces, ParityError> {
+    fn read(store: &Store) -> Result<Pieces, ParityError> {
         let mut all: Vec<PieceOf> = Vec::new();
         let sets = store.index()?.sets;
         let newest = Newest::of(store, &sets);
@@ -80,7 +79,7 @@ impl Pieces {
             all.append(&mut of_set);
             if all.len() > MOST_PIECES {
                 return Err(ParityError::Damaged {
-                    path: place.to_path_buf(),
+                    path: store.path().to_path_buf(),
                     what: "it has too many files",
                 });
             }
@@ -107,13 +106,12 @@ impl Pieces {
 pub struct ParityFiles(Pieces);
 
 impl ParityFiles {
-    /// Reads which files the parity of `tree` in the directory `place` has, or the tree's own one.
+    /// Reads which files the parity of `tree` in the folder `parity` has; none is the tree's own one.
     ///
     /// # Errors
     /// As [`ParityPlace::open`].
-    pub fn read(tree: &Path, place: Option<&Path>) -> Result<ParityFiles, ParityError> {
-        let place = place_of(tree, place);
-        Ok(ParityFiles(Pieces::read(&place, &Store::open(&place, false)?)?))
+    pub fn read<'p>(tree: &Path, parity: impl Into<ParityFolder<'p>>) -> Result<ParityFiles, ParityError> {
+        Ok(ParityFiles(Pieces::read(&Store::open(tree, parity.into(), false)?)?))
     }
 
     /// Whether a file had parity when it was made, by its path from the top of the tree.
@@ -131,14 +129,13 @@ struct SolvedSet {
 }
 
 impl ParityPlace {
-    /// Opens the parity of `tree` in the directory `place`, or the tree's own one, to read.
+    /// Opens the parity of `tree` in the folder `parity` to read; none is the tree's own one.
     ///
     /// # Errors
     /// There is none, or another process writes to it.
-    pub fn open(tree: &Path, place: Option<&Path>) -> Result<ParityPlace, ParityError> {
-        let place = place_of(tree, place);
-        let store = Store::open(&place, false)?;
-        let pieces = Pieces::read(&place, &store)?;
+    pub fn open<'p>(tree: &Path, parity: impl Into<ParityFolder<'p>>) -> Result<ParityPlace, ParityError> {
+        let store = Store::open(tree, parity.into(), false)?;
+        let pieces = Pieces::read(&store)?;
         let tree = Tree::open(tree, &Arc::default(), &Arc::default())?;
         Ok(ParityPlace(Arc::new(Shared { tree, store, pieces, last: Mutex::default() })))
     }

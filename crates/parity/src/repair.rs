@@ -11,7 +11,6 @@ use verisum_files::{Directory, Progress, Stop};
 
 use crate::ParityError;
 use crate::coverage::{Coverage, coverage};
-use crate::create::place_of;
 use crate::head::{Piece, SetHead};
 use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
@@ -19,7 +18,7 @@ use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
 use crate::place::{Draft, Keep, Proof, remove_left};
 use crate::scan::merge;
-use crate::store::{SetFile, Store};
+use crate::store::{ParityFolder, SetFile, Store};
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, Mended, ParityVerdict};
 use crate::verify::{Files, SetState, look_at_all, within_reach};
@@ -136,15 +135,14 @@ struct Work {
 
 /// Mends what differs from the record, files and parity, where there is parity enough; all else is told to
 /// `report` and left alone.
-pub fn repair(
+pub fn repair<'p>(
     tree: &Path,
-    place: Option<&Path>,
+    parity: impl Into<ParityFolder<'p>>,
     options: &ParityRepairOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<ParityRepairSummary, ParityError> {
-    let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
-    let store = Store::open(&place, !options.dry_run)?;
+    let store = Store::open(tree.path(), parity.into(), !options.dry_run)?;
     let index = store.index()?;
     let mut job = RepairJob {
         tree: &tree,

@@ -1,27 +1,32 @@
-//! The directory of the parity files: sets, the index of valid sets, and a lock.
+//! The folder of the parity files: sets, the index of valid sets, and, on this machine, a lock.
 //!
 //! A set file is written once and never changed. What counts is what the index says, which is replaced at once:
 //! whatever ends a run before that leaves files that nobody reads and the next run removes.
 
+use std::cell::Cell;
 use std::ffi::OsStr;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Cursor, Read, Write};
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{AtFlags, FlockOperation, Mode, OFlags};
 use rustix::io::Errno;
+use verisum_files::place::Place;
 use verisum_files::{Directory, Stat};
 
 use crate::ParityError;
+use crate::create::USUAL_PLACE;
 use crate::digest::Hasher;
+use crate::far::{FarFile, FarFolder};
 use crate::head::{END_MAGIC, LONGEST, PartDigest, SetHead, TRAILER};
 use crate::in_place::Note;
 use crate::index::Index;
 
 /// The index, and a second copy of it.
-const INDEX: [&str; 2] = ["index", "index.copy"];
+pub(crate) const INDEX: [&str; 2] = ["index", "index.copy"];
 
 /// What the names of notes begin with.
 const NOTE: &str = "in-place-";
@@ -29,19 +34,58 @@ const NOTE: &str = "in-place-";
 /// The longest index that is read.
 const LONGEST_INDEX: u64 = 64 << 20;
 
-/// The directory of the parity files, held by this process alone or with other readers.
+/// Where the parity files of a tree are.
+#[non_exhaustive]
+pub enum ParityFolder<'p> {
+    /// In the tree's own [`USUAL_PLACE`].
+    Usual,
+    /// In this directory.
+    Directory(&'p Path),
+    /// Below a path of a place, such as a bucket, that lists, reads ranges, and writes and removes files.
+    Place {
+        /// The place.
+        place: Box<dyn Place>,
+        /// The path, without a slash at its end.
+        root: Vec<u8>,
+        /// What it is called in findings and errors.
+        name: PathBuf,
+    },
+}
+
+impl<'p> From<Option<&'p Path>> for ParityFolder<'p> {
+    /// A directory, or the usual one.
+    fn from(named: Option<&'p Path>) -> ParityFolder<'p> {
+        named.map_or(ParityFolder::Usual, ParityFolder::Directory)
+    }
+}
+
+/// The folder of the parity files.
 pub(crate) struct Store {
     path: PathBuf,
-    folder: Arc<Directory>,
-    /// Whether the directory was not there before.
-    is_new: bool,
-    /// Opened to be locked; unlocked when it is closed.
-    _lock: File,
+    files: Folder,
+}
+
+enum Folder {
+    /// Held by this process alone or with other readers.
+    Here {
+        folder: Arc<Directory>,
+        /// Whether the directory was not there before.
+        is_new: bool,
+        /// Opened to be locked; unlocked when it is closed.
+        lock: File,
+    },
+    There(Arc<FarFolder>),
+}
+
+/// A parity file that is open.
+enum OpenFile {
+    Here(File),
+    There(FarFile),
 }
 
 /// A set file that is open.
 pub(crate) struct SetFile {
-    file: File,
+    file: OpenFile,
     path: PathBuf,
     pub(crate) head: SetHead,
     /// Where the parity blocks begin.
@@ -51,8 +95,19 @@ pub(crate) struct SetFile {
 }
 
 impl Store {
-    /// Opens the directory, which must be there.
-    pub(crate) fn open(path: &Path, to_write: bool) -> Result<Store, ParityError> {
+    /// Opens the folder of a tree, which must be there.
+    pub(crate) fn open(tree: &Path, folder: ParityFolder, to_write: bool) -> Result<Store, ParityError> {
+        match folder {
+            ParityFolder::Usual => Store::open_directory(&tree.join(USUAL_PLACE), to_write),
+            ParityFolder::Directory(path) => Store::open_directory(path, to_write),
+            ParityFolder::Place { place, root, name } => {
+                let folder = FarFolder::new(place, root, name.clone());
+                Ok(Store { path: name, files: Folder::There(Arc::new(folder)) })
+            }
+        }
+    }
+
+    fn open_directory(path: &Path, to_write: bool) -> Result<Store, ParityError> {
         let folder = Directory::trusted(path).map_err(|error| match error {
             verisum_files::FileError::Io { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 ParityError::None { path: path.to_path_buf() }
@@ -72,21 +127,36 @@ impl Store {
             Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) | Ok(()) => {}
             Err(errno) => return Err(ParityError::io(path, "lock", errno)),
         }
-        Ok(Store { path: path.to_path_buf(), folder, is_new: false, _lock: lock.into() })
+        let files = Folder::Here { folder, is_new: false, lock: lock.into() };
+        Ok(Store { path: path.to_path_buf(), files })
     }
 
-    /// Makes the directory if it is not there, and opens it.
-    pub(crate) fn make(path: &Path) -> Result<Store, ParityError> {
+    /// Makes the folder of a tree if it is not there, and opens it.
+    pub(crate) fn make(tree: &Path, folder: ParityFolder) -> Result<Store, ParityError> {
+        match folder {
+            ParityFolder::Usual => Store::make_directory(&tree.join(USUAL_PLACE)),
+            ParityFolder::Directory(path) => Store::make_directory(path),
+            folder @ ParityFolder::Place { .. } => Store::open(tree, folder, true),
+        }
+    }
+
+    fn make_directory(path: &Path) -> Result<Store, ParityError> {
         // Also with slashes at its end it is a name in the directory above.
         let path: PathBuf = path.components().collect();
         let (above, name) = match (path.parent(), path.file_name()) {
             (Some(above), Some(name)) => (Directory::trusted(above)?, name),
-            _ => return Store::open(&path, true),
+            _ => return Store::open_directory(&path, true),
         };
         let path = path.as_path();
         match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o700)) {
-            Ok(()) => Ok(Store { is_new: true, ..Store::open(path, true)? }),
-            Err(Errno::EXIST) => Store::open(path, true),
+            Ok(()) => {
+                let mut store = Store::open_directory(path, true)?;
+                if let Folder::Here { is_new, .. } = &mut store.files {
+                    *is_new = true;
+                }
+                Ok(store)
+            }
+            Err(Errno::EXIST) => Store::open_directory(path, true),
             Err(errno) => Err(ParityError::io(path, "create", errno)),
         }
     }
@@ -96,9 +166,10 @@ impl Store {
         &self.path
     }
 
-    /// What tells this directory from others.
+    /// What tells this directory from others; no directory has the numbers of another place.
     pub(crate) fn identity(&self) -> Result<(u64, u64), ParityError> {
-        let stat = Stat::of(&self._lock).map_err(|errno| ParityError::io(&self.path, "stat", errno))?;
+        let Folder::Here { lock, .. } = &self.files else { return Ok((0, 0)) };
+        let stat = Stat::of(lock).map_err(|errno| ParityError::io(&self.path, "stat", errno))?;
         Ok((stat.device, stat.inode))
     }
 
@@ -138,37 +209,51 @@ impl Store {
         })
     }
 
-    /// Whether there is an index that names sets, or sets without any index.
-    pub(crate) fn has_parity(&self) -> Result<bool, ParityError> {
+    /// The index, if there is one, or sets without any.
+    pub(crate) fn index_before(&self) -> Result<Option<Index>, ParityError> {
         match self.index() {
-            Ok(index) => Ok(!index.sets.is_empty()),
-            Err(ParityError::None { .. }) => Ok(false),
+            Ok(index) => Ok(Some(index)),
+            Err(ParityError::None { .. }) => Ok(None),
             Err(error) => Err(error),
+        }
+    }
+
+    /// Gets ready to make sets: where there is no lock, it sees to it that nobody else makes sets that count.
+    pub(crate) fn claim(&self, index: &mut Index) -> Result<(), ParityError> {
+        match &self.files {
+            Folder::Here { .. } => Ok(()),
+            Folder::There(far) => far.claim(index),
         }
     }
 
     /// Replaces the index, once the new sets are on the disk, and removes all other sets.
     pub(crate) fn commit(&self, index: &Index, new: &[u64]) -> Result<(), ParityError> {
-        for number in new {
-            let file = self.open_file(&set_name(*number))?;
-            file.sync_all().map_err(|error| self.failed(&set_name(*number), "sync", error))?;
+        match &self.files {
+            Folder::Here { .. } => {
+                for number in new {
+                    self.sync_file(&set_name(*number))?;
+                }
+                self.sync()?;
+            }
+            Folder::There(far) => drop(far.take_claim()),
         }
-        self.sync()?;
+        let text = index.encode();
         for name in INDEX {
-            self.write(name, |file| file.write_all(index.encode().as_bytes()))?;
-            let file = self.open_file(&new_name(name))?;
-            file.sync_all().map_err(|error| self.failed(name, "sync", error))?;
-            self.rename(name)?;
+            self.write(name, &mut text.as_bytes(), text.len() as u64, true)?;
             self.sync()?;
         }
         self.sweep(index)
     }
 
-    /// Removes sets that do not count, and what a run that was ended left behind.
+    /// Removes sets that do not count, and what a run that was ended left behind. Where there is no lock, sets with later
+    /// numbers are of somebody who is at work.
     pub(crate) fn sweep(&self, index: &Index) -> Result<(), ParityError> {
+        let is_locked = matches!(self.files, Folder::Here { .. });
         for name in self.names()? {
-            let counts = number_of(&name).is_some_and(|number| index.sets.contains(&number));
-            let is_ours = number_of(&name).is_some() || name.ends_with(".new");
+            let number = number_of(&name);
+            let counts = number
+                .is_some_and(|number| index.sets.contains(&number) || !is_locked && number >= index.next);
+            let is_ours = number.is_some() || name.ends_with(".new");
             if is_ours && !counts {
                 self.remove(&name)?;
             }
@@ -176,52 +261,55 @@ impl Store {
         Ok(())
     }
 
+    /// Removes what a run that failed has written and does not count. What cannot be removed does no harm: the next
+    /// run tries again.
+    pub(crate) fn tidy(&self) {
+        match &self.files {
+            Folder::Here { .. } => {
+                if let Ok(index) = self.index() {
+                    let _ = self.sweep(&index);
+                }
+            }
+            Folder::There(far) => {
+                let claimed = far.take_claim();
+                let names = if claimed.is_empty() { Vec::new() } else { self.names().unwrap_or_default() };
+                for name in names {
+                    if number_of(&name).is_some_and(|number| claimed.contains(&number)) {
+                        let _ = self.remove(&name);
+                    }
+                }
+            }
+        }
+    }
+
     /// Removes all that there is, for parity that never was whole. What cannot be removed does no harm.
     pub(crate) fn discard(&self) {
+        let Folder::Here { is_new, .. } = &self.files else { return self.tidy() };
         for name in self.names().unwrap_or_default() {
             if number_of(&name).is_some() || name.ends_with(".new") || INDEX.contains(&name.as_str()) {
                 let _ = self.remove(&name);
             }
         }
-        if self.is_new {
+        if *is_new {
             let _ = rustix::fs::rmdir(&self.path);
         }
     }
 
-    /// Writes a set: its head, its parity blocks, its head again. It is not yet on the disk, and counts only
-    /// once the index says so, or because it takes the place of one that does.
+    /// Writes a set: its head, its parity blocks, its head again. It counts only once the index says so, or because it
+    /// takes the place of one that does; whether it is on the disk by then is to be said.
     pub(crate) fn write_set(
         &self,
         head: &SetHead,
         parity: impl Fn(usize) -> Vec<u8>,
+        sync: bool,
     ) -> Result<u64, ParityError> {
-        let name = set_name(head.number);
         let encoded = head.encode();
         let trailer = trailer_of(encoded.len() as u64, head.number);
-        let mut bytes = 2 * encoded.len() + TRAILER;
-        self.write(&name, |file| {
-            let mut file = io::BufWriter::with_capacity(1 << 20, file);
-            file.write_all(&encoded)?;
-            for index in 0..head.parity_blocks {
-                let block = parity(index);
-                bytes += block.len();
-                file.write_all(&block)?;
-            }
-            file.write_all(&encoded)?;
-            file.write_all(&trailer)?;
-            file.flush()
-        })?;
+        let bytes = 2 * encoded.len() + head.parity_blocks * head.block + TRAILER;
+        let blocks = Blocks { parity, left: 0..head.parity_blocks, block: Cursor::default() };
+        let mut content = encoded.chain(blocks).chain(&encoded[..]).chain(&trailer[..]);
+        self.write(&set_name(head.number), &mut content, bytes as u64, sync)?;
         Ok(bytes as u64)
-    }
-
-    /// Gives a set that was written its name.
-    pub(crate) fn place_set(&self, number: u64, sync: bool) -> Result<(), ParityError> {
-        let name = set_name(number);
-        if sync {
-            let file = self.open_file(&new_name(&name))?;
-            file.sync_all().map_err(|error| self.failed(&name, "sync", error))?;
-        }
-        self.rename(&name)
     }
 
     /// Opens a set.
@@ -229,12 +317,16 @@ impl Store {
         let name = set_name(number);
         let path = self.path.join(&name);
         let file = self.open_file(&name)?;
-        let failed = |error| ParityError::io(&path, "read", error);
-        let length = file.metadata().map_err(failed)?.len();
+        let length = file.length().map_err(|error| ParityError::io(&path, "read", error))?;
+        // What a place does not give is not damaged.
+        let failure = Cell::new(None);
         let read = |at: u64, length: u64| -> Option<Vec<u8>> {
             let mut bytes = vec![0; usize::try_from(length).ok().filter(|length| *length <= LONGEST)?];
-            file.read_exact_at(&mut bytes, at).ok()?;
-            Some(bytes)
+            let read = file.read(&mut bytes, at).unwrap_or_else(|error| {
+                failure.set(Some(error));
+                false
+            });
+            read.then_some(bytes)
         };
         let number_at = |bytes: &[u8], at: usize| {
             Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?)).filter(|n| *n <= length)
@@ -257,6 +349,9 @@ impl Store {
             let blocks = (head.parity_blocks * head.block) as u64;
             2 * start + blocks + TRAILER as u64 == length && trailer == trailer_of(*start, number)
         };
+        if let Some(error) = failure.take() {
+            return Err(error);
+        }
         let is_scratched = last.is_none() || !first.as_ref().is_some_and(whole);
         let (head, start) = first
             .or(last)
@@ -272,8 +367,12 @@ impl Store {
     }
 
     fn names(&self) -> Result<Vec<String>, ParityError> {
+        let lock = match &self.files {
+            Folder::Here { lock, .. } => lock,
+            Folder::There(far) => return far.names(),
+        };
         let failed = |errno: Errno| ParityError::io(&self.path, "list", errno);
-        let names = rustix::fs::Dir::read_from(&self._lock).map_err(failed)?;
+        let names = rustix::fs::Dir::read_from(lock).map_err(failed)?;
         let mut found = Vec::new();
         for name in names {
             found.extend(name.map_err(failed)?.file_name().to_str().ok().map(str::to_string));
@@ -294,18 +393,14 @@ impl Store {
 
     /// Writes down what a repair in place is about to write, on the disk before it does.
     pub(crate) fn write_note(&self, note: &Note) -> Result<(), ParityError> {
-        let name = note_name(&note.path);
-        self.write(&name, |file| file.write_all(note.encode().as_bytes()).and_then(|()| file.sync_all()))?;
-        self.rename(&name)?;
+        let text = note.encode();
+        self.write(&note_name(&note.path), &mut text.as_bytes(), text.len() as u64, true)?;
         self.sync()
     }
 
     /// Removes the note of a file, if there is one.
     pub(crate) fn remove_note(&self, path: &[u8]) -> Result<(), ParityError> {
-        match self.remove(&note_name(path)) {
-            Err(ParityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
-            removed => removed,
-        }
+        self.remove(&note_name(path))
     }
 
     fn read_whole(&self, name: &str) -> Result<Option<Vec<u8>>, ParityError> {
@@ -317,43 +412,82 @@ impl Store {
             Err(error) => return Err(error),
         };
         let mut bytes = Vec::new();
-        let read = file.take(LONGEST_INDEX).read_to_end(&mut bytes);
-        read.map_err(|error| self.failed(name, "read", error))?;
+        match file {
+            OpenFile::Here(file) => {
+                let read = file.take(LONGEST_INDEX).read_to_end(&mut bytes);
+                read.map_err(|error| self.failed(name, "read", error))?;
+            }
+            OpenFile::There(file) => {
+                bytes.resize(file.length.min(LONGEST_INDEX) as usize, 0);
+                file.read(&mut bytes, 0)?;
+            }
+        }
         Ok(Some(bytes))
     }
 
-    fn open_file(&self, name: &str) -> Result<File, ParityError> {
-        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.folder, OsStr::new(name), flags, Mode::empty());
-        file.map(File::from).map_err(|errno| self.failed(name, "open", errno.into()))
+    fn open_file(&self, name: &str) -> Result<OpenFile, ParityError> {
+        match &self.files {
+            Folder::Here { folder, .. } => {
+                let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+                let file = rustix::fs::openat(folder, OsStr::new(name), flags, Mode::empty());
+                file.map(|file| OpenFile::Here(file.into()))
+                    .map_err(|errno| self.failed(name, "open", errno.into()))
+            }
+            Folder::There(far) => far.open(name).map(OpenFile::There),
+        }
     }
 
-    /// Writes a file beside its name. What fails leaves nothing behind.
-    fn write(&self, name: &str, fill: impl FnOnce(&mut File) -> io::Result<()>) -> Result<(), ParityError> {
-        let new = new_name(name);
-        let _ = rustix::fs::unlinkat(&self.folder, new.as_str(), AtFlags::empty());
+    /// Makes a file, or replaces it, at once. Here it is written beside its name; what fails leaves nothing behind, and
+    /// only with `sync` is it on the disk before it has its name.
+    fn write(&self, name: &str, content: &mut dyn Read, length: u64, sync: bool) -> Result<(), ParityError> {
+        let folder = match &self.files {
+            Folder::Here { folder, .. } => folder,
+            Folder::There(far) => return far.write(name, content, length),
+        };
+        let new = format!("{name}.new");
+        let _ = rustix::fs::unlinkat(folder, new.as_str(), AtFlags::empty());
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        let file = rustix::fs::openat(&self.folder, new.as_str(), flags, Mode::from_raw_mode(0o600));
-        let mut file = File::from(file.map_err(|errno| self.failed(name, "create", errno.into()))?);
-        fill(&mut file).map_err(|error| {
+        let file = rustix::fs::openat(folder, new.as_str(), flags, Mode::from_raw_mode(0o600));
+        let file = File::from(file.map_err(|errno| self.failed(name, "create", errno.into()))?);
+        let mut fill = || {
+            let mut room = io::BufWriter::with_capacity(1 << 20, &file);
+            io::copy(content, &mut room)?;
+            room.flush()?;
+            if sync { file.sync_all() } else { Ok(()) }
+        };
+        fill().map_err(|error| {
             let _ = self.remove(&new);
             self.failed(name, "write", error)
-        })
-    }
-
-    fn rename(&self, name: &str) -> Result<(), ParityError> {
-        rustix::fs::renameat(&self.folder, new_name(name).as_str(), &self.folder, name)
+        })?;
+        rustix::fs::renameat(folder, new.as_str(), folder, name)
             .map_err(|errno| self.failed(name, "rename", errno.into()))
     }
 
+    /// Brings a file to the disk, if it is here.
+    fn sync_file(&self, name: &str) -> Result<(), ParityError> {
+        match self.open_file(name)? {
+            OpenFile::Here(file) => file.sync_all().map_err(|error| self.failed(name, "sync", error)),
+            OpenFile::There(_) => Ok(()),
+        }
+    }
+
+    /// Removes a file, if it is there.
     fn remove(&self, name: &str) -> Result<(), ParityError> {
-        rustix::fs::unlinkat(&self.folder, name, AtFlags::empty())
-            .map_err(|errno| self.failed(name, "remove", errno.into()))
+        let removed = match &self.files {
+            Folder::Here { folder, .. } => rustix::fs::unlinkat(folder, name, AtFlags::empty())
+                .map_err(|errno| self.failed(name, "remove", errno.into())),
+            Folder::There(far) => far.remove(name),
+        };
+        match removed {
+            Err(ParityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
+            removed => removed,
+        }
     }
 
     /// Brings the names to the disk, where the file system lets a directory be synchronized.
     pub(crate) fn sync(&self) -> Result<(), ParityError> {
-        match self._lock.sync_all() {
+        let Folder::Here { lock, .. } = &self.files else { return Ok(()) };
+        match lock.sync_all() {
             Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
                 Err(ParityError::io(&self.path, "sync", error))
             }
@@ -385,11 +519,50 @@ impl SetFile {
     pub(crate) fn parity(&self, index: usize, hasher: &mut Hasher) -> Result<Option<Vec<u8>>, ParityError> {
         let mut block = vec![0; self.head.block];
         let at = self.start + (index * self.head.block) as u64;
-        if self.file.read_exact_at(&mut block, at).is_err() {
+        if !self.file.read(&mut block, at)? {
             return Ok(None);
         }
         let digest: PartDigest = hasher.part(&block)?;
         Ok((digest == self.head.parity[index]).then_some(block))
+    }
+}
+
+impl OpenFile {
+    fn length(&self) -> io::Result<u64> {
+        match self {
+            OpenFile::Here(file) => Ok(file.metadata()?.len()),
+            OpenFile::There(file) => Ok(file.length),
+        }
+    }
+
+    /// Fills the room with what is at an offset. False if that is not there, or the disk does not give it; an error of a
+    /// place tells nothing of the file.
+    fn read(&self, room: &mut [u8], at: u64) -> Result<bool, ParityError> {
+        match self {
+            OpenFile::Here(file) => Ok(file.read_exact_at(room, at).is_ok()),
+            OpenFile::There(file) => file.read(room, at),
+        }
+    }
+}
+
+/// The parity blocks of a set, one after the other.
+struct Blocks<P> {
+    parity: P,
+    left: Range<usize>,
+    block: Cursor<Vec<u8>>,
+}
+
+impl<P: Fn(usize) -> Vec<u8>> Read for Blocks<P> {
+    fn read(&mut self, room: &mut [u8]) -> io::Result<usize> {
+        loop {
+            match self.block.read(room)? {
+                0 if !room.is_empty() => match self.left.next() {
+                    Some(index) => self.block = Cursor::new((self.parity)(index)),
+                    None => return Ok(0),
+                },
+                count => return Ok(count),
+            }
+        }
     }
 }
 
@@ -409,10 +582,6 @@ fn set_name(number: u64) -> String {
 fn note_name(path: &[u8]) -> String {
     let seal = crate::digest::whole(path);
     seal[..8].iter().fold(NOTE.to_string(), |name, byte| format!("{name}{byte:02x}"))
-}
-
-fn new_name(name: &str) -> String {
-    format!("{name}.new")
 }
 
 fn number_of(name: &str) -> Option<u64> {

@@ -9,7 +9,7 @@ use verisum_files::{Progress, Stop, Timestamp};
 use crate::ParityError;
 use crate::build::Builder;
 use crate::coverage::coverage;
-use crate::create::{Made, place_of, tidy};
+use crate::create::Made;
 use crate::digest::Hasher;
 use crate::head::Piece;
 use crate::index::Index;
@@ -17,7 +17,7 @@ use crate::newest::FileRecord;
 use crate::options::{self, threads};
 use crate::place::unplaced_name;
 use crate::scan::{merge, scan};
-use crate::store::Store;
+use crate::store::{ParityFolder, Store};
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, ParityVerdict};
 use crate::verify::{Files, look, lost_set};
@@ -78,15 +78,14 @@ struct Plan {
 
 /// Gives parity to files that are new or were written to, and takes away that of files that are gone. Sets that
 /// have none of them are left as they are.
-pub fn update(
+pub fn update<'p>(
     tree: &Path,
-    place: Option<&Path>,
+    parity: impl Into<ParityFolder<'p>>,
     options: &UpdateOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Made, ParityError> {
-    let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
-    let store = Store::open(&place, true)?;
+    let store = Store::open(tree.path(), parity.into(), true)?;
     let index = store.index()?;
     let notes = store.notes()?;
     if let Some(note) = notes.first().filter(|_| !options.accept_damage) {
@@ -107,7 +106,7 @@ pub fn update(
     if touched.is_empty() && wanted.is_empty() && lost.is_empty() && is_index_whole {
         made.sets_kept = job.index.sets.len() as u64;
         // A run that was killed may have left sets that do not count.
-        tidy(&store);
+        let _ = store.sweep(&job.index);
         return Ok(made);
     }
     wanted.sort_by(|one, other| (&one.path, one.offset).cmp(&(&other.path, other.offset)));
@@ -118,6 +117,7 @@ pub fn update(
         threads: options.threads,
     };
     let mut index = Index { is_scratched: false, is_half_new: false, is_lost: false, ..job.index.clone() };
+    store.claim(&mut index)?;
     let built = builder.build(&mut index, wanted, report).and_then(|built| {
         index.sets.retain(|set| !touched.contains(set) && !lost.contains(set));
         made.sets_kept = index.sets.len() as u64;
@@ -127,7 +127,7 @@ pub fn update(
         store.commit(&index, &built.sets)?;
         Ok(built)
     });
-    let built = built.inspect_err(|_| tidy(&store))?;
+    let built = built.inspect_err(|_| store.tidy())?;
     made.sets_written = built.sets.len() as u64;
     made.written = built.stored;
     Ok(made)

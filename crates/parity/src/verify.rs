@@ -8,7 +8,6 @@ use verisum_files::{Progress, Stop};
 
 use crate::ParityError;
 use crate::coverage::coverage;
-use crate::create::place_of;
 use crate::digest::Hasher;
 use crate::head::Piece;
 use crate::newest::Newest;
@@ -16,7 +15,7 @@ use crate::options::threads;
 use crate::parallel;
 use crate::place::require_folder;
 use crate::scan::{PieceState, merge, scan};
-use crate::store::{SetFile, Store};
+use crate::store::{ParityFolder, SetFile, Store};
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, ParityVerdict};
 
@@ -200,15 +199,14 @@ impl Files {
 
 /// Reads all files that have parity, and the parity, and tells `report` what is not as it was. Files that are new
 /// are not looked for.
-pub fn verify(
+pub fn verify<'p>(
     tree: &Path,
-    place: Option<&Path>,
+    parity: impl Into<ParityFolder<'p>>,
     options: &ParityVerifyOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Verified, ParityError> {
-    let place = place_of(tree, place);
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
-    let store = Store::open(&place, false)?;
+    let store = Store::open(tree.path(), parity.into(), false)?;
     let index = store.index()?;
     let mut totals = Verified::default();
     if index.is_scratched {
@@ -218,7 +216,7 @@ pub fn verify(
             true => ParityVerdict::IndexLost,
             false => ParityVerdict::Damaged { blocks: 0, of: 0 },
         };
-        report(Finding::parity(&place.join("index"), verdict));
+        report(Finding::parity(&store.path().join("index"), verdict));
     }
     totals.sets = index.sets.len() as u64;
     let mut files = Files::default();

@@ -462,11 +462,11 @@ fn parity_may_lie_elsewhere_and_costs_what_was_said() {
     let place = tempfile::tempdir().unwrap();
     let to = place.path().join("parity");
     let made =
-        verisum_parity::create(tree.path(), Some(&to), &CreateOptions::default(), &mut unexpected).unwrap();
+        verisum_parity::create(tree.path(), Some(&*to), &CreateOptions::default(), &mut unexpected).unwrap();
     assert!(made.written * 100 < made.data * 6, "{made:?}");
     assert!(made.written * 100 > made.data * 4, "{made:?}");
     assert!(!tree.path().join(verisum_parity::USUAL_PLACE).exists());
     flip(&tree.path().join("DSC00100.txt"), 50);
-    verisum_parity::repair(tree.path(), Some(&to), &ParityRepairOptions::default(), &mut |_| {}).unwrap();
+    verisum_parity::repair(tree.path(), Some(&*to), &ParityRepairOptions::default(), &mut |_| {}).unwrap();
     tree.assert_whole();
 }

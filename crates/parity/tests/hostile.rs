@@ -38,8 +38,8 @@ fn heads_with_other_bytes_and_the_right_seal_do_no_harm() {
         let second = bytes.len() - 32 - length;
         bytes[second..second + length].copy_from_slice(&head);
         fs::write(place.join("set-00000001.parity"), &bytes).unwrap();
-        let _ = verisum_parity::verify(&root, Some(&place), &ParityVerifyOptions::default(), &mut |_| {});
-        let _ = verisum_parity::repair(&root, Some(&place), &ParityRepairOptions::default(), &mut |_| {});
+        let _ = verisum_parity::verify(&root, Some(&*place), &ParityVerifyOptions::default(), &mut |_| {});
+        let _ = verisum_parity::repair(&root, Some(&*place), &ParityRepairOptions::default(), &mut |_| {});
         assert_eq!(fs::read_dir(outer.path()).unwrap().count(), 2, "nothing is written outside");
     }
 }

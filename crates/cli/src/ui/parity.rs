@@ -69,5 +69,5 @@ impl Beside {
 
 /// Fails if the parity that was named is none.
 pub(crate) fn require(NamedParity { tree, place }: &NamedParity) -> Result<(), Failure> {
-    Ok(ParityFiles::read(tree, Some(place)).map(drop)?)
+    Ok(ParityFiles::read(tree, Some(&**place)).map(drop)?)
 }

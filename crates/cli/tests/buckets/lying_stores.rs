@@ -659,8 +659,7 @@ fn what_is_wrong_with_a_setting_is_named() {
     );
     let part = "--endpoint: ftp://…@x: must begin with https:// or http://";
     assert_said(&sum(&[], &["sum", "--endpoint", "ftp://user:hidden@x", "s3://b"]), 2, part);
-    let part =
-        "DIR: s3://b/x: must be on this machine: `verisum parity` takes no addresses of hosts and buckets";
+    let part = "DIR: s3://b/x: must be on this machine: only --to takes addresses";
     assert_said(&sum(&[], &["parity", "create", "s3://b/x"]), 2, part);
     for verb in [&["tag"][..], &["verify"], &["recommend", "--on"]] {
         let ended = sum(&[], &[verb, &["s3://b/x"]].concat());

@@ -8,6 +8,7 @@ mod buckets;
 mod clouds;
 mod inventories;
 mod lying_stores;
+mod parity_places;
 mod rotten_uploads;
 mod stored_digests;
 mod uploads;

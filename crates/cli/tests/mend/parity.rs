@@ -200,11 +200,15 @@ fn mistakes_are_said_in_one_line() {
         .failed(3, &format!("verisum: {place}: there is parity already (`verisum parity update` renews it)"));
     let nothing = format!("verisum: {}/no/such: there is no parity of it", tree.display());
     parity("repair", tree, &["--only", "no/such"]).failed(3, &nothing);
-    for (option, address) in [("--to", "s3://b/p"), ("--to", "h1:/x"), ("--keep-bad", "ssh://h1/x")] {
-        let must = "must be on this machine: `verisum parity` takes no addresses of hosts and buckets";
+    let here = "must be on this machine: only --to takes addresses";
+    for (option, address, must) in [
+        ("--to", "h1:/x", "must be a directory of this machine, or in a bucket"),
+        ("--keep-bad", "ssh://h1/x", here),
+        ("--keep-bad", "s3://b/p", here),
+    ] {
         let told = format!("verisum: {option}: {address}: {must}");
         parity("repair", tree, &[option, address]).failed(2, &told);
-        verisum(["parity", "verify", address]).failed(2, &told.replace(option, "DIR"));
+        verisum(["parity", "verify", address]).failed(2, &format!("verisum: DIR: {address}: {here}"));
     }
     // Parity is of a directory: for a file it is said what to type.
     let file = tree.join("small").display().to_string();

@@ -252,6 +252,14 @@ fn suite_over(what: &str, place: &mut dyn Place, folder: &Path, root: &[u8]) {
         };
         assert!(matches!(whole(), (bytes, Err(_)) if bytes == b"new"), "{what}");
         assert_eq!(whole().0, b"new", "{what}");
+        place.remove(&path("written")).unwrap();
+        let removed = place.state(&path("written")).unwrap_err();
+        assert!(
+            matches!(&removed, PlaceError::File(error) if error.reason() == Reason::Missing),
+            "{what}: {removed}"
+        );
+    } else {
+        assert!(matches!(place.remove(&path("a")), Err(PlaceError::Unsupported(_))), "{what}");
     }
 }
 

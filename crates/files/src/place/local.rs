@@ -165,6 +165,11 @@ impl Place for LocalPlace {
             false => Err(PlaceError::Replaced),
         }
     }
+
+    fn remove(&mut self, path: &[u8]) -> Result<(), PlaceError> {
+        let removed = std::fs::remove_file(path_of(path));
+        removed.map_err(|source| PlaceError::NotWritten { operation: "remove", source })
+    }
 }
 
 /// What a job is known by.

@@ -231,6 +231,14 @@ pub trait Place: Send {
         Err(PlaceError::Unsupported("write"))
     }
 
+    /// Removes a file. Some places do not tell that it was not there.
+    ///
+    /// # Errors
+    /// There is no such file, it cannot be removed, or the place removes none.
+    fn remove(&mut self, _path: &[u8]) -> Result<(), PlaceError> {
+        Err(PlaceError::Unsupported("remove"))
+    }
+
     /// Whether files can be [staged](Place::stage).
     fn stages(&self) -> bool {
         false

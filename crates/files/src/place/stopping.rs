@@ -148,6 +148,10 @@ impl Place for StoppingPlace<'_> {
         self.place.write(path, content, about, previous)
     }
 
+    fn remove(&mut self, path: &[u8]) -> Result<(), PlaceError> {
+        self.place.remove(path)
+    }
+
     fn stages(&self) -> bool {
         self.place.stages()
     }

@@ -31,14 +31,15 @@ pub(super) fn run(arguments: &ParityCreateArgs, output: &mut Output) -> Result<E
     options.redundancy = redundancy(&arguments.redundancy)?;
     options.set_bytes = arguments.set_size.as_deref().map(set_size).transpose()?;
     options.threads = arguments.tree.threads.or_cores()?;
-    let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
+    let (folder, buckets) = arguments.tree.parity()?;
+    let ParityTreeArgs { tree, json, .. } = &arguments.tree;
     let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let made = arguments.tree.watch((&progress, &ending), || {
-        verisum::parity::create(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
+        verisum::parity::create(tree, folder, &options, &mut |finding| reporter.take(finding))
     })?;
-    reporter.end(&made_totals(&made))
+    reporter.end(&made_totals(&made), buckets.costs())
 }
 
 /// A share in per cent, as millionths.

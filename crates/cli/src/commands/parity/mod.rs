@@ -6,15 +6,17 @@ mod report;
 mod update;
 mod verify;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueHint};
 use verisum::files::{Progress, Stop};
-use verisum::remote::{Address, without_secrets};
+use verisum::parity::ParityFolder;
+use verisum::remote::{Address, Host, without_secrets};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::{BucketArgs, StoreArgs};
 use crate::ui::progress::{self, ProgressArgs, Total};
 use crate::ui::signals::Ending;
 use crate::ui::{Output, parity, sizes};
@@ -65,9 +67,13 @@ struct ParityTreeArgs {
     #[arg(long)]
     json: bool,
 
-    /// The directory of the parity files, for instance on another disk; without it, DIR/.verisum-parity
+    /// The directory of the parity files, for instance on another disk, or a place in a bucket
+    /// (s3://BUCKET/PREFIX); without it, DIR/.verisum-parity
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::DirPath)]
     to: Option<PathBuf>,
+
+    #[command(flatten)]
+    stores: StoreArgs,
 
     #[command(flatten)]
     threads: sizes::ThreadArgs,
@@ -83,16 +89,31 @@ struct ParityTreeArgs {
 impl ParityTreeArgs {
     /// Fails for addresses of hosts and buckets.
     fn require_local(&self, keep_bad: Option<&PathBuf>) -> Result<(), Failure> {
-        let options = [("--to", self.to.as_ref()), ("--keep-bad", keep_bad), ("DIR", Some(&self.tree))];
-        for (option, path) in options {
-            let Some(path) = path.map(|path| path.as_os_str()) else { continue };
-            if !matches!(Address::typed(path), Ok(None)) {
-                let must =
-                    "must be on this machine: `verisum parity` takes no addresses of hosts and buckets";
-                return Err(Failure::value(option, without_secrets(path).to_string_lossy(), must));
-            }
+        for (option, path) in [("--keep-bad", keep_bad), ("DIR", Some(&self.tree))] {
+            let Some(path) = path.filter(|path| !matches!(Address::typed(path.as_os_str()), Ok(None))) else {
+                continue;
+            };
+            return Err(elsewhere(option, path, "must be on this machine: only --to takes addresses"));
         }
         Ok(())
+    }
+
+    /// Where the parity is, and how buckets are reached.
+    fn parity(&self) -> Result<(ParityFolder<'_>, BucketArgs), Failure> {
+        let buckets = self.stores.buckets()?;
+        let Some(to) = &self.to else { return Ok((ParityFolder::Usual, buckets)) };
+        let (bucket, root) = match Address::typed(to.as_os_str()) {
+            Ok(None) => return Ok((ParityFolder::Directory(to), buckets)),
+            Ok(Some(Address { host: Host::Bucket(bucket), path, .. })) => (bucket, path),
+            Ok(Some(_)) => {
+                return Err(elsewhere("--to", to, "must be a directory of this machine, or in a bucket"));
+            }
+            Err(must) => return Err(elsewhere("--to", to, must)),
+        };
+        let opened = buckets.open(&bucket);
+        let place = opened.map_err(|error| Failure::Program { name: bucket, why: error.to_string() })?;
+        let root = root.strip_suffix(b"/").unwrap_or(&root).to_vec();
+        Ok((ParityFolder::Place { place: Box::new(place), root, name: to.clone() }, buckets))
     }
 
     /// Fails for addresses, and if it is a file.
@@ -132,6 +153,11 @@ impl ParityTreeArgs {
         }
         Ok(done?)
     }
+}
+
+/// What an address is not taken for.
+fn elsewhere(option: &'static str, path: &Path, must: &'static str) -> Failure {
+    Failure::value(option, without_secrets(path.as_os_str()).to_string_lossy(), must)
 }
 
 /// Does what one of them says.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use verisum::mend::repair::Taken;
-use verisum::parity::{FileVerdict, Finding, ParityError, ParityRepairOptions, USUAL_PLACE};
+use verisum::parity::{FileVerdict, Finding, ParityError, ParityFolder, ParityRepairOptions, USUAL_PLACE};
 
 use super::ParityTreeArgs;
 use super::report::{ParityReporter, repaired_totals};
@@ -59,6 +59,7 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     options.only = arguments.only;
     options.sets = arguments.sets;
     options.in_place = arguments.in_place;
+    let (folder, buckets) = arguments.tree.parity()?;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
@@ -76,7 +77,12 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     let (top, parity) = match is_par2 {
         true => (way.parent().unwrap_or(Path::new("/")).to_path_buf(), way.clone()),
         false => {
-            (way.clone(), to.as_deref().map(absolute).transpose()?.unwrap_or_else(|| way.join(USUAL_PLACE)))
+            let named = match (&folder, to.as_deref()) {
+                (ParityFolder::Place { name, .. }, _) => name.clone(),
+                (_, Some(to)) => absolute(to)?,
+                (_, None) => way.join(USUAL_PLACE),
+            };
+            (way.clone(), named)
         }
     };
     if is_par2 && (options.in_place || !options.sets.is_empty()) {
@@ -104,7 +110,8 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
                 && (options.dry_run && options.in_place && !options.sets.is_empty())
                 && let FileVerdict::Damaged { bytes, can_be_repaired: true } = file.verdict
                 && recorder.knows(&top.join(&file.path))
-                && bad_bytes(&way, to.as_deref(), &options, &file.path) > bytes
+                && let Ok((folder, _)) = arguments.tree.parity()
+                && bad_bytes(&way, folder, &options, &file.path) > bytes
             {
                 let path = top.join(&file.path);
                 let what = "--sets does not name all sets in which it is bad";
@@ -115,21 +122,21 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
         };
         match is_par2 {
             true => verisum::parity::repair_par2(&way, &options, report),
-            false => verisum::parity::repair(&way, to.as_deref(), &options, report),
+            false => verisum::parity::repair(&way, folder, &options, report),
         }
     })?;
     done.repaired -= still_bad;
     done.not_repaired += still_bad;
     recorder.end()?;
-    reporter.end(&repaired_totals(&done, options.dry_run))
+    reporter.end(&repaired_totals(&done, options.dry_run), buckets.costs())
 }
 
 /// How many bytes of a file are bad in all its sets, named or not.
-fn bad_bytes(tree: &Path, to: Option<&Path>, options: &ParityRepairOptions, file: &Path) -> u64 {
+fn bad_bytes(tree: &Path, parity: ParityFolder, options: &ParityRepairOptions, file: &Path) -> u64 {
     let mut options = options.clone();
     (options.sets, options.only) = (Vec::new(), vec![file.to_path_buf()]);
     let mut bad = 0;
-    let looked = verisum::parity::repair(tree, to, &options, &mut |finding| {
+    let looked = verisum::parity::repair(tree, parity, &options, &mut |finding| {
         if let Finding::File(file) = finding
             && let FileVerdict::Damaged { bytes, .. } = file.verdict
         {

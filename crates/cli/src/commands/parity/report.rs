@@ -6,6 +6,7 @@ use verisum::parity::{FileVerdict, Finding, Made, ParityRepairSummary, ParityVer
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, tree_message};
+use crate::ui::hosts::Costs;
 use crate::ui::mending::not_kept;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
@@ -105,14 +106,19 @@ impl<'a> ParityReporter<'a> {
         self.failure = self.failure.take().or(printed.err());
     }
 
-    /// Says the totals, and how the run ended.
-    pub(super) fn end(self, totals: &ParityTotals) -> Result<Exit, Failure> {
+    /// Says the totals, what a store was asked for, and how the run ended.
+    pub(super) fn end(self, totals: &ParityTotals, costs: Option<Costs>) -> Result<Exit, Failure> {
         if let Some(failure) = self.failure {
             return Err(failure);
         }
         match self.json {
             true => self.output.json("summary", &totals.json)?,
             false => self.output.line(&totals.text)?,
+        }
+        match costs {
+            Some(costs) if self.json => self.output.json("costs", &costs)?,
+            Some(costs) => ui::say(PROGRAM, &costs.text()),
+            None => {}
         }
         Ok(self.exit)
     }

@@ -31,14 +31,15 @@ pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<E
     options.accept_damage = arguments.accept_damage;
     options.accept_changes = arguments.accept_changes;
     options.threads = arguments.tree.threads.or_cores()?;
-    let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
+    let (folder, buckets) = arguments.tree.parity()?;
+    let ParityTreeArgs { tree, json, .. } = &arguments.tree;
     let mut reporter = ParityReporter::new(*json, output);
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let made = arguments.tree.watch((&progress, &ending), || {
-        verisum::parity::update(tree, to.as_deref(), &options, &mut |finding| reporter.take(finding))
+        verisum::parity::update(tree, folder, &options, &mut |finding| reporter.take(finding))
     })?;
-    let exit = reporter.end(&made_totals(&made))?;
+    let exit = reporter.end(&made_totals(&made), buckets.costs())?;
     if made.sets_lost > 0 {
         let sets = counted(made.sets_lost, "lost set");
         let what = "nothing was compared: if a file is bad, its new parity is that of the bad content";

@@ -20,7 +20,8 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
     arguments.tree.require_local(None)?;
     let mut options = ParityVerifyOptions::default();
     options.threads = arguments.tree.threads.or_cores()?;
-    let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
+    let (folder, buckets) = arguments.tree.parity()?;
+    let ParityTreeArgs { tree, to, json, stores, .. } = &arguments.tree;
     let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
@@ -29,16 +30,16 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
         let report = &mut |finding| reporter.take(finding);
         match is_par2 {
             true => verisum::parity::verify_par2(tree, &options, report),
-            false => verisum::parity::verify(tree, to.as_deref(), &options, report),
+            false => verisum::parity::verify(tree, folder, &options, report),
         }
     })?;
-    let exit = reporter.end(&verified_totals(&found))?;
+    let exit = reporter.end(&verified_totals(&found), buckets.costs())?;
     if *json {
         return Ok(exit);
     }
     output.flush()?;
     let word = |path: &std::path::Path| shell::word(path.as_os_str().as_encoded_bytes());
-    let to = to.as_deref().map_or(String::new(), |to| format!("--to {} ", word(to)));
+    let to = to.as_deref().map_or(String::new(), |to| format!("--to {}{} ", word(to), stores.typed()));
     let advise = |what, verb| {
         bad_file::advise_mending(what, &format!("verisum parity {verb} {to}{}", word(tree)));
     };

@@ -11,9 +11,10 @@ use verisum::object::{BucketPlace, Location, Meter, OpenError, Prices, StoreList
 use verisum::remote::{Address, Host, Hosts, without_secrets};
 
 use super::costs::{Costs, read_prices};
+use super::reach::Reach;
 use super::timeout;
 use crate::ui::failure::Failure;
-use crate::ui::{places, verbosity};
+use crate::ui::{config, places, verbosity};
 
 /// The heading of these options in help texts.
 pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX, gs://, az://, https://)";
@@ -75,6 +76,11 @@ impl StoreArgs {
     /// How stores are reached.
     pub(crate) fn buckets(&self) -> Result<BucketArgs, Failure> {
         Ok(BucketArgs { timeout: timeout(&self.timeout)?, ..self.buckets.clone() })
+    }
+
+    /// The options that were typed which say where buckets are, with a space before each.
+    pub(crate) fn typed(&self) -> String {
+        Reach::new(self.buckets.reach().into_iter().filter(|(option, _)| !config::is_untyped(option))).text()
     }
 }
 
