@@ -128,7 +128,7 @@ impl Builder<'_> {
                     head.parity.push(hasher.part(&block)?);
                 }
                 let block = |index| parity.as_ref().map(|parity| parity.block(index)).unwrap_or_default();
-                made.stored = self.store.write_set(&head, block, false)?;
+                made.stored = self.store.write_set(&head, block, true)?;
                 (made.number, made.data) = (Some(head.number), length);
                 return Ok(made);
             }

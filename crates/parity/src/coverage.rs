@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use verisum_files::Stat;
 
+use crate::ParityError;
 use crate::newest::FileRecord;
 use crate::store::Store;
 use crate::tree::Tree;
@@ -18,15 +19,15 @@ pub(crate) struct Coverage {
     record: FileRecord,
 }
 
-/// The coverage of wanted files, by their newest records; the sets ascend. A set that cannot be read covers nothing.
+/// The coverage of wanted files, by their newest records; the sets ascend. A lost set covers nothing.
 pub(crate) fn coverage(
     store: &Store,
     sets: &[u64],
     is_wanted: &dyn Fn(&[u8]) -> bool,
-) -> BTreeMap<Box<[u8]>, Coverage> {
+) -> Result<BTreeMap<Box<[u8]>, Coverage>, ParityError> {
     let mut found: BTreeMap<Box<[u8]>, Coverage> = BTreeMap::new();
     for number in sets {
-        let Ok(set) = store.set(*number) else { continue };
+        let Some(set) = store.set_unless_lost(*number)? else { continue };
         for piece in set.head.pieces {
             if !is_wanted(&piece.path) {
                 continue;
@@ -46,7 +47,7 @@ pub(crate) fn coverage(
     for file in found.values_mut() {
         file.pieces.sort_unstable_by_key(|piece| piece.start);
     }
-    found
+    Ok(found)
 }
 
 impl Coverage {

@@ -4,6 +4,7 @@
 //! writes an index that reserves numbers for them: of two runs, the later one wins, the earlier one can no longer
 //! make its sets count, and neither writes over a set of the other.
 
+use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::PathBuf;
@@ -13,10 +14,13 @@ use verisum_files::place::{FileRequest, FileState, Place, PlaceError, PlaceEvent
 
 use crate::ParityError;
 use crate::index::Index;
-use crate::store::INDEX;
+use crate::store::{INDEX, is_ours};
 
 /// So many numbers of sets are reserved at once: more than a tree has.
 const RESERVED: u64 = 1 << 24;
+
+/// More files than these are no parity.
+const MOST_FILES: usize = 1 << 22;
 
 /// Bytes that are read at once, and how many such windows of a file are kept: its two heads are read in turn.
 const WINDOW: u64 = 1 << 20;
@@ -73,7 +77,7 @@ impl FarFolder {
         }
     }
 
-    /// The names of all files.
+    /// The names of the parity files; below the same path there may be others.
     pub(crate) fn names(&self) -> Result<Vec<String>, ParityError> {
         let found = Mutex::new((Vec::new(), None));
         let root = [&self.root, &b"/"[..]].concat();
@@ -83,7 +87,11 @@ impl FarFolder {
                 PlaceEvent::Answer(answer) => match answer.result {
                     Ok(_) => {
                         let name = answer.request.path.strip_prefix(&*root);
-                        names.extend(name.and_then(|name| str::from_utf8(name).ok()).map(str::to_string));
+                        let name = name.and_then(|name| str::from_utf8(name).ok());
+                        names.extend(name.filter(|name| is_ours(name)).map(str::to_string));
+                        if names.len() > MOST_FILES {
+                            *failure = Some(PlaceError::Machine("it has too many files".into()));
+                        }
                     }
                     // There is no file yet.
                     Err(error) if error.reason() == Reason::Missing => {}
@@ -108,14 +116,40 @@ impl FarFolder {
             *lock(&self.index) = seen;
         }
         let absent = || ParityError::io(&self.name.join(name), "open", io::ErrorKind::NotFound);
-        let seen = seen.ok_or_else(absent)?;
+        let seen = seen.ok_or_else(absent).map_err(|error| self.unless_removed(error))?;
         let length = seen.size.unwrap_or(0);
         Ok(FarFile { folder: self.clone(), name: name.to_string(), seen, length, windows: Mutex::default() })
     }
 
-    /// Makes a file, or replaces it; at once. An index replaces none but the one that was read.
-    pub(crate) fn write(&self, name: &str, content: &mut dyn Read, length: u64) -> Result<(), ParityError> {
-        let previous = if name == INDEX[0] { *lock(&self.index) } else { self.state(name)? };
+    /// The error, unless a file is missing because another run changed the index and removed it.
+    fn unless_removed(&self, error: ParityError) -> ParityError {
+        let identity = |index: Option<FileState>| index.and_then(|index| index.identity);
+        let read = *lock(&self.index);
+        match &error {
+            ParityError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
+                match self.state(INDEX[0]) {
+                    Ok(now) if identity(now) == identity(read) => error,
+                    Ok(_) => ParityError::Busy { path: self.name.clone() },
+                    Err(error) => error,
+                }
+            }
+            _ => error,
+        }
+    }
+
+    /// Makes a file, or replaces it unless it is to be new; at once. An index replaces none but the one that was read.
+    pub(crate) fn write(
+        &self,
+        name: &str,
+        content: &mut dyn Read,
+        length: u64,
+        is_new: bool,
+    ) -> Result<(), ParityError> {
+        let previous = match name == INDEX[0] {
+            true => *lock(&self.index),
+            false if is_new => None,
+            false => self.state(name)?,
+        };
         let about = FileState { size: Some(length), ..FileState::default() };
         let written =
             self.ask(name, "write", |place, path| place.write(path, content, &about, previous.as_ref()))?;
@@ -135,9 +169,11 @@ impl FarFolder {
     /// Reserves the numbers of the next sets. Whoever had reserved others and is not through fails at its end.
     pub(crate) fn claim(&self, index: &mut Index) -> Result<(), ParityError> {
         index.generation += 1;
-        let claimed = index.next..index.next + RESERVED;
+        // No two runs write the same: of uploads at once with the same content, a store may call each the one.
+        let any = RandomState::new().build_hasher().finish() % RESERVED;
+        let claimed = index.next..index.next + RESERVED + any;
         let text = Index { next: claimed.end, ..index.clone() }.encode();
-        self.write(INDEX[0], &mut text.as_bytes(), text.len() as u64)?;
+        self.write(INDEX[0], &mut text.as_bytes(), text.len() as u64, false)?;
         *lock(&self.claimed) = claimed;
         Ok(())
     }
@@ -186,12 +222,13 @@ impl FarFile {
 
     fn fetch(&self, range: Range<u64>) -> Result<Vec<u8>, ParityError> {
         let mut bytes = Vec::new();
-        self.folder.ask(&self.name, "read", |place, path| {
+        let read = self.folder.ask(&self.name, "read", |place, path| {
             let file = FileRequest { path: path.to_vec(), seen: self.seen, ..FileRequest::default() };
             let length = range.end - range.start;
             let read = place.read_listed(&file, range)?.take(length).read_to_end(&mut bytes);
             read.map(drop).map_err(|error| PlaceError::Machine(error.into()))
-        })?;
+        });
+        read.map_err(|error| self.folder.unless_removed(error))?;
         Ok(bytes)
     }
 }

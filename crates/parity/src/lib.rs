@@ -64,4 +64,4 @@ pub use repair::{ParityRepairOptions, ParityRepairSummary, repair};
 pub use store::ParityFolder;
 pub use update::{UpdateOptions, update};
 pub use verdict::{FileFinding, FileVerdict, Finding, ParityFinding, ParityVerdict};
-pub use verify::{ParityVerifyOptions, Verified, verify};
+pub use verify::{ParityVerifyOptions, Verified, verify, verify_parity};

@@ -99,7 +99,7 @@ pub(crate) fn parity_again(
         is_whole &= hasher.part(&block(index))? == *digest;
     }
     if is_whole {
-        store.write_set(head, block, true)?;
+        store.write_set(head, block, false)?;
         store.sync()?;
     }
     Ok(is_whole)

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use verisum_files::Timestamp;
 
+use crate::ParityError;
 use crate::digest;
 use crate::head::Piece;
 use crate::store::Store;
@@ -36,17 +37,17 @@ impl FileRecord {
 pub(crate) struct Newest(HashMap<u64, FileRecord>);
 
 impl Newest {
-    /// Reads them. Sets that cannot be read have none.
-    pub(crate) fn of(store: &Store, sets: &[u64]) -> Newest {
+    /// Reads them. Lost sets have none.
+    pub(crate) fn of(store: &Store, sets: &[u64]) -> Result<Newest, ParityError> {
         let mut all = Vec::new();
         for number in sets.iter().filter(|_| sets.len() > 1) {
-            let Ok(set) = store.set(*number) else { continue };
+            let Some(set) = store.set_unless_lost(*number)? else { continue };
             let records = set.head.pieces.iter();
             all.extend(records.map(|piece| (number_of(&piece.path), FileRecord::new(*number, piece))));
         }
         all.sort_unstable();
         let several = all.chunk_by(|(one, _), (next, _)| one == next).filter(|records| records.len() > 1);
-        Newest(several.filter_map(<[_]>::last).copied().collect())
+        Ok(Newest(several.filter_map(<[_]>::last).copied().collect()))
     }
 
     /// Whether what a set says of a file in a piece counts.

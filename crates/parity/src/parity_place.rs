@@ -62,10 +62,10 @@ impl Pieces {
     fn read(store: &Store) -> Result<Pieces, ParityError> {
         let mut all: Vec<PieceOf> = Vec::new();
         let sets = store.index()?.sets;
-        let newest = Newest::of(store, &sets);
+        let newest = Newest::of(store, &sets)?;
         for number in sets {
             // Others may do without a set that cannot be read.
-            let Ok(set) = store.set(number) else { continue };
+            let Some(set) = store.set_unless_lost(number)? else { continue };
             let first = all.len();
             let pieces = set.head.pieces.iter().filter(|piece| newest.counts(number, piece));
             all.extend(pieces.map(|piece| PieceOf {

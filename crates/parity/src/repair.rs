@@ -301,7 +301,7 @@ impl RepairJob<'_> {
         if needs_none || self.wanted.values().all(|wanted| wanted.is_in_one_set) {
             return Ok(());
         }
-        self.long = coverage(self.store, &self.index.sets, &is_long);
+        self.long = coverage(self.store, &self.index.sets, &is_long)?;
         for (path, file) in self.long.iter().filter(|(_, file)| !file.is_whole()) {
             let may_stay = file.has_its_length(self.tree, path);
             let wanted = self.wanted.get_mut(path).filter(|wanted| wanted.verdict.can_be_repaired());
@@ -605,7 +605,7 @@ impl RepairJob<'_> {
         }
         let heads = match long.get(&piece.path) {
             Some(file) if !wanted.is_in_one_set => self.heads(&file.sets)?,
-            None if !wanted.is_in_one_set => self.heads(&self.sets_of(&piece.path))?,
+            None if !wanted.is_in_one_set => self.heads(&self.sets_of(&piece.path)?)?,
             _ => vec![head.clone()],
         };
         draft.prove(self.tree, &heads)?;
@@ -657,9 +657,9 @@ impl RepairJob<'_> {
     }
 
     /// The sets that a file lies in.
-    fn sets_of(&self, path: &[u8]) -> Vec<u64> {
-        let found = coverage(self.store, &self.index.sets, &|other| other == path);
-        found.into_values().flat_map(|file| file.sets).collect()
+    fn sets_of(&self, path: &[u8]) -> Result<Vec<u64>, ParityError> {
+        let found = coverage(self.store, &self.index.sets, &|other| other == path)?;
+        Ok(found.into_values().flat_map(|file| file.sets).collect())
     }
 
     fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<SetHead>>, ParityError> {

@@ -24,6 +24,7 @@ use crate::far::{FarFile, FarFolder};
 use crate::head::{END_MAGIC, LONGEST, PartDigest, SetHead, TRAILER};
 use crate::in_place::Note;
 use crate::index::Index;
+use crate::verdict::{Finding, ParityVerdict, lost_set};
 
 /// The index, and a second copy of it.
 pub(crate) const INDEX: [&str; 2] = ["index", "index.copy"];
@@ -175,7 +176,11 @@ impl Store {
 
     /// The index. Where both copies are lost, all sets that are there count.
     pub(crate) fn index(&self) -> Result<Index, ParityError> {
-        let found = INDEX.map(|name| self.read_whole(name));
+        let mut found = INDEX.map(|name| self.read_whole(name));
+        // A copy that a place does not give may be good.
+        if let (Folder::There(_), Some(failed)) = (&self.files, found.iter_mut().find(|copy| copy.is_err())) {
+            std::mem::replace(failed, Ok(None))?;
+        }
         let is_there = found.iter().any(|copy| !matches!(copy, Ok(None)));
         let mut copies: Vec<Index> =
             found.iter().flatten().flatten().filter_map(|text| Index::decode(text)).collect();
@@ -209,6 +214,15 @@ impl Store {
         })
     }
 
+    /// What there is to say of the index.
+    pub(crate) fn index_finding(&self, index: &Index) -> Option<Finding> {
+        let verdict = match index.is_lost {
+            true => ParityVerdict::IndexLost,
+            false => ParityVerdict::Damaged { blocks: 0, of: 0 },
+        };
+        index.is_scratched.then(|| Finding::parity(&self.path.join(INDEX[0]), verdict))
+    }
+
     /// The index, if there is one, or sets without any.
     pub(crate) fn index_before(&self) -> Result<Option<Index>, ParityError> {
         match self.index() {
@@ -239,7 +253,7 @@ impl Store {
         }
         let text = index.encode();
         for name in INDEX {
-            self.write(name, &mut text.as_bytes(), text.len() as u64, true)?;
+            self.write(name, &mut text.as_bytes(), text.len() as u64, false)?;
             self.sync()?;
         }
         self.sweep(index)
@@ -251,10 +265,10 @@ impl Store {
         let is_locked = matches!(self.files, Folder::Here { .. });
         for name in self.names()? {
             let number = number_of(&name);
-            let counts = number
-                .is_some_and(|number| index.sets.contains(&number) || !is_locked && number >= index.next);
-            let is_ours = number.is_some() || name.ends_with(".new");
-            if is_ours && !counts {
+            let counts = number.is_some_and(|number| {
+                index.sets.binary_search(&number).is_ok() || !is_locked && number >= index.next
+            });
+            if (number.is_some() || name.ends_with(".new")) && !counts {
                 self.remove(&name)?;
             }
         }
@@ -286,7 +300,7 @@ impl Store {
     pub(crate) fn discard(&self) {
         let Folder::Here { is_new, .. } = &self.files else { return self.tidy() };
         for name in self.names().unwrap_or_default() {
-            if number_of(&name).is_some() || name.ends_with(".new") || INDEX.contains(&name.as_str()) {
+            if !name.starts_with(NOTE) {
                 let _ = self.remove(&name);
             }
         }
@@ -295,20 +309,20 @@ impl Store {
         }
     }
 
-    /// Writes a set: its head, its parity blocks, its head again. It counts only once the index says so, or because it
-    /// takes the place of one that does; whether it is on the disk by then is to be said.
+    /// Writes a set: its head, its parity blocks, its head again. A new one counts, and is brought to the disk, once the
+    /// index says so; another one takes the place of a damaged file with the same content.
     pub(crate) fn write_set(
         &self,
         head: &SetHead,
         parity: impl Fn(usize) -> Vec<u8>,
-        sync: bool,
+        is_new: bool,
     ) -> Result<u64, ParityError> {
         let encoded = head.encode();
         let trailer = trailer_of(encoded.len() as u64, head.number);
         let bytes = 2 * encoded.len() + head.parity_blocks * head.block + TRAILER;
         let blocks = Blocks { parity, left: 0..head.parity_blocks, block: Cursor::default() };
         let mut content = encoded.chain(blocks).chain(&encoded[..]).chain(&trailer[..]);
-        self.write(&set_name(head.number), &mut content, bytes as u64, sync)?;
+        self.write(&set_name(head.number), &mut content, bytes as u64, is_new)?;
         Ok(bytes as u64)
     }
 
@@ -359,6 +373,15 @@ impl Store {
         Ok(SetFile { file, path, head, start, is_scratched })
     }
 
+    /// Opens a set, if it is not lost. A disk that does not give it has lost it; a place may give it later.
+    pub(crate) fn set_unless_lost(&self, number: u64) -> Result<Option<SetFile>, ParityError> {
+        match (self.set(number), &self.files) {
+            (Ok(set), _) => Ok(Some(set)),
+            (Err(error), Folder::There(_)) => lost_set(error).map(|_| None),
+            (Err(_), Folder::Here { .. }) => Ok(None),
+        }
+    }
+
     /// The numbers of the set files that are there.
     fn sets_found(&self) -> Result<Vec<u64>, ParityError> {
         let mut sets: Vec<u64> = self.names()?.iter().filter_map(|name| number_of(name)).collect();
@@ -366,6 +389,7 @@ impl Store {
         Ok(sets)
     }
 
+    /// The names of the parity files that are there; others are not ours to remove.
     fn names(&self) -> Result<Vec<String>, ParityError> {
         let lock = match &self.files {
             Folder::Here { lock, .. } => lock,
@@ -375,7 +399,8 @@ impl Store {
         let names = rustix::fs::Dir::read_from(lock).map_err(failed)?;
         let mut found = Vec::new();
         for name in names {
-            found.extend(name.map_err(failed)?.file_name().to_str().ok().map(str::to_string));
+            let name = name.map_err(failed)?;
+            found.extend(name.file_name().to_str().ok().filter(|name| is_ours(name)).map(str::to_string));
         }
         Ok(found)
     }
@@ -394,7 +419,7 @@ impl Store {
     /// Writes down what a repair in place is about to write, on the disk before it does.
     pub(crate) fn write_note(&self, note: &Note) -> Result<(), ParityError> {
         let text = note.encode();
-        self.write(&note_name(&note.path), &mut text.as_bytes(), text.len() as u64, true)?;
+        self.write(&note_name(&note.path), &mut text.as_bytes(), text.len() as u64, false)?;
         self.sync()
     }
 
@@ -437,12 +462,18 @@ impl Store {
         }
     }
 
-    /// Makes a file, or replaces it, at once. Here it is written beside its name; what fails leaves nothing behind, and
-    /// only with `sync` is it on the disk before it has its name.
-    fn write(&self, name: &str, content: &mut dyn Read, length: u64, sync: bool) -> Result<(), ParityError> {
+    /// Makes a file, or replaces it unless it is to be new, at once. Here it is written beside its name; what fails
+    /// leaves nothing behind, and what is not new is on the disk before it has its name.
+    fn write(
+        &self,
+        name: &str,
+        content: &mut dyn Read,
+        length: u64,
+        is_new: bool,
+    ) -> Result<(), ParityError> {
         let folder = match &self.files {
             Folder::Here { folder, .. } => folder,
-            Folder::There(far) => return far.write(name, content, length),
+            Folder::There(far) => return far.write(name, content, length, is_new),
         };
         let new = format!("{name}.new");
         let _ = rustix::fs::unlinkat(folder, new.as_str(), AtFlags::empty());
@@ -453,7 +484,7 @@ impl Store {
             let mut room = io::BufWriter::with_capacity(1 << 20, &file);
             io::copy(content, &mut room)?;
             room.flush()?;
-            if sync { file.sync_all() } else { Ok(()) }
+            if is_new { Ok(()) } else { file.sync_all() }
         };
         fill().map_err(|error| {
             let _ = self.remove(&new);
@@ -506,10 +537,18 @@ impl SetFile {
         &self.path
     }
 
-    /// How many parity blocks are as recorded.
-    pub(crate) fn good_parity(&self, hasher: &mut Hasher) -> Result<usize, ParityError> {
+    /// What there is to say of it if so many of its parity blocks are as recorded.
+    pub(crate) fn finding(&self, good: usize) -> Option<Finding> {
+        let of = self.head.parity_blocks;
+        let verdict = ParityVerdict::Damaged { blocks: of - good, of };
+        (good < of || self.is_scratched).then(|| Finding::parity(&self.path, verdict))
+    }
+
+    /// How many parity blocks are as recorded. Whoever wants to slow it down is told before each how long it is.
+    pub(crate) fn good_parity(&self, hasher: &mut Hasher, wait: &dyn Fn(u64)) -> Result<usize, ParityError> {
         let mut good = 0;
         for index in 0..self.head.parity_blocks {
+            wait(self.head.block as u64);
             good += usize::from(self.parity(index, hasher)?.is_some());
         }
         Ok(good)
@@ -582,6 +621,12 @@ fn set_name(number: u64) -> String {
 fn note_name(path: &[u8]) -> String {
     let seal = crate::digest::whole(path);
     seal[..8].iter().fold(NOTE.to_string(), |name, byte| format!("{name}{byte:02x}"))
+}
+
+/// Whether a file has the name of a parity file, or of one that is being written.
+pub(crate) fn is_ours(name: &str) -> bool {
+    let name = name.strip_suffix(".new").unwrap_or(name);
+    INDEX.contains(&name) || number_of(name).is_some() || name.starts_with(NOTE)
 }
 
 fn number_of(name: &str) -> Option<u64> {

@@ -19,8 +19,8 @@ use crate::place::unplaced_name;
 use crate::scan::{merge, scan};
 use crate::store::{ParityFolder, Store};
 use crate::tree::Tree;
-use crate::verdict::{FileVerdict, Finding, ParityVerdict};
-use crate::verify::{Files, look, lost_set};
+use crate::verdict::{FileVerdict, Finding, ParityVerdict, lost_set};
+use crate::verify::{Files, look};
 
 /// How parity is renewed.
 #[derive(Clone, Debug)]
@@ -105,7 +105,8 @@ pub fn update<'p>(
     let is_index_whole = !job.index.is_scratched && !job.index.is_half_new;
     if touched.is_empty() && wanted.is_empty() && lost.is_empty() && is_index_whole {
         made.sets_kept = job.index.sets.len() as u64;
-        // A run that was killed may have left sets that do not count.
+        // A run that was killed may have left sets that do not count. Nobody is at work on them: who reserves numbers writes
+        // one copy of the index.
         let _ = store.sweep(&job.index);
         return Ok(made);
     }
@@ -296,7 +297,7 @@ impl UpdateJob<'_> {
                 continue;
             }
             plan.touched.remove(&number);
-            let can_be_repaired = scanned.lost.len() <= set.good_parity(&mut hasher)?;
+            let can_be_repaired = scanned.lost.len() <= set.good_parity(&mut hasher, &|_| ())?;
             for (piece, verdict) in bad {
                 let verdict = match verdict {
                     FileVerdict::Damaged { bytes: 1.., .. } if !can_be_repaired => verdict.beyond_repair(),
@@ -319,7 +320,7 @@ impl UpdateJob<'_> {
     ) -> Result<(), ParityError> {
         let damaged: BTreeMap<_, _> = damaged.rest().collect();
         let sets: &[u64] = if damaged.is_empty() { &[] } else { &self.index.sets };
-        let mut long = coverage(self.store, sets, &|path| damaged.contains_key(path));
+        let mut long = coverage(self.store, sets, &|path| damaged.contains_key(path))?;
         for (path, mut verdict) in damaged {
             if let Some(file) = long.remove(&path) {
                 for number in file.sets.iter().filter(|set| !scanned.contains(set)) {

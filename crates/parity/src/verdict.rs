@@ -5,6 +5,8 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use crate::ParityError;
+
 /// What is true of a file that has parity.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -50,7 +52,7 @@ pub enum FileVerdict {
         ranges: Vec<Range<u64>>,
     },
     /// It could not be repaired, and was left alone.
-    NotRepaired(crate::ParityError),
+    NotRepaired(ParityError),
 }
 
 /// What the repair of a file came to.
@@ -171,5 +173,16 @@ impl Finding {
 
     pub(crate) fn parity(path: &Path, verdict: ParityVerdict) -> Finding {
         Finding::Parity(ParityFinding { path: path.to_path_buf(), verdict })
+    }
+}
+
+/// The finding that a set cannot be used; fails if that is not known.
+pub(crate) fn lost_set(error: ParityError) -> Result<Finding, ParityError> {
+    match error {
+        ParityError::Damaged { path, .. } => Ok(Finding::parity(&path, ParityVerdict::Lost)),
+        ParityError::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
+            Ok(Finding::parity(&path, ParityVerdict::Lost))
+        }
+        error => Err(error),
     }
 }

@@ -1,10 +1,11 @@
 //! Reads files and parity, and names what is not as recorded.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
-use verisum_files::{Progress, Stop};
+use verisum_files::{Limits, Progress, Stop};
 
 use crate::ParityError;
 use crate::coverage::coverage;
@@ -17,7 +18,7 @@ use crate::place::require_folder;
 use crate::scan::{PieceState, merge, scan};
 use crate::store::{ParityFolder, SetFile, Store};
 use crate::tree::Tree;
-use crate::verdict::{FileVerdict, Finding, ParityVerdict};
+use crate::verdict::{FileVerdict, Finding, lost_set};
 
 /// How a tree is verified.
 #[derive(Clone, Debug)]
@@ -96,9 +97,7 @@ pub(crate) fn look(tree: &Tree, set: &SetFile) -> Result<SetState, ParityError> 
     let mut hasher = Hasher::new()?;
     let head = &set.head;
     let scanned = scan(tree, head, &mut hasher, &mut |_, _, _| Ok(()))?;
-    let good = set.good_parity(&mut hasher)?;
-    let bad = head.parity_blocks - good;
-    let verdict = ParityVerdict::Damaged { blocks: bad, of: head.parity_blocks };
+    let good = set.good_parity(&mut hasher, &|_| ())?;
     let files = head.pieces.iter().filter(|piece| piece.offset == 0).count() as u64;
     let pieces = head.pieces.iter().zip(scanned.pieces);
     Ok(SetState {
@@ -111,7 +110,7 @@ pub(crate) fn look(tree: &Tree, set: &SetFile) -> Result<SetState, ParityError> 
             .collect(),
         lost: scanned.lost.len(),
         parity: (good, head.parity_blocks),
-        finding: (bad > 0 || set.is_scratched).then(|| Finding::parity(set.path(), verdict)),
+        finding: set.finding(good),
     })
 }
 
@@ -123,7 +122,7 @@ pub(crate) fn look_at_all(
     report: &mut dyn FnMut(Finding),
     mut take: impl FnMut(SetState, &mut dyn FnMut(Finding)) -> Result<(), ParityError>,
 ) -> Result<u64, ParityError> {
-    let newest = Newest::of(store, sets);
+    let newest = Newest::of(store, sets)?;
     let mut next = sets.iter();
     let mut lost = 0;
     parallel::each(
@@ -156,17 +155,6 @@ pub(crate) fn within_reach(tree: &Tree, path: &[u8], verdict: FileVerdict) -> Fi
             require_folder(tree, path).map_or_else(FileVerdict::NotRepaired, |()| verdict)
         }
         verdict => verdict,
-    }
-}
-
-/// The finding that a set cannot be used; fails if that is not known.
-pub(crate) fn lost_set(error: ParityError) -> Result<Finding, ParityError> {
-    match error {
-        ParityError::Damaged { path, .. } => Ok(Finding::parity(&path, ParityVerdict::Lost)),
-        ParityError::Io { path, source, .. } if source.kind() == std::io::ErrorKind::NotFound => {
-            Ok(Finding::parity(&path, ParityVerdict::Lost))
-        }
-        error => Err(error),
     }
 }
 
@@ -209,14 +197,10 @@ pub fn verify<'p>(
     let store = Store::open(tree.path(), parity.into(), false)?;
     let index = store.index()?;
     let mut totals = Verified::default();
-    if index.is_scratched {
+    if let Some(finding) = store.index_finding(&index) {
         totals.parity_damaged += 1;
         totals.parity_lost += u64::from(index.is_lost);
-        let verdict = match index.is_lost {
-            true => ParityVerdict::IndexLost,
-            false => ParityVerdict::Damaged { blocks: 0, of: 0 },
-        };
-        report(Finding::parity(&store.path().join("index"), verdict));
+        report(finding);
     }
     totals.sets = index.sets.len() as u64;
     let mut files = Files::default();
@@ -253,7 +237,7 @@ pub fn verify<'p>(
     totals.parity_lost += lost;
     let rest: BTreeMap<_, _> = files.rest().collect();
     let sets: &[u64] = if lost > 0 { &index.sets } else { &[] };
-    let long = coverage(&store, sets, &|path| rest.contains_key(path));
+    let long = coverage(&store, sets, &|path| rest.contains_key(path))?;
     for (path, verdict) in rest {
         let verdict = match long.get(&path).is_some_and(|file| file.is_partly_lost(&tree, &path)) {
             true => verdict.beyond_repair(),
@@ -263,6 +247,42 @@ pub fn verify<'p>(
         report(Finding::of(&path, verdict));
     }
     Ok(totals)
+}
+
+/// Reads parity alone, and no file of the tree, and tells `report` what is damaged. `rounds` says which part of its sets:
+/// from 0 to 1 are all of them once, from 2.25 to 2.5 are those of the second quarter. It reads no faster than `limits`.
+///
+/// # Errors
+/// There is no parity, another process writes to it, or it cannot be read.
+pub fn verify_parity<'p>(
+    tree: &Path,
+    parity: impl Into<ParityFolder<'p>>,
+    rounds: Range<f64>,
+    (limits, stop): (Option<&Limits>, &Stop),
+    report: &mut dyn FnMut(Finding),
+) -> Result<(), ParityError> {
+    let store = Store::open(tree, parity.into(), false)?;
+    let index = store.index()?;
+    store.index_finding(&index).into_iter().for_each(&mut *report);
+    let mut hasher = Hasher::new()?;
+    let place = |round: f64| (round * index.sets.len() as f64) as usize;
+    for at in (place(rounds.start)..place(rounds.end)).take(index.sets.len()) {
+        let wait = |bytes: u64| {
+            if let Some(limits) = limits {
+                limits.wait(bytes, 1, stop);
+            }
+        };
+        let set = store.set(index.sets[at % index.sets.len()]);
+        let finding = match set {
+            Ok(set) => set.finding(set.good_parity(&mut hasher, &wait)?),
+            Err(error) => Some(lost_set(error)?),
+        };
+        finding.into_iter().for_each(&mut *report);
+        if stop.is_due() {
+            return Err(ParityError::Stopped);
+        }
+    }
+    Ok(())
 }
 
 impl Verified {

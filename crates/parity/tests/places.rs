@@ -2,16 +2,20 @@
 
 mod common;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use common::{Content, Tree, flip, unexpected};
 use verisum_digest::Digest;
 use verisum_files::place::{
-    Capabilities, FileIdentity, FileState, Files, KnownState, LocalPlace, Place, PlaceError, Sink,
+    Capabilities, FileIdentity, FileRequest, FileState, Files, KnownState, LocalPlace, Place, PlaceError,
+    Sink,
 };
 use verisum_parity::{
     CreateOptions, FileVerdict, Finding, Made, ParityError, ParityFolder, ParityRepairOptions,
@@ -21,12 +25,23 @@ use verisum_parity::{
 /// What is done before a change of a place with this number; then whether the change is made, and told.
 type Hook<'h> = Box<dyn FnMut(usize) -> (bool, bool) + Send + 'h>;
 
-/// A place that fails from some change on.
+/// What is done before a question to a place with this number; then whether it is answered.
+type Watch = Box<dyn FnMut(usize) -> bool + Send>;
+
+/// A place that fails from some change on, or at some questions.
 struct Shaky {
     inner: LocalPlace,
     hook: Hook<'static>,
+    watch: Watch,
     changes: usize,
+    asks: usize,
     is_gone: bool,
+}
+
+impl Shaky {
+    fn new(hook: Hook<'static>, watch: Watch) -> Box<Shaky> {
+        Box::new(Shaky { inner: LocalPlace::default(), hook, watch, changes: 0, asks: 0, is_gone: false })
+    }
 }
 
 impl Shaky {
@@ -48,7 +63,9 @@ impl Shaky {
         &mut self,
         act: impl FnOnce(&mut LocalPlace) -> Result<T, PlaceError>,
     ) -> Result<T, PlaceError> {
-        if self.is_gone { Err(gone()) } else { act(&mut self.inner) }
+        let is_told = !self.is_gone && (self.watch)(self.asks);
+        self.asks += 1;
+        if is_told { act(&mut self.inner) } else { Err(gone()) }
     }
 }
 
@@ -77,6 +94,16 @@ impl Place for Shaky {
         self.ask(|place| place.read(path, range))
     }
 
+    fn read_listed(
+        &mut self,
+        file: &FileRequest,
+        range: Range<u64>,
+    ) -> Result<Box<dyn Read + Send>, PlaceError> {
+        // As a store has it.
+        let now = self.ask(|place| place.state(&file.path))?.now;
+        if now != file.seen { Err(PlaceError::Replaced) } else { self.inner.read(&file.path, range) }
+    }
+
     fn write(
         &mut self,
         path: &[u8],
@@ -84,7 +111,15 @@ impl Place for Shaky {
         about: &FileState,
         previous: Option<&FileState>,
     ) -> Result<Option<FileIdentity>, PlaceError> {
-        self.change(|place| place.write(path, content, about, previous))
+        let mut bytes = Vec::new();
+        content.read_to_end(&mut bytes).unwrap();
+        self.change(|place| match place.write(path, &mut &*bytes, about, previous) {
+            // A store that was asked twice, for an answer was lost, says so of the second time.
+            Err(PlaceError::Replaced) if fs::read(Path::new(OsStr::from_bytes(path))).unwrap() == bytes => {
+                Ok(None)
+            }
+            written => written,
+        })
     }
 
     fn remove(&mut self, path: &[u8]) -> Result<(), PlaceError> {
@@ -93,12 +128,13 @@ impl Place for Shaky {
 }
 
 fn far(path: &Path, hook: Option<Hook<'static>>) -> ParityFolder<'static> {
-    let inner = LocalPlace::default();
-    let place: Box<dyn Place> = match hook {
-        Some(hook) => Box::new(Shaky { inner, hook, changes: 0, is_gone: false }),
-        None => Box::new(inner),
-    };
-    ParityFolder::Place { place, root: path.as_os_str().as_bytes().to_vec(), name: PathBuf::from("far") }
+    let hook = hook.unwrap_or_else(|| Box::new(|_| (true, true)));
+    watched(path, hook, Box::new(|_| true))
+}
+
+fn watched(path: &Path, hook: Hook<'static>, watch: Watch) -> ParityFolder<'static> {
+    let root = path.as_os_str().as_bytes().to_vec();
+    ParityFolder::Place { place: Shaky::new(hook, watch), root, name: PathBuf::from("far") }
 }
 
 /// A tree, and the folder of its parity elsewhere.
@@ -246,16 +282,124 @@ fn of_two_updates_at_once_the_later_one_counts() {
 }
 
 #[test]
-fn what_a_place_does_not_give_is_no_damage() {
-    let (tree, parity) = world();
+fn an_update_that_has_nothing_to_do_removes_no_set_of_another_one() {
+    for step in 0.. {
+        let (mut tree, parity) = world();
+        create(&tree, far(parity.path(), None)).unwrap();
+        let same = Tree::new(tree.content.clone());
+        for name in tree.content.keys() {
+            let modified = fs::metadata(tree.path().join(name)).unwrap().modified().unwrap();
+            let file = fs::File::options().write(true).open(same.path().join(name)).unwrap();
+            file.set_modified(modified).unwrap();
+        }
+        change(&mut tree);
+        let (to, is_over) = (parity.path().to_path_buf(), Arc::new(AtomicBool::new(true)));
+        let over = is_over.clone();
+        let hook: Hook = Box::new(move |at| {
+            if at == step {
+                over.store(false, Relaxed);
+                let made = update(same.path(), far(&to, None));
+                assert!(step > 2 || made.unwrap().sets_written == 0, "{step}");
+            }
+            (true, true)
+        });
+        let updated = update(tree.path(), far(parity.path(), Some(hook)));
+        if let Err(error) = &updated {
+            assert!(matches!(error, ParityError::Busy { .. }), "{step}: {error}");
+        }
+        assert_eq!(verify(&tree, parity.path()).parity_damaged, 0, "{step}");
+        if is_over.load(Relaxed) {
+            assert!(step > 5);
+            break;
+        }
+    }
+}
+
+#[test]
+fn two_updates_never_reserve_the_same_numbers() {
+    let (mut tree, parity) = world();
     create(&tree, far(parity.path(), None)).unwrap();
-    let place =
-        Shaky { inner: LocalPlace::default(), hook: Box::new(|_| (true, true)), changes: 0, is_gone: true };
-    let root = parity.path().as_os_str().as_bytes().to_vec();
-    let folder = ParityFolder::Place { place: Box::new(place), root, name: PathBuf::from("far") };
-    let options = ParityVerifyOptions::default();
-    let ended = verisum_parity::verify(tree.path(), folder, &options, &mut unexpected);
-    assert!(ended.unwrap_err().to_string().contains("the line is cut"));
+    change(&mut tree);
+    let (path, to) = (tree.path().to_path_buf(), parity.path().to_path_buf());
+    // The other one gets so far as to have reserved its numbers.
+    let hook: Hook = Box::new(move |at| {
+        if at == 0 {
+            update(&path, far(&to, Some(Box::new(|at| (at == 0, at == 0))))).unwrap_err();
+        }
+        (true, true)
+    });
+    let updated = update(tree.path(), far(parity.path(), Some(hook)));
+    assert!(matches!(updated, Err(ParityError::Busy { .. })), "{updated:?}");
+}
+
+#[test]
+fn files_that_are_no_parity_stay_where_they_are() {
+    let (mut tree, parity) = world();
+    let foreign = ["list.new", "set-1.parity", "index.old", "below/x.new", "below/set-00000009.parity"];
+    fs::create_dir_all(parity.path().join("below")).unwrap();
+    foreign.iter().for_each(|name| fs::write(parity.path().join(name), name).unwrap());
+    let left = parity.path().join("set-00000001.parity.new");
+    fs::write(&left, "left behind").unwrap();
+    create(&tree, ParityFolder::Directory(parity.path())).unwrap();
+    assert!(!left.exists());
+    change(&mut tree);
+    update(tree.path(), far(parity.path(), None)).unwrap();
+    for name in foreign {
+        assert_eq!(fs::read_to_string(parity.path().join(name)).unwrap(), name);
+    }
+}
+
+#[test]
+fn what_a_place_does_not_give_is_no_damage() {
+    for step in 0.. {
+        let (tree, parity) = world();
+        create(&tree, far(parity.path(), None)).unwrap();
+        let is_over = Arc::new(AtomicBool::new(true));
+        let over = is_over.clone();
+        let watch: Watch = Box::new(move |at| {
+            over.fetch_and(at != step, Relaxed);
+            at != step
+        });
+        let folder = watched(parity.path(), Box::new(|_| (true, true)), watch);
+        let options = ParityVerifyOptions::default();
+        let ended = verisum_parity::verify(tree.path(), folder, &options, &mut unexpected);
+        if is_over.load(Relaxed) {
+            ended.unwrap();
+            assert!(step > 10);
+            break;
+        }
+        assert!(ended.unwrap_err().to_string().contains("the line is cut"), "{step}");
+    }
+}
+
+#[test]
+fn a_set_that_an_update_removed_meanwhile_is_not_lost() {
+    for step in 0.. {
+        let (mut tree, parity) = world();
+        create(&tree, far(parity.path(), None)).unwrap();
+        change(&mut tree);
+        let (path, to) = (tree.path().to_path_buf(), parity.path().to_path_buf());
+        let is_over = Arc::new(AtomicBool::new(true));
+        let over = is_over.clone();
+        let watch: Watch = Box::new(move |at| {
+            if at == step {
+                over.store(false, Relaxed);
+                update(&path, far(&to, None)).unwrap();
+            }
+            true
+        });
+        let folder = watched(parity.path(), Box::new(|_| (true, true)), watch);
+        let options = ParityVerifyOptions::default();
+        let ended = verisum_parity::verify(tree.path(), folder, &options, &mut |_| {});
+        match ended {
+            Ok(found) => assert_eq!(found.parity_damaged, 0, "{step}"),
+            Err(error) => assert!(matches!(error, ParityError::Busy { .. }), "{step}: {error}"),
+        }
+        if is_over.load(Relaxed) {
+            assert!(step > 10);
+            break;
+        }
+    }
 }
 
 #[test]
