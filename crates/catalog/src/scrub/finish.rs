@@ -48,6 +48,7 @@ impl Writer<'_> {
         self.summary.mount_points = outcome.mount_points;
         self.summary.oldest = self.catalog.oldest(self.scope.root.id)?;
         self.summary.unlisted = outcome.unlisted;
+        self.summary.parity.clone_from(&outcome.parity);
         self.summary.complete = outcome.is_complete;
         self.summary.interrupted = outcome.is_interrupted;
         Ok(self.summary)

@@ -99,6 +99,8 @@ pub(super) struct Outcome {
     /// The paths of these, of mount points that were not entered, and of roots of their own: what is below was
     /// not met.
     pub passed_over: HashSet<PathBuf>,
+    /// Directories with parity in the usual place.
+    pub parity: Vec<PathBuf>,
     /// Recorded directories at which another file system was mounted since, and its device.
     pub mounted: Vec<(i64, u64)>,
     /// Whether all that is due and could be found was given out.

@@ -259,6 +259,10 @@ pub struct ScrubSummary {
     pub still_missing: u64,
     /// Directories that could not be listed.
     pub unlisted: u64,
+    /// The directories whose parity, in its usual place, was left out: it has digests of its own.
+    pub parity: Vec<PathBuf>,
+    /// Damaged files of that parity, where somebody who verified it says so here.
+    pub damaged_parity: u64,
     /// Whether everything due was verified.
     pub complete: bool,
     /// Whether it was ended by [`ScrubOptions::stop`]. New, changed, moved and missing files are told by the next run
@@ -286,7 +290,7 @@ impl ScrubSummary {
         let missing = self.count(Verdict::Missing) + self.still_missing;
         if has(VerdictClass::Corrupt)
             || self.alarm.is_some()
-            || self.held > 0
+            || self.held + self.damaged_parity > 0
             || modified_fails && self.count(Verdict::Modified) > 0
             || missing_fails && missing > 0
         {

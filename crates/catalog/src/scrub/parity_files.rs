@@ -1,4 +1,4 @@
-//! Recognizes the directories of `verisum parity`. A scrub leaves them out: parity has digests of its own.
+//! Recognizes the directories of `verisum parity`. A scrub of the catalogue leaves them out: parity has digests of its own.
 
 use std::fs::File;
 use std::io::Read;

@@ -107,6 +107,15 @@ impl Catalog {
         })
     }
 
+    /// How many bytes the runs of a root read that came to their ends; none if runs are forgotten.
+    pub fn read_by_runs(&self, root: i64) -> Result<Option<u64>> {
+        let sql = "SELECT coalesce(sum(read_bytes) FILTER (WHERE finished NOTNULL AND NOT interrupted AND error IS NULL), 0),
+                   count(*) FROM run WHERE root = ?1";
+        let row = self.connection.query_row(sql, [root], |row| Ok((unsigned(row, 0)?, row.get(1)?)));
+        let (read, runs): (u64, i64) = row.map_err(self.failed("read"))?;
+        Ok((runs < REMEMBERED).then_some(read))
+    }
+
     /// Records that a run begins, and returns its number. Very old runs are forgotten.
     pub fn begin_run(&self, root: i64, started: i64, cycle: i64) -> Result<i64> {
         let begun = (|| {

@@ -265,6 +265,7 @@ fn what_is_said_of_records() {
     trial.take("catalog-export", "catalog export --format parquet --json lake", 0);
     fs::write(trial.path("tree/.verisum-parity/index.copy"), "damaged").unwrap();
     trial.take("parity-verify", "parity verify --json tree", 1);
+    trial.take("scrub", "scrub --json tree", 1);
     manage(&mut trial);
     trial.judge(&RECORDS);
 }

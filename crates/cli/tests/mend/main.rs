@@ -8,6 +8,7 @@ mod copy_places;
 mod immutable;
 mod mend_model;
 mod parity;
+mod parity_scrubbed;
 mod power_loss;
 mod remedies;
 mod repair;

@@ -248,9 +248,12 @@ fn only_files_of_the_parity_are_left_out_and_their_old_records_go() {
     }
     let recorded = trees.run(&["scrub", "--json", "tree"]).clean();
     assert_eq!(recorded.matches("/.verisum-parity/").count(), 4, "{recorded}");
-    fs::write(folder.join("index"), "verisum parity index 1\n").unwrap();
+    fs::create_dir(trees.path("empty")).unwrap();
+    trees.run(&["parity", "create", "--to", "none", "empty"]).clean();
+    for name in ["index", "index.copy"] {
+        fs::copy(trees.path("none").join(name), folder.join(name)).unwrap();
+    }
     fs::remove_file(folder.join("set-00000001.parity")).unwrap();
-    fs::write(folder.join("index.copy"), "another").unwrap();
     // As fast as an update may be: other bytes, the same length and the same time.
     trees.damage(".verisum-parity/set-00000002.parity", 0, 1);
     fs::write(folder.join("index.txt"), "mine too").unwrap();

@@ -116,6 +116,9 @@ impl Jobs<'_> {
         let devices = (stat.device, device);
         let mut level = Level::new(&self.reader, id, entry.path(), devices, self.reads_most)?;
         level.is_parity = is_parity(entry);
+        if level.is_parity {
+            self.outcome.parity.push(entry.directory().path().to_path_buf());
+        }
         self.levels.push(level);
         Ok(())
     }

@@ -9,6 +9,7 @@ use crate::ui::failure::{Failure, tree_message};
 use crate::ui::hosts::Costs;
 use crate::ui::mending::not_kept;
 use crate::ui::names::{self, Name};
+use crate::ui::parity::damage;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM};
@@ -198,15 +199,8 @@ fn of_parity(path: &std::path::Path, verdict: ParityVerdict, is_par2: bool) -> (
             };
             (Exit::Mismatch, format!(" ({what}; `repair` leaves PAR2 files as they are)"))
         }
-        ParityVerdict::Damaged { blocks: 0, .. } => {
-            (Exit::Mismatch, " (one of two copies of what it says)".to_string())
-        }
-        ParityVerdict::Damaged { blocks, of } => {
-            (Exit::Mismatch, format!(" ({blocks} of {of} parity blocks)"))
-        }
-        ParityVerdict::Lost => (Exit::Mismatch, " (its files have no parity until update)".to_string()),
-        ParityVerdict::IndexLost => {
-            (Exit::Mismatch, " (both copies are damaged; all sets that are there count)".to_string())
+        ParityVerdict::Damaged { .. } | ParityVerdict::Lost | ParityVerdict::IndexLost => {
+            (Exit::Mismatch, format!(" ({})", damage(verdict)))
         }
         ParityVerdict::Repaired => (Exit::Clean, String::new()),
         ParityVerdict::NotRepaired => (Exit::Mismatch, " (run update, once its files are well)".to_string()),

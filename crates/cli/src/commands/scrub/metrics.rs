@@ -45,7 +45,7 @@ impl Reason {
 /// A figure of each directory: its name, meaning, and value, if it has one.
 type Figure = (&'static str, &'static str, fn(&ScrubSummary) -> Option<f64>);
 
-const FIGURES: [Figure; 15] = [
+const FIGURES: [Figure; 16] = [
     ("verisum_scrub_recorded_files", "Files in the catalogue.", |s| Some(s.files as f64)),
     ("verisum_scrub_recorded_bytes", "Sum of their lengths.", |s| Some(s.bytes as f64)),
     ("verisum_scrub_read_bytes", "Bytes that the last run read.", |s| Some(s.read_bytes as f64)),
@@ -63,6 +63,7 @@ const FIGURES: [Figure; 15] = [
     ("verisum_scrub_still_missing_files", "Files that are missing since an earlier run.", |s| {
         Some(s.still_missing as f64)
     }),
+    ("verisum_scrub_damaged_parity_files", "Damaged files of the parity.", |s| Some(s.damaged_parity as f64)),
     (
         "verisum_scrub_alarm",
         "Whether too much changed at once, or changed files are held until accepted.",
@@ -268,6 +269,10 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, 
     if gone > 0 {
         let archive = if failing.missing && failing.modified { ", archive" } else { "" };
         let _ = write!(line, ", {gone} missing{archive}");
+    }
+    let damaged = sum(&|s| s.damaged_parity);
+    if damaged > 0 {
+        let _ = write!(line, ", {damaged} damaged of the parity");
     }
     for (root, summary) in summaries {
         let root = names::quoted(root.as_os_str()).replace('|', "_");

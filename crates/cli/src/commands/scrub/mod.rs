@@ -8,6 +8,7 @@ mod import;
 mod lake;
 mod list;
 pub(crate) mod metrics;
+mod parity;
 mod rehash;
 pub(crate) mod report;
 mod results;

@@ -10,6 +10,7 @@ use verisum::catalog::scrub::{ScrubReport, ScrubSummary, TooMuch};
 use verisum::catalog::store::{Seen, is_address};
 use verisum::files::{Verdict, VerdictClass};
 
+use super::parity::DamagedParity;
 use super::results::Failing;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::with_name;
@@ -143,6 +144,19 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
             if is_wrong && self.result.is_ok() {
                 self.result = self.output().flush();
             }
+        }
+    }
+
+    /// Prints a damaged file of parity.
+    pub(super) fn parity(&mut self, found: &DamagedParity) {
+        let told = found.told();
+        log::note(told.line().as_bytes());
+        if self.result.is_ok() {
+            self.result = match self.style {
+                ScrubStyle::Nothing => Ok(()),
+                ScrubStyle::Json => self.json("parity", found.line()),
+                _ => self.output().told(&told, found.word(), Paint::from(VerdictClass::Corrupt)),
+            };
         }
     }
 
@@ -393,6 +407,7 @@ fn summary_line(summary: &ScrubSummary, remedy: Option<&Remedy>) -> Value {
         "stalest_verification": summary.oldest.and_then(known_moment),
         "unlisted": summary.unlisted,
         "still_missing": summary.still_missing,
+        "damaged_parity": summary.damaged_parity,
         "held": summary.held,
         "alarm": summary.alarm.is_some(),
         "repair": remedy.map(Remedy::json),
@@ -441,6 +456,9 @@ fn summary_text(summary: &ScrubSummary) -> String {
     }
     if summary.waiting > 0 {
         rest.push(format!("new or changed and not read yet {}", summary.waiting));
+    }
+    if summary.damaged_parity > 0 {
+        rest.push(format!("damaged of the parity {}", summary.damaged_parity));
     }
     if summary.unlisted > 0 {
         rest.push(format!("not looked at {}", summary.unlisted));

@@ -141,7 +141,7 @@ impl ScrubArgs {
     }
 
     /// The parity that was named, and its tree.
-    fn named_parity(&self) -> Option<NamedParity> {
+    pub(super) fn named_parity(&self) -> Option<NamedParity> {
         let [tree] = &self.directories[..] else { return None };
         let tree = absolute(Path::new(tree)).ok()?;
         Some(NamedParity { tree, place: absolute(self.parity.as_deref()?).ok()? })
@@ -202,7 +202,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         trees.there(&places, &catalog, &options)?;
     }
     let is_interrupted = options.stop.is_due();
-    let (summaries, found, printed) = trees.end();
+    let (summaries, found, damaged_parity, printed) = trees.end();
     if arguments.repair && !is_interrupted {
         mend(arguments, &catalog, &summaries, &options, output)?;
     }
@@ -229,6 +229,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         for file in bad.iter().chain(&lost) {
             output.line(&file.line_without_pipes())?;
         }
+        damaged_parity.iter().try_for_each(|line| output.line(line))?;
     }
     printed.and(alarmed).and(told)
 }

@@ -14,6 +14,7 @@ use verisum::remote::{Address, Host, Hosts};
 use super::metrics::Reason;
 use super::report::{ScrubReporter, ScrubStyle};
 use super::run::{ScrubArgs, exit};
+use super::{health, parity};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -31,6 +32,8 @@ pub(super) struct Trees<'a, 'o> {
     output: Mutex<&'o mut Output>,
     done: Mutex<Vec<ScrubbedTree>>,
     worst: Mutex<Exit>,
+    /// The first damaged files of parity, for Nagios.
+    damaged_parity: Mutex<Vec<String>>,
     broken: Mutex<Result<(), Failure>>,
 }
 
@@ -45,6 +48,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             output: Mutex::new(output),
             done: Mutex::default(),
             worst: Mutex::new(Exit::Clean),
+            damaged_parity: Mutex::default(),
             broken: Mutex::new(Ok(())),
         }
     }
@@ -99,12 +103,13 @@ impl<'a, 'o> Trees<'a, 'o> {
         Ok(())
     }
 
-    /// What was found in each tree, the worst of it, and whether all of it could be printed.
-    pub(super) fn end(self) -> (Vec<ScrubbedTree>, Exit, Result<(), Failure>) {
-        let Trees { done, worst, broken, .. } = self;
+    /// What was found in each tree, the worst of it, the first damaged files of parity, and whether all could be printed.
+    pub(super) fn end(self) -> (Vec<ScrubbedTree>, Exit, Vec<String>, Result<(), Failure>) {
+        let Trees { done, worst, damaged_parity, broken, .. } = self;
         (
             done.into_inner().unwrap_or_else(PoisonError::into_inner),
             worst.into_inner().unwrap_or_else(PoisonError::into_inner),
+            damaged_parity.into_inner().unwrap_or_else(PoisonError::into_inner),
             broken.into_inner().unwrap_or_else(PoisonError::into_inner),
         )
     }
@@ -172,8 +177,11 @@ impl<'a, 'o> Trees<'a, 'o> {
         // What cannot be printed any more is an error at the end; the run is of use without it.
         let mut report = |report| lock(reporter).file(&report);
         match scrub::scrub_tree(catalog, path, (options, &self.turn), tree, &mut report) {
-            Ok(summary) => {
+            Ok(mut summary) => {
                 self.keep_reach(path, catalog);
+                if !summary.interrupted {
+                    self.parity(catalog, options, &mut summary, reporter);
+                }
                 self.worse(exit(&summary, self.arguments.results.failing()));
                 // Other trees may have copies, which are known when all are read; a program reads on meanwhile.
                 let is_now = self.arguments.results.style() == ScrubStyle::Json;
@@ -190,6 +198,33 @@ impl<'a, 'o> Trees<'a, 'o> {
                 self.failed(path, &failure);
             }
         }
+    }
+
+    /// Verifies the parity of a tree.
+    fn parity(
+        &self,
+        catalog: &Catalog,
+        options: &ScrubOptions,
+        summary: &mut ScrubSummary,
+        reporter: &Mutex<ScrubReporter>,
+    ) {
+        let mut damaged = 0;
+        let named = self.arguments.named_parity();
+        parity::verify(catalog, options, summary, named.as_ref(), &mut |found| match found {
+            Ok(found) => {
+                damaged += 1;
+                lock(reporter).parity(&found);
+                let mut lines = lock(&self.damaged_parity);
+                if lines.len() < health::NAMED {
+                    lines.push(found.line_without_pipes());
+                }
+            }
+            Err(failure) => {
+                self.worse(failure.exit());
+                self.say(&failure.message());
+            }
+        });
+        summary.damaged_parity = damaged;
     }
 
     /// Keeps how a tree of another place was reached. Who writes to the catalogue at once with others waits for his turn.
