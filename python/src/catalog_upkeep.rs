@@ -68,7 +68,8 @@ impl Catalog {
         let (path, backup) = (path.path, backup.path);
         let restored = interruptible(py, &mut |_| Ok(()), |stop| {
             let backup = absolute(&backup)?;
-            Ok::<_, CatalogError>((store::restore(&backup, &absolute(&path)?, stop)?, backup))
+            let from = store::Catalog::open_to_read(&backup)?;
+            Ok::<_, CatalogError>((store::restore(&from, &absolute(&path)?, stop)?, backup))
         })?;
         let (problems, backup) = restored.map_err(|error| Failure::from(&error).raise(py))?;
         if problems.is_empty() {

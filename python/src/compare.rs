@@ -15,6 +15,7 @@ use verisum::catalog::compare::{
 };
 use verisum::catalog::store::{Catalog, absolute};
 use verisum::digest::{Digest, Output};
+use verisum::files::Progress;
 use verisum::files::compare::{
     self as trees, CompareError, ComparedFile, ContentEvidence, FileStatus, Pair, Tree,
 };
@@ -312,7 +313,9 @@ impl Job {
                 Ok(())
             })?;
         }
-        let read = all(&mut trees, &mut |trees| trees::read(trees, &self.digest, &mut pairs, &sink));
+        let read = all(&mut trees, &mut |trees| {
+            trees::read(trees, &self.digest, &mut pairs, &sink, &Progress::default())
+        });
         let mut judge = Judge {
             records,
             is_local: compared.addresses.each_ref().map(|address| address.host == Host::Local),

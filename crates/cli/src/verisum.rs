@@ -116,16 +116,16 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, config, output),
-        Command::Repair(arguments) => {
-            progress::during(arguments.progress, "repairing", || commands::repair::run(&arguments, output))
-        }
+        Command::Repair(arguments) => progress::during(arguments.progress, "repairing", &[], || {
+            commands::repair::run(&arguments, output)
+        }),
         Command::Report(arguments) => {
-            progress::during(arguments.progress, "reading", || commands::report::run(&arguments, output))
+            progress::during(arguments.progress, "reading", &commands::report::PASSES, || {
+                commands::report::run(&arguments, output)
+            })
         }
         Command::Notify(arguments) => commands::notify::run(&arguments, config, output),
-        Command::Compare(arguments) => {
-            progress::during(arguments.progress, "comparing", || commands::compare::run(*arguments, output))
-        }
+        Command::Compare(arguments) => commands::compare::run(*arguments, output),
         Command::Bag { command } => commands::bag::run(&command, output),
         Command::Parity { command } => commands::parity::run(command, output),
         Command::Copy(arguments) => commands::copy::run(*arguments, output),

@@ -145,7 +145,7 @@ impl Digest {
         self.len
     }
 
-    /// Who computes single streams.
+    /// Which implementation computes single streams.
     pub fn stream_provider(&self) -> &'static str {
         self.stream.0
     }

@@ -1,7 +1,7 @@
 //! The table of digests, and every implementation behind it.
 //!
 //! [`ALGORITHMS`] says what each digest *is*: its name, its length, what it is good for, and a code
-//! that any right implementation reproduces. [`PROVIDERS`] says who computes it here. [`Digest`] is one
+//! that any right implementation reproduces. [`PROVIDERS`] says which implementation computes it here. [`Digest`] is one
 //! of them chosen for this processor: it makes single streams, and hashes batches of independent
 //! messages side by side where the processor can.
 //!

@@ -26,6 +26,7 @@ use std::thread;
 
 use verisum_digest::{Digest, Output};
 
+use crate::Progress;
 use crate::place::{
     FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, RecordedMd5,
     below, join,
@@ -171,6 +172,11 @@ impl<const N: usize> Pair<N> {
         file.read.is_none() && others.any(|(_, other)| other.as_ref().is_some_and(|other| file.may_be(other)))
     }
 
+    /// The length of the file of a side, as far as it is known.
+    fn size(&self, side: usize) -> u64 {
+        self.files[side].as_ref().and_then(|file| file.seen.size).unwrap_or(0)
+    }
+
     /// What is known after reading.
     fn settled(&self) -> FileStatus {
         if self.couples().any(|(one, other)| self.is_same(one, other) == Some(false)) {
@@ -209,7 +215,7 @@ pub fn compare<const N: usize>(
     sink: TreeSink,
 ) -> Result<Vec<Pair<N>>, CompareError> {
     let mut pairs = list(trees.each_mut().map(|tree| &mut **tree), digest, sink)?;
-    read(trees, digest, &mut pairs, sink)?;
+    read(trees, digest, &mut pairs, sink, &Progress::default())?;
     Ok(pairs)
 }
 
@@ -261,7 +267,7 @@ pub fn list<const N: usize>(
 }
 
 /// Reads the files that are [`FileStatus::Asked`], on all sides at once, and settles them. A side that fails in the
-/// middle leaves files unreadable.
+/// middle leaves files unreadable. Tells how much is wanted, and each file that was read.
 ///
 /// # Errors
 /// A place fails; what was found before it does is in the pairs.
@@ -270,7 +276,12 @@ pub fn read<const N: usize>(
     digest: &Digest,
     pairs: &mut [Pair<N>],
     sink: TreeSink,
+    progress: &Progress,
 ) -> Result<(), CompareError> {
+    for pair in pairs.iter().filter(|pair| pair.status == FileStatus::Asked) {
+        let sides = (0..N).filter(|side| pair.is_to_read(*side));
+        progress.expect(sides.map(|side| pair.size(side)).sum());
+    }
     let shared = Mutex::new(&mut *pairs);
     let ended = at_once(trees, |side, tree| {
         let mut requests = Requests::new(&shared, side, &tree.root).peekable();
@@ -284,7 +295,9 @@ pub fn read<const N: usize>(
                     Err(error) => Err(error.reason()),
                 };
                 let mut pairs = shared.lock().unwrap_or_else(PoisonError::into_inner);
-                if let Some(file) = &mut pairs[request.tag as usize].files[side] {
+                let pair = &mut pairs[request.tag as usize];
+                progress.add(1, pair.size(side));
+                if let Some(file) = &mut pair.files[side] {
                     file.read = Some(Box::new(digest));
                 }
                 drop(pairs);

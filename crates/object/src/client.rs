@@ -105,7 +105,7 @@ pub(crate) struct Part {
 }
 
 impl Part {
-    /// Whether it must be read at once, as further ranges may be of another content, and is short enough for that.
+    /// Whether it must be read at once, as further ranges may be of different content, and is short enough for that.
     pub(crate) fn is_nameless(&self) -> bool {
         (self.bytes.len() as u64) < self.size && !self.has_name() && self.size <= MOST_NAMELESS
     }

@@ -43,7 +43,7 @@ impl ObjectContent {
             return Err(RequestError::Answer(why));
         }
         let part = self.client.part(&self.key, range, self.etag.as_deref()).await?;
-        // A store may say the same ETag of another content.
+        // A store may say the same ETag of different content.
         match part.size == self.size && part.seen == self.seen && part.version == self.version {
             true => Ok(part.bytes),
             false => Err(RequestError::Replaced),

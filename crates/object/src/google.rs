@@ -186,7 +186,7 @@ pub(crate) fn resumable(
     }
 }
 
-/// The version of the object, if the store tells it. Fails if it says that it has another content.
+/// The version of the object, if the store tells it. Fails if it says that it has different content.
 fn require_written(key: &[u8], answer: &[u8], md5: &str) -> Result<Option<FileIdentity>, RequestError> {
     let written: WrittenObject =
         serde_json::from_slice(answer).map_err(|_| RequestError::Answer("it names no object"))?;

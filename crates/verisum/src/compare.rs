@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use verisum_digest::Digest;
 use verisum_files::compare::{self, CompareError, FileStatus, Pair, Tree};
 use verisum_files::place::{FileAnswer, PlaceEvent, StoppingPlace};
-use verisum_files::{Outlet, Results, StartError, Stop, VerdictClass};
+use verisum_files::{Outlet, Progress, Results, StartError, Stop, VerdictClass};
 
 /// How trees are compared. The default is by SHA-256.
 #[derive(Clone, Debug, Default)]
@@ -131,7 +131,7 @@ fn run(
         }
         listed => listed?,
     };
-    let read = compare::read([&mut a, &mut b], digest, &mut pairs, &sink);
+    let read = compare::read([&mut a, &mut b], digest, &mut pairs, &sink, &Progress::default());
     let mut summary = CompareSummary { unlisted: unlisted.load(Ordering::Relaxed), ..Default::default() };
     for pair in pairs {
         summary.count(pair.status);

@@ -5,13 +5,13 @@ use std::time::Duration;
 use super::{ScrubOptions, ScrubSummary};
 use crate::store::Run;
 
-/// How many runs the rhythm and the rate are taken from.
+/// How many runs the interval and the rate are taken from.
 pub(super) const RUNS: usize = 16;
 
 /// What a file costs beside its bytes, in bytes.
 const FILE: u64 = 16 << 10;
 
-/// The rhythm until there is a history of it.
+/// The interval until there is a history of it.
 const DAILY: Duration = Duration::from_secs(24 * 3600);
 
 /// When everything will have been verified.
@@ -22,7 +22,7 @@ pub struct Forecast {
     /// How many times the budget must be to keep the promise, where there is one. More than 1: it is
     /// not kept.
     pub needed: Option<f64>,
-    /// Whether the rhythm is assumed, for want of runs.
+    /// Whether the interval is assumed, for want of runs.
     pub assumed_daily: bool,
 }
 
@@ -35,12 +35,12 @@ impl Forecast {
         if done == 0.0 {
             return None;
         }
-        let rhythm = interval(runs);
+        let known = interval(runs);
         // Less than one run is one run.
         let count = (work(files, bytes) * read().count() as f64 / done).max(1.0);
-        let time = Duration::try_from_secs_f64(count * rhythm.unwrap_or(DAILY).as_secs_f64()).ok()?;
+        let time = Duration::try_from_secs_f64(count * known.unwrap_or(DAILY).as_secs_f64()).ok()?;
         let needed = max_age.map(|age| time.as_secs_f64() / age.as_secs_f64());
-        Some(Forecast { time, needed, assumed_daily: rhythm.is_none() })
+        Some(Forecast { time, needed, assumed_daily: known.is_none() })
     }
 }
 
@@ -68,12 +68,12 @@ pub(super) fn forecast(
     // New files that wait are taken to be as long as the others.
     let waiting = summary.waiting as f64 / summary.files.max(1) as f64;
     let needed_seconds = work(summary.files, summary.bytes) * (1.0 + waiting) * seconds / done;
-    let rhythm = interval_with(run.started, history);
+    let known = interval_with(run.started, history);
     // Less than one run is one run.
     let count = (needed_seconds / budget.as_secs_f64()).max(1.0);
-    let time = Duration::try_from_secs_f64(count * rhythm.unwrap_or(DAILY).as_secs_f64()).ok()?;
+    let time = Duration::try_from_secs_f64(count * known.unwrap_or(DAILY).as_secs_f64()).ok()?;
     let needed = options.max_age.map(|age| time.as_secs_f64() / age.as_secs_f64());
-    Some(Forecast { time, needed, assumed_daily: rhythm.is_none() })
+    Some(Forecast { time, needed, assumed_daily: known.is_none() })
 }
 
 /// The usual time from one run to the next.
@@ -102,7 +102,7 @@ mod tests {
     const DAY: i64 = 86_400_000;
 
     #[test]
-    fn rhythms_are_those_of_most_runs() {
+    fn intervals_are_those_of_most_runs() {
         let runs = |days: &[i64]| -> Vec<Run> {
             days.iter().map(|day| Run { started: day * DAY, ..Run::default() }).collect()
         };

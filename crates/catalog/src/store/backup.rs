@@ -15,9 +15,6 @@ use super::{Catalog, CatalogError, Result};
 use verisum_files::replace::Permitted;
 use verisum_files::{Replacement, Stop};
 
-/// How many steps SQLite takes before it is asked again whether to stop: a few milliseconds.
-const STEPS: i32 = 10_000;
-
 impl Catalog {
     /// Copies the catalogue as it is at one moment, while others use it. The copy appears whole or not
     /// at all, with the catalogue's group and permissions, and replaces the file that had its name, or to which a link
@@ -56,12 +53,6 @@ impl Catalog {
             return Err(CatalogError::io(to, "write", io::Error::other("its folder was moved meanwhile")));
         }
         self.require_unchanged().map(|()| copy)
-    }
-
-    /// Has SQLite end what it does when somebody asks for that, with [`CatalogError::Stopped`].
-    pub fn end_early(&self, stop: &Stop) {
-        let stop = stop.clone();
-        self.connection.progress_handler(STEPS, Some(move || stop.is_due()));
     }
 }
 

@@ -112,8 +112,7 @@ impl Catalog {
 
     /// The same for those who only read. Of a large catalogue there have to be as many files as were recorded.
     pub fn require_complete(&self) -> Result<()> {
-        let pages: i64 = self.pragma("page_count")?;
-        if pages.saturating_mul(self.pragma("page_size")?) <= SMALL {
+        if self.is_small()? {
             return self.require_sound();
         }
         for root in self.roots()? {
@@ -123,6 +122,12 @@ impl Catalog {
             self.require_all(&root, found as u64)?;
         }
         Ok(())
+    }
+
+    /// Whether it is read whole before anything of it is told.
+    pub(super) fn is_small(&self) -> Result<bool> {
+        let pages: i64 = self.pragma("page_count")?;
+        Ok(pages.saturating_mul(self.pragma("page_size")?) <= SMALL)
     }
 
     /// Fails unless as many records of a root were found as there are.

@@ -37,14 +37,17 @@ mod run;
 mod schema;
 mod transfer;
 mod tree_records;
+mod watch;
 mod written;
 
+use std::cell::RefCell;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub(crate) use open::uri;
 use open::{OpenHere, Still};
 use rusqlite::{Connection, OptionalExtension, Params, Row};
+use watch::Watcher;
 
 pub use absolute::{absolute, absolute_name, default_catalog};
 pub use alarm_hold::Changed;
@@ -66,6 +69,7 @@ pub use root::{Identity, Root, Unmovable, is_address};
 pub use run::{Run, UNLISTED};
 pub use transfer::{Imported, Unfit};
 pub use tree_records::TreeRecords;
+pub use watch::CatalogPass;
 pub use written::Written;
 
 type Result<T, E = CatalogError> = std::result::Result<T, E>;
@@ -78,6 +82,7 @@ pub struct Catalog {
     file: Option<(u64, u64)>,
     /// What it is read by where nothing can be made beside it.
     still: Option<Still>,
+    watcher: RefCell<Watcher>,
     /// Dropped after the connection.
     _here: OpenHere,
 }

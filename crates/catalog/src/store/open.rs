@@ -1,5 +1,6 @@
 //! Opens catalogues: to write, to read without the right to write, and for the first time.
 
+use std::cell::RefCell;
 use std::fs::{File, Metadata, Permissions};
 use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
@@ -56,7 +57,14 @@ impl Catalog {
             schema::migrate(&mut connection, version)
         })()
         .map_err(failed)?;
-        Ok(Catalog { path: path.to_path_buf(), connection, file, still: None, _here: here })
+        Ok(Catalog {
+            path: path.to_path_buf(),
+            connection,
+            file,
+            still: None,
+            watcher: RefCell::default(),
+            _here: here,
+        })
     }
 
     /// Opens a catalogue that is there for reading alone, while others may write. It needs no right to
@@ -95,7 +103,14 @@ impl Catalog {
         let ((connection, version), kept) =
             opened.map_err(|error| denied(path, &error).unwrap_or(error).of(path))?;
         schema::stand_in(&connection, version).map_err(|e| CatalogError::database(path, "open", e))?;
-        Ok(Catalog { path: path.to_path_buf(), connection, file: None, still: kept, _here: here })
+        Ok(Catalog {
+            path: path.to_path_buf(),
+            connection,
+            file: None,
+            still: kept,
+            watcher: RefCell::default(),
+            _here: here,
+        })
     }
 }
 

@@ -21,7 +21,7 @@ const LOGS: [&str; 3] = ["-wal", "-shm", "-journal"];
 /// The beginning of a database, up to and with the number that says whose it is.
 const HEAD: usize = 72;
 
-/// Puts a copy of `backup` in the place of the catalogue at `path`, which need not be sound, nor there.
+/// Puts a copy of the catalogue `from` in the place of the catalogue at `path`, which need not be sound, nor there.
 /// Returns what is wrong with the backup; if that is anything, nothing is done.
 ///
 /// The log that a killed run left goes first: SQLite would work the changes of another database into the
@@ -30,8 +30,8 @@ const HEAD: usize = 72;
 ///
 /// # Errors
 /// Also if somebody uses the catalogue, or if what is at `path` is something else, and [`CatalogError::Stopped`].
-pub fn restore(backup: &Path, path: &Path, stop: &Stop) -> Result<Vec<Problem>> {
-    let from = Catalog::open_to_read(backup)?;
+pub fn restore(from: &Catalog, path: &Path, stop: &Stop) -> Result<Vec<Problem>> {
+    let backup = from.path();
     from.end_early(stop);
     let problems = from.check()?;
     if !problems.is_empty() {
@@ -117,6 +117,10 @@ mod tests {
     use super::super::Identity;
     use super::*;
 
+    fn restored(backup: &Path, path: &Path) -> Result<Vec<Problem>> {
+        restore(&Catalog::open_to_read(backup)?, path, &Stop::default())
+    }
+
     #[test]
     fn the_log_of_what_is_replaced_is_never_worked_in() {
         let folder = tempfile::tempdir().unwrap();
@@ -129,7 +133,7 @@ mod tests {
         catalog.back_up(&copy, &Stop::default()).unwrap();
         add(&catalog, "/second");
         // Another connection of this process is told nothing by the system.
-        assert!(matches!(restore(&copy, &path, &Stop::default()), Err(CatalogError::InUse { .. })));
+        assert!(matches!(restored(&copy, &path), Err(CatalogError::InUse { .. })));
         // As a killed run leaves it.
         let logs = LOGS.map(|end| (beside(&path, end), std::fs::read(beside(&path, end))));
         drop(catalog);
@@ -140,7 +144,7 @@ mod tests {
         }
         assert!(beside(&path, "-wal").metadata().unwrap().len() > 0);
         std::fs::set_permissions(&path, Permissions::from_mode(0o600)).unwrap();
-        assert_eq!(restore(&copy, &path, &Stop::default()).unwrap(), []);
+        assert_eq!(restored(&copy, &path).unwrap(), []);
         assert!(!beside(&path, "-wal").exists());
         assert_eq!(path.metadata().unwrap().mode() & 0o777, 0o600);
         let catalog = Catalog::open(&path).unwrap();
@@ -155,10 +159,7 @@ mod tests {
         drop(Catalog::open(&copy).unwrap());
         let text = folder.path().join("text");
         std::fs::write(&text, "some text that somebody wrote ".repeat(9)).unwrap();
-        assert!(
-            restore(&copy, &text, &Stop::default()).is_err()
-                && restore(&text, &copy, &Stop::default()).is_err()
-        );
+        assert!(restored(&copy, &text).is_err() && restored(&text, &copy).is_err());
         assert!(std::fs::read(&text).unwrap().starts_with(b"some"));
         assert!(!beside(&text, ".lock").exists());
         for name in [&b"lost"[..], b"emptied", b"no UTF-8: \xff"] {
@@ -166,12 +167,12 @@ mod tests {
             if name == b"emptied" {
                 File::create(&path).unwrap();
             }
-            assert_eq!(restore(&copy, &path, &Stop::default()).unwrap(), []);
+            assert_eq!(restored(&copy, &path).unwrap(), []);
             assert_eq!(Catalog::open(&path).unwrap().check().unwrap(), []);
         }
         let (path, other) = (folder.path().join("lost"), folder.path().join("linked"));
         std::fs::hard_link(&path, &other).unwrap();
-        assert!(matches!(restore(&copy, &other, &Stop::default()), Err(CatalogError::Linked { .. })));
+        assert!(matches!(restored(&copy, &other), Err(CatalogError::Linked { .. })));
         assert_eq!(path.metadata().unwrap().ino(), other.metadata().unwrap().ino());
     }
 
@@ -192,21 +193,17 @@ mod tests {
             drop(Catalog::open(&copy).unwrap());
             rusqlite::Connection::open(&copy).unwrap().execute_batch(sql).unwrap();
             let opened = [Catalog::open(&copy), Catalog::open_existing(&copy), Catalog::open_to_read(&copy)];
-            let restored = restore(&copy, &path, &Stop::default()).err();
-            for error in opened.into_iter().map(Result::err).chain([restored]).flatten() {
+            let failed = restored(&copy, &path).err();
+            for error in opened.into_iter().map(Result::err).chain([failed]).flatten() {
                 assert!(error.is_damage() && error.to_string().contains(told), "{error}");
             }
-            assert!(
-                restore(&copy, &path, &Stop::default()).is_err()
-                    && Catalog::open(&copy).is_err()
-                    && !path.exists()
-            );
+            assert!(restored(&copy, &path).is_err() && Catalog::open(&copy).is_err() && !path.exists());
         }
         // What a run that was killed and other programs leave, and what changes nothing.
         std::fs::remove_file(&copy).unwrap();
         Catalog::open(&copy).unwrap().index_fresh().unwrap();
         rusqlite::Connection::open(&copy).unwrap().execute_batch("ANALYZE").unwrap();
-        assert_eq!(restore(&copy, &path, &Stop::default()).unwrap(), []);
+        assert_eq!(restored(&copy, &path).unwrap(), []);
         assert_eq!(Catalog::open(&path).unwrap().check().unwrap(), []);
     }
 }

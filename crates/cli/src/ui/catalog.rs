@@ -15,7 +15,7 @@ use verisum::catalog::store::{Catalog, Lock, Root, default_catalog, is_address, 
 use crate::ui::failure::Failure;
 use crate::ui::hosts::bad_place;
 use crate::ui::names::{self, Name};
-use crate::ui::{self, PROGRAM, config, verbosity};
+use crate::ui::{self, PROGRAM, config, progress, verbosity};
 use verisum::files::replace::require_trusted;
 use verisum::files::{trusted_name, trusted_path};
 use verisum::remote::{Address, Host};
@@ -66,7 +66,9 @@ impl CatalogArgs {
         // Before the lock, which would be a file beside nothing.
         require(&path)?;
         let lock = Lock::take(&path)?;
-        Ok((lock, Catalog::open_existing(&path)?))
+        let catalog = Catalog::open_existing(&path)?;
+        progress::watch(&catalog);
+        Ok((lock, catalog))
     }
 
     /// Opens it to write where it knows what a path of this machine leads to, or something below; none where it does
@@ -132,7 +134,9 @@ impl CatalogArgs {
 /// Opens a catalogue to read while others may write.
 pub(crate) fn open_shared(path: &Path) -> Result<Catalog, Failure> {
     require(path)?;
-    Ok(Catalog::open_to_read(path)?)
+    let catalog = Catalog::open_to_read(path)?;
+    progress::watch(&catalog);
+    Ok(catalog)
 }
 
 /// Fails if no catalogue is there yet, and says how one is made.

@@ -92,7 +92,7 @@ pub(crate) fn repair_wherever(
     if let Some(root) = root.as_ref().filter(|root| root.path == path) {
         let troubles = catalog.recorded_troubles(root.id)?;
         let wanted = troubles.iter().filter(|(state, _)| !options.leaves_missing || *state != State::MISSING);
-        progress::expect(wanted.map(|(_, count)| count).sum());
+        progress::expect_files(wanted.map(|(_, count)| count).sum());
     }
     let address = root.and_then(|root| Address::of_address(root.path.as_os_str().as_bytes()));
     let Some(address) = address else {

@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::fs::{FileType, fstat};
 use verisum::blockhash::ImageProgress;
+use verisum::catalog::store::{Catalog, CatalogPass};
 use verisum::files::{Kind, Stat, Walk};
 
 use crate::ui::sizes::human;
@@ -368,7 +369,7 @@ pub(crate) fn leave_terminal() {
 /// How many steps work has, and how many of them are done; none in all if nobody knows.
 static STEPS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// Says how many steps the work has that [`during`] watches; 0 if that is not known after all.
+/// Says how many bytes the work reads that [`during`] watches; 0 if that is not known after all.
 pub(crate) fn expect(steps: u64) {
     STEPS[0].store(steps, Ordering::Relaxed);
 }
@@ -389,39 +390,63 @@ impl<R: Read> Read for Counted<R> {
     }
 }
 
-/// A writer whose lines are steps.
-pub(crate) struct CountedLines<'w>(pub(crate) &'w mut dyn Write);
+/// How many files all steps stand for; none where steps are bytes.
+static FILES: AtomicU64 = AtomicU64::new(0);
 
-impl Write for CountedLines<'_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let count = self.0.write(bytes)?;
-        advance(bytes[..count].iter().filter(|byte| **byte == b'\n').count() as u64);
-        Ok(count)
-    }
+/// Says that the work has a step for each of so many files more.
+pub(crate) fn expect_files(files: u64) {
+    FILES.fetch_add(files, Ordering::Relaxed);
+    STEPS[0].fetch_add(files, Ordering::Relaxed);
+}
 
-    fn flush(&mut self) -> io::Result<()> {
-        self.0.flush()
+/// The passes that the work makes over all records of each catalogue that it opens.
+static PASSES: Mutex<&'static [CatalogPass]> = Mutex::new(&[]);
+
+/// Has the steps of the passes over a catalogue counted, if [`during`] says how far they are. One that cannot be read
+/// says why where it is used.
+pub(crate) fn watch(catalog: &Catalog) {
+    let passes = *PASSES.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((records, steps)) = (!passes.is_empty()).then(|| catalog.steps_of(passes).ok()).flatten() {
+        FILES.fetch_add(records, Ordering::Relaxed);
+        STEPS[0].fetch_add(steps, Ordering::Relaxed);
+        catalog.count_steps(Arc::new(advance));
     }
 }
 
-/// What is done by now, and how long it took or how long the rest will take.
-fn line_of_steps(what: &str, [all, done]: [u64; 2], time: Duration) -> String {
+/// From which width on a line says what is done.
+const WIDE: usize = 80;
+
+/// What is done by now, and how long it took or how long the rest will take; in files, if steps stand for any, or else
+/// in bytes.
+fn line_of_steps(what: &str, [all, done]: [u64; 2], files: u64, time: Duration, width: usize) -> String {
     if all == 0 || done == 0 {
         return format!("{what}  {} elapsed", clock(time.as_secs()));
     }
+    let head = if width < WIDE { String::new() } else { format!("{what}  ") };
+    let room = width.saturating_sub(head.len());
     let done = done.min(all);
-    let left = time.as_secs_f64() * (all - done) as f64 / done as f64;
-    let percent = u128::from(done) * 100 / u128::from(all);
-    format!("{what}  {percent:>3}%  {} left", clock(left as u64))
+    let part = |of: u64| (u128::from(done) * u128::from(of) / u128::from(all)) as u64;
+    head + &match files {
+        0 => line(done, Some(all), time, room, ""),
+        files => line_in(Unit::Files, part(files), Some(files), time, room, ""),
+    }
 }
 
-/// Does `work`, and says on a terminal how far it is, as far as it [tells](expect), or that it goes on, if that is wanted.
-pub(crate) fn during<T>(progress: ProgressArgs, what: &str, work: impl FnOnce() -> T) -> T {
+/// Does `work`, and says on a terminal how far it is, if that is wanted: as far as it [tells](expect), or by these passes
+/// over catalogues, or only that it goes on.
+pub(crate) fn during<T>(
+    progress: ProgressArgs,
+    what: &str,
+    passes: &'static [CatalogPass],
+    work: impl FnOnce() -> T,
+) -> T {
     let Some(delay) = progress.wanted().after() else { return work() };
+    *PASSES.lock().unwrap_or_else(PoisonError::into_inner) = passes;
     let tick = |time: Duration| {
         if time >= delay && !IS_ASKED.load(Ordering::Relaxed) {
-            let steps = [&STEPS[0], &STEPS[1]].map(|steps| steps.load(Ordering::Relaxed));
-            draw(&line_of_steps(what, steps, time));
+            let [all, done, files] =
+                [&STEPS[0], &STEPS[1], &FILES].map(|count| count.load(Ordering::Relaxed));
+            draw(&line_of_steps(what, [all, done], files, time, width()));
         }
     };
     let result = watched(&tick, work);
@@ -466,27 +491,56 @@ fn columns(text: &str) -> usize {
 /// The shortest room for the name of a file.
 const LEAST_NAME: usize = 8;
 
+/// What is counted.
+#[derive(Clone, Copy)]
+enum Unit {
+    Bytes,
+    Files,
+}
+
+impl Unit {
+    fn amount(self, count: u64) -> String {
+        match self {
+            Unit::Bytes => human(count),
+            Unit::Files => count.to_string(),
+        }
+    }
+
+    /// What stands behind an amount of a whole.
+    fn noun(self) -> &'static str {
+        match self {
+            Unit::Bytes => "",
+            Unit::Files => " files",
+        }
+    }
+}
+
 /// The line, shorter than the terminal is wide; with a bar, or the name of a file in its place.
 fn line(bytes: u64, length: Option<u64>, time: Duration, width: usize, name: &str) -> String {
+    line_in(Unit::Bytes, bytes, length, time, width, name)
+}
+
+fn line_in(unit: Unit, done: u64, length: Option<u64>, time: Duration, width: usize, name: &str) -> String {
     let named = |text: String| match width.saturating_sub(text.chars().count() + 3) {
         room if room >= LEAST_NAME && !name.is_empty() && width < usize::MAX => {
             format!("{text}  {}", end_of(name, room))
         }
         _ => text,
     };
-    let rate = bytes as f64 / time.as_secs_f64().max(0.001);
-    let rate_text = format!("{}/s", human(rate as u64));
+    let rate = done as f64 / time.as_secs_f64().max(0.001);
+    let rate_text = format!("{}/s", unit.amount(rate as u64));
     let text = match length {
-        None => named(format!("{}  {rate_text}  {}", human(bytes), clock(time.as_secs()))),
+        None => named(format!("{}  {rate_text}  {}", unit.amount(done), clock(time.as_secs()))),
         Some(length) => {
             // Casts instead of `floor` and its like, which are libm's.
-            let part = bytes as f64 / length.max(1) as f64;
+            let part = done as f64 / length.max(1) as f64;
             let left = match rate > 0.0 {
-                true => clock((length.saturating_sub(bytes) as f64 / rate) as u64),
+                true => clock((length.saturating_sub(done) as f64 / rate) as u64),
                 false => "-:--".to_string(),
             };
             let percent = format!("{:>3}%", (part * 100.0) as u64);
-            let rest = format!("{} of {}  {rate_text}  {left} left", human(bytes), human(length));
+            let (amount, whole) = (unit.amount(done), unit.amount(length));
+            let rest = format!("{amount} of {whole}{}  {rate_text}  {left} left", unit.noun());
             // The percentage, the brackets, spaces between, and a column that stays free.
             match width.saturating_sub(percent.len() + rest.len() + 6).min(WIDEST_BAR) {
                 _ if !name.is_empty() => named(format!("{percent}  {rest}")),
@@ -608,21 +662,29 @@ mod tests {
 
     #[test]
     fn the_line_of_steps_has_a_share_only_of_a_known_whole() {
-        assert_eq!(line_of_steps("at work", [0, 5], 3 * SECOND), "at work  0:03 elapsed");
-        assert_eq!(line_of_steps("at work", [20, 0], 3 * SECOND), "at work  0:03 elapsed");
-        assert_eq!(line_of_steps("at work", [20, 5], 3 * SECOND), "at work   25%  0:09 left");
-        assert_eq!(line_of_steps("at work", [20, 25], 3 * SECOND), "at work  100%  0:00 left");
+        let line = |steps, files, width| line_of_steps("at work", steps, files, 3 * SECOND, width);
+        assert_eq!(line([0, 5], 9, 80), "at work  0:03 elapsed");
+        assert_eq!(line([20, 0], 9, 80), "at work  0:03 elapsed");
+        assert_eq!(line([400, 100], 60, 60), " 25% [=====               ]  15 of 60 files  5/s  0:09 left");
+        assert_eq!(
+            line([400, 100], 60_000, 80),
+            "at work   25% [=====                 ]  15000 of 60000 files  5000/s  0:09 left"
+        );
+        assert!(
+            line([20, 25], 20, 60).starts_with("100% [=") && line([20, 25], 20, 60).ends_with("0:00 left")
+        );
+        assert!(line([4 << 20, 1 << 20], 0, 80).ends_with("1 MiB of 4 MiB  341 KiB/s  0:09 left"));
+        for width in 20..200 {
+            assert!(line([400, 100], 60_000, width).len() < width, "{width}");
+        }
     }
 
     #[test]
-    fn bytes_that_are_read_and_lines_that_are_written_are_steps() {
+    fn bytes_that_are_read_are_steps() {
         let before = STEPS[1].load(Ordering::Relaxed);
         let mut read = Vec::new();
         Counted(&b"four"[..]).read_to_end(&mut read).unwrap();
-        let mut written = Vec::new();
-        CountedLines(&mut written).write_all(b"one\ntwo\nno line").unwrap();
-        assert_eq!((read.len(), written.len()), (4, 15));
-        assert_eq!(STEPS[1].load(Ordering::Relaxed) - before, 6);
+        assert_eq!((read.len(), STEPS[1].load(Ordering::Relaxed) - before), (4, 4));
     }
 
     #[test]

@@ -4,9 +4,11 @@
 use crate::common;
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::webhook::answering;
 use common::{Ended, VERISUM, command, flip};
 use serde_json::Value;
 use verisum_testkit::fault::SwitchedFile;
@@ -166,6 +168,22 @@ fn a_dead_disk_is_mended_on_the_next_one_by_what_is_said() {
     let status = run(&here, &["catalog", "status", "--catalog", "c.db", "--nagios"]);
     let first = status.out().lines().next().unwrap();
     assert!(status.code == Some(2) && first.contains("io-error "), "{first}");
+    assert_eq!(status.out().matches(advice).count(), 2, "{}", status.out());
+    // So does who is told at home.
+    let sendmail = here.join("sendmail");
+    fs::write(&sendmail, format!("#!/bin/sh\ncat > '{}/mail'\n", here.display())).unwrap();
+    fs::set_permissions(&sendmail, fs::Permissions::from_mode(0o755)).unwrap();
+    let (url, served) = answering("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+    fs::write(here.join("url"), url).unwrap();
+    let told = ["--mail", "root", "--sendmail", sendmail.to_str().unwrap(), "--webhook-file", "url"];
+    assert_eq!(run(&here, &[&["notify", "--catalog", "c.db"][..], &told].concat()).code, Some(0));
+    let mail = fs::read_to_string(here.join("mail")).unwrap().replace("=\n", "");
+    let text = mail.split("What is bad:").nth(1).and_then(|text| text.split("\n--").next()).unwrap();
+    assert_eq!(text.matches(advice).count(), 2, "{text}");
+    let notice: Value = serde_json::from_slice(&served.join().unwrap().1).unwrap();
+    let alarms = notice["alarms"].as_array().unwrap();
+    assert!(alarms.len() == 2 && alarms.iter().all(|alarm| alarm["advice"] == advice), "{notice}");
+    assert!(notice["text"].as_str().unwrap().contains(advice), "{notice}");
 
     // An empty disk takes its place.
     drop(mounted);

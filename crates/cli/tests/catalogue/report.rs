@@ -140,6 +140,24 @@ fn what_is_missing_has_the_colour_of_doubt_everywhere() {
 }
 
 #[test]
+fn runs_without_a_bar_are_a_sentence() {
+    let archive = Archive::new();
+    archive.run(&["catalog", "export", "--catalog", "tree.db", "records"]).clean();
+    archive.run(&["catalog", "import", "--catalog", "c.db", "records"]).clean();
+    let page = || {
+        archive.run(&["report", "-o", "r.html", "c.db"]).clean();
+        let page = fs::read_to_string(archive.path.join("r.html")).unwrap();
+        assert!(!page.contains("<figure aria-label=\"Runs\""), "{page}");
+        page.split("<h2>Runs</h2>").nth(1).unwrap().split("</section>").next().unwrap().to_string()
+    };
+    let runs = page();
+    assert!(runs.contains("None is recorded.") && !runs.contains("<table"), "{runs}");
+    archive.run(&["scrub", "--quiet", "--catalog", "c.db", "--max-age", "90d", "tree"]).clean();
+    let runs = page();
+    assert!(runs.contains("These runs read nothing: nothing was due.") && runs.contains("<table"), "{runs}");
+}
+
+#[test]
 fn promises_that_are_not_kept_are_told() {
     let archive = Archive::new();
     archive.json(&["--max-age", "1d", "tree.db"], 0);

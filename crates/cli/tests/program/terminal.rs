@@ -283,3 +283,34 @@ fn a_first_scrub_knows_how_much_there_is_and_reads_no_holes() {
     // It does not grow with what is read, and gets less where a hole is met.
     assert!(wholes.is_sorted_by(|one, next| one >= next), "{wholes:?}");
 }
+
+#[test]
+fn work_on_a_catalogue_says_how_far_it_is() {
+    let Some(script) = require_tool("script") else { return };
+    let trial = Trial::new();
+    let exported = trial.run("catalog export --catalog c.db", &[]).clean();
+    let (last, others) = exported.lines().next_back().zip(exported.lines().next()).unwrap();
+    let more = (0..5000).map(|number| last.replace("\"f2\"", &format!("\"many-{number}\"")) + "\n");
+    fs::write(trial.path.join("many.json"), format!("{others}\n") + &more.collect::<String>()).unwrap();
+    trial.run("catalog import --catalog many.db many.json", &[]).clean();
+    // Nobody takes what it writes for a while.
+    let words = "catalog export --progress --catalog many.db | (sleep 1; cat > out)";
+    let drawn = trial.on_terminal(&script, words, &[]);
+    let mut lines = drawn.split("\x1b[K").map(|line| line.trim_end_matches('\r'));
+    let line = lines.find(|line| line.contains(" of 5000 files  "));
+    let line = line.unwrap_or_else(|| panic!("{drawn:?}"));
+    assert!(line.starts_with("at work on the catalogue  ") && line.contains('%'), "{line:?}");
+    assert!(line.contains("/s  0:") && line.ends_with(" left") && line.chars().count() < 80, "{line:?}");
+}
+
+#[test]
+fn a_comparison_says_how_much_it_reads() {
+    let Some(script) = require_tool("script") else { return };
+    let trial = Trial::new();
+    for tree in ["a", "b"] {
+        fs::create_dir(trial.path.join(tree)).unwrap();
+        fs::File::create(trial.path.join(tree).join("long")).unwrap().set_len(256 << 20).unwrap();
+    }
+    let drawn = trial.on_terminal(&script, "compare --progress a b", &[]);
+    assert!(drawn.contains(" of 512 MiB  ") && drawn.contains(" left"), "{drawn:?}");
+}

@@ -74,7 +74,7 @@ pub fn batch(algorithm: &'static Algorithm, policy: &Policy) -> Option<Kernel> {
     (kernel.level() > Level::Portable).then_some(kernel)
 }
 
-/// BLAKE2b with a digest of 1 to 64 bytes: who computes single streams, and who batches.
+/// BLAKE2b with a digest of 1 to 64 bytes: the implementation of single streams, and that of batches.
 pub(crate) fn blake2b(digest_len: usize, policy: &Policy) -> (Kernel, Option<Kernel>) {
     let algorithm = verisum_kernels::KernelAlgorithm::Blake2b512;
     let of_length = |kernel: Kernel| kernel.with_digest_len(digest_len).expect("it has all of 1 to 64");

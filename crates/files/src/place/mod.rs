@@ -93,7 +93,7 @@ pub trait Place: Send {
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError>;
 
     /// The same, with the digests that the keeper of the place recorded of a file where it has all of these: only other
-    /// files are read, and [`FileRead::evidence`] tells which. What does not prove another content, as an ETag, counts
+    /// files are read, and [`FileRead::evidence`] tells which. What does not prove different content, as an ETag, counts
     /// only where it is what is [expected](FileRequest::expected).
     ///
     /// # Errors

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueHint};
 use verisum::catalog::compare::{Judge, ListedContents, RecordedTree, Settled, known_bad, settle_by_records};
 use verisum::catalog::store::Catalog;
-use verisum::files::Timestamp;
 use verisum::files::compare::{self, CompareError, FileStatus, Tree};
 use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
+use verisum::files::{Progress, Timestamp};
 use verisum::remote::{Address, Host};
 
 use crate::ui::Output;
@@ -20,7 +20,7 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs, ObjectReading, PlaceReport};
-use crate::ui::progress::ProgressArgs;
+use crate::ui::progress::{self, ProgressArgs, Total};
 use crate::ui::{names, sums};
 
 /// The digest, unless somebody says otherwise.
@@ -57,7 +57,7 @@ pub(crate) struct PlaceCompareArgs {
     json: bool,
 
     #[command(flatten)]
-    pub(crate) progress: ProgressArgs,
+    progress: ProgressArgs,
 
     /// A tree: a directory, HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "A", value_hint = ValueHint::DirPath)]
@@ -120,7 +120,10 @@ fn compared<const N: usize>(
         }
     };
     let lists = lists(&arguments.sums, arguments.algorithm.as_deref(), &sides, &report)?;
-    let mut pairs = match compare::list(sides.each_mut().map(|side| &mut side.tree), &digest, &sink) {
+    let trees = sides.each_mut().map(|side| &mut side.tree);
+    let listed =
+        progress::during(arguments.progress, "listing", &[], || compare::list(trees, &digest, &sink));
+    let mut pairs = match listed {
         Ok(pairs) => pairs,
         Err(error) => {
             failed(error);
@@ -150,7 +153,9 @@ fn compared<const N: usize>(
         }
     }
     let trees = sides.each_mut().map(|side| &mut side.tree);
-    if let Err(error) = compare::read(trees, &digest, &mut pairs, &sink) {
+    let told = Progress::default();
+    let read = || compare::read(trees, &digest, &mut pairs, &sink, &told);
+    if let Err(error) = progress::of_files(arguments.progress.wanted(), Total::Unknown, &told, read) {
         failed(error);
     }
     let mut judge = Judge {

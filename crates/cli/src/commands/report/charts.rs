@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use verisum::catalog::overview::{AGES, DirectoryOverview, DirectoryPart};
-use verisum_bench::export::{Bar, Chart, Tile};
+use verisum_bench::export::{Bar, Chart, Shape, Tile};
 use verisum_bench::stats::Interval;
 
 use super::{Subject, runs, tables};
@@ -43,10 +43,7 @@ pub(super) fn all(subject: &Subject) -> Vec<Chart> {
         let tree = if is_one { String::new() } else { end_of(&tree.root.path) };
         (format!("{moment} {tree}").trim_end().to_string(), run.read_bytes)
     });
-    let read: Vec<_> = read.collect();
-    if !read.is_empty() {
-        charts.push(amounts(runs::RUNS, read));
-    }
+    charts.push(amounts(runs::RUNS, read.collect()));
     charts.push(treemap(subject));
     let mut total = 0;
     let growth = tables::months(subject).into_iter().map(|(name, _, size)| {
@@ -56,6 +53,12 @@ pub(super) fn all(subject: &Subject) -> Vec<Chart> {
     charts.push(amounts(tables::GROWTH, growth.collect()));
     let digests = overview.digests.iter().map(|(name, amount)| (name.clone(), amount.files));
     charts.push(counts(tables::DIGESTS, digests.collect()));
+    // Axes without anything between them say nothing.
+    charts.retain(|chart| match &chart.shape {
+        Shape::Bars(bars) => bars.iter().any(|bar| bar.value.median > 0.0),
+        Shape::Tiles { tiles, .. } => tiles.iter().any(|tile| tile.value > 0.0),
+        Shape::Lines { .. } => true,
+    });
     charts
 }
 

@@ -17,14 +17,14 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use rustix::termios::isatty;
 use verisum::catalog::overview::{Overview, OverviewOptions, TreeOverview};
-use verisum::catalog::store::Catalog;
+use verisum::catalog::store::{Catalog, CatalogPass};
 use verisum::files::store::xattr::Family;
 use verisum_bench::export::{Cell, Report};
 
 use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::progress::ProgressArgs;
+use crate::ui::progress::{self, ProgressArgs};
 use crate::ui::remedy::{self, Given, Remedies, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::{Output, config, export, names, values};
@@ -78,6 +78,9 @@ impl ReportArgs {
     }
 }
 
+/// The passes that it makes over all records of each catalogue.
+pub(crate) const PASSES: [CatalogPass; 2] = [CatalogPass::Complete, CatalogPass::Overview];
+
 /// After how many rows a page folds those of a long table away.
 const FOLDED: usize = 20;
 
@@ -113,6 +116,7 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
         false => {
             refuse_twice(&inputs.directories, &catalogs)?;
             let (tagged, catalog) = Tagged::read(&inputs.directories, arguments.family)?;
+            progress::watch(&catalog);
             catalogs.push(catalog);
             Some(tagged)
         }

@@ -51,7 +51,11 @@ pub(super) fn runs(subject: &Subject) -> Table {
         ]);
     }
     let table = table.folded_after(FOLDED);
-    if table.rows.is_empty() { table.note(NONE) } else { table }
+    match newest(subject).iter().map(|(_, run)| run.read_bytes).max() {
+        None => table.note(NONE),
+        Some(0) => table.note("These runs read nothing: nothing was due."),
+        Some(_) => table,
+    }
 }
 
 /// What was repaired, the latest first.

@@ -19,7 +19,7 @@ use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::names;
-use crate::ui::progress::ProgressArgs;
+use crate::ui::progress::{self, ProgressArgs};
 use crate::ui::{self, Output};
 
 /// What `verisum accept` takes.
@@ -65,9 +65,14 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
                 if catalog.root_of(&named)?.is_some() { named } else { absolute(path)? }
             }
         };
+        // How many are below a directory of a tree nobody knows before.
+        if let Some(root) = catalog.root(&path)? {
+            progress::expect_files(catalog.waiting(root.id)?);
+        }
         let mut printed = Ok(());
         let mut refused = false;
         let mut report = |accepted: Accepted| {
+            progress::advance(1);
             refused |= accepted.error.is_some();
             if printed.is_ok() {
                 printed = print(&accepted, arguments, output);

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
-use verisum::catalog::store::{self as store, Catalog, CatalogError, Problem, Root, Unmovable};
+use verisum::catalog::store::{self as store, Catalog, CatalogError, CatalogPass, Problem, Root, Unmovable};
 use verisum::files::store::manifest::ListFormat;
 use verisum::files::{Replacement, Stop};
 use verisum::remote::{Address, Host};
@@ -20,7 +20,7 @@ use crate::ui::catalog::{CatalogArgs, absolute, address, here_or_remote, refuse_
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::json::Outcome;
-use crate::ui::progress::{self, CountedLines, ProgressArgs};
+use crate::ui::progress::{self, ProgressArgs};
 use crate::ui::remedy::of_catalog;
 use crate::ui::signals::Ending;
 use crate::ui::values::counted;
@@ -126,6 +126,27 @@ impl CatalogCommand {
     }
 }
 
+impl CatalogCommand {
+    /// The passes that it makes over all records.
+    pub(super) fn passes(&self) -> &'static [CatalogPass] {
+        use CatalogPass::{Backup, ByPath, Check, Complete, Copies, Export, Forget, Oldest};
+        match self {
+            CatalogCommand::Export(arguments) => match arguments.format {
+                Some(ExportFormat::Parquet) => &[Complete, ByPath],
+                _ => &[Complete, Export],
+            },
+            CatalogCommand::Check { .. } => &[Check],
+            CatalogCommand::Backup { .. } => &[Backup],
+            CatalogCommand::Restore { .. } => &[Check, Backup],
+            CatalogCommand::Forget(_) => &[Forget],
+            CatalogCommand::Status(_) => &[Complete, Oldest, Copies],
+            CatalogCommand::List(arguments) => arguments.passes(),
+            // An import counts the bytes of its files.
+            CatalogCommand::Import(_) | CatalogCommand::Relocate(_) | CatalogCommand::Rehash(_) => &[],
+        }
+    }
+}
+
 /// What `verisum catalog export` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ExportArgs {
@@ -212,7 +233,13 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
         CatalogCommand::Restore { catalog, backup, json, .. } => {
             let backup = absolute(backup)?;
             let path = catalog.path_to_write()?;
-            let problems = damage(until_a_signal(|stop| Ok(store::restore(&backup, &path, stop)))?, &backup)?;
+            let restored = until_a_signal(|stop| {
+                Ok(Catalog::open_to_read(&backup).and_then(|from| {
+                    progress::watch(&from);
+                    store::restore(&from, &path, stop)
+                }))
+            });
+            let problems = damage(restored?, &backup)?;
             let outcome = if problems.is_empty() { "restored" } else { "damaged" };
             output.summary(*json, None, &Outcome::of(&path, outcome, Problems { problems: &problems }))?;
             Ok(if problems.is_empty() { Exit::Clean } else { Exit::Mismatch })
@@ -276,11 +303,6 @@ fn export_from(catalog: &Catalog, arguments: &ExportArgs, output: &mut Output) -
 }
 
 fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Result<Exit, Failure> {
-    // A line for each record; how many are below a directory nobody knows before.
-    if arguments.tree.is_none() {
-        progress::expect(catalog.roots()?.iter().map(|root| root.files).sum());
-    }
-    let to: &mut dyn Write = &mut CountedLines(to);
     let Some(ExportFormat::List(format)) = arguments.format else {
         catalog.export(to)?;
         return Ok(Exit::Clean);
@@ -360,6 +382,7 @@ fn check(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit,
     let path = catalog.path()?;
     let mut roots = Vec::new();
     let checked = Catalog::open_to_read(&path).and_then(|catalog| {
+        progress::watch(&catalog);
         let problems = catalog.check()?;
         if problems.is_empty() {
             roots = catalog.roots()?;

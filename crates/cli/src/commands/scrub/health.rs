@@ -12,7 +12,7 @@ use super::metrics::{figure, label, repairable};
 use crate::ui::bad_file::{self, BadFile};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
-use crate::ui::remedy::{Given, Remedies, Remedy};
+use crate::ui::remedy::{Given, Remedy};
 use crate::ui::values::{self, counted, rough};
 use crate::ui::{names, remedy};
 
@@ -22,7 +22,7 @@ pub(super) const NAMED: usize = 3;
 /// The trees of a catalogue.
 pub(super) struct Health {
     trees: Vec<Tree>,
-    /// The first of the bad files.
+    /// The first of the bad files, if the limits ask for them.
     bad: Vec<BadFile>,
     /// How many there are beyond them.
     more: u64,
@@ -30,6 +30,17 @@ pub(super) struct Health {
     /// Whether a missing file is as bad as rot.
     missing_fails: bool,
     now: i64,
+}
+
+/// A tree, and what a pass over all its records says of it.
+pub(super) struct TreeStatus {
+    pub(super) root: Root,
+    /// The last ones, newest first.
+    pub(super) runs: Vec<Run>,
+    /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
+    pub(super) oldest: Option<i64>,
+    /// What mends it.
+    pub(super) remedy: Option<Remedy>,
 }
 
 struct Tree {
@@ -55,18 +66,18 @@ pub(super) struct Limits {
     pub(super) max_age: Option<Duration>,
     /// Whether a missing file is as bad as rot.
     pub(super) missing_fails: bool,
-    /// Whether it is asked how much could be mended, which takes a pass over all records.
-    pub(super) has_remedies: bool,
+    /// Whether bad files are named with their copies, which takes a pass over all records.
+    pub(super) names_bad: bool,
 }
 
 impl Health {
     pub(super) fn of(
         catalog: &Catalog,
         given: &Given,
-        trees: &[(Root, Vec<Run>)],
+        trees: Vec<TreeStatus>,
         limits: Limits,
     ) -> Result<Health, Failure> {
-        let Limits { max_age, missing_fails, has_remedies } = limits;
+        let Limits { max_age, missing_fails, names_bad } = limits;
         let mut health = Health {
             trees: Vec::new(),
             bad: Vec::new(),
@@ -75,22 +86,23 @@ impl Health {
             missing_fails,
             now: values::now(),
         };
-        let mut remedies = Remedies::new(catalog, given);
-        for (root, runs) in trees {
-            let troubles = catalog.troubles(root.id)?;
+        if names_bad {
+            let roots: Vec<&Root> = trees.iter().map(|tree| &tree.root).collect();
+            let named = bad_file::of_trees(catalog, given, &roots, (missing_fails, None), NAMED)?;
+            (health.bad, health.more) = named;
+        }
+        for TreeStatus { root, runs, oldest, remedy } in trees {
             health.trees.push(Tree {
-                path: root.path.clone(),
+                troubles: catalog.troubles(root.id)?,
+                path: root.path,
                 files: root.files,
                 bytes: root.bytes,
-                troubles,
-                oldest: catalog.oldest(root.id)?,
-                remedy: if has_remedies { remedies.of(root)? } else { None },
+                oldest,
+                remedy,
                 last: runs.first().map(|run| (run.started, run.error.clone())),
-                unlisted: Run::unlisted(runs),
+                unlisted: Run::unlisted(&runs),
             });
         }
-        let roots: Vec<&Root> = trees.iter().map(|(root, _)| root).collect();
-        (health.bad, health.more) = bad_file::of_trees(catalog, given, &roots, (missing_fails, None), NAMED)?;
         Ok(health)
     }
 

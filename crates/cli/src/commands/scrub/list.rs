@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, ListedRecord, RecordFinding, Repair, Root, Seen, State};
+use verisum::catalog::store::{Catalog, CatalogPass, ListedRecord, RecordFinding, Repair, Root, Seen, State};
 use verisum_bench::export::csv_text;
 
 use super::report::{differences, known_moment, state};
@@ -63,6 +63,20 @@ pub(crate) struct CatalogListArgs {
     /// Print CSV with a line for each file, for spreadsheets
     #[arg(long, conflicts_with = "json")]
     csv: bool,
+}
+
+impl CatalogListArgs {
+    /// The passes that it makes over all records.
+    pub(super) fn passes(&self) -> &'static [CatalogPass] {
+        use CatalogPass::{ByPath, Complete, Copies, Duplicates, Stale};
+        match self {
+            _ if self.duplicates => &[Complete, Duplicates],
+            _ if self.repaired => &[Complete],
+            _ if self.stale.is_some() => &[Complete, Stale],
+            _ if self.bad || self.missing => &[Complete, Copies],
+            _ => &[Complete, ByPath],
+        }
+    }
 }
 
 /// The columns of CSV; those of [`PrintedList::csv`].

@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, Lock, Root, Run, UNLISTED};
+use verisum::catalog::store::{Catalog, Lock, Run, UNLISTED};
 use verisum::files::Verdict;
 
-use super::health::{Health, Limits};
+use super::health::{Health, Limits, TreeStatus};
 use super::report::known_moment;
 use super::results::Missing;
 use super::{metrics, rehash, totals};
@@ -83,9 +83,9 @@ fn judge(
         let limits = Limits {
             max_age,
             missing_fails: arguments.missing == Missing::Fail,
-            has_remedies: arguments.prometheus.is_some(),
+            names_bad: arguments.nagios,
         };
-        Health::of(&catalog, &Given::new(arguments.catalog.catalog.as_deref()), &trees, limits)
+        Health::of(&catalog, &Given::new(arguments.catalog.catalog.as_deref()), trees, limits)
     })?;
     if let Some(path) = &arguments.prometheus {
         metrics::write(path, &health.prometheus())?;
@@ -98,47 +98,51 @@ fn judge(
     Ok(if is_judged { health.exit() } else { Exit::Clean })
 }
 
-/// Prints each tree, and returns it with its last runs.
+/// Prints each tree, and returns it. Each fact that takes a pass over all records is read once.
 fn status_of(
     catalog: &Catalog,
     arguments: &CatalogStatusArgs,
     output: &mut Output,
-) -> Result<Vec<(Root, Vec<Run>)>, Failure> {
+) -> Result<Vec<TreeStatus>, Failure> {
     catalog.require_complete()?;
-    let mut trees = Vec::new();
-    for root in catalog.roots()? {
-        let runs = catalog.runs(root.id, RUNS)?;
-        trees.push((root, runs));
-    }
-    // One goes on at a time, and it is the last that was begun.
-    let last = trees.iter().flat_map(|(_, runs)| runs).map(|run| run.id).max();
-    let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
     let given = Given::new(arguments.catalog.catalog.as_deref());
     let mut remedies = Remedies::new(catalog, &given);
-    for (root, runs) in trees.iter().filter(|_| !arguments.nagios) {
-        let remedy = remedies.of(root)?;
+    // A line for Nagios tells nothing of what mends a whole tree.
+    let has_remedies = !arguments.nagios || arguments.prometheus.is_some();
+    let mut trees = Vec::new();
+    for root in catalog.roots()? {
+        trees.push(TreeStatus {
+            runs: catalog.runs(root.id, RUNS)?,
+            oldest: catalog.oldest(root.id)?,
+            remedy: if has_remedies { remedies.of(&root)? } else { None },
+            root,
+        });
+    }
+    // One goes on at a time, and it is the last that was begun.
+    let last = trees.iter().flat_map(|tree| &tree.runs).map(|run| run.id).max();
+    let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
+    for tree in trees.iter().filter(|_| !arguments.nagios) {
         match arguments.json {
-            true => output.json("tree", &line(catalog, remedy.as_ref(), (root, runs), goes_on)?)?,
-            false => print(catalog, remedy.as_ref(), (root, runs), goes_on, output)?,
+            true => output.json("tree", &line(catalog, tree, goes_on)?)?,
+            false => print(catalog, tree, goes_on, output)?,
         }
     }
     if trees.len() > 1 && !arguments.json && !arguments.nagios {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-        for (root, _) in &trees {
-            for (state, count) in catalog.troubles(root.id)? {
+        for tree in &trees {
+            for (state, count) in catalog.troubles(tree.root.id)? {
                 *sums.entry(state.name()).or_default() += count;
             }
         }
         let sums: String = sums.iter().map(|(name, count)| format!(", {name} {count}")).collect();
-        output.sentence(&format!("in all: {}{sums}", totals(trees.iter().map(|(root, _)| root))))?;
+        output.sentence(&format!("in all: {}{sums}", totals(trees.iter().map(|tree| &tree.root))))?;
     }
     Ok(trees)
 }
 
 fn print(
     catalog: &Catalog,
-    remedy: Option<&Remedy>,
-    (root, runs): (&Root, &[Run]),
+    TreeStatus { root, runs, oldest, remedy }: &TreeStatus,
     goes_on: Option<i64>,
     output: &mut Output,
 ) -> Result<(), Failure> {
@@ -156,7 +160,7 @@ fn print(
         let list = "`verisum catalog list --repaired` lists them";
         output.sentence(&format!("  repaired: {files}, the last one {} ({list})", written(last)))?;
     }
-    if let Some(oldest) = catalog.oldest(root.id)? {
+    if let Some(oldest) = *oldest {
         let when = if oldest == 0 { "never".to_string() } else { written(oldest) };
         output.sentence(&format!("  stalest verification: {when}"))?;
     }
@@ -198,8 +202,7 @@ fn counts(run: &Run) -> Vec<String> {
 
 fn line(
     catalog: &Catalog,
-    remedy: Option<&Remedy>,
-    (root, runs): (&Root, &[Run]),
+    TreeStatus { root, runs, oldest, remedy }: &TreeStatus,
     goes_on: Option<i64>,
 ) -> Result<Value, Failure> {
     let troubles: serde_json::Map<_, _> = catalog
@@ -236,8 +239,8 @@ fn line(
         "files": root.files,
         "bytes": root.bytes,
         "troubles": troubles,
-        "repair": remedy.map(Remedy::json),
-        "stalest_verification": catalog.oldest(root.id)?.and_then(known_moment),
+        "repair": remedy.as_ref().map(Remedy::json),
+        "stalest_verification": oldest.and_then(known_moment),
         "rehash": rehash,
         "runs": runs,
     });
