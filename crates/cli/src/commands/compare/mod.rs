@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use clap::{Args, ValueHint};
 use verisum::catalog::compare::{Judge, ListedContents, RecordedTree, Settled, known_bad, settle_by_records};
 use verisum::catalog::store::Catalog;
-use verisum::files::compare::{self, CompareError, FileStatus, Tree};
+use verisum::digest::Digest;
+use verisum::files::compare::{self, CompareError, FileStatus, Pair, Tree, TreeSink};
 use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
 use verisum::files::{Progress, Timestamp};
 use verisum::remote::{Address, Host};
@@ -121,9 +122,8 @@ fn compared<const N: usize>(
     };
     let lists = lists(&arguments.sums, arguments.algorithm.as_deref(), &sides, &report)?;
     let trees = sides.each_mut().map(|side| &mut side.tree);
-    let listed =
-        progress::during(arguments.progress, "listing", &[], || compare::list(trees, &digest, &sink));
-    let mut pairs = match listed {
+    let list = || compare::list(trees, &digest, &sink);
+    let mut pairs = match progress::during(arguments.progress, "listing", &[], list) {
         Ok(pairs) => pairs,
         Err(error) => {
             failed(error);
@@ -153,9 +153,7 @@ fn compared<const N: usize>(
         }
     }
     let trees = sides.each_mut().map(|side| &mut side.tree);
-    let told = Progress::default();
-    let read = || compare::read(trees, &digest, &mut pairs, &sink, &told);
-    if let Err(error) = progress::of_files(arguments.progress.wanted(), Total::Unknown, &told, read) {
+    if let Err(error) = read_files(arguments.progress, trees, &digest, &mut pairs, &sink) {
         failed(error);
     }
     let mut judge = Judge {
@@ -190,6 +188,19 @@ fn compared<const N: usize>(
     .tell(&pairs, &judged, settled)?;
     drop(sides);
     report.end()
+}
+
+/// Reads what has to be read, and says on a terminal how far it is.
+fn read_files<const N: usize>(
+    shown: ProgressArgs,
+    trees: [&mut Tree; N],
+    digest: &Digest,
+    pairs: &mut [Pair<N>],
+    sink: TreeSink,
+) -> Result<(), CompareError> {
+    let told = Progress::default();
+    let read = || compare::read(trees, digest, pairs, sink, &told);
+    progress::of_files(shown.wanted(), Total::Unknown, &told, read)
 }
 
 /// Tells what a tree says beside its files.
