@@ -5,7 +5,8 @@ of signals is not between it and the terminal. Maturin builds a module or a prog
 built here, and maturin packs it as a data file.
 
 VERISUM_WHEEL_PROFILE names the cargo profile; without it, it is `release`. VERISUM_WHEEL_SBOMS names a folder with
-lists of what is in the wheel, for it to carry; without it, it carries none.
+lists of what is in the wheel, for it to carry; without it, it carries none. VERISUM_WHEEL_COMPATIBILITY names the
+systems that it is for, such as manylinux_2_28; without it, it is for this one.
 """
 
 import json
@@ -49,6 +50,8 @@ def prepare():
     if folder := os.environ.get("VERISUM_WHEEL_SBOMS"):
         for file in sorted(Path(folder).iterdir()):
             arguments += ["--sbom-include", str(file)]
+    if systems := os.environ.get("VERISUM_WHEEL_COMPATIBILITY"):
+        arguments += ["--compatibility", systems]
     os.environ["MATURIN_PEP517_ARGS"] = shlex.join(arguments)
     SCRIPTS.mkdir(parents=True, exist_ok=True)
     shutil.copy2(command(profile), SCRIPTS / "verisum")

@@ -9,6 +9,10 @@ set -euo pipefail
 
 AUDITABLE=0.7.7
 CYCLONEDX=0.5.9
+ZIG=0.17.1
+ZIGBUILD=0.24.1
+# The C library that the wheel needs: manylinux_2_28.
+GLIBC=2.28
 # Of the Debian packages of one version.
 REVISION=1
 
@@ -170,15 +174,36 @@ bill_of_materials() {
 
 bill() { sed "s|path+file://$ROOT|path+file:///usr/src/verisum|g" "$1/bom.json"; }
 
+# Makes a linker for programs that need no newer C library than GLIBC: zig knows its symbols. What it links is compiled
+# as for the other packages. Prints its path, which is the same in all folders.
+old_linker() {
+    local zig=$tools/zig-$ZIG-$ZIGBUILD
+    if [ ! -e "$zig/zigcc" ]; then
+        say "installing zig $ZIG and cargo-zigbuild $ZIGBUILD into $zig" >&2
+        python3 -m venv "$zig"
+        "$zig/bin/pip" install --quiet --disable-pip-version-check "ziglang==$ZIG" "cargo-zigbuild==$ZIGBUILD"
+        # shellcheck disable=SC2016 # the linker expands them
+        printf '#!/bin/sh\nPATH=%q:$PATH exec cargo-zigbuild zig cc -- -target %s "$@"\n' \
+            "$zig/bin" "$(uname -m)-linux-gnu.$GLIBC" >"$zig/zigcc.new"
+        chmod +x "$zig/zigcc.new"
+        mv "$zig/zigcc.new" "$zig/zigcc"
+    fi
+    echo "$zig/zigcc"
+}
+
 # Maturin's own list would name this folder. Cargo is called by the tools that build a wheel, so it is found first.
 wheel() {
+    local linker variable
     say "the wheel"
+    linker=$(old_linker)
+    variable=CARGO_TARGET_$(tr a-z- A-Z_ <<<"$triple")_LINKER
     mkdir -p "$work/bin" "$work/sboms"
     printf '#!/bin/sh\nPATH=%q exec cargo auditable "$@"\n' "$PATH" >"$work/bin/cargo"
     chmod +x "$work/bin/cargo"
     cp "$out/verisum-$version-$triple.cdx.json" "$work/sboms/verisum.cdx.json"
     mv "$work/verisum-python.cdx.json" "$work/sboms/"
-    PATH=$work/bin:$PATH VERISUM_WHEEL_SBOMS=$work/sboms \
+    env "$variable=$linker" "PATH=$work/bin:$PATH" "VERISUM_WHEEL_SBOMS=$work/sboms" \
+        "VERISUM_WHEEL_COMPATIBILITY=manylinux_${GLIBC/./_}" \
         python3 -m pip wheel --quiet --disable-pip-version-check --no-deps --wheel-dir "$out" ./python
 }
 

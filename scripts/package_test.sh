@@ -115,7 +115,10 @@ wheel() {
     for file in "$folder"/verisum/_native.*so "$folder"/*.data/scripts/verisum; do
         ok "the wheel: $(basename "$file") holds the list of its dependencies" \
             grep -q '\.dep-v0' <(objdump -h "$file")
+        same "the wheel: $(basename "$file") needs no newer C library than its name says" "GLIBC_2.28" \
+            "$( (echo GLIBC_2.28 && objdump -T "$file" | grep -oE 'GLIBC_[0-9.]+') | sort -uV | tail -n 1)"
     done
+    ok "the wheel is for manylinux_2_28" test "$1" != "${1%manylinux_2_28_*}"
     for file in verisum verisum-python; do
         bill "$folder"/*.dist-info/sboms/"$file.cdx.json"
     done
