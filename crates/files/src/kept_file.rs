@@ -45,14 +45,14 @@ impl KeptFile {
     /// that an earlier repair gave it before that was killed does.
     ///
     /// # Errors
-    /// In words.
-    pub fn new(kept: (&Path, &Path), old: &File, as_read: AsRead, dress: &Dress) -> Result<KeptFile, String> {
-        let own = Some(old.try_clone().map_err(|error| error.to_string())?);
+    /// Those of the system, or the copy is not what was read.
+    pub fn new(kept: (&Path, &Path), old: &File, as_read: AsRead, dress: &Dress) -> io::Result<KeptFile> {
+        let own = Some(old.try_clone()?);
         let open = format!("/proc/self/fd/{}", old.as_raw_fd());
-        let inode = inode(old).map_err(|error| error.to_string())?;
+        let inode = inode(old)?;
         let is_its_name = |about: &Metadata, _: &Path| (about.dev(), about.ino()) == inode;
         loop {
-            let path = match room_for(kept, &is_its_name).map_err(|error| error.to_string())? {
+            let path = match room_for(kept, &is_its_name)? {
                 Room::Free(path) => path,
                 Room::Kept(path) => {
                     return Ok(KeptFile { path, moves: false, is_ours: false, own, unread: 0 });
@@ -75,40 +75,40 @@ impl KeptFile {
     /// the bad file. A copy that an earlier repair made before that was killed does, and what else that left there goes.
     ///
     /// # Errors
-    /// In words.
+    /// Those of the system, or the copy is not what was read.
     pub fn copy(
         kept: (&Path, &Path),
         old: &File,
         as_read: AsRead,
         dress: &Dress,
-    ) -> Result<KeptFile, String> {
+    ) -> io::Result<KeptFile> {
         let AsRead { digest, value, stop } = as_read;
-        let is_copy = is_copy_of(old, as_read).map_err(|error| error.to_string())?;
+        let is_copy = is_copy_of(old, as_read)?;
         loop {
-            let path = match room_for(kept, &is_copy).map_err(|error| error.to_string())? {
+            let path = match room_for(kept, &is_copy)? {
                 Room::Free(path) => path,
                 Room::Kept(path) => {
                     remove_left(&path, &is_copy);
                     return Ok(KeptFile { path, moves: false, is_ours: false, own: None, unread: 0 });
                 }
             };
-            let new = Replacement::private_passing(&path).map_err(|error| error.to_string())?;
+            let new = Replacement::private_passing(&path).map_err(io::Error::other)?;
             let copy = new.file();
-            let length = old.metadata().map_err(|error| error.to_string())?.len();
+            let length = old.metadata()?.len();
             let read_at = |room: &mut [u8], at| old.read_at(room, at);
             let unread =
-                copy_what_can_be_read((&read_at, length), copy, stop).map_err(|error| error.to_string())?;
+                copy_what_can_be_read((&read_at, length), copy, stop).map_err(io::Error::other)?;
             // A failure of these writes is told only once.
-            copy.sync_all().map_err(|error| error.to_string())?;
-            let read = reread::past_the_cache_until(copy, digest, stop).map_err(|error| error.to_string())?;
+            copy.sync_all()?;
+            let read = reread::past_the_cache_until(copy, digest, stop).map_err(io::Error::other)?;
             if value.is_some_and(|value| value != read.digest) {
-                return Err("the copy there has different content".to_string());
+                return Err(io::Error::other("the copy there has different content"));
             }
-            dress(copy).and_then(|()| make_private(copy, old)).map_err(|error| error.to_string())?;
+            dress(copy).and_then(|()| make_private(copy, old)).map_err(io::Error::other)?;
             // Directories may have been made for it.
-            rustix::fs::syncfs(copy).map_err(|errno| errno.to_string())?;
+            rustix::fs::syncfs(copy)?;
             // What another repair has kept there meanwhile stays.
-            if new.swap(None, None).map_err(|error| error.to_string())? {
+            if new.swap(None, None).map_err(io::Error::other)? {
                 remove_left(&path, &is_copy);
                 return Ok(KeptFile { path, moves: false, is_ours: true, own: None, unread });
             }

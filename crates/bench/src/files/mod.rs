@@ -3,8 +3,6 @@
 
 mod cmpthese;
 mod ways;
-mod words;
 
 pub use cmpthese::{Timing, cmpthese};
-pub use ways::{FileWay, LARGE, PLACE, SCRIPT, SMALL, TimeParts, Within, digest_in, parts, ways};
-pub use words::split;
+pub use ways::{FileWay, FileWayError, LARGE, PLACE, SCRIPT, SMALL, TimeParts, Within, digest_in, parts, ways};

@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 
 use verisum_digest::{Digest, Output};
 
-use super::split;
 use crate::measure::{About, MeasureError, MeasurePlan, Measured, Process, Subject, Work};
 use crate::record::{Series, rate_between};
 use crate::stats::Interval;
@@ -21,6 +20,24 @@ pub const LARGE: u64 = 1 << 30;
 
 /// Where the file's name goes in a command.
 pub const PLACE: &str = "{}";
+
+/// Why a text is no way of the user's.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FileWayError {
+    /// It is no name with a command.
+    #[error("must be a known name, or NAME=COMMAND")]
+    NoWay,
+    /// The name is empty or has control characters.
+    #[error("must begin with a name")]
+    NoName,
+    /// The command is empty.
+    #[error("must have a command after the `=`")]
+    NoCommand,
+    /// A quote has no second one, or a backslash is last.
+    #[error("has a quote without a second one, or a backslash at its end")]
+    OpenQuote,
+}
 
 /// A way to a digest that starts a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,14 +105,14 @@ pub fn ways(digest: &str) -> Vec<FileWay> {
 impl FileWay {
     /// A way of the user's, as `NAME=command {}`; without `{}` the file's name comes last. The command is
     /// split into words as a shell does, but nothing in it is run by one.
-    pub fn parse(text: &str) -> Result<FileWay, String> {
-        let (name, command) = text.split_once('=').ok_or("must be a known name, or NAME=COMMAND")?;
+    pub fn parse(text: &str) -> Result<FileWay, FileWayError> {
+        let (name, command) = text.split_once('=').ok_or(FileWayError::NoWay)?;
         if name.is_empty() || name.chars().any(char::is_control) {
-            return Err("must begin with a name".to_string());
+            return Err(FileWayError::NoName);
         }
-        let mut words = split(command)?;
+        let mut words = shlex::split(command).ok_or(FileWayError::OpenQuote)?;
         if words.is_empty() {
-            return Err("must have a command after the `=`".to_string());
+            return Err(FileWayError::NoCommand);
         }
         if !words.iter().any(|word| word.contains(PLACE)) {
             words.push(PLACE.to_string());

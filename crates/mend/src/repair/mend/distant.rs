@@ -357,13 +357,12 @@ impl<'a> DistantTree<'a> {
         damaged: &Damaged,
         (before, state): (Option<Output>, &FileState),
         keep: &Path,
-    ) -> Result<KeptFile, String> {
+    ) -> io::Result<KeptFile> {
         let folder = keep.ancestors().find(|folder| folder.is_dir()).unwrap_or(Path::new("."));
-        let mut file = tempfile::tempfile_in(folder).map_err(|error| error.to_string())?;
+        let mut file = tempfile::tempfile_in(folder)?;
         let range = 0..state.size.map_or(i64::MAX as u64, |size| size.saturating_add(1));
         let content = self.place.read(&self.path_of(damaged), range);
-        let mut content = content.map_err(|error| error.to_string())?;
-        io::copy(&mut content, &mut file).map_err(|error| error.to_string())?;
+        io::copy(&mut content.map_err(io::Error::other)?, &mut file)?;
         let modified = state.modified;
         let dress = |copy: &File| match modified {
             Some(modified) => Ok(modified.time.set(copy)?),
