@@ -76,12 +76,7 @@ impl KeptFile {
     ///
     /// # Errors
     /// Those of the system, or the copy is not what was read.
-    pub fn copy(
-        kept: (&Path, &Path),
-        old: &File,
-        as_read: AsRead,
-        dress: &Dress,
-    ) -> io::Result<KeptFile> {
+    pub fn copy(kept: (&Path, &Path), old: &File, as_read: AsRead, dress: &Dress) -> io::Result<KeptFile> {
         let AsRead { digest, value, stop } = as_read;
         let is_copy = is_copy_of(old, as_read)?;
         loop {
@@ -96,8 +91,7 @@ impl KeptFile {
             let copy = new.file();
             let length = old.metadata()?.len();
             let read_at = |room: &mut [u8], at| old.read_at(room, at);
-            let unread =
-                copy_what_can_be_read((&read_at, length), copy, stop).map_err(io::Error::other)?;
+            let unread = copy_what_can_be_read((&read_at, length), copy, stop).map_err(io::Error::other)?;
             // A failure of these writes is told only once.
             copy.sync_all()?;
             let read = reread::past_the_cache_until(copy, digest, stop).map_err(io::Error::other)?;

@@ -5,4 +5,6 @@ mod cmpthese;
 mod ways;
 
 pub use cmpthese::{Timing, cmpthese};
-pub use ways::{FileWay, FileWayError, LARGE, PLACE, SCRIPT, SMALL, TimeParts, Within, digest_in, parts, ways};
+pub use ways::{
+    FileWay, FileWayError, LARGE, PLACE, SCRIPT, SMALL, TimeParts, Within, digest_in, parts, ways,
+};

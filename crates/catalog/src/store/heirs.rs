@@ -249,11 +249,13 @@ impl Catalog {
     }
 
     /// Prepares for many calls of [`Catalog::heirs`] and for what comes after them: besides the fresh files
-    /// those whose records were replaced are listed, without a number.
+    /// those whose records were replaced are listed, without a number. None is bad or gone itself: those that an
+    /// interrupted run recorded may be by now.
     pub fn index_fresh(&self) -> Result<()> {
         let sql = "CREATE TEMP TABLE IF NOT EXISTS fresh_inode AS
                    SELECT fresh.rowid AS number, fresh.root, directory, name, inode, size, mtime, ctime,
                    algorithm, file.digest FROM fresh JOIN file USING(directory, name)
+                   WHERE file.state = 0
                    UNION ALL
                    SELECT NULL, file.root, directory, name, file.inode, file.size, file.mtime, file.ctime,
                    file.algorithm, file.digest FROM replaced JOIN file USING(directory, name)
@@ -273,12 +275,12 @@ impl Catalog {
         self.connection.query_row(sql, [root], |row| row.get(0)).map_err(self.failed("read"))
     }
 
-    /// Calls `each` with every fresh file, and forgets that they were.
+    /// Calls `each` with every fresh file that is there, and forgets that they were.
     pub fn take_fresh(&self, root: i64, each: &mut dyn FnMut(RecordName, CatalogRecord)) -> Result<()> {
         let taken = (|| {
             let sql = format!(
                 "SELECT directory, name, {} FROM fresh JOIN file USING(directory, name)
-                 WHERE fresh.root = ?1 ORDER BY directory, name",
+                 WHERE fresh.root = ?1 AND file.state <> {MISSING} ORDER BY directory, name",
                 super::record::columns()
             );
             let mut statement = self.connection.prepare(&sql)?;

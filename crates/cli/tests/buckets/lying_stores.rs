@@ -227,6 +227,25 @@ fn a_copy_replaces_nothing_by_what_is_not_as_listed() {
 }
 
 #[test]
+fn a_page_for_logging_in_is_no_listed_object() {
+    let store = Server::start(|asked| match asked.is_listing() {
+        true => page(&[("a", 90, "v1"), ("b", 90, "v1")]),
+        false => Answer::new(200, "<html>Log in</html>"),
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let a = folder.path().join("a");
+    fs::write(&a, "what was there").unwrap();
+    let to = folder.path().to_str().unwrap();
+    for words in [&["sum", "--quiet", "s3://bucket"][..], &["copy", "--quiet", "s3://bucket", to]] {
+        let ended = store.run(words);
+        assert_said(&ended, 3, "b: the store's answer is wrong: it is another object than was listed");
+        assert_eq!(ended.out(), "");
+    }
+    assert_eq!(fs::read_to_string(&a).unwrap(), "what was there");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
 fn a_copy_is_of_one_content() {
     const HALF: usize = 4 << 20;
     // Neither the ETag tells it nor the length.

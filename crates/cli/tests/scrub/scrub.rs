@@ -367,6 +367,35 @@ fn a_signal_ends_a_run_in_good_order() {
 }
 
 #[test]
+fn what_an_interrupted_run_recorded_is_missing_once_it_is_gone() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let new = |number| tree.path(&format!("new{number}"));
+    for number in 0..200 {
+        // Some have the same content.
+        fs::write(new(number), vec![(number / 2) as u8; 50_000]).unwrap();
+    }
+    let arguments = [s("scrub"), s("--limit"), s("1MB/s"), s("--catalog"), tree.catalog(), tree.root()];
+    let child = common::start(common::command(common::VERISUM).args(&arguments));
+    let pid = rustix::process::Pid::from_child(&child);
+    let log = tree.folder.path().join("c.db-wal");
+    let recorded = || fs::read(&log).is_ok_and(|log| log.windows(4).any(|name| name == b"new1"));
+    common::wait_until("something is recorded", recorded);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert_eq!(Ended::of(child.wait_with_output().unwrap()).code, Some(130));
+    let recorded = export(&tree.catalog()).matches("\"new").count();
+    (0..200).for_each(|number| fs::remove_file(new(number)).unwrap());
+    let ended = tree.scrub(&["--missing", "fail"]);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    assert!(!ended.out().contains("moved"), "{}", ended.out());
+    let exported = export(&tree.catalog());
+    assert_eq!(
+        (exported.matches("\"new").count(), exported.matches("\"missing\"").count()),
+        (recorded, recorded)
+    );
+}
+
+#[test]
 fn a_tree_in_a_tree_is_recorded_once() {
     let tree = Tree::new();
     scrub(&tree.catalog(), &tree.path("below"), &[]).clean();
