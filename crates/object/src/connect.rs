@@ -1,8 +1,10 @@
 //! Connections to stores. A request signed for one address is sent to no other.
 
+use std::pin::Pin;
 use std::time::Duration;
 
-use object_store::client::{HttpClient, HttpConnector};
+use futures_util::StreamExt;
+use object_store::client::{HttpClient, HttpConnector, HttpError, HttpRequest, HttpResponse, HttpService};
 use object_store::{ClientConfigKey, ClientOptions, Error};
 use reqwest::redirect::Policy;
 
@@ -11,6 +13,8 @@ const MOST_REDIRECTIONS: usize = 10;
 /// A request for credentials takes no longer than so many times the time in which a store must answer, and none is sent
 /// again after that time.
 pub(crate) const WHOLE: u32 = 10;
+/// The longest answer that has credentials.
+const MOST_CREDENTIALS: usize = 1 << 20;
 /// As `object_store` says it of the machine's own server of credentials, which most machines do not have.
 const NEAR: (&str, Duration) = ("1s", Duration::from_secs(1));
 
@@ -53,7 +57,37 @@ impl HttpConnector for Connector {
         let is_near = option(ClientConfigKey::ConnectTimeout).as_deref() == Some(NEAR.0);
         let connect = if is_near { NEAR.1.min(self.timeout) } else { self.timeout };
         let client = self.builder(allows_http, connect).timeout(self.timeout * WHOLE).build();
-        client.map(HttpClient::new).map_err(|error| Error::Generic { store: "HTTP", source: Box::new(error) })
+        client
+            .map(|client| HttpClient::new(Credentials(client)))
+            .map_err(|error| Error::Generic { store: "HTTP", source: Box::new(error) })
+    }
+}
+
+/// Asks those that give credentials. Of their answers neither the bodies of errors are read, which may repeat the request
+/// with its secrets, nor more than credentials are: what is cut has none.
+#[derive(Debug)]
+struct Credentials(reqwest::Client);
+
+impl HttpService for Credentials {
+    fn call<'own, 'future>(
+        &'own self,
+        request: HttpRequest,
+    ) -> Pin<Box<dyn Future<Output = Result<HttpResponse, HttpError>> + Send + 'future>>
+    where
+        'own: 'future,
+        Self: 'future,
+    {
+        Box::pin(async move {
+            let (parts, body) = self.0.call(request).await?.into_parts();
+            let most = if parts.status.is_success() { MOST_CREDENTIALS } else { 0 };
+            let (mut found, mut pieces) = (Vec::new(), body.bytes_stream());
+            while found.len() < most
+                && let Some(piece) = pieces.next().await
+            {
+                found.extend_from_slice(&piece?);
+            }
+            Ok(HttpResponse::from_parts(parts, found.into()))
+        })
     }
 }
 

@@ -263,13 +263,31 @@ impl fmt::Display for RequestError {
 
 /// The innermost cause of an error: the outer ones may name URLs.
 pub(crate) fn root(error: &(dyn Error + 'static)) -> String {
-    let mut cause = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
+    let cause = innermost(error);
     match cause.downcast_ref::<io::Error>() {
         Some(error) => text::of_system(error),
         None => text::printable(&cause.to_string()),
+    }
+}
+
+fn innermost<'a>(mut cause: &'a (dyn Error + 'static)) -> &'a (dyn Error + 'static) {
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause
+}
+
+/// Why `object_store` has no credentials: its own words have those of who should give them in them, which may be secret.
+pub(crate) fn without_credentials(error: &object_store::Error) -> String {
+    let cause = innermost(error);
+    let why = root(error);
+    let status = why.strip_prefix("Server returned non-2xx status code: ").and_then(|rest| rest.get(..3));
+    let is_unread = cause.is::<serde_json::Error>() || why.starts_with("Invalid AssumeRole");
+    match status {
+        Some(status) => format!("the identity service answers {status}"),
+        None if is_unread => "the identity service answers without credentials".to_string(),
+        None if why.starts_with("'az ") => "`az account get-access-token` fails".to_string(),
+        None => why,
     }
 }
 

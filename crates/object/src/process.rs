@@ -1,8 +1,7 @@
 //! Credentials from the program that a profile of the AWS tools names (`credential_process`).
 
 use std::future::Future;
-use std::io::{self, Read};
-use std::path::Path;
+use std::io::Read;
 use std::pin::Pin;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
@@ -14,22 +13,14 @@ use object_store::CredentialProvider;
 use object_store::aws::AwsCredential;
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
-use verisum_files::text;
 
 /// New ones are asked for so long before the old ones expire.
 const EARLY: Duration = Duration::from_secs(300);
 
 /// The most that such a program prints.
 const MOST_PRINTED: u64 = 64 << 10;
-/// The most that is read of what it says besides, and the most characters of it that are shown.
-const MOST_SAID: u64 = 16 << 10;
-const MOST_SHOWN: usize = 200;
-/// Words as long as this may be keys.
-const KEY_LENGTH: usize = 16;
 /// How often it is looked whether it has ended.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a program that has ended is listened to: what it started may hold its pipe open.
-const HEARING: Duration = Duration::from_secs(1);
 
 /// What such a program prints.
 #[derive(Deserialize)]
@@ -110,7 +101,7 @@ fn current(command: &str, timeout: Duration, known: &Mutex<State>) -> Result<Arc
     credential
 }
 
-/// Runs the program. What it prints is never repeated.
+/// Runs the program. Nothing that it prints is repeated: it may be a secret.
 fn ask(command: &str, timeout: Duration) -> Result<KnownCredentials, String> {
     let stdout = output(command, timeout)?;
     let printed: Option<Printed> = serde_json::from_slice(&stdout).ok();
@@ -134,20 +125,10 @@ fn output(command: &str, timeout: Duration) -> Result<Vec<u8>, String> {
     let failed = |_| "credential_process cannot be run".to_string();
     let until = Instant::now() + timeout;
     let mut program = Command::new("/bin/sh");
-    program.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    program.args(["-c", command]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = program.spawn().map_err(failed)?;
     let (give, take) = mpsc::channel();
     let stdout = child.stdout.take();
-    let (said, heard) = mpsc::channel();
-    let stderr = child.stderr.take();
-    thread::spawn(move || {
-        let mut stderr = stderr;
-        let mut text = Vec::new();
-        let _ = stderr.as_mut().map(|stderr| stderr.take(MOST_SAID).read_to_end(&mut text));
-        let _ = said.send(text);
-        // Nobody is to wait until it is read.
-        let _ = stderr.as_mut().map(|stderr| io::copy(stderr, &mut io::sink()));
-    });
     // It ends with the pipe, which a child of the command may hold open.
     thread::spawn(move || {
         let mut printed = Vec::new();
@@ -168,42 +149,7 @@ fn output(command: &str, timeout: Duration) -> Result<Vec<u8>, String> {
         let _ = child.kill();
         let _ = child.wait();
     }
-    ended.map_err(|why| {
-        let said = heard.recv_timeout(HEARING).unwrap_or_default();
-        told(&why, command, &said)
-    })
-}
-
-/// What went wrong, with the command's name and the last line that it said, in which nothing is that may be a key.
-fn told(why: &str, command: &str, said: &[u8]) -> String {
-    let name = command.split_whitespace().next().unwrap_or_default().trim_end_matches(';');
-    let name = Path::new(name).file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let said = String::from_utf8_lossy(said);
-    let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
-    let is_of_key = |c: char| c.is_ascii_alphanumeric() || "+/=_-.".contains(c);
-    let mut shown = String::new();
-    let mut rest = last.trim();
-    while let Some(first) = rest.chars().next() {
-        let length = rest.find(|c| is_of_key(c) != is_of_key(first)).unwrap_or(rest.len());
-        let (word, after) = rest.split_at(length);
-        let is_secret =
-            is_of_key(first) && length >= KEY_LENGTH && word.contains(|c: char| !c.is_ascii_lowercase());
-        shown += if is_secret { "…" } else { word };
-        rest = after;
-    }
-    let shown: String = text::printable(&shown).chars().take(MOST_SHOWN).collect();
-    match shown.is_empty() {
-        true => format!("{why}: {}", masked(&name)),
-        false => format!("{why}: {}: {shown}", masked(&name)),
-    }
-}
-
-/// The name of a command, unless a key was written in its place.
-fn masked(name: &str) -> String {
-    match name.contains('=') {
-        true => "…".to_string(),
-        false => text::printable(name),
-    }
+    ended
 }
 
 /// Kills all that a process started. The number is of a process that nobody waited for yet.
@@ -221,7 +167,9 @@ fn ended(child: &mut Child, until: Instant) -> Result<(), String> {
     loop {
         match child.try_wait() {
             Ok(Some(status)) if status.success() => return Ok(()),
-            Ok(Some(_)) => return Err("credential_process failed".to_string()),
+            Ok(Some(status)) => {
+                return Err(format!("credential_process failed ({status}): run it by hand to see why"));
+            }
             Ok(None) if Instant::now() < until => thread::sleep(PAUSE),
             Ok(None) | Err(_) => return Err("credential_process does not end".to_string()),
         }
@@ -234,10 +182,12 @@ fn not_ended(timeout: Duration) -> String {
 
 #[cfg(test)]
 mod tests {
-    /// Longer than any command here takes.
-    const LONG: Duration = Duration::from_secs(600);
+    use std::path::Path;
 
     use super::*;
+
+    /// Longer than any command here takes.
+    const LONG: Duration = Duration::from_secs(600);
 
     fn printing(folder: &Path, expiration: &str) -> String {
         let count = folder.join("count").display().to_string();
@@ -262,20 +212,16 @@ mod tests {
 
     #[test]
     fn what_a_program_prints_is_not_repeated() {
-        for command in ["echo secret", "echo '{\"Version\": 2, \"SecretAccessKey\": \"secret\"}'", "exit 3"] {
-            let error = current(command, LONG, &Mutex::default()).unwrap_err();
-            assert!(error.starts_with("credential_process") && !error.contains("secret"), "{error}");
+        let failed = "credential_process failed (exit status: 3): run it by hand to see why";
+        let wrong = "credential_process prints no credentials of version 1";
+        for (command, error) in [
+            ("echo secret", wrong),
+            ("echo '{\"Version\": 2, \"SecretAccessKey\": \"secret\"}'", wrong),
+            ("echo secret; echo 'the password is secret' >&2; exit 3", failed),
+            ("KEY=secret sh -c 'exit 3'", failed),
+        ] {
+            assert_eq!(current(command, LONG, &Mutex::default()).unwrap_err(), error, "{command}");
         }
-    }
-
-    #[test]
-    fn what_a_program_says_is_shown_where_it_fails_without_keys() {
-        let error = |command: &str| current(command, LONG, &Mutex::default()).unwrap_err();
-        let said = error("/bin/false; echo first >&2; echo 'token AKIAABCDEFGHIJKLMNOP expired' >&2; exit 1");
-        assert_eq!(said, "credential_process failed: false: token … expired");
-        let said = error("sh -c 'printf \"no \\033[2J session\" >&2; exit 1'");
-        assert!(said.starts_with("credential_process failed: sh: no ") && !said.contains('\u{1b}'), "{said}");
-        assert_eq!(error("KEY=secret sh -c 'exit 1'"), "credential_process failed: …");
     }
 
     #[test]
@@ -287,7 +233,7 @@ mod tests {
             assert!(error.starts_with("credential_process does not end"), "{command}: {error}");
         }
         for command in ["yes x", "yes x; true"] {
-            assert_eq!(ended(command, LONG), "credential_process prints more than 65536 bytes: yes");
+            assert_eq!(ended(command, LONG), "credential_process prints more than 65536 bytes");
         }
     }
 }

@@ -16,7 +16,7 @@ use object_store::gcp::{GcpCredentialProvider, GoogleCloudStorageBuilder, Google
 use object_store::{BackoffConfig, RetryConfig};
 
 use crate::client::{client_options, connector, plain_endpoint};
-use crate::error::{OpenError, RequestError, root};
+use crate::error::{OpenError, RequestError, without_credentials};
 use crate::listing;
 use crate::options::StoreOptions;
 use crate::process::ProcessProvider;
@@ -276,7 +276,9 @@ impl Store {
 
     /// Signs a request.
     pub(crate) async fn sign(&self, request: &mut HttpRequest) -> Result<(), RequestError> {
-        let failed = |error: object_store::Error| RequestError::Credentials(root(&error), self.remedy());
+        let failed = |error: object_store::Error| {
+            RequestError::Credentials(without_credentials(&error), self.remedy())
+        };
         match self {
             Store::S3 { credentials: Some(credentials), region } => {
                 let credential = credentials.get_credential().await.map_err(failed)?;

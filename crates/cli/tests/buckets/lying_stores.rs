@@ -640,8 +640,12 @@ fn a_program_for_credentials_that_does_not_end_is_ended() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config");
     let keys = r#"{"Version": 1, "AccessKeyId": "K", "SecretAccessKey": "s", "SessionToken": "a\u000ab"}"#;
-    let profiles =
-        [("slow", "sleep 1000 && true"), ("long", "yes x"), ("odd", &format!("printf %s '{keys}'"))];
+    let profiles = [
+        ("slow", "sleep 1000 && true"),
+        ("long", "yes x"),
+        ("odd", &format!("printf %s '{keys}'")),
+        ("says", "echo pw=hidden >&2 && false"),
+    ];
     let text = profiles.map(|(name, command)| format!("[profile {name}]\ncredential_process = {command}\n"));
     fs::write(&config, text.concat()).unwrap();
     let config = [("AWS_CONFIG_FILE", config.to_str().unwrap())];
@@ -649,13 +653,64 @@ fn a_program_for_credentials_that_does_not_end_is_ended() {
         ("slow", "credential_process does not end within 1 s"),
         ("long", "credential_process prints more than 65536 bytes"),
         ("odd", "the key or the token has characters that none has"),
+        ("says", "(credential_process failed (exit status: 1): run it by hand to see why)"),
     ] {
         let words = ["sum", "--timeout", "1s", "--profile", profile, "s3://bucket"];
-        assert_said(&with(&config, &store.url, &words), 3, part);
+        let ended = with(&config, &store.url, &words);
+        assert_said(&ended, 3, part);
+        assert!(!ended.stderr.contains("hidden"), "{}", ended.stderr);
     }
     let words = ["sum", "--profile", "nobody", "s3://bucket"];
     assert_said(&with(&config, &store.url, &words), 2, "--profile: there is no profile nobody");
     assert!(store.asked().is_empty());
+}
+
+#[test]
+fn nothing_that_an_identity_service_says_is_repeated() {
+    let token = r#"{"access_token": "t", "expires_in": 3600}"#;
+    type Answering = fn(String, &str) -> Answer;
+    let answers: [(Answering, &str); 5] = [
+        (|asked, _| Answer::new(400, asked), "the identity service answers 400"),
+        (
+            |asked, _| Answer::new(401, [asked.as_bytes(), b"\xff"].concat()),
+            "the identity service answers 401",
+        ),
+        // It goes on for ten minutes.
+        (
+            |asked, _| {
+                let drip = Some((1, Duration::from_millis(200)));
+                Answer { sent: 1, drip, ..Answer::new(403, asked.repeat(20)) }
+            },
+            "the identity service answers 403",
+        ),
+        (
+            |asked, _| Answer::new(200, format!("\"{asked}\"")),
+            "the identity service answers without credentials",
+        ),
+        // More is not read.
+        (
+            |_, token| Answer::new(200, " ".repeat(8 << 20) + token),
+            "the identity service answers without credentials",
+        ),
+    ];
+    for (answer, part) in answers {
+        let service = Server::start(move |asked| match asked.target.contains("oauth2") {
+            true => answer(String::from_utf8(asked.body.clone()).unwrap(), token),
+            false => Answer::new(200, "<EnumerationResults><Blobs /><NextMarker /></EnumerationResults>"),
+        });
+        let settings = [
+            ("AZURE_STORAGE_ACCOUNT_NAME", "acme"),
+            ("AZURE_STORAGE_ENDPOINT", &*service.url),
+            ("AZURE_AUTHORITY_HOST", &*service.url),
+            ("AZURE_TENANT_ID", "tenant"),
+            ("AZURE_CLIENT_ID", "client"),
+            ("AZURE_CLIENT_SECRET", "hidden"),
+        ];
+        let ended = with(&settings, &service.url, &["sum", "--timeout", "5s", "az://bucket"]);
+        assert_said(&ended, 3, &format!("no credentials ({part}): "));
+        assert!(!ended.stderr.contains("hidden") && ended.stderr.lines().count() == 1, "{}", ended.stderr);
+        assert!(service.asked().iter().all(|asked| asked.target.contains("oauth2")));
+    }
 }
 
 #[test]
