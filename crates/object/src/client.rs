@@ -390,7 +390,7 @@ impl Client {
     async fn explained(&self, url: &str, request: &Request<'_>, error: RequestError) -> RequestError {
         let may_be_credentials = match &error {
             RequestError::Missing | RequestError::Version(_) => !self.knows_us.load(Ordering::Relaxed),
-            RequestError::Refused { status: 403, head: Some(_), .. } => true,
+            RequestError::Refused { status: 400 | 403, head: Some(_), .. } => true,
             _ => false,
         };
         if request.method != Method::HEAD || !may_be_credentials {

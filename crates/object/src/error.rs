@@ -18,6 +18,16 @@ const NO_NAME_OF_VERSION: &str =
 /// The longest error code of a store that is shown.
 const MOST_CODE: usize = 64;
 
+/// What S3 and Azure say of credentials that they do not know, or that have expired.
+const OF_CREDENTIALS: [&str; 6] = [
+    "AuthenticationFailed",
+    "ExpiredToken",
+    "InvalidAccessKeyId",
+    "InvalidToken",
+    "RequestTimeTooSkewed",
+    "TokenRefreshRequired",
+];
+
 /// Why a bucket cannot be opened.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -220,6 +230,15 @@ impl RequestError {
         match self {
             RequestError::Answer(_) | RequestError::Network(_) => true,
             RequestError::Refused { status, .. } => matches!(status, 300..=399 | 408 | 429 | 500..),
+            _ => false,
+        }
+    }
+
+    /// Whether whatever else is asked for fails so: it is about the credentials or the bucket. Others may be about one name.
+    pub(crate) fn is_of_all(&self) -> bool {
+        match self {
+            RequestError::NoBucket | RequestError::Region(_) | RequestError::Credentials(..) => true,
+            RequestError::Refused { status, code, .. } => *status == 401 || OF_CREDENTIALS.contains(&&**code),
             _ => false,
         }
     }

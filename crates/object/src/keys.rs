@@ -206,8 +206,8 @@ pub(crate) fn path(key: &[u8]) -> Vec<u8> {
 
 /// An error after which nothing else of the store can be read.
 pub(crate) fn machine(error: &RequestError) -> PlaceError {
-    match error {
-        RequestError::NoBucket => PlaceError::Absent(error.to_string().into()),
-        error => PlaceError::Machine(error.to_string().into()),
+    match error.is_of_all() {
+        true => PlaceError::Absent(error.to_string().into()),
+        false => PlaceError::Machine(error.to_string().into()),
     }
 }

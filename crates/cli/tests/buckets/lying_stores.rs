@@ -604,6 +604,38 @@ fn what_a_store_refuses_to_tell_of_an_object_is_named() {
 }
 
 #[test]
+fn credentials_that_expire_in_the_middle_end_in_one_line() {
+    const OBJECTS: usize = 100;
+    let folder = tempfile::tempdir().unwrap();
+    let [here, other] = ["here", "other"].map(|name| folder.path().join(name));
+    fs::create_dir_all(&other).unwrap();
+    fs::create_dir_all(&here).unwrap();
+    let names: Vec<String> = (0..OBJECTS).map(|number| format!("f{number:03}")).collect();
+    for name in &names {
+        fs::write(here.join(name), "x").unwrap();
+    }
+    let store = Server::start(move |asked| match asked.is_listing() {
+        true => page(&names.iter().map(|name| (&**name, 1, "v1")).collect::<Vec<_>>()),
+        // Answers to HEAD have no body.
+        false => Answer::new(400, "<Error><Code>ExpiredToken</Code></Error>"),
+    });
+    let [here, other] = [here, other].map(|folder| folder.to_str().unwrap().to_string());
+    for words in [
+        &["copy", &*here, "s3://bucket"][..],
+        &["copy", "s3://bucket", &other],
+        &["compare", &here, "s3://bucket"],
+        &["compare", "--read", &here, "s3://bucket"],
+        &["sum", "s3://bucket"],
+    ] {
+        let ended = store.run(words);
+        assert_said(&ended, 3, "the store answers 400 (ExpiredToken)");
+        let told = format!("{}{}", ended.out(), ended.stderr);
+        assert_eq!(told.matches("answers 400").count(), 1, "{words:?}: {told}");
+        assert!(told.lines().count() < 7, "{words:?}: {told}");
+    }
+}
+
+#[test]
 fn an_upload_is_given_up_when_its_parts_are_sent() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");

@@ -120,7 +120,8 @@ impl CopyError {
         matches!(self, CopyError::Place { source: PlaceError::Machine(_) | PlaceError::Digest(_), .. })
     }
 
-    /// Whether all that follows would fail for the same reason: TO is full, read-only, or no place that is there.
+    /// Whether all that follows would fail for the same reason: TO is full or read-only, or a place is not
+    /// there or does not know its user.
     pub fn ends_all(&self) -> bool {
         match self {
             CopyError::Target { source, .. } => {

@@ -49,7 +49,7 @@ impl<const N: usize> CompareReport<'_, '_, N> {
         settled: Settled,
     ) -> Result<(), Failure> {
         let report = self.report;
-        let mut counts = CompareCounts::default();
+        let (mut counts, mut is_cut) = (CompareCounts::default(), false);
         for (number, pair) in pairs.iter().enumerate() {
             *counts.of(pair.status) += 1;
             if pair.status == FileStatus::Same && !verbosity::names_all() {
@@ -58,8 +58,16 @@ impl<const N: usize> CompareReport<'_, '_, N> {
             if pair.status != FileStatus::Same {
                 report.worse(exit(pair.status));
             }
-            let is_said = self.is_lost && pair.status == FileStatus::Unknown && !self.arguments.json;
-            if is_said && !verbosity::names_all() {
+            let mut read = pair.files.iter().flatten().map(|file| file.read.as_deref());
+            let is_said = match pair.status {
+                FileStatus::Unknown => self.is_lost,
+                // A place failed at the first of these, and none that follows was read.
+                FileStatus::Unreadable if !read.any(|read| matches!(read, Some(Err(_)))) => {
+                    std::mem::replace(&mut is_cut, true)
+                }
+                _ => false,
+            };
+            if is_said && !self.arguments.json && !verbosity::names_all() {
                 continue;
             }
             let judgement = judged.get(&number);
