@@ -364,7 +364,7 @@ pub enum PlaceError {
     /// It cannot be reached, or does not do what it should. This error has its own type, which depends on the place.
     #[error(transparent)]
     Machine(Box<dyn std::error::Error + Send + Sync>),
-    /// It is not there, such as a bucket: whatever is asked of it fails so.
+    /// It is not there, such as a bucket, or does not know its user: whatever is asked of it fails so.
     #[error(transparent)]
     Absent(Box<dyn std::error::Error + Send + Sync>),
     /// It lists something that is no file of a tree, in the place's own words.
