@@ -3,7 +3,8 @@
 use std::env;
 use std::ffi::OsString;
 use std::fs::DirBuilder;
-use std::io::ErrorKind;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
@@ -151,14 +152,25 @@ fn require(path: &Path) -> Result<(), Failure> {
     found.map_err(|error| failed(path, "open", error))
 }
 
-/// Fails if a file that is to be written is one that the catalogue consists of.
+/// Fails if a file that is to be written is one that this catalogue consists of, or another one.
 pub(crate) fn refuse_own(catalog: &Path, file: &Path) -> Result<(), Failure> {
     let place = absolute(file)?;
-    if own_files(catalog).contains(&place) {
-        let error = std::io::Error::other("it belongs to the catalogue");
-        return Err(failed(file, "write", error));
-    }
-    Ok(())
+    let why = match () {
+        () if own_files(catalog).contains(&place) => "it belongs to the catalogue",
+        () if file.is_file() && begins_as_no_text(file) => NO_TEXT,
+        () => return Ok(()),
+    };
+    Err(failed(file, "write", std::io::Error::other(why)))
+}
+
+/// Why nothing is written to a file that [`begins_as_no_text`].
+pub(crate) const NO_TEXT: &str = "it is a database, or belongs to one";
+
+/// Whether there are zero bytes at the beginning of a file, as in catalogues and what is beside them.
+pub(crate) fn begins_as_no_text(path: &Path) -> bool {
+    let mut head = Vec::new();
+    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
+    read.is_ok() && head.contains(&0)
 }
 
 fn default_path() -> Result<PathBuf, Failure> {

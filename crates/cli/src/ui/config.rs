@@ -113,8 +113,14 @@ impl Config {
             if [FILE_VARIABLE, WATCHED_VARIABLE, kernel::VARIABLE].iter().any(|other| name == *other) {
                 continue;
             }
-            let Some(value) = value.to_str().filter(|value| !value.is_empty()) else { continue };
             let source = format!("{PREFIX}{option}");
+            let Some(value) = value.to_str() else {
+                config.faults.push(Fault { verb: None, why: format!("{source}: must be UTF-8") });
+                continue;
+            };
+            if value.is_empty() {
+                continue;
+            }
             let option = option.to_ascii_lowercase().replace('_', "-");
             if find(&definition, &option).is_some_and(is_flag) && !["true", "false"].contains(&value) {
                 config.faults.push(Fault { verb: None, why: format!("{source}: must be true or false") });

@@ -4,7 +4,7 @@
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -14,6 +14,7 @@ use rustix::io::Errno;
 use verisum::files::replace::{is_trusted, require_trusted};
 use verisum::remote::without_secrets;
 
+use super::catalog::{NO_TEXT, begins_as_no_text};
 use super::failure::Failure;
 use super::{names, secrets, shell, values};
 
@@ -65,16 +66,9 @@ fn opened(path: &Path) -> io::Result<File> {
         return Err(io::Error::other("it is a file of another user"));
     }
     if stat.is_file() && begins_as_no_text(path) {
-        return Err(io::Error::other("it is a database, or belongs to one"));
+        return Err(io::Error::other(NO_TEXT));
     }
     Ok(file)
-}
-
-/// Whether there are zero bytes at the beginning of a file, as in catalogues and what is beside them.
-fn begins_as_no_text(path: &Path) -> bool {
-    let mut head = Vec::new();
-    let read = File::open(path).and_then(|file| file.take(64).read_to_end(&mut head));
-    read.is_ok() && head.contains(&0)
 }
 
 /// Adds an entry, if there is a log.

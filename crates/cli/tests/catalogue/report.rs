@@ -172,6 +172,15 @@ fn promises_that_are_not_kept_are_told() {
     assert!(named["lines"][0].as_str().unwrap().starts_with("All of 42 files"), "{}", named["lines"]);
     let own = archive.run(&["report", "-o", "tree.db", "tree.db"]);
     assert!(own.code == Some(3) && own.stderr.contains("it belongs to the catalogue"), "{}", own.stderr);
+    let before = fs::read(archive.path.join("mirror.db")).unwrap();
+    for words in [
+        &["report", "-o", "mirror.db", "tree.db"][..],
+        &["catalog", "status", "--catalog", "tree.db", "--prometheus", "mirror.db"],
+    ] {
+        let other = archive.run(words);
+        assert!(other.code == Some(3) && other.stderr.contains("it is a database"), "{}", other.stderr);
+    }
+    assert!(fs::read(archive.path.join("mirror.db")).unwrap() == before);
     let twice = archive.run(&["report", "-o", "r.html", "tree.db", "./tree.db"]);
     assert!(twice.code == Some(2) && twice.stderr.contains("named twice"), "{}", twice.stderr);
 }

@@ -147,6 +147,27 @@ fn a_list_says_what_is_repaired() {
 }
 
 #[test]
+fn what_may_be_written_since_it_was_tagged_is_only_repaired_if_it_is_kept() {
+    let trees = Trees::new(&[(b"bad", "one")]);
+    let (tree, copy) = (trees.path("tree"), trees.path("copy"));
+    verisum([s("tag"), s("--quiet"), tree.join("bad")]).clean();
+    // A tag that is younger than that tells nothing of the inode's time.
+    std::thread::sleep(Duration::from_millis(3100));
+    change_and_restore_time(&tree.join("bad"), "ONE");
+    let verify = verisum([s("verify"), tree.clone()]);
+    let mend = format!("verisum repair --tags '{0}' --keep-bad '{0}.bad' --from PLACE", tree.display());
+    let told = format!("{}{}", verify.out(), verify.stderr);
+    assert!(told.contains("suspicious") && told.contains(&mend), "{told}");
+    let careful = repair_by(&tree, &copy, &["--tags"]);
+    assert_eq!(careful.code, Some(1), "{}{}", careful.out(), careful.stderr);
+    assert!(careful.out().contains("--keep-bad DIR repairs it"), "{}", careful.out());
+    assert_eq!(fs::read(tree.join("bad")).unwrap(), b"ONE");
+    let kept = trees.path("kept").to_str().unwrap().to_string();
+    became(&repair_by(&tree, &copy, &["--tags", "--keep-bad", &kept]), 0, &[("repaired", &tree.join("bad"))]);
+    assert_eq!(fs::read(Path::new(&kept).join("bad")).unwrap(), b"ONE");
+}
+
+#[test]
 fn tags_say_what_is_repaired() {
     let trees = Trees::new(&[(b"bad", "one"), (b"written", "two"), (b"untagged", "three")]);
     let (tree, copy) = (trees.path("tree"), trees.path("copy"));
@@ -154,7 +175,9 @@ fn tags_say_what_is_repaired() {
     change_and_restore_time(&tree.join("bad"), "ONE");
     fs::write(tree.join("written"), "TWO").unwrap();
     fs::write(tree.join("untagged"), "THREE").unwrap();
-    became(&repair_by(&tree, &copy, &["--tags"]), 0, &[("repaired", &tree.join("bad"))]);
+    let kept = trees.path("kept").to_str().unwrap().to_string();
+    let careful = ["--tags", "--keep-bad", &kept];
+    became(&repair_by(&tree, &copy, &careful), 0, &[("repaired", &tree.join("bad"))]);
     let now = ["bad", "written", "untagged"].map(|name| fs::read_to_string(tree.join(name)).unwrap());
     assert_eq!(now, ["one", "TWO", "THREE"]);
     // The new file has the tag of the old one.

@@ -2,7 +2,9 @@
 
 use crate::common;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
@@ -86,6 +88,16 @@ fn what_is_nearer_to_the_command_holds() {
     let shown = run(&home, &[], &["config", "show", "--json"]);
     let first: Value = serde_json::from_str(shown.out().lines().next().unwrap()).unwrap();
     assert_eq!((first["key"].as_str(), first["values"][0].as_str()), (Some("algorithm"), Some("sha512")));
+    // What is no text is not passed over in silence: another catalogue would be written to.
+    let mut status = command(VERISUM);
+    status.args(["catalog", "status"]).current_dir(home.path()).env("HOME", home.path());
+    status.env("VERISUM_CATALOG", OsStr::from_bytes(b"\xff.db"));
+    let ended = Ended::of(status.output().unwrap());
+    assert!(
+        ended.code == Some(2) && ended.stderr.contains("VERISUM_CATALOG: must be UTF-8"),
+        "{}",
+        ended.stderr
+    );
     // Under the names of other programs it has no effect.
     std::os::unix::fs::symlink(VERISUM, home.path().join("sha256sum")).unwrap();
     let mut command = command(home.path().join("sha256sum").to_str().unwrap());

@@ -10,7 +10,7 @@ use verisum_catalog::store::{State, Trouble, stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::LocalPlace;
 use verisum_files::store::xattr::Family;
-use verisum_files::{Entry, Kind, Misjudged, Standing, Stat, Stop, Verdict, Walk, WalkOptions};
+use verisum_files::{Entry, Kind, Misjudged, SecondRead, Standing, Stat, Stop, Verdict, Walk, WalkOptions};
 
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::keep::require_room;
@@ -32,8 +32,8 @@ pub struct ExpectedContent {
     pub digest: Digest,
     /// Its value.
     pub value: Output,
-    /// Whether nobody wrote to the file since, as its time of modification tells. Where that is not known, a file with
-    /// other content may be what somebody wants it to be.
+    /// Whether nobody wrote to the file since, as its times tell. Where that is not known, a file with other content may
+    /// be what somebody wants it to be.
     pub is_unwritten: bool,
     /// The list that it is from, if it is from one. Its number may be the block hash of an image.
     pub list: Option<Arc<Path>>,
@@ -65,7 +65,8 @@ pub fn tagged(tree: &Path) -> impl Iterator<Item = ExpectedContent> {
             below,
             digest,
             value: record.digest,
-            is_unwritten: true,
+            // As `verify` judges it.
+            is_unwritten: record.compare(&stat, &record.digest, SecondRead::Same).same_ctime != Some(false),
             list: None,
             copies: None,
         })

@@ -122,7 +122,7 @@ impl Health {
     /// How old the stalest verification is; what was never verified is as old as time.
     fn age(&self) -> Option<Duration> {
         let oldest = self.oldest()?;
-        Some(Duration::from_millis((self.now - oldest).max(0).unsigned_abs()))
+        Some(Duration::from_millis(self.now.saturating_sub(oldest).max(0).unsigned_abs()))
     }
 
     fn is_stale(&self) -> bool {

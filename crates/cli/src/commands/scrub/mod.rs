@@ -83,9 +83,10 @@ pub(crate) fn run(command: ScrubCommand, config: &Config, output: &mut Output) -
 
 /// What trees of a catalogue have, in words.
 fn totals<'r>(roots: impl IntoIterator<Item = &'r Root>) -> String {
-    let (mut trees, mut files, mut bytes) = (0, 0, 0);
+    let (mut trees, mut files, mut bytes) = (0, 0_u64, 0_u64);
     for root in roots {
-        (trees, files, bytes) = (trees + 1, files + root.files, bytes + root.bytes);
+        (trees, files, bytes) =
+            (trees + 1, files.saturating_add(root.files), bytes.saturating_add(root.bytes));
     }
     format!("{}, {}, {}", counted(trees, "tree"), counted(files, "file"), human(bytes))
 }

@@ -205,7 +205,12 @@ fn bad_file(finding: &TagFinding, record: &Record, roots: &[PathBuf]) -> BadFile
         parity: None,
         mend: match directory.and_then(|directory| Some((directory, path.strip_prefix(directory).ok()?))) {
             Some((directory, below)) => {
-                Mend::Directory { command: remedy::repair_by_tags(directory), below: below.to_path_buf() }
+                let mut command = remedy::repair_by_tags(directory);
+                // Somebody may have written to it.
+                if matches!(finding.outcome, TagOutcome::Judged(Verdict::Suspicious)) {
+                    command += &remedy::keep_bad(Some(directory));
+                }
+                Mend::Directory { command, below: below.to_path_buf() }
             }
             None => Mend::Nothing,
         },
