@@ -329,9 +329,11 @@ impl Client {
             _ => {}
         }
         let now = self.look(key).await?;
-        // What is no store, such as a network's page for logging in, says the same every time, and names no version.
+        // What is no store, such as a network's page for logging in, says the same every time, and names no version. Of
+        // files that were put behind its back a gateway names none either.
         let is_same = (now.size, now.identity) == (part.seen.size, part.seen.identity);
-        match is_same && (now.identity.is_some() || listed.identity.is_none()) {
+        let is_store = now.identity.is_some() || listed.identity.is_none() || has_its_length;
+        match is_same && is_store {
             true => Ok(part),
             false => Err(RequestError::Answer("it is another object than was listed")),
         }

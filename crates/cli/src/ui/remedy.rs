@@ -135,6 +135,12 @@ pub(crate) fn repair_by_tags(directory: &Path) -> String {
     format!("verisum repair --tags {}", shell::word(directory.as_os_str().as_bytes()))
 }
 
+/// What repairs the files of a directory by a catalogue, which may not know yet that they are bad.
+pub(crate) fn repair_by_scrub(catalog: &Path, directory: &Path) -> String {
+    let [catalog, directory] = [of_catalog(catalog), shell::word(directory.as_os_str().as_bytes())];
+    format!("verisum scrub{catalog} --repair {directory}")
+}
+
 /// What repairs the files of a directory by a list. That does not say whether somebody wrote to a file since, so that
 /// what is there is kept.
 pub(crate) fn repair_by_list(list: &Path, directory: &Path) -> String {

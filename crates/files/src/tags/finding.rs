@@ -113,6 +113,8 @@ pub struct TagFinding<'a> {
     pub entry: Option<&'a Entry>,
     /// What was recorded of it before.
     pub record: Option<&'a Record>,
+    /// Whether that is in the catalogue, and not in the file's tag.
+    pub is_apart: bool,
     /// The digest of what was read, by the algorithm of the record.
     pub computed: Option<&'a Output>,
     /// What failed.
@@ -128,6 +130,7 @@ impl<'a> TagFinding<'a> {
             outcome,
             entry: Some(entry),
             record: None,
+            is_apart: false,
             computed: None,
             error: None,
             stands_for_all: false,

@@ -86,6 +86,7 @@ impl<'a> Session<'a> {
             outcome,
             entry,
             record,
+            is_apart: false,
             computed,
             error: Some(error),
             stands_for_all: false,

@@ -9,7 +9,7 @@ use super::files::{OpenedFile, next_entry, open};
 use super::place::Before;
 use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
-use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};
+use super::{Counts, Entries, TagFinding, TagOutcome, TagSink, TaggingOptions, now};
 use crate::{Content, Entry, Plan, Record, Verdict};
 
 /// What `verify` may do.
@@ -97,7 +97,9 @@ fn compare(
         let before = Before { judged: &[*record], stood: !is_apart };
         session.store(entry, file, before, &stamped, TagOutcome::Refreshed);
     } else {
-        session.compared(entry, TagOutcome::Judged(verdict), record, computed);
+        let (record, computed) = (Some(record), Some(computed));
+        let finding = TagFinding::of(entry, TagOutcome::Judged(verdict));
+        session.tell(&TagFinding { record, is_apart, computed, ..finding });
     }
 }
 

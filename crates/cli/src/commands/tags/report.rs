@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::ops::Range;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -89,7 +89,7 @@ impl<'a> TagReporter<'a> {
             && let Some(record) = finding.record
         {
             let mut shared = self.shared.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-            let bad_file = bad_file(finding, record, &self.roots);
+            let bad_file = bad_file(finding, record, (&self.roots, self.catalog.as_deref()));
             match shared.bad.0.len() < bad_file::NAMED {
                 // A file may have tags of several digests.
                 true if shared.bad.0.iter().any(|other| other.path == bad_file.path) => {}
@@ -190,7 +190,7 @@ impl<'a> TagReporter<'a> {
 }
 
 /// What helps to mend a file that is not as its tag says: one command for all of the tree that was named.
-fn bad_file(finding: &TagFinding, record: &Record, roots: &[PathBuf]) -> BadFile {
+fn bad_file(finding: &TagFinding, record: &Record, (roots, catalog): (&[PathBuf], Option<&Path>)) -> BadFile {
     let path = std::path::absolute(finding.path()).unwrap_or_else(|_| finding.path().to_path_buf());
     let tree = roots.iter().find(|root| **root != path && path.starts_with(root));
     let directory = tree.map(PathBuf::as_path).or(path.parent());
@@ -205,7 +205,10 @@ fn bad_file(finding: &TagFinding, record: &Record, roots: &[PathBuf]) -> BadFile
         parity: None,
         mend: match directory.and_then(|directory| Some((directory, path.strip_prefix(directory).ok()?))) {
             Some((directory, below)) => {
-                let mut command = remedy::repair_by_tags(directory);
+                let mut command = match catalog.filter(|_| finding.is_apart) {
+                    Some(catalog) => remedy::repair_by_scrub(catalog, directory),
+                    None => remedy::repair_by_tags(directory),
+                };
                 // Somebody may have written to it.
                 if matches!(finding.outcome, TagOutcome::Judged(Verdict::Suspicious)) {
                     command += &remedy::keep_bad(Some(directory));

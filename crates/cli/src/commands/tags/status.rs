@@ -67,7 +67,7 @@ fn print(
     let untagged = format!("({})", human(status.untagged_bytes));
     let rows = [
         ("current", status.current, "by length and time as recorded"),
-        ("in the catalogue", status.apart, "the files take no attributes"),
+        ("in the catalogue", status.apart, "recorded there; the files have no tag, or an older one"),
         ("outdated", status.outdated, "the time differs from the recorded one: `verisum tag` updates them"),
         ("resized", status.resized, "the time as recorded, a different length"),
         ("without time", status.untimed, "only reading tells"),
