@@ -2,14 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
-use std::io::Read;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 
 use pyo3::prelude::*;
-use verisum::blockhash::{BlockMap, MAP_MAGIC};
 use verisum::image::{self as engine, Image, KnownContent, Layer, Opened, Property, open_named};
+use verisum::mend::image::is_map;
 
 use crate::arguments::FsPath;
 use crate::errors::{Failure, Kind, image_failure};
@@ -117,7 +115,7 @@ pub(crate) fn image_info(py: Python<'_>, path: FsPath) -> PyResult<ImageInfo> {
 fn found(path: &Path) -> Result<ImageInfo, Failure> {
     let options = padding(false);
     let is_file = path.metadata().is_ok_and(|kind| kind.is_file() || kind.file_type().is_block_device());
-    if is_file && is_map(path) {
+    if is_map(path) {
         let message = format!("{}: open: this is a block map, which BlockMap describes", path.display());
         return Err(Failure::new(Kind::Image, &message).path(path).operation("open"));
     }
@@ -149,11 +147,6 @@ fn found(path: &Path) -> Result<ImageInfo, Failure> {
         }
     }
     Ok(info)
-}
-
-fn is_map(path: &Path) -> bool {
-    let mut start = [0; MAP_MAGIC.len()];
-    File::open(path).and_then(|mut file| file.read_exact(&mut start)).is_ok() && BlockMap::is_map(&start)
 }
 
 fn of_image(image: &dyn Image) -> Result<ImageInfo, engine::ImageError> {

@@ -1,4 +1,4 @@
-//! Watches long statements of SQLite: ends them early, and counts their steps.
+//! The progress of long passes over a catalogue: counts the steps of SQLite, and ends its statements early.
 
 use std::sync::Arc;
 

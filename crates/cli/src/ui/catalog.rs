@@ -2,8 +2,7 @@
 
 use std::env;
 use std::ffi::OsString;
-use std::fs::DirBuilder;
-use std::fs::File;
+use std::fs::{DirBuilder, File};
 use std::io::{ErrorKind, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::DirBuilderExt;
@@ -155,12 +154,11 @@ fn require(path: &Path) -> Result<(), Failure> {
 /// Fails if a file that is to be written is one that this catalogue consists of, or another one.
 pub(crate) fn refuse_own(catalog: &Path, file: &Path) -> Result<(), Failure> {
     let place = absolute(file)?;
-    let why = match () {
-        () if own_files(catalog).contains(&place) => "it belongs to the catalogue",
-        () if file.is_file() && begins_as_no_text(file) => NO_TEXT,
-        () => return Ok(()),
-    };
-    Err(failed(file, "write", std::io::Error::other(why)))
+    let refused = |why| Err(failed(file, "write", std::io::Error::other(why)));
+    if own_files(catalog).contains(&place) {
+        return refused("it belongs to the catalogue");
+    }
+    if file.is_file() && begins_as_no_text(file) { refused(NO_TEXT) } else { Ok(()) }
 }
 
 /// Why nothing is written to a file that [`begins_as_no_text`].

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use common::{Ended, VERISUM, command, flip, verisum};
+use common::{Ended, VERISUM, change_and_restore_time, command, flip, verisum};
 use tempfile::TempDir;
 use verisum_testkit::{FsKind, Mount, require_root, require_tool};
 
@@ -129,6 +129,16 @@ fn a_file_system_without_attributes_is_one_line() {
     assert!(!ended.stderr.contains("note:"), "{}", ended.stderr);
     let status = verisum(["status".as_ref(), folder.0.path().as_os_str()]);
     assert_eq!(status.code, Some(0));
+    // Their records are in a catalogue: what repairs by tags would find none.
+    let beside = tempfile::tempdir().unwrap();
+    let catalog = beside.path().join("c.db");
+    let [tree, catalog] = [folder.0.path(), &catalog].map(|path| path.to_str().unwrap());
+    verisum(["tag", "--quiet", "--catalog", catalog, tree]).clean();
+    change_and_restore_time(&folder.0.path().join("a"), "A");
+    let ended = verisum(["verify", "--quiet", "--catalog", catalog, tree]);
+    let mend = format!("verisum scrub --catalog '{catalog}' --repair '{tree}'");
+    assert!(ended.code == Some(1) && ended.stderr.contains(&mend), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("repair --tags"), "{}", ended.stderr);
 }
 
 #[test]

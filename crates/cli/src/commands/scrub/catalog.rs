@@ -124,9 +124,7 @@ impl CatalogCommand {
             CatalogCommand::List(arguments) => arguments.progress,
         }
     }
-}
 
-impl CatalogCommand {
     /// The passes that it makes over all records.
     pub(super) fn passes(&self) -> &'static [CatalogPass] {
         use CatalogPass::{Backup, ByPath, Check, Complete, Copies, Export, Forget, Oldest};

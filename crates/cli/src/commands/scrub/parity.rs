@@ -55,13 +55,17 @@ pub(super) fn verify(
 ) {
     let named = named.filter(|named| named.tree == summary.root);
     let named = named.map(|named| (&named.tree, Some(&*named.place)));
-    for (top, place) in summary.parity.iter().map(|top| (top, None)).chain(named) {
-        let rounds = match rounds(catalog, options, summary) {
-            Ok(rounds) => rounds,
-            Err(failure) => return report(Err(failure)),
-        };
-        let limits = (options.limits.as_deref(), &*options.stop);
-        let verified = verify_parity(top, place, rounds, limits, &mut |finding| {
+    let all: Vec<_> = summary.parity.iter().map(|top| (top, None)).chain(named).collect();
+    if all.is_empty() {
+        return;
+    }
+    let rounds = match rounds(catalog, options, summary) {
+        Ok(rounds) => rounds,
+        Err(failure) => return report(Err(failure)),
+    };
+    let limits = (options.limits.as_deref(), &*options.stop);
+    for (top, place) in all {
+        let verified = verify_parity(top, place, rounds.clone(), limits, &mut |finding| {
             if let Finding::Parity(found) = finding {
                 let mend = mend_command(top, place, found.verdict);
                 report(Ok(DamagedParity { path: found.path, verdict: found.verdict, mend }));
