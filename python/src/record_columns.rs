@@ -9,10 +9,10 @@ use arrow_array::builder::{
     BinaryBuilder, StringBuilder, TimestampMillisecondBuilder, TimestampNanosecondBuilder, UInt64Builder,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
+use verisum::catalog::store::Stamp;
 
 use crate::arrow::Columns;
 use crate::records::Recorded;
-use crate::scrub::known;
 
 /// The columns of every record.
 pub(crate) struct RecordColumns {
@@ -92,8 +92,8 @@ impl Columns<Recorded> for RecordColumns {
         self.place.add(&row.place);
         self.path.add(row.path.strip_prefix(&row.place).unwrap_or(&row.path));
         self.size.append_value(record.size);
-        self.modified.append_value(record.mtime);
-        self.inode_changed.append_option(known(record.ctime));
+        self.modified.append_value(record.mtime.nanoseconds());
+        self.inode_changed.append_option(record.ctime.known().map(Stamp::nanoseconds));
         self.inode.append_option(Some(record.inode).filter(|inode| *inode != 0));
         self.algorithm.append_value(&row.algorithm);
         self.digest.append_value(record.digest.as_bytes());

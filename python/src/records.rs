@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use verisum::catalog::store::{
-    Catalog, CatalogError, CatalogRecord as Record, Position, RecordFinding, Root, State,
+    Catalog, CatalogError, CatalogRecord as Record, Position, RecordFinding, Root, Stamp, State,
 };
 
 use crate::arrow::{Table, Whole, python_table};
@@ -19,7 +19,7 @@ use crate::digests::hex;
 use crate::errors::Failure;
 use crate::iterator::{Done, Running, Step, Steps, python_iterator};
 use crate::record_columns::RecordColumns;
-use crate::scrub::{FileState, known};
+use crate::scrub::FileState;
 
 /// How many files in trouble are read at once.
 const PAGE: usize = 1024;
@@ -58,8 +58,8 @@ getters! { |record: CatalogRecord as Record|
     path: &OsStr = record.0.path.as_os_str();
     path_bytes: &[u8] = record.0.path.as_os_str().as_bytes();
     size: u64 = record.0.record.size;
-    mtime_ns: i64 = record.0.record.mtime;
-    ctime_ns: Option<i64> = known(record.0.record.ctime);
+    mtime_ns: i64 = record.0.record.mtime.nanoseconds();
+    ctime_ns: Option<i64> = record.0.record.ctime.known().map(Stamp::nanoseconds);
     inode: Option<u64> = Some(record.0.record.inode).filter(|inode| *inode != 0);
     algorithm: &str = &record.0.algorithm;
     digest: &[u8] = record.0.record.digest.as_bytes();

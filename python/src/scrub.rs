@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use verisum::catalog::scrub::{
     Alarm, PlaceTree, ScrubOptions, ScrubReport, ScrubSummary as Summary, scrub_tree,
 };
-use verisum::catalog::store::{Catalog, Lock, Seen, absolute};
+use verisum::catalog::store::{Catalog, Lock, Seen, Stamp, absolute};
 use verisum::files::place::PlaceEvent;
 use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
 use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
@@ -35,8 +35,8 @@ pub(crate) struct FileState(pub(crate) Seen);
 
 getters! { |state: FileState|
     size: u64 = state.0.size;
-    mtime_ns: i64 = state.0.mtime;
-    ctime_ns: Option<i64> = known(state.0.ctime);
+    mtime_ns: i64 = state.0.mtime.nanoseconds();
+    ctime_ns: Option<i64> = state.0.ctime.known().map(Stamp::nanoseconds);
     inode: Option<u64> = Some(state.0.inode).filter(|inode| *inode != 0);
     digest: &[u8] = state.0.digest.as_bytes();
     hexdigest: String = hex(state.0.digest.as_bytes());
@@ -47,11 +47,6 @@ impl FileState {
     fn __repr__(&self) -> String {
         format!("<verisum.FileState {} bytes, {}>", self.0.size, self.0.digest)
     }
-}
-
-/// The time of an inode's last change. Of files of hosts nothing is recorded.
-pub(crate) fn known(ctime: i64) -> Option<i64> {
-    Some(ctime).filter(|ctime| *ctime != 0)
 }
 
 #[doc = stub!("Finding")]

@@ -12,7 +12,7 @@ use pyo3::types::PyBytes;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use verisum::catalog::scrub;
-use verisum::catalog::store::{State, Trouble, stamp};
+use verisum::catalog::store::{Stamp, State, Trouble};
 use verisum::files::reread::{self, Failed};
 use verisum::files::{self, Comparison, Evidence, SecondRead, Verdict, VerdictClass};
 
@@ -139,8 +139,8 @@ pub(crate) fn read_again(py: Python<'_>, path: PathBuf, algorithm: &str) -> PyRe
         })?;
     Ok(SecondLook {
         digest: PyBytes::new(py, read.digest.as_bytes()).unbind(),
-        mtime_ns: stamp(read.after.modified),
-        ctime_ns: stamp(read.after.changed),
+        mtime_ns: Stamp::from(read.after.modified).nanoseconds(),
+        ctime_ns: Stamp::from(read.after.changed).nanoseconds(),
         born_ms: born,
         settled: read.before.is_same_state(&read.after),
         source: read.bypass.name(),

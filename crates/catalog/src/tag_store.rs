@@ -12,9 +12,9 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 use verisum_digest::Algorithm;
 
-use crate::store::{self, Catalog, Identity, Lock, RecordChange, Root, State, stamp};
+use crate::store::{self, Catalog, Identity, Lock, RecordChange, Root, State};
 use verisum_files::tags::RecordStore;
-use verisum_files::{Entry, Record, RecordedTime, Stat, Timestamp};
+use verisum_files::{Entry, Record, RecordedTime, Stat};
 
 /// A catalogue for records that files cannot hold.
 pub struct TagStore {
@@ -136,7 +136,7 @@ impl Shared {
                 algorithm,
                 digest: found.digest,
                 size: Some(found.size),
-                modified: Some(RecordedTime::exact(Timestamp::of_nanoseconds(found.mtime))),
+                modified: Some(RecordedTime::exact(found.mtime.timestamp())),
                 verified: (found.verified != 0).then_some(found.verified.div_euclid(1000)),
             })
         }))
@@ -161,8 +161,8 @@ impl Shared {
             let same = old.filter(|old| (old.size, old.digest) == (size, record.digest));
             let new = store::CatalogRecord {
                 size,
-                mtime: stamp(modified.time),
-                ctime: stamp(stat.changed),
+                mtime: modified.time.into(),
+                ctime: stat.changed.into(),
                 inode: stat.inode,
                 algorithm,
                 digest: record.digest,

@@ -13,7 +13,7 @@ use verisum_catalog::scrub::{
     Accept, Alarm, PlaceTree, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, TooMuch, accept_tree,
     scrub_tree,
 };
-use verisum_catalog::store::{Catalog, Identity, State};
+use verisum_catalog::store::{Catalog, Identity, Stamp, State};
 use verisum_digest::Digest;
 use verisum_files::place::{
     Capabilities, FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError,
@@ -500,8 +500,8 @@ fn whole_seconds_and_lists_are_compared_as_far_as_they_go() {
     let digest = Digest::find("sha256").unwrap().hash(b"content one").unwrap();
     let record = verisum_catalog::store::CatalogRecord {
         size: 0,
-        mtime: 0,
-        ctime: 0,
+        mtime: Stamp::UNKNOWN,
+        ctime: Stamp::UNKNOWN,
         inode: 0,
         algorithm,
         digest,

@@ -9,7 +9,7 @@ use arrow_array::builder::{
 use arrow_array::types::Int8Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use verisum_catalog::store::State;
+use verisum_catalog::store::{Stamp, State};
 
 use crate::Row;
 
@@ -118,8 +118,8 @@ impl Columns {
         self.path.append_option(text);
         self.path_bytes.append_option(text.is_none().then_some(&row.path));
         self.size.append_option(row.size);
-        self.mtime.append_option(row.mtime);
-        self.ctime.append_option(row.ctime);
+        self.mtime.append_option(row.mtime.map(Stamp::nanoseconds));
+        self.ctime.append_option(row.ctime.map(Stamp::nanoseconds));
         self.inode.append_option(row.inode);
         self.algorithm.append(&row.algorithm)?;
         self.state.append(word(row.state))?;

@@ -9,6 +9,7 @@ use arrow_array::{
 };
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
+use verisum_catalog::store::Stamp;
 use verisum_digest::Output;
 
 use crate::columns::{schema, state_of};
@@ -170,8 +171,8 @@ impl Batch {
         Ok(Row {
             path: self.path()?,
             size: self.value(&self.size),
-            mtime: self.value(&self.mtime),
-            ctime: self.value(&self.ctime),
+            mtime: self.value(&self.mtime).map(Stamp::of_nanoseconds),
+            ctime: self.value(&self.ctime).map(Stamp::of_nanoseconds),
             inode: self.value(&self.inode),
             algorithm: algorithm.clone(),
             digest: digest.transpose()?,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use verisum_catalog::store::State;
+use verisum_catalog::store::{Stamp, State};
 use verisum_digest::Output;
 
 /// What a file was when the row was written. Times of files are nanoseconds and all others milliseconds since 1970.
@@ -13,9 +13,9 @@ pub struct Row {
     /// Length in bytes.
     pub size: Option<u64>,
     /// Time of modification.
-    pub mtime: Option<i64>,
+    pub mtime: Option<Stamp>,
     /// Time of the inode's last change.
-    pub ctime: Option<i64>,
+    pub ctime: Option<Stamp>,
     /// The inode's number.
     pub inode: Option<u64>,
     /// The name of the digest.

@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::store::{
-    Catalog, CatalogRecord, Identity, RecordChange, RecordFinding, Repair, Root, State,
+    Catalog, CatalogRecord, Identity, RecordChange, RecordFinding, Repair, Root, Stamp, State,
 };
 use verisum_digest::Output;
 use verisum_files::{Stop, Timestamp};
@@ -75,8 +75,8 @@ impl Bench {
 fn record(catalog: &Catalog, number: u8) -> CatalogRecord {
     CatalogRecord {
         size: u64::from(number),
-        mtime: i64::MIN,
-        ctime: 2,
+        mtime: Stamp::of_nanoseconds(i64::MIN),
+        ctime: Stamp::of_nanoseconds(2),
         inode: u64::MAX,
         algorithm: catalog.algorithm("sha256").unwrap(),
         digest: Output::from_bytes(&[number; 32]).unwrap(),
@@ -126,7 +126,10 @@ fn only_what_changed_is_exported() {
         (b"gone", 11, Some(10)),
     ];
     assert_eq!(times, expected);
-    assert_eq!((rows[0].verified, rows[0].mtime, rows[0].inode), (Some(9), Some(i64::MIN), Some(u64::MAX)));
+    assert_eq!(
+        (rows[0].verified, rows[0].mtime, rows[0].inode),
+        (Some(9), Some(Stamp::of_nanoseconds(i64::MIN)), Some(u64::MAX))
+    );
     assert_eq!(rows[1].digest, Output::from_bytes(&[7; 16]));
     assert_eq!((rows[2].state, rows[4].state, rows[4].digest), (Some(State::MISSING), None, None));
     // What is back is a new row again.
@@ -163,7 +166,10 @@ fn a_lake_comes_back_as_a_catalogue() {
     );
     let root = other.root(Path::new("/srv/a b")).unwrap().unwrap();
     let record = other.record(root.directory, "a".as_ref()).unwrap().unwrap();
-    assert_eq!((record.verified, record.mtime, record.state), (9, i64::MIN, State::Sound));
+    assert_eq!(
+        (record.verified, record.mtime, record.state),
+        (9, Stamp::of_nanoseconds(i64::MIN), State::Sound)
+    );
 }
 
 #[test]

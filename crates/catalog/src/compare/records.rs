@@ -14,7 +14,7 @@ use verisum_files::place::FileState;
 
 use super::judge::RecordedContent;
 use crate::scrub::is_same_time;
-use crate::store::{Catalog, CatalogError, CatalogRecord, State, TreeRecords, absolute, stamp};
+use crate::store::{Catalog, CatalogError, CatalogRecord, Stamp, State, TreeRecords, absolute};
 
 /// The records of a tree.
 pub struct RecordedTree<'a> {
@@ -86,7 +86,7 @@ impl<'a> RecordedTree<'a> {
             size: record.known_size(),
             is_changed: modified
                 .zip(record.known_mtime())
-                .map(|(modified, recorded)| !is_same_time(recorded, stamp(modified.time))),
+                .map(|(modified, recorded)| !is_same_time(recorded, Stamp::from(modified.time))),
         }))
     }
 
@@ -101,13 +101,15 @@ fn path_of(name: &[u8]) -> &Path {
 
 /// Whether a listing says of a file what its record says.
 fn is_as_listed(record: &CatalogRecord, seen: &FileState) -> bool {
-    let modified = seen.modified.is_some_and(|modified| is_same_time(record.mtime, stamp(modified.time)));
+    let modified =
+        seen.modified.is_some_and(|modified| is_same_time(record.mtime, Stamp::from(modified.time)));
     seen.size == Some(record.size) && modified
 }
 
 /// Whether a file of this machine is the one that was recorded, and not touched since.
 fn is_as_it_was(record: &CatalogRecord, path: &Path) -> bool {
-    let time = |seconds, nanoseconds: i64| stamp(Timestamp { seconds, nanoseconds: nanoseconds as u32 });
+    let time =
+        |seconds, nanoseconds: i64| Stamp::from(Timestamp { seconds, nanoseconds: nanoseconds as u32 });
     fs::symlink_metadata(path).is_ok_and(|found| {
         found.is_file()
             && found.len() == record.size

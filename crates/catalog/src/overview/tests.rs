@@ -7,7 +7,7 @@ use verisum_digest::Output;
 use verisum_files::Verdict;
 
 use super::*;
-use crate::store::{CatalogRecord, Identity, RecordChange, RecordFinding, Trouble};
+use crate::store::{CatalogRecord, Identity, RecordChange, RecordFinding, Stamp, Trouble};
 
 const NOW: i64 = 1_800_000_000_000;
 
@@ -76,8 +76,8 @@ fn catalogs(folder: &Path, files: &[Made]) -> Vec<Catalog> {
                 let directory = catalog.make_directories(&root, path.parent().unwrap()).unwrap();
                 let record = CatalogRecord {
                     size: file.size,
-                    mtime: 1,
-                    ctime: 2,
+                    mtime: Stamp::of_nanoseconds(1),
+                    ctime: Stamp::of_nanoseconds(2),
                     inode: file.inode,
                     algorithm,
                     digest: output(file.content),

@@ -13,7 +13,7 @@ use super::digests::digest_failed;
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top_directory::{Top, is_gone};
 use super::tree_guard::{UNMOUNTED, require_tree, unmounted};
-use crate::store::{Catalog, CatalogRecord, Position, RecordChange, Root, Seen, State, moment};
+use crate::store::{Catalog, CatalogRecord, Position, RecordChange, Root, Seen, Stamp, State, moment};
 use verisum_files::reread::{self, Bypass};
 use verisum_files::{Stat, Timestamp};
 
@@ -126,7 +126,7 @@ fn read_remote(
             | Response::Contradicted(Request { name, condition }, digest, _) => {
                 let Condition { size, mtime, identity, .. } = condition;
                 let inode = identity.map_or(0, |identity| identity.number);
-                found.insert(name, Ok(Some(Seen { size, mtime, ctime: 0, inode, digest })));
+                found.insert(name, Ok(Some(Seen { size, mtime, ctime: Stamp::UNKNOWN, inode, digest })));
             }
             Response::Changed(name) => {
                 found.insert(name, Err("read: it changed while it was read".to_string()));

@@ -13,7 +13,7 @@ use super::finish::Folders;
 use super::jobs::Outcome;
 use super::writer::Writer;
 use super::{ScrubError, TooMuch};
-use crate::store::{Changed, Known, State, stamp};
+use crate::store::{Changed, Known, Stamp, State};
 use verisum_files::Stat;
 
 /// Changed files.
@@ -47,9 +47,9 @@ impl Changes {
 /// to, with whether it has another length.
 pub(super) fn written_to(known: &Known, stat: &Stat) -> Option<bool> {
     // Whoever writes to a file moves this time; a list that was imported may have another one than it.
-    let has_moved = known.ctime != 0 && known.ctime != stamp(stat.changed);
+    let has_moved = known.ctime != Stamp::UNKNOWN && known.ctime != Stamp::from(stat.changed);
     let is_resized = known.size != stat.size;
-    let is_written_to = has_moved && (is_resized || known.mtime != stamp(stat.modified));
+    let is_written_to = has_moved && (is_resized || known.mtime != Stamp::from(stat.modified));
     (known.state == State::Sound && is_written_to).then_some(is_resized)
 }
 

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ScrubOptions;
 use super::forecast::interval;
-use crate::store::{Known, Run, State, moment, stamp};
+use crate::store::{Known, Run, Stamp, State, moment};
 use verisum_files::Stat;
 
 /// How many files are ordered at once; among so many, shuffling takes place.
@@ -100,7 +100,8 @@ impl Plan {
     /// The same of a file of this machine: whether it is fresh.
     pub(super) fn is_fresh(&self, known: &Known, stat: &Stat) -> bool {
         let is_written_to = || {
-            (known.size, known.mtime, known.ctime) != (stat.size, stamp(stat.modified), stamp(stat.changed))
+            (known.size, known.mtime, known.ctime)
+                != (stat.size, Stamp::from(stat.modified), Stamp::from(stat.changed))
         };
         self.turn(known.state, known.verified, is_written_to) == Some(Turn::Fresh)
     }

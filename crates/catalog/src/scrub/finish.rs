@@ -240,7 +240,7 @@ pub(super) fn bad_verdict(state: State) -> (Verdict, bool) {
 /// When a file was last known to be there, in milliseconds since 1970. A run calls all times its start; a file that
 /// was made while it went on was there when its inode was recorded.
 pub(super) fn last_known(record: &CatalogRecord) -> i64 {
-    let inode_changed = record.ctime.div_euclid(1_000_000);
+    let inode_changed = record.ctime.moment().milliseconds();
     record.verified.max(record.changed).max(record.first_seen).max(inode_changed)
 }
 

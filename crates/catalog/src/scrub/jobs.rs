@@ -17,7 +17,7 @@ use super::run::Work;
 use super::tally::Untried;
 use super::writer::Message;
 use super::{Scope, ScrubError, ScrubOptions, Tally, due};
-use crate::store::{Catalog, CatalogRecord, Known, Position, RecordName, State, stamp};
+use crate::store::{Catalog, CatalogRecord, Known, Position, RecordName, Stamp, State};
 use verisum_files::{Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
 
 /// How many files may be under way from here to the catalogue.
@@ -440,5 +440,5 @@ fn tells_of_storage(state: State) -> bool {
 /// Whether nobody has written to a file since it was recorded, or put another in its place.
 fn is_untouched(record: &CatalogRecord, stat: &Stat) -> bool {
     (record.size, record.mtime, record.ctime, record.inode)
-        == (stat.size, stamp(stat.modified), stamp(stat.changed), stat.inode)
+        == (stat.size, Stamp::from(stat.modified), Stamp::from(stat.changed), stat.inode)
 }

@@ -30,7 +30,7 @@ use super::run::{Passage, Work};
 use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};
 use super::{Scope, ScrubError, ScrubOptions, tree_guard};
-use crate::store::{Catalog, CatalogRecord, Heap, Identity, Seen, State, moment, stamp};
+use crate::store::{Catalog, CatalogRecord, Heap, Identity, Seen, Stamp, State, moment};
 use listing::Listing;
 use reading_order::{Choice, HeapFiles};
 use verisum_files::place::{FileIdentity, PlaceError, RecordedDigest};
@@ -92,7 +92,7 @@ impl Passage for PlaceTree<'_> {
         let capabilities = self.place.capabilities(std::slice::from_ref(&options.digest), self.notes);
         let (listed_at, reported_at) =
             capabilities.map_or((None, None), |able| (able.listed_at, able.reported_at));
-        scrub.listed_at = listed_at.map(stamp);
+        scrub.listed_at = listed_at.map(Stamp::from);
         // One that is older than verifications may be stands for none.
         let has_no_age = options.since.is_none() && options.max_age.is_none();
         let is_recent = |at: &i64| has_no_age || *at >= plan.before;
@@ -149,7 +149,7 @@ struct RemoteScrub<'a, 'w> {
     /// Whether the place is an object store, whose versions stand for inodes.
     is_in_store: bool,
     /// When the place made its listing, if not in this run.
-    listed_at: Option<i64>,
+    listed_at: Option<Stamp>,
     /// When the report was made whose digests stand for reading.
     reported_at: Option<i64>,
     notes: Notes<'a>,
@@ -552,20 +552,21 @@ fn has_its_size(record: &CatalogRecord, size: u64) -> bool {
 }
 
 /// Whether it has the recorded time of modification.
-fn has_its_time(record: &CatalogRecord, mtime: i64) -> bool {
+fn has_its_time(record: &CatalogRecord, mtime: Stamp) -> bool {
     record.known_mtime().is_none_or(|known| is_same_time(known, mtime))
 }
 
 /// Whether a file is the one that was recorded, as far as both are known.
 fn is_same_file(record: &CatalogRecord, identity: Option<FileIdentity>) -> Option<bool> {
     let identity = identity.filter(|_| record.inode != 0)?;
-    let was_made_before = identity.born.is_none_or(|born| stamp(born) / 1_000_000 <= last_known(record));
+    let was_made_before =
+        identity.born.is_none_or(|born| Stamp::from(born).moment().milliseconds() <= last_known(record));
     Some(identity.number == record.inode && was_made_before)
 }
 
 /// Whether an object may have been uploaded again after its record was made, in the second of this time of an upload.
-fn may_be_known_since(record: &CatalogRecord, uploaded: i64) -> bool {
-    last_known(record) <= (uploaded / 1_000_000).saturating_add(SAME_SECOND)
+fn may_be_known_since(record: &CatalogRecord, uploaded: Stamp) -> bool {
+    last_known(record) <= uploaded.moment().milliseconds().saturating_add(SAME_SECOND)
 }
 
 /// What was read, as far as it is known. A time in whole seconds says no more than what is recorded.
@@ -575,5 +576,5 @@ fn seen(record: Option<&CatalogRecord>, read: &ReadFile) -> Seen {
     // A program that does not tell which file it is leaves that as it was, as long as nothing else changed.
     let same = record.filter(|record| record.digest == read.digest && is_same_time(record.mtime, mtime));
     let inode = identity.map_or_else(|| same.map_or(0, |record| record.inode), |identity| identity.number);
-    Seen { size, mtime: recorded.unwrap_or(mtime), ctime: 0, inode, digest: read.digest }
+    Seen { size, mtime: recorded.unwrap_or(mtime), ctime: Stamp::UNKNOWN, inode, digest: read.digest }
 }

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::top_directory::Top;
 use super::{Scope, ScrubError, ScrubOptions};
-use crate::store::{Catalog, Identity, Position, Root, stamp};
+use crate::store::{Catalog, Identity, Position, Root, Stamp};
 use verisum_files::{Entry, Kind};
 
 /// How many recorded files are looked for where a root's numbers are not the recorded ones.
@@ -199,7 +199,7 @@ fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, ScrubError> 
         let path = root.path.join(catalog.path_in_root(*directory)?).join(OsStr::from_bytes(name));
         let found = top.find(&path);
         let is_same = |stat: &verisum_files::Stat| {
-            (stat.inode, stat.size, stamp(stat.modified)) == (record.inode, record.size, record.mtime)
+            (stat.inode, stat.size, Stamp::from(stat.modified)) == (record.inode, record.size, record.mtime)
         };
         same += usize::from(found.is_ok_and(|(_, stat)| is_same(&stat)));
     }
@@ -228,8 +228,8 @@ mod tests {
         }
         let record = CatalogRecord {
             size: 1,
-            mtime: 2,
-            ctime: 3,
+            mtime: Stamp::of_nanoseconds(2),
+            ctime: Stamp::of_nanoseconds(3),
             inode: 4,
             algorithm: catalog.algorithm("sha256").unwrap(),
             digest: verisum_digest::Output::zeroed(32),

@@ -199,7 +199,7 @@ mod tests {
     use verisum_digest::Output;
 
     use crate::store::{
-        Catalog, CatalogRecord, Identity, Position, RecordChange, RecordFinding, Root, State,
+        Catalog, CatalogRecord, Identity, Position, RecordChange, RecordFinding, Root, Stamp, State,
     };
 
     const FILES: usize = 1000;
@@ -213,8 +213,8 @@ mod tests {
         for number in 0..FILES {
             let record = CatalogRecord {
                 size: 1,
-                mtime: 1,
-                ctime: 2,
+                mtime: Stamp::of_nanoseconds(1),
+                ctime: Stamp::of_nanoseconds(2),
                 inode: 3,
                 algorithm: 1,
                 digest: Output::zeroed(32),

@@ -4,8 +4,7 @@
 use rusqlite::{Row, params};
 
 use super::record::unsigned;
-use super::{Catalog, Result, stamp};
-use verisum_files::Timestamp;
+use super::{Catalog, Result, Stamp};
 use verisum_files::place::FileIdentity;
 
 /// A file that is to be read.
@@ -19,8 +18,8 @@ pub(crate) struct DueFile {
     pub(crate) name: Vec<u8>,
     /// Its length in bytes.
     pub(crate) size: u64,
-    /// Its time of modification, as [`stamp`] has it.
-    pub(crate) mtime: i64,
+    /// Its time of modification.
+    pub(crate) mtime: Stamp,
     /// Whether the nanoseconds of that are known.
     pub(crate) is_exact: bool,
     /// Which file it is, where that is known.
@@ -66,7 +65,7 @@ impl Catalog {
             let sql = "INSERT INTO temp.due VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)";
             let mut insert = transaction.prepare_cached(sql)?;
             for DueFile { heap, place, name, size, mtime, is_exact, identity } in files {
-                let born = identity.and_then(|identity| identity.born).map(stamp);
+                let born = identity.and_then(|identity| identity.born).map(Stamp::from);
                 let inode = identity.map(|identity| identity.number as i64);
                 let (turn, set, size) = (heap.turn, heap.set as i64, *size as i64);
                 let (verified, number) = (place.verified, place.number);
@@ -98,8 +97,7 @@ impl Catalog {
             let values = params![heap.turn, heap.set as i64, after.verified, after.number, most as i64];
             let rows = statement.query_map(values, |row| {
                 let number: Option<i64> = row.get(6)?;
-                let born: Option<i64> = row.get(7)?;
-                let born = born.map(Timestamp::of_nanoseconds);
+                let born = row.get::<_, Option<Stamp>>(7)?.map(Stamp::timestamp);
                 Ok(DueFile {
                     heap,
                     place: DuePlace { verified: row.get(0)?, number: row.get(1)? },
@@ -120,6 +118,8 @@ impl Catalog {
 mod tests {
     use super::*;
 
+    use verisum_files::Timestamp;
+
     #[test]
     fn heaps_come_by_urgency_and_files_as_they_were_verified_and_listed() {
         let folder = tempfile::tempdir().unwrap();
@@ -130,7 +130,7 @@ mod tests {
             place: DuePlace { verified, number },
             name: format!("{number}").into_bytes(),
             size: u64::from(u32::MAX) + 1,
-            mtime: -1,
+            mtime: Stamp::of_nanoseconds(-1),
             is_exact: true,
             identity: Some(FileIdentity {
                 number: u64::MAX,

@@ -11,7 +11,7 @@ use super::record::{
     DAMAGED, GONE, MISSING, RECORDED, check_value, columns, finding, known, record, record_in, recorded,
     state,
 };
-use super::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, RecordName, Result, State};
+use super::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, RecordName, Result, Stamp, State};
 use verisum_files::Stat;
 
 /// A place in an order of files: that of a row, or before the first.
@@ -284,7 +284,7 @@ impl Catalog {
     pub fn note_inode(&self, directory: i64, name: &OsStr, stat: &Stat) -> Result<()> {
         let sql = "UPDATE finding SET size = ?3, mtime = ?4, ctime = ?5, inode = ?6, digest = NULL
                    WHERE directory = ?1 AND name = ?2 AND (digest IS NULL OR inode <> ?6)";
-        let (modified, changed) = (super::stamp(stat.modified), super::stamp(stat.changed));
+        let (modified, changed) = (Stamp::from(stat.modified), Stamp::from(stat.changed));
         let values =
             params![directory, name.as_bytes(), stat.size as i64, modified, changed, stat.inode as i64];
         let noted = self.connection.prepare_cached(sql).and_then(|mut statement| statement.execute(values));
@@ -304,7 +304,7 @@ impl Catalog {
                    ON CONFLICT DO UPDATE SET seen = ?4, inode = ?5, size = ?6, mtime = ?7, state = ?8,
                    detail = ?10";
         let (inode, size) = (stat.map(|stat| stat.inode as i64), stat.map(|stat| stat.size as i64));
-        let mtime = stat.map(|stat| super::stamp(stat.modified));
+        let mtime = stat.map(|stat| Stamp::from(stat.modified));
         let RecordFinding { seen, since, detail, .. } = finding;
         let (name, state) = (name.as_bytes(), state.code());
         let values = params![directory, name, root, seen, inode, size, mtime, state, since, detail];
@@ -461,7 +461,10 @@ mod tests {
         let page = catalog.in_trouble(root.id, &Position::START, true, 100).unwrap();
         let states: Vec<State> = page.iter().map(|(_, record)| record.state).collect();
         assert!(states.contains(&State::MISSING) && states.contains(&State::DAMAGED), "{states:?}");
-        assert_eq!(page.iter().find(|row| row.0.name == b"mtime").unwrap().1.mtime, record(3).mtime + 4);
+        assert_eq!(
+            page.iter().find(|row| row.0.name == b"mtime").unwrap().1.mtime,
+            Stamp::of_nanoseconds(i64::MIN + 4)
+        );
         damage("UPDATE file SET root = 'x' WHERE name = CAST('sound' AS BLOB)");
         let mut states = Vec::new();
         let each = |name: &[u8], found: CatalogRecord| {

@@ -6,10 +6,9 @@ use std::path::{Path, PathBuf};
 
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
-use verisum_files::Timestamp;
 
-use super::record::stamp;
 use super::transfer::Unfit;
+use super::{Moment, Stamp};
 use verisum_files::place::scheme;
 
 /// The longest name in a path: no system call takes more.
@@ -68,8 +67,8 @@ pub(super) struct FileLine {
     #[serde(flatten)]
     pub(super) path: Name,
     pub(super) size: u64,
-    pub(super) mtime: Moment,
-    pub(super) ctime: Option<Moment>,
+    pub(super) mtime: Stamp,
+    pub(super) ctime: Option<Stamp>,
     pub(super) inode: u64,
     pub(super) algorithm: String,
     pub(super) digest: String,
@@ -85,7 +84,7 @@ pub(super) struct CondemnedLine {
     #[serde(flatten)]
     pub(super) record: FileLine,
     pub(super) found_size: u64,
-    pub(super) found_mtime: Moment,
+    pub(super) found_mtime: Stamp,
     pub(super) found_inode: u64,
     /// By the algorithm of the record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -137,42 +136,5 @@ impl Name {
             }
         }
         Ok(OsString::from_vec(bytes).into())
-    }
-}
-
-/// A moment, as RFC 3339 has it.
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(into = "String", try_from = "String")]
-pub(super) struct Moment(Timestamp);
-
-impl Moment {
-    pub(super) fn of_nanoseconds(stamp: i64) -> Moment {
-        Moment(Timestamp::of_nanoseconds(stamp))
-    }
-
-    pub(super) fn of_milliseconds(moment: i64) -> Moment {
-        Moment(Timestamp::of_milliseconds(moment))
-    }
-
-    pub(super) fn nanoseconds(self) -> i64 {
-        stamp(self.0)
-    }
-
-    pub(super) fn milliseconds(self) -> i64 {
-        self.0.milliseconds().unwrap_or_default()
-    }
-}
-
-impl From<Moment> for String {
-    fn from(moment: Moment) -> String {
-        moment.0.to_rfc3339()
-    }
-}
-
-impl TryFrom<String> for Moment {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Moment, String> {
-        Timestamp::from_rfc3339(&text).map(Moment).ok_or_else(|| format!("{text:?} is no time of RFC 3339"))
     }
 }

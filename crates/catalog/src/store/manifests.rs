@@ -13,7 +13,8 @@ use std::sync::Arc;
 
 use verisum_digest::{Digest, Output};
 
-use super::record::{moment, stamp};
+use super::Stamp;
+use super::record::moment;
 use super::{
     Catalog, CatalogError, CatalogRecord, Identity, Imported, RecordChange, Result, Root, State, is_address,
 };
@@ -136,7 +137,7 @@ impl Catalog {
             let item = Item {
                 name: named.as_os_str().as_bytes(),
                 size: record.size,
-                modified: Some(Timestamp::of_nanoseconds(record.mtime)),
+                modified: Some(record.mtime.timestamp()),
                 mode: None,
                 digests: &[record.digest],
             };
@@ -340,18 +341,22 @@ impl Catalog {
 
 /// The record of a file that a list has, and what it is if it is there.
 fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: i64) -> CatalogRecord {
-    let there = stat.map(|stat| stamp(stat.modified));
-    let listed = found.modified.map(|(time, tolerance)| (stamp(time), tolerance as i64));
+    let there = stat.map(|stat| Stamp::from(stat.modified));
+    let listed = found.modified.map(|(time, tolerance)| (Stamp::from(time), tolerance as i64));
     let mtime = match (there, listed) {
         // A time that is cut off is the file's own.
-        (Some(there), Some((listed, tolerance))) if (0..tolerance).contains(&(there - listed)) => there,
+        (Some(there), Some((listed, tolerance)))
+            if (0..tolerance).contains(&(there.nanoseconds() - listed.nanoseconds())) =>
+        {
+            there
+        }
         (_, Some((listed, _))) => listed,
         (there, None) => there.unwrap_or_default(),
     };
     CatalogRecord {
         size: found.size.or(stat.map(|stat| stat.size)).unwrap_or_default(),
         mtime,
-        ctime: stat.map(|stat| stamp(stat.changed)).unwrap_or_default(),
+        ctime: stat.map(|stat| Stamp::from(stat.changed)).unwrap_or_default(),
         inode: stat.map(|stat| stat.inode).unwrap_or_default(),
         algorithm,
         digest: found.digest,

@@ -35,6 +35,7 @@ mod restore;
 mod root;
 mod run;
 mod schema;
+mod times;
 mod transfer;
 mod tree_records;
 mod watch;
@@ -62,11 +63,12 @@ pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub(crate) use overview::{FileContent, SoundFile};
 pub use receive::{Arriving, ArrivingRepair, Receiving};
-pub use record::{CatalogRecord, Known, RecordChange, RecordFinding, Seen, State, Trouble, moment, stamp};
+pub use record::{CatalogRecord, Known, RecordChange, RecordFinding, Seen, State, Trouble, moment};
 pub use repairs::{Repair, Repairs};
 pub use restore::restore;
 pub use root::{Identity, Root, Unmovable, is_address};
 pub use run::{Run, UNLISTED};
+pub use times::{Moment, Stamp};
 pub use transfer::{Imported, Unfit};
 pub use tree_records::TreeRecords;
 pub use watch::CatalogPass;
@@ -237,8 +239,8 @@ mod tests {
     pub(super) fn record(verified: i64) -> CatalogRecord {
         CatalogRecord {
             size: 1 << 50,
-            mtime: i64::MIN,
-            ctime: 2,
+            mtime: Stamp::of_nanoseconds(i64::MIN),
+            ctime: Stamp::of_nanoseconds(2),
             inode: u64::MAX,
             algorithm: 1,
             digest: Output::zeroed(32),

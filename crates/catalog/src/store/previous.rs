@@ -15,7 +15,7 @@ use verisum_digest::Output;
 
 use super::guard::IS_INTACT;
 use super::record::{CORRUPT, RECORDED, output, record, recorded, unsigned};
-use super::{Catalog, CatalogRecord, RecordName, Result, Root, Seen};
+use super::{Catalog, CatalogRecord, RecordName, Result, Root, Seen, Stamp};
 
 /// How long sound records are remembered at most, in milliseconds: there may never be a run over the whole root.
 const YEAR: i64 = 366 * 24 * 3600 * 1000;
@@ -31,7 +31,7 @@ pub(super) struct Previous {
     pub found: (i64, i64),
     /// Its length in bytes, its time of modification and its inode when it was last read.
     pub size: u64,
-    pub mtime: i64,
+    pub mtime: Stamp,
     pub inode: u64,
     /// What it had for a content, if that was read.
     pub digest: Option<Output>,
@@ -193,7 +193,7 @@ impl Catalog {
             former.found.0.into(),
             former.found.1.into(),
             (former.size as i64).into(),
-            former.mtime.into(),
+            former.mtime.nanoseconds().into(),
             (former.inode as i64).into(),
             former.digest.map(|digest| digest.as_bytes().to_vec()).into(),
         ]
@@ -230,7 +230,13 @@ mod tests {
         let (catalog, root) = catalog(folder.path());
         let name = OsStr::from_bytes(b"\xff");
         let bad = State::Trouble(Trouble::Verdict(verisum_files::Verdict::Rot));
-        let read = Seen { size: 9, mtime: 8, ctime: 7, inode: u64::MAX, digest: Output::zeroed(32) };
+        let read = Seen {
+            size: 9,
+            mtime: Stamp::of_nanoseconds(8),
+            ctime: Stamp::of_nanoseconds(7),
+            inode: u64::MAX,
+            digest: Output::zeroed(32),
+        };
         let finding = RecordFinding { since: 1, seen: 2, read: Some(read), detail: None };
         catalog.apply(root.id, root.directory, name, &RecordChange::Add(record(3))).unwrap();
         catalog.apply(root.id, root.directory, name, &RecordChange::Suspect(bad, finding)).unwrap();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use verisum_digest::Output;
 
 use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
-use super::{Catalog, CatalogError, CatalogRecord, Identity, Imported, Repair, Result, State, moment};
+use super::{Catalog, CatalogError, CatalogRecord, Identity, Imported, Repair, Result, Stamp, State, moment};
 use verisum_files::Timestamp;
 
 /// A record of another store.
@@ -25,9 +25,9 @@ pub struct Arriving<'a> {
     /// As in [`CatalogRecord`].
     pub size: u64,
     /// As in [`CatalogRecord`].
-    pub mtime: i64,
+    pub mtime: Stamp,
     /// As in [`CatalogRecord`].
-    pub ctime: i64,
+    pub ctime: Stamp,
     /// As in [`CatalogRecord`].
     pub inode: u64,
     /// As in [`CatalogRecord`].

@@ -7,15 +7,10 @@ use rusqlite::Row;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use verisum_digest::Output;
 
+use super::Stamp;
 use super::guard::{self, IS_INTACT};
 use verisum_files::VerdictClass;
 use verisum_files::{Stat, Timestamp, Verdict};
-
-/// Nanoseconds since 1970, as they are stored. Times beyond 1677 to 2262 wrap around: two times are the
-/// same if their stamps are, unless they are a multiple of 2⁶⁴ nanoseconds, some 585 years, apart.
-pub fn stamp(time: Timestamp) -> i64 {
-    time.seconds.wrapping_mul(1_000_000_000).wrapping_add(i64::from(time.nanoseconds))
-}
 
 /// A moment as records have it: in milliseconds since 1970.
 pub fn moment(time: Timestamp) -> i64 {
@@ -171,10 +166,10 @@ impl State {
 pub struct CatalogRecord {
     /// Length in bytes.
     pub size: u64,
-    /// Time of modification, as [`stamp`] has it.
-    pub mtime: i64,
-    /// Time of the inode's last change, as [`stamp`] has it.
-    pub ctime: i64,
+    /// Time of modification.
+    pub mtime: Stamp,
+    /// Time of the inode's last change.
+    pub ctime: Stamp,
     /// The inode's number.
     pub inode: u64,
     /// The digest's algorithm, by its number in this catalogue.
@@ -197,9 +192,9 @@ impl CatalogRecord {
         (self.size > 0 || self.verified > 0).then_some(self.size)
     }
 
-    /// The time of modification, as [`stamp`] has it; none where a list did not tell it.
-    pub fn known_mtime(&self) -> Option<i64> {
-        (self.mtime != 0 || self.verified > 0).then_some(self.mtime)
+    /// The time of modification; none where a list did not tell it.
+    pub fn known_mtime(&self) -> Option<Stamp> {
+        (self.mtime != Stamp::UNKNOWN || self.verified > 0).then_some(self.mtime)
     }
 }
 
@@ -209,9 +204,9 @@ pub struct Known {
     /// As in [`CatalogRecord`].
     pub size: u64,
     /// As in [`CatalogRecord`].
-    pub mtime: i64,
+    pub mtime: Stamp,
     /// As in [`CatalogRecord`].
-    pub ctime: i64,
+    pub ctime: Stamp,
     /// As in [`CatalogRecord`].
     pub verified: i64,
     /// As in [`CatalogRecord`].
@@ -243,10 +238,10 @@ pub struct RecordFinding {
 pub struct Seen {
     /// Length in bytes.
     pub size: u64,
-    /// Time of modification, as [`stamp`] has it.
-    pub mtime: i64,
-    /// Time of the inode's last change, as [`stamp`] has it.
-    pub ctime: i64,
+    /// Time of modification.
+    pub mtime: Stamp,
+    /// Time of the inode's last change.
+    pub ctime: Stamp,
     /// The inode's number.
     pub inode: u64,
     /// The digest, by the record's algorithm.
@@ -264,8 +259,8 @@ impl Seen {
     pub fn new(stat: &Stat, digest: Output) -> Seen {
         Seen {
             size: stat.size,
-            mtime: stamp(stat.modified),
-            ctime: stamp(stat.changed),
+            mtime: stat.modified.into(),
+            ctime: stat.changed.into(),
             inode: stat.inode,
             digest,
         }
@@ -390,8 +385,8 @@ fn decoded(row: &Row<'_>, at: usize, is_intact: bool) -> CatalogRecord {
     };
     CatalogRecord {
         size: number(0) as u64,
-        mtime: number(1),
-        ctime: number(2),
+        mtime: Stamp::of_nanoseconds(number(1)),
+        ctime: Stamp::of_nanoseconds(number(2)),
         inode: number(3) as u64,
         algorithm: number(4),
         digest,

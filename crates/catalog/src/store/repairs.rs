@@ -9,10 +9,10 @@ use std::path::PathBuf;
 
 use rusqlite::params;
 
-use super::lines::{Line, Moment, Name, RangeLine, RepairLine};
+use super::lines::{Line, Name, RangeLine, RepairLine};
 use super::record::{output, unsigned};
 use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
-use super::{Catalog, RecordName, Result, Root, State};
+use super::{Catalog, Moment, RecordName, Result, Root, State};
 use verisum_digest::Output;
 use verisum_files::store::manifest::JSON_VERSION;
 

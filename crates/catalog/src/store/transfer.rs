@@ -12,12 +12,12 @@ use std::path::{Path, PathBuf};
 
 use verisum_digest::{Digest, Output};
 
-use super::lines::{CondemnedLine, FileLine, Line, Moment, Name};
+use super::lines::{CondemnedLine, FileLine, Line, Name};
 use super::previous::Previous;
 use super::record::{columns, listed, moment};
 use super::{
-    Catalog, CatalogError, CatalogRecord, Identity, RecordChange, RecordFinding, RecordName, Result, Root,
-    State,
+    Catalog, CatalogError, CatalogRecord, Identity, Moment, RecordChange, RecordFinding, RecordName, Result,
+    Root, State,
 };
 use verisum_files::Timestamp;
 use verisum_files::store::manifest::{JSON_VERSION, Skipped};
@@ -73,7 +73,7 @@ impl Catalog {
             let line = Line::Condemned(CondemnedLine {
                 record: self.file_line(&path, &former.record, algorithms)?,
                 found_size: former.size,
-                found_mtime: Moment::of_nanoseconds(former.mtime),
+                found_mtime: former.mtime,
                 found_inode: former.inode,
                 found_digest: former.digest.map(|digest| digest.to_string()),
                 since: Moment::of_milliseconds(former.found.0),
@@ -128,8 +128,8 @@ impl Catalog {
             version: JSON_VERSION,
             path: Name::new(path),
             size: record.size,
-            mtime: Moment::of_nanoseconds(record.mtime),
-            ctime: (record.ctime != 0).then(|| Moment::of_nanoseconds(record.ctime)),
+            mtime: record.mtime,
+            ctime: record.ctime.known(),
             inode: record.inode,
             algorithm: algorithm.ok_or_else(|| self.damaged("an unknown algorithm"))?.clone(),
             digest: record.digest.to_string(),
@@ -246,7 +246,7 @@ impl Catalog {
             record,
             found: (line.since.milliseconds(), line.last_found.milliseconds()),
             size: length(found_size)?,
-            mtime: found_mtime.nanoseconds(),
+            mtime: found_mtime,
             inode: found_inode,
             digest,
         };
@@ -267,8 +267,8 @@ impl Catalog {
         let place = self.place_in(target, &path)?;
         let record = CatalogRecord {
             size,
-            mtime: line.mtime.nanoseconds(),
-            ctime: line.ctime.map_or(0, Moment::nanoseconds),
+            mtime: line.mtime,
+            ctime: line.ctime.unwrap_or_default(),
             inode: line.inode,
             algorithm: self.algorithm(&line.algorithm)?,
             digest,

@@ -6,7 +6,7 @@ use std::path::Path;
 use verisum_digest::Output;
 use verisum_files::Stat;
 
-use super::{Catalog, CatalogRecord, RecordChange, Result, Root, State, stamp};
+use super::{Catalog, CatalogRecord, RecordChange, Result, Root, State};
 
 /// A file that was written, with the digest of what was written.
 #[derive(Clone, Debug)]
@@ -36,8 +36,8 @@ impl Catalog {
         let directory = self.make_directories(root, file.below.parent().unwrap_or(Path::new("")))?;
         let new = CatalogRecord {
             size: file.stat.size,
-            mtime: stamp(file.stat.modified),
-            ctime: stamp(file.stat.changed),
+            mtime: file.stat.modified.into(),
+            ctime: file.stat.changed.into(),
             inode: file.stat.inode,
             algorithm: self.algorithm(file.algorithm)?,
             digest: file.digest,

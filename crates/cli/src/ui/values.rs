@@ -110,11 +110,6 @@ pub(crate) fn moment_of_milliseconds(milliseconds: i64) -> String {
     Timestamp::of_milliseconds(milliseconds).to_rfc3339()
 }
 
-/// A moment in nanoseconds since 1970, as JSON has it.
-pub(crate) fn moment_of_nanoseconds(stamp: i64) -> String {
-    Timestamp::of_nanoseconds(stamp).to_rfc3339()
-}
-
 /// A moment in seconds since 1970, as JSON has it.
 pub(crate) fn moment_of_seconds(seconds: i64) -> String {
     Timestamp { seconds, nanoseconds: 0 }.to_rfc3339()

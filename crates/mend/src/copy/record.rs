@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use verisum_catalog::scrub::{has_same_change, is_same_time};
-use verisum_catalog::store::{self, Catalog, State, TreeRecords, absolute, stamp};
+use verisum_catalog::store::{self, Catalog, Stamp, State, TreeRecords, absolute};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::{FileRecord, FileState, scheme};
 use verisum_files::store::xattr::Family;
@@ -63,15 +63,15 @@ impl Known {
     /// What it says of a file that nobody seems to have written to since; none of one that was written to.
     pub(super) fn expected(&self, stat: &Stat) -> Option<Expected> {
         // Nothing writes a length and leaves the time.
-        let same_ctime = self.record.ctime == stamp(stat.changed) && self.record.size == stat.size;
-        is_same_time(self.record.mtime, stamp(stat.modified)).then(|| self.expect(Some(same_ctime)))
+        let same_ctime = self.record.ctime == Stamp::from(stat.changed) && self.record.size == stat.size;
+        is_same_time(self.record.mtime, Stamp::from(stat.modified)).then(|| self.expect(Some(same_ctime)))
     }
 
     /// The same of a file in another place, as far as its state is known.
     pub(super) fn expected_there(&self, address: &Path, seen: &FileState) -> Option<Expected> {
         let is_in_store = scheme(address.as_os_str().as_bytes()).is_some_and(|scheme| scheme != "ssh://");
         let same_change = has_same_change(&self.record, seen.size, seen.identity, is_in_store);
-        let modified = stamp(seen.modified?.time);
+        let modified = Stamp::from(seen.modified?.time);
         is_same_time(self.record.mtime, modified).then(|| self.expect(same_change))
     }
 

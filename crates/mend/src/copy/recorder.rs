@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::is_same_time;
-use verisum_catalog::store::{Catalog, CatalogError, Identity, Root, Written, absolute, moment, stamp};
+use verisum_catalog::store::{Catalog, CatalogError, Identity, Root, Stamp, Written, absolute, moment};
 use verisum_files::{Entry, Kind, Timestamp};
 
 use super::{CopyEvent, CopyOutcome, Verification};
@@ -68,7 +68,7 @@ impl CopyRecorder {
         let Ok(stat) = Entry::named(&path).and_then(|entry| entry.stat()) else { return Ok(()) };
         let is_as_written = stat.kind == Kind::File
             && stat.size == event.size
-            && event.modified.is_some_and(|time| is_same_time(stamp(time), stamp(stat.modified)));
+            && event.modified.is_some_and(|time| is_same_time(Stamp::from(time), Stamp::from(stat.modified)));
         let Some(root) = self.root(&path)?.filter(|_| is_as_written) else { return Ok(()) };
         let known = self.catalog.algorithms_of(root.id)?;
         let names = self.catalog.algorithms()?;

@@ -3,8 +3,9 @@
 use std::fs::File;
 
 use rustix::io::Errno;
+use verisum_catalog::store::Stamp;
+use verisum_files::Entry;
 use verisum_files::place::KnownState;
-use verisum_files::{Entry, Timestamp};
 
 use super::source::{Candidate, Source};
 use crate::metadata::Metadata;
@@ -17,7 +18,7 @@ pub(super) fn dressed(
     new: &File,
     old: Option<&File>,
     copy: Option<(&mut Source, &Candidate)>,
-    modified: Option<i64>,
+    modified: Option<Stamp>,
 ) -> Result<Result<bool, String>, String> {
     let model = match (old, copy) {
         (Some(old), _) => Model::File(old.try_clone().map_err(|error| format!("open: {error}"))?),
@@ -49,7 +50,7 @@ enum Model {
 
 /// Gives a new file what the old one has besides its content, or else what the copy has, and the recorded time.
 /// Returns whether it took everything.
-fn dress(new: &File, model: &Model, is_of_old: bool, modified: Option<i64>) -> Result<bool, Errno> {
+fn dress(new: &File, model: &Model, is_of_old: bool, modified: Option<Stamp>) -> Result<bool, Errno> {
     let mut metadata = match model {
         Model::File(file) => {
             let mut metadata = Metadata::new(&rustix::fs::fstat(file)?);
@@ -68,7 +69,7 @@ fn dress(new: &File, model: &Model, is_of_old: bool, modified: Option<i64>) -> R
         }
     }
     if let Some(modified) = modified {
-        metadata.times.last_modification = Timestamp::of_nanoseconds(modified).to_timespec();
+        metadata.times.last_modification = modified.timestamp().to_timespec();
     }
     let is_whole = metadata.apply(new, true, false)?;
     // A file that is made again may get another owner, as any copy does.

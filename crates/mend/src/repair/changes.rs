@@ -14,6 +14,7 @@ use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::OFlags;
+use verisum_catalog::store::Stamp;
 use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::Replacement;
 use verisum_files::replace::is_trusted;
@@ -37,8 +38,8 @@ pub(super) struct Subject {
     pub(super) copies: Vec<PathBuf>,
     pub(super) inode: u64,
     pub(super) size: u64,
-    /// The time of modification that it has to get again, in nanoseconds since 1970.
-    pub(super) modified: i64,
+    /// The time of modification that it has to get again.
+    pub(super) modified: Stamp,
 }
 
 /// A block of it.
@@ -86,7 +87,7 @@ impl Draft {
         for copy in &subject.copies {
             draft.named(copy.as_os_str().as_bytes())?;
         }
-        for number in [subject.inode, subject.size, subject.modified.cast_unsigned()] {
+        for number in [subject.inode, subject.size, subject.modified.nanoseconds().cast_unsigned()] {
             draft.number(number)?;
         }
         Ok(draft)
@@ -181,7 +182,7 @@ impl Journal {
             copies,
             inode: number(&mut file)?,
             size: number(&mut file)?,
-            modified: number(&mut file)?.cast_signed(),
+            modified: Stamp::of_nanoseconds(number(&mut file)?.cast_signed()),
         };
         let start = file.stream_position()?;
         Ok(Some(Journal { file, subject, blocks: start..end }))
@@ -263,7 +264,7 @@ mod tests {
             copies: vec!["/copy/x".into(), "ssh://host/y".into()],
             inode: 2,
             size: 3 << 40,
-            modified: -5,
+            modified: Stamp::of_nanoseconds(-5),
         };
         let blocks = [
             Block { offset: 4096, copy: 1, old: Some(vec![1; 512]), new: vec![2; 512] },

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use verisum_catalog::store::Stamp;
 use verisum_digest::{Digest, Output};
 
 /// The most bytes that a file of unknown length may have.
@@ -22,10 +23,10 @@ pub(super) struct Damaged {
     pub(super) recorded: Output,
     /// The recorded length in bytes.
     pub(super) size: u64,
-    /// The recorded time of modification, as [`stamp`] has it; none for that of the bad file, or of the copy.
-    pub(super) modified: Option<i64>,
+    /// The recorded time of modification; none for that of the bad file, or of the copy.
+    pub(super) modified: Option<Stamp>,
     /// What the file may be, by length and time of modification, to be the one that was found bad.
-    pub(super) found: Vec<(u64, i64)>,
+    pub(super) found: Vec<(u64, Stamp)>,
     /// The inode that it was a name of, if it is missing and that is known.
     pub(super) inode: Option<u64>,
     /// Whether somebody may have written what it is now.

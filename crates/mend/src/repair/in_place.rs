@@ -16,7 +16,7 @@ use rustix::fd::AsFd;
 use rustix::fs::{Advice, Mode, OFlags, fadvise};
 use rustix::io::Errno;
 use verisum_catalog::scrub::require_tree;
-use verisum_catalog::store::{Catalog, CatalogRecord, stamp};
+use verisum_catalog::store::{Catalog, CatalogRecord, Stamp};
 use verisum_digest::{Digest, Output};
 use verisum_files::{
     Directory, Entry, Kind, Stat, Stop, Timestamp, explained, has_writer, reread, write_over,
@@ -267,7 +267,7 @@ struct Writer<'f> {
     /// What the system said of the file when it was written to last.
     state: Stat,
     /// The time of modification that it gets again.
-    modified: i64,
+    modified: Stamp,
     /// What each copy gave, by its number.
     given: Vec<(usize, Vec<Range<u64>>)>,
 }
@@ -293,7 +293,7 @@ impl Writer<'_> {
 
     fn end(&mut self) -> io::Result<()> {
         self.require_unchanged()?;
-        if stamp(self.state.modified) != self.modified {
+        if Stamp::from(self.state.modified) != self.modified {
             self.set_time()?;
         }
         self.file.sync_all()?;
@@ -303,10 +303,7 @@ impl Writer<'_> {
 
     /// At once: with another time it would look as if somebody had changed the file.
     fn set_time(&mut self) -> io::Result<()> {
-        const SECOND: i64 = 1_000_000_000;
-        let seconds = self.modified.div_euclid(SECOND);
-        let nanoseconds = self.modified.rem_euclid(SECOND) as u32;
-        Timestamp { seconds, nanoseconds }.set(self.file)?;
+        self.modified.timestamp().set(self.file)?;
         self.state = Stat::of(self.file)?;
         Ok(())
     }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use verisum_blockhash::is_block_hash;
-use verisum_catalog::store::{State, Trouble, stamp};
+use verisum_catalog::store::{Stamp, State, Trouble};
 use verisum_digest::{Digest, Output};
 use verisum_files::place::LocalPlace;
 use verisum_files::store::xattr::Family;
@@ -184,7 +184,7 @@ fn damaged_file(tree: &Path, path: PathBuf, recorded: ExpectedContent, may_be_me
         recorded: recorded.value,
         size: ANY_LENGTH,
         modified: None,
-        found: stat.iter().map(|stat| (stat.size, stamp(stat.modified))).collect(),
+        found: stat.iter().map(|stat| (stat.size, Stamp::from(stat.modified))).collect(),
         inode: None,
         may_be_meant,
         copies: recorded

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use rustix::fd::AsFd;
 use rustix::fs::Mode;
 use rustix::io::Errno;
-use verisum_catalog::store::stamp;
+use verisum_catalog::store::Stamp;
 use verisum_digest::{Digest, Output};
 use verisum_files::place::BlockDigests;
 use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat};
@@ -85,10 +85,10 @@ impl From<RepairOutcome> for Done {
 #[derive(Clone, Copy)]
 pub(super) struct FileAfter {
     pub(super) size: u64,
-    pub(super) mtime: i64,
-    /// 0 where that is not known.
-    pub(super) ctime: i64,
-    /// Likewise.
+    pub(super) mtime: Stamp,
+    /// [`Stamp::UNKNOWN`] of files in other places.
+    pub(super) ctime: Stamp,
+    /// 0 of those.
     pub(super) inode: u64,
 }
 
@@ -96,8 +96,8 @@ impl From<Stat> for FileAfter {
     fn from(stat: Stat) -> FileAfter {
         FileAfter {
             size: stat.size,
-            mtime: stamp(stat.modified),
-            ctime: stamp(stat.changed),
+            mtime: stat.modified.into(),
+            ctime: stat.changed.into(),
             inode: stat.inode,
         }
     }
@@ -233,7 +233,7 @@ impl<'a> Tree<'a> {
         for path in missing.copies.iter().filter(|path| path.starts_with(&self.path)) {
             let found = self.folder(path).and_then(|(folder, name)| Entry::within(&folder, &name));
             let Some((entry, stat)) = found.ok().filter(|(_, stat)| inode(stat) == of) else { continue };
-            let has_its_time = missing.modified == Some(stamp(stat.modified));
+            let has_its_time = missing.modified == Some(Stamp::from(stat.modified));
             let Some(file) = entry.open_regular().ok().filter(|_| has_its_time) else { continue };
             let read = reread::past_the_cache_until(&file, &missing.digest, &self.options.stop);
             if read.is_ok_and(|read| read.digest == missing.recorded) {
@@ -380,7 +380,7 @@ impl<'a> Tree<'a> {
             Err(error @ reread::Failed::Stopped) => return Err(failed(error.to_string())),
             Err(error) => return Err(failed(format!("read: {error}"))),
         };
-        let (found, now) = (&damaged.found, (stat.size, stamp(stat.modified)));
+        let (found, now) = (&damaged.found, (stat.size, Stamp::from(stat.modified)));
         // No scrub records what a file is that storage does not give.
         let is_unread = before.is_none() && !found.is_empty();
         let has_its_time = found.iter().any(|(_, modified)| *modified == now.1);

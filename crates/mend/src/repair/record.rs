@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, CatalogRecord, RecordChange, Repair, Root, State, moment, stamp};
+use verisum_catalog::store::{Catalog, CatalogRecord, RecordChange, Repair, Root, State, moment};
 use verisum_digest::{Digest, Output};
 use verisum_files::{Entry, Stat, Stop, Timestamp, reread};
 
@@ -120,8 +120,8 @@ fn write(
     if is_as_recorded {
         let new = CatalogRecord {
             size: stat.size,
-            mtime: stamp(stat.modified),
-            ctime: stamp(stat.changed),
+            mtime: stat.modified.into(),
+            ctime: stat.changed.into(),
             inode: stat.inode,
             verified: repair.repaired,
             state: State::Sound,

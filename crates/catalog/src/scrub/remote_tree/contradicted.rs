@@ -11,7 +11,7 @@ use super::super::judge::{Look, Token};
 use super::super::writer::{Message, WrittenRecord};
 use super::reader::{Condition, Contradiction, Request, Response};
 use super::{ReadFile, RemoteScrub, has_its_time, is_same_file, seen};
-use crate::store::{CatalogRecord, RecordChange, RecordFinding, Seen, State, Trouble};
+use crate::store::{CatalogRecord, RecordChange, RecordFinding, Seen, Stamp, State, Trouble};
 
 impl ReadFile {
     /// What its place recorded, if a second read of the same file was not that either.
@@ -101,7 +101,7 @@ impl RemoteScrub<'_, '_> {
             let new = CatalogRecord {
                 size,
                 mtime,
-                ctime: 0,
+                ctime: Stamp::UNKNOWN,
                 inode: identity.map_or(0, |identity| identity.number),
                 algorithm: self.writer.catalog.algorithm(&recorded.algorithm)?,
                 digest: recorded.digest,

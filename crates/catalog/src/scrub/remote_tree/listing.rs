@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use crate::scrub::jobs::Outcome;
 use crate::scrub::writer::Message;
 use crate::scrub::{Scope, ScrubOptions};
-use crate::store::{Catalog, CatalogError, CatalogRecord, State};
+use crate::store::{Catalog, CatalogError, CatalogRecord, Stamp, State};
 use verisum_files::Excludes;
 
 /// How many directories' numbers are remembered.
@@ -170,7 +170,7 @@ impl<'a> Listing<'a> {
         &mut self,
         catalog: &Catalog,
         directory: i64,
-        until: Option<i64>,
+        until: Option<Stamp>,
         each: &mut dyn FnMut((i64, OsString), State),
     ) -> Result<(), CatalogError> {
         if self.is_blind {

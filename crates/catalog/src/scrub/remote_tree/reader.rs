@@ -3,13 +3,13 @@
 use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
+use verisum_files::message_says_storage_failed;
 use verisum_files::place::{
     FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason,
     RecordedDigest, below,
 };
-use verisum_files::{Timestamp, message_says_storage_failed};
 
-use crate::store::{CatalogRecord, stamp};
+use crate::store::{CatalogRecord, Stamp};
 
 /// Takes what a place tells beside answers; false to end the work.
 pub type Notes<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
@@ -19,8 +19,8 @@ pub type Notes<'a> = &'a (dyn Fn(PlaceEvent) -> bool + Sync);
 pub(in crate::scrub) struct Condition {
     /// Length in bytes.
     pub size: u64,
-    /// Time of modification, as [`stamp`] has it.
-    pub mtime: i64,
+    /// Time of modification.
+    pub mtime: Stamp,
     /// Whether its nanoseconds are known.
     pub is_exact: bool,
     /// Which file it is, where the place tells that.
@@ -140,7 +140,7 @@ impl PlaceTree<'_> {
 impl Request {
     fn of(self, root: &[u8]) -> FileRequest {
         let Condition { size, mtime, is_exact, identity } = self.condition;
-        let time = Timestamp::of_nanoseconds(mtime);
+        let time = mtime.timestamp();
         let seen = FileState { size: Some(size), modified: Some(Modified { time, is_exact }), identity };
         let slash: &[u8] = if root == b"/" { b"" } else { b"/" };
         FileRequest { path: [root, slash, &self.name].concat(), seen, ..FileRequest::default() }
@@ -155,7 +155,7 @@ fn response_of(root: &[u8], answer: FileAnswer) -> Option<Response> {
         Ok(read) if read.changed => return Some(Response::Changed(name)),
         Ok(read) => match (request.seen.size, request.seen.modified) {
             (Some(size), Some(modified)) => {
-                let (mtime, is_exact) = (stamp(modified.time), modified.is_exact);
+                let (mtime, is_exact) = (Stamp::from(modified.time), modified.is_exact);
                 let condition = Condition { size, mtime, is_exact, identity: request.seen.identity };
                 let request = Request { name, condition };
                 let contradiction = read.contradicted.clone().zip(read.contradiction());
@@ -205,8 +205,9 @@ pub fn has_same_change(
 }
 
 /// Whether two times of modification are the same, as far as both are known: some programs tell whole seconds.
-pub fn is_same_time(one: i64, other: i64) -> bool {
+pub fn is_same_time(one: Stamp, other: Stamp) -> bool {
     const SECOND: i64 = 1_000_000_000;
+    let [one, other] = [one, other].map(Stamp::nanoseconds);
     let is_whole = |time: i64| time.rem_euclid(SECOND) == 0;
     one == other || ((is_whole(one) || is_whole(other)) && one.div_euclid(SECOND) == other.div_euclid(SECOND))
 }

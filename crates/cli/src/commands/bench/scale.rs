@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{PlaceTree, ScrubOptions, ScrubSummary, scrub_tree};
-use verisum::catalog::store::{Catalog, Lock, State};
+use verisum::catalog::store::{Catalog, Lock, Stamp, State};
 use verisum::digest::Digest;
 use verisum::files::place::{Place, PlaceEvent};
 use verisum::files::{Stop, Timestamp, Verdict};
@@ -183,8 +183,8 @@ fn row(file: SyntheticFile, number: u64, now: i64) -> Row {
     Row {
         path: path.into_bytes(),
         size: Some(size),
-        mtime: Some(modified * 1_000_000_000),
-        ctime: Some(modified * 1_000_000_000),
+        mtime: Some(Stamp::of_nanoseconds(modified * 1_000_000_000)),
+        ctime: Some(Stamp::of_nanoseconds(modified * 1_000_000_000)),
         inode: Some(number),
         algorithm: DIGEST.into(),
         digest: Some(digest),

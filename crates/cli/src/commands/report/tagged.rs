@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use verisum::catalog::store::{Arriving, Catalog, Receiving, State, Trouble, Unfit, stamp};
+use verisum::catalog::store::{Arriving, Catalog, Receiving, Stamp, State, Trouble, Unfit};
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
 use verisum::files::{Record, Standing, Timestamp, Verdict, Walk, WalkOptions};
@@ -75,8 +75,8 @@ struct TaggedRow {
     tag: Option<Stored>,
     standing: Option<Standing>,
     size: u64,
-    mtime: i64,
-    ctime: i64,
+    mtime: Stamp,
+    ctime: Stamp,
     inode: u64,
 }
 
@@ -125,8 +125,8 @@ impl TaggedRow {
             standing: tag.and_then(|tag| Some(tag.as_ref().ok()?.standing(file.stat))),
             tag: tag.cloned(),
             size: file.stat.size,
-            mtime: stamp(file.stat.modified),
-            ctime: stamp(file.stat.changed),
+            mtime: file.stat.modified.into(),
+            ctime: file.stat.changed.into(),
             inode: file.stat.inode,
         }
     }
@@ -169,7 +169,7 @@ fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &TaggedRow) -> Re
         }
     };
     let path = row.path.strip_prefix(&tree.path).unwrap_or(&row.path);
-    let changed = row.mtime.div_euclid(1_000_000);
+    let changed = row.mtime.moment().milliseconds();
     let done = receiving.file(&Arriving {
         path,
         algorithm: record.algorithm.id,

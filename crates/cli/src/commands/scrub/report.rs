@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use verisum::catalog::scrub::{ScrubReport, ScrubSummary, TooMuch};
-use verisum::catalog::store::{Seen, is_address};
+use verisum::catalog::store::{Seen, Stamp, is_address};
 use verisum::files::{Verdict, VerdictClass};
 
 use super::parity::DamagedParity;
@@ -307,7 +307,7 @@ pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String
     if old.size != new.size {
         found.push(format!("size {} recorded, {} now", old.size, new.size));
     }
-    let time = values::moment_of_nanoseconds;
+    let time = |stamp: Stamp| stamp.timestamp().to_rfc3339();
     match (old.mtime == new.mtime, old.ctime == new.ctime) {
         (false, _) => found.push(format!("mtime {} recorded, {} now", time(old.mtime), time(new.mtime))),
         (true, false) => {
@@ -318,12 +318,12 @@ pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String
             ));
         }
         // Of files of other machines no more is known.
-        (true, true) if old.ctime == 0 => found.push("mtime as recorded".to_string()),
+        (true, true) if old.ctime == Stamp::UNKNOWN => found.push("mtime as recorded".to_string()),
         (true, true) => found.push("mtime and ctime as recorded".to_string()),
     }
     if old.inode != new.inode {
         // In a bucket it is the version.
-        let what = if old.ctime == 0 { "inode or version differs" } else { "inode differs" };
+        let what = if old.ctime == Stamp::UNKNOWN { "inode or version differs" } else { "inode differs" };
         found.push(what.to_string());
     }
     found
@@ -378,8 +378,8 @@ pub(super) fn state(seen: &Seen) -> Value {
     json!({
         "digest": seen.digest.to_string(),
         "size": seen.size,
-        "mtime": values::moment_of_nanoseconds(seen.mtime),
-        "ctime": (seen.ctime != 0).then(|| values::moment_of_nanoseconds(seen.ctime)),
+        "mtime": seen.mtime,
+        "ctime": seen.ctime.known(),
         "inode": (seen.inode != 0).then_some(seen.inode),
     })
 }

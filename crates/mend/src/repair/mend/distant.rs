@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use verisum_catalog::scrub::is_same_time;
-use verisum_catalog::store::stamp;
+use verisum_catalog::store::Stamp;
 use verisum_digest::{Digest, DigestStream, Output};
 use verisum_files::place::{
     Durability, FileAnswer, FileIdentity, FileRequest, FileState, Files, KnownState, Modified, NewFile,
@@ -156,9 +156,9 @@ impl<'a> DistantTree<'a> {
             },
         };
         let has_time =
-            |recorded: i64| state.modified.is_none_or(|now| is_same_time(recorded, stamp(now.time)));
+            |recorded: Stamp| state.modified.is_none_or(|now| is_same_time(recorded, Stamp::from(now.time)));
         let is_as_found =
-            |&(size, modified): &(u64, i64)| state.size.is_none_or(|now| now == size) && has_time(modified);
+            |&(size, modified): &(u64, Stamp)| state.size.is_none_or(|now| now == size) && has_time(modified);
         let has_its_time = damaged.found.iter().any(|(_, modified)| has_time(*modified));
         let is_unread = before.is_none();
         let may_be_meant = damaged.may_be_meant || is_unread && !has_its_time;
@@ -221,13 +221,13 @@ impl<'a> DistantTree<'a> {
             false => self.write((damaged, bad), &path, (&mut content, size), written, keep)?,
         }
         let now = self.place.state(&path).map(|known| known.now).unwrap_or_default();
-        let listed = now.modified.map(|modified| stamp(modified.time));
+        let listed = now.modified.map(|modified| Stamp::from(modified.time));
         // What is listed may be in whole seconds.
         let mtime = damaged.modified.filter(|wanted| listed.is_none_or(|time| is_same_time(*wanted, time)));
         let after = FileAfter {
             size,
             mtime: mtime.or(listed).unwrap_or_default(),
-            ctime: 0,
+            ctime: Stamp::UNKNOWN,
             inode: now.identity.map_or(0, |identity| identity.number),
         };
         let outcome = RepairOutcome::Repaired {
@@ -263,7 +263,7 @@ impl<'a> DistantTree<'a> {
         };
         let proved =
             self.prove(damaged, &passing, None).and_then(|()| self.require_as_found(bad, path).map(drop));
-        let recorded = damaged.modified.map(Timestamp::of_nanoseconds);
+        let recorded = damaged.modified.map(Stamp::timestamp);
         let modified = recorded.or(of_copy.map(|modified| modified.time)).unwrap_or_else(Timestamp::now);
         let placed = PlacedFile { passing: &passing, path, modified, mode, replaces };
         // Without it what is staged is removed.

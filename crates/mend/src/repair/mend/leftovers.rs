@@ -6,7 +6,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use verisum_files::replace::remove_passing;
-use verisum_files::{AsRead, Entry, KeptFile, reread};
+use verisum_files::{AsRead, Entry, KeptFile, Timestamp, reread};
 
 use super::{ANY_LENGTH, Damaged, Tree, by_way_of};
 
@@ -26,8 +26,8 @@ impl Tree<'_> {
 
     /// Whether a file that was to change places with a good one is the bad one, or has the good content.
     fn is_left_of(&self, good: &Damaged, about: &Metadata, path: &Path) -> bool {
-        let modified = about.mtime().wrapping_mul(1_000_000_000).wrapping_add(about.mtime_nsec());
-        let is_bad = good.found.contains(&(about.size(), modified));
+        let modified = Timestamp { seconds: about.mtime(), nanoseconds: about.mtime_nsec() as u32 };
+        let is_bad = good.found.contains(&(about.size(), modified.into()));
         // What is to be kept has another name.
         if is_bad && (self.options.keep_bad.is_none() && !good.may_be_meant || about.nlink() > 1) {
             return true;

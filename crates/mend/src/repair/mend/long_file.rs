@@ -14,7 +14,7 @@ use super::super::record::Taken;
 use super::super::source::Candidate;
 use super::new_file::{bytes_of, givers_of, ranges_of};
 use super::waiting::NotMended;
-use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, RepairOutcome, Tree, inode, stamp};
+use super::{BadFile, Blocks, CHANGED, Damaged, Done, IN_USE, LONG, RepairOutcome, Stamp, Tree, inode};
 
 impl Tree<'_> {
     /// Whether a file is to be written in place: it is long, and no longer or shorter than it was.
@@ -90,7 +90,7 @@ impl Tree<'_> {
             copies: givers.copies.iter().map(|giver| giver.candidate.shown.clone()).collect(),
             inode: stat.inode,
             size: stat.size,
-            modified: damaged.modified.unwrap_or_else(|| stamp(stat.modified)),
+            modified: damaged.modified.unwrap_or_else(|| Stamp::from(stat.modified)),
         };
         let mut draft = Draft::begin(journal, &subject).map_err(|error| of_journal(journal, &error))?;
         let of_file = Combination::of(blocks, &damaged.digest, &damaged.recorded, &self.options.stop);
