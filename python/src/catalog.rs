@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
-use verisum::catalog::store::{self, Lock, Root, Run, State, absolute, absolute_name, is_address};
+use verisum::catalog::store::{self, Lock, Moment, Root, Run, State, absolute, absolute_name, is_address};
 use verisum::files::Timestamp;
 use verisum::files::place::{PlaceEvent, StoppingPlace};
 use verisum::lake::LakeExport;
@@ -23,7 +23,7 @@ use crate::hosts::{Hosts, Reach};
 use crate::interrupt::interruptible;
 use crate::place;
 use crate::records::{Filter, Problems, Records};
-use crate::scrub::{FileState, Moment};
+use crate::scrub::{FileState, Time};
 
 #[doc = stub!("Catalog")]
 #[pyclass(frozen, module = "verisum")]
@@ -53,7 +53,7 @@ impl CatalogTree {
     pub(crate) fn read(store: &store::Catalog, root: Root) -> Result<CatalogTree, store::CatalogError> {
         let troubles = store.troubles(root.id)?;
         let troubles = troubles.into_iter().map(|(state, count)| (state.name(), count)).collect();
-        let stalest_verification_ms = store.oldest(root.id)?;
+        let stalest_verification_ms = store.oldest(root.id)?.map(Moment::milliseconds);
         Ok(CatalogTree { root, troubles, stalest_verification_ms })
     }
 }
@@ -88,8 +88,8 @@ impl CatalogRun {
 impl CatalogRun {
     pub(crate) fn new(run: Run, goes_on: bool) -> CatalogRun {
         CatalogRun {
-            started_ms: run.started,
-            finished_ms: run.finished,
+            started_ms: run.started.milliseconds(),
+            finished_ms: run.finished.map(Moment::milliseconds),
             how: run.how(goes_on),
             counts: run.verdicts(),
             error: run.error,
@@ -158,7 +158,7 @@ impl Catalog {
         py: Python<'_>,
         tree: Option<FsPath>,
         state: Option<&str>,
-        changed_since: Option<Moment>,
+        changed_since: Option<Time>,
     ) -> PyResult<Records> {
         let state = state.map(known_state).transpose()?;
         let below = self.below(py, tree)?;

@@ -11,15 +11,14 @@ use pyo3::types::PyDict;
 use verisum::catalog::overview::{
     self as engine, AGES, DirectoryOverview, DirectoryPart, Duplicate, KnownCopy, OverviewOptions, Troubled,
 };
-use verisum::catalog::store::{self, Seen, absolute};
-use verisum::files::Timestamp;
+use verisum::catalog::store::{self, Moment, Seen, absolute};
 
 use crate::arguments::{FsPath, Several};
 use crate::background::Feed;
 use crate::catalog::CatalogRun;
 use crate::digests::hex;
 use crate::errors::Failure;
-use crate::scrub::{FileState, Forecast, Moment, Span};
+use crate::scrub::{FileState, Forecast, Span, Time};
 
 #[doc = stub!("Amount")]
 #[pyclass(frozen, get_all, eq, module = "verisum")]
@@ -52,7 +51,7 @@ pub(crate) struct Overview(Arc<Told>);
 struct Told {
     overview: engine::Overview,
     catalogs: Vec<PathBuf>,
-    now: i64,
+    now: Moment,
 }
 
 impl Told {
@@ -95,10 +94,10 @@ row!(SharedContent, Duplicate, |told, number| &told.content.largest[number]);
 
 getters! { |overview: Overview|
     class_: &'static str = overview.0.overview.class().name();
-    now_ms: i64 = overview.0.now;
+    now_ms: i64 = overview.0.now.milliseconds();
     trees: Vec<TreeOverview> = TreeOverview::all(&overview.0, overview.0.overview.trees.len());
     stale: Amount = overview.0.overview.stale.into();
-    stalest_verification_ms: Option<i64> = overview.0.overview.oldest();
+    stalest_verification_ms: Option<i64> = overview.0.overview.oldest().map(Moment::milliseconds);
     damaged: u64 = overview.0.overview.damaged;
     directories: Vec<Directory> = Directory::all(&overview.0, overview.0.overview.directories.len());
     troubled: Vec<TroubledFile> = TroubledFile::all(&overview.0, overview.0.overview.troubled.len());
@@ -163,7 +162,7 @@ getters! { |tree: TreeOverview|
     bytes: u64 = tree.row().root.bytes;
     wanted: u64 = tree.row().wanted;
     mendable: u64 = tree.row().mendable;
-    stalest_verification_ms: Option<i64> = tree.row().oldest;
+    stalest_verification_ms: Option<i64> = tree.row().oldest.map(Moment::milliseconds);
     stale: Amount = tree.row().stale.into();
     only: Amount = tree.row().only.into();
     repairs: Vec<RecordedRepair> = tree.row().repairs.iter().cloned().map(RecordedRepair).collect();
@@ -200,7 +199,7 @@ getters! { |directory: Directory|
     path_bytes: &[u8] = directory.row().path.as_os_str().as_bytes();
     files: u64 = directory.row().amount.files;
     bytes: u64 = directory.row().amount.bytes;
-    stalest_verification_ms: Option<i64> = directory.row().oldest;
+    stalest_verification_ms: Option<i64> = directory.row().oldest.map(Moment::milliseconds);
 }
 
 #[pymethods]
@@ -235,9 +234,9 @@ getters! { |file: TroubledFile|
     path_bytes: &[u8] = file.row().file.path.as_os_str().as_bytes();
     state: &'static str = file.row().file.record.state.name();
     algorithm: &str = &file.row().file.algorithm;
-    last_verified_ms: i64 = file.row().file.record.verified;
+    last_verified_ms: i64 = file.row().file.record.verified.milliseconds();
     found: Option<FileState> = file.row().finding.as_ref()?.read.map(FileState);
-    since_ms: Option<i64> = file.row().finding.as_ref().map(|finding| finding.since);
+    since_ms: Option<i64> = file.row().finding.as_ref().map(|finding| finding.since.milliseconds());
     error: Option<&str> = file.row().finding.as_ref()?.detail.as_deref();
     copy: Option<&OsStr> = file.row().copy.as_ref().map(|KnownCopy { path, .. }| path.as_os_str());
     copy_catalog: Option<&OsStr> = file.row().copy.as_ref().map(|copy| file.told.catalog(copy.catalog));
@@ -280,7 +279,7 @@ pub(crate) struct RecordedRepair(engine::RepairedFile);
 getters! { |repair: RecordedRepair|
     path: &OsStr = repair.0.path.as_os_str();
     path_bytes: &[u8] = repair.0.path.as_os_str().as_bytes();
-    repaired_ms: i64 = repair.0.repair.repaired;
+    repaired_ms: i64 = repair.0.repair.repaired.milliseconds();
     was: &'static str = repair.0.repair.state.name();
     source: &OsStr = repair.0.repair.source.as_os_str();
     bytes: u64 = repair.0.repair.bytes;
@@ -306,7 +305,7 @@ pub(crate) fn overview(
     py: Python<'_>,
     catalogs: Several<FsPath>,
     max_age: Option<Span>,
-    now: Option<Moment>,
+    now: Option<Time>,
     #[pyo3(from_py_with = crate::arguments::whole)] directories: usize,
     #[pyo3(from_py_with = crate::arguments::whole)] troubled: usize,
     #[pyo3(from_py_with = crate::arguments::whole)] duplicates: usize,
@@ -317,7 +316,7 @@ pub(crate) fn overview(
     if paths.is_empty() {
         return Err(PyValueError::new_err("catalogs: none is named"));
     }
-    let mut options = OverviewOptions::new(now.map_or_else(this_moment, |moment| moment.0));
+    let mut options = OverviewOptions::new(now.map_or_else(Moment::now, |time| time.0));
     options.max_age = max_age.map(|span| span.0);
     (options.directories, options.troubled, options.duplicates) = (directories, troubled, duplicates);
     (options.runs, options.repairs) = (runs, repairs);
@@ -331,10 +330,6 @@ pub(crate) fn overview(
         }
         None => Err(crate::background::Broken::Panicked.raise()),
     }
-}
-
-fn this_moment() -> i64 {
-    Timestamp::now().milliseconds().unwrap_or(i64::MAX)
 }
 
 fn told(paths: &[PathBuf], options: &OverviewOptions) -> Result<Told, store::CatalogError> {

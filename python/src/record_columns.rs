@@ -3,13 +3,13 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use verisum::catalog::store::{Moment, Stamp};
 
 use arrow_array::ArrayRef;
 use arrow_array::builder::{
     BinaryBuilder, StringBuilder, TimestampMillisecondBuilder, TimestampNanosecondBuilder, UInt64Builder,
 };
 use arrow_schema::{ArrowError, DataType, Field, Schema, TimeUnit};
-use verisum::catalog::store::Stamp;
 
 use crate::arrow::Columns;
 use crate::records::Recorded;
@@ -98,10 +98,9 @@ impl Columns<Recorded> for RecordColumns {
         self.algorithm.append_value(&row.algorithm);
         self.digest.append_value(record.digest.as_bytes());
         self.state.append_value(record.state.name());
-        self.first_seen.append_value(record.first_seen);
-        self.changed.append_value(record.changed);
-        // 0 is never.
-        self.verified.append_option(Some(record.verified).filter(|verified| *verified != 0));
+        self.first_seen.append_value(record.first_seen.milliseconds());
+        self.changed.append_value(record.changed.milliseconds());
+        self.verified.append_option(record.verified.known().map(Moment::milliseconds));
         Ok(())
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pyo3::prelude::*;
 use verisum::catalog::store::{
-    Catalog, CatalogError, CatalogRecord as Record, Position, RecordFinding, Root, Stamp, State,
+    Catalog, CatalogError, CatalogRecord as Record, Moment, Position, RecordFinding, Root, Stamp, State,
 };
 
 use crate::arrow::{Table, Whole, python_table};
@@ -39,8 +39,8 @@ pub(crate) struct Filter {
     /// Those of this directory of a tree, and below it.
     pub(crate) below: Option<(Root, i64)>,
     pub(crate) state: Option<State>,
-    /// Those whose content is new since then, in milliseconds since 1970.
-    pub(crate) changed_since: Option<i64>,
+    /// Those whose content is new since then.
+    pub(crate) changed_since: Option<Moment>,
 }
 
 #[doc = stub!("Record")]
@@ -64,9 +64,9 @@ getters! { |record: CatalogRecord as Record|
     algorithm: &str = &record.0.algorithm;
     digest: &[u8] = record.0.record.digest.as_bytes();
     hexdigest: String = hex(record.0.record.digest.as_bytes());
-    first_seen_ms: i64 = record.0.record.first_seen;
-    last_changed_ms: i64 = record.0.record.changed;
-    last_verified_ms: i64 = record.0.record.verified;
+    first_seen_ms: i64 = record.0.record.first_seen.milliseconds();
+    last_changed_ms: i64 = record.0.record.changed.milliseconds();
+    last_verified_ms: i64 = record.0.record.verified.milliseconds();
     state: &'static str = record.0.record.state.name();
 }
 
@@ -203,8 +203,8 @@ getters! { |problem: Problem|
     state: &'static str = problem.recorded.record.state.name();
     algorithm: &str = &problem.recorded.algorithm;
     found: Option<FileState> = problem.finding.read.map(FileState);
-    since_ms: i64 = problem.finding.since;
-    seen_ms: i64 = problem.finding.seen;
+    since_ms: i64 = problem.finding.since.milliseconds();
+    seen_ms: i64 = problem.finding.seen.milliseconds();
     error: Option<&str> = problem.finding.detail.as_deref();
 }
 

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use verisum::catalog::scrub::{
     Alarm, PlaceTree, ScrubOptions, ScrubReport, ScrubSummary as Summary, scrub_tree,
 };
-use verisum::catalog::store::{Catalog, Lock, Seen, Stamp, absolute};
+use verisum::catalog::store::{Catalog, Lock, Moment, Seen, Stamp, absolute};
 use verisum::files::place::PlaceEvent;
 use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
 use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
@@ -70,7 +70,7 @@ getters! { |finding: Finding|
     recorded: Option<FileState> = finding.0.recorded.map(FileState);
     found: Option<FileState> = finding.0.found.map(FileState);
     second_read_same: Option<bool> = finding.0.second.map(|(same, _)| same);
-    since_ms: Option<i64> = finding.0.since;
+    since_ms: Option<i64> = finding.0.since.map(Moment::milliseconds);
     moved_from: Option<&OsStr> = finding.0.from.as_deref().map(Path::as_os_str);
     error: Option<&str> = finding.0.error.as_deref();
 }
@@ -124,7 +124,7 @@ getters! { |run: ScrubSummary|
     given_up: u64 = run.summary.summary.given_up;
     not_tried: u64 = run.summary.summary.not_tried;
     mount_points: u64 = run.summary.summary.mount_points;
-    stalest_verification_ms: Option<i64> = run.summary.summary.oldest;
+    stalest_verification_ms: Option<i64> = run.summary.summary.oldest.map(Moment::milliseconds);
     unlisted: u64 = run.summary.summary.unlisted;
     still_missing: u64 = run.summary.summary.still_missing;
     held: u64 = run.summary.summary.held;
@@ -185,7 +185,7 @@ pub(crate) fn scrub(
     budget: Option<Span>,
     sample: f64,
     shuffle: bool,
-    since: Option<Moment>,
+    since: Option<Time>,
     cross_file_systems: bool,
     #[pyo3(from_py_with = crate::arguments::whole)] stop_after: u64,
     exclude: Option<Several<String>>,
@@ -232,7 +232,7 @@ pub(crate) fn scrub(
     options.budget = budget.map(|span| span.0);
     options.sample = sample;
     options.shuffle = shuffle;
-    options.since = since.map(|moment| Timestamp::of_milliseconds(moment.0));
+    options.since = since.map(|time| time.0.timestamp());
     options.one_file_system = !cross_file_systems;
     options.stop_after = (stop_after > 0).then_some(stop_after);
     options.alarm = alarm_changed.map_or_else(Alarm::default, |share| Alarm { share, at_least: 1 });
@@ -398,19 +398,19 @@ impl<'py> FromPyObject<'_, 'py> for Span {
     }
 }
 
-/// A time: seconds since 1970, or a `datetime`; in milliseconds since 1970.
-pub(crate) struct Moment(pub(crate) i64);
+/// A time: seconds since 1970, or a `datetime`.
+pub(crate) struct Time(pub(crate) Moment);
 
-impl<'py> FromPyObject<'_, 'py> for Moment {
+impl<'py> FromPyObject<'_, 'py> for Time {
     type Error = PyErr;
 
-    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Moment> {
+    fn extract(object: Borrowed<'_, 'py, PyAny>) -> PyResult<Time> {
         let seconds = match object.getattr_opt("timestamp")? {
             Some(method) => method.call0()?.extract::<f64>()?,
             None => object.extract::<f64>()?,
         };
         match seconds.is_finite() {
-            true => Ok(Moment((seconds * 1000.0) as i64)),
+            true => Ok(Time(Moment::of_milliseconds((seconds * 1000.0) as i64))),
             false => Err(PyValueError::new_err("a time must be a finite number of seconds")),
         }
     }

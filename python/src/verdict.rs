@@ -14,7 +14,7 @@ use rustix::io::Errno;
 use verisum::catalog::scrub;
 use verisum::catalog::store::{Stamp, State, Trouble};
 use verisum::files::reread::{self, Failed};
-use verisum::files::{self, Comparison, Evidence, SecondRead, Verdict, VerdictClass};
+use verisum::files::{self, Comparison, Evidence, SecondRead, Timestamp, Verdict, VerdictClass};
 
 use crate::hash::find;
 
@@ -141,7 +141,7 @@ pub(crate) fn read_again(py: Python<'_>, path: PathBuf, algorithm: &str) -> PyRe
         digest: PyBytes::new(py, read.digest.as_bytes()).unbind(),
         mtime_ns: Stamp::from(read.after.modified).nanoseconds(),
         ctime_ns: Stamp::from(read.after.changed).nanoseconds(),
-        born_ms: born,
+        born_ms: born.and_then(Timestamp::milliseconds),
         settled: read.before.is_same_state(&read.after),
         source: read.bypass.name(),
     })

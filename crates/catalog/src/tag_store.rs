@@ -12,7 +12,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use rustix::io::Errno;
 use verisum_digest::Algorithm;
 
-use crate::store::{self, Catalog, Identity, Lock, RecordChange, Root, State};
+use crate::store::{self, Catalog, Identity, Lock, Moment, RecordChange, Root, State};
 use verisum_files::tags::RecordStore;
 use verisum_files::{Entry, Record, RecordedTime, Stat};
 
@@ -137,7 +137,7 @@ impl Shared {
                 digest: found.digest,
                 size: Some(found.size),
                 modified: Some(RecordedTime::exact(found.mtime.timestamp())),
-                verified: (found.verified != 0).then_some(found.verified.div_euclid(1000)),
+                verified: found.verified.known().map(|moment| moment.milliseconds().div_euclid(1000)),
             })
         }))
     }
@@ -157,7 +157,7 @@ impl Shared {
             let old = self.catalog.record(directory, name)?;
             let algorithm = self.catalog.algorithm(record.algorithm.id)?;
             self.algorithms.insert(algorithm, record.algorithm.id.to_string());
-            let verified = record.verified.map_or(0, |seconds| seconds.saturating_mul(1000));
+            let verified = record.verified.map_or(Moment::NEVER, Moment::of_seconds);
             let same = old.filter(|old| (old.size, old.digest) == (size, record.digest));
             let new = store::CatalogRecord {
                 size,

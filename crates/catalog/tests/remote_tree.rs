@@ -13,7 +13,7 @@ use verisum_catalog::scrub::{
     Accept, Alarm, PlaceTree, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, TooMuch, accept_tree,
     scrub_tree,
 };
-use verisum_catalog::store::{Catalog, Identity, Stamp, State};
+use verisum_catalog::store::{Catalog, Identity, Moment, Stamp, State};
 use verisum_digest::Digest;
 use verisum_files::place::{
     Capabilities, FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError,
@@ -505,9 +505,9 @@ fn whole_seconds_and_lists_are_compared_as_far_as_they_go() {
         inode: 0,
         algorithm,
         digest,
-        first_seen: 1,
-        changed: 1,
-        verified: 0,
+        first_seen: Moment::of_milliseconds(1),
+        changed: Moment::of_milliseconds(1),
+        verified: Moment::NEVER,
         state: State::Sound,
     };
     for name in ["one", "two"] {

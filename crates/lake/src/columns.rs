@@ -9,7 +9,7 @@ use arrow_array::builder::{
 use arrow_array::types::Int8Type;
 use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef, TimeUnit};
-use verisum_catalog::store::{Stamp, State};
+use verisum_catalog::store::{Moment, Stamp, State};
 
 use crate::Row;
 
@@ -123,11 +123,11 @@ impl Columns {
         self.inode.append_option(row.inode);
         self.algorithm.append(&row.algorithm)?;
         self.state.append(word(row.state))?;
-        self.first_seen.append_option(row.first_seen);
-        self.changed.append_option(row.changed);
-        self.verified.append_option(row.verified);
-        self.exported.append_value(row.exported);
-        self.replaces.append_option(row.replaces);
+        self.first_seen.append_option(row.first_seen.map(Moment::milliseconds));
+        self.changed.append_option(row.changed.map(Moment::milliseconds));
+        self.verified.append_option(row.verified.map(Moment::milliseconds));
+        self.exported.append_value(row.exported.milliseconds());
+        self.replaces.append_option(row.replaces.map(Moment::milliseconds));
         self.rows += 1;
         Ok(())
     }

@@ -5,8 +5,9 @@ use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use verisum_catalog::store::{Catalog, CatalogRecord, Root, State, is_address, moment};
+use verisum_catalog::store::{Catalog, CatalogRecord, Moment, Root, State, is_address};
 use verisum_digest::Digest;
 use verisum_files::{Stop, Timestamp};
 
@@ -44,7 +45,7 @@ pub fn export(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Re
         let algorithms = algorithms.into_iter().map(|(number, name)| (number, name.into())).collect();
         for root in catalog.roots()? {
             let tree = Tree { catalog, root: &root, algorithms: &algorithms, stop };
-            tree.export(&lake, moment(now), &mut exported)?;
+            tree.export(&lake, now.into(), &mut exported)?;
         }
         Ok(exported)
     })
@@ -59,11 +60,11 @@ struct Tree<'a> {
 }
 
 impl Tree<'_> {
-    fn export(&self, lake: &Lake, now: i64, exported: &mut LakeExport) -> Result<()> {
+    fn export(&self, lake: &Lake, now: Moment, exported: &mut LakeExport) -> Result<()> {
         let place = lake.place(&self.root.path);
         let mut present = Newest::open(&place)?;
         // Later than all that is there, also by a clock that went back.
-        let now = present.latest().map_or(now, |latest| now.max(latest.saturating_add(1)));
+        let now = present.latest().map_or(now, |latest| now.max(latest + Duration::from_millis(1)));
         let length = |name: &str| Digest::find(name).ok().map(|digest| digest.len());
         let mut merge = Merge {
             head: present.read()?.map(|(row, _)| row),
@@ -87,7 +88,7 @@ impl Tree<'_> {
         repairs::export(self.catalog, self.root, self.algorithms, &place, now)
     }
 
-    fn row(&self, path: &[u8], record: &CatalogRecord, now: i64) -> Result<Row> {
+    fn row(&self, path: &[u8], record: &CatalogRecord, now: Moment) -> Result<Row> {
         let Some(algorithm) = self.algorithms.get(&record.algorithm) else {
             let path = self.catalog.path().to_path_buf();
             return Err(LakeError::Row { path, why: "a record has an unknown algorithm".to_string() });
@@ -105,7 +106,7 @@ impl Tree<'_> {
             state: Some(record.state),
             first_seen: Some(record.first_seen),
             changed: Some(record.changed),
-            verified: (record.verified != 0).then_some(record.verified),
+            verified: record.verified.known(),
             exported: now,
             replaces: None,
         })
@@ -118,7 +119,7 @@ struct Merge<'a> {
     /// The next row that is there.
     head: Option<Row>,
     parts: PartWriter<'a>,
-    now: i64,
+    now: Moment,
     exported: &'a mut LakeExport,
 }
 

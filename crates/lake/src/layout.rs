@@ -9,6 +9,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use arrow_array::temporal_conversions::timestamp_ms_to_datetime;
+use verisum_catalog::store::Moment;
 
 use verisum_files::percent;
 use verisum_files::replace::require_trusted;
@@ -137,8 +138,8 @@ impl LakeTree {
         Ok(names.map(|name| self.repairs.join(name)).collect())
     }
 
-    /// The name of a new file of repairs that are exported at a time, in milliseconds since 1970. Its folder is made.
-    pub(crate) fn new_repairs(&self, exported: i64) -> Result<PathBuf> {
+    /// The name of a new file of repairs that are exported at a time. Its folder is made.
+    pub(crate) fn new_repairs(&self, exported: Moment) -> Result<PathBuf> {
         self.new_file(self.repairs.clone(), exported)
     }
 
@@ -159,16 +160,16 @@ impl LakeTree {
         Ok(parts)
     }
 
-    /// The name of a new part of rows that are exported at a time, in milliseconds since 1970. Its folder is made.
-    pub(crate) fn new_part(&self, exported: i64) -> Result<PathBuf> {
+    /// The name of a new part of rows that are exported at a time. Its folder is made.
+    pub(crate) fn new_part(&self, exported: Moment) -> Result<PathBuf> {
         self.new_file(self.path.join(format!("{DAY}{}", day(exported))), exported)
     }
 
-    fn new_file(&self, folder: PathBuf, exported: i64) -> Result<PathBuf> {
+    fn new_file(&self, folder: PathBuf, exported: Moment) -> Result<PathBuf> {
         let made = DirBuilder::new().mode(self.lake.mode).recursive(true).create(&folder);
         made.map_err(|error| LakeError::io(&folder, "create", error))?;
         let random = RandomState::new().hash_one(std::process::id());
-        Ok(folder.join(format!("{exported}-{random:016x}.parquet")))
+        Ok(folder.join(format!("{}-{random:016x}.parquet", exported.milliseconds())))
     }
 }
 
@@ -209,9 +210,9 @@ fn names_in(folder: &Path) -> Result<Vec<OsString>> {
     Ok(names)
 }
 
-/// The day of a time in milliseconds since 1970, in UTC; that of 1970 for a time that no calendar has.
-fn day(milliseconds: i64) -> String {
-    timestamp_ms_to_datetime(milliseconds).unwrap_or_default().date().to_string()
+/// The day of a moment in UTC; that of 1970 for one that no calendar has.
+fn day(moment: Moment) -> String {
+    timestamp_ms_to_datetime(moment.milliseconds()).unwrap_or_default().date().to_string()
 }
 
 /// What a name stands for, in bytes; none if it stands for nothing.
@@ -227,9 +228,9 @@ mod tests {
     fn days_are_those_of_the_calendar() {
         let days = [(0, "1970-01-01"), (951_782_400_000, "2000-02-29"), (1_767_225_599_999, "2025-12-31")];
         for (time, expected) in days {
-            assert_eq!(day(time), expected);
+            assert_eq!(day(Moment::of_milliseconds(time)), expected);
         }
-        assert_eq!(day(-1), "1969-12-31");
+        assert_eq!(day(Moment::of_milliseconds(-1)), "1969-12-31");
     }
 
     #[test]

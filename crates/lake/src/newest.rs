@@ -4,6 +4,8 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::path::Path;
 
+use verisum_catalog::store::Moment;
+
 use crate::{LakeTree, Part, Result, Row};
 
 /// The newest row of each path of a place, in the order of the paths' bytes. Those of files that are gone are among
@@ -14,7 +16,7 @@ pub struct Newest {
     parts: Vec<Part>,
     /// The next row of each part that has one.
     heads: BinaryHeap<Reverse<Head>>,
-    latest: Option<i64>,
+    latest: Option<Moment>,
     has_failed: bool,
 }
 
@@ -40,7 +42,7 @@ impl Newest {
     }
 
     /// The latest time when a row of the place was written.
-    pub fn latest(&self) -> Option<i64> {
+    pub fn latest(&self) -> Option<Moment> {
         self.latest
     }
 
@@ -79,7 +81,7 @@ impl Newest {
 }
 
 impl Head {
-    fn order(&self) -> (&[u8], Reverse<i64>, usize) {
+    fn order(&self) -> (&[u8], Reverse<Moment>, usize) {
         (&self.row.path, Reverse(self.row.exported), self.part)
     }
 }

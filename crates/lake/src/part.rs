@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use verisum_catalog::store::{Moment, Stamp};
 
 use arrow_array::{
     Array, ArrayAccessor, BinaryArray, FixedSizeBinaryArray, RecordBatch, StringArray,
@@ -9,7 +10,6 @@ use arrow_array::{
 };
 use parquet::file::metadata::ParquetMetaData;
 use parquet::file::statistics::Statistics;
-use verisum_catalog::store::Stamp;
 use verisum_digest::Output;
 
 use crate::columns::{schema, state_of};
@@ -23,7 +23,7 @@ use crate::{LakeError, Result, Row};
 /// after the one before, and for what is damaged. Nothing comes after an error.
 pub struct Part {
     path: PathBuf,
-    latest: Option<i64>,
+    latest: Option<Moment>,
     batches: Batches,
     batch: Option<Batch>,
     last: Option<Vec<u8>>,
@@ -56,7 +56,7 @@ impl Part {
     }
 
     /// The latest time when a row of it was written, if it has rows and says so.
-    pub fn latest(&self) -> Option<i64> {
+    pub fn latest(&self) -> Option<Moment> {
         self.latest
     }
 
@@ -95,14 +95,14 @@ impl Iterator for Part {
 }
 
 /// The latest `exported`, from the limits of each group.
-fn latest(metadata: &ParquetMetaData) -> Option<i64> {
+fn latest(metadata: &ParquetMetaData) -> Option<Moment> {
     let columns = metadata.file_metadata().schema_descr().columns();
     let at = columns.iter().position(|column| column.name() == "exported")?;
     let limits = metadata.row_groups().iter().filter_map(|group| match group.column(at).statistics() {
         Some(Statistics::Int64(limits)) => limits.max_opt().copied(),
         _ => None,
     });
-    limits.max()
+    limits.max().map(Moment::of_milliseconds)
 }
 
 /// Some rows, column by column.
@@ -168,6 +168,7 @@ impl Batch {
         let word = self.value(&self.state).ok_or("a row has no state")?;
         let digest = self.value(&self.digest);
         let digest = digest.map(|bytes| Output::from_bytes(bytes).ok_or("a digest of an impossible length"));
+        let moment = |column| self.value(column).map(Moment::of_milliseconds);
         Ok(Row {
             path: self.path()?,
             size: self.value(&self.size),
@@ -177,11 +178,11 @@ impl Batch {
             algorithm: algorithm.clone(),
             digest: digest.transpose()?,
             state: state_of(word).ok_or_else(|| format!("an unknown state: {word}"))?,
-            first_seen: self.value(&self.first_seen),
-            changed: self.value(&self.changed),
-            verified: self.value(&self.verified),
-            exported: self.value(&self.exported).ok_or("a row has no time of its export")?,
-            replaces: self.value(&self.replaces),
+            first_seen: moment(&self.first_seen),
+            changed: moment(&self.changed),
+            verified: moment(&self.verified),
+            exported: moment(&self.exported).ok_or("a row has no time of its export")?,
+            replaces: moment(&self.replaces),
         })
     }
 }

@@ -15,7 +15,7 @@ use arrow_array::{
     TimestampMillisecondArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
-use verisum_catalog::store::{ArrivingRepair, Catalog, Receiving, Repair, Root, State};
+use verisum_catalog::store::{ArrivingRepair, Catalog, Moment, Receiving, Repair, Root, State};
 use verisum_digest::Output;
 
 use crate::reader::{Batches, VERSION, VERSION_KEY, array, path_of};
@@ -49,7 +49,7 @@ fn schema() -> SchemaRef {
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct RepairRow {
     path: Vec<u8>,
-    repaired: i64,
+    repaired: Moment,
     was: String,
     source: Vec<u8>,
     bytes: u64,
@@ -65,7 +65,7 @@ pub(crate) fn export(
     root: &Root,
     algorithms: &HashMap<i64, Arc<str>>,
     place: &LakeTree,
-    now: i64,
+    now: Moment,
 ) -> Result<()> {
     let mut repairs: Vec<(PathBuf, Repair)> = Vec::new();
     catalog.each_repair(root, &mut |path, repair| {
@@ -200,7 +200,7 @@ impl RepairColumns {
             repaired: self
                 .repaired
                 .is_valid(at)
-                .then(|| self.repaired.value(at))
+                .then(|| Moment::of_milliseconds(self.repaired.value(at)))
                 .ok_or_else(|| lacks("time"))?,
             was: text(&self.was).ok_or_else(|| lacks("state"))?,
             source: source.ok_or_else(|| lacks("source"))?,
@@ -237,7 +237,7 @@ fn batch(root: &Root, rows: &[RepairRow]) -> Result<RecordBatch, String> {
     for row in rows {
         places.append_value(root.path.to_string_lossy());
         append(&mut paths, &mut path_bytes, &row.path);
-        times.append_value(row.repaired);
+        times.append_value(row.repaired.milliseconds());
         was.append_value(&row.was);
         append(&mut sources, &mut source_bytes, &row.source);
         bytes.append_value(row.bytes);

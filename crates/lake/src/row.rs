@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use verisum_catalog::store::{Stamp, State};
+use verisum_catalog::store::{Moment, Stamp, State};
 use verisum_digest::Output;
 
-/// What a file was when the row was written. Times of files are nanoseconds and all others milliseconds since 1970.
+/// What a file was when the row was written.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
     /// The path below the place, without a slash before it.
@@ -25,20 +25,20 @@ pub struct Row {
     /// What was last thought of it; none if its record was removed.
     pub state: Option<State>,
     /// When it was first recorded.
-    pub first_seen: Option<i64>,
+    pub first_seen: Option<Moment>,
     /// When its content was last found to be new.
-    pub changed: Option<i64>,
+    pub changed: Option<Moment>,
     /// When its content was last compared; none for never.
-    pub verified: Option<i64>,
+    pub verified: Option<Moment>,
     /// When the row was written.
-    pub exported: i64,
+    pub exported: Moment,
     /// When the row was written that this one takes the place of.
-    pub replaces: Option<i64>,
+    pub replaces: Option<Moment>,
 }
 
 impl Row {
     /// The row of a file whose record was removed.
-    pub fn gone(last: &Row, exported: i64) -> Row {
+    pub fn gone(last: &Row, exported: Moment) -> Row {
         Row {
             path: last.path.clone(),
             size: None,

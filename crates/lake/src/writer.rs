@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use verisum_catalog::store::Moment;
+
 use crate::columns::Columns;
 use crate::reader::{VERSION, VERSION_KEY};
 use crate::{LakeError, LakeTree, ParquetFile, Result, Row};
@@ -18,7 +20,7 @@ const MOST_ROWS: u64 = 4 << 20;
 /// when it is full. What is not [finished](PartWriter::finish) leaves nothing behind but full parts.
 pub struct PartWriter<'a> {
     place: &'a LakeTree,
-    exported: i64,
+    exported: Moment,
     digest_len: &'a dyn Fn(&str) -> Option<usize>,
     parts: BTreeMap<Arc<str>, Growing>,
 }
@@ -33,11 +35,11 @@ struct Growing {
 }
 
 impl PartWriter<'_> {
-    /// Writes to a place, at a time in milliseconds since 1970. `digest_len` says how long the digests of an
-    /// algorithm are, for those whose first row has none.
+    /// Writes to a place, at a moment. `digest_len` says how long the digests of an algorithm are, for those whose
+    /// first row has none.
     pub fn new<'a>(
         place: &'a LakeTree,
-        exported: i64,
+        exported: Moment,
         digest_len: &'a dyn Fn(&str) -> Option<usize>,
     ) -> PartWriter<'a> {
         PartWriter { place, exported, digest_len, parts: BTreeMap::new() }

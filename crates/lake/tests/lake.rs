@@ -7,7 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::store::{
-    Catalog, CatalogRecord, Identity, RecordChange, RecordFinding, Repair, Root, Stamp, State,
+    Catalog, CatalogRecord, Identity, Moment, RecordChange, RecordFinding, Repair, Root, Stamp, State,
 };
 use verisum_digest::Output;
 use verisum_files::{Stop, Timestamp};
@@ -80,9 +80,9 @@ fn record(catalog: &Catalog, number: u8) -> CatalogRecord {
         inode: u64::MAX,
         algorithm: catalog.algorithm("sha256").unwrap(),
         digest: Output::from_bytes(&[number; 32]).unwrap(),
-        first_seen: 4,
-        changed: 5,
-        verified: 0,
+        first_seen: Moment::of_milliseconds(4),
+        changed: Moment::of_milliseconds(5),
+        verified: Moment::NEVER,
         state: State::Sound,
     }
 }
@@ -98,10 +98,18 @@ fn only_what_changed_is_exported() {
     assert_eq!(bench.export(20), LakeExport { unchanged: 5, ..LakeExport::default() });
     assert_eq!(bench.parts().len(), 1);
     bench.change(b"gone", RecordChange::Forget);
-    bench.change(b"a", |old| RecordChange::Confirm(CatalogRecord { verified: 9, ..old }));
+    bench.change(b"a", |old| {
+        RecordChange::Confirm(CatalogRecord { verified: Moment::of_milliseconds(9), ..old })
+    });
     bench.change(b"d/e", |_| {
         let detail = Some("why".to_string());
-        RecordChange::Suspect(State::MISSING, RecordFinding { since: 1, seen: 1, read: None, detail })
+        let finding = RecordFinding {
+            since: Moment::of_milliseconds(1),
+            seen: Moment::of_milliseconds(1),
+            read: None,
+            detail,
+        };
+        RecordChange::Suspect(State::MISSING, finding)
     });
     // Another digest is in a part of its own.
     bench.change(b"a-b", |old| {
@@ -117,7 +125,9 @@ fn only_what_changed_is_exported() {
     assert_eq!(bench.export(4), LakeExport { unchanged: 4, ..LakeExport::default() });
     assert_eq!(bench.parts().len(), 3);
     let rows = bench.rows();
-    let times: Vec<_> = rows.iter().map(|row| (&row.path[..], row.exported, row.replaces)).collect();
+    let times = rows
+        .iter()
+        .map(|row| (&row.path[..], row.exported.milliseconds(), row.replaces.map(Moment::milliseconds)));
     let expected: [(&[u8], i64, Option<i64>); 5] = [
         (b"a", 11, Some(10)),
         (b"a-b", 11, Some(10)),
@@ -125,17 +135,17 @@ fn only_what_changed_is_exported() {
         (b"d/\xff", 10, None),
         (b"gone", 11, Some(10)),
     ];
-    assert_eq!(times, expected);
+    assert_eq!(times.collect::<Vec<_>>(), expected);
     assert_eq!(
         (rows[0].verified, rows[0].mtime, rows[0].inode),
-        (Some(9), Some(Stamp::of_nanoseconds(i64::MIN)), Some(u64::MAX))
+        (Some(Moment::of_milliseconds(9)), Some(Stamp::of_nanoseconds(i64::MIN)), Some(u64::MAX))
     );
     assert_eq!(rows[1].digest, Output::from_bytes(&[7; 16]));
     assert_eq!((rows[2].state, rows[4].state, rows[4].digest), (Some(State::MISSING), None, None));
     // What is back is a new row again.
     bench.change(b"gone", RecordChange::Add);
     assert_eq!(bench.export(30).changed, 1);
-    assert_eq!(bench.rows()[4].replaces, Some(11));
+    assert_eq!(bench.rows()[4].replaces, Some(Moment::of_milliseconds(11)));
 }
 
 #[test]
@@ -146,9 +156,16 @@ fn a_lake_comes_back_as_a_catalogue() {
     }
     bench.export(10);
     bench.change(b"gone", RecordChange::Forget);
-    bench.change(b"a", |old| RecordChange::Confirm(CatalogRecord { verified: 9, ..old }));
+    bench.change(b"a", |old| {
+        RecordChange::Confirm(CatalogRecord { verified: Moment::of_milliseconds(9), ..old })
+    });
     bench.change(b"d/e/f", |_| {
-        let finding = RecordFinding { since: 1, seen: 1, read: None, detail: None };
+        let finding = RecordFinding {
+            since: Moment::of_milliseconds(1),
+            seen: Moment::of_milliseconds(1),
+            read: None,
+            detail: None,
+        };
         RecordChange::Suspect(State::MISSING, finding)
     });
     bench.export(20);
@@ -168,7 +185,7 @@ fn a_lake_comes_back_as_a_catalogue() {
     let record = other.record(root.directory, "a".as_ref()).unwrap().unwrap();
     assert_eq!(
         (record.verified, record.mtime, record.state),
-        (9, Stamp::of_nanoseconds(i64::MIN), State::Sound)
+        (Moment::of_milliseconds(9), Stamp::of_nanoseconds(i64::MIN), State::Sound)
     );
 }
 
@@ -259,7 +276,7 @@ fn an_export_that_ends_early_is_completed_by_the_next() {
     }
     let lake = Lake::create(&bench.lake).unwrap();
     let place = lake.place(&bench.root.path);
-    let mut parts = PartWriter::new(&place, 5, &|_| None);
+    let mut parts = PartWriter::new(&place, Moment::of_milliseconds(5), &|_| None);
     let row = |path: &[u8]| Row {
         path: path.to_vec(),
         size: Some(1),
@@ -272,7 +289,7 @@ fn an_export_that_ends_early_is_completed_by_the_next() {
         first_seen: None,
         changed: None,
         verified: None,
-        exported: 5,
+        exported: Moment::of_milliseconds(5),
         replaces: None,
     };
     parts.add(&row(b"b")).unwrap();
@@ -335,7 +352,7 @@ fn repairs_are_beside_the_parts_and_each_is_written_once() {
     let folder = bench.lake.join("_repairs/%2Fsrv%2Fa%20b");
     assert!(!folder.exists());
     let repair = |repaired, source: &[u8]| Repair {
-        repaired,
+        repaired: Moment::of_milliseconds(repaired),
         state: State::MISSING,
         source: OsStr::from_bytes(source).into(),
         bytes: 7,

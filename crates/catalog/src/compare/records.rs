@@ -61,7 +61,7 @@ impl<'a> RecordedTree<'a> {
             return Ok(Recorded::Doubt);
         }
         Ok(
-            match record.verified != 0
+            match record.verified.known().is_some()
                 && self.records.algorithm(&record).map(|name| &**name) == Some(digest.name())
             {
                 true => Recorded::Digest(record.digest),

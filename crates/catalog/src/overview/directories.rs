@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 use std::path::PathBuf;
 
 use super::{Amount, OverviewOptions, Result};
-use crate::store::Catalog;
+use crate::store::{Catalog, Moment};
 
 /// A directory, or a part of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -18,9 +18,9 @@ pub struct DirectoryOverview {
     pub part: DirectoryPart,
     /// What is in that part.
     pub amount: Amount,
-    /// When the stalest file of that part was verified, in milliseconds since 1970; 0 for never, none if there is
+    /// When the stalest file of that part was verified; [`Moment::NEVER`] if it never was, none if there is
     /// nothing that could be verified.
-    pub oldest: Option<i64>,
+    pub oldest: Option<Moment>,
 }
 
 /// Which part of a directory something is told of. The parts of all directories that are told of have no file twice.
@@ -41,9 +41,9 @@ pub(super) struct Node {
     /// Negative for the top of a tree.
     parent: i64,
     pub(super) own: Amount,
-    pub(super) own_oldest: Option<i64>,
+    pub(super) own_oldest: Option<Moment>,
     whole: Amount,
-    oldest: Option<i64>,
+    oldest: Option<Moment>,
 }
 
 /// All directories of a catalogue, by their numbers.
@@ -161,7 +161,7 @@ impl Directories {
 }
 
 /// The index of a directory, which part of it, what is in that, and when the stalest was verified.
-type Tile = (usize, DirectoryPart, Amount, Option<i64>);
+type Tile = (usize, DirectoryPart, Amount, Option<Moment>);
 
 /// The paths of trees by the numbers of their top directories.
 struct Paths(Vec<(i64, PathBuf)>);
@@ -185,6 +185,6 @@ impl Paths {
 }
 
 /// The earlier of two moments that may not be.
-fn earlier(one: Option<i64>, other: Option<i64>) -> Option<i64> {
+fn earlier(one: Option<Moment>, other: Option<Moment>) -> Option<Moment> {
     one.into_iter().chain(other).min()
 }

@@ -20,25 +20,27 @@ pub use trouble::{KnownCopy, Troubled};
 use verisum_files::VerdictClass;
 
 use crate::scrub::Forecast;
-use crate::store::{Catalog, CatalogError, Repair, Root, Run, State};
+use crate::store::{Catalog, CatalogError, Moment, Repair, Root, Run, State};
 
 type Result<T> = std::result::Result<T, CatalogError>;
 
-const DAY: i64 = 86_400_000;
-
-/// The classes of ages: the name of each, and the milliseconds below which an age is in it. What was never verified is
-/// in the last one.
-pub const AGES: [(&str, i64); 9] = [
-    ("less than a day", DAY),
-    ("1 to 7 days", 7 * DAY),
-    ("7 to 30 days", 30 * DAY),
-    ("30 to 90 days", 90 * DAY),
-    ("90 to 180 days", 180 * DAY),
-    ("180 days to a year", 365 * DAY),
-    ("1 to 2 years", 730 * DAY),
-    ("2 years and more", i64::MAX),
-    ("never verified", i64::MAX),
+/// The classes of ages: the name of each, and the age that is too old for it. What was never verified is in the last
+/// one.
+pub const AGES: [(&str, Duration); 9] = [
+    ("less than a day", days(1)),
+    ("1 to 7 days", days(7)),
+    ("7 to 30 days", days(30)),
+    ("30 to 90 days", days(90)),
+    ("90 to 180 days", days(180)),
+    ("180 days to a year", days(365)),
+    ("1 to 2 years", days(730)),
+    ("2 years and more", Duration::MAX),
+    ("never verified", Duration::MAX),
 ];
+
+const fn days(count: u64) -> Duration {
+    Duration::from_secs(count * 86_400)
+}
 
 /// So many files, and the sum of their lengths in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -60,8 +62,8 @@ impl Amount {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct OverviewOptions {
-    /// The moment that ages are counted from, in milliseconds since 1970.
-    pub now: i64,
+    /// The moment that ages are counted from.
+    pub now: Moment,
     /// No verification may be older than this.
     pub max_age: Option<Duration>,
     /// How many directories are told at most.
@@ -77,8 +79,8 @@ pub struct OverviewOptions {
 }
 
 impl OverviewOptions {
-    /// The usual ones, at a moment in milliseconds since 1970.
-    pub fn new(now: i64) -> OverviewOptions {
+    /// The usual ones, at a moment.
+    pub fn new(now: Moment) -> OverviewOptions {
         OverviewOptions {
             now,
             max_age: None,
@@ -90,22 +92,20 @@ impl OverviewOptions {
         }
     }
 
-    /// The class of [`AGES`] of what was verified at a moment, in milliseconds since 1970. What comes from the future
-    /// is new.
-    pub fn age_class(&self, verified: i64) -> usize {
-        match verified {
-            0 => AGES.len() - 1,
-            verified => {
-                let age = self.now.saturating_sub(verified);
+    /// The class of [`AGES`] of what was verified at a moment. What comes from the future is new.
+    pub fn age_class(&self, verified: Moment) -> usize {
+        match verified.known() {
+            None => AGES.len() - 1,
+            Some(verified) => {
+                let age = self.now - verified;
                 AGES.iter().position(|(_, below)| age < *below).unwrap_or(AGES.len() - 2)
             }
         }
     }
 
     /// Whether what was verified at a moment is older than may be.
-    pub fn is_stale(&self, verified: i64) -> bool {
-        let age = self.now.saturating_sub(verified).max(0).unsigned_abs();
-        self.max_age.is_some_and(|most| u128::from(age) > most.as_millis())
+    pub fn is_stale(&self, verified: Moment) -> bool {
+        self.max_age.is_some_and(|most| self.now - verified > most)
     }
 }
 
@@ -126,8 +126,8 @@ pub struct TreeOverview {
     pub elsewhere: u64,
     /// These catalogues, by their numbers, and the trees that have the copies.
     pub sources: BTreeSet<(usize, PathBuf)>,
-    /// When its stalest file was verified, in milliseconds since 1970; 0 for never.
-    pub oldest: Option<i64>,
+    /// When its stalest file was verified; [`Moment::NEVER`] if it never was.
+    pub oldest: Option<Moment>,
     /// What is verified too seldom.
     pub stale: Amount,
     /// What has content that no other recorded file has.
@@ -234,8 +234,8 @@ impl Overview {
         }
     }
 
-    /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
-    pub fn oldest(&self) -> Option<i64> {
+    /// When the stalest file was verified; [`Moment::NEVER`] if it never was.
+    pub fn oldest(&self) -> Option<Moment> {
         self.trees.iter().filter_map(|tree| tree.oldest).min()
     }
 }

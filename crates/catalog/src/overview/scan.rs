@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::directories::{Directories, Node};
 use super::{Amount, Overview, OverviewOptions, Result};
-use crate::store::{Catalog, CatalogError, State};
+use crate::store::{Catalog, CatalogError, Moment, State};
 
 impl Overview {
     /// Adds the records of a catalogue, and returns what each of its trees has that is stale.
@@ -64,7 +64,7 @@ impl Overview {
 }
 
 impl Node {
-    fn add(&mut self, size: u64, verified: Option<i64>) {
+    fn add(&mut self, size: u64, verified: Option<Moment>) {
         self.own.add(1, size);
         if let Some(verified) = verified {
             self.own_oldest = Some(self.own_oldest.map_or(verified, |oldest| oldest.min(verified)));
@@ -72,10 +72,10 @@ impl Node {
     }
 }
 
-/// The month of a moment in milliseconds since 1970, counted since January 1970.
-fn month(moment: i64) -> i64 {
+/// The month of a moment, counted since January 1970.
+fn month(moment: Moment) -> i64 {
     // Days since the first of March of the year 0; years begin in March, so that the leap day is the last.
-    let days = moment.div_euclid(super::DAY) + 719_468;
+    let days = moment.milliseconds().div_euclid(86_400_000) + 719_468;
     let era = days.div_euclid(146_097);
     let day = days.rem_euclid(146_097);
     let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
@@ -90,7 +90,7 @@ mod tests {
 
     #[test]
     fn months_are_those_of_the_calendar() {
-        let day = |days: i64| month(days * super::super::DAY);
+        let day = |days: i64| month(Moment::of_milliseconds(days * 86_400_000));
         assert_eq!([0, 30, 31, 58, 59, 364, 365].map(day), [0, 0, 1, 1, 2, 11, 12]);
         // 2000-02-29 and the day after; the last day of 1969.
         assert_eq!([11_016, 11_017, -1].map(day), [361, 362, -1]);

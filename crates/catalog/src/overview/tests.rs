@@ -7,9 +7,9 @@ use verisum_digest::Output;
 use verisum_files::Verdict;
 
 use super::*;
-use crate::store::{CatalogRecord, Identity, RecordChange, RecordFinding, Stamp, Trouble};
+use crate::store::{CatalogRecord, Identity, Moment, RecordChange, RecordFinding, Stamp, Trouble};
 
-const NOW: i64 = 1_800_000_000_000;
+const NOW: Moment = Moment::of_milliseconds(1_800_000_000_000);
 
 /// A file of a test: where it is, and what is recorded of it.
 #[derive(Clone)]
@@ -20,7 +20,7 @@ struct Made {
     size: u64,
     content: u8,
     inode: u64,
-    verified: i64,
+    verified: Moment,
     state: State,
 }
 
@@ -36,7 +36,7 @@ fn made() -> Vec<Made> {
             // A cycle of no common length with any other.
             let drawn = number * 7919 % 1009;
             let (catalog, tree) = trees[(drawn % 3) as usize];
-            let age = [0, 3, 20, 50, 100, 300, 500, 900, -1][(drawn % 9) as usize];
+            let age = [0, 3, 20, 50, 100, 300, 500, 900, -1_i64][(drawn % 9) as usize];
             Made {
                 catalog,
                 tree,
@@ -44,7 +44,7 @@ fn made() -> Vec<Made> {
                 size: drawn % 4 * 1000,
                 content: (drawn % 200) as u8,
                 inode: if drawn.is_multiple_of(13) { 5 } else { number + 10 },
-                verified: if age < 0 { 0 } else { NOW - age * DAY },
+                verified: u64::try_from(age).map_or(Moment::NEVER, |age| NOW - days(age)),
                 state: match number {
                     10..13 => rot,
                     13..15 => State::MISSING,
@@ -81,15 +81,16 @@ fn catalogs(folder: &Path, files: &[Made]) -> Vec<Catalog> {
                     inode: file.inode,
                     algorithm,
                     digest: output(file.content),
-                    first_seen: NOW - 40 * DAY,
-                    changed: 5,
+                    first_seen: NOW - days(40),
+                    changed: Moment::of_milliseconds(5),
                     verified: file.verified,
                     state: State::Sound,
                 };
                 let name = path.file_name().unwrap();
                 catalog.apply(root.id, directory, name, &RecordChange::Add(record)).unwrap();
                 if file.state != State::Sound {
-                    let finding = RecordFinding { since: NOW - DAY, seen: NOW, ..RecordFinding::default() };
+                    let finding =
+                        RecordFinding { since: NOW - days(1), seen: NOW, ..RecordFinding::default() };
                     catalog
                         .apply(root.id, directory, name, &RecordChange::Suspect(file.state, finding))
                         .unwrap();
@@ -120,11 +121,11 @@ fn overviews_are_sums_over_all_files() {
         })
     };
     for (class, age) in [0, 3, 20, 50, 100, 300, 500, 900].into_iter().enumerate() {
-        assert_eq!(overview.ages[class], sum(&|file| file.verified == NOW - age * DAY), "{class}");
+        assert_eq!(overview.ages[class], sum(&|file| file.verified == NOW - days(age)), "{class}");
     }
-    assert_eq!(overview.ages[8], sum(&|file| file.verified == 0));
-    assert_eq!(overview.stale, sum(&|file| file.verified < NOW - 60 * DAY));
-    assert_eq!(overview.oldest(), Some(0));
+    assert_eq!(overview.ages[8], sum(&|file| file.verified == Moment::NEVER));
+    assert_eq!(overview.stale, sum(&|file| file.verified < NOW - days(60)));
+    assert_eq!(overview.oldest(), Some(Moment::NEVER));
     assert_eq!(overview.digests["sha256"].files, 600);
     assert_eq!(overview.months.values().map(|one| one.files).sum::<u64>(), 600);
 
@@ -174,7 +175,7 @@ fn overviews_are_sums_over_all_files() {
     assert_eq!(overview.troubled.len(), 5);
     assert!(overview.troubled[..3].iter().all(|one| one.file.record.state.is_corrupt()));
     for one in &overview.troubled {
-        assert_eq!(one.finding.as_ref().unwrap().since, NOW - DAY);
+        assert_eq!(one.finding.as_ref().unwrap().since, NOW - days(1));
         let content = one.file.record.digest.as_bytes()[0];
         assert_eq!(one.copy.is_some(), one.file.record.size > 0 && contents.contains_key(&content));
         let Some(copy) = &one.copy else { continue };

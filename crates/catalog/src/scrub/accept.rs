@@ -13,7 +13,7 @@ use super::digests::digest_failed;
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top_directory::{Top, is_gone};
 use super::tree_guard::{UNMOUNTED, require_tree, unmounted};
-use crate::store::{Catalog, CatalogRecord, Position, RecordChange, Root, Seen, Stamp, State, moment};
+use crate::store::{Catalog, CatalogRecord, Moment, Position, RecordChange, Root, Seen, Stamp, State};
 use verisum_files::reread::{self, Bypass};
 use verisum_files::{Stat, Timestamp};
 
@@ -253,7 +253,7 @@ impl Accepting<'_> {
                 return Ok(accepted);
             }
         }
-        let now = moment(self.what.now);
+        let now = Moment::from(self.what.now);
         if !self.what.dry {
             let root = self.root.id;
             self.catalog.in_transaction(|| {
@@ -287,7 +287,7 @@ impl Accepting<'_> {
             true => old.algorithm,
             false => self.catalog.algorithm(FALLBACK)?,
         };
-        let now = moment(self.what.now);
+        let now = Moment::from(self.what.now);
         Ok(CatalogRecord { algorithm, first_seen: now, changed: now, ..old })
     }
 }

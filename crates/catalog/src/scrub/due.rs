@@ -5,15 +5,14 @@ use std::time::{Duration, Instant};
 
 use super::ScrubOptions;
 use super::forecast::interval;
-use crate::store::{Known, Run, Stamp, State, moment};
+use crate::store::{Known, Moment, Run, Stamp, State};
 use verisum_files::Stat;
 
 /// How many files are ordered at once; among so many, shuffling takes place.
 pub(super) const PAGE: usize = 4096;
 
-/// Records from so far in the future, in milliseconds, were made with a wrong clock: nobody knows how
-/// old they are.
-const FUTURE: i64 = 24 * 3600 * 1000;
+/// Records from so far in the future were made with a wrong clock: nobody knows how old they are.
+const FUTURE: Duration = Duration::from_secs(24 * 3600);
 
 /// When a run reads a file, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -43,16 +42,16 @@ impl Dice {
 
 /// What a run is to do.
 pub(super) struct Plan {
-    /// Files verified before this are due, in milliseconds since 1970.
-    pub before: i64,
+    /// Files verified before this are due.
+    pub before: Moment,
     /// Files verified after this are due too.
-    pub future: i64,
+    pub future: Moment,
     /// When the cycle began that this run goes on with.
-    pub cycle: i64,
+    pub cycle: Moment,
     /// Whether the walk reads what is due when it comes to it. Where all that is due is read, its order gains
     /// nothing, and to look at each file once more takes as long as the walk.
     pub is_in_one_pass: bool,
-    now: i64,
+    now: Moment,
     start: Instant,
     end: Option<Instant>,
 }
@@ -65,15 +64,13 @@ impl Plan {
             _ => options.started(),
         };
         let before = match (options.since, options.max_age) {
-            (Some(since), _) => moment(since),
-            (None, Some(age)) => {
-                options.started() - in_advance(age, options.budget, history).as_millis() as i64
-            }
+            (Some(since), _) => since.into(),
+            (None, Some(age)) => options.started() - in_advance(age, options.budget, history),
             (None, None) => cycle,
         };
         Plan {
             before: before.min(options.started()),
-            future: options.started() + FUTURE + options.budget.unwrap_or_default().as_millis() as i64,
+            future: options.started() + FUTURE + options.budget.unwrap_or_default(),
             cycle,
             is_in_one_pass: options.budget.is_none() && options.sample >= 1.0 && !options.shuffle,
             now: options.started(),
@@ -86,7 +83,7 @@ impl Plan {
     pub(super) fn turn(
         &self,
         state: State,
-        verified: i64,
+        verified: Moment,
         is_written_to: impl FnOnce() -> bool,
     ) -> Option<Turn> {
         match state {
@@ -107,7 +104,7 @@ impl Plan {
     }
 
     /// Whether a file that was verified then is due.
-    fn is_due(&self, verified: i64) -> bool {
+    fn is_due(&self, verified: Moment) -> bool {
         verified < self.before || verified > self.future
     }
 
@@ -123,9 +120,9 @@ impl Plan {
         self.end.is_some_and(|end| Instant::now() >= end)
     }
 
-    /// The time by a clock that started at the time that the run was given, in milliseconds since 1970.
-    pub(super) fn now(&self) -> i64 {
-        self.now + self.start.elapsed().as_millis() as i64
+    /// The time by a clock that started at the time that the run was given.
+    pub(super) fn now(&self) -> Moment {
+        self.now + self.start.elapsed()
     }
 }
 
@@ -149,7 +146,9 @@ mod tests {
     const DAY: Duration = Duration::from_secs(86_400);
 
     fn runs(days: &[i64]) -> Vec<Run> {
-        days.iter().map(|day| Run { started: day * 86_400_000, ..Run::default() }).collect()
+        days.iter()
+            .map(|day| Run { started: Moment::of_milliseconds(day * 86_400_000), ..Run::default() })
+            .collect()
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::join::Lost;
 use super::top_directory::is_gone;
 use super::writer::{AlgorithmNames, Writer};
 use super::{ScrubError, ScrubReport, ScrubSummary};
-use crate::store::{self, Catalog, CatalogRecord, Seen, State, Trouble};
+use crate::store::{self, Catalog, CatalogRecord, Moment, Seen, State, Trouble};
 use verisum_files::{Entry, Kind, Stat, Verdict};
 
 /// How many missing files are looked at at once.
@@ -128,7 +128,7 @@ impl Writer<'_> {
     /// Forgets which files no run could read, if they are recorded by now, gone or left out.
     fn settle_unread(&mut self, was_everywhere: bool, outcome: &Outcome) -> Result<(), ScrubError> {
         let (root, started) = (self.scope.root.id, self.options.started());
-        self.catalog.settle_unread(root, if was_everywhere { started } else { i64::MIN })?;
+        self.catalog.settle_unread(root, if was_everywhere { started } else { Moment::MIN })?;
         // What else there is on another machine nobody can look at from here.
         if was_everywhere || self.scope.root.is_remote() {
             return Ok(());
@@ -237,11 +237,10 @@ pub(super) fn bad_verdict(state: State) -> (Verdict, bool) {
     }
 }
 
-/// When a file was last known to be there, in milliseconds since 1970. A run calls all times its start; a file that
-/// was made while it went on was there when its inode was recorded.
-pub(super) fn last_known(record: &CatalogRecord) -> i64 {
-    let inode_changed = record.ctime.moment().milliseconds();
-    record.verified.max(record.changed).max(record.first_seen).max(inode_changed)
+/// When a file was last known to be there. A run calls all times its start; a file that was made while it went on was
+/// there when its inode was recorded.
+pub(super) fn last_known(record: &CatalogRecord) -> Moment {
+    record.verified.max(record.changed).max(record.first_seen).max(record.ctime.timestamp().into())
 }
 
 /// Whether two names are those of one file.

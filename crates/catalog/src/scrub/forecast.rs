@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{ScrubOptions, ScrubSummary};
-use crate::store::Run;
+use crate::store::{Moment, Run};
 
 /// How many runs the interval and the rate are taken from.
 pub(super) const RUNS: usize = 16;
@@ -82,17 +82,15 @@ pub(super) fn interval(history: &[Run]) -> Option<Duration> {
     interval_with(newest.started, older)
 }
 
-fn interval_with(newest: i64, older: &[Run]) -> Option<Duration> {
+fn interval_with(newest: Moment, older: &[Run]) -> Option<Duration> {
     let mut gaps = Vec::new();
     let mut last = newest;
     for run in older {
-        if let Ok(gap @ 1..) = u64::try_from(last - run.started) {
-            gaps.push(gap);
-        }
+        gaps.extend(Some(last - run.started).filter(|gap| !gap.is_zero()));
         last = run.started;
     }
     gaps.sort_unstable();
-    gaps.get(gaps.len() / 2).map(|gap| Duration::from_millis(*gap))
+    gaps.get(gaps.len() / 2).copied()
 }
 
 #[cfg(test)]
@@ -101,10 +99,14 @@ mod tests {
 
     const DAY: i64 = 86_400_000;
 
+    fn at(day: i64) -> Moment {
+        Moment::of_milliseconds(day * DAY)
+    }
+
     #[test]
     fn intervals_are_those_of_most_runs() {
         let runs = |days: &[i64]| -> Vec<Run> {
-            days.iter().map(|day| Run { started: day * DAY, ..Run::default() }).collect()
+            days.iter().map(|day| Run { started: at(*day), ..Run::default() }).collect()
         };
         let days = |count: u64| Some(Duration::from_secs(count * 86_400));
         assert_eq!(interval(&runs(&[])), None);
@@ -118,8 +120,8 @@ mod tests {
     fn without_a_budget_the_pace_of_the_runs_counts() {
         // A quarter of the tree each week: four weeks.
         let run = |day: i64| Run {
-            started: day * DAY,
-            finished: Some(day * DAY),
+            started: at(day),
+            finished: Some(at(day)),
             read_files: 1,
             read_bytes: (100 << 20) - FILE,
             ..Run::default()
@@ -135,7 +137,7 @@ mod tests {
     fn a_budget_that_is_too_small_is_told_by_how_much() {
         // A tenth of the tree in an hour, once a day: ten days, where five were promised.
         let summary = ScrubSummary { files: 0, bytes: 1000 << 20, ..ScrubSummary::default() };
-        let run = Run { started: DAY, read_files: 1, read_bytes: (100 << 20) - FILE, ..Run::default() };
+        let run = Run { started: at(1), read_files: 1, read_bytes: (100 << 20) - FILE, ..Run::default() };
         let run = Run { seconds: 3600.0, ..run };
         let options = ScrubOptions {
             budget: Some(Duration::from_secs(3600)),
@@ -154,10 +156,15 @@ mod tests {
         };
         assert_eq!(forecast(&begun, &run, &[], &options).unwrap().time.as_secs(), 10 * 86_400);
         // A run without a budget read everything in no time, a day before.
-        let fast =
-            [Run { started: 0, finished: Some(0), read_bytes: 1 << 40, seconds: 1.0, ..Run::default() }];
+        let fast = [Run {
+            started: at(0),
+            finished: Some(at(0)),
+            read_bytes: 1 << 40,
+            seconds: 1.0,
+            ..Run::default()
+        }];
         assert_eq!(forecast(&summary, &run, &fast, &options).unwrap().time.as_secs(), 10 * 86_400);
-        let weekly = [Run { started: DAY - 7 * DAY, ..Run::default() }];
+        let weekly = [Run { started: at(-6), ..Run::default() }];
         let found = forecast(&summary, &run, &weekly, &options).unwrap();
         assert_eq!((found.time.as_secs(), found.assumed_daily), (70 * 86_400, false));
         assert_eq!(forecast(&summary, &Run::default(), &[], &options), None);

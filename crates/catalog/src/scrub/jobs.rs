@@ -17,7 +17,7 @@ use super::run::Work;
 use super::tally::Untried;
 use super::writer::Message;
 use super::{Scope, ScrubError, ScrubOptions, Tally, due};
-use crate::store::{Catalog, CatalogRecord, Known, Position, RecordName, Stamp, State};
+use crate::store::{Catalog, CatalogRecord, Known, Moment, Position, RecordName, Stamp, State};
 use verisum_files::{Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
 
 /// How many files may be under way from here to the catalogue.
@@ -93,7 +93,7 @@ pub(super) struct Outcome {
     pub mount_points: u64,
     /// Files that were not read because a report of their place has the recorded digest, and when it was made.
     pub reported: u64,
-    pub reported_at: Option<i64>,
+    pub reported_at: Option<Moment>,
     /// Directories and files that could not be looked at.
     pub unlisted: u64,
     /// The paths of these, of mount points that were not entered, and of roots of their own: what is below was
@@ -176,7 +176,7 @@ impl<'a> Jobs<'a> {
             own,
             withheld: withheld.collect(),
             others,
-            unread: reader.unread(scope.root.id, i64::MAX)?,
+            unread: reader.unread(scope.root.id, Moment::MAX)?,
             page: VecDeque::new(),
             position: Position::START,
             folder: ReachedFolder { id: 0, path: PathBuf::new(), found: None },

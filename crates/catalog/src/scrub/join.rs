@@ -11,7 +11,9 @@ use super::finish::{PAGE, PathState, bad_verdict, last_known};
 use super::top_directory::{Top, is_gone};
 use super::writer::{AlgorithmNames, Writer};
 use super::{ScrubError, ScrubReport};
-use crate::store::{CatalogRecord, Heir, Likeness, Position, RecordFinding, RecordName, Root, Seen, State};
+use crate::store::{
+    CatalogRecord, Heir, Likeness, Moment, Position, RecordFinding, RecordName, Root, Seen, State,
+};
 use verisum_files::Verdict;
 
 /// A row of the table from a lost name and a file that was found to what the file is. Its record goes with it.
@@ -244,7 +246,7 @@ impl Writer<'_> {
         (record, finding): (&CatalogRecord, &RecordFinding),
         names: &AlgorithmNames,
     ) -> Result<(), ScrubError> {
-        let since = Some(finding.since).filter(|since| (1..self.news_since).contains(since));
+        let since = finding.since.known().filter(|since| *since < self.news_since);
         match since {
             None => self.summary.add(Verdict::Missing, 1),
             Some(_) => self.summary.still_missing += 1,
@@ -284,18 +286,18 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// Whether a fresh file may be that of a record of some root, which may have been `seen` to be bad later, in
-    /// milliseconds since 1970, because it has the inode that it had then. Inodes are used again: what was made since
-    /// then, or has another generation, is another file.
+    /// Whether a fresh file may be that of a record of some root, which may have been `seen` to be bad later,
+    /// because it has the inode that it had then. Inodes are used again: what was made since then, or has another
+    /// generation, is another file.
     pub(super) fn may_be(
         &self,
         heir: &RecordName,
         (root, record): (i64, &CatalogRecord),
-        seen: Option<i64>,
+        seen: Option<Moment>,
     ) -> bool {
         let Some(Ok((entry, stat))) = self.find_place(heir) else { return true };
         if let Some(born) = entry.born() {
-            return born <= last_known(record).max(seen.unwrap_or(0));
+            return Moment::from(born) <= last_known(record).max(seen.unwrap_or_default());
         }
         let Ok(Some(generation)) = entry.open_regular().map(|file| verisum_files::generation(&file)) else {
             return true;

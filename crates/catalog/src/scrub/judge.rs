@@ -18,7 +18,9 @@ use super::tally::{Tally, Untried};
 use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
 use super::{ScrubOptions, due};
-use crate::store::{Catalog, CatalogRecord, Known, PAST, RecordChange, RecordFinding, Seen, State, Trouble};
+use crate::store::{
+    Catalog, CatalogRecord, Known, Moment, PAST, RecordChange, RecordFinding, Seen, State, Trouble,
+};
 use verisum_files::reread::{self, Bypass, Failed};
 use verisum_files::says_storage_failed;
 use verisum_files::text::of_system;
@@ -211,7 +213,7 @@ impl ScrubJudge<'_> {
         if comparison.needs_second_read() && comparison.same_file == Some(true) {
             // Numbers of inodes are used again. Where nothing else says so, another length tells.
             let is_it = match (verisum_files::born(&content.file), self.has_generation(record, generation)) {
-                (Some(born), _) => born <= last_known(record),
+                (Some(born), _) => Moment::from(born) <= last_known(record),
                 (None, Some(is_it)) => is_it,
                 (None, None) => seen.size == record.size || comparison.same_ctime == Some(true),
             };
@@ -348,7 +350,7 @@ impl ScrubJudge<'_> {
         record: Option<&CatalogRecord>,
         (seen, rehashed): (&Seen, Option<Output>),
         verdict: Verdict,
-        now: i64,
+        now: Moment,
     ) -> RecordChange {
         let record_or_target = record.filter(|_| rehashed.is_none());
         let new = CatalogRecord {

@@ -35,7 +35,7 @@ use std::time::Duration;
 
 use verisum_digest::Digest;
 
-use crate::store::{self, Catalog, Seen, moment};
+use crate::store::{self, Catalog, Moment, Seen};
 use tally::Tally;
 use verisum_files::{Entry, Excludes, Limits, Order, Progress, Stat, Stop, Timestamp, Verdict, VerdictClass};
 
@@ -134,9 +134,9 @@ impl ScrubOptions {
         }
     }
 
-    /// The time of the start, as records have it.
-    fn started(&self) -> i64 {
-        moment(self.now)
+    /// The moment of the start.
+    fn started(&self) -> Moment {
+        self.now.into()
     }
 }
 
@@ -210,8 +210,8 @@ pub struct ScrubReport {
     pub algorithm: String,
     /// The second read, if there was one: whether it gave what the first gave, and how it was made.
     pub second: Option<(bool, Bypass)>,
-    /// When it was found to be so, in milliseconds since 1970, if an earlier run has reported it.
-    pub since: Option<i64>,
+    /// When it was found to be so, if an earlier run has reported it.
+    pub since: Option<Moment>,
     /// Where a moved file was before.
     pub from: Option<PathBuf>,
     /// Why it could not be read.
@@ -244,8 +244,8 @@ pub struct ScrubSummary {
     /// Files that were not read because a report of their place's keeper has the recorded digest of what was listed. They
     /// are not verified.
     pub reported: u64,
-    /// When that report was made, in milliseconds since 1970.
-    pub reported_at: Option<i64>,
+    /// When that report was made.
+    pub reported_at: Option<Moment>,
     /// Files that were not read because their device fails.
     pub given_up: u64,
     /// Files that are known to be bad and were not tried again: there was no time, enough others of their device had
@@ -253,8 +253,8 @@ pub struct ScrubSummary {
     pub not_tried: u64,
     /// Mount points below that were not entered.
     pub mount_points: u64,
-    /// When the stalest file was last verified, in milliseconds since 1970; 0 for never.
-    pub oldest: Option<i64>,
+    /// When the stalest file was last verified; [`Moment::NEVER`] if it never was.
+    pub oldest: Option<Moment>,
     /// Files that are missing since an earlier run.
     pub still_missing: u64,
     /// Directories that could not be listed.

@@ -19,6 +19,7 @@ use std::ffi::OsStr;
 use std::ops::ControlFlow;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use verisum_digest::Output;
 
@@ -30,7 +31,7 @@ use super::run::{Passage, Work};
 use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};
 use super::{Scope, ScrubError, ScrubOptions, tree_guard};
-use crate::store::{Catalog, CatalogRecord, Heap, Identity, Seen, Stamp, State, moment};
+use crate::store::{Catalog, CatalogRecord, Heap, Identity, Moment, Seen, Stamp, State};
 use listing::Listing;
 use reading_order::{Choice, HeapFiles};
 use verisum_files::place::{FileIdentity, PlaceError, RecordedDigest};
@@ -45,7 +46,7 @@ const BATCH: usize = 1000;
 /// How long after the time of an upload a record may have been made that another upload of the same second followed,
 /// in milliseconds: the second, and what clocks are apart. Some stores make the ETag of the bytes they have, so the
 /// longer it is, the more rot of new objects would be taken for an upload.
-const SAME_SECOND: i64 = 2_000;
+const SAME_SECOND: Duration = Duration::from_secs(2);
 
 impl Passage for PlaceTree<'_> {
     fn scope(&self, catalog: &Catalog, address: &Path, _: &ScrubOptions) -> Result<Scope, ScrubError> {
@@ -95,8 +96,8 @@ impl Passage for PlaceTree<'_> {
         scrub.listed_at = listed_at.map(Stamp::from);
         // One that is older than verifications may be stands for none.
         let has_no_age = options.since.is_none() && options.max_age.is_none();
-        let is_recent = |at: &i64| has_no_age || *at >= plan.before;
-        scrub.reported_at = reported_at.map(moment).filter(is_recent);
+        let is_recent = |at: &Moment| has_no_age || *at >= plan.before;
+        scrub.reported_at = reported_at.map(Moment::from).filter(is_recent);
         let is_listed_first = scrub.listing.leaves_out_any() || scrub.reported_at.is_some();
         let hashed = has_one_digest && reads_all && !is_listed_first;
         match scrub.receive(&mut |sink| self.ask(&options.digest, Ask::Tree { hashed }, sink)) {
@@ -151,7 +152,7 @@ struct RemoteScrub<'a, 'w> {
     /// When the place made its listing, if not in this run.
     listed_at: Option<Stamp>,
     /// When the report was made whose digests stand for reading.
-    reported_at: Option<i64>,
+    reported_at: Option<Moment>,
     notes: Notes<'a>,
     failed: Option<ScrubError>,
 }
@@ -559,14 +560,13 @@ fn has_its_time(record: &CatalogRecord, mtime: Stamp) -> bool {
 /// Whether a file is the one that was recorded, as far as both are known.
 fn is_same_file(record: &CatalogRecord, identity: Option<FileIdentity>) -> Option<bool> {
     let identity = identity.filter(|_| record.inode != 0)?;
-    let was_made_before =
-        identity.born.is_none_or(|born| Stamp::from(born).moment().milliseconds() <= last_known(record));
+    let was_made_before = identity.born.is_none_or(|born| Moment::from(born) <= last_known(record));
     Some(identity.number == record.inode && was_made_before)
 }
 
 /// Whether an object may have been uploaded again after its record was made, in the second of this time of an upload.
 fn may_be_known_since(record: &CatalogRecord, uploaded: Stamp) -> bool {
-    last_known(record) <= uploaded.moment().milliseconds().saturating_add(SAME_SECOND)
+    last_known(record) <= Moment::from(uploaded.timestamp()) + SAME_SECOND
 }
 
 /// What was read, as far as it is known. A time in whole seconds says no more than what is recorded.

@@ -22,7 +22,7 @@ use super::top_directory::is_gone;
 use super::writer::{AlgorithmNames, Writer};
 use super::{ScrubError, ScrubReport};
 use crate::store::{
-    CatalogRecord, Copied, KnownBad, Likeness, PAST, RecordName, Seen, State, Succession, Trouble,
+    CatalogRecord, Copied, KnownBad, Likeness, Moment, PAST, RecordName, Seen, State, Succession, Trouble,
 };
 use verisum_files::{Comparison, Evidence, SecondRead, Verdict, VerdictClass};
 
@@ -168,7 +168,7 @@ impl Writer<'_> {
             }
         }
         if *likeness == Likeness::BadContent {
-            let since = found.map_or(i64::MAX, |(since, _)| since);
+            let since = found.map_or(Moment::MAX, |(since, _)| since);
             return self.is_telling(heir, (record.algorithm, &bad.seen.digest), since);
         }
         // It may be back under its own name, where another was well meanwhile.
@@ -182,13 +182,13 @@ impl Writer<'_> {
         Ok(*likeness == Likeness::File && self.may_be(heir, (self.scope.root.id, record), seen))
     }
 
-    /// Whether a content that was found to be bad at some time, in milliseconds since 1970, says of a file that
-    /// has it that this is bad too.
+    /// Whether a content that was found to be bad at some time says of a file that has it that this is
+    /// bad too.
     pub(super) fn is_telling(
         &self,
         heir: &RecordName,
         content: (i64, &Output),
-        since: i64,
+        since: Moment,
     ) -> Result<bool, ScrubError> {
         if self.catalog.was_good_before(self.scope.root.id, content, since)? {
             return Ok(false);

@@ -154,7 +154,7 @@ fn note_attempt(
     let plan = due::Plan::new(options, &catalog.runs(root.id, forecast::RUNS)?, clock);
     let mut run = Run { started: options.started(), cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(root.id, run.started, run.cycle)?;
-    run.finished = Some(options.started() + clock.elapsed().as_millis() as i64);
+    run.finished = Some(options.started() + clock.elapsed());
     run.error = Some(error.to_string());
     Ok(catalog.end_run(&run)?)
 }
@@ -194,7 +194,7 @@ fn end(
     done: Result<(ScrubSummary, bool), ScrubError>,
     EndOfRun { history, options, clock }: EndOfRun,
 ) -> Result<ScrubSummary, ScrubError> {
-    run.finished = Some(options.started() + clock.elapsed().as_millis() as i64);
+    run.finished = Some(options.started() + clock.elapsed());
     run.seconds = clock.elapsed().as_secs_f64();
     let (mut summary, is_through) = match done {
         Ok(done) => done,

@@ -9,7 +9,7 @@ use rustix::io::Errno;
 
 use super::top_directory::Top;
 use super::{Scope, ScrubError, ScrubOptions};
-use crate::store::{Catalog, Identity, Position, Root, Stamp};
+use crate::store::{Catalog, Identity, Moment, Position, Root, Stamp};
 use verisum_files::{Entry, Kind};
 
 /// How many recorded files are looked for where a root's numbers are not the recorded ones.
@@ -184,9 +184,9 @@ pub(super) fn is_there(catalog: &Catalog, root: &Root) -> Result<bool, ScrubErro
     Ok(is_itself || root.files == 0 || is_the_same_tree(catalog, root)?)
 }
 
-/// When a directory was made, in milliseconds since 1970, if that is kept.
-fn born(path: &Path) -> Option<i64> {
-    Entry::named(path).ok()?.born()
+/// When a directory was made, if that is kept.
+fn born(path: &Path) -> Option<Moment> {
+    Entry::named(path).ok()?.born().map(Moment::from)
 }
 
 /// Whether some recorded files are where they were, with their inodes, lengths and times. Devices are
@@ -208,6 +208,8 @@ fn is_the_same_tree(catalog: &Catalog, root: &Root) -> Result<bool, ScrubError> 
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use crate::store::{CatalogRecord, RecordChange, State};
 
@@ -233,9 +235,9 @@ mod tests {
             inode: 4,
             algorithm: catalog.algorithm("sha256").unwrap(),
             digest: verisum_digest::Output::zeroed(32),
-            first_seen: 5,
-            changed: 5,
-            verified: 5,
+            first_seen: made,
+            changed: made,
+            verified: made,
             state: State::Sound,
         };
         // It is not there any more.
@@ -245,7 +247,7 @@ mod tests {
             (now, Some(made), true),
             (now, None, true),
             (then, None, false),
-            (now, Some(made - 1), false),
+            (now, Some(made - Duration::from_millis(1)), false),
             (Identity { inode: now.inode + 1, ..now }, Some(made), false),
         ] {
             let root = Root { identity, born, ..catalog.root(&top).unwrap().unwrap() };

@@ -14,7 +14,7 @@ use super::run::Work;
 use super::tally::Untried;
 use super::{Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
 use crate::store::{
-    self, Catalog, CatalogRecord, RecordChange, RecordFinding, RecordName, Run, Seen, State, Trouble,
+    self, Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, RecordName, Run, Seen, State, Trouble,
 };
 use verisum_files::reread::Bypass;
 use verisum_files::{Stat, Verdict, VerdictClass};
@@ -38,7 +38,7 @@ pub(super) enum Message {
     /// A file that was looked at.
     Judged(Box<Judged>),
     /// A file that is not there. `state` is that of its record, if it has one.
-    Gone { directory: i64, name: OsString, state: Option<State>, at: i64 },
+    Gone { directory: i64, name: OsString, state: Option<State>, at: Moment },
     /// A recorded file that was written to, perhaps to another length, and that there is no time to read.
     Waiting { directory: i64, name: OsString, is_resized: bool },
     /// A file that is known to be bad and was not tried again: what it was found to be, and why nobody tried.
@@ -96,7 +96,7 @@ pub(super) struct Writer<'a> {
     may_be_moved: bool,
     checkpoint: Instant,
     /// What is missing since then was not reported yet.
-    pub(super) news_since: i64,
+    pub(super) news_since: Moment,
     /// Files that were read and have the recorded length and another time of modification: those with another
     /// content, and all.
     pub(super) rewritten: (u64, u64),
@@ -115,7 +115,7 @@ impl<'a> Writer<'a> {
         let (scope, options) = (work.scope, work.options);
         let names = work.judge.digests.sets.iter().map(|digest| digest.name().to_string()).collect();
         let unfinished = history.iter().take_while(|run| !run.is_whole());
-        let news_since = unfinished.map(|run| run.started).fold(options.started(), i64::min);
+        let news_since = unfinished.map(|run| run.started).fold(options.started(), Moment::min);
         let summary = ScrubSummary { root: scope.path.clone(), ..ScrubSummary::default() };
         let may_be_moved = scope.root.files > 0;
         let checkpoint = Instant::now();

@@ -8,7 +8,7 @@ use rusqlite::{OptionalExtension, params, params_from_iter};
 
 use super::guard::{IS_INTACT, guard_with};
 use super::record::{GONE, HELD, MISSING, RECORDED, columns, record, recorded, unsigned};
-use super::{Catalog, CatalogRecord, RecordName, Result};
+use super::{Catalog, CatalogRecord, Moment, RecordName, Result};
 
 /// A file that is another than at the end of the last run that came to its end, or is gone since.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Catalog {
     pub fn each_changed(
         &self,
         root: i64,
-        since: i64,
+        since: Moment,
         each: &mut dyn FnMut(RecordName, Changed),
     ) -> Result<()> {
         let read = (|| {
@@ -68,7 +68,7 @@ impl Catalog {
                 missing_since()
             );
             let mut statement = self.connection.prepare(&sql)?;
-            let mut rows = statement.query([root, since])?;
+            let mut rows = statement.query((root, since))?;
             while let Some(row) = rows.next()? {
                 let changed = Changed { is_certain: row.get(2)?, is_unread: row.get(3)? };
                 each((row.get(0)?, row.get(1)?), changed);
@@ -124,7 +124,7 @@ impl Catalog {
     }
 
     /// Puts the replaced records back. What took their place becomes the finding of a file that is held.
-    pub fn hold_replacements(&self, root: i64, now: i64) -> Result<()> {
+    pub fn hold_replacements(&self, root: i64, now: Moment) -> Result<()> {
         let guard = "verisum_guard(file.directory, file.name, file.root, old.size, old.mtime, old.ctime,
             old.inode, old.algorithm, old.digest, old.first_seen, old.changed, old.verified, ?2)";
         let held = [
@@ -169,7 +169,7 @@ impl Catalog {
     pub fn hold_waiting(
         &self,
         root: i64,
-        now: i64,
+        now: Moment,
         each: &mut dyn FnMut(RecordName, CatalogRecord),
     ) -> Result<()> {
         let held = (|| {
@@ -178,7 +178,7 @@ impl Catalog {
                  SELECT file.directory, file.name, ?2, ?2 FROM temp.waiting JOIN file USING(directory, name)
                  WHERE waiting.root = ?1 AND file.state = 0 AND {IS_INTACT}"
             );
-            self.connection.execute(&sql, [root, now])?;
+            self.connection.execute(&sql, (root, now))?;
             let sql = format!(
                 "UPDATE file SET state = ?2, guard = {} FROM temp.waiting AS waiting
                  WHERE waiting.root = ?1 AND file.directory = waiting.directory AND file.name = waiting.name
@@ -214,7 +214,7 @@ impl Catalog {
     }
 
     /// Holds the files of a root that are missing since `since` or later.
-    pub fn hold_missing(&self, root: i64, since: i64) -> Result<()> {
+    pub fn hold_missing(&self, root: i64, since: Moment) -> Result<()> {
         let noted = format!(
             "UPDATE finding SET detail = ?3 WHERE (directory, name) IN
                 (SELECT directory, name FROM file WHERE {})",
@@ -223,7 +223,7 @@ impl Catalog {
         self.write(&noted, params![root, since, GONE])?;
         let sql =
             format!("UPDATE file SET state = ?3, guard = {} WHERE {}", guard_with("?3"), missing_since());
-        self.write(&sql, [root, since, HELD])
+        self.write(&sql, (root, since, HELD))
     }
 }
 

@@ -199,7 +199,7 @@ mod tests {
     use verisum_digest::Output;
 
     use crate::store::{
-        Catalog, CatalogRecord, Identity, Position, RecordChange, RecordFinding, Root, Stamp, State,
+        Catalog, CatalogRecord, Identity, Moment, Position, RecordChange, RecordFinding, Root, Stamp, State,
     };
 
     const FILES: usize = 1000;
@@ -218,14 +218,18 @@ mod tests {
                 inode: 3,
                 algorithm: 1,
                 digest: Output::zeroed(32),
-                first_seen: 4,
-                changed: 5,
-                verified: 1_700_000_000_000,
+                first_seen: Moment::of_milliseconds(4),
+                changed: Moment::of_milliseconds(5),
+                verified: Moment::of_milliseconds(1_700_000_000_000),
                 state: State::Sound,
             };
             let name = format!("f{number}");
             catalog.apply(root.id, root.directory, name.as_ref(), &RecordChange::Add(record)).unwrap();
-            let finding = RecordFinding { since: 6, seen: 6, ..RecordFinding::default() };
+            let finding = RecordFinding {
+                since: Moment::of_milliseconds(6),
+                seen: Moment::of_milliseconds(6),
+                ..RecordFinding::default()
+            };
             assert!(catalog.lose(root.directory, name.as_ref(), &finding).unwrap());
         }
         catalog.commit().unwrap();

@@ -4,7 +4,7 @@
 use rusqlite::{Row, params};
 
 use super::record::unsigned;
-use super::{Catalog, Result, Stamp};
+use super::{Catalog, Moment, Result, Stamp};
 use verisum_files::place::FileIdentity;
 
 /// A file that is to be read.
@@ -35,16 +35,16 @@ pub(crate) struct Heap {
     pub(crate) set: usize,
 }
 
-/// The place of a file in its heap: by its last verification, in milliseconds since 1970, then as it was listed.
+/// The place of a file in its heap: by its last verification, then as it was listed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct DuePlace {
-    pub(crate) verified: i64,
+    pub(crate) verified: Moment,
     pub(crate) number: i64,
 }
 
 impl DuePlace {
     /// Before all.
-    pub(crate) const START: DuePlace = DuePlace { verified: i64::MIN, number: i64::MIN };
+    pub(crate) const START: DuePlace = DuePlace { verified: Moment::MIN, number: i64::MIN };
 }
 
 impl Catalog {
@@ -127,7 +127,7 @@ mod tests {
         catalog.begin_due().unwrap();
         let file = |(number, turn, set, verified): (i64, i64, usize, i64)| DueFile {
             heap: Heap { turn, set },
-            place: DuePlace { verified, number },
+            place: DuePlace { verified: Moment::of_milliseconds(verified), number },
             name: format!("{number}").into_bytes(),
             size: u64::from(u32::MAX) + 1,
             mtime: Stamp::of_nanoseconds(-1),

@@ -11,7 +11,9 @@ use super::record::{
     DAMAGED, GONE, MISSING, RECORDED, check_value, columns, finding, known, record, record_in, recorded,
     state,
 };
-use super::{Catalog, CatalogRecord, Known, RecordChange, RecordFinding, RecordName, Result, Stamp, State};
+use super::{
+    Catalog, CatalogRecord, Known, Moment, RecordChange, RecordFinding, RecordName, Result, Stamp, State,
+};
 use verisum_files::Stat;
 
 /// A place in an order of files: that of a row, or before the first.
@@ -88,14 +90,16 @@ impl Catalog {
 
     /// Lists the files of a root that were last verified before `before` or after `future`, stalest first, for
     /// [`Catalog::stale`]. Those in trouble are among them, but not those whose record is known to be damaged.
-    pub fn list_stale(&self, root: i64, before: i64, future: i64) -> Result<()> {
+    pub fn list_stale(&self, root: i64, before: Moment, future: Moment) -> Result<()> {
         let lists = format!(
             "DROP TABLE IF EXISTS temp.stale;
              CREATE TEMP TABLE stale(number INTEGER PRIMARY KEY, directory INTEGER NOT NULL, name BLOB NOT NULL,
                 verified INTEGER NOT NULL);
              INSERT INTO temp.stale(directory, name, verified) SELECT directory, name, verified FROM file
-                WHERE root = {root} AND (verified < {before} OR verified > {future}) AND state <> {DAMAGED}
-                ORDER BY verified, directory, name;"
+                WHERE root = {root} AND (verified < {} OR verified > {}) AND state <> {DAMAGED}
+                ORDER BY verified, directory, name;",
+            before.milliseconds(),
+            future.milliseconds()
         );
         self.connection.execute_batch(&lists).map_err(self.failed("list"))
     }
@@ -147,10 +151,10 @@ impl Catalog {
     }
 
     /// Files of a root that have no record, as no run could read them, and what they were found to be; those that
-    /// were last come across before a moment, in milliseconds since 1970.
-    pub fn unread(&self, root: i64, before: i64) -> Result<HashMap<RecordName, State>> {
+    /// were last come across before a moment.
+    pub fn unread(&self, root: i64, before: Moment) -> Result<HashMap<RecordName, State>> {
         let sql = "SELECT directory, name, state FROM unread WHERE root = ?1 AND seen < ?2";
-        self.rows(sql, [root, before], |row| Ok(((row.get(0)?, row.get(1)?), state(row, 2)?)))
+        self.rows(sql, (root, before), |row| Ok(((row.get(0)?, row.get(1)?), state(row, 2)?)))
     }
 
     /// Forgets one of them.
@@ -159,10 +163,10 @@ impl Catalog {
     }
 
     /// Forgets of [`Catalog::unread`] what is recorded by now, and what was not come across since.
-    pub fn settle_unread(&self, root: i64, since: i64) -> Result<()> {
+    pub fn settle_unread(&self, root: i64, since: Moment) -> Result<()> {
         let sql = "DELETE FROM unread WHERE root = ?1 AND (seen < ?2 OR EXISTS (SELECT 1 FROM file
                    WHERE file.directory = unread.directory AND file.name = unread.name))";
-        self.write(sql, [root, since])
+        self.write(sql, (root, since))
     }
 
     /// Makes a change. The sums of the root follow.
@@ -388,19 +392,19 @@ mod tests {
             let change = RecordChange::Add(CatalogRecord { size: 1, ..record(number * 37 % 100) });
             catalog.apply(root.id, root.directory, number.to_string().as_ref(), &change).unwrap();
         }
-        catalog.list_stale(root.id, 90, 95).unwrap();
+        catalog.list_stale(root.id, Moment::of_milliseconds(90), Moment::of_milliseconds(95)).unwrap();
         let mut after = Position::START;
         let mut seen = Vec::new();
         loop {
             let page = catalog.stale(&after, 7).unwrap();
             let Some((place, _)) = page.last() else { break };
             after = place.clone();
-            seen.extend(page.iter().map(|(_, record)| record.verified));
+            seen.extend(page.iter().map(|(_, record)| record.verified.milliseconds()));
         }
         assert_eq!(seen, (0..90).chain(96..100).collect::<Vec<_>>());
         // What was verified since is not among them.
         let (first, old) = catalog.stale(&Position::START, 1).unwrap().remove(0);
-        let change = RecordChange::Verify(CatalogRecord { verified: 200, ..old });
+        let change = RecordChange::Verify(CatalogRecord { verified: Moment::of_milliseconds(200), ..old });
         catalog.apply(root.id, first.directory, OsStr::from_bytes(&first.name), &change).unwrap();
         assert_ne!(catalog.stale(&Position::START, 1).unwrap()[0].0, first);
         assert_eq!(catalog.check().unwrap(), []);
@@ -455,7 +459,11 @@ mod tests {
         assert_eq!(damaged.len(), 10, "{problems:?}");
         assert!(damaged.iter().any(|problem| problem.0 == "/srv/mtime: its record is damaged"));
         // What is told of such a file keeps the record as it is.
-        let finding = RecordFinding { since: 1, seen: 1, ..RecordFinding::default() };
+        let finding = RecordFinding {
+            since: Moment::of_milliseconds(1),
+            seen: Moment::of_milliseconds(1),
+            ..RecordFinding::default()
+        };
         assert!(!catalog.lose(root.directory, "mtime".as_ref(), &finding).unwrap());
         assert!(catalog.lose(root.directory, "sound".as_ref(), &finding).unwrap());
         let page = catalog.in_trouble(root.id, &Position::START, true, 100).unwrap();

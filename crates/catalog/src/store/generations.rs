@@ -6,12 +6,12 @@ use std::path::Path;
 
 use rusqlite::params;
 
-use super::{Catalog, CatalogRecord, Result, Root};
+use super::{Catalog, CatalogRecord, Moment, Result, Root};
 use verisum_files::{Entry, Stat, born, generation};
 
 impl Catalog {
-    /// Remembers which generation an inode had when its file was read, in milliseconds since 1970.
-    pub fn note_generation(&self, root: i64, (inode, read): (u64, i64), generation: u32) -> Result<()> {
+    /// Remembers which generation an inode had when its file was read.
+    pub fn note_generation(&self, root: i64, (inode, read): (u64, Moment), generation: u32) -> Result<()> {
         let sql = "INSERT INTO generation VALUES (?1, ?2, ?3, ?4, ?4)
                    ON CONFLICT DO UPDATE SET last = max(last, ?4)";
         let values = params![root, inode as i64, generation, read];
@@ -40,7 +40,7 @@ impl Catalog {
     pub fn has_generation(
         &self,
         root: i64,
-        (inode, read): (u64, i64),
+        (inode, read): (u64, Moment),
         generation: u32,
     ) -> Result<Option<bool>> {
         // Several file systems below one root may have the same inodes.
@@ -72,14 +72,14 @@ impl Catalog {
 #[cfg(test)]
 mod tests {
     use crate::store::tests::record;
-    use crate::store::{Catalog, CatalogRecord, RecordChange, State};
+    use crate::store::{Catalog, CatalogRecord, Moment, RecordChange, State};
 
     #[test]
     fn a_generation_is_known_between_two_reads() {
         let folder = tempfile::tempdir().unwrap();
         let catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
         let CatalogRecord { inode, .. } = record(1);
-        let at = |read| (inode, read);
+        let at = |read| (inode, Moment::of_milliseconds(read));
         assert!(!catalog.has_generations(1).unwrap());
         for (read, generation) in [(100, 7), (200, 7), (300, 8)] {
             catalog.note_generation(1, at(read), generation).unwrap();
@@ -111,7 +111,11 @@ mod tests {
                 1,
                 1,
                 "lost".as_ref(),
-                &RecordChange::Add(CatalogRecord { state, verified: 180, ..record(1) }),
+                &RecordChange::Add(CatalogRecord {
+                    state,
+                    verified: Moment::of_milliseconds(180),
+                    ..record(1)
+                }),
             )
             .unwrap();
         catalog.apply(1, 1, "there".as_ref(), &RecordChange::Add(record(300))).unwrap();

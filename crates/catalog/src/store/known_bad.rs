@@ -10,7 +10,7 @@ use rusqlite::{OptionalExtension, Row, params};
 use super::guard::IS_INTACT;
 use super::heirs::{Likeness, RecordName, TELLING};
 use super::record::{CORRUPT, DAMAGED, HELD, MISSING, RECORDED, UNREAD, columns, record, seen, state};
-use super::{Catalog, CatalogRecord, RecordChange, RecordFinding, Result, Seen, State, Trouble};
+use super::{Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, Result, Seen, State, Trouble};
 use verisum_files::Verdict;
 
 /// A file that a run recorded, and what says that it is bad.
@@ -24,8 +24,8 @@ pub struct KnownBad {
     pub known: RecordName,
     /// What is recorded of that: different content.
     pub record: CatalogRecord,
-    /// When that was first found to be bad, and when last, if it was, in milliseconds since 1970.
-    pub found: Option<(i64, i64)>,
+    /// When that was first found to be bad, and when last, if it was.
+    pub found: Option<(Moment, Moment)>,
     /// Why the file is taken for that one.
     pub likeness: Likeness,
     /// Its row among the fresh ones; none if there was a record of its name.
@@ -106,7 +106,7 @@ impl Catalog {
     /// Lists the files of a root that are in trouble and are not those of their records, by their inodes. Nothing took
     /// the place of those records; each may belong to a file under another name. Those in trouble before `since` are
     /// told from the others.
-    pub fn list_misnamed(&self, root: i64, since: i64) -> Result<()> {
+    pub fn list_misnamed(&self, root: i64, since: Moment) -> Result<()> {
         let sql = format!(
             "CREATE TEMP TABLE misnamed AS
              SELECT file.*, coalesce((SELECT state FROM temp.other
@@ -120,7 +120,7 @@ impl Catalog {
              AND {IS_INTACT}"
         );
         self.write("DROP TABLE IF EXISTS temp.misnamed", [])?;
-        self.write(&sql, [root, since])
+        self.write(&sql, (root, since))
     }
 
     /// Looks for files that a run recorded, whose records it replaced, or that since `started` it could not read, and
@@ -130,7 +130,7 @@ impl Catalog {
     /// once that was well again, and so may a file that an earlier run saw another in the place of. The record of its
     /// own inode says most of a file, and of one that could not be read the latest. What is found is read by
     /// [`Catalog::known_bad`].
-    pub fn find_known_bad(&self, root: i64, with_sound: bool, started: i64) -> Result<()> {
+    pub fn find_known_bad(&self, root: i64, with_sound: bool, started: Moment) -> Result<()> {
         let claims = claims(with_sound);
         let heir = "heir.number, heir.directory AS heir_directory, heir.name AS heir_name,
             heir.size AS heir_size, heir.mtime AS heir_mtime, heir.ctime AS heir_ctime,
@@ -177,7 +177,7 @@ impl Catalog {
                 CASE WHEN told IN ({UNREAD}) THEN -max(coalesce(seen, 0), verified) END, source"
         );
         self.drop_known_bad()?;
-        self.write(&sql, [root, started])
+        self.write(&sql, (root, started))
     }
 
     /// Up to `most` of those found, after so many: all that speaks against one file follows each other, the
@@ -250,7 +250,7 @@ impl Catalog {
         &self,
         root: i64,
         place: &RecordName,
-        (state, now): (State, i64),
+        (state, now): (State, Moment),
         read: Seen,
     ) -> Result<()> {
         let Some(old) = self.take_replaced(place)? else { return Ok(()) };
@@ -350,7 +350,7 @@ impl Catalog {
         root: i64,
         bad: &KnownBad,
         (follows, there): (bool, Option<(u64, bool)>),
-        (state, now): (State, i64),
+        (state, now): (State, Moment),
     ) -> Result<CatalogRecord> {
         let KnownBad { heir, seen, known, record, found, fresh, told, .. } = bad;
         let name = OsStr::from_bytes(&heir.1);
@@ -404,7 +404,7 @@ impl Catalog {
         record: &CatalogRecord,
         there: Option<(u64, bool)>,
         own: Option<CatalogRecord>,
-        now: i64,
+        now: Moment,
     ) -> Result<()> {
         let name = OsStr::from_bytes(&place.1);
         let left = self.record(place.0, name)?.filter(|left| left.digest == record.digest);
@@ -426,7 +426,7 @@ impl Catalog {
 }
 
 fn known_bad(row: &Row<'_>) -> rusqlite::Result<KnownBad> {
-    let (since, last): (Option<i64>, Option<i64>) = (row.get(11)?, row.get(12)?);
+    let (since, last): (Option<Moment>, Option<Moment>) = (row.get(11)?, row.get(12)?);
     Ok(KnownBad {
         fresh: row.get(1)?,
         heir: (row.get(2)?, row.get(3)?),

@@ -10,7 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Params, Row, params, params_from_iter};
 
 use super::record::{CORRUPT, DAMAGED, GONE, MISSING, columns, output, record};
-use super::{Catalog, CatalogError, CatalogRecord, Result, Root};
+use super::{Catalog, CatalogError, CatalogRecord, Moment, Result, Root};
 
 /// The files in trouble. What is to be compared with their digests is compared with their lengths first: most records
 /// are out then, in half the time.
@@ -92,7 +92,7 @@ impl Catalog {
     pub fn each_stale<E: From<CatalogError>>(
         &self,
         root: &Root,
-        before: i64,
+        before: Moment,
         each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(

@@ -13,10 +13,9 @@ use std::sync::Arc;
 
 use verisum_digest::{Digest, Output};
 
-use super::Stamp;
-use super::record::moment;
 use super::{
-    Catalog, CatalogError, CatalogRecord, Identity, Imported, RecordChange, Result, Root, State, is_address,
+    Catalog, CatalogError, CatalogRecord, Identity, Imported, Moment, RecordChange, Result, Root, Stamp,
+    State, is_address,
 };
 use verisum_files::LEADS_OUT;
 use verisum_files::outlast;
@@ -202,7 +201,7 @@ impl Catalog {
                                 .modified
                                 .map(|time| (time, if time.nanoseconds == 0 { 1_000_000_000 } else { 1 })),
                         };
-                        self.import_found(&found, base, moment(now), importing)?.map_err(wrong)?;
+                        self.import_found(&found, base, now.into(), importing)?.map_err(wrong)?;
                     }
                 }
             }
@@ -228,7 +227,7 @@ impl Catalog {
                     modified: file.record.modified.map(|time| (time.time, time.tolerance)),
                 };
                 let wrong = |what| CatalogError::Entry { path: index.to_path_buf(), entry: number, what };
-                self.import_found(&found, base, moment(now), importing)?.map_err(wrong)?;
+                self.import_found(&found, base, now.into(), importing)?.map_err(wrong)?;
             }
             Ok(())
         })
@@ -258,7 +257,7 @@ impl Catalog {
         &self,
         found: &ListedFile,
         base: &Path,
-        now: i64,
+        now: Moment,
         importing: &mut ListImport,
     ) -> Result<std::result::Result<(), String>> {
         let (path, stat) = importing.find(self, base, found)?;
@@ -283,7 +282,8 @@ impl Catalog {
         let mut is_new = true;
         if let Some(known) = self.record(directory, name)? {
             // What this import has recorded is of this moment, and was never verified.
-            let is_of_this_list = (known.first_seen, known.changed, known.verified) == (now, now, 0);
+            let is_of_this_list =
+                (known.first_seen, known.changed, known.verified) == (now, now, Moment::NEVER);
             let is_same = (known.algorithm, known.digest) == (algorithm, found.digest);
             let [old, new] = [known.digest, found.digest].map(|digest| digest.as_bytes().len());
             match is_of_this_list {
@@ -340,16 +340,13 @@ impl Catalog {
 }
 
 /// The record of a file that a list has, and what it is if it is there.
-fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: i64) -> CatalogRecord {
+fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: Moment) -> CatalogRecord {
     let there = stat.map(|stat| Stamp::from(stat.modified));
     let listed = found.modified.map(|(time, tolerance)| (Stamp::from(time), tolerance as i64));
+    let since = |there: Stamp, listed: Stamp| there.nanoseconds() - listed.nanoseconds();
     let mtime = match (there, listed) {
         // A time that is cut off is the file's own.
-        (Some(there), Some((listed, tolerance)))
-            if (0..tolerance).contains(&(there.nanoseconds() - listed.nanoseconds())) =>
-        {
-            there
-        }
+        (Some(there), Some((listed, tolerance))) if (0..tolerance).contains(&since(there, listed)) => there,
         (_, Some((listed, _))) => listed,
         (there, None) => there.unwrap_or_default(),
     };
@@ -362,7 +359,7 @@ fn listed_record(found: &ListedFile, stat: Option<Stat>, algorithm: i64, now: i6
         digest: found.digest,
         first_seen: now,
         changed: now,
-        verified: 0,
+        verified: Moment::NEVER,
         state: State::Sound,
     }
 }

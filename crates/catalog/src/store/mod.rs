@@ -63,7 +63,7 @@ pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub(crate) use overview::{FileContent, SoundFile};
 pub use receive::{Arriving, ArrivingRepair, Receiving};
-pub use record::{CatalogRecord, Known, RecordChange, RecordFinding, Seen, State, Trouble, moment};
+pub use record::{CatalogRecord, Known, RecordChange, RecordFinding, Seen, State, Trouble};
 pub use repairs::{Repair, Repairs};
 pub use restore::restore;
 pub use root::{Identity, Root, Unmovable, is_address};
@@ -244,9 +244,9 @@ mod tests {
             inode: u64::MAX,
             algorithm: 1,
             digest: Output::zeroed(32),
-            first_seen: 4,
-            changed: 5,
-            verified,
+            first_seen: Moment::of_milliseconds(4),
+            changed: Moment::of_milliseconds(5),
+            verified: Moment::of_milliseconds(verified),
             state: State::Sound,
         }
     }

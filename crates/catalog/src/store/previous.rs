@@ -8,6 +8,7 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Row, params, params_from_iter};
@@ -15,10 +16,10 @@ use verisum_digest::Output;
 
 use super::guard::IS_INTACT;
 use super::record::{CORRUPT, RECORDED, output, record, recorded, unsigned};
-use super::{Catalog, CatalogRecord, RecordName, Result, Root, Seen, Stamp};
+use super::{Catalog, CatalogRecord, Moment, RecordName, Result, Root, Seen, Stamp};
 
-/// How long sound records are remembered at most, in milliseconds: there may never be a run over the whole root.
-const YEAR: i64 = 366 * 24 * 3600 * 1000;
+/// How long sound records are remembered at most: there may never be a run over the whole root.
+const YEAR: Duration = Duration::from_secs(366 * 24 * 3600);
 
 /// A file that was found to be bad and is no longer there.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,8 +28,8 @@ pub(super) struct Previous {
     pub place: RecordName,
     /// What was recorded of it, and what it was called.
     pub record: CatalogRecord,
-    /// When it was first found to be bad, and when last, in milliseconds since 1970.
-    pub found: (i64, i64),
+    /// When it was first found to be bad, and when last.
+    pub found: (Moment, Moment),
     /// Its length in bytes, its time of modification and its inode when it was last read.
     pub size: u64,
     pub mtime: Stamp,
@@ -93,13 +94,13 @@ impl Catalog {
         found.map_err(self.failed("read"))
     }
 
-    /// Whether a good file had a content before some time, in milliseconds since 1970, and has it still: then
-    /// it says nothing of the others that have it. Only contents that were found to be bad can be asked for.
+    /// Whether a good file had a content before some time, and has it still: then it says nothing of the others
+    /// that have it. Only contents that were found to be bad can be asked for.
     pub fn was_good_before(
         &self,
         root: i64,
         (algorithm, digest): (i64, &Output),
-        since: i64,
+        since: Moment,
     ) -> Result<bool> {
         let sql = format!(
             "CREATE TEMP TABLE IF NOT EXISTS good_content AS
@@ -120,21 +121,21 @@ impl Catalog {
 
     /// Remembers which files the records were of that a run replaced by those of others: they may be where it did not
     /// look.
-    pub fn remember_replaced(&self, root: i64, now: i64) -> Result<()> {
+    pub fn remember_replaced(&self, root: i64, now: Moment) -> Result<()> {
         let sql = "INSERT INTO former(root, directory, name, state, since, seen, size, mtime, ctime, inode,
                 algorithm, digest, first_seen, changed, verified, seen_size, seen_mtime, seen_inode)
              SELECT ?1, directory, name, 0, ?2, 0, old.size, old.mtime, old.ctime, old.inode, old.algorithm,
                 old.digest, old.first_seen, old.changed, old.verified, old.size, old.mtime, old.inode
              FROM replaced AS old JOIN file USING(directory, name)
              WHERE old.root = ?1 AND file.inode <> old.inode AND old.inode <> 0";
-        self.write(sql, [root, now])
+        self.write(sql, (root, now))
     }
 
     /// Forgets at the end of a run what is of no more use: what was not found to be bad, if the run has read all of
     /// the root that is new or changed, and what is known to be bad under the name that it has now.
-    pub fn settle_previous(&self, root: i64, has_read_all: bool, now: i64) -> Result<()> {
+    pub fn settle_previous(&self, root: i64, has_read_all: bool, now: Moment) -> Result<()> {
         let sql = "UPDATE former SET since = ?2 WHERE root = ?1 AND state = 0 AND since = 0";
-        self.connection.execute(sql, [root, now]).map_err(self.failed("write"))?;
+        self.connection.execute(sql, (root, now)).map_err(self.failed("write"))?;
         let sql = format!(
             "DELETE FROM former WHERE root = ?1 AND (state = 0 AND (?2 OR since < ?3)
              OR (seen_inode, coalesce(seen_digest, x'')) IN (
@@ -190,8 +191,8 @@ impl Catalog {
         );
         let values = [
             former.record.state.code().into(),
-            former.found.0.into(),
-            former.found.1.into(),
+            former.found.0.milliseconds().into(),
+            former.found.1.milliseconds().into(),
             (former.size as i64).into(),
             former.mtime.nanoseconds().into(),
             (former.inode as i64).into(),
@@ -237,18 +238,19 @@ mod tests {
             inode: u64::MAX,
             digest: Output::zeroed(32),
         };
-        let finding = RecordFinding { since: 1, seen: 2, read: Some(read), detail: None };
+        let [first, last, end] = [1, 2, 3].map(Moment::of_milliseconds);
+        let finding = RecordFinding { since: first, seen: last, read: Some(read), detail: None };
         catalog.apply(root.id, root.directory, name, &RecordChange::Add(record(3))).unwrap();
         catalog.apply(root.id, root.directory, name, &RecordChange::Suspect(bad, finding)).unwrap();
         catalog.keep_previous(root.id, root.directory, name, None).unwrap();
         // As long as it is there it is not remembered twice.
-        catalog.settle_previous(root.id, true, 3).unwrap();
+        catalog.settle_previous(root.id, true, end).unwrap();
         assert_eq!(catalog.all_previous(root.id).unwrap(), []);
         catalog.keep_previous(root.id, root.directory, name, None).unwrap();
         catalog.apply(root.id, root.directory, name, &RecordChange::Confirm(record(3))).unwrap();
-        catalog.settle_previous(root.id, true, 3).unwrap();
+        catalog.settle_previous(root.id, true, end).unwrap();
         let formers = catalog.all_previous(root.id).unwrap();
-        assert_eq!((formers.len(), formers[0].1.found, formers[0].1.record.state), (1, (1, 2), bad));
+        assert_eq!((formers.len(), formers[0].1.found, formers[0].1.record.state), (1, (first, last), bad));
         assert_eq!(catalog.check().unwrap(), []);
 
         let mut lines = Vec::new();

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use verisum_digest::Output;
 
 use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
-use super::{Catalog, CatalogError, CatalogRecord, Identity, Imported, Repair, Result, Stamp, State, moment};
+use super::{Catalog, CatalogError, CatalogRecord, Identity, Imported, Moment, Repair, Result, Stamp, State};
 use verisum_files::Timestamp;
 
 /// A record of another store.
@@ -31,11 +31,11 @@ pub struct Arriving<'a> {
     /// As in [`CatalogRecord`].
     pub inode: u64,
     /// As in [`CatalogRecord`].
-    pub first_seen: i64,
+    pub first_seen: Moment,
     /// As in [`CatalogRecord`].
-    pub changed: i64,
+    pub changed: Moment,
     /// As in [`CatalogRecord`].
-    pub verified: i64,
+    pub verified: Moment,
 }
 
 /// A repair of another store, as in [`Repair`].
@@ -43,8 +43,8 @@ pub struct Arriving<'a> {
 pub struct ArrivingRepair<'a> {
     /// The file's path below its tree.
     pub path: &'a Path,
-    /// When, in milliseconds since 1970.
-    pub repaired: i64,
+    /// When it was repaired.
+    pub repaired: Moment,
     /// What the file had been found to be.
     pub state: State,
     /// The path or address of the file whose content it took.
@@ -68,7 +68,7 @@ pub struct Receiving<'a> {
     algorithm: Option<(String, i64)>,
     target: Option<Target>,
     imported: Imported,
-    now: i64,
+    now: Moment,
     is_done: bool,
 }
 
@@ -82,7 +82,7 @@ impl Catalog {
             algorithm: None,
             target: None,
             imported: Imported::default(),
-            now: moment(now),
+            now: now.into(),
             is_done: false,
         })
     }

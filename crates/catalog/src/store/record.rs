@@ -4,18 +4,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
 use rusqlite::Row;
-use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::types::{FromSql, ToSqlOutput, ValueRef};
 use verisum_digest::Output;
 
-use super::Stamp;
 use super::guard::{self, IS_INTACT};
+use super::{Moment, Stamp};
 use verisum_files::VerdictClass;
-use verisum_files::{Stat, Timestamp, Verdict};
-
-/// A moment as records have it: in milliseconds since 1970.
-pub fn moment(time: Timestamp) -> i64 {
-    time.milliseconds().unwrap_or(if time.seconds < 0 { i64::MIN } else { i64::MAX })
-}
+use verisum_files::{Stat, Verdict};
 
 /// What a run last thought of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -176,12 +171,12 @@ pub struct CatalogRecord {
     pub algorithm: i64,
     /// The digest.
     pub digest: Output,
-    /// When it was first recorded, in milliseconds since 1970.
-    pub first_seen: i64,
-    /// When its content was last found to be new, in milliseconds since 1970.
-    pub changed: i64,
-    /// When its content was last compared or recorded, in milliseconds since 1970; 0 for never.
-    pub verified: i64,
+    /// When it was first recorded.
+    pub first_seen: Moment,
+    /// When its content was last found to be new.
+    pub changed: Moment,
+    /// When its content was last compared or recorded; [`Moment::NEVER`] if it never was.
+    pub verified: Moment,
     /// What the last run thought of it.
     pub state: State,
 }
@@ -189,12 +184,12 @@ pub struct CatalogRecord {
 impl CatalogRecord {
     /// The length in bytes; none of a file that nobody read yet: a list of checksums does not tell it.
     pub fn known_size(&self) -> Option<u64> {
-        (self.size > 0 || self.verified > 0).then_some(self.size)
+        (self.size > 0 || self.verified > Moment::NEVER).then_some(self.size)
     }
 
     /// The time of modification; none where a list did not tell it.
     pub fn known_mtime(&self) -> Option<Stamp> {
-        (self.mtime != Stamp::UNKNOWN || self.verified > 0).then_some(self.mtime)
+        (self.mtime != Stamp::UNKNOWN || self.verified > Moment::NEVER).then_some(self.mtime)
     }
 }
 
@@ -208,7 +203,7 @@ pub struct Known {
     /// As in [`CatalogRecord`].
     pub ctime: Stamp,
     /// As in [`CatalogRecord`].
-    pub verified: i64,
+    pub verified: Moment,
     /// As in [`CatalogRecord`].
     pub state: State,
 }
@@ -223,10 +218,10 @@ impl From<&CatalogRecord> for Known {
 /// What was last seen of a file that is not as recorded.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RecordFinding {
-    /// When it was first found so, in milliseconds since 1970.
-    pub since: i64,
-    /// When it was last found so, in milliseconds since 1970.
-    pub seen: i64,
+    /// When it was first found so.
+    pub since: Moment,
+    /// When it was last found so.
+    pub seen: Moment,
     /// What was read, if anything.
     pub read: Option<Seen>,
     /// An error's text.
@@ -293,8 +288,8 @@ pub enum RecordChange {
 }
 
 impl RecordChange {
-    /// When the file was read, in milliseconds since 1970, if it was.
-    pub fn read(&self) -> Option<i64> {
+    /// When the file was read, if it was.
+    pub fn read(&self) -> Option<Moment> {
         match self {
             RecordChange::Add(new)
             | RecordChange::Verify(new)
@@ -330,14 +325,14 @@ pub(super) fn recorded<'a>(
         ToSqlOutput::Borrowed(ValueRef::Blob(name.as_bytes())),
         root.into(),
         (record.size as i64).into(),
-        record.mtime.into(),
-        record.ctime.into(),
+        record.mtime.nanoseconds().into(),
+        record.ctime.nanoseconds().into(),
         (record.inode as i64).into(),
         record.algorithm.into(),
         ToSqlOutput::Borrowed(ValueRef::Blob(record.digest.as_bytes())),
-        record.first_seen.into(),
-        record.changed.into(),
-        record.verified.into(),
+        record.first_seen.milliseconds().into(),
+        record.changed.milliseconds().into(),
+        record.verified.milliseconds().into(),
     ]
 }
 
@@ -378,23 +373,26 @@ pub(super) fn record_in(row: &Row<'_>, directory: i64) -> rusqlite::Result<Catal
 }
 
 fn decoded(row: &Row<'_>, at: usize, is_intact: bool) -> CatalogRecord {
-    let number = |column: usize| row.get::<_, i64>(at + column).unwrap_or_default();
-    let (digest, state) = match (output(row, at + 5), State::of_code(number(9))) {
+    let (digest, state) = match (output(row, at + 5), State::of_code(number(row, at + 9))) {
         (Ok(digest), Some(state)) if is_intact => (digest, state),
         (digest, _) => (digest.unwrap_or(Output::zeroed(1)), State::DAMAGED),
     };
     CatalogRecord {
-        size: number(0) as u64,
-        mtime: Stamp::of_nanoseconds(number(1)),
-        ctime: Stamp::of_nanoseconds(number(2)),
-        inode: number(3) as u64,
-        algorithm: number(4),
+        size: number::<i64>(row, at) as u64,
+        mtime: number(row, at + 1),
+        ctime: number(row, at + 2),
+        inode: number::<i64>(row, at + 3) as u64,
+        algorithm: number(row, at + 4),
         digest,
-        first_seen: number(6),
-        changed: number(7),
-        verified: number(8),
+        first_seen: number(row, at + 6),
+        changed: number(row, at + 7),
+        verified: number(row, at + 8),
         state,
     }
+}
+
+fn number<T: FromSql + Default>(row: &Row<'_>, at: usize) -> T {
+    row.get(at).unwrap_or_default()
 }
 
 pub(super) fn finding(row: &Row<'_>) -> rusqlite::Result<RecordFinding> {

@@ -19,8 +19,8 @@ use verisum_files::store::manifest::JSON_VERSION;
 /// How a file was given its recorded content again.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Repair {
-    /// When, in milliseconds since 1970.
-    pub repaired: i64,
+    /// When it was given it.
+    pub repaired: Moment,
     /// What the file had been found to be.
     pub state: State,
     /// The path or address of the file whose content it took.
@@ -42,8 +42,8 @@ pub struct Repair {
 pub struct Repairs {
     /// Files that were repaired, each counted once.
     pub count: u64,
-    /// When the last one was repaired, in milliseconds since 1970.
-    pub last: Option<i64>,
+    /// When the last one was repaired.
+    pub last: Option<Moment>,
 }
 
 impl Catalog {
@@ -141,7 +141,7 @@ impl Catalog {
                 version: JSON_VERSION,
                 path: Name::new(path.strip_prefix(&root.path).unwrap_or(&path)),
                 outcome: REPAIRED.to_string(),
-                repaired: Moment::of_milliseconds(repair.repaired),
+                repaired: repair.repaired,
                 was: repair.state.name().to_string(),
                 from: Name::new(&repair.source),
                 bytes: repair.bytes,
@@ -166,7 +166,7 @@ impl Catalog {
         let range = |line: RangeLine| Some(line.offset..line.offset.checked_add(line.length)?);
         let ranges = line.ranges.map(|lines| lines.into_iter().map(range).collect::<Option<Vec<_>>>());
         let repair = Repair {
-            repaired: line.repaired.milliseconds(),
+            repaired: line.repaired,
             state: State::find(&line.was).ok_or(Unfit::Outcome)?,
             // As somebody typed it, and only shown.
             source: OsString::from_vec(line.from.any()?).into(),
@@ -249,7 +249,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (catalog, root) = catalog(folder.path());
         let repair = |repaired, before| Repair {
-            repaired,
+            repaired: Moment::of_milliseconds(repaired),
             state: State::MISSING,
             source: OsString::from_vec(b"/copy/\xff".to_vec()).into(),
             bytes: 7,
@@ -273,7 +273,10 @@ mod tests {
             Ok::<_, CatalogError>(())
         };
         catalog.each_repair(&root, each).unwrap();
-        assert_eq!(catalog.repairs(root.id).unwrap(), Repairs { count: 1, last: Some(6) });
+        assert_eq!(
+            catalog.repairs(root.id).unwrap(),
+            Repairs { count: 1, last: Some(Moment::of_milliseconds(6)) }
+        );
         found.reverse();
         assert_eq!(found, all);
         assert_eq!(catalog.check().unwrap(), []);

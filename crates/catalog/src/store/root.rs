@@ -8,7 +8,7 @@ use rusqlite::{Row, params};
 
 use super::listing::UNREAD;
 use super::record::{MISSING, unsigned};
-use super::{Catalog, Result, State};
+use super::{Catalog, Moment, Result, State};
 use verisum_files::Stat;
 use verisum_files::place::scheme;
 
@@ -56,8 +56,8 @@ pub struct Root {
     pub directory: i64,
     /// What its top directory was.
     pub identity: Identity,
-    /// When its top directory was made, in milliseconds since 1970, if the file system keeps that.
-    pub born: Option<i64>,
+    /// When its top directory was made, if the file system keeps that.
+    pub born: Option<Moment>,
     /// How many files are recorded in it.
     pub files: u64,
     /// The sum of their lengths.
@@ -140,7 +140,7 @@ impl Catalog {
 
     /// Says what a root's top directory is now, and when it was made. What was recorded on its device is on
     /// that which it has now, and what was recorded on another one stays on another one.
-    pub fn set_identity(&self, root: &Root, identity: Identity, born: Option<i64>) -> Result<()> {
+    pub fn set_identity(&self, root: &Root, identity: Identity, born: Option<Moment>) -> Result<()> {
         let (old, new) = (root.identity.device as i64, identity.device as i64);
         let set = || {
             if old != new {
@@ -259,9 +259,9 @@ impl Catalog {
         Ok(in_trouble + self.replaced(root)?)
     }
 
-    /// When the stalest file of a root was last verified, in milliseconds since 1970. What is missing cannot
+    /// When the stalest file of a root was last verified. What is missing cannot
     /// be verified, and tells nothing of the others.
-    pub fn oldest(&self, root: i64) -> Result<Option<i64>> {
+    pub fn oldest(&self, root: i64) -> Result<Option<Moment>> {
         let sql = "SELECT min(verified) FROM file WHERE root = ?1 AND state <> ?2";
         self.connection.query_row(sql, [root, MISSING], |row| row.get(0)).map_err(self.failed("read"))
     }
@@ -274,9 +274,9 @@ impl Catalog {
     }
 
     /// The length of all files of a root that were last verified before `before`.
-    pub fn bytes_due(&self, root: i64, before: i64) -> Result<u64> {
+    pub fn bytes_due(&self, root: i64, before: Moment) -> Result<u64> {
         let sql = "SELECT coalesce(sum(size), 0) FROM file WHERE root = ?1 AND verified < ?2";
-        let sum = self.connection.query_row(sql, [root, before], |row| unsigned(row, 0));
+        let sum = self.connection.query_row(sql, (root, before), |row| unsigned(row, 0));
         sum.map_err(self.failed("read"))
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::{OptionalExtension, params};
 
 use super::record::unsigned;
-use super::{Catalog, Result};
+use super::{Catalog, Moment, Result};
 
 /// How many runs of a root are remembered.
 const REMEMBERED: i64 = 1000;
@@ -15,12 +15,12 @@ const REMEMBERED: i64 = 1000;
 pub struct Run {
     /// Its number.
     pub id: i64,
-    /// When it started, in milliseconds since 1970.
-    pub started: i64,
+    /// When it started.
+    pub started: Moment,
     /// When the cycle of runs began that it continues: itself, unless the last one left files due.
-    pub cycle: i64,
+    pub cycle: Moment,
     /// When it ended; none if it goes on, or was killed.
-    pub finished: Option<i64>,
+    pub finished: Option<Moment>,
     /// Whether nothing was left due, as far as could be seen: a tree with a directory that can never be listed
     /// would never be done.
     pub complete: bool,
@@ -117,11 +117,11 @@ impl Catalog {
     }
 
     /// Records that a run begins, and returns its number. Very old runs are forgotten.
-    pub fn begin_run(&self, root: i64, started: i64, cycle: i64) -> Result<i64> {
+    pub fn begin_run(&self, root: i64, started: Moment, cycle: Moment) -> Result<i64> {
         let begun = (|| {
             self.forget_waiting()?;
             let sql = "INSERT INTO run(root, started, cycle) VALUES (?1, ?2, ?3)";
-            self.connection.execute(sql, [root, started, cycle])?;
+            self.connection.execute(sql, (root, started, cycle))?;
             let id = self.connection.last_insert_rowid();
             let sql = "SELECT id FROM run WHERE root = ?1 ORDER BY id DESC LIMIT 1 OFFSET ?2";
             let oldest: Option<i64> =

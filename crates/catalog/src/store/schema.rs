@@ -288,7 +288,7 @@ mod tests {
 
     use super::*;
     use crate::store::tests::record;
-    use crate::store::{Catalog, CatalogRecord, Likeness, Seen, State, Trouble};
+    use crate::store::{Catalog, CatalogRecord, Likeness, Moment, Seen, State, Trouble};
     use verisum_files::Verdict;
 
     /// A catalogue of an older version with a file, a run and a root.
@@ -346,15 +346,19 @@ mod tests {
             assert_eq!(super::version(&written.connection).unwrap(), VERSION);
             for catalog in [&reading, written] {
                 let runs = catalog.runs(1, 10).unwrap();
-                assert_eq!((runs[0].started, runs[0].interrupted, &runs[0].error), (2, false, &None));
+                assert_eq!(
+                    (runs[0].started.milliseconds(), runs[0].interrupted, &runs[0].error),
+                    (2, false, &None)
+                );
                 let record = catalog.record(1, "a".as_ref()).unwrap().unwrap();
-                assert_eq!((record.size, record.changed, record.state), (7, 12, State::Sound));
+                assert_eq!((record.size, record.changed.milliseconds(), record.state), (7, 12, State::Sound));
                 assert_eq!(catalog.check().unwrap(), []);
                 catalog.export(&mut Vec::new()).unwrap();
                 let unread = State::Trouble(Trouble::Verdict(Verdict::IoError));
                 let troubles = if version >= 4 { vec![(unread, 1)] } else { vec![] };
                 assert_eq!(catalog.troubles(1).unwrap(), troubles);
-                let since = catalog.finding(1, "c".as_ref()).unwrap().map(|finding| finding.since);
+                let since =
+                    catalog.finding(1, "c".as_ref()).unwrap().map(|finding| finding.since.milliseconds());
                 assert_eq!(since, (version >= 4).then_some(4));
             }
             let root = reading.root(Path::new("/srv")).unwrap().unwrap();
@@ -364,10 +368,11 @@ mod tests {
             let (lost, last) = (record(1), Seen { size, mtime, ctime, inode, digest });
             written.index_fresh().unwrap();
             assert!(written.heirs(1, &lost, &last, Likeness::File).unwrap().is_empty());
-            written.settle_previous(1, true, 3).unwrap();
+            written.settle_previous(1, true, Moment::of_milliseconds(3)).unwrap();
             let formers = written.all_previous(1).unwrap();
+            let fifth = Moment::of_milliseconds(5);
             let found: Vec<_> = formers.iter().map(|(_, former)| (former.found, former.inode)).collect();
-            assert_eq!(found, if version >= 5 { vec![((5, 5), 10)] } else { vec![] });
+            assert_eq!(found, if version >= 5 { vec![((fifth, fifth), 10)] } else { vec![] });
         }
     }
 }

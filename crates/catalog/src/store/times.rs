@@ -7,8 +7,9 @@ use rusqlite::types::{FromSql, FromSqlResult, ToSql, ToSqlOutput, ValueRef};
 use serde::{Deserialize, Serialize};
 use verisum_files::Timestamp;
 
-/// A file's time of modification, or of its inode's last change. Times beyond 1677 to 2262 wrap around: two times are
-/// the same if their stamps are, unless they are a multiple of 2⁶⁴ nanoseconds, some 585 years, apart.
+/// A file's time of modification, or of its inode's last change, in nanoseconds. Times beyond 1677 to 2262 wrap
+/// around: two times are the same if their stamps are, unless they are a multiple of 2⁶⁴ nanoseconds, some 585 years,
+/// apart.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Stamp(i64);
@@ -27,19 +28,9 @@ impl Stamp {
         self.0
     }
 
-    /// The time; none for [`Stamp::UNKNOWN`].
-    pub fn known(self) -> Option<Stamp> {
-        (self != Stamp::UNKNOWN).then_some(self)
-    }
-
     /// The time in seconds and nanoseconds.
     pub fn timestamp(self) -> Timestamp {
         Timestamp::of_nanoseconds(self.0)
-    }
-
-    /// The moment that it was.
-    pub fn moment(self) -> Moment {
-        Moment(self.0.div_euclid(1_000_000))
     }
 }
 
@@ -49,7 +40,7 @@ impl From<Timestamp> for Stamp {
     }
 }
 
-/// When verisum read, recorded or found something, to the millisecond.
+/// When verisum read, recorded or found something, in milliseconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Moment(i64);
@@ -74,19 +65,19 @@ impl Moment {
         Moment(milliseconds)
     }
 
+    /// From seconds since 1970, as tags have them.
+    pub const fn of_seconds(seconds: i64) -> Moment {
+        Moment(seconds.saturating_mul(1000))
+    }
+
     /// Milliseconds since 1970.
     pub const fn milliseconds(self) -> i64 {
         self.0
     }
 
-    /// Whether it stands for what was never done.
-    pub fn is_never(self) -> bool {
-        self == Moment::NEVER
-    }
-
-    /// The moment; none for [`Moment::NEVER`].
-    pub fn known(self) -> Option<Moment> {
-        (!self.is_never()).then_some(self)
+    /// Seconds since 1970.
+    pub fn seconds(self) -> f64 {
+        self.0 as f64 / 1000.0
     }
 
     /// The time in seconds and nanoseconds.
@@ -132,9 +123,16 @@ impl Sub for Moment {
     }
 }
 
-/// In SQL they are integers, in text RFC 3339.
+/// In SQL they are integers, of which 0 stands for no time; in text RFC 3339.
 macro_rules! is_stored {
     ($time:ident) => {
+        impl $time {
+            /// The time; none for what stands for none.
+            pub fn known(self) -> Option<$time> {
+                (self.0 != 0).then_some(self)
+            }
+        }
+
         impl ToSql for $time {
             fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
                 Ok(self.0.into())
@@ -144,12 +142,6 @@ macro_rules! is_stored {
         impl FromSql for $time {
             fn column_result(value: ValueRef<'_>) -> FromSqlResult<$time> {
                 value.as_i64().map($time)
-            }
-        }
-
-        impl From<$time> for ToSqlOutput<'_> {
-            fn from(time: $time) -> Self {
-                time.0.into()
             }
         }
 
@@ -182,7 +174,6 @@ mod tests {
         for nanoseconds in [i64::MIN, -1, 0, 1_234_567_890_123_456_789, i64::MAX] {
             let stamp = Stamp::of_nanoseconds(nanoseconds);
             assert_eq!(Stamp::from(stamp.timestamp()), stamp);
-            assert_eq!(stamp.moment(), Moment::from(stamp.timestamp()));
         }
         let far = |seconds| Moment::from(Timestamp { seconds, nanoseconds: 0 });
         assert_eq!([i64::MIN, i64::MAX].map(far), [Moment::MIN, Moment::MAX]);

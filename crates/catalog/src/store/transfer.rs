@@ -14,7 +14,7 @@ use verisum_digest::{Digest, Output};
 
 use super::lines::{CondemnedLine, FileLine, Line, Name};
 use super::previous::Previous;
-use super::record::{columns, listed, moment};
+use super::record::{columns, listed};
 use super::{
     Catalog, CatalogError, CatalogRecord, Identity, Moment, RecordChange, RecordFinding, RecordName, Result,
     Root, State,
@@ -76,8 +76,8 @@ impl Catalog {
                 found_mtime: former.mtime,
                 found_inode: former.inode,
                 found_digest: former.digest.map(|digest| digest.to_string()),
-                since: Moment::of_milliseconds(former.found.0),
-                last_found: Moment::of_milliseconds(former.found.1),
+                since: former.found.0,
+                last_found: former.found.1,
             });
             self.write_line(to, &line)?;
         }
@@ -133,9 +133,9 @@ impl Catalog {
             inode: record.inode,
             algorithm: algorithm.ok_or_else(|| self.damaged("an unknown algorithm"))?.clone(),
             digest: record.digest.to_string(),
-            first_seen: Moment::of_milliseconds(record.first_seen),
-            last_changed: Moment::of_milliseconds(record.changed),
-            last_verified: (record.verified != 0).then(|| Moment::of_milliseconds(record.verified)),
+            first_seen: record.first_seen,
+            last_changed: record.changed,
+            last_verified: record.verified.known(),
             outcome: record.state.name().to_string(),
         })
     }
@@ -150,7 +150,7 @@ impl Catalog {
     /// nothing.
     pub fn import(&self, from: &mut dyn BufRead, name: &Path, now: Timestamp) -> Result<Imported> {
         self.begin_import()?;
-        let imported = self.import_lines(from, name, moment(now));
+        let imported = self.import_lines(from, name, now.into());
         match imported {
             Ok(_) => self.commit_import()?,
             Err(_) => self.roll_back(),
@@ -158,7 +158,7 @@ impl Catalog {
         imported
     }
 
-    fn import_lines(&self, from: &mut dyn BufRead, name: &Path, now: i64) -> Result<Imported> {
+    fn import_lines(&self, from: &mut dyn BufRead, name: &Path, now: Moment) -> Result<Imported> {
         let mut imported = Imported::default();
         let mut importing = CatalogImport::default();
         let mut target = None;
@@ -209,7 +209,7 @@ impl Catalog {
         &self,
         target: &mut Target,
         line: FileLine,
-        now: i64,
+        now: Moment,
         importing: &mut CatalogImport,
     ) -> Result<bool, Refused> {
         let (place, record) = self.read_line(target, line, importing)?;
@@ -244,7 +244,7 @@ impl Catalog {
         let former = Previous {
             place,
             record,
-            found: (line.since.milliseconds(), line.last_found.milliseconds()),
+            found: (line.since, line.last_found),
             size: length(found_size)?,
             mtime: found_mtime,
             inode: found_inode,
@@ -272,9 +272,9 @@ impl Catalog {
             inode: line.inode,
             algorithm: self.algorithm(&line.algorithm)?,
             digest,
-            first_seen: line.first_seen.milliseconds(),
-            changed: line.last_changed.milliseconds(),
-            verified: line.last_verified.map_or(0, Moment::milliseconds),
+            first_seen: line.first_seen,
+            changed: line.last_changed,
+            verified: line.last_verified.unwrap_or_default(),
             state,
         };
         Ok((place, record))
@@ -314,7 +314,7 @@ impl Catalog {
         target: &Target,
         place: &RecordName,
         record: CatalogRecord,
-        now: i64,
+        now: Moment,
     ) -> Result<()> {
         let (directory, name) = (place.0, OsStr::from_bytes(&place.1));
         let (state, record) = (record.state, CatalogRecord { state: State::Sound, ..record });

@@ -110,7 +110,7 @@ mod tests {
     use super::*;
     use crate::overview::{Overview, OverviewOptions};
     use crate::store::tests::record;
-    use crate::store::{CatalogError, CatalogRecord, Identity, RecordChange, RecordFinding, Root};
+    use crate::store::{CatalogError, CatalogRecord, Identity, Moment, RecordChange, RecordFinding, Root};
 
     const FILES: u64 = 20_000;
 
@@ -156,9 +156,11 @@ mod tests {
             (CatalogPass::ByPath, &|| catalog.records_by_path(&root, &mut |_, _| Ok(()))),
             (CatalogPass::Copies, &|| catalog.copies_of_troubled().map(drop)),
             (CatalogPass::Oldest, &|| catalog.oldest(root.id).map(drop)),
-            (CatalogPass::Stale, &|| catalog.each_stale(&root, i64::MAX, &mut { none })),
+            (CatalogPass::Stale, &|| catalog.each_stale(&root, Moment::MAX, &mut { none })),
             (CatalogPass::Duplicates, &|| catalog.each_duplicate(&mut { none })),
-            (CatalogPass::Overview, &|| Overview::of(&catalogs, &OverviewOptions::new(0)).map(drop)),
+            (CatalogPass::Overview, &|| {
+                Overview::of(&catalogs, &OverviewOptions::new(Moment::NEVER)).map(drop)
+            }),
             (CatalogPass::Forget, &|| catalog.forget_root(&root).map(drop)),
         ];
         for (pass, work) in passes {

@@ -6,7 +6,7 @@ use std::path::Path;
 use verisum_digest::Output;
 use verisum_files::Stat;
 
-use super::{Catalog, CatalogRecord, RecordChange, Result, Root, State};
+use super::{Catalog, CatalogRecord, Moment, RecordChange, Result, Root, State};
 
 /// A file that was written, with the digest of what was written.
 #[derive(Clone, Debug)]
@@ -19,10 +19,10 @@ pub struct Written<'a> {
     pub digest: Output,
     /// What is said of it now.
     pub stat: Stat,
-    /// When it was read back, in milliseconds since 1970; 0 for never.
-    pub verified: i64,
-    /// When it was written, in milliseconds since 1970.
-    pub written: i64,
+    /// When it was read back; [`Moment::NEVER`] if it never was.
+    pub verified: Moment,
+    /// When it was written.
+    pub written: Moment,
 }
 
 impl Catalog {

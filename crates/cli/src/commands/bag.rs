@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueHint};
 use serde::Serialize;
-use verisum::files::Stop;
 use verisum::files::bag::{BagError, BagOptions, create_bag};
+use verisum::files::{Stop, Timestamp};
 
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
@@ -14,7 +14,7 @@ use crate::ui::json::Outcome;
 use crate::ui::progress::{self, ProgressArgs, Total};
 use crate::ui::signals::Ending;
 use crate::ui::sizes::human;
-use crate::ui::values::{self, counted};
+use crate::ui::values::counted;
 use crate::ui::{Output, digests, hosts, kernel, names};
 
 /// The digests that bags usually have.
@@ -74,7 +74,7 @@ fn create(arguments: &BagCreateArgs, output: &mut Output) -> Result<Exit, Failur
         options.digests.push(digest);
     }
     options.info = arguments.info.iter().map(|line| info(line)).collect::<Result<_, _>>()?;
-    let date = values::moment_of_milliseconds(values::now());
+    let date = Timestamp::now().to_rfc3339();
     options.info.push(("Bagging-Date".to_string(), date.split('T').next().unwrap_or_default().to_string()));
     let agent = format!("verisum {}", env!("CARGO_PKG_VERSION"));
     options.info.push(("Bag-Software-Agent".to_string(), agent));

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, ListedRecord, RecordFinding, Root, State, is_address};
+use verisum::catalog::store::{Catalog, ListedRecord, Moment, RecordFinding, Root, State, is_address};
 use verisum::digest::Output as DigestValue;
 use verisum::files::Excludes;
 
@@ -18,7 +18,7 @@ use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
 use crate::ui::remedy::Given;
 use crate::ui::sizes::human;
-use crate::ui::values::{moment_of_milliseconds, written};
+use crate::ui::values::written;
 use crate::ui::{self, Output, log, remedy, shell};
 
 /// How many bad files are told of in full; a disk that dies has as many as files.
@@ -29,10 +29,10 @@ pub(crate) struct BadFile {
     pub(crate) path: PathBuf,
     /// What is wrong.
     pub(crate) outcome: &'static str,
-    /// Since when that is known, in milliseconds since 1970.
-    pub(crate) since: Option<i64>,
+    /// Since when that is known.
+    pub(crate) since: Option<Moment>,
     /// When it was last verified to be good, likewise; 0 for never. None if nothing says.
-    pub(crate) last_good: Option<i64>,
+    pub(crate) last_good: Option<Moment>,
     /// What it was then.
     pub(crate) size: Option<u64>,
     pub(crate) algorithm: String,
@@ -117,7 +117,7 @@ impl BadFile {
 
     fn good(&self) -> Option<String> {
         self.last_good.map(|moment| match moment {
-            0 => "never verified".to_string(),
+            Moment::NEVER => "never verified".to_string(),
             moment => format!("last good {}", written(moment)),
         })
     }
@@ -189,11 +189,10 @@ impl BadFile {
 
     /// The fields of JSON.
     pub(crate) fn json(&self) -> Value {
-        let moment = |moment: i64| (moment != 0).then(|| moment_of_milliseconds(moment));
         let line = json!({
             "outcome": self.outcome,
-            "since": self.since.and_then(moment),
-            "verified": self.last_good.and_then(moment),
+            "since": self.since.and_then(Moment::known),
+            "verified": self.last_good.and_then(Moment::known),
             "algorithm": (!self.algorithm.is_empty()).then_some(&self.algorithm),
             "digest": self.digest.map(|digest| digest.to_string()),
             "size": self.size,
@@ -333,12 +332,12 @@ pub(crate) fn of_trees(
     Ok((bad_files, beyond))
 }
 
-/// The first files of some trees that are missing, and were not before a moment in milliseconds since 1970.
+/// The first files of some trees that are missing, and were not before a moment.
 pub(crate) fn of_missing(
     catalog: &Catalog,
     given: &Given,
     roots: &[&Root],
-    since: i64,
+    since: Moment,
     most: usize,
 ) -> Result<Vec<BadFile>, Failure> {
     let mut files = Vec::new();

@@ -11,6 +11,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
 use rustix::io::Errno;
+use verisum::catalog::store::Moment;
 use verisum::files::replace::{is_trusted, require_trusted};
 use verisum::remote::without_secrets;
 
@@ -99,7 +100,7 @@ impl Log {
     fn add(&mut self, text: &[u8]) {
         let Some(file) = &mut self.file else { return };
         let text = text.strip_suffix(b"\n").or(text.strip_suffix(b"\0")).unwrap_or(text);
-        let mut entry = format!("{} [{}] ", values::written(values::now()), std::process::id()).into_bytes();
+        let mut entry = format!("{} [{}] ", values::written(Moment::now()), std::process::id()).into_bytes();
         entry.extend(names::for_terminal(&secrets::hidden(text)));
         // One entry, one line, whatever is in a name.
         for byte in &mut entry {

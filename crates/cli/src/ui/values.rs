@@ -1,7 +1,8 @@
 //! Parses and prints times and shares as people write them.
 
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
+use verisum::catalog::store::Moment;
 use verisum::files::Timestamp;
 
 use crate::ui::failure::Failure;
@@ -9,12 +10,6 @@ use crate::ui::failure::Failure;
 /// The units of durations, in seconds.
 const UNITS: [(&str, u64); 6] =
     [("s", 1), ("m", 60), ("h", 3600), ("d", 86_400), ("w", 7 * 86_400), ("y", 365 * 86_400)];
-
-/// Milliseconds since 1970.
-pub(crate) fn now() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    since.as_millis() as i64
-}
 
 /// Reads a duration that need not be given.
 pub(crate) fn optional_duration(
@@ -77,12 +72,15 @@ pub(crate) fn share(option: &'static str, text: &str) -> Result<f64, Failure> {
     })
 }
 
-/// Reads a moment, in milliseconds since 1970: a date and perhaps a time of day in UTC, `@` and seconds
+/// Reads a moment: a date and perhaps a time of day in UTC, `@` and seconds
 /// since 1970, or how long ago it is.
-pub(crate) fn moment(option: &'static str, text: &str, now: i64) -> Result<i64, Failure> {
+pub(crate) fn moment(option: &'static str, text: &str, now: Moment) -> Result<Moment, Failure> {
     let found = match text.strip_prefix('@') {
-        Some(seconds) => seconds.parse::<i64>().ok().and_then(|seconds| seconds.checked_mul(1000)),
-        None => parse_duration(text).map(|ago| now - ago.as_millis() as i64).or_else(|| date(text)),
+        Some(seconds) => {
+            let seconds = seconds.parse::<i64>().ok();
+            seconds.and_then(|seconds| seconds.checked_mul(1000)).map(Moment::of_milliseconds)
+        }
+        None => parse_duration(text).map(|ago| now - ago).or_else(|| date(text)),
     };
     found.ok_or_else(|| {
         Failure::value(
@@ -93,21 +91,17 @@ pub(crate) fn moment(option: &'static str, text: &str, now: i64) -> Result<i64, 
     })
 }
 
-fn date(text: &str) -> Option<i64> {
+fn date(text: &str) -> Option<Moment> {
     let text = text.replacen(' ', "T", 1);
     let in_utc = text.trim_end_matches('Z');
     let whole = [text.clone(), format!("{in_utc}Z"), format!("{in_utc}:00Z"), format!("{in_utc}T00:00:00Z")];
-    whole.iter().find_map(|text| Timestamp::from_rfc3339(text))?.milliseconds().filter(|moment| *moment >= 0)
+    let found = whole.iter().find_map(|text| Timestamp::from_rfc3339(text));
+    found.map(Moment::from).filter(|moment| *moment >= Moment::NEVER)
 }
 
-/// A moment in milliseconds since 1970, to the second.
-pub(crate) fn written(milliseconds: i64) -> String {
-    Timestamp::of_milliseconds(milliseconds).to_rfc3339_seconds()
-}
-
-/// A moment in milliseconds since 1970, as JSON has it.
-pub(crate) fn moment_of_milliseconds(milliseconds: i64) -> String {
-    Timestamp::of_milliseconds(milliseconds).to_rfc3339()
+/// A moment, to the second.
+pub(crate) fn written(moment: Moment) -> String {
+    moment.timestamp().to_rfc3339_seconds()
 }
 
 /// A moment in seconds since 1970, as JSON has it.
@@ -147,8 +141,9 @@ mod tests {
             ("2026-11-01 04:00:05", 1_793_505_605),
             ("2100-03-01", 4_107_542_400),
         ] {
-            assert_eq!(date(text), Some(seconds * 1000), "{text}");
-            assert!(written(seconds * 1000).starts_with(&text[..10]), "{text}");
+            let moment = Moment::of_milliseconds(seconds * 1000);
+            assert_eq!(date(text), Some(moment), "{text}");
+            assert!(written(moment).starts_with(&text[..10]), "{text}");
         }
         for bad in ["", "2026", "2026-13-01", "2026-02-30", "2100-02-29", "2026-11-01T24:00", "yesterday"] {
             assert_eq!(date(bad), None, "{bad}");

@@ -15,7 +15,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use super::trusted;
-use crate::{FileError, Kind, Operation, Stat};
+use crate::{FileError, Kind, Operation, Stat, Timestamp};
 
 /// The longest path that a system call takes, its NUL included.
 const PATH_MAX: usize = 4096;
@@ -303,8 +303,8 @@ impl Entry {
         stat.map(Stat::from).map_err(|e| FileError::io(&self.path(), Operation::Stat, e))
     }
 
-    /// When it was made, in milliseconds since 1970, where its file system keeps that.
-    pub fn born(&self) -> Option<i64> {
+    /// When it was made, where its file system keeps that.
+    pub fn born(&self) -> Option<Timestamp> {
         let (flags, wanted) = (AtFlags::SYMLINK_NOFOLLOW, StatxFlags::BTIME);
         born_of(&rustix::fs::statx(&self.directory, &self.name, flags, wanted).ok()?)
     }
@@ -359,15 +359,15 @@ impl Entry {
     }
 }
 
-/// When an open file was made, in milliseconds since 1970, where its file system keeps that.
-pub fn born(file: impl AsFd) -> Option<i64> {
+/// When an open file was made, where its file system keeps that.
+pub fn born(file: impl AsFd) -> Option<Timestamp> {
     born_of(&rustix::fs::statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BTIME).ok()?)
 }
 
-fn born_of(found: &Statx) -> Option<i64> {
+fn born_of(found: &Statx) -> Option<Timestamp> {
     let is_kept = found.stx_mask & StatxFlags::BTIME.bits() != 0;
     let (seconds, nanoseconds) = (found.stx_btime.tv_sec, found.stx_btime.tv_nsec);
-    is_kept.then(|| seconds.saturating_mul(1000).saturating_add(i64::from(nanoseconds / 1_000_000)))
+    is_kept.then_some(Timestamp { seconds, nanoseconds })
 }
 
 /// The directory and the rest of a path: the working directory and all of it, unless that is more than a

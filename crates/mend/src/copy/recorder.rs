@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::is_same_time;
-use verisum_catalog::store::{Catalog, CatalogError, Identity, Root, Stamp, Written, absolute, moment};
+use verisum_catalog::store::{Catalog, CatalogError, Identity, Moment, Root, Stamp, Written, absolute};
 use verisum_files::{Entry, Kind, Timestamp};
 
 use super::{CopyEvent, CopyOutcome, Verification};
@@ -76,13 +76,13 @@ impl CopyRecorder {
         let chosen = event.digests.iter().find(|(digest, _)| is_usual(digest.name()));
         let Some((digest, output)) = chosen.or(event.digests.first()) else { return Ok(()) };
         let Ok(below) = path.strip_prefix(&root.path) else { return Ok(()) };
-        let written = moment(self.now);
+        let written = Moment::from(self.now);
         let file = Written {
             below,
             algorithm: digest.name(),
             digest: *output,
             stat,
-            verified: if self.is_read_back { written } else { 0 },
+            verified: if self.is_read_back { written } else { Moment::NEVER },
             written,
         };
         if self.open == 0 {

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use verisum_catalog::scrub::require_tree;
-use verisum_catalog::store::{Catalog, CatalogRecord, Position, RecordChange, Repair, Root, State, moment};
+use verisum_catalog::store::{Catalog, CatalogRecord, Moment, Position, RecordChange, Repair, Root, State};
 use verisum_digest::Digest;
 use verisum_files::place::Place;
 
@@ -298,7 +298,7 @@ impl<'a> Work<'a> {
             digest,
             recorded: record.digest,
             // What was bad when it was first seen may have had another length before.
-            size: record.known_size().filter(|_| record.verified > 0).unwrap_or(ANY_LENGTH),
+            size: record.known_size().filter(|_| record.verified > Moment::NEVER).unwrap_or(ANY_LENGTH),
             modified: record.known_mtime(),
             found,
             // 0 is not known.
@@ -382,12 +382,12 @@ impl<'a> Work<'a> {
             mtime: now.mtime,
             ctime: now.ctime,
             inode: now.inode,
-            verified: moment(self.options.now),
+            verified: self.options.now.into(),
             state: State::Sound,
             ..*old
         };
         let repair = Repair {
-            repaired: moment(self.options.now),
+            repaired: self.options.now.into(),
             state: old.state,
             source: from.clone(),
             bytes: *bytes,

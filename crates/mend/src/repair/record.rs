@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, CatalogRecord, RecordChange, Repair, Root, State, moment};
+use verisum_catalog::store::{Catalog, CatalogRecord, RecordChange, Repair, Root, State};
 use verisum_digest::{Digest, Output};
 use verisum_files::{Entry, Stat, Stop, Timestamp, reread};
 
@@ -63,7 +63,7 @@ pub fn note(catalog: &Catalog, mended: &MendedFile, stop: &Stop) -> Result<Noted
     let known = mended.before.as_ref().filter(|(of, _)| *of == algorithm).map(|(_, digest)| *digest);
     let found = finding.and_then(|finding| finding.read).map(|read| read.digest);
     let repair = Repair {
-        repaired: moment(mended.now),
+        repaired: mended.now.into(),
         state: old.state,
         source: PathBuf::new(),
         bytes: 0,

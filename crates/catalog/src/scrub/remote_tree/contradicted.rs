@@ -11,7 +11,7 @@ use super::super::judge::{Look, Token};
 use super::super::writer::{Message, WrittenRecord};
 use super::reader::{Condition, Contradiction, Request, Response};
 use super::{ReadFile, RemoteScrub, has_its_time, is_same_file, seen};
-use crate::store::{CatalogRecord, RecordChange, RecordFinding, Seen, Stamp, State, Trouble};
+use crate::store::{CatalogRecord, Moment, RecordChange, RecordFinding, Seen, Stamp, State, Trouble};
 
 impl ReadFile {
     /// What its place recorded, if a second read of the same file was not that either.
@@ -107,7 +107,7 @@ impl RemoteScrub<'_, '_> {
                 digest: recorded.digest,
                 first_seen: old.map_or(now, |old| old.first_seen),
                 changed: now,
-                verified: 0,
+                verified: Moment::NEVER,
                 state: State::Sound,
             };
             judged.found = judged.found.map(|seen| Seen { digest: *found, ..seen });

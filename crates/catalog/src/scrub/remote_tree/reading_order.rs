@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 
 use super::{Condition, Request, has_its_size, has_its_time, is_same_file};
 use crate::scrub::due::{Dice, PAGE, Plan, Turn};
-use crate::store::{Catalog, CatalogError, CatalogRecord, DueFile, DuePlace, Heap};
+use crate::store::{Catalog, CatalogError, CatalogRecord, DueFile, DuePlace, Heap, Moment};
 
 /// How many files are kept at once.
 const BATCH: usize = 1000;
@@ -50,7 +50,7 @@ impl<'a> Choice<'a> {
     ) -> Result<(), CatalogError> {
         let Condition { size, mtime, is_exact, identity } = request.condition;
         // In the order of the listing where they are equally urgent.
-        let verified = record.filter(|_| turn == Turn::Stale).map_or(0, |record| record.verified);
+        let verified = record.filter(|_| turn == Turn::Stale).map_or(Moment::NEVER, |record| record.verified);
         let place = DuePlace { verified, number: self.next };
         let heap = Heap { turn: turn as i64, set };
         self.next += 1;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{PlaceTree, ScrubOptions, ScrubSummary, scrub_tree};
-use verisum::catalog::store::{Catalog, Lock, Stamp, State};
+use verisum::catalog::store::{Catalog, Lock, Moment, Stamp, State};
 use verisum::digest::Digest;
 use verisum::files::place::{Place, PlaceEvent};
 use verisum::files::{Stop, Timestamp, Verdict};
@@ -20,7 +20,7 @@ use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::sizes::human;
-use crate::ui::values::{self, rough};
+use crate::ui::values::rough;
 
 /// The name of the tree, as the catalogue and the lake have it.
 const TREE: &str = "ssh://formula/files";
@@ -146,7 +146,7 @@ impl Steps<'_> {
         let clock = Instant::now();
         let lake = Lake::create(&self.lake())?;
         let place = lake.place(Path::new(TREE));
-        let now = values::now();
+        let now = Moment::now();
         let mut parts = PartWriter::new(&place, now, &|_| None);
         for number in 0..self.files {
             parts.add(&row(self.place.file(number), number, now))?;
@@ -176,10 +176,10 @@ impl Steps<'_> {
 }
 
 /// A made-up file as a catalogue would export it.
-fn row(file: SyntheticFile, number: u64, now: i64) -> Row {
+fn row(file: SyntheticFile, number: u64, now: Moment) -> Row {
     let SyntheticFile { path, size, modified, digest, drawn } = file;
-    let seen = modified * 1000;
-    let verified = now - (drawn % MAX_AGE.as_millis() as u64) as i64;
+    let seen = Moment::of_milliseconds(modified * 1000);
+    let verified = now - Duration::from_millis(drawn % MAX_AGE.as_millis() as u64);
     Row {
         path: path.into_bytes(),
         size: Some(size),

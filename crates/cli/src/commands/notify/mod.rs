@@ -13,6 +13,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use serde_json::{Value, json};
+use verisum::catalog::store::Moment;
 
 use crate::ui::catalog::CatalogArgs;
 use crate::ui::config::Config;
@@ -101,12 +102,12 @@ pub(crate) fn run(arguments: &NotifyArgs, config: &Config, output: &mut Output) 
         exit = exit.max(Exit::Unchecked);
         recipients.push(Recipient { to, error: Some(failure.message()) });
     });
-    let started = values::now();
+    let started = Moment::now();
     let watched = match arguments.command.is_empty() {
         true => None,
         false => Some(Watched::run(&arguments.command, catalog_of_command(arguments)?, &mut said, output)?),
     };
-    let ended = notice::ended(&arguments.command, watched.as_ref(), [started, values::now()]);
+    let ended = notice::ended(&arguments.command, watched.as_ref(), [started, Moment::now()]);
     if let Some(watched) = &watched {
         exit = exit.max(watched.exit());
         if matches!(exit, Exit::Clean | Exit::Interrupted) {

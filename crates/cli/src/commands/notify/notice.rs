@@ -7,6 +7,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use verisum::catalog::store::Moment;
 
 use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
@@ -19,7 +20,7 @@ use crate::ui::help::EXIT_CODES;
 use crate::ui::json::Object;
 use crate::ui::remedy::Given;
 use crate::ui::values::written;
-use crate::ui::{names, shell, values};
+use crate::ui::{names, shell};
 
 /// The longest report.
 const LONGEST: u64 = 64 << 20;
@@ -42,7 +43,11 @@ pub(super) struct ArchiveState {
 impl ArchiveState {
     /// Asks for it; after a scrub what is bad is what is so in the trees that it saw. A catalogue that cannot be read
     /// does not keep word from being sent.
-    pub(super) fn of(catalog: &CatalogArgs, scrubbed_since: Option<i64>, timeout: Duration) -> ArchiveState {
+    pub(super) fn of(
+        catalog: &CatalogArgs,
+        scrubbed_since: Option<Moment>,
+        timeout: Duration,
+    ) -> ArchiveState {
         let ask = |options: &[&str]| -> Result<Vec<u8>, String> {
             let program = env::current_exe().map_err(|error| error.to_string())?;
             let mut command = Command::new(program);
@@ -72,13 +77,13 @@ impl ArchiveState {
 /// The first files in trouble, the worst first, and how many there are beyond them.
 type WorstFiles = (Vec<BadFile>, u64);
 
-/// Those of the trees that were scrubbed since a moment in milliseconds since 1970; without one, of all trees.
-fn bad_files(catalog_args: &CatalogArgs, scrubbed_since: Option<i64>) -> Result<WorstFiles, Failure> {
+/// Those of the trees that were scrubbed since a moment; without one, of all trees.
+fn bad_files(catalog_args: &CatalogArgs, scrubbed_since: Option<Moment>) -> Result<WorstFiles, Failure> {
     let catalog = catalog_args.open_shared()?;
     let mut roots = Vec::new();
     for root in catalog.roots()? {
         let last = catalog.runs(root.id, 1)?.first().map(|run| run.started);
-        let was_scrubbed = |since: i64| last.is_some_and(|last| last >= since);
+        let was_scrubbed = |since: Moment| last.is_some_and(|last| last >= since);
         roots.extend(Some(root).filter(|_| scrubbed_since.is_none_or(was_scrubbed)));
     }
     let given = Given::new(catalog_args.catalog.as_deref());
@@ -115,8 +120,8 @@ pub(super) struct Notice {
     host: String,
     command: Vec<OsString>,
     watched: Option<Watched>,
-    started: i64,
-    finished: i64,
+    started: Moment,
+    finished: Moment,
     said: Said,
     pub(super) state: ArchiveState,
 }
@@ -125,12 +130,12 @@ impl Notice {
     pub(super) fn new(
         command: &[OsString],
         watched: Option<Watched>,
-        started: i64,
+        started: Moment,
         said: Said,
         state: ArchiveState,
     ) -> Notice {
         let host = names::plain(&rustix::system::uname().nodename().to_string_lossy());
-        let finished = values::now();
+        let finished = Moment::now();
         Notice { host, command: command.to_vec(), watched, started, finished, said, state }
     }
 
@@ -240,14 +245,18 @@ impl Notice {
 }
 
 /// How a command ended that began and ended at these moments, for programs.
-pub(super) fn ended(command: &[OsString], watched: Option<&Watched>, [started, finished]: [i64; 2]) -> Value {
+pub(super) fn ended(
+    command: &[OsString],
+    watched: Option<&Watched>,
+    [started, finished]: [Moment; 2],
+) -> Value {
     json!({
         "outcome": watched.map_or("state", |watched| outcome(watched.exit(), is_nagios(command))),
         "command": watched.map(|_| command_line(command)),
         "exit_code": watched.and_then(Watched::code),
         "signal": watched.and_then(Watched::signal),
-        "started": values::moment_of_milliseconds(started),
-        "finished": values::moment_of_milliseconds(finished),
+        "started": started,
+        "finished": finished,
     })
 }
 

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use verisum::blockhash::BlockMap;
 use verisum::catalog::overview::Overview;
+use verisum::catalog::store::Moment;
 use verisum::image::FORMATS;
 use verisum::mend::image::is_map;
 use verisum_bench::export::{Cell, Table};
@@ -42,8 +43,8 @@ pub(super) struct MappedImage {
     image: PathBuf,
     map: PathBuf,
     standing: Standing,
-    /// When the map was made, in milliseconds since 1970.
-    made: i64,
+    /// When the map was made.
+    made: Moment,
     length: u64,
     algorithm: String,
     block_size: u32,
@@ -82,12 +83,12 @@ pub(super) fn read(named: &Path, map: &Path) -> Result<MappedImage, Failure> {
             return Err(Failure::file(&image, "look at", std::io::Error::other(why)));
         }
     };
-    let since = made.duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_millis());
+    let since = made.duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     Ok(MappedImage {
         image,
         map: map.to_path_buf(),
         standing,
-        made: i64::try_from(since).unwrap_or(i64::MAX),
+        made: Moment::of_seconds(0) + since,
         length: found.length(),
         algorithm: found.params().digest().name().to_string(),
         block_size: found.params().block_bytes(),

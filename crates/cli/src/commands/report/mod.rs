@@ -17,7 +17,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use rustix::termios::isatty;
 use verisum::catalog::overview::{Overview, OverviewOptions, TreeOverview};
-use verisum::catalog::store::{Catalog, CatalogPass};
+use verisum::catalog::store::{Catalog, CatalogPass, Moment};
 use verisum::files::store::xattr::Family;
 use verisum_bench::export::{Cell, Report};
 
@@ -103,7 +103,7 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
     if is_printed && isatty(rustix::stdio::stdout()) {
         return Err(Failure::Usage("a terminal shows no page: name a file by -o FILE".to_string()));
     }
-    let mut options = OverviewOptions::new(values::now());
+    let mut options = OverviewOptions::new(Moment::now());
     options.max_age = values::optional_duration("--max-age", &arguments.max_age)?;
     let inputs = ReportInputs::of(&arguments.named())?;
     let (mut catalogs, named) = open(&inputs)?;
@@ -314,18 +314,15 @@ impl Subject {
     }
 
     /// How old what was verified at a moment is, for people.
-    fn age(&self, verified: i64) -> String {
+    fn age(&self, verified: Moment) -> String {
         match verified {
-            0 => "never verified".to_string(),
-            verified => {
-                let age = self.options.now.saturating_sub(verified).max(0).unsigned_abs();
-                format!("{} ago", values::rough(Duration::from_millis(age)))
-            }
+            Moment::NEVER => "never verified".to_string(),
+            verified => format!("{} ago", values::rough(self.options.now - verified)),
         }
     }
 
     /// The stalest verification in a cell; programs get the moment.
-    fn stalest(&self, verified: Option<i64>) -> Cell {
+    fn stalest(&self, verified: Option<Moment>) -> Cell {
         verified.map_or(Cell::Missing, |verified| Cell::told(moment(verified), self.age(verified)))
     }
 
@@ -363,13 +360,10 @@ fn taken(time: Duration) -> Cell {
     Cell::told(Cell::Number(seconds, 3), values::rough(time))
 }
 
-/// A moment in milliseconds since 1970 in a cell; 0 is never.
-fn moment(milliseconds: i64) -> Cell {
-    match milliseconds {
-        0 => Cell::Moment { exact: None, shown: "never".to_string() },
-        milliseconds => Cell::Moment {
-            exact: Some(values::moment_of_milliseconds(milliseconds)),
-            shown: values::written(milliseconds),
-        },
+/// A moment in a cell.
+fn moment(moment: Moment) -> Cell {
+    match moment {
+        Moment::NEVER => Cell::Moment { exact: None, shown: "never".to_string() },
+        moment => Cell::Moment { exact: Some(moment.into()), shown: values::written(moment) },
     }
 }

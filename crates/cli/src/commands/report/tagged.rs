@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use verisum::catalog::store::{Arriving, Catalog, Receiving, Stamp, State, Trouble, Unfit};
+use verisum::catalog::store::{Arriving, Catalog, Moment, Receiving, Stamp, State, Trouble, Unfit};
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
 use verisum::files::{Record, Standing, Timestamp, Verdict, Walk, WalkOptions};
@@ -48,7 +48,7 @@ impl Tagged {
         scratch.watch(None)?;
         let folder = scratch.folder(None)?;
         let catalog = Catalog::open(&folder.file("tags.db"))?;
-        let mut receiving = catalog.receive(Timestamp::of_milliseconds(values::now()))?;
+        let mut receiving = catalog.receive(Timestamp::now())?;
         let mut trees = Vec::new();
         for directory in directories {
             refused(receiving.tree(directory)?, directory)?;
@@ -169,7 +169,7 @@ fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &TaggedRow) -> Re
         }
     };
     let path = row.path.strip_prefix(&tree.path).unwrap_or(&row.path);
-    let changed = row.mtime.moment().milliseconds();
+    let changed = row.mtime.timestamp().into();
     let done = receiving.file(&Arriving {
         path,
         algorithm: record.algorithm.id,
@@ -181,7 +181,7 @@ fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &TaggedRow) -> Re
         inode: row.inode,
         first_seen: changed,
         changed,
-        verified: record.verified.unwrap_or(0).saturating_mul(1000),
+        verified: record.verified.map_or(Moment::NEVER, Moment::of_seconds),
     })?;
     refused(done, &row.path)
 }

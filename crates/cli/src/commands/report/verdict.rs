@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use verisum::catalog::overview::TreeOverview;
-use verisum::catalog::store::{State, Trouble};
+use verisum::catalog::store::{Moment, State, Trouble};
 use verisum::files::VerdictClass;
 
 use super::{Subject, images, tagged};
@@ -96,7 +96,7 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     lines.extend(of_images);
     lines.extend(sources(subject));
     lines.extend(overview.oldest().map(|oldest| match oldest {
-        0 => "Some files were never verified.".to_string(),
+        Moment::NEVER => "Some files were never verified.".to_string(),
         oldest => {
             format!("The stalest verification is of {}, {}.", values::written(oldest), subject.age(oldest))
         }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use verisum::catalog::store::{Catalog, Root, Run, State, Trouble};
+use verisum::catalog::store::{Catalog, Moment, Root, Run, State, Trouble};
 use verisum::files::Verdict;
 
 use super::metrics::{figure, label, repairable};
@@ -13,7 +13,7 @@ use crate::ui::bad_file::{self, BadFile};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::remedy::{Given, Remedy};
-use crate::ui::values::{self, counted, rough};
+use crate::ui::values::{counted, rough};
 use crate::ui::{names, remedy};
 
 /// How many bad files a line names.
@@ -29,7 +29,7 @@ pub(super) struct Health {
     max_age: Option<Duration>,
     /// Whether a missing file is as bad as rot.
     missing_fails: bool,
-    now: i64,
+    now: Moment,
 }
 
 /// A tree, and what a pass over all its records says of it.
@@ -38,7 +38,7 @@ pub(super) struct TreeStatus {
     /// The last ones, newest first.
     pub(super) runs: Vec<Run>,
     /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
-    pub(super) oldest: Option<i64>,
+    pub(super) oldest: Option<Moment>,
     /// What mends it.
     pub(super) remedy: Option<Remedy>,
 }
@@ -50,11 +50,11 @@ struct Tree {
     /// How many files are in each trouble.
     troubles: Vec<(State, u64)>,
     /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
-    oldest: Option<i64>,
+    oldest: Option<Moment>,
     /// What mends it.
     remedy: Option<Remedy>,
     /// When the last run began, and why it failed.
-    last: Option<(i64, Option<String>)>,
+    last: Option<(Moment, Option<String>)>,
     /// How many files and directories the last run could not look at.
     unlisted: u64,
 }
@@ -84,7 +84,7 @@ impl Health {
             more: 0,
             max_age,
             missing_fails,
-            now: values::now(),
+            now: Moment::now(),
         };
         if names_bad {
             let roots: Vec<&Root> = trees.iter().map(|tree| &tree.root).collect();
@@ -115,14 +115,13 @@ impl Health {
         self.trees.iter().map(|tree| tree.unlisted).sum()
     }
 
-    fn oldest(&self) -> Option<i64> {
+    fn oldest(&self) -> Option<Moment> {
         self.trees.iter().filter_map(|tree| tree.oldest).min()
     }
 
     /// How old the stalest verification is; what was never verified is as old as time.
     fn age(&self) -> Option<Duration> {
-        let oldest = self.oldest()?;
-        Some(Duration::from_millis(self.now.saturating_sub(oldest).max(0).unsigned_abs()))
+        Some(self.now - self.oldest()?)
     }
 
     fn is_stale(&self) -> bool {
@@ -193,7 +192,7 @@ impl Health {
             let _ = write!(line, " and {} more", self.more);
         }
         match (self.oldest(), self.age()) {
-            (Some(0), _) => line.push_str(", some never verified"),
+            (Some(Moment::NEVER), _) => line.push_str(", some never verified"),
             (_, Some(age)) => {
                 let _ = write!(line, ", stalest verification {} ago", rough(age));
                 if let Some(most) = self.max_age.filter(|_| self.is_stale()) {
@@ -209,7 +208,7 @@ impl Health {
         let _ =
             write!(line, " | files={files} bad={bad} unchecked={unchecked} missing={missing} held={held}");
         let _ = match self.age() {
-            Some(age) if self.oldest() != Some(0) => match self.max_age {
+            Some(age) if self.oldest() != Some(Moment::NEVER) => match self.max_age {
                 Some(most) => write!(line, " oldest={}s;{}", age.as_secs(), most.as_secs()),
                 None => write!(line, " oldest={}s", age.as_secs()),
             },
@@ -238,10 +237,10 @@ impl Health {
         of_trees(
             "verisum_catalog_oldest_verification_timestamp_seconds",
             "When the stalest file was verified; 0 for never.",
-            &|tree| tree.oldest.map(|oldest| oldest as f64 / 1000.0),
+            &|tree| tree.oldest.map(Moment::seconds),
         );
         of_trees("verisum_catalog_last_run_timestamp_seconds", "When the last run began.", &|tree| {
-            tree.last.as_ref().map(|(started, _)| *started as f64 / 1000.0)
+            tree.last.as_ref().map(|(started, _)| started.seconds())
         });
         of_trees("verisum_catalog_last_run_failed", "Whether the last run failed.", &|tree| {
             tree.last.as_ref().map(|(_, error)| f64::from(error.is_some()))

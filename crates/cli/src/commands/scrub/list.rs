@@ -6,10 +6,12 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, CatalogPass, ListedRecord, RecordFinding, Repair, Root, Seen, State};
+use verisum::catalog::store::{
+    Catalog, CatalogPass, ListedRecord, Moment, RecordFinding, Repair, Root, Seen, State,
+};
 use verisum_bench::export::csv_text;
 
-use super::report::{differences, known_moment, state};
+use super::report::{differences, state};
 use crate::ui::bad_file::{self, BadFile};
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
 use crate::ui::exit::Exit;
@@ -100,7 +102,7 @@ const CSV: [&str; 14] = [
 /// Prints a list.
 pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Exit, Failure> {
     let age = values::optional_duration("--stale", &arguments.stale)?;
-    let before = age.map(|age| values::now() - age.as_millis() as i64);
+    let before = age.map(|age| Moment::now() - age);
     let catalog = arguments.catalog.open_shared()?;
     catalog.at_one_moment(|| {
         catalog.require_complete()?;
@@ -238,7 +240,7 @@ impl PrintedList<'_> {
         let path = |path: Option<&PathBuf>| {
             path.map(|path| csv_text(&names::quoted(path.as_os_str()))).unwrap_or_default()
         };
-        let moment = |moment: i64| if moment == 0 { String::new() } else { written(moment) };
+        let moment = |moment: Moment| moment.known().map_or(String::new(), written);
         let read = finding.and_then(|finding| finding.read.as_ref());
         let recorded = |text: String| if file.is_recorded() { text } else { String::new() };
         let fields = [
@@ -308,10 +310,10 @@ impl PrintedList<'_> {
             "outcome": file.record.state.name(),
             "algorithm": file.is_recorded().then_some(&file.algorithm),
             "recorded": file.is_recorded().then(|| state(&Seen::of(&file.record))),
-            "verified": known_moment(file.record.verified),
+            "verified": file.record.verified.known(),
         });
         if let Some(finding) = finding {
-            line["since"] = known_moment(finding.since).into();
+            line["since"] = json!(finding.since.known());
             line["found"] = finding.read.as_ref().map(state).into();
             line["error"] = finding.detail.clone().into();
             let name = |path: Option<&PathBuf>| json!(path.map(Name::new));
@@ -344,7 +346,7 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
     let range = |range: &Range<u64>| json!({ "offset": range.start, "length": range.end - range.start });
     json!({
         "outcome": REPAIRED,
-        "repaired": known_moment(repair.repaired),
+        "repaired": repair.repaired.known(),
         "was": repair.state.name(),
         "from": Name::new(&repair.source),
         "bytes": repair.bytes,
@@ -358,7 +360,7 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
 /// A file, its state, and what is known of both.
 fn told(file: &ListedRecord, finding: Option<&RecordFinding>, bad_file: Option<&BadFile>) -> FactLine {
     let record = &file.record;
-    let verified = if record.verified == 0 { "never".to_string() } else { written(record.verified) };
+    let verified = record.verified.known().map_or("never".to_string(), written);
     let good = if record.state == State::Sound { "verified" } else { "last good" };
     let mut facts: Vec<String> =
         finding.map(|finding| format!("since {}", written(finding.since))).into_iter().collect();

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use verisum::catalog::scrub::ScrubSummary;
 use verisum::catalog::store;
+use verisum::catalog::store::Moment;
 use verisum::files::{Replacement, Verdict, VerdictClass};
 
 use super::results::Failing;
@@ -72,7 +73,7 @@ const FIGURES: [Figure; 16] = [
     (
         "verisum_scrub_oldest_verification_timestamp_seconds",
         "When the stalest file was verified; 0 for never.",
-        |s| s.oldest.map(|oldest| oldest as f64 / 1000.0),
+        |s| s.oldest.map(Moment::seconds),
     ),
     ("verisum_scrub_forecast_seconds", "How long it takes to verify everything at this budget.", |s| {
         s.forecast.map(|forecast| forecast.time.as_secs_f64())
@@ -87,13 +88,13 @@ const OF_ATTEMPTS: [&str; 3] =
     ["verisum_scrub_up", "verisum_scrub_last_attempt_timestamp_seconds", "verisum_scrub_failure"];
 
 /// What is told of every attempt: whether the catalogue could be used, when it was, and what failed.
-fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: i64) -> String {
+fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: Moment) -> String {
     let [up, last, failure] = OF_ATTEMPTS;
     let mut text = format!(
         "# HELP {up} Whether the last attempt could use the catalogue.\n# TYPE {up} gauge\n{up} {}\n\
          # HELP {last} When it was made.\n# TYPE {last} gauge\n{last} {}\n",
         u8::from(is_up),
-        now as f64 / 1000.0
+        now.seconds()
     );
     if !failed.is_empty() {
         let _ = writeln!(text, "# HELP {failure} What was not scrubbed, and why.\n# TYPE {failure} gauge");
@@ -109,7 +110,7 @@ pub(crate) fn prometheus(
     summaries: &Summaries,
     remedies: &[(PathBuf, Option<Remedy>)],
     failing: Failing,
-    now: i64,
+    now: Moment,
 ) -> String {
     let failed: Vec<(&Path, &Reason)> = summaries
         .iter()
@@ -123,7 +124,7 @@ pub(crate) fn prometheus(
     });
     figure(&mut text, "verisum_scrub_start_time_seconds", "When the last run began.", |text, name| {
         for (root, _) in summaries {
-            let _ = writeln!(text, "{name}{{root=\"{}\"}} {}", label(root), now as f64 / 1000.0);
+            let _ = writeln!(text, "{name}{{root=\"{}\"}} {}", label(root), now.seconds());
         }
     });
     let done = || summaries.iter().filter_map(|(root, summary)| Some((root, summary.as_ref().ok()?)));
@@ -185,7 +186,7 @@ pub(super) fn write_failure(
     path: &Path,
     failure: &Failure,
     roots: &[PathBuf],
-    now: i64,
+    now: Moment,
 ) -> Result<(), Failure> {
     let reason = Reason::of(failure);
     let failed: Vec<(&Path, &Reason)> = roots.iter().map(|root| (root.as_path(), &reason)).collect();
@@ -245,7 +246,7 @@ pub(super) fn nagios_failure(message: &str) -> String {
 }
 
 /// The line for Nagios.
-pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, now: i64) -> String {
+pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, now: Moment) -> String {
     let word = service.name();
     let all = || summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
     let sum = |of: &dyn Fn(&ScrubSummary) -> u64| all().map(of).sum::<u64>();
@@ -295,8 +296,8 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, 
     // What was never verified has no age.
     if let Some(oldest) = all().filter_map(|s| s.oldest).min() {
         let _ = match oldest {
-            0 => write!(line, " oldest=U"),
-            oldest => write!(line, " oldest={}s", (now - oldest).max(0) / 1000),
+            Moment::NEVER => write!(line, " oldest=U"),
+            oldest => write!(line, " oldest={}s", (now - oldest).as_secs()),
         };
     }
     let worst = |of: &dyn Fn(&ScrubSummary) -> Option<f64>| all().filter_map(of).reduce(f64::max);

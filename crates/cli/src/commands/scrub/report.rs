@@ -7,7 +7,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use verisum::catalog::scrub::{ScrubReport, ScrubSummary, TooMuch};
-use verisum::catalog::store::{Seen, Stamp, is_address};
+use verisum::catalog::store::{Moment, Seen, Stamp, is_address};
 use verisum::files::{Verdict, VerdictClass};
 
 use super::parity::DamagedParity;
@@ -345,7 +345,7 @@ struct ScrubLine<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     second_read: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    since: Option<String>,
+    since: Option<Moment>,
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<Name>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -362,15 +362,10 @@ fn line(report: &ScrubReport) -> ScrubLine<'_> {
         recorded: report.recorded.as_ref().map(state),
         found: report.found.as_ref().map(state),
         second_read: report.second.map(|(same, bypass)| json!({ "same": same, "how": bypass.name() })),
-        since: report.since.map(values::moment_of_milliseconds),
+        since: report.since,
         from: report.from.as_deref().map(Name::new),
         error: report.error.as_deref(),
     }
-}
-
-/// A moment in milliseconds since 1970, as JSON has it; none for 0, which stands for never.
-pub(super) fn known_moment(milliseconds: i64) -> Option<String> {
-    (milliseconds != 0).then(|| values::moment_of_milliseconds(milliseconds))
 }
 
 /// A file's state in JSON.
@@ -396,7 +391,7 @@ fn summary_line(summary: &ScrubSummary, remedy: Option<&Remedy>) -> Value {
         "read_files": summary.read_files,
         "read_bytes": summary.read_bytes,
         "reported_files": summary.reported,
-        "reported_at": summary.reported_at.and_then(known_moment),
+        "reported_at": summary.reported_at.and_then(Moment::known),
         "seconds": summary.time.as_secs_f64(),
         "complete": summary.complete,
         "interrupted": summary.interrupted,
@@ -404,7 +399,7 @@ fn summary_line(summary: &ScrubSummary, remedy: Option<&Remedy>) -> Value {
         "given_up": summary.given_up,
         "not_tried": summary.not_tried,
         "mount_points": summary.mount_points,
-        "stalest_verification": summary.oldest.and_then(known_moment),
+        "stalest_verification": summary.oldest.and_then(Moment::known),
         "unlisted": summary.unlisted,
         "still_missing": summary.still_missing,
         "damaged_parity": summary.damaged_parity,
@@ -444,7 +439,7 @@ fn summary_text(summary: &ScrubSummary) -> String {
     }
     if let (1.., Some(at)) = (summary.reported, summary.reported_at) {
         let files = counted(summary.reported, "file");
-        let at = values::moment_of_milliseconds(at);
+        let at = String::from(at);
         let _ = writeln!(text, "  {files} not read: recorded by the store at {at} as in the catalogue");
     }
     let mut rest = Vec::new();

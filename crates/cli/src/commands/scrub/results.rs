@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum, ValueHint};
 use verisum::catalog::scrub::{Alarm, ScrubOptions};
-use verisum::catalog::store::{self, Catalog};
+use verisum::catalog::store::{Catalog, Moment};
 
 use super::metrics;
 use super::report::ScrubStyle;
@@ -112,8 +112,10 @@ impl ScrubResultArgs {
         // What was found counts more than that nobody can read of it.
         if let Some(path) = &self.prometheus
             && let Err(failure) = remedies().and_then(|remedies| {
-                let now = store::moment(options.now);
-                metrics::write(path, &metrics::prometheus(summaries, &remedies, self.failing(), now))
+                metrics::write(
+                    path,
+                    &metrics::prometheus(summaries, &remedies, self.failing(), options.now.into()),
+                )
             })
         {
             ui::say(PROGRAM, &failure.message());
@@ -122,7 +124,7 @@ impl ScrubResultArgs {
         if self.nagios {
             let service = metrics::service(summaries, worst);
             output.found(Exit::Nagios(service));
-            output.line(&metrics::nagios(summaries, service, self.failing(), values::now()))?;
+            output.line(&metrics::nagios(summaries, service, self.failing(), Moment::now()))?;
             return Ok(Exit::Nagios(service));
         }
         output.found(worst);
@@ -170,7 +172,7 @@ fn tell_of_failure(
             // All that the catalogue has, which cannot be asked.
             roots.push(PathBuf::new());
         }
-        metrics::write_failure(path, failure, &roots, values::now())
+        metrics::write_failure(path, failure, &roots, Moment::now())
     });
     if let Err(error) = told
         && error.message() != failure.message()

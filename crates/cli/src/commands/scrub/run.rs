@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{ScrubOptions, ScrubSummary};
-use verisum::catalog::store::{Catalog, Root, State, moment};
+use verisum::catalog::store::{Catalog, Moment, Root, State};
 use verisum::digest::{Digest, Policy};
 use verisum::files::{Excludes, Stop, Timestamp, Verdict};
 use verisum::mend::repair;
@@ -283,7 +283,7 @@ fn found_bad(
         let lost = summary(root).and_then(|end| Some(end.as_ref().ok()?.count(Verdict::Missing)));
         !missing_fails && lost.is_some_and(|lost| lost > 0)
     });
-    let lost = bad_file::of_missing(catalog, &given, &scrubbed, moment(options.now), most_missing)?;
+    let lost = bad_file::of_missing(catalog, &given, &scrubbed, options.now.into(), most_missing)?;
     Ok((bad, beyond, lost))
 }
 
@@ -375,7 +375,7 @@ fn directories(typed: &[OsString], all_recorded: bool, catalog: &Catalog) -> Res
 
 fn options(arguments: &ScrubArgs) -> Result<ScrubOptions, Failure> {
     let policy = kernel::policy()?;
-    let now = values::now();
+    let now = Moment::now();
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
     let digest = digests::find(&arguments.algorithm, &policy)?;
     let usual = usual(digest, &arguments.results, arguments.reading.excludes()?, (policy, now))?;
@@ -390,7 +390,7 @@ fn options(arguments: &ScrubArgs) -> Result<ScrubOptions, Failure> {
         .as_deref()
         .map(|text| values::moment("--since", text, now))
         .transpose()?
-        .map(Timestamp::of_milliseconds);
+        .map(Moment::timestamp);
     options.one_file_system = arguments.one_file_system || !arguments.cross_file_systems;
     options.stop_after = (arguments.stop_after > 0).then_some(arguments.stop_after);
     options.limits = arguments.reading.limits()?;
@@ -402,7 +402,7 @@ pub(crate) fn usual(
     digest: Digest,
     results: &ScrubResultArgs,
     excludes: Option<Arc<Excludes>>,
-    (policy, now): (Policy, i64),
+    (policy, now): (Policy, Moment),
 ) -> Result<ScrubOptions, Failure> {
     let mut options = ScrubOptions::new(digest);
     options.policy = policy;
@@ -411,7 +411,7 @@ pub(crate) fn usual(
     options.missing_fails = results.failing().missing;
     options.replaced_root = results.replaced_root;
     options.excludes = excludes;
-    options.now = Timestamp::of_milliseconds(now);
+    options.now = now.timestamp();
     Ok(options)
 }
 

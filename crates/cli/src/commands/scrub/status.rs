@@ -6,11 +6,10 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
-use verisum::catalog::store::{Catalog, Lock, Run, UNLISTED};
+use verisum::catalog::store::{Catalog, Lock, Moment, Run, UNLISTED};
 use verisum::files::Verdict;
 
 use super::health::{Health, Limits, TreeStatus};
-use super::report::known_moment;
 use super::results::Missing;
 use super::{metrics, rehash, totals};
 use crate::ui::Output;
@@ -161,7 +160,7 @@ fn print(
         output.sentence(&format!("  repaired: {files}, the last one {} ({list})", written(last)))?;
     }
     if let Some(oldest) = *oldest {
-        let when = if oldest == 0 { "never".to_string() } else { written(oldest) };
+        let when = oldest.known().map_or("never".to_string(), written);
         output.sentence(&format!("  stalest verification: {when}"))?;
     }
     if let Some(to) = catalog.rehash_target()?.filter(|_| !root.is_remote()) {
@@ -214,8 +213,8 @@ fn line(
         .iter()
         .map(|run| {
             json!({
-                "started": values::moment_of_milliseconds(run.started),
-                "finished": run.finished.map(values::moment_of_milliseconds),
+                "started": run.started,
+                "finished": run.finished,
                 "outcome": run.how(goes_on == Some(run.id)).replace(' ', "-"),
                 "error": run.error,
                 "seconds": run.seconds,
@@ -235,12 +234,12 @@ fn line(
     };
     let repairs = catalog.repairs(root.id)?;
     let line = json!({
-        "repaired": { "count": repairs.count, "last": repairs.last.and_then(known_moment) },
+        "repaired": { "count": repairs.count, "last": repairs.last.and_then(Moment::known) },
         "files": root.files,
         "bytes": root.bytes,
         "troubles": troubles,
         "repair": remedy.as_ref().map(Remedy::json),
-        "stalest_verification": oldest.and_then(known_moment),
+        "stalest_verification": oldest.and_then(Moment::known),
         "rehash": rehash,
         "runs": runs,
     });

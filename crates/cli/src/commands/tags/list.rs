@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
+use verisum::catalog::store::Moment;
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
-use verisum::files::{Record, Standing};
+use verisum::files::{Record, Standing, Timestamp};
 use verisum_bench::export::csv_text;
 
 use super::options::{ApartArgs, TagTreeArgs, Writes};
@@ -46,7 +47,7 @@ const CSV: [&str; 6] = ["outcome", "path", "verified", "size", "algorithm", "dig
 
 /// Lists tags.
 pub(super) fn run(arguments: TagsListArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let now = values::now() / 1000;
+    let now = Timestamp::now().seconds;
     let age = values::optional_duration("--older-than", &arguments.older_than)?;
     let before = age.map(|age| now - age.as_secs().cast_signed());
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
@@ -122,7 +123,7 @@ fn print(file: &TaggedFile, tag: &Stored, now: i64, output: &mut Output) -> Resu
         None => "never verified".to_string(),
         Some(verified) => {
             let ago = Duration::from_secs(now.saturating_sub(verified).max(0).unsigned_abs());
-            format!("{} ({} ago)", values::written(verified.saturating_mul(1000)), values::rough(ago))
+            format!("{} ({} ago)", values::written(Moment::of_seconds(verified)), values::rough(ago))
         }
     };
     let digest = format!("{} {}", record.algorithm.id, record.digest);
@@ -140,7 +141,7 @@ fn csv_line(file: &TaggedFile, tag: Option<&Stored>) -> String {
     let fields = [
         tag.map_or("untagged", |tag| outcome(file, tag)).to_string(),
         csv_text(&names::quoted(file.path.as_os_str())),
-        verified.map(|verified| values::written(verified.saturating_mul(1000))).unwrap_or_default(),
+        verified.map(|verified| values::written(Moment::of_seconds(verified))).unwrap_or_default(),
         record.and_then(|record| record.size).map(|size| size.to_string()).unwrap_or_default(),
         record.map(|record| record.algorithm.id.to_string()).unwrap_or_default(),
         record.map(|record| record.digest.to_string()).unwrap_or_default(),

@@ -8,6 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use serde::Serialize;
+use verisum::catalog::store::Moment;
 use verisum::files::tags::{Counts, RecordStore, TagFinding, TagOutcome, TaggingOptions};
 use verisum::files::{FileError, Operation, Record, Stop, Verdict, VerdictClass};
 
@@ -197,7 +198,7 @@ fn bad_file(finding: &TagFinding, record: &Record, (roots, catalog): (&[PathBuf]
     BadFile {
         outcome: finding.outcome.name(),
         since: None,
-        last_good: Some(record.verified.map_or(0, |seconds| seconds.saturating_mul(1000))),
+        last_good: Some(record.verified.map_or(Moment::NEVER, Moment::of_seconds)),
         size: record.size,
         algorithm: record.algorithm.id.to_string(),
         digest: Some(record.digest),

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde::Serialize;
-use verisum::files::Timestamp;
+use verisum::catalog::store::Moment;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Counts, Status};
 
@@ -39,7 +39,7 @@ pub(crate) struct TagsStatusArgs {
 pub(crate) fn run(arguments: TagsStatusArgs, output: &mut Output) -> Result<Exit, Failure> {
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
     let age = values::optional_duration("--older-than", &arguments.older_than)?;
-    let before = age.map(|age| Timestamp::of_milliseconds(values::now() - age.as_millis() as i64));
+    let before = age.map(|age| (Moment::now() - age).timestamp());
     let mut walk = arguments.tree.walk()?;
     let json = arguments.tree.json;
     let reporter = TagReporter::new(&arguments.tree, &options, output);
