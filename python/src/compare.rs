@@ -280,17 +280,8 @@ impl Job {
         let sink = |side: usize, event: PlaceEvent| compared.event(side, event);
         let mut summary = Summary::default();
         let lists = self.read_lists(&compared, &mut summary)?;
-        let all = |trees: &mut [Tree; N], act: &mut dyn FnMut([&mut Tree; N]) -> Result<(), CompareError>| {
-            act(trees.each_mut()).map_err(|error| compared.failed(error))
-        };
-        let mut pairs = Vec::new();
-        all(&mut trees, &mut |trees| {
-            pairs = trees::list(trees, &self.digest, &sink)?;
-            Ok(())
-        })?;
-        let count = |status| pairs.iter().filter(|pair| pair.status == status).count() as u64;
-        let settled = &mut summary.settled;
-        (settled.sizes, settled.read) = (count(FileStatus::Differs), count(FileStatus::Asked));
+        let listed = trees::list(trees.each_mut(), &self.digest, &std::env::temp_dir(), &sink);
+        let mut listed = listed.map_err(|error| compared.failed(error))?;
         let catalog = self.catalog.as_deref().map(opened_catalog).transpose()?;
         let mut records = [const { None }; N];
         for (records, address) in records.iter_mut().zip(&compared.addresses) {
@@ -301,37 +292,42 @@ impl Job {
                 *records = found.map_err(|error| Failure::from(&error))?;
             }
         }
-        if self.quick {
-            let settling = settle_by_records(&mut records, &mut pairs, &self.digest, settled);
-            settling.map_err(|error| Failure::from(&error))?;
-        }
-        if !self.read {
-            let bad = known_bad(&mut records, &pairs).map_err(|error| Failure::from(&error))?;
-            all(&mut trees, &mut |trees| {
-                let store = trees::settle_recorded(trees, &mut pairs, &bad, &sink)?;
-                settled.by_store(store, &pairs);
-                Ok(())
-            })?;
-        }
-        let read = all(&mut trees, &mut |trees| {
-            trees::read(trees, &self.digest, &mut pairs, &sink, &Progress::default())
-        });
         let mut judge = Judge {
             records,
             is_local: compared.addresses.each_ref().map(|address| address.host == Host::Local),
             lists,
             own_name: compared.addresses[0].below(&compared.addresses[0].path).to_vec(),
             digest: self.digest.clone(),
-            reads: !self.quick && read.is_ok(),
+            reads: !self.quick,
         };
-        let mut failed = None;
-        let judged = judge.judge(&pairs, trees.each_mut(), &sink, &mut |side, error| {
-            failed.get_or_insert_with(|| place::failure(&compared.addresses[side], &error));
-        });
-        let judged = judged.map_err(|error| Failure::from(&error))?;
-        summary.counts = compared.tell(&pairs, &judged);
+        let (mut failed, progress) = (None, Progress::default());
+        summary.counts = COUNTED.iter().map(|(_, word)| (*word, 0)).chain([(UNRECORDED, 0)]).collect();
+        while let Some(mut pairs) = listed.group().map_err(|error| compared.failed(error))? {
+            let mut settled = Settled::listed(&pairs);
+            if self.quick {
+                let settling = settle_by_records(&mut judge.records, &mut pairs, &self.digest, &mut settled);
+                settling.map_err(|error| Failure::from(&error))?;
+            }
+            if !self.read {
+                let bad = known_bad(&mut judge.records, &pairs).map_err(|error| Failure::from(&error))?;
+                let store = trees::settle_recorded(trees.each_mut(), &mut pairs, &bad, &sink);
+                settled.by_store(store.map_err(|error| compared.failed(error))?, &pairs);
+            }
+            summary.settled += settled;
+            if let Err(error) = listed.read(trees.each_mut(), &self.digest, &mut pairs, &sink, &progress) {
+                failed = Some(compared.failed(error));
+                judge.reads = false;
+            }
+            let judged = judge.judge(&pairs, trees.each_mut(), &sink, &mut |side, error| {
+                failed.get_or_insert_with(|| place::failure(&compared.addresses[side], &error));
+            });
+            let judged = judged.map_err(|error| Failure::from(&error))?;
+            if !compared.tell(&pairs, &judged, &mut summary.counts) {
+                break;
+            }
+        }
+        summary.counts.insert(UNLISTED, compared.unlisted.load(Ordering::Relaxed));
         // What was found before a place failed is told first.
-        read?;
         failed.map_or(Ok(summary), Err)
     }
 
@@ -409,20 +405,15 @@ impl<const N: usize> Compared<'_, N> {
         }
     }
 
-    /// Gives the differences away, and counts them.
-    fn tell(&self, pairs: &[Pair<N>], judged: &HashMap<usize, Judgement<N>>) -> Counts {
-        let mut counts: Counts = COUNTED.iter().map(|(_, word)| (*word, 0)).collect();
+    /// Gives the differences away, and counts them. False where nobody takes more.
+    fn tell(&self, pairs: &[Pair<N>], judged: &HashMap<usize, Judgement<N>>, counts: &mut Counts) -> bool {
         let unrecorded = judged.values().filter(|judgement| !judgement.is_recorded).count();
-        counts.insert(UNRECORDED, unrecorded as u64);
-        for (number, pair) in pairs.iter().enumerate() {
+        *counts.entry(UNRECORDED).or_default() += unrecorded as u64;
+        pairs.iter().enumerate().all(|(number, pair)| {
             *counts.entry(counted(pair.status)).or_default() += 1;
             let difference = || self.difference(pair, judged.get(&number));
-            if pair.status != FileStatus::Same && !self.steps.result(difference()) {
-                break;
-            }
-        }
-        counts.insert(UNLISTED, self.unlisted.load(Ordering::Relaxed));
-        counts
+            pair.status == FileStatus::Same || self.steps.result(difference())
+        })
     }
 
     fn difference(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> Difference {

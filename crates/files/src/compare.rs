@@ -1,24 +1,30 @@
 //! Compares two or more trees in any places: by names, then by sizes, then by digests.
 //!
 //! ```
-//! use verisum_files::compare::{FileStatus, Tree, compare};
+//! use verisum_files::Progress;
+//! use verisum_files::compare::{FileStatus, Tree, list};
 //! use verisum_files::place::LocalPlace;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let tree = || Tree::new(Box::new(LocalPlace::default()), b"src");
 //! let (mut a, mut b) = (tree(), tree());
 //! let digest = verisum_digest::Digest::find("sha256")?;
-//! let pairs = compare([&mut a, &mut b], &digest, &|_, _| true)?;
-//! assert!(pairs.iter().all(|pair| pair.status == FileStatus::Same));
+//! let mut listed = list([&mut a, &mut b], &digest, &std::env::temp_dir(), &|_, _| true)?;
+//! while let Some(mut pairs) = listed.group()? {
+//!     listed.read([&mut a, &mut b], &digest, &mut pairs, &|_, _| true, &Progress::default())?;
+//!     assert!(pairs.iter().all(|pair| pair.status == FileStatus::Same));
+//! }
 //! # Ok(())
 //! # }
 //! ```
 //!
-//! The names of all trees are held in memory.
+//! Memory does not grow with the trees.
 
 mod absent;
+mod listed;
 mod recorded;
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Mutex, PoisonError};
@@ -32,7 +38,10 @@ use crate::place::{
     below, join,
 };
 
+use listed::PairWriter;
+
 pub use crate::place::ContentEvidence;
+pub use listed::ListedPairs;
 pub use recorded::settle_recorded;
 
 /// One of the trees.
@@ -133,6 +142,15 @@ impl std::fmt::Display for CompareError {
 
 impl std::error::Error for CompareError {}
 
+impl CompareError {
+    /// That of one side.
+    fn of<const N: usize>(side: usize, error: PlaceError) -> CompareError {
+        let mut errors = [const { None }; N];
+        errors[side] = Some(error);
+        CompareError(errors.into())
+    }
+}
+
 impl<const N: usize> Pair<N> {
     /// Whether two sides have the same content, as far as that is known.
     pub fn is_same(&self, one: usize, other: usize) -> Option<bool> {
@@ -172,6 +190,12 @@ impl<const N: usize> Pair<N> {
         file.read.is_none() && others.any(|(_, other)| other.as_ref().is_some_and(|other| file.may_be(other)))
     }
 
+    /// The lengths of the files that have to be read.
+    fn bytes_to_read(&self) -> u64 {
+        let sides = (0..N).filter(|side| self.status == FileStatus::Asked && self.is_to_read(*side));
+        sides.map(|side| self.size(side)).sum()
+    }
+
     /// The length of the file of a side, as far as it is known.
     fn size(&self, side: usize) -> u64 {
         self.files[side].as_ref().and_then(|file| file.seen.size).unwrap_or(0)
@@ -205,31 +229,18 @@ impl ComparedFile {
     }
 }
 
-/// Lists all trees at once, and reads what listing does not tell.
+/// Lists all trees at once, and brings their files together by name. What does not fit into memory waits in a file in
+/// the folder `scratch`.
 ///
 /// # Errors
-/// A place cannot be listed or read.
-pub fn compare<const N: usize>(
-    mut trees: [&mut Tree; N],
-    digest: &Digest,
-    sink: TreeSink,
-) -> Result<Vec<Pair<N>>, CompareError> {
-    let mut pairs = list(trees.each_mut().map(|tree| &mut **tree), digest, sink)?;
-    read(trees, digest, &mut pairs, sink, &Progress::default())?;
-    Ok(pairs)
-}
-
-/// Lists all trees at once, brings their files together by name, and settles what sizes tell. What is left is
-/// [`FileStatus::Asked`].
-///
-/// # Errors
-/// A place cannot be listed.
+/// A place cannot be listed, or the file cannot be written.
 pub fn list<const N: usize>(
     mut trees: [&mut Tree; N],
     digest: &Digest,
+    scratch: &Path,
     sink: TreeSink,
-) -> Result<Vec<Pair<N>>, CompareError> {
-    let (mut pairs, ended) = thread::scope(|scope| {
+) -> Result<ListedPairs<N>, CompareError> {
+    let (paired, ended) = thread::scope(|scope| {
         let (mut found, mut sides) = (Vec::with_capacity(N), 0..N);
         let threads = trees.each_mut().map(|tree| {
             let side = sides.next().unwrap_or_default();
@@ -237,51 +248,37 @@ pub fn list<const N: usize>(
             found.push(take);
             scope.spawn(move || list_one(tree, digest, give, &|event| sink(side, event)))
         });
-        let pairs = paired(found);
+        let paired = paired::<N>(found, scratch);
         let join = |thread: thread::ScopedJoinHandle<_>| {
             thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
         };
-        (pairs, threads.map(join))
+        (paired, threads.map(join))
     });
     if !ended.iter().all(Result::is_ok) {
         return Err(CompareError(ended.map(Result::err).into()));
     }
     let listings: [ListingEnd; N] = ended.map(Result::unwrap_or_default);
-    let mut errors = [const { None }; N];
-    for (side, tree) in trees.iter_mut().enumerate().filter(|(side, _)| listings[*side].is_older) {
-        errors[side] = absent::find(side, tree, &mut pairs).err();
-    }
-    if errors.iter().any(Option::is_some) {
-        return Err(CompareError(errors.into()));
-    }
-    pairs.retain(|pair| pair.files.iter().any(Option::is_some));
     let is_incomplete = listings.map(|listing| listing.is_incomplete);
-    for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
-        if (0..N).any(|side| is_incomplete[side] && !pair.has(side)) {
-            pair.status = FileStatus::Unknown;
-        } else if !(0..N).any(|side| pair.is_to_read(side)) {
-            pair.status = pair.settled();
+    let mut listed = paired?.finish(is_incomplete)?;
+    for (side, tree) in trees.iter_mut().enumerate().filter(|(side, _)| listings[*side].is_older) {
+        let mut asked = PairWriter::new(scratch);
+        while let Some(mut pairs) = listed.next()? {
+            absent::find(side, tree, &mut pairs).map_err(|error| CompareError::of::<N>(side, error))?;
+            pairs.iter().try_for_each(|pair| asked.add(pair))?;
         }
+        listed = asked.finish(is_incomplete)?;
     }
-    Ok(pairs)
+    Ok(listed)
 }
 
-/// Reads the files that are [`FileStatus::Asked`], on all sides at once, and settles them. A side that fails in the
-/// middle leaves files unreadable. Tells how much is wanted, and each file that was read.
-///
-/// # Errors
-/// A place fails; what was found before it does is in the pairs.
-pub fn read<const N: usize>(
+/// Reads the files that are [`FileStatus::Asked`], on all sides at once.
+fn read<const N: usize>(
     trees: [&mut Tree; N],
     digest: &Digest,
     pairs: &mut [Pair<N>],
     sink: TreeSink,
     progress: &Progress,
 ) -> Result<(), CompareError> {
-    for pair in pairs.iter().filter(|pair| pair.status == FileStatus::Asked) {
-        let sides = (0..N).filter(|side| pair.is_to_read(*side));
-        progress.expect(sides.map(|side| pair.size(side)).sum());
-    }
     let shared = Mutex::new(&mut *pairs);
     let ended = at_once(trees, |side, tree| {
         let mut requests = Requests::new(&shared, side, &tree.root).peekable();
@@ -310,17 +307,13 @@ pub fn read<const N: usize>(
         };
         tree.place.hash(std::slice::from_ref(digest), Files::Named(&mut requests), &answered)
     });
-    for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
-        (pair.status, pair.evidence) = (pair.settled(), ContentEvidence::Read);
-    }
     match ended.iter().all(Result::is_ok) {
         true => Ok(()),
         false => Err(CompareError(ended.map(Result::err).into())),
     }
 }
 
-/// The files of a side that have to be read, as its place takes them: all of them at once would need more memory than
-/// the pairs.
+/// The files of a side that have to be read, as its place takes them.
 struct Requests<'a, 'p, const N: usize> {
     pairs: &'a Mutex<&'p mut [Pair<N>]>,
     side: usize,
@@ -422,19 +415,22 @@ fn list_one(
 }
 
 /// Brings the files of all sides together by name, as they come.
-fn paired<const N: usize>(listings: Vec<Receiver<ListedFile>>) -> Vec<Pair<N>> {
-    let mut pairs: Vec<Pair<N>> = Vec::new();
+fn paired<const N: usize>(
+    listings: Vec<Receiver<ListedFile>>,
+    scratch: &Path,
+) -> Result<PairWriter, CompareError> {
+    let mut pairs = PairWriter::new(scratch);
     let mut sides: Vec<_> = listings.into_iter().map(|listing| listing.into_iter().peekable()).collect();
     loop {
         let first = sides.iter_mut().filter_map(|side| side.peek().map(|file| &file.name)).min();
-        let Some(name) = first.cloned() else { return pairs };
+        let Some(name) = first.cloned() else { return Ok(pairs) };
         let mut next = sides.iter_mut().map(|side| {
             let ListedFile { seen, recorded, is_reported, .. } = side.next_if(|other| other.name == name)?;
             Some(ComparedFile { seen, read: None, recorded, is_reported })
         });
-        let files = std::array::from_fn(|_| next.next().flatten());
+        let files: [_; N] = std::array::from_fn(|_| next.next().flatten());
         drop(next);
-        pairs.push(Pair { name, files, status: FileStatus::Asked, evidence: ContentEvidence::Listed });
+        pairs.add(&Pair { name, files, status: FileStatus::Asked, evidence: ContentEvidence::Listed })?;
     }
 }
 

@@ -52,6 +52,11 @@ impl Progress {
         self.expected.fetch_add(bytes, Ordering::Relaxed);
     }
 
+    /// Tells that so many bytes are not wanted after all.
+    pub(crate) fn expect_less(&self, bytes: u64) {
+        self.expected.fetch_sub(bytes, Ordering::Relaxed);
+    }
+
     /// Files that were looked at and need not be read, and their bytes.
     pub fn skipped(&self) -> (u64, u64) {
         (self.skipped_files.load(Ordering::Relaxed), self.skipped_bytes.load(Ordering::Relaxed))

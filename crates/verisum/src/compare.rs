@@ -1,21 +1,30 @@
 //! The comparison of trees, as an iterator.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use verisum_digest::Digest;
-use verisum_files::compare::{self, CompareError, FileStatus, Pair, Tree};
+use verisum_files::compare::{self, CompareError, FileStatus, ListedPairs, Pair, Tree};
 use verisum_files::place::{FileAnswer, PlaceEvent, StoppingPlace};
 use verisum_files::{Outlet, Progress, Results, StartError, Stop, VerdictClass};
 
 /// How trees are compared. The default is by SHA-256.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct CompareOptions {
     /// The digest by which files are compared that have the same size.
     pub digest: Option<Digest>,
+    /// Where names wait that do not fit into memory.
+    pub scratch: PathBuf,
     /// When to end early.
     pub stop: Arc<Stop>,
+}
+
+impl Default for CompareOptions {
+    fn default() -> CompareOptions {
+        CompareOptions { digest: None, scratch: PathBuf::from("/var/tmp"), stop: Arc::default() }
+    }
 }
 
 /// What a comparison tells.
@@ -76,7 +85,7 @@ impl CompareSummary {
 }
 
 /// Compares two trees, each in any place: by names, by sizes, and by digests where those do not tell. Files come in
-/// the order of their names. The names of both trees are held in memory.
+/// the order of their names.
 ///
 /// ```
 /// use verisum::files::compare::Tree;
@@ -106,12 +115,14 @@ pub fn compare(
         Some(digest) => digest.clone(),
         None => Digest::find("sha256")?,
     };
-    Ok(Results::start("compare", &options.stop, move |outlet| run(trees, &digest, outlet))?)
+    let scratch = options.scratch.clone();
+    Ok(Results::start("compare", &options.stop, move |outlet| run(trees, &digest, &scratch, outlet))?)
 }
 
 fn run(
     trees: [Tree<'static>; 2],
     digest: &Digest,
+    scratch: &Path,
     outlet: &Outlet<Compared>,
 ) -> Result<CompareSummary, CompareError> {
     let [mut a, mut b] = trees.map(|Tree { place, root }| Tree {
@@ -125,23 +136,27 @@ fn run(
         }
         outlet.give(Compared::Event { tree, event })
     };
-    let mut pairs = match compare::list([&mut a, &mut b], digest, &sink) {
+    let mut listed: ListedPairs<2> = match compare::list([&mut a, &mut b], digest, scratch, &sink) {
         Err(_) if outlet.stop().is_due() => {
             return Ok(CompareSummary { stopped: true, ..Default::default() });
         }
         listed => listed?,
     };
-    let read = compare::read([&mut a, &mut b], digest, &mut pairs, &sink, &Progress::default());
-    let mut summary = CompareSummary { unlisted: unlisted.load(Ordering::Relaxed), ..Default::default() };
-    for pair in pairs {
-        summary.count(pair.status);
-        if !outlet.give(Compared::File(pair)) {
-            break;
+    let (mut summary, mut ended, progress) = (CompareSummary::default(), Ok(()), Progress::default());
+    'all: while let Some(mut pairs) = listed.group()? {
+        let read = listed.read([&mut a, &mut b], digest, &mut pairs, &sink, &progress);
+        ended = ended.and(read);
+        for pair in pairs {
+            summary.count(pair.status);
+            if !outlet.give(Compared::File(pair)) {
+                break 'all;
+            }
         }
     }
+    summary.unlisted = unlisted.load(Ordering::Relaxed);
     summary.stopped = outlet.stop().is_due();
     // What was found before a place failed is told first.
-    match read {
+    match ended {
         Err(error) if !summary.stopped => Err(error),
         _ => Ok(summary),
     }

@@ -204,7 +204,25 @@ pub struct Settled {
     pub read: u64,
 }
 
+impl std::ops::AddAssign for Settled {
+    fn add_assign(&mut self, more: Settled) {
+        self.sizes += more.sizes;
+        self.records += more.records;
+        self.times += more.times;
+        self.one_read += more.one_read;
+        self.store += more.store;
+        self.read += more.read;
+    }
+}
+
 impl Settled {
+    /// What listings settled: all else is to be read.
+    pub fn listed<const N: usize>(pairs: &[Pair<N>]) -> Settled {
+        let count = |status| pairs.iter().filter(|pair| pair.status == status).count() as u64;
+        let (sizes, read) = (count(FileStatus::Differs), count(FileStatus::Asked));
+        Settled { sizes, read, ..Settled::default() }
+    }
+
     /// Takes what a store settled, and counts again what is left to be read on one side and on both.
     pub fn by_store<const N: usize>(&mut self, store: u64, pairs: &[Pair<N>]) {
         let asked = pairs.iter().filter(|pair| pair.status == FileStatus::Asked);

@@ -325,3 +325,38 @@ fn of_three_places_the_odd_one_is_named_and_not_called_bad() {
     fs::remove_dir_all(folder.path().join("c")).unwrap();
     assert_eq!(compared(folder.path(), &[], &["a", "b", "c"]).code, Some(3));
 }
+
+#[test]
+fn the_names_of_large_trees_are_not_held_in_memory() {
+    const FILES: usize = 200_000;
+    /// Prints the exit code, and the most KiB of memory that the program took.
+    const MEASURE: &str = "import resource, subprocess, sys
+code = subprocess.run(sys.argv[1:], stdout=open('out', 'wb'), stderr=open('err', 'wb')).returncode
+print(code, resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)";
+    let folder = tempfile::tempdir().unwrap();
+    let name = |number: usize| format!("{:03}/{number:0200}", number / 1000);
+    let make = |tree: &str, number: usize, text: &str| {
+        let path = folder.path().join(tree).join(name(number));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    (0..FILES).for_each(|number| make("a", number, ""));
+    let (other, same) = (FILES / 2, FILES - 1);
+    make("b", other, "other");
+    make("b", same, "");
+    let mut measured = command("python3");
+    measured.current_dir(folder.path()).env("XDG_STATE_HOME", folder.path()).args(["-c", MEASURE, VERISUM]);
+    let ended = Ended::of(measured.args(["compare", "a", "b"]).output().unwrap());
+    let (code, memory) = ended.out().trim().split_once(' ').unwrap();
+    assert_eq!(code, "1");
+    let memory: u64 = memory.parse().unwrap();
+    assert!(memory < 80 << 10, "{memory} KiB");
+    let line = |number| {
+        let outcome = if number == other { "DIFFERS" } else { "MISSING" };
+        format!("{}: {outcome}\n", name(number))
+    };
+    let expected: String = (0..same).map(line).collect();
+    assert!(fs::read_to_string(folder.path().join("out")).unwrap() == expected);
+    let told = fs::read_to_string(folder.path().join("err")).unwrap();
+    assert!(told.ends_with(&format!("verisum: 1 the same, 1 differ, {} missing\n", FILES - 2)), "{told}");
+}

@@ -78,7 +78,7 @@ fn settle_all<const N: usize>(
         for (side, tree) in trees.iter_mut().enumerate() {
             let found = listed(side, pairs, group.clone());
             let count = settle(side, tree, pairs, &found, sink);
-            settled += count.map_err(|error| failed::<N>(side, error))?;
+            settled += count.map_err(|error| CompareError::of::<N>(side, error))?;
         }
     }
     let asked = |(at, pair): (usize, &Pair<N>)| {
@@ -95,23 +95,17 @@ fn settle_all<const N: usize>(
                 let requests: Vec<FileRequest> =
                     group.iter().map(|at| request(trees[side], &pairs[*at], side, *at)).collect();
                 let records = trees[side].place.records(&requests);
-                told[side] = records.map_err(|error| failed::<N>(side, error))?;
+                told[side] = records.map_err(|error| CompareError::of::<N>(side, error))?;
             }
         }
         settled += both(group, pairs, &told);
         for (side, tree) in trees.iter_mut().enumerate() {
             let found = candidates(group, pairs, (1 - side, &told[1 - side]));
             let count = settle(side, tree, pairs, &found, sink);
-            settled += count.map_err(|error| failed::<N>(side, error))?;
+            settled += count.map_err(|error| CompareError::of::<N>(side, error))?;
         }
     }
     Ok(settled)
-}
-
-fn failed<const N: usize>(side: usize, error: PlaceError) -> CompareError {
-    let mut errors = [const { None }; N];
-    errors[side] = Some(error);
-    CompareError(errors.into())
 }
 
 fn request<const N: usize>(tree: &Tree, pair: &Pair<N>, side: usize, tag: usize) -> FileRequest {

@@ -55,6 +55,7 @@ pub use choice::Choice;
 pub use help::{Help, LostPart};
 pub use local::{LocalPlace, OpenStdin};
 pub use sorted::Sorted;
+pub(crate) use sorted::{read_state, write_state};
 pub use stopping::StoppingPlace;
 
 /// A place where trees of files are. Paths are bytes, with `/` between names.

@@ -48,7 +48,9 @@ impl Sorted {
         self.sort();
         let mut part = BufWriter::new(tempfile::tempfile_in(&self.folder)?);
         for (path, seen) in self.held.drain(..) {
-            write(&mut part, &path, &seen)?;
+            part.write_all(&(path.len() as u32).to_le_bytes())?;
+            part.write_all(&path)?;
+            write_state(&mut part, &seen)?;
         }
         self.bytes = 0;
         let mut part = part.into_inner().map_err(io::IntoInnerError::into_error)?;
@@ -97,10 +99,8 @@ impl Sorted {
     }
 }
 
-/// The length of the path, the path, what is known, the size, the time, and the number and birth of the file.
-fn write(part: &mut impl Write, path: &[u8], seen: &FileState) -> io::Result<()> {
-    part.write_all(&(path.len() as u32).to_le_bytes())?;
-    part.write_all(path)?;
+/// What is known, the size, the time, and the number and birth of the file.
+pub(crate) fn write_state(part: &mut impl Write, seen: &FileState) -> io::Result<()> {
     let modified = seen.modified.map_or(0, |modified| 2 | u8::from(modified.is_exact) << 2);
     let born = seen.identity.and_then(|identity| identity.born);
     let known = modified | u8::from(seen.identity.is_some()) << 3 | u8::from(born.is_some()) << 4;
@@ -133,6 +133,11 @@ fn read(part: &mut impl Read) -> io::Result<Option<SortedFile>> {
     }
     let mut path = vec![0; u32::from_le_bytes(length) as usize];
     part.read_exact(&mut path)?;
+    Ok(Some((path, read_state(part)?)))
+}
+
+/// What was [written](write_state).
+pub(crate) fn read_state(part: &mut impl Read) -> io::Result<FileState> {
     let (mut known, mut size) = ([0], [0; 8]);
     part.read_exact(&mut known)?;
     part.read_exact(&mut size)?;
@@ -146,7 +151,7 @@ fn read(part: &mut impl Read) -> io::Result<Option<SortedFile>> {
         identity = Some(FileIdentity { number: u64::from_le_bytes(number), born });
     }
     let size = (known[0] & 1 != 0).then_some(u64::from_le_bytes(size));
-    Ok(Some((path, FileState { size, modified, identity })))
+    Ok(FileState { size, modified, identity })
 }
 
 #[cfg(test)]

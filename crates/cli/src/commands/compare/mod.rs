@@ -11,7 +11,7 @@ use clap::{Args, ValueHint};
 use verisum::catalog::compare::{Judge, ListedContents, RecordedTree, Settled, known_bad, settle_by_records};
 use verisum::catalog::store::Catalog;
 use verisum::digest::Digest;
-use verisum::files::compare::{self, CompareError, FileStatus, Pair, Tree, TreeSink};
+use verisum::files::compare::{self, CompareError, Tree};
 use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
 use verisum::files::{Progress, Timestamp};
 use verisum::remote::{Address, Host};
@@ -23,6 +23,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs, ObjectReading, PlaceReport};
 use crate::ui::progress::{self, ProgressArgs, Total};
 use crate::ui::{names, sums};
+use report::{CompareCounts, CompareReport, SideFacts};
 
 /// The digest, unless somebody says otherwise.
 const DIGEST: &str = "sha256";
@@ -122,85 +123,73 @@ fn compared<const N: usize>(
     };
     let lists = lists(&arguments.sums, arguments.algorithm.as_deref(), &sides, &report)?;
     let trees = sides.each_mut().map(|side| &mut side.tree);
-    let list = || compare::list(trees, &digest, &sink);
-    let mut pairs = match progress::during(arguments.progress, "listing", &[], list) {
-        Ok(pairs) => pairs,
+    let list = || compare::list(trees, &digest, &std::env::temp_dir(), &sink);
+    let mut listed = match progress::during(arguments.progress, "listing", &[], list) {
+        Ok(listed) => listed,
         Err(error) => {
             failed(error);
             return report.end();
         }
     };
-    let count = |status| pairs.iter().filter(|pair| pair.status == status).count() as u64;
-    let (sizes, read) = (count(FileStatus::Differs), count(FileStatus::Asked));
-    let mut settled = Settled { sizes, read, ..Settled::default() };
-    let catalog = match arguments.catalog.open_if_there() {
-        Err(failure) if arguments.catalog.catalog.is_none() => {
-            report.say(&failure.message());
-            None
-        }
-        other => other?,
-    };
-    let mut records = records_of(catalog.as_ref(), &addresses)?;
-    if arguments.quick {
-        settle_by_records(&mut records, &mut pairs, &digest, &mut settled)?;
-    }
-    if !arguments.read {
-        let bad = known_bad(&mut records, &pairs)?;
-        let trees = sides.each_mut().map(|side| &mut side.tree);
-        match compare::settle_recorded(trees, &mut pairs, &bad, &sink) {
-            Ok(count) => settled.by_store(count, &pairs),
-            Err(error) => failed(error),
-        }
-    }
-    let trees = sides.each_mut().map(|side| &mut side.tree);
-    if let Err(error) = read_files(arguments.progress, trees, &digest, &mut pairs, &sink) {
-        failed(error);
-    }
+    let catalog = catalog_of(&arguments.catalog, &report)?;
     let mut judge = Judge {
-        records,
+        records: records_of(catalog.as_ref(), &addresses)?,
         is_local: addresses.each_ref().map(|address| address.host == Host::Local),
         lists,
         own_name: addresses[0].below(&addresses[0].path).to_vec(),
         digest: digest.clone(),
         reads: !arguments.quick,
     };
-    let trees = sides.each_mut().map(|side| &mut side.tree);
     let mut failed_one =
         |side: usize, error| report.failed(&addresses[side].host, PlaceError::to_string(&error));
-    let judged = judge.judge(&pairs, trees, &sink, &mut failed_one)?;
-    let able = sides
-        .each_mut()
-        .map(|side| side.tree.place.capabilities(std::slice::from_ref(&digest), &|_| true).ok());
-    let ways = able.each_ref().map(|able| able.as_ref().map_or("", |able| able.way));
-    let date = |at: Option<Timestamp>| at.map(|at| at.to_rfc3339());
-    let reported_at = able.each_ref().map(|able| date(able.as_ref().and_then(|able| able.reported_at)));
-    let listed_at = able.map(|able| date(able.and_then(|able| able.listed_at)));
-    report::CompareReport {
-        arguments,
-        digest: &digest,
-        addresses: &addresses,
-        ways,
-        listed_at,
-        reported_at,
-        is_lost: is_lost.load(Ordering::Relaxed),
-        report: &report,
+    let told = CompareReport { arguments, digest: &digest, addresses: &addresses, report: &report };
+    let (mut counts, mut settled, progress) =
+        (CompareCounts::default(), Settled::default(), Progress::default());
+    let mut asks_store = !arguments.read;
+    let compare = || -> Result<bool, Failure> {
+        loop {
+            let mut pairs = match listed.group() {
+                Ok(Some(pairs)) => pairs,
+                Ok(None) => return Ok(true),
+                Err(error) => {
+                    failed(error);
+                    return Ok(false);
+                }
+            };
+            let mut trees = sides.each_mut().map(|side| &mut side.tree);
+            let mut settled_now = Settled::listed(&pairs);
+            if arguments.quick {
+                settle_by_records(&mut judge.records, &mut pairs, &digest, &mut settled_now)?;
+            }
+            if asks_store {
+                let bad = known_bad(&mut judge.records, &pairs)?;
+                let trees = trees.each_mut().map(|tree| &mut **tree);
+                match compare::settle_recorded(trees, &mut pairs, &bad, &sink) {
+                    Ok(count) => settled_now.by_store(count, &pairs),
+                    Err(error) => {
+                        failed(error);
+                        asks_store = false;
+                    }
+                }
+            }
+            settled += settled_now;
+            let both = trees.each_mut().map(|tree| &mut **tree);
+            let read = listed.read(both, &digest, &mut pairs, &sink, &progress);
+            let is_read = read.map_err(failed).is_ok();
+            let judged = judge.judge(&pairs, trees, &sink, &mut failed_one)?;
+            judge.reads &= is_read;
+            if !told.files(&pairs, &judged, is_lost.load(Ordering::Relaxed), &mut counts) {
+                return Ok(false);
+            }
+        }
+    };
+    if !progress::of_files(arguments.progress.wanted(), Total::Unknown, &progress, compare)? {
+        return report.end();
     }
-    .tell(&pairs, &judged, settled)?;
+    let facts = facts(sides.each_mut().map(|side| &mut side.tree), &digest);
+    told.end(counts, settled, facts);
     drop(sides);
     report.end()
-}
-
-/// Reads what has to be read, and says on a terminal how far it is.
-fn read_files<const N: usize>(
-    shown: ProgressArgs,
-    trees: [&mut Tree; N],
-    digest: &Digest,
-    pairs: &mut [Pair<N>],
-    sink: TreeSink,
-) -> Result<(), CompareError> {
-    let told = Progress::default();
-    let read = || compare::read(trees, digest, pairs, sink, &told);
-    progress::of_files(shown.wanted(), Total::Unknown, &told, read)
 }
 
 /// Tells what a tree says beside its files.
@@ -215,6 +204,29 @@ fn tell(report: &PlaceReport, address: &Address, event: PlaceEvent) -> bool {
             report.contradicted(&address.host, address.shown(&request.path), &read)
         }
         event => report.event(&address.host, event),
+    }
+}
+
+/// The catalogue. One that nobody named is not needed.
+fn catalog_of(named: &CatalogArgs, report: &PlaceReport) -> Result<Option<Catalog>, Failure> {
+    match named.open_if_there() {
+        Err(failure) if named.catalog.is_none() => {
+            report.say(&failure.message());
+            Ok(None)
+        }
+        other => other,
+    }
+}
+
+/// What is known of the trees in the end.
+fn facts<const N: usize>(mut trees: [&mut Tree; N], digest: &Digest) -> SideFacts<N> {
+    let able =
+        trees.each_mut().map(|tree| tree.place.capabilities(std::slice::from_ref(digest), &|_| true).ok());
+    let date = |at: Option<Timestamp>| at.map(|at| at.to_rfc3339());
+    SideFacts {
+        ways: able.each_ref().map(|able| able.as_ref().map_or("", |able| able.way)),
+        reported_at: able.each_ref().map(|able| date(able.as_ref().and_then(|able| able.reported_at))),
+        listed_at: able.map(|able| date(able.and_then(|able| able.listed_at))),
     }
 }
 

@@ -13,7 +13,6 @@ use verisum::remote::Address;
 
 use super::PlaceCompareArgs;
 use crate::ui::exit::Exit;
-use crate::ui::failure::Failure;
 use crate::ui::hosts::{Costs, PlaceReport, tally};
 use crate::ui::names::{self, Name};
 use crate::ui::values::{self, counted};
@@ -29,27 +28,30 @@ pub(super) struct CompareReport<'a, 'r, const N: usize> {
     pub(super) arguments: &'a PlaceCompareArgs,
     pub(super) digest: &'a Digest,
     pub(super) addresses: &'a [Address; N],
+    pub(super) report: &'a PlaceReport<'r>,
+}
+
+/// What is known of the sides in the end.
+pub(super) struct SideFacts<const N: usize> {
     /// What computed the digests.
     pub(super) ways: [&'static str; N],
     /// When the listing of a side was made, if not in this run.
     pub(super) listed_at: [Option<String>; N],
     /// When the report of its checksums was made, if one was given.
     pub(super) reported_at: [Option<String>; N],
-    /// Whether one of the trees is not there, which is said: then all that the others have is unknown.
-    pub(super) is_lost: bool,
-    pub(super) report: &'a PlaceReport<'r>,
 }
 
 impl<const N: usize> CompareReport<'_, '_, N> {
-    /// Says how they differ, by name, and how many are the same.
-    pub(super) fn tell(
+    /// Says which files differ, by name. If one of the trees is not there, which is said, all that the others have is
+    /// unknown. False where nothing can be printed any more.
+    pub(super) fn files(
         &self,
         pairs: &[Pair<N>],
         judged: &HashMap<usize, Judgement<N>>,
-        settled: Settled,
-    ) -> Result<(), Failure> {
+        is_lost: bool,
+        counts: &mut CompareCounts,
+    ) -> bool {
         let report = self.report;
-        let (mut counts, mut is_cut) = (CompareCounts::default(), false);
         for (number, pair) in pairs.iter().enumerate() {
             *counts.of(pair.status) += 1;
             if pair.status == FileStatus::Same && !verbosity::names_all() {
@@ -60,10 +62,10 @@ impl<const N: usize> CompareReport<'_, '_, N> {
             }
             let mut read = pair.files.iter().flatten().map(|file| file.read.as_deref());
             let is_said = match pair.status {
-                FileStatus::Unknown => self.is_lost,
+                FileStatus::Unknown => is_lost,
                 // A place failed at the first of these, and none that follows was read.
                 FileStatus::Unreadable if !read.any(|read| matches!(read, Some(Err(_)))) => {
-                    std::mem::replace(&mut is_cut, true)
+                    std::mem::replace(&mut counts.is_cut, true)
                 }
                 _ => false,
             };
@@ -77,11 +79,17 @@ impl<const N: usize> CompareReport<'_, '_, N> {
                 false => self.line(pair, judgement),
             };
             if !goes_on {
-                return Ok(());
+                return false;
             }
         }
+        true
+    }
+
+    /// Says how many are the same.
+    pub(super) fn end(&self, counts: CompareCounts, settled: Settled, facts: SideFacts<N>) {
+        let report = self.report;
         if self.arguments.json {
-            let sides = self.sides(|side| Some(self.compared(side)));
+            let sides = self.sides(|side| Some(self.compared(side, &facts)));
             report.json(
                 "summary",
                 &CompareSummary {
@@ -98,7 +106,7 @@ impl<const N: usize> CompareReport<'_, '_, N> {
                     costs: self.arguments.hosts.costs(),
                 },
             );
-            return Ok(());
+            return;
         }
         let others = [
             (counts.differ, "differ"),
@@ -108,16 +116,16 @@ impl<const N: usize> CompareReport<'_, '_, N> {
             (counts.unknown, "unknown"),
         ];
         if self.arguments.quiet && others.iter().all(|(count, _)| *count == 0) {
-            return Ok(());
+            return;
         }
         if counts.unrecorded > 0 {
             let files = counted(counts.unrecorded, "file");
             report.say(&format!("nobody knows which copy is right of {files}: nothing is recorded"));
         }
         for (side, address) in self.addresses.iter().enumerate() {
-            let Some(at) = &self.listed_at[side] else { continue };
+            let Some(at) = &facts.listed_at[side] else { continue };
             let place = address.host.name();
-            let but = self.reported_at[side].as_ref().map_or(String::new(), |reported| {
+            let but = facts.reported_at[side].as_ref().map_or(String::new(), |reported| {
                 format!(" that the checksum report of {reported} does not show")
             });
             report.say(&format!(
@@ -136,7 +144,6 @@ impl<const N: usize> CompareReport<'_, '_, N> {
             report.say(&format!("settled: {}", tally(settled.sizes, "by sizes", &others)));
         }
         self.arguments.hosts.say_costs(report, false, self.arguments.quiet);
-        Ok(())
     }
 
     fn line(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> bool {
@@ -190,11 +197,11 @@ impl<const N: usize> CompareReport<'_, '_, N> {
         Sides { a: side(0), b: side(1), c: side(2) }
     }
 
-    fn compared(&self, side: usize) -> Compared<'_> {
+    fn compared<'f>(&self, side: usize, facts: &'f SideFacts<N>) -> Compared<'f> {
         let address = &self.addresses[side];
         let path = String::from_utf8_lossy(address.shown(&address.path)).into_owned();
-        let listed_at = self.listed_at[side].as_deref();
-        Compared { host: address.host.name(), path, way: self.ways[side], listed_at }
+        let listed_at = facts.listed_at[side].as_deref();
+        Compared { host: address.host.name(), path, way: facts.ways[side], listed_at }
     }
 }
 
@@ -251,8 +258,9 @@ fn in_words<const N: usize>(sides: &[Option<RecordedStanding>; N]) -> Vec<String
     words
 }
 
+/// How many files are what.
 #[derive(Default, Serialize)]
-struct CompareCounts {
+pub(super) struct CompareCounts {
     same: u64,
     differ: u64,
     missing: u64,
@@ -261,6 +269,9 @@ struct CompareCounts {
     unknown: u64,
     /// Of those that differ.
     unrecorded: u64,
+    /// Whether it was said that files are unreadable because a place failed.
+    #[serde(skip)]
+    is_cut: bool,
 }
 
 impl CompareCounts {
