@@ -127,7 +127,7 @@ impl World {
     fn step(&mut self) {
         let name = NAMES[self.random(NAMES.len())];
         let other = NAMES[self.random(NAMES.len())];
-        let kind = self.random(14);
+        let kind = self.random(15);
         let Some(&inode) = self.names.get(name) else {
             return match kind {
                 0..=3 if !self.outside.is_empty() => self.bring_back(name),
@@ -142,16 +142,7 @@ impl World {
         let is_clean = !self.inodes[inode].is_bad && !self.inodes[inode].is_suspect;
         let (path, other_path) = (self.path(name), self.path(other));
         match kind {
-            0..=2 if is_clean && self.inodes[inode].is_recorded && !self.suspects.contains(name) => {
-                self.log.push(format!("rot {name}"));
-                let (content, digest) = self.content();
-                let time = fs::metadata(&path).unwrap().modified().unwrap();
-                fs::write(&path, &content).unwrap();
-                self.inodes[inode].content = content;
-                File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-                self.bad.insert(digest);
-                self.inodes[inode].is_bad = true;
-            }
+            0..=2 if is_clean && self.inodes[inode].is_recorded => self.rot(name),
             3 | 4 if name != other && self.names.get(other) != Some(&inode) => {
                 self.log.push(format!("rename {name} {other}"));
                 fs::rename(path, other_path).unwrap();
@@ -204,8 +195,30 @@ impl World {
             }
             12 if !self.outside.is_empty() => self.bring_back(name),
             13 => self.rotate(),
+            // A good file takes the place of a bad one, and rots before a run sees either.
+            14 if is_clean && self.inodes[inode].is_recorded => {
+                let bad = self.suspects.iter().copied().find(|bad| *bad != name);
+                let Some(bad) = bad.filter(|bad| self.names.get(bad) != Some(&inode)) else { return };
+                self.log.push(format!("rename {name} {bad}"));
+                fs::rename(path, self.path(bad)).unwrap();
+                self.names.remove(name);
+                self.names.insert(bad, inode);
+                self.rot(bad);
+            }
             _ => {}
         }
+    }
+
+    /// The content of a file becomes another, and no time tells.
+    fn rot(&mut self, name: &'static str) {
+        self.log.push(format!("rot {name}"));
+        let (path, (content, digest)) = (self.path(name), self.content());
+        let time = fs::metadata(&path).unwrap().modified().unwrap();
+        fs::write(&path, &content).unwrap();
+        File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
+        self.bad.insert(digest);
+        let inode = &mut self.inodes[self.names[name]];
+        (inode.content, inode.is_bad) = (content, true);
     }
 
     /// The first three names that there are change places.
