@@ -17,8 +17,9 @@ from typing import Any
 
 from distributed import Client, LocalCluster
 
-from verisum.dask import Place, hash_places
+from verisum.dask import Place
 from verisum.dask._cut import Cut, Mode, Step, cut
+from verisum.dask._run import Run
 from verisum.dask._version import VERSION
 from verisum.dask._work import Order, Outcome, milliseconds, work
 
@@ -54,7 +55,9 @@ def alone(pool: Any, tree: Path, lake: Path, task_files: int) -> float:
 
 def cluster(client: Client, tree: Path, lake: Path, task_files: int) -> float:
     """Seconds of the cluster, from its first task on."""
-    report = hash_places(client, str(tree), str(lake), task_files=task_files)
+    # A second step of the listing would run beside the tasks.
+    mode = Mode(False, "sha256", milliseconds(), None, task_files, step_files=1 << 40)
+    report = Run(client, [Place(str(tree))], str(lake), mode).go()
     assert report.exit_code == 0
     return report.places[0].seconds
 
