@@ -108,12 +108,12 @@ pub(crate) enum Command {
             The exit code is that of the command, or 3 if it would be 0 and a recipient could not be \
             reached, or the configuration has a mistake.")]
     Notify(Box<NotifyArgs>),
-    /// BagIt bags: directories with manifests of their files
+    /// Make BagIt bags: directories with manifests of their files
     Bag {
         #[command(subcommand)]
         command: BagCommand,
     },
-    /// Parity: repair damaged files without another copy
+    /// Make, verify and use parity: repair damaged files without another copy
     Parity {
         #[command(subcommand)]
         command: ParityCommand,
@@ -136,7 +136,7 @@ pub(crate) enum Command {
             instructions. If it is -, blocks are hashed as streams. You can use OTHER SPELLINGS wherever \
             you name a digest.")]
     Digests(DigestsArgs),
-    /// Hashes of directory indexes: compute, compare, attack them
+    /// Compute, compare and attack hashes of directory indexes
     Dirhash {
         #[command(subcommand)]
         command: DirhashCommand,
@@ -181,7 +181,7 @@ pub(crate) enum Command {
 /// The verb for images.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageVerbs {
-    /// Disk images: one checksum for an image in any form
+    /// Compute one checksum for a disk image in any form
     Image {
         #[command(subcommand)]
         command: ImageCommand,

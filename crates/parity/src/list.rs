@@ -63,7 +63,7 @@ pub(crate) fn decode(mut list: &[u8], count: usize) -> Option<Vec<Piece>> {
             size,
             modified: Timestamp { seconds, nanoseconds },
             mode: u32::try_from(mode).ok().filter(|mode| *mode <= 0o7777)?,
-            owner: (u32::try_from(owner).ok()?, u32::try_from(group).ok()?),
+            owner: (user_id(owner)?, user_id(group)?),
             offset,
             length,
         };
@@ -128,6 +128,11 @@ fn pull(list: &mut &[u8]) -> Option<u64> {
     None
 }
 
+/// The number of a user or a group. The highest one is nobody's: to the system it means "leave it as it is".
+fn user_id(number: u64) -> Option<u32> {
+    u32::try_from(number).ok().filter(|id| *id != u32::MAX)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -138,7 +143,7 @@ mod tests {
         let mut pieces = example().pieces;
         pieces[0].modified = Timestamp { seconds: -5, nanoseconds: 999_999_999 };
         pieces[1].modified.seconds = i64::MIN;
-        pieces[2].owner = (u32::MAX, 0);
+        pieces[2].owner = (u32::MAX - 1, 0);
         let list = encode(&pieces);
         assert_eq!(decode(&list, 3), Some(pieces));
         assert_eq!(decode(&list, 2), None);
@@ -157,6 +162,9 @@ mod tests {
             pieces[0].path = path.as_bytes().into();
             assert_eq!(decode(&encode(&pieces), 1), None, "{path:?}");
         }
+        let mut pieces = example().pieces;
+        pieces[2].owner = (0, u32::MAX);
+        assert_eq!(decode(&encode(&pieces), 3), None, "nobody's group");
         let mut pieces = example().pieces;
         pieces.swap(0, 2);
         assert_eq!(decode(&encode(&pieces), 3), None, "out of order");

@@ -50,8 +50,8 @@ pub(crate) const ENVIRONMENT: [(&str, &str); 3] = [
         "the configuration, in place of /etc/verisum.toml and ~/.config/verisum/config.toml; empty: none",
     ),
     (
-        "VERISUM_OPTION",
-        "the value of --OPTION if the command line does not give it: VERISUM_CATALOG is for --catalog",
+        "VERISUM_<OPTION>",
+        "the value of --<option> if the command line does not give it: VERISUM_CATALOG for --catalog",
     ),
 ];
 

@@ -7,11 +7,11 @@ use clap::{ArgAction, Args, ColorChoice, ValueHint};
 /// What all commands take.
 #[derive(Args, Debug)]
 pub(crate) struct MessageArgs {
-    /// Also name files with which nothing is wrong; -vv tells on standard error how the work is done. Both go to the log file
+    /// Also name good files; -vv also says, on standard error, how the work is done. The log file gets both
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages")]
     pub(crate) verbose: u8,
 
-    /// Add to this file when the run began and ended, what it said, and each line about something that is wrong
+    /// Append to this file: begin, end, messages, and each line about a problem
     #[arg(long, global = true, value_name = "FILE", help_heading = "Messages", hide_short_help = true,
         value_hint = ValueHint::FilePath)]
     pub(crate) log_file: Option<PathBuf>,

@@ -17,7 +17,7 @@ pub(crate) fn sources(
     below: BTreeSet<PathBuf>,
 ) -> Result<Vec<Source<'static>>, Failure> {
     if named.is_some() && path.is_file() {
-        return Err(of_directory("repair --parity PLACE DIR"));
+        return Err(of_directory("repair --parity PARITY DIR"));
     }
     let found = verisum::parity_sources::sources(path, named, below, &mut |error: ParityError| {
         ui::say(PROGRAM, &format!("{}: repairing without it", Failure::from(error).message()));

@@ -1,7 +1,6 @@
 //! The progress line on a terminal.
 //!
-//! It needs the width of the terminal, a carriage return and "erase to the end of the line". Libraries
-//! for it do more, and one that computes powers alone makes every start longer by the loading of libm.
+//! Why `indicatif` does not draw it: docs/architecture.md, "Charts and progress are our own".
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -369,7 +368,7 @@ pub(crate) fn leave_terminal() {
 /// How many steps work has, and how many of them are done; none in all if nobody knows.
 static STEPS: [AtomicU64; 2] = [AtomicU64::new(0), AtomicU64::new(0)];
 
-/// Says how many bytes the work reads that [`during`] watches; 0 if that is not known after all.
+/// Says how many steps the work has that [`during`] watches; 0 if nobody knows.
 pub(crate) fn expect(steps: u64) {
     STEPS[0].store(steps, Ordering::Relaxed);
 }
@@ -532,7 +531,6 @@ fn line_in(unit: Unit, done: u64, length: Option<u64>, time: Duration, width: us
     let text = match length {
         None => named(format!("{}  {rate_text}  {}", unit.amount(done), clock(time.as_secs()))),
         Some(length) => {
-            // Casts instead of `floor` and its like, which are libm's.
             let part = done as f64 / length.max(1) as f64;
             let left = match rate > 0.0 {
                 true => clock((length.saturating_sub(done) as f64 / rate) as u64),

@@ -1,4 +1,4 @@
-//! Options of all verbs that read trees: files to leave out, the order, and the rate.
+//! Options that verbs which read trees share: files to leave out, the order, and the rate.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -53,13 +53,13 @@ pub(crate) struct RateArgs {
 pub(crate) enum Order {
     /// By name, as sort does in the C locale
     Name,
-    /// As extent on a rotational disk
+    /// As extent on a rotational disk; else sum takes name, scrub none
     Auto,
     /// By inode number
     Inode,
     /// By where the data begins on the disk
     Extent,
-    /// As the directory has them
+    /// As the directory lists them
     None,
 }
 

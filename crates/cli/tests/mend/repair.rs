@@ -770,6 +770,15 @@ fn a_place_that_is_trusted_is_the_record() {
     assert_eq!(both.code, Some(2), "{}", both.stderr);
     // What could not be read is not said to need no repair, neither of a place nor of a list.
     fs::remove_dir_all(trees.path("copy")).unwrap();
+    fs::create_dir(trees.path("copy")).unwrap();
+    let empty = run(&[]);
+    assert_eq!((empty.code, empty.out()), (Some(3), "1 not compared\n"), "{}", empty.stderr);
+    assert!(
+        empty.stderr.ends_with("copy: no files: its file system may not be mounted\n"),
+        "{}",
+        empty.stderr
+    );
+    fs::remove_dir(trees.path("copy")).unwrap();
     let nowhere = run(&[]);
     assert_eq!((nowhere.code, nowhere.out()), (Some(3), "1 not compared\n"), "{}", nowhere.stderr);
     let [list, tree] = ["SUMS", "tree"].map(|name| trees.path(name).to_str().unwrap().to_string());

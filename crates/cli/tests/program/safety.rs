@@ -468,6 +468,7 @@ fn commands_of_this_machine_refuse_urls_before_they_open_anything() {
     };
     let both = ["tag", "verify", "status", "untag", "retag --from sha256 --to md5", "adopt", "tags list"];
     let both = both.into_iter().chain(["bag create", "image info", "check -C"]);
+    let both = both.chain(["repair --tags . --parity", "scrub . --parity", "scrub . --repair --keep-bad"]);
     let only_ssh = ["image sum", "image map --output m", "image diff s3:/b/k"];
     let all = both.flat_map(|words| [(words, "s3://b/k"), (words, "ssh://b/k")]);
     for (words, place) in all.chain(only_ssh.map(|words| (words, "ssh://b/k"))) {

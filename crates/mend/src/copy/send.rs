@@ -182,7 +182,7 @@ struct SendFeed<'f> {
     shared: &'f Shared<'f>,
     to: RemoteTree<'f>,
     records: Option<Records<'f>>,
-    /// Whether small files are sent together.
+    /// Whether the place writes files under other names first, as a host does; small ones then go together.
     stages: bool,
     there: There,
     give: SyncSender<Vec<Outgoing>>,

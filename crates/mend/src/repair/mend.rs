@@ -1,4 +1,4 @@
-//! Repairs files of one tree of this machine, with records from any source.
+//! Repairs the files of one tree, with records from any source.
 
 mod block_by_block;
 mod distant;

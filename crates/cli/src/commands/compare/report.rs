@@ -120,7 +120,7 @@ impl<const N: usize> CompareReport<'_, '_, N> {
         }
         if counts.unrecorded > 0 {
             let files = counted(counts.unrecorded, "file");
-            report.say(&format!("nobody knows which copy is right of {files}: nothing is recorded"));
+            report.say(&format!("nobody knows which copy is right of {files}: no record tells"));
         }
         for (side, address) in self.addresses.iter().enumerate() {
             let Some(at) = &facts.listed_at[side] else { continue };

@@ -126,7 +126,7 @@ impl<'a> CopyReporter<'a> {
         if unlisted > 0 && !self.shown.quiet {
             let files =
                 counted(unlisted, "file that was there already is", "files that were there already are");
-            ui::say(PROGRAM, &format!("note: {files} not in the list; nothing of it was read"));
+            ui::say(PROGRAM, &format!("note: {files} not in the list, and not read"));
         }
         if summary.left_out > 0 && !self.shown.quiet {
             let entries = counted(summary.left_out, "link or special file", "links and special files");
@@ -227,7 +227,7 @@ fn total(summary: &CopySummary, recorded: Option<u64>, seconds: f64) -> String {
     if summary.stopped {
         text += "; not all was copied";
         if summary.gave_up {
-            text += ", because many files in a row failed because of the host or the store";
+            text += ", because the host or the store refused many files in a row";
         }
     }
     text

@@ -44,8 +44,7 @@ pub(crate) struct RepairArgs {
     #[arg(long, conflicts_with = "sums")]
     tags: bool,
 
-    /// Without any record: trust the content of PLACE, and write it to PATH wherever PATH differs or has no
-    /// such file
+    /// Without records: make PATH like PLACE, whose content you trust
     #[arg(long, value_name = "PLACE", conflicts_with_all = ["sums", "tags"], value_hint = ValueHint::AnyPath)]
     trust: Option<OsString>,
 
@@ -53,8 +52,8 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::AnyPath)]
     from: Vec<OsString>,
 
-    /// A catalogue that knows the copies, by their address or by their path on their host: it finds a copy by its
-    /// content, under any name. Without this option, that of --catalog and the usual one
+    /// A catalogue that knows the copies, made here or on their host: it finds a copy by its content, under any
+    /// name. Without this option, that of --catalog and the usual one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_catalog: Option<PathBuf>,
 
@@ -120,6 +119,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
             ],
         )?;
     }
+    hosts::refuse_urls(arguments.parity.iter().chain(&arguments.keep_bad))?;
     let way = (!is_remote).then(|| own_way(&arguments.path)).transpose()?;
     let ending = Ending::new()?;
     let mut options = RepairOptions::default();

@@ -10,9 +10,10 @@ use verisum::mend::repair::ExpectedContent;
 
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
-use crate::ui::{self, PROGRAM, kernel};
+use crate::ui::{self, PROGRAM, kernel, names};
 
-/// Hashes all files of a place, and gives `work` what they are. Returns also how many could not be read, which are told.
+/// Hashes all files of a place, and gives `work` what they are. Returns also how many could not be read, which are told;
+/// a place without a file is one of them.
 pub(super) fn with_records<T>(
     text: &OsString,
     hosts: &HostArgs,
@@ -28,8 +29,16 @@ pub(super) fn with_records<T>(
         }
         failed.fetch_add(1, Ordering::Relaxed);
     };
+    let mut has_files = false;
+    let work =
+        |records: &mut dyn Iterator<Item = ExpectedContent>| work(&mut records.inspect(|_| has_files = true));
     let (done, hashed) = verisum::with_records_of(&mut *place, &address.path, &digest, &unread, work);
     let done = done?;
     hashed?;
-    Ok((done, failed.load(Ordering::Relaxed)))
+    let mut failed = failed.into_inner();
+    if !has_files && failed == 0 {
+        ui::say(PROGRAM, &format!("{}: no files: its file system may not be mounted", names::quoted(text)));
+        failed = 1;
+    }
+    Ok((done, failed))
 }

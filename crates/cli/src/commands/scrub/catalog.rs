@@ -94,9 +94,8 @@ pub(crate) enum CatalogCommand {
     #[command(
         long_about = "List the directories in the catalogue, and how their last runs went. No file is read.\n\n\
             With --max-age, --missing fail, --nagios or --prometheus, the exit code is 1 if files are bad or \
-            held, and 3 if some could not be compared or are stale, or if the last run failed or could not \
-            look at everything. With --nagios it is the code of Nagios: 0 OK, 1 WARNING, 2 CRITICAL, 3 \
-            UNKNOWN."
+            held; 3 if files are stale or could not be compared, or if the last run failed or was incomplete. \
+            With --nagios it is 0 OK, 1 WARNING, 2 CRITICAL, 3 UNKNOWN."
     )]
     Status(CatalogStatusArgs),
     /// List files: all, or those that are bad, missing, stale or duplicates

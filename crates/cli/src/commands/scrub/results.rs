@@ -19,9 +19,9 @@ use crate::ui::{values, verbosity};
 /// What missing files mean.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Missing {
-    /// They are not; a scrub names them once
+    /// They are no failure; a scrub names them once
     Warn,
-    /// They are: each scrub names them, and the exit code is 1
+    /// They are a failure: each scrub names them, and the exit code is 1
     Fail,
 }
 
@@ -35,8 +35,8 @@ pub(crate) struct Failing {
 /// What to tell, and of what to warn.
 #[derive(Args, Debug)]
 pub(crate) struct ScrubResultArgs {
-    /// Raise an alarm and keep all records if more than this share of the files changed or are gone; without
-    /// this option, if it is more than half of them and at least 100
+    /// Raise an alarm, and keep all records, if more than this share of the files changed or is gone; without
+    /// this option: more than half, and at least 100
     #[arg(long, value_name = "SHARE")]
     alarm_changed: Option<String>,
 
@@ -48,7 +48,7 @@ pub(crate) struct ScrubResultArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
     missing: Missing,
 
-    /// Take the directory for the recorded tree, although its file system and inodes differ
+    /// The directory is the recorded tree, although its file system and inodes differ
     #[arg(long)]
     pub(crate) replaced_root: bool,
 

@@ -21,7 +21,7 @@ use crate::ui::bad_file::{self, BadFile};
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse};
+use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse, refuse_urls};
 use crate::ui::mending::{MendingReport, finish_in_place, repair_wherever, sources};
 use crate::ui::parity::NamedParity;
 use crate::ui::reading::{Order, ReadingArgs};
@@ -47,7 +47,7 @@ pub(crate) struct ScrubArgs {
     #[command(flatten)]
     pub(super) threads: sizes::ThreadArgs,
 
-    /// Let no verification get older than this: 90d
+    /// Read files early enough that no verification gets older than this: 90d
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
@@ -103,9 +103,9 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::AnyPath, help_heading = "Repair")]
     from: Vec<OsString>,
 
-    /// The parity of DIR that `verisum parity create --to PLACE` made; without this option, parity beside the
-    /// files. Without --repair, the printed commands name it
-    #[arg(long, value_name = "PLACE", value_hint = ValueHint::DirPath, help_heading = "Repair")]
+    /// The parity of DIR, in another directory of this machine; without this option, parity beside the files.
+    /// Without --repair, the printed commands name it
+    #[arg(long, value_name = "PARITY", value_hint = ValueHint::DirPath, help_heading = "Repair")]
     parity: Option<PathBuf>,
 
     /// Move bad files to this directory instead of removing them; to another file system they are copied
@@ -374,6 +374,7 @@ fn directories(typed: &[OsString], all_recorded: bool, catalog: &Catalog) -> Res
 }
 
 fn options(arguments: &ScrubArgs) -> Result<ScrubOptions, Failure> {
+    refuse_urls(arguments.parity.iter().chain(&arguments.keep_bad))?;
     let policy = kernel::policy()?;
     let now = Moment::now();
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;

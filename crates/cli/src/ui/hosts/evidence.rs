@@ -15,7 +15,7 @@ use crate::ui::failure::Failure;
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct RecordedArgs {
     /// Take the digests that the store recorded when objects were uploaded, and read only objects without
-    /// such a digest. This does not find rot in the store
+    /// such a digest. Rot in the store is not found this way
     #[arg(long, help_heading = BUCKETS)]
     recorded: bool,
 }

@@ -74,7 +74,7 @@ pub(crate) struct HostArgs {
     #[arg(long, value_name = "DURATION", default_value = USUAL_TIMEOUT)]
     timeout: String,
 
-    /// Hash only with these programs: verisum uses the best of them that the host has
+    /// Hash only with these programs; the best one that the host has is used
     #[arg(long, value_name = "WAY", value_delimiter = ',', value_parser = WAYS)]
     require: Vec<String>,
 
