@@ -74,23 +74,22 @@ impl Replacement {
         Replacement::begin(name, |old| old, &Unplaced::new)
     }
 
-    /// The same of a file that others have no right to, unless only the group of what is there has one.
+    /// Begins a file that only its owner may read, and the group if it could before.
     pub fn private(name: &Path) -> Result<Replacement, ReplaceError> {
         Replacement::begin(name, |old| Some(Permitted::private(old)), &Unplaced::new)
     }
 
-    /// The same as [`private`](Replacement::private) of one that [`remove_passing`] finds if a kill leaves it.
+    /// As [`private`](Replacement::private); [`remove_passing`] removes it after a kill.
     pub fn private_passing(name: &Path) -> Result<Replacement, ReplaceError> {
         Replacement::begin(name, |old| Some(Permitted::private(old)), &Unplaced::passing)
     }
 
-    /// The same of one that these may use and that has a [`path`](Replacement::path) at once, for whoever can only
-    /// write to a name. It is random and its file is there, so that nobody else makes it.
+    /// Begins a file that has a random name at once, for writers that need a [`path`](Replacement::path).
     pub fn named(name: &Path, permitted: Permitted) -> Result<Replacement, ReplaceError> {
         Replacement::begin(name, |_| Some(permitted), &Unplaced::named)
     }
 
-    /// The same as [`new`](Replacement::new) of one that [`remove_passing`] finds if a kill leaves it.
+    /// As [`new`](Replacement::new); [`remove_passing`] removes it after a kill.
     pub fn passing(name: &Path) -> Result<Replacement, ReplaceError> {
         Replacement::begin(name, |old| old, &Unplaced::passing)
     }
@@ -160,9 +159,9 @@ impl Replacement {
         Ok(())
     }
 
-    /// Puts the file in the place of `expected`, or of nothing, when it is safely on the disk. What was there is
-    /// moved to `keep`, which nothing may have, or removed. Returns false, and changes nothing, if something else is there by now: where the
-    /// file system can exchange two names, also if that came in the last moment.
+    /// Replaces the file that `expected` describes, or makes a new one, when it is safely on the disk. Moves the old
+    /// file to `keep`, a free name, or removes it. Returns false and changes nothing if another file is there: where
+    /// the file system can exchange two names, also if that came in the last moment.
     ///
     /// # Errors
     /// The file cannot be written or named, or the old one not be kept; then the old one is where it was.
@@ -197,7 +196,7 @@ impl Drop for Passing {
     }
 }
 
-/// Gives a name to a file that nothing has yet. Returns whether that was so.
+/// Renames a file to a free name. Returns false if the name is taken.
 fn appear(passing: &Passing, target: &Path) -> io::Result<bool> {
     match rename_to_nothing((CWD, passing.0.as_os_str()), (CWD, target.as_os_str())) {
         Err(Errno::EXIST) => Ok(false),
@@ -313,11 +312,10 @@ impl Unplaced {
             options.read(true).write(true).create_new(true).mode(mode);
             make_passing(target, |passing| {
                 let unplaced = with_end(passing, UNPLACED);
-                let file = if passing.symlink_metadata().is_ok() {
+                if passing.symlink_metadata().is_ok() {
                     return Err(io::ErrorKind::AlreadyExists.into());
-                } else {
-                    options.open(&unplaced)?
-                };
+                }
+                let file = options.open(&unplaced)?;
                 Ok(Unplaced::Named(NamedTempFile::from_parts(file, TempPath::try_from_path(unplaced)?)))
             })
         })

@@ -169,7 +169,7 @@ pub(crate) fn lists_of(
     let mut tell = |event: Event| {
         extra.note(&event);
         match report.event(event) {
-            Ok(()) if report.is_over() => ControlFlow::Break(()),
+            Ok(()) if report.is_over => ControlFlow::Break(()),
             Ok(()) => ControlFlow::Continue(()),
             Err(error) => {
                 failure = Some(error);

@@ -156,11 +156,6 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         }
     }
 
-    /// Whether nothing is left to be said.
-    pub(super) fn is_over(&self) -> bool {
-        self.is_over
-    }
-
     /// The same of files in a place.
     pub(crate) fn of_place(self, place: CheckedPlace<'a>) -> CheckReport<'a, 'o> {
         CheckReport { place: Some(place), ..self }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use verisum::blockhash::MapError;
 use verisum::digest::Level;
+use verisum::files::at;
 use verisum::files::place::PlaceError;
 use verisum::mend::repair;
 
@@ -227,7 +228,7 @@ fn image_message(error: &verisum::image::ImageError) -> String {
     use verisum::image::ImageError;
     match error {
         ImageError::Io { path, operation, offset, source } => {
-            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            let place = at(*offset);
             format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), cause(source))
         }
         ImageError::NotAnImage { path, what } => format!("{}: open: {what}", names::quoted(path.as_os_str())),
@@ -244,7 +245,7 @@ fn image_message(error: &verisum::image::ImageError) -> String {
             format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
         }
         ImageError::Invalid { path, operation, offset, what } => {
-            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            let place = at(*offset);
             format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), names::plain(what))
         }
         ImageError::Refused { path, what } => {
@@ -300,7 +301,7 @@ pub(crate) fn tree_message(error: &verisum::files::FileError) -> String {
     let name = names::quoted(error.path().as_os_str());
     match error {
         FileError::Io { operation, offset, source, .. } => {
-            let place = offset.map(|offset| format!(" at {offset}")).unwrap_or_default();
+            let place = at(*offset);
             format!("{name}: {operation}{place}: {}", cause(source))
         }
         FileError::NotAFile { .. } => format!("{name}: open: not a regular file"),

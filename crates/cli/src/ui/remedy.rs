@@ -258,7 +258,6 @@ impl<'a> Remedies<'a> {
             true => keep_bad(Some(&root.path)),
             false => String::new(),
         };
-        let command = String::new();
         if self.copies.is_none() {
             self.copies = Some(self.catalog.copies_of_troubled()?);
             self.given = self.given.clone().knowing(&self.catalog.roots()?);
@@ -273,7 +272,7 @@ impl<'a> Remedies<'a> {
             with_parity: 0,
             empty: 0,
             first,
-            command,
+            command: String::new(),
             keeps,
             accept,
         };

@@ -76,9 +76,9 @@ impl Outgoing {
 
 /// A tree from which files are sent.
 #[derive(Clone, Copy)]
-enum From<'f> {
-    Here(&'f Path),
-    There(RemoteTree<'f>),
+enum SendSource<'f> {
+    Local(&'f Path),
+    Listed(RemoteTree<'f>),
 }
 
 /// Copies the regular files of a directory, or a file, to another place, such as a host or a bucket.
@@ -96,7 +96,7 @@ pub fn copy_to(
     catalog: Option<&Catalog>,
     sink: &(dyn Fn(&CopyEvent) + Sync),
 ) -> Result<CopySummary, CopyError> {
-    send_tree(From::Here(from), to, options, catalog, sink)
+    send_tree(SendSource::Local(from), to, options, catalog, sink)
 }
 
 /// The same of a tree or file in another place. Each file is fetched to [`CopyOptions::scratch`] first, and compared with
@@ -111,23 +111,23 @@ pub fn copy_between(
     catalog: Option<&Catalog>,
     sink: &(dyn Fn(&CopyEvent) + Sync),
 ) -> Result<CopySummary, CopyError> {
-    send_tree(From::There(from), to, options, catalog, sink)
+    send_tree(SendSource::Listed(from), to, options, catalog, sink)
 }
 
 fn send_tree(
-    from: From,
+    from: SendSource,
     to: RemoteTree,
     options: &CopyOptions,
     catalog: Option<&Catalog>,
     sink: &(dyn Fn(&CopyEvent) + Sync),
 ) -> Result<CopySummary, CopyError> {
     let (shown, source) = match from {
-        From::Here(path) => (path, None),
-        From::There(tree) => (tree.address, Some(tree)),
+        SendSource::Local(path) => (path, None),
+        SendSource::Listed(tree) => (tree.address, Some(tree)),
     };
     let of = |catalog| match from {
-        From::Here(path) => Records::of(catalog, path),
-        From::There(tree) => Records::of_address(catalog, tree.address),
+        SendSource::Local(path) => Records::of(catalog, path),
+        SendSource::Listed(tree) => Records::of_address(catalog, tree.address),
     };
     let records = catalog.map(of).transpose()?.flatten();
     let mut lister = (to.open)().map_err(|error| CopyError::place(to.address, error))?;
@@ -164,8 +164,8 @@ fn send_tree(
         // The threads end when nothing more is given.
         let feed = SendFeed { shared: &shared, to, records, stages, there, give, group: Vec::new() };
         let leftovers = match from {
-            From::Here(path) => feed.feed(path),
-            From::There(tree) => feed.feed_listed(tree),
+            SendSource::Local(path) => feed.feed(path),
+            SendSource::Listed(tree) => feed.feed_listed(tree),
         }?;
         let listing = listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
         let removed = listing.and_then(|mut place| match leftovers.is_empty() {
@@ -398,7 +398,7 @@ pub(super) struct OpenedUpload<'f> {
 
 impl OpenedUpload<'_> {
     /// Has it read once more, from the disk.
-    pub(super) fn again(&mut self) -> Result<(), CopyError> {
+    pub(super) fn read_again(&mut self) -> Result<(), CopyError> {
         self.is_second = true;
         let _ = fadvise(&self.source, 0, None, Advice::DontNeed);
         let now = Stat::of(&self.source).map_err(|errno| self.file.system_failed(Operation::Stat, errno))?;
@@ -427,7 +427,7 @@ impl OpenedUpload<'_> {
             set,
             hasher: Hasher::new(&set.digests).map_err(|source| self.digest_failed(source))?,
             expected: &self.expected,
-            allows: self.is_second && shared.options.allow_bad,
+            allows_bad: self.is_second && shared.options.allow_bad,
             length: 0,
             end: None,
         })
@@ -480,17 +480,17 @@ impl<'s> Sender<'s> {
             };
             let written = self.place.write(&file.path, &mut content, &about, opened.previous.as_ref());
             match (content.end, written) {
-                (Some(End::Whole(sums, mismatch)), Ok(ours)) => break (sums, mismatch, ours),
-                (Some(End::Stopped), _) => return Ok(()),
-                (Some(End::Bad(mismatch)), _) if opened.is_second => {
+                (Some(ReadEnd::Whole(sums, mismatch)), Ok(ours)) => break (sums, mismatch, ours),
+                (Some(ReadEnd::Stopped), _) => return Ok(()),
+                (Some(ReadEnd::Bad(mismatch)), _) if opened.is_second => {
                     self.tell(&opened, CopyOutcome::Bad(mismatch), &[]);
                     return Ok(());
                 }
-                (Some(End::Changed), _) if opened.is_second => {
+                (Some(ReadEnd::Changed), _) if opened.is_second => {
                     return Err(CopyError::Changed { path: file.shown() });
                 }
-                (Some(End::Bad(_) | End::Changed), _) => opened.again()?,
-                (Some(End::Failed(error)), _) => return Err(opened.read_failed(error)),
+                (Some(ReadEnd::Bad(_) | ReadEnd::Changed), _) => opened.read_again()?,
+                (Some(ReadEnd::Failed(error)), _) => return Err(opened.read_failed(error)),
                 (_, Err(error)) => return Err(self.place_failed(file, error)),
                 (None, Ok(_)) => return Err(CopyError::Changed { path: file.shown() }),
             }
@@ -586,7 +586,7 @@ impl<'s> Sender<'s> {
 }
 
 /// How the reading of a file ended.
-pub(super) enum End {
+pub(super) enum ReadEnd {
     /// Its digests, and the record that it contradicts and may.
     Whole(Sums, Option<Mismatch>),
     Bad(Mismatch),
@@ -607,9 +607,9 @@ pub(super) struct Content<'c> {
     hasher: Hasher<'c>,
     expected: &'c [Expected],
     /// Whether it may be different content from the recorded one.
-    allows: bool,
+    allows_bad: bool,
     length: u64,
-    pub(super) end: Option<End>,
+    pub(super) end: Option<ReadEnd>,
 }
 
 impl Read for Content<'_> {
@@ -622,7 +622,7 @@ impl Read for Content<'_> {
             return Ok(0);
         }
         if self.shared.is_stopped() {
-            return fails(self, End::Stopped);
+            return fails(self, ReadEnd::Stopped);
         }
         self.shared.options.progress.now_at(|| self.path.clone());
         if let Some(limits) = &self.shared.options.limits {
@@ -631,18 +631,18 @@ impl Read for Content<'_> {
         let offset = self.length;
         let count = match rustix::io::retry_on_intr(|| rustix::io::pread(self.file, &mut *buffer, offset)) {
             Ok(0) => match self.ended() {
-                End::Whole(sums, mismatch) => {
-                    self.end = Some(End::Whole(sums, mismatch));
+                ReadEnd::Whole(sums, mismatch) => {
+                    self.end = Some(ReadEnd::Whole(sums, mismatch));
                     return Ok(0);
                 }
                 end => return fails(self, end),
             },
             Ok(count) => count,
-            Err(errno) => return fails(self, End::Failed(errno.into())),
+            Err(errno) => return fails(self, ReadEnd::Failed(errno.into())),
         };
         self.length += count as u64;
         if let Err(error) = self.hasher.add(&buffer[..count]) {
-            return fails(self, End::Failed(io::Error::other(error.to_string())));
+            return fails(self, ReadEnd::Failed(io::Error::other(error.to_string())));
         }
         self.shared.options.progress.add(0, count as u64);
         Ok(count)
@@ -651,20 +651,20 @@ impl Read for Content<'_> {
 
 impl Content<'_> {
     /// Looks whether all that was read is what it should be.
-    fn ended(&mut self) -> End {
+    fn ended(&mut self) -> ReadEnd {
         match Stat::of(self.file) {
             Ok(after) if after.is_same_state(self.stat) && after.size == self.length => {}
-            Ok(_) => return End::Changed,
-            Err(errno) => return End::Failed(errno.into()),
+            Ok(_) => return ReadEnd::Changed,
+            Err(errno) => return ReadEnd::Failed(errno.into()),
         }
         let outputs = match self.hasher.finish() {
             Ok(outputs) => outputs,
-            Err(error) => return End::Failed(io::Error::other(error.to_string())),
+            Err(error) => return ReadEnd::Failed(io::Error::other(error.to_string())),
         };
         let sums = Sums { set: self.set.clone(), outputs };
         match record::mismatch(self.expected, &sums) {
-            Some(mismatch) if !self.allows => End::Bad(mismatch),
-            mismatch => End::Whole(sums, mismatch),
+            Some(mismatch) if !self.allows_bad => ReadEnd::Bad(mismatch),
+            mismatch => ReadEnd::Whole(sums, mismatch),
         }
     }
 }

@@ -10,7 +10,7 @@ use verisum_files::place::{
 };
 
 use super::digests::{Set, Sums};
-use super::send::{End, OpenedUpload, Outgoing, Sender};
+use super::send::{OpenedUpload, Outgoing, ReadEnd, Sender};
 use super::worker::set_of;
 use super::{CopyError, CopyOutcome, Mismatch, Verification};
 
@@ -68,29 +68,31 @@ impl Sender<'_> {
         };
         for (((mut opened, _), end), staged) in ready.into_iter().zip(ends).zip(staged) {
             let error = match (end, staged) {
-                (Some(End::Whole(sums, mismatch)), Ok(Some(passing))) => {
+                (Some(ReadEnd::Whole(sums, mismatch)), Ok(Some(passing))) => {
                     arrived.push(Arrived { opened, sums, mismatch, passing });
                     continue;
                 }
-                (Some(End::Stopped), _) => continue,
-                (Some(End::Bad(mismatch)), _) if opened.is_second => {
+                (Some(ReadEnd::Stopped), _) => continue,
+                (Some(ReadEnd::Bad(mismatch)), _) if opened.is_second => {
                     self.tell(&opened, CopyOutcome::Bad(mismatch), &[]);
                     continue;
                 }
-                (Some(End::Bad(_) | End::Changed), _) if !opened.is_second => match opened.again() {
-                    Ok(()) => {
-                        again.push(opened);
-                        continue;
+                (Some(ReadEnd::Bad(_) | ReadEnd::Changed), _) if !opened.is_second => {
+                    match opened.read_again() {
+                        Ok(()) => {
+                            again.push(opened);
+                            continue;
+                        }
+                        Err(error) => error,
                     }
-                    Err(error) => error,
-                },
-                (Some(End::Failed(error)), _) => opened.read_failed(error),
+                }
+                (Some(ReadEnd::Failed(error)), _) => opened.read_failed(error),
                 (_, Ok(None)) => {
                     again.push(opened);
                     continue;
                 }
-                (Some(End::Whole(..)) | None, Err(error)) => self.place_failed(opened.file, error),
-                (Some(End::Bad(_) | End::Changed), _) | (None, Ok(Some(_))) => {
+                (Some(ReadEnd::Whole(..)) | None, Err(error)) => self.place_failed(opened.file, error),
+                (Some(ReadEnd::Bad(_) | ReadEnd::Changed), _) | (None, Ok(Some(_))) => {
                     CopyError::Changed { path: opened.file.shown() }
                 }
             };
@@ -103,7 +105,7 @@ impl Sender<'_> {
     fn send_contents(
         &mut self,
         ready: &[(OpenedUpload, Arc<Set>)],
-    ) -> Result<(Vec<Option<End>>, Vec<StagedFile>), CopyError> {
+    ) -> Result<(Vec<Option<ReadEnd>>, Vec<StagedFile>), CopyError> {
         let Some((_, set)) = ready.first() else { return Ok((Vec::new(), Vec::new())) };
         let durability = match self.shared.options.verification {
             Verification::Reread => Durability::Uncached,

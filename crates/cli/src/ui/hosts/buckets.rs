@@ -12,7 +12,7 @@ use verisum::remote::{Address, Host, Hosts, without_secrets};
 
 use super::costs::{Costs, read_prices};
 use super::reach::Reach;
-use super::timeout;
+use super::{DEFAULT_TIMEOUT, timeout};
 use crate::ui::failure::Failure;
 use crate::ui::{config, places, verbosity};
 
@@ -68,7 +68,7 @@ pub(crate) struct StoreArgs {
     buckets: BucketArgs,
 
     /// Give up on a store that does not answer for this long
-    #[arg(long, value_name = "DURATION", default_value = "30s", help_heading = BUCKETS)]
+    #[arg(long, value_name = "DURATION", default_value = DEFAULT_TIMEOUT, help_heading = BUCKETS)]
     timeout: String,
 }
 

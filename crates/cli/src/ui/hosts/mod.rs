@@ -36,7 +36,7 @@ use verisum::remote::{
 };
 
 /// How long a host may be silent, unless somebody says otherwise.
-const USUAL_TIMEOUT: &str = "30s";
+pub(crate) const DEFAULT_TIMEOUT: &str = "30s";
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
 const AT_ONCE: usize = 8;
@@ -71,7 +71,7 @@ pub(crate) struct HostArgs {
     ssh_config: Option<PathBuf>,
 
     /// Give up on a host that does not answer for this long
-    #[arg(long, value_name = "DURATION", default_value = USUAL_TIMEOUT)]
+    #[arg(long, value_name = "DURATION", default_value = DEFAULT_TIMEOUT)]
     timeout: String,
 
     /// Hash only with these programs; the best one that the host has is used
@@ -314,7 +314,8 @@ impl HostArgs {
     /// The options that were typed, with a space before each: another command is to reach the same hosts and buckets.
     pub(crate) fn typed(&self) -> String {
         let is_typed = |option: &str| !config::is_untyped(option);
-        let timeout = Some(self.timeout.clone().into_bytes()).filter(|text| text != USUAL_TIMEOUT.as_bytes());
+        let timeout =
+            Some(self.timeout.clone().into_bytes()).filter(|text| text != DEFAULT_TIMEOUT.as_bytes());
         let require = self.require.join(",").into_bytes();
         let way = self.way.clone().map(String::into_bytes);
         let options = [
