@@ -14,8 +14,13 @@ use crate::ui::failure::Failure;
 /// Around the function of clap for bash, which takes a word apart at `:` and `=`.
 const BASH: &str = r#"
 _verisum_values() {
-    _verisum "$@"
     local before="${COMP_LINE:0:COMP_POINT}" cur="${COMP_WORDS[COMP_CWORD]}" values=() files=()
+    local typed="$2" option="$3"
+    [[ "$cur" != [=:] ]] || typed=""
+    [[ "$option" != "=" ]] || option="${COMP_WORDS[COMP_CWORD - 2]}"
+    _verisum "$1" "$typed" "$option"
+    # Whoever has typed nothing looks for commands, values or files.
+    [[ -n "$typed" ]] || mapfile -t COMPREPLY < <(printf '%s\n' "${COMPREPLY[@]}" | grep -v -e '^-' -e '^$')
     mapfile -t values < <("$1" complete --line "$before" 2>/dev/null)
     [[ ${#values[@]} -gt 0 ]] || return 0
     before="${before##*[[:space:]]}"

@@ -133,7 +133,7 @@ fn bash_offers_trees_beside_files() {
     // Bash takes words apart at `:` and `=`.
     let ask = |line: &str, words: &str, current: usize| {
         let script = format!(
-            "source ./script; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({words}); \
+            "compopt() {{ :; }}; source ./script; COMP_LINE='{line}'; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=({words}); \
              COMP_CWORD={current}; _verisum_values verisum \"${{COMP_WORDS[{current}]}}\" \"${{COMP_WORDS[{current}-1]}}\"; printf '%s\\n' \"${{COMPREPLY[@]}}\""
         );
         machine.shell("bash", &script)
@@ -148,6 +148,25 @@ fn bash_offers_trees_beside_files() {
     assert_eq!(of_option.unwrap(), ["//backup/data"]);
     let digests = ask("verisum scrub -a sha51", "verisum scrub -a sha51", 3).unwrap();
     assert_eq!(digests, ["sha512", "sha512-224", "sha512-256"]);
+    // An option and its value may be one word, of which nothing need be typed.
+    let joined = ask("verisum scrub --algorithm=sha51", "verisum scrub --algorithm = sha51", 4).unwrap();
+    assert_eq!(joined, digests);
+    for (line, words, current) in [
+        ("verisum scrub -a ", "verisum scrub -a ''", 3),
+        ("verisum scrub --algorithm=", "verisum scrub --algorithm =", 3),
+    ] {
+        let found = ask(line, words, current).unwrap();
+        assert!(
+            digests.iter().all(|one| found.contains(one)) && found.contains(&"md5".to_string()),
+            "{line}"
+        );
+    }
+    let commands = ask("verisum catalog ", "verisum catalog ''", 2).unwrap();
+    assert!(commands.contains(&"export".to_string()) && !commands.concat().contains('-'), "{commands:?}");
+    let files = ask("verisum sum ", "verisum sum ''", 2).unwrap();
+    assert!(files.contains(&"verisum.toml".to_string()) && !files.concat().contains("--"), "{files:?}");
+    let trees = ask("verisum catalog list --tree=", "verisum catalog list --tree =", 4).unwrap();
+    assert!(trees.contains(&"my photos".to_string()), "{trees:?}");
 }
 
 #[test]
