@@ -10,7 +10,7 @@ use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
-use crate::ui::{self, Output, PROGRAM, secrets};
+use crate::ui::{self, Output, PROGRAM, names, secrets};
 
 /// What `verisum config` takes.
 #[derive(Debug, Subcommand)]
@@ -69,7 +69,7 @@ pub(crate) fn run(
         match json {
             true => output.json("value", &ConfigLine { key, values: &values, source })?,
             false => {
-                let what = format!("{key} = {}", values.join(", "));
+                let what = format!("{key} = {}", names::plain(&values.join(", ")));
                 output.told(&FactLine { what, facts: vec![source.clone()] }, 0..0, Exit::Clean)?;
             }
         }
@@ -78,11 +78,12 @@ pub(crate) fn run(
     let catalogs = settings.iter().filter(|(key, _)| key.rsplit('.').next() == Some("catalog"));
     for catalog in catalogs.flat_map(|(_, setting)| &setting.values).collect::<BTreeSet<_>>() {
         if !Path::new(catalog).exists() {
+            let catalog = names::quoted(catalog.as_ref());
             ui::say(PROGRAM, &format!("{catalog}: there is no catalogue yet"));
         }
     }
     for (path, _) in config.files.iter().filter(|(_, is_there)| !is_there) {
-        ui::say(PROGRAM, &format!("{}: not there, or not yours", path.display()));
+        ui::say(PROGRAM, &format!("{}: not there, or not yours", names::quoted(path.as_os_str())));
     }
     Ok(Exit::Clean)
 }

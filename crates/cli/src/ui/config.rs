@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, ErrorKind, Read};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
@@ -390,12 +390,16 @@ fn read(path: &Path, is_named: bool) -> Result<Option<String>, Failure> {
         Err(error) if !is_named && is_elsewhere(&error) => return Ok(None),
         Err(error) => return Err(failed(error)),
     }
-    // A pipe that nobody writes to is no reason to wait.
+    // A pipe that nobody writes to is no reason to wait until it is refused.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
     let stat = file.metadata().map_err(failed)?;
     // Who may write it says what is done here.
     if stat.is_file() && (!is_trusted(stat.uid()) || stat.mode() & 0o002 != 0) {
         return Err(failed(io::Error::other("another user may write it")));
+    }
+    // /dev/null is one without settings.
+    if !stat.is_file() && !stat.file_type().is_char_device() {
+        return Err(failed(io::Error::other("it is no regular file")));
     }
     let mut text = String::new();
     if file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(failed)? as u64 > MOST_BYTES {

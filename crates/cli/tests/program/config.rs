@@ -176,6 +176,14 @@ fn what_is_wrong_names_file_and_key() {
     assert_eq!(missing.code, Some(3), "{}", missing.stderr);
     assert_eq!(run(&home, &[("VERISUM_CONFIG", "/dev/null")], &["sum", "data"]).code, Some(0));
     assert_eq!(run(&home, &[("VERISUM_CONFIG", "/dev/zero")], &["sum", "data"]).code, Some(3));
+    let pipe = home.path().join("pipe");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &pipe, rustix::fs::Mode::RWXU).unwrap();
+    let ended = run(&home, &[("VERISUM_CONFIG", pipe.to_str().unwrap())], &["sum", "data"]);
+    assert!(ended.code == Some(3) && ended.stderr.contains("it is no regular file"), "{}", ended.stderr);
+    fs::write(file(home.path()), "catalog = \"a\\u001b[2Jb\"\n").unwrap();
+    let shown = run(&home, &[], &["config", "show"]);
+    let told = format!("{}{}", shown.out(), shown.stderr);
+    assert!(shown.out().contains("[2Jb") && !told.contains('\u{1b}'), "{told}");
     fs::write(file(home.path()), vec![b'#'; 2 << 20]).unwrap();
     assert!(run(&home, &[], &["sum", "data"]).stderr.contains("longer than 1 MiB"));
     fs::write(file(home.path()), b"\xff").unwrap();

@@ -233,7 +233,7 @@ impl Notice {
     pub(super) fn json(&self) -> String {
         let (alarms, _) = &self.state.bad;
         let mut fields = ended(&self.command, self.watched.as_ref(), [self.started, self.finished]);
-        fields["text"] = json!(self.told());
+        fields["text"] = json!(without_markup(&self.told()));
         fields["verisum"] = json!(env!("CARGO_PKG_VERSION"));
         fields["host"] = json!(self.host);
         fields["said"] = json!(self.said.lines());
@@ -242,6 +242,11 @@ impl Notice {
         fields["error"] = json!(self.state.trouble);
         json!(Object::new("notice", &fields)).to_string()
     }
+}
+
+/// A text that a chat shows as it is. Many take these characters for markup, as in `<!channel>`, which wakes everybody.
+fn without_markup(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// How a command ended that began and ended at these moments, for programs.
@@ -292,5 +297,15 @@ fn section(text: &mut String, title: &str, lines: &[String]) {
     *text += &format!("{title}\n");
     for line in lines {
         *text += &format!("  {line}\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_files_are_no_markup_of_chats() {
+        assert_eq!(without_markup("a <!channel> & <@U1>"), "a &lt;!channel&gt; &amp; &lt;@U1&gt;");
     }
 }

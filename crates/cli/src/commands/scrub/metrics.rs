@@ -206,7 +206,12 @@ pub(super) fn write_failure(
 
 /// A path as the value of a label.
 pub(super) fn label(path: &Path) -> String {
-    path.to_string_lossy().replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
+    // Names that differ only in bytes that are not UTF-8 stay different.
+    let text = match path.to_str().filter(|text| !text.starts_with("$'")) {
+        Some(text) => text.into(),
+        None => names::quoted(path.as_os_str()),
+    };
+    text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }
 
 /// Writes a file beside its name and renames it, so that nobody reads half of it.
@@ -308,4 +313,20 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, 
         let _ = write!(line, " needed={needed:.2}");
     }
     line
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ffi::OsStr;
+    use std::os::unix::ffi::OsStrExt;
+
+    use super::*;
+
+    #[test]
+    fn labels_of_different_names_are_different() {
+        let of = |name: &[u8]| label(Path::new(OsStr::from_bytes(name)));
+        assert_eq!(of(b"/a \"b\"\\\n"), "/a \\\"b\\\"\\\\\\n");
+        assert_eq!([of(b"/\xff"), of(b"/\xfe")], ["$'/\\\\377'", "$'/\\\\376'"]);
+        assert_ne!(of(b"$'/\\377'"), of(b"/\xff"));
+    }
 }
