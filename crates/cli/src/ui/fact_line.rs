@@ -46,18 +46,25 @@ impl FactLine {
     }
 }
 
-/// A sentence as lines of so many columns, if no name is in it. What is between backticks is a command, and has a line
-/// of its own where the sentence is too long.
+/// A sentence as lines of so many columns. A name with a slash is not broken: it ends at a colon, or else the sentence
+/// stays whole. What is between backticks is a command, and has a line of its own where the sentence is too long.
 pub(crate) fn broken(text: &str, width: usize) -> Vec<String> {
-    let has_name = text.split('`').step_by(2).any(|words| words.contains('/'));
-    if has_name || columns(text) <= width {
+    let mut is_command = false;
+    let in_name = text.char_indices().filter(|(_, letter)| {
+        is_command ^= *letter == '`';
+        *letter == '/' && !is_command
+    });
+    let end_of_name = |(at, _): (usize, char)| text[at..].find(": ").map(|end| at + end + 2);
+    let end = in_name.last().map_or(Some(0), end_of_name);
+    let Some((name, rest)) = end.filter(|_| columns(text) > width).map(|end| text.split_at(end)) else {
         return vec![text.to_string()];
-    }
-    let words = text.split('`').enumerate().flat_map(|(number, part)| match number % 2 {
+    };
+    let words = rest.split('`').enumerate().flat_map(|(number, part)| match number % 2 {
         0 => part.split_inclusive(' ').map(String::from).collect(),
         _ => vec![format!("`{part}`")],
     });
-    filled(words, width, INDENTS[1])
+    let name = Some(name.to_string()).filter(|name| !name.is_empty());
+    filled(name.into_iter().chain(words), width, INDENTS[1])
 }
 
 /// Words, each with the space behind it, in lines of so many columns; all but the first line begin with `indent`.
@@ -105,5 +112,7 @@ mod tests {
         assert_eq!(broken(text, 18), lines);
         assert_eq!(broken(text, 100), [text]);
         assert_eq!(broken("a name: /srv/of a file", 10), ["a name: /srv/of a file"]);
+        let lines = ["verisum: /srv/a b:", "    1 file is", "    missing"];
+        assert_eq!(broken("verisum: /srv/a b: 1 file is missing", 16), lines);
     }
 }

@@ -168,7 +168,9 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
             self.result = many.iter().try_for_each(|line| self.output().line(line));
         }
         let printed = match self.style {
-            ScrubStyle::Usual | ScrubStyle::Verbose => self.output().text(&summary_text(summary)),
+            ScrubStyle::Usual | ScrubStyle::Verbose => {
+                summary_text(summary).lines().try_for_each(|line| self.output().sentence(line))
+            }
             ScrubStyle::Json => self.json("summary", summary_line(summary, remedy)),
             ScrubStyle::Quiet | ScrubStyle::Nothing => Ok(()),
         };
