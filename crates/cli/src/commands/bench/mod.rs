@@ -100,6 +100,10 @@ pub(crate) struct BenchOptions {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) warmup: u32,
 
+    /// Show no progress
+    #[arg(long)]
+    pub(crate) no_progress: bool,
+
     /// Drop the files from the page cache before each run, and check that they are gone
     #[arg(long)]
     pub(crate) cold: bool,

@@ -38,6 +38,10 @@ pub(crate) struct RecommendArgs {
     #[arg(long = "for", value_name = "DURATION", default_value = "60s")]
     budget: String,
 
+    /// Show no progress
+    #[arg(long)]
+    no_progress: bool,
+
     #[command(flatten)]
     threads: sizes::ThreadArgs,
 
@@ -68,6 +72,7 @@ pub(crate) fn run(arguments: RecommendArgs, output: &mut Output) -> Result<Exit,
         runs: None,
         time: None,
         warmup: 1,
+        no_progress: arguments.no_progress,
         cold: false,
         seed: 1,
         run_timeout: RUN_TIMEOUT.to_string(),

@@ -73,7 +73,9 @@ impl<'a> Session<'a> {
 
     /// Says on a terminal what is made ready, until there is something else to say.
     pub(crate) fn preparing(&self, what: &str) {
-        progress::show(&names::plain(what));
+        if !self.options.no_progress {
+            progress::show(&names::plain(what));
+        }
     }
 
     /// Adds a row for what cannot be measured here.
@@ -164,7 +166,7 @@ impl<'a> Session<'a> {
     ) {
         self.tell_of_scripts(&subjects);
         let mut watcher = Watcher {
-            drawn: stderr().is_terminal(),
+            drawn: stderr().is_terminal() && !self.options.no_progress,
             group,
             last: Instant::now(),
             saved: &mut self.saved,
