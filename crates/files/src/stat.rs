@@ -57,8 +57,8 @@ impl Timestamp {
         self.seconds.checked_mul(1000)?.checked_add(i64::from(self.nanoseconds / 1_000_000))
     }
 
-    /// As RFC 3339 has it, in UTC: `2026-11-01T04:00:00.000000000Z`. A time that is too far away for a year of
-    /// six digits is the last, or the first, that is not.
+    /// As RFC 3339 has it, in UTC: `2026-11-01T04:00:00.000000000Z`. There a year has four digits: a time that
+    /// is too far away for that is the last, or the first, that is not.
     pub fn to_rfc3339(self) -> String {
         self.calendar().to_rfc3339_opts(SecondsFormat::Nanos, true)
     }
@@ -77,8 +77,13 @@ impl Timestamp {
     }
 
     fn calendar(self) -> DateTime<Utc> {
-        let end = if self.seconds < 0 { DateTime::<Utc>::MIN_UTC } else { DateTime::<Utc>::MAX_UTC };
-        DateTime::from_timestamp(self.seconds, self.nanoseconds).unwrap_or(end)
+        // The first second of the year 0, and the last of 9999.
+        let (seconds, nanoseconds) = match self.seconds {
+            ..-62_167_219_200 => (-62_167_219_200, 0),
+            253_402_300_800.. => (253_402_300_799, 999_999_999),
+            seconds => (seconds, self.nanoseconds),
+        };
+        DateTime::from_timestamp(seconds, nanoseconds).unwrap_or_default()
     }
 }
 

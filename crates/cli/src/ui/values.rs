@@ -154,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn moments_have_years_of_four_digits() {
+        for moment in [moment_of_seconds(i64::MAX), moment_of_milliseconds(i64::MAX)] {
+            assert_eq!(moment, "9999-12-31T23:59:59.999999999Z");
+        }
+        assert_eq!(moment_of_seconds(i64::MIN), "0000-01-01T00:00:00.000000000Z");
+        assert_eq!(written(253_402_300_799_000), "9999-12-31T23:59:59Z");
+    }
+
+    #[test]
     fn shares_are_at_most_all() {
         assert_eq!(share("--sample", "5%").unwrap(), 0.05);
         assert_eq!(share("--sample", "0.5").unwrap(), 0.5);
