@@ -11,8 +11,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{self, Lock, Moment, Root, Run, State, absolute, absolute_name, is_address};
-use verisum::files::Timestamp;
 use verisum::files::place::{PlaceEvent, StoppingPlace};
+use verisum::files::{FUTURE, Timestamp};
 use verisum::lake::LakeExport;
 use verisum::remote::{Address, Host};
 
@@ -53,7 +53,8 @@ impl CatalogTree {
     pub(crate) fn read(store: &store::Catalog, root: Root) -> Result<CatalogTree, store::CatalogError> {
         let troubles = store.troubles(root.id)?;
         let troubles = troubles.into_iter().map(|(state, count)| (state.name(), count)).collect();
-        let stalest_verification_ms = store.oldest(root.id)?.map(Moment::milliseconds);
+        let until = Moment::now() + FUTURE;
+        let stalest_verification_ms = store.oldest(root.id, until)?.map(Moment::milliseconds);
         Ok(CatalogTree { root, troubles, stalest_verification_ms })
     }
 }

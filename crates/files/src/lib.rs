@@ -53,7 +53,7 @@ pub use error::{FileError, Operation, at, explained, message_says_storage_failed
 pub use exclude::{BadPattern, Excludes};
 pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartError, hash_files};
 pub use kept_file::{AsRead, Dress, KeptFile};
-pub use record::{Record, RecordedTime, Standing};
+pub use record::{FUTURE, Record, RecordedTime, Standing};
 pub use replace::{ReplaceError, Replacement, rename_to_nothing};
 pub use results::{Outlet, Results};
 pub use stat::{Kind, Stat, Timestamp, times_of};

@@ -1,5 +1,7 @@
 //! The record of a file: its digest, and the facts that show whether somebody wrote to the file since.
 
+use std::time::Duration;
+
 use verisum_digest::{Algorithm, Output};
 
 use crate::verdict::{Comparison, SecondRead};
@@ -12,6 +14,10 @@ const FINEST: u64 = 100;
 /// By how many seconds the inode's time may be later than that of the verification that was written
 /// into it.
 const WRITING: i64 = 2;
+
+/// How far ahead of now a verification may be. One further in the future is of a clock that ran ahead: nobody knows how
+/// old it is, and it counts for nothing.
+pub const FUTURE: Duration = Duration::from_secs(24 * 3600);
 
 /// What is recorded of one file.
 #[derive(Clone, Copy, Debug)]

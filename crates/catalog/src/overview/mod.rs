@@ -17,7 +17,7 @@ pub use content::{ContentOverview, Duplicate};
 pub use directories::{DirectoryOverview, DirectoryPart};
 pub use trouble::{KnownCopy, Troubled};
 
-use verisum_files::VerdictClass;
+use verisum_files::{FUTURE, VerdictClass};
 
 use crate::scrub::Forecast;
 use crate::store::{Catalog, CatalogError, Moment, Repair, Root, Run, State};
@@ -92,7 +92,12 @@ impl OverviewOptions {
         }
     }
 
-    /// The class of [`AGES`] of what was verified at a moment. What comes from the future is new.
+    /// When something was verified; never, if that is in the [future](verisum_files::FUTURE).
+    pub fn believed(&self, verified: Moment) -> Moment {
+        if verified > self.now + FUTURE { Moment::NEVER } else { verified }
+    }
+
+    /// The class of [`AGES`] of what was verified at a moment.
     pub fn age_class(&self, verified: Moment) -> usize {
         match verified.known() {
             None => AGES.len() - 1,
@@ -250,7 +255,7 @@ fn tree(number: usize, catalog: &Catalog, root: Root, options: &OverviewOptions)
         repairs,
         catalog: number,
         forecast: Forecast::of_runs(root.files, root.bytes, &runs, options.max_age),
-        oldest: catalog.oldest(root.id)?,
+        oldest: catalog.oldest(root.id, options.now + FUTURE)?,
         stale: Amount::default(),
         only: Amount::default(),
         troubles,

@@ -23,7 +23,7 @@ impl Overview {
                 damaged += 1;
                 return Ok::<_, CatalogError>(());
             }
-            let (size, verified) = (record.size, record.verified);
+            let (size, verified) = (record.size, options.believed(record.verified));
             digests.entry(record.algorithm).or_default().add(1, size);
             self.months.entry(month(record.first_seen)).or_default().add(1, size);
             let is_there = record.state != State::MISSING;

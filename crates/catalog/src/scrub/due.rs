@@ -6,13 +6,10 @@ use std::time::{Duration, Instant};
 use super::ScrubOptions;
 use super::forecast::interval;
 use crate::store::{Known, Moment, Run, Stamp, State};
-use verisum_files::Stat;
+use verisum_files::{FUTURE, Stat};
 
 /// How many files are ordered at once; among so many, shuffling takes place.
 pub(super) const PAGE: usize = 4096;
-
-/// Records from so far in the future were made with a wrong clock: nobody knows how old they are.
-const FUTURE: Duration = Duration::from_secs(24 * 3600);
 
 /// When a run reads a file, in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

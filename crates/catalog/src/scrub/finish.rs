@@ -10,7 +10,7 @@ use super::top_directory::is_gone;
 use super::writer::{AlgorithmNames, Writer};
 use super::{ScrubError, ScrubReport, ScrubSummary};
 use crate::store::{self, Catalog, CatalogRecord, Moment, Seen, State, Trouble};
-use verisum_files::{Entry, Kind, Stat, Verdict};
+use verisum_files::{Entry, FUTURE, Kind, Stat, Verdict};
 
 /// How many missing files are looked at at once.
 pub(super) const PAGE: usize = 1024;
@@ -46,7 +46,9 @@ impl Writer<'_> {
         self.summary.given_up = outcome.given_up;
         self.summary.not_tried = outcome.not_tried;
         self.summary.mount_points = outcome.mount_points;
-        self.summary.oldest = self.catalog.oldest(self.scope.root.id)?;
+        // A run may take longer than a day.
+        let now = Moment::now().max(self.options.started());
+        self.summary.oldest = self.catalog.oldest(self.scope.root.id, now + FUTURE)?;
         self.summary.unlisted = outcome.unlisted;
         self.summary.parity.clone_from(&outcome.parity);
         self.summary.complete = outcome.is_complete;

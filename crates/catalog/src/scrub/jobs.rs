@@ -154,7 +154,7 @@ impl<'a> Jobs<'a> {
         if is_estimated {
             let due = match plan.before >= options.started() {
                 true => scope.root.bytes,
-                false => reader.bytes_due(scope.root.id, plan.before)?,
+                false => reader.bytes_due(scope.root.id, plan.before, plan.future)?,
             };
             if is_known {
                 options.progress.expect((due as f64 * options.sample) as u64);

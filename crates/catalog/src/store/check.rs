@@ -1,12 +1,15 @@
 //! Checks the integrity of a catalogue.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
+use rusqlite::Row;
 use verisum_digest::Digest;
 
 use super::guard::IS_INTACT;
+use super::record::unsigned;
 use super::{Catalog, Result, Root};
 
 /// The most problems of one kind that are reported.
@@ -23,12 +26,22 @@ const ADVICE: &str = "(verisum catalog check says more, and verisum catalog rest
 pub struct Problem(pub String);
 
 /// What SQLite does not know of: a query that finds nothing in a sound catalogue, and what a row means.
-const INVARIANTS: [(&str, &str); 9] = [
+const INVARIANTS: [(&str, &str); 11] = [
     (
         "directories without a parent",
         "SELECT 'directory ' || id FROM directory AS child WHERE parent >= id
          OR (parent > 0 AND NOT EXISTS (SELECT 1 FROM directory WHERE id = child.parent))
          OR (parent <= 0 AND NOT EXISTS (SELECT 1 FROM root WHERE id = -child.parent))",
+    ),
+    (
+        "directories with an impossible name",
+        "SELECT 'directory ' || id FROM directory WHERE parent > 0
+         AND (name IN (x'', x'2e', x'2e2e') OR instr(name, x'2f') OR instr(name, x'00'))",
+    ),
+    (
+        "files with an impossible name",
+        "SELECT 'directory ' || directory || ', ' || quote(name) FROM file
+         WHERE name IN (x'', x'2e', x'2e2e') OR instr(name, x'2f') OR instr(name, x'00')",
     ),
     (
         "roots without a top",
@@ -110,18 +123,40 @@ impl Catalog {
         }
     }
 
-    /// The same for those who only read. Of a large catalogue there have to be as many files as were recorded.
+    /// The same for those who only read. The structure of a large catalogue is not looked at, but of any there have to
+    /// be as many files as were recorded, and as long ones.
     pub fn require_complete(&self) -> Result<()> {
-        if self.is_small()? {
-            return self.require_sound();
-        }
+        self.require_small_sound()?;
+        let mut sums: HashMap<i64, (u64, u64)> = HashMap::new();
+        let add = |row: &Row<'_>| {
+            let sum = sums.entry(row.get(0)?).or_default();
+            *sum = (sum.0 + 1, sum.1.wrapping_add(unsigned(row, 1)?));
+            Ok(())
+        };
+        let _: Vec<()> = self.rows("SELECT root, size FROM file NOT INDEXED", [], add)?;
+        self.require_sums(sums)
+    }
+
+    /// Fails if the database's own structure is damaged, if it is small.
+    pub(super) fn require_small_sound(&self) -> Result<()> {
+        if self.is_small()? { self.require_sound() } else { Ok(()) }
+    }
+
+    /// Fails unless the records of each root are as many, and as long in all, as is recorded of it.
+    pub(super) fn require_sums(&self, mut found: HashMap<i64, (u64, u64)>) -> Result<()> {
         for root in self.roots()? {
-            let sql = "SELECT count(*) FROM file NOT INDEXED WHERE root = ?1";
-            let found: i64 =
-                self.connection.query_row(sql, [root.id], |row| row.get(0)).map_err(self.failed("read"))?;
-            self.require_all(&root, found as u64)?;
+            let (files, bytes) = found.remove(&root.id).unwrap_or_default();
+            self.require_all(&root, files)?;
+            if bytes != root.bytes {
+                let (path, recorded) = (root.path.display(), root.bytes);
+                let what = format!("{path}: its records add up to {bytes} bytes, not {recorded} {ADVICE}");
+                return Err(self.damaged(what));
+            }
         }
-        Ok(())
+        match found.is_empty() {
+            true => Ok(()),
+            false => Err(self.damaged(format!("records belong to no tree {ADVICE}"))),
+        }
     }
 
     /// Whether it is read whole before anything of it is told.

@@ -87,20 +87,39 @@ impl Catalog {
         self.each_listed(&sql, params![root.id, bad, missing, GONE], each)
     }
 
-    /// The same for the files of a tree that were last verified before a moment, stalest first. What is missing
-    /// cannot be verified, and is not among them.
+    /// Calls `each` for the files of all trees whose records are not as they were written, where no run has marked
+    /// them as that yet. Takes a pass over all records.
+    ///
+    /// # Errors
+    /// Those of `each`, and what keeps the catalogue from being read.
+    pub fn each_unmarked_damage<E: From<CatalogError>>(
+        &self,
+        each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
+    ) -> Result<(), E> {
+        let columns = columns();
+        let sql =
+            format!("SELECT root, directory, name, {columns} FROM file WHERE directory = ?1 AND name = ?2");
+        for (directory, name) in self.unmarked_damage()? {
+            self.each_listed(&sql, params![directory, name], each)?;
+        }
+        Ok(())
+    }
+
+    /// The same for the files of a tree that were last verified before a moment, or after `until`, as if never; stalest
+    /// first. What is missing cannot be verified, and is not among them.
     pub fn each_stale<E: From<CatalogError>>(
         &self,
         root: &Root,
         before: Moment,
+        until: Moment,
         each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let sql = format!(
-            "SELECT root, directory, name, {} FROM file WHERE root = ?1 AND verified < ?2
-             AND state NOT IN ({MISSING}, {DAMAGED}) ORDER BY verified, directory, name",
+            "SELECT root, directory, name, {} FROM file WHERE root = ?1 AND (verified < ?2 OR verified > ?3)
+             AND state NOT IN ({MISSING}, {DAMAGED}) ORDER BY verified > ?3 DESC, verified, directory, name",
             columns()
         );
-        self.each_listed(&sql, params![root.id, before], each)
+        self.each_listed(&sql, params![root.id, before, until], each)
     }
 
     /// The same for all sound files of all trees whose content another one has too, the largest first. Files with

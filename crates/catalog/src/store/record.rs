@@ -31,7 +31,7 @@ pub enum Trouble {
 }
 
 /// All of them, in the order of their numbers.
-const STATES: [State; 10] = [
+const STATES: [State; State::COUNT] = [
     State::Sound,
     State::Trouble(Trouble::Verdict(Verdict::Busy)),
     State::Trouble(Trouble::Verdict(Verdict::Unverifiable)),
@@ -63,6 +63,9 @@ pub(super) const HELD: i64 = State::Trouble(Trouble::Held).code();
 pub(super) const DAMAGED: i64 = State::DAMAGED.code();
 
 impl State {
+    /// How many there are.
+    pub(super) const COUNT: usize = 10;
+
     /// The name is gone.
     pub const MISSING: State = State::Trouble(Trouble::Verdict(Verdict::Missing));
 

@@ -242,14 +242,23 @@ impl Catalog {
         self.count_troubles(root, RECORDED_TROUBLES)
     }
 
-    fn count_troubles(&self, root: i64, states: &str) -> Result<Vec<(State, u64)>> {
+    pub(super) fn count_troubles(&self, root: i64, states: &str) -> Result<Vec<(State, u64)>> {
         let sql = &format!("SELECT state, count(*) FROM ({states}) GROUP BY state");
         let rows: rusqlite::Result<Vec<(i64, u64)>> =
             self.connection.prepare_cached(sql).and_then(|mut statement| {
                 statement.query_map([root], |row| Ok((row.get(0)?, unsigned(row, 1)?)))?.collect()
             });
         let rows = rows.map_err(self.failed("read"))?;
-        Ok(rows.into_iter().filter_map(|(code, count)| Some((State::of_code(code)?, count))).collect())
+        let mut counts: Vec<(State, u64)> = Vec::new();
+        for (code, count) in rows {
+            // A number that no state has says nothing of the file.
+            let state = State::of_code(code).unwrap_or(State::DAMAGED);
+            match counts.iter_mut().find(|(known, _)| *known == state) {
+                Some((_, known)) => *known += count,
+                None => counts.push((state, count)),
+            }
+        }
+        Ok(counts)
     }
 
     /// How many files of a root wait for somebody: those that are not as recorded, and those that took the place of
@@ -259,11 +268,12 @@ impl Catalog {
         Ok(in_trouble + self.replaced(root)?)
     }
 
-    /// When the stalest file of a root was last verified. What is missing cannot
-    /// be verified, and tells nothing of the others.
-    pub fn oldest(&self, root: i64) -> Result<Option<Moment>> {
-        let sql = "SELECT min(verified) FROM file WHERE root = ?1 AND state <> ?2";
-        self.connection.query_row(sql, [root, MISSING], |row| row.get(0)).map_err(self.failed("read"))
+    /// When the stalest file of a root was last verified. What is missing cannot be verified, and tells nothing of the
+    /// others. A verification after `until` [does not count](verisum_files::FUTURE), as if there were none.
+    pub fn oldest(&self, root: i64, until: Moment) -> Result<Option<Moment>> {
+        let sql = "SELECT min(iif(verified > ?3, 0, verified)) FROM file WHERE root = ?1 AND state <> ?2";
+        let values = (root, MISSING, until);
+        self.connection.query_row(sql, values, |row| row.get(0)).map_err(self.failed("read"))
     }
 
     /// Makes a root's sums those of its files.
@@ -273,10 +283,11 @@ impl Catalog {
         self.write(sql, [root])
     }
 
-    /// The length of all files of a root that were last verified before `before`.
-    pub fn bytes_due(&self, root: i64, before: Moment) -> Result<u64> {
-        let sql = "SELECT coalesce(sum(size), 0) FROM file WHERE root = ?1 AND verified < ?2";
-        let sum = self.connection.query_row(sql, (root, before), |row| unsigned(row, 0));
+    /// The length of all files of a root that were last verified before `before` or after `until`.
+    pub fn bytes_due(&self, root: i64, before: Moment, until: Moment) -> Result<u64> {
+        let sql =
+            "SELECT coalesce(sum(size), 0) FROM file WHERE root = ?1 AND (verified < ?2 OR verified > ?3)";
+        let sum = self.connection.query_row(sql, (root, before, until), |row| unsigned(row, 0));
         sum.map_err(self.failed("read"))
     }
 

@@ -41,24 +41,25 @@ pub struct Imported {
 }
 
 impl Catalog {
-    /// Writes everything but the history of runs as lines of JSON.
-    pub fn export(&self, to: &mut dyn Write) -> Result<()> {
+    /// Writes everything but the history of runs as lines of JSON, and says how many of the records are damaged.
+    pub fn export(&self, to: &mut dyn Write) -> Result<u64> {
         self.at_one_moment(|| self.export_all(to))
     }
 
-    fn export_all(&self, to: &mut dyn Write) -> Result<()> {
+    fn export_all(&self, to: &mut dyn Write) -> Result<u64> {
         let algorithms = self.algorithms()?;
+        let mut damaged = 0;
         for root in self.roots()? {
             let Identity { device, inode } = root.identity;
             self.write_line(
                 to,
                 &Line::Root { version: JSON_VERSION, path: Name::new(&root.path), device, inode },
             )?;
-            self.export_files(&root, &algorithms, to)?;
+            damaged += self.export_files(&root, &algorithms, to)?;
             self.export_condemned(&root, &algorithms, to)?;
             self.export_repairs(&root, &algorithms, to)?;
         }
-        Ok(())
+        Ok(damaged)
     }
 
     fn export_condemned(
@@ -84,11 +85,19 @@ impl Catalog {
         Ok(())
     }
 
-    fn export_files(&self, root: &Root, algorithms: &HashMap<i64, String>, to: &mut dyn Write) -> Result<()> {
+    fn export_files(
+        &self,
+        root: &Root,
+        algorithms: &HashMap<i64, String>,
+        to: &mut dyn Write,
+    ) -> Result<u64> {
+        let mut damaged = 0;
         self.each_of_root(root, &mut |path, record| {
+            damaged += u64::from(record.state == State::DAMAGED);
             let line = Line::File(self.file_line(path, record, algorithms)?);
             self.write_line(to, &line)
-        })
+        })?;
+        Ok(damaged)
     }
 
     /// Gives all records of a root with their paths below its top, directory by directory. None is left out without a

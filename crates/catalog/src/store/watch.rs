@@ -21,8 +21,8 @@ pub enum CatalogPass {
     Export,
     /// [`Catalog::records_by_path`].
     ByPath,
-    /// [`Catalog::oldest`].
-    Oldest,
+    /// [`Catalog::survey`].
+    Survey,
     /// [`Catalog::copies_of_troubled`].
     Copies,
     /// [`Catalog::each_stale`].
@@ -39,13 +39,14 @@ impl CatalogPass {
     /// About how many steps SQLite takes for each record.
     const fn steps(self, is_small: bool) -> u64 {
         match self {
-            CatalogPass::Complete if is_small => 34,
-            CatalogPass::Complete => 6,
+            CatalogPass::Complete if is_small => 38,
+            CatalogPass::Complete => 5,
             CatalogPass::Check => 77,
             CatalogPass::Backup => 4,
             CatalogPass::Export => 33,
             CatalogPass::ByPath => 38,
-            CatalogPass::Oldest => 8,
+            CatalogPass::Survey if is_small => 50,
+            CatalogPass::Survey => 16,
             CatalogPass::Copies => 20,
             CatalogPass::Stale => 59,
             CatalogPass::Duplicates => 71,
@@ -53,6 +54,30 @@ impl CatalogPass {
             CatalogPass::Overview => 110,
         }
     }
+
+    /// About how many nanoseconds it takes for each record: steps of one pass take longer than those of another.
+    const fn nanoseconds(self, is_small: bool) -> u64 {
+        match self {
+            CatalogPass::Complete if is_small => 400,
+            CatalogPass::Complete => 150,
+            CatalogPass::Survey if is_small => 600,
+            CatalogPass::Survey => 350,
+            CatalogPass::Copies => 100,
+            CatalogPass::Backup => 300,
+            CatalogPass::Check | CatalogPass::Stale | CatalogPass::Duplicates => 2000,
+            CatalogPass::Export | CatalogPass::ByPath => 3000,
+            CatalogPass::Forget | CatalogPass::Overview => 4000,
+        }
+    }
+}
+
+/// What a pass takes, as a rule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PassCost {
+    /// How many steps of SQLite.
+    pub steps: u64,
+    /// How many nanoseconds.
+    pub nanoseconds: u64,
 }
 
 /// Who is told of SQLite's steps.
@@ -90,15 +115,18 @@ impl Catalog {
         self.connection.progress_handler(STEPS, Some(each));
     }
 
-    /// How many records there are, and about how many steps SQLite takes for these passes over them.
+    /// How many records there are, and about what each of these passes over them takes.
     ///
     /// # Errors
     /// What keeps the catalogue from being read.
-    pub fn steps_of(&self, passes: &[CatalogPass]) -> Result<(u64, u64)> {
-        let records: u64 = self.roots()?.iter().map(|root| root.files).sum();
+    pub fn costs_of(&self, passes: &[CatalogPass]) -> Result<(u64, Vec<PassCost>)> {
+        let records = self.roots()?.iter().fold(0, |sum: u64, root| sum.saturating_add(root.files));
         let is_small = self.is_small()?;
-        let steps: u64 = passes.iter().map(|pass| pass.steps(is_small)).sum();
-        Ok((records, records.saturating_mul(steps)))
+        let cost = |pass: &CatalogPass| PassCost {
+            steps: records.saturating_mul(pass.steps(is_small)),
+            nanoseconds: records.saturating_mul(pass.nanoseconds(is_small)),
+        };
+        Ok((records, passes.iter().map(cost).collect()))
     }
 }
 
@@ -152,11 +180,11 @@ mod tests {
             (CatalogPass::Complete, &|| catalog.require_complete()),
             (CatalogPass::Check, &|| catalog.check().map(|problems| assert_eq!(problems, []))),
             (CatalogPass::Backup, &|| catalog.back_up(&copy, &Stop::default())),
-            (CatalogPass::Export, &|| catalog.export(&mut std::io::sink())),
+            (CatalogPass::Export, &|| catalog.export(&mut std::io::sink()).map(drop)),
             (CatalogPass::ByPath, &|| catalog.records_by_path(&root, &mut |_, _| Ok(()))),
             (CatalogPass::Copies, &|| catalog.copies_of_troubled().map(drop)),
-            (CatalogPass::Oldest, &|| catalog.oldest(root.id).map(drop)),
-            (CatalogPass::Stale, &|| catalog.each_stale(&root, Moment::MAX, &mut { none })),
+            (CatalogPass::Survey, &|| catalog.survey(Moment::MAX).map(drop)),
+            (CatalogPass::Stale, &|| catalog.each_stale(&root, Moment::MAX, Moment::MAX, &mut { none })),
             (CatalogPass::Duplicates, &|| catalog.each_duplicate(&mut { none })),
             (CatalogPass::Overview, &|| {
                 Overview::of(&catalogs, &OverviewOptions::new(Moment::NEVER)).map(drop)
@@ -164,7 +192,7 @@ mod tests {
             (CatalogPass::Forget, &|| catalog.forget_root(&root).map(drop)),
         ];
         for (pass, work) in passes {
-            let (_, foretold) = catalog.steps_of(&[pass]).unwrap();
+            let foretold = catalog.costs_of(&[pass]).unwrap().1[0].steps;
             let before = steps.load(Ordering::Relaxed);
             work().unwrap();
             let taken = steps.load(Ordering::Relaxed) - before;

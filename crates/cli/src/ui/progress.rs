@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use clap::Args;
 use rustix::fs::{FileType, fstat};
 use verisum::blockhash::ImageProgress;
-use verisum::catalog::store::{Catalog, CatalogPass};
+use verisum::catalog::store::{Catalog, CatalogPass, PassCost};
 use verisum::files::{Kind, Stat, Walk};
 
 use crate::ui::sizes::human;
@@ -138,7 +138,10 @@ pub(crate) fn drawn<T>(
             return;
         }
         let width = width();
-        let head = head(&name, width);
+        // The name gives way to what is said of it.
+        let (start, rests) = words(Unit::Bytes, progress.bytes(), length, None, time);
+        let free = width.saturating_sub(start.len() + rests[0].len() + 1);
+        let head = head(&name, width.min(3 * free));
         let line = line(progress.bytes(), length, time, width.saturating_sub(columns(&head)), "");
         draw(&format!("{head}{line}"));
     };
@@ -401,13 +404,48 @@ pub(crate) fn expect_files(files: u64) {
 /// The passes that the work makes over all records of each catalogue that it opens.
 static PASSES: Mutex<&'static [CatalogPass]> = Mutex::new(&[]);
 
+/// What those passes take, in the order in which they are made.
+static COSTS: Mutex<Vec<PassCost>> = Mutex::new(Vec::new());
+
+/// The pass that is being made, and since when.
+#[derive(Default)]
+struct Pace {
+    pass: usize,
+    began: Duration,
+}
+
+impl Pace {
+    /// How many nanoseconds passes take in all, and how many of them are done after so many steps, by what such passes
+    /// take as a rule; and how many seconds are left, by how long the one takes that is being made.
+    fn told(&mut self, costs: &[PassCost], steps: u64, time: Duration) -> ([u64; 2], Option<u64>) {
+        let (mut pass, mut steps_before, mut before) = (0, 0, 0);
+        while pass + 1 < costs.len() && steps >= steps_before + costs[pass].steps {
+            (steps_before, before) = (steps_before + costs[pass].steps, before + costs[pass].nanoseconds);
+            pass += 1;
+        }
+        if pass != self.pass {
+            *self = Pace { pass, began: time };
+        }
+        let Some(cost) = costs.get(pass) else { return ([0, 0], None) };
+        let part = (steps - steps_before).min(cost.steps) as f64 / cost.steps.max(1) as f64;
+        let inside = (cost.nanoseconds as f64 * part) as u64;
+        let all = costs.iter().map(|cost| cost.nanoseconds).sum();
+        let took = time.saturating_sub(self.began);
+        // A pass that has just begun says nothing.
+        let (done_in, took) = if took < DELAY { (before + inside, time) } else { (inside, took) };
+        let rest = all - before - inside;
+        let left = (done_in > 0).then(|| (rest as f64 / done_in as f64 * took.as_secs_f64()) as u64);
+        ([all, before + inside], left)
+    }
+}
+
 /// Has the steps of the passes over a catalogue counted, if [`during`] says how far they are. One that cannot be read
 /// says why where it is used.
 pub(crate) fn watch(catalog: &Catalog) {
     let passes = *PASSES.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some((records, steps)) = (!passes.is_empty()).then(|| catalog.steps_of(passes).ok()).flatten() {
+    if let Some((records, costs)) = (!passes.is_empty()).then(|| catalog.costs_of(passes).ok()).flatten() {
         FILES.fetch_add(records, Ordering::Relaxed);
-        STEPS[0].fetch_add(steps, Ordering::Relaxed);
+        COSTS.lock().unwrap_or_else(PoisonError::into_inner).extend(costs);
         catalog.count_steps(Arc::new(advance));
     }
 }
@@ -417,7 +455,13 @@ const WIDE: usize = 80;
 
 /// What is done by now, and how long it took or how long the rest will take; in files, if steps stand for any, or else
 /// in bytes.
-fn line_of_steps(what: &str, [all, done]: [u64; 2], files: u64, time: Duration, width: usize) -> String {
+fn line_of_steps(
+    what: &str,
+    ([all, done], left): ([u64; 2], Option<u64>),
+    files: u64,
+    time: Duration,
+    width: usize,
+) -> String {
     if all == 0 || done == 0 {
         return format!("{what}  {} elapsed", clock(time.as_secs()));
     }
@@ -427,7 +471,7 @@ fn line_of_steps(what: &str, [all, done]: [u64; 2], files: u64, time: Duration, 
     let part = |of: u64| (u128::from(done) * u128::from(of) / u128::from(all)) as u64;
     head + &match files {
         0 => line(done, Some(all), time, room, ""),
-        files => line_in(Unit::Files, part(files), Some(files), time, room, ""),
+        files => line_in(Unit::Files, part(files), Some(files), left, time, room, ""),
     }
 }
 
@@ -441,11 +485,17 @@ pub(crate) fn during<T>(
 ) -> T {
     let Some(delay) = progress.wanted().after() else { return work() };
     *PASSES.lock().unwrap_or_else(PoisonError::into_inner) = passes;
+    let pace = Mutex::new(Pace::default());
     let tick = |time: Duration| {
         if time >= delay && !IS_ASKED.load(Ordering::Relaxed) {
             let [all, done, files] =
                 [&STEPS[0], &STEPS[1], &FILES].map(|count| count.load(Ordering::Relaxed));
-            draw(&line_of_steps(what, [all, done], files, time, width()));
+            let costs = COSTS.lock().unwrap_or_else(PoisonError::into_inner);
+            let told = match costs.is_empty() {
+                true => ([all, done], None),
+                false => pace.lock().unwrap_or_else(PoisonError::into_inner).told(&costs, done, time),
+            };
+            draw(&line_of_steps(what, told, files, time, width()));
         }
     };
     let result = watched(&tick, work);
@@ -516,38 +566,64 @@ impl Unit {
 
 /// The line, shorter than the terminal is wide; with a bar, or the name of a file in its place.
 fn line(bytes: u64, length: Option<u64>, time: Duration, width: usize, name: &str) -> String {
-    line_in(Unit::Bytes, bytes, length, time, width, name)
+    line_in(Unit::Bytes, bytes, length, None, time, width, name)
 }
 
-fn line_in(unit: Unit, done: u64, length: Option<u64>, time: Duration, width: usize, name: &str) -> String {
-    let named = |text: String| match width.saturating_sub(text.chars().count() + 3) {
-        room if room >= LEAST_NAME && !name.is_empty() && width < usize::MAX => {
+fn line_in(
+    unit: Unit,
+    done: u64,
+    length: Option<u64>,
+    left: Option<u64>,
+    time: Duration,
+    width: usize,
+    name: &str,
+) -> String {
+    let (start, rests) = words(unit, done, length, left, time);
+    let fits = |rest: &&String| start.len() + rest.len() < width;
+    let rest = rests.iter().find(fits).or(rests.last()).map_or("", String::as_str);
+    let text = format!("{start}{rest}");
+    let room = width.saturating_sub(text.len() + 3);
+    // The brackets, and a space.
+    let bar = room.min(WIDEST_BAR + 1).saturating_sub(1);
+    let text = match length {
+        _ if room >= LEAST_NAME && !name.is_empty() && width < usize::MAX => {
             format!("{text}  {}", end_of(name, room))
+        }
+        Some(length) if bar >= 5 && name.is_empty() => {
+            let part = (done as f64 / length.max(1) as f64 * bar as f64) as usize;
+            format!("{} [{:<bar$}]  {rest}", start.trim_end(), "=".repeat(part))
         }
         _ => text,
     };
+    text.chars().take(width.saturating_sub(1)).collect()
+}
+
+/// The share that is done, and what stands behind it: all, or less of it where there is no room; what is left comes
+/// first to whoever waits.
+fn words(
+    unit: Unit,
+    done: u64,
+    length: Option<u64>,
+    left: Option<u64>,
+    time: Duration,
+) -> (String, Vec<String>) {
     let rate = done as f64 / time.as_secs_f64().max(0.001);
     let rate_text = format!("{}/s", unit.amount(rate as u64));
-    let text = match length {
-        None => named(format!("{}  {rate_text}  {}", unit.amount(done), clock(time.as_secs()))),
-        Some(length) => {
-            let part = done as f64 / length.max(1) as f64;
-            let left = match rate > 0.0 {
-                true => clock((length.saturating_sub(done) as f64 / rate) as u64),
-                false => "-:--".to_string(),
-            };
-            let percent = format!("{:>3}%", (part * 100.0) as u64);
-            let (amount, whole) = (unit.amount(done), unit.amount(length));
-            let rest = format!("{amount} of {whole}{}  {rate_text}  {left} left", unit.noun());
-            // The percentage, the brackets, spaces between, and a column that stays free.
-            match width.saturating_sub(percent.len() + rest.len() + 6).min(WIDEST_BAR) {
-                _ if !name.is_empty() => named(format!("{percent}  {rest}")),
-                0..5 => format!("{percent}  {rest}"),
-                bar => format!("{percent} [{:<bar$}]  {rest}", "=".repeat((part * bar as f64) as usize)),
-            }
-        }
+    let Some(length) = length else {
+        return (
+            String::new(),
+            vec![format!("{}  {rate_text}  {}", unit.amount(done), clock(time.as_secs()))],
+        );
     };
-    text.chars().take(width.saturating_sub(1)).collect()
+    let left = match left {
+        None if rate > 0.0 => Some((length.saturating_sub(done) as f64 / rate) as u64),
+        left => left,
+    };
+    let left = format!("{} left", left.map_or("-:--".to_string(), clock));
+    let part = done as f64 / length.max(1) as f64;
+    let amount = format!("{} of {}{}", unit.amount(done), unit.amount(length), unit.noun());
+    let rests = vec![format!("{amount}  {rate_text}  {left}"), format!("{amount}  {left}"), left];
+    (format!("{:>3}%  ", (part * 100.0) as u64), rests)
 }
 
 /// Seconds as hours, minutes and seconds.
@@ -660,7 +736,7 @@ mod tests {
 
     #[test]
     fn the_line_of_steps_has_a_share_only_of_a_known_whole() {
-        let line = |steps, files, width| line_of_steps("at work", steps, files, 3 * SECOND, width);
+        let line = |steps, files, width| line_of_steps("at work", (steps, None), files, 3 * SECOND, width);
         assert_eq!(line([0, 5], 9, 80), "at work  0:03 elapsed");
         assert_eq!(line([20, 0], 9, 80), "at work  0:03 elapsed");
         assert_eq!(line([400, 100], 60, 60), " 25% [=====               ]  15 of 60 files  5/s  0:09 left");
@@ -675,6 +751,39 @@ mod tests {
         for width in 20..200 {
             assert!(line([400, 100], 60_000, width).len() < width, "{width}");
         }
+    }
+
+    #[test]
+    fn what_is_left_is_told_by_the_pass_that_is_being_made() {
+        // A second for the first, as a rule, and nine for the other, which takes the same steps.
+        let costs = [1, 9].map(|seconds| PassCost { steps: 100, nanoseconds: seconds * 1_000_000_000 });
+        let mut pace = Pace::default();
+        let mut told = |steps, seconds| pace.told(&costs, steps, seconds * SECOND);
+        assert_eq!(told(50, 2), ([10_000_000_000, 500_000_000], Some(38)));
+        // All is four times as slow.
+        assert_eq!(told(100, 4), ([10_000_000_000, 1_000_000_000], Some(36)));
+        assert_eq!(told(150, 22), ([10_000_000_000, 5_500_000_000], Some(18)));
+        assert_eq!(told(200, 40), ([10_000_000_000, 10_000_000_000], Some(0)));
+        // The other one alone is slow.
+        let mut pace = Pace::default();
+        let mut told = |steps, seconds| pace.told(&costs, steps, seconds * SECOND).1;
+        assert_eq!((told(100, 1), told(110, 21), told(300, 201)), (Some(9), Some(180), Some(0)));
+        assert_eq!(Pace::default().told(&[], 5, SECOND), ([0, 0], None));
+    }
+
+    #[test]
+    fn what_is_left_is_told_where_there_is_room_for_nothing_else() {
+        let progress = verisum::files::Progress::default();
+        progress.add(123_456, 512 << 20);
+        for width in 46..200 {
+            let whole = Whole::Known { files: 1_000_000, bytes: 1 << 30 };
+            let shown = line_of_files(&progress, &Furthest::default(), whole, SECOND, width);
+            assert!(shown.ends_with(" left") && shown.len() < width, "{width}: {shown}");
+        }
+        let shown = |width| line(512 << 20, Some(1 << 30), SECOND, width, "disk.img");
+        assert_eq!(shown(40), " 50%  512 MiB of 1 GiB  0:01 left");
+        assert_eq!(shown(30), " 50%  0:01 left  disk.img");
+        assert_eq!(shown(20), " 50%  0:01 left");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use common::recording::{FILES, run, tree};
-use common::{Ended, VERISUM, command, start};
+use common::{Ended, VERISUM, command, start, verisum};
 use rustix::process::Signal;
 use verisum_testkit::{FsKind, Mount, require_root, require_tool};
 
@@ -299,6 +299,27 @@ fn damage_to_a_record_is_no_rot_of_the_file() {
     let ended = run(&["catalog", "check"], &catalog, &[]);
     let message = format!("verisum: {}: check: {}: its record is damaged", catalog.display(), path.display());
     ended.failed(1, &message);
+    // Before a scrub meets it, too.
+    let prometheus = root.with_file_name("prometheus");
+    let with_file = ["catalog", "status", "--prometheus", prometheus.to_str().unwrap()];
+    assert_eq!(run(&with_file, &catalog, &[]).code, Some(3));
+    let figures = fs::read_to_string(&prometheus).unwrap();
+    assert!(figures.contains("state=\"record-damaged\"} 1\n"), "{figures}");
+    for (words, code, told) in [
+        (
+            &["status", "--nagios"][..],
+            1,
+            "VERISUM WARNING - 300 files, 0 bad, 1 unchecked, 0 missing, 1 damaged record",
+        ),
+        (&["status", "--max-age", "9d"], 3, "record-damaged: 1\n"),
+        (&["list", "--bad"], 3, "record-damaged"),
+        (&["list"], 3, "record-damaged"),
+        (&["export"], 3, "\"record-damaged\""),
+    ] {
+        let ended = run(&[&["catalog"], words].concat(), &catalog, &[]);
+        assert_eq!(ended.code, Some(code), "{words:?}: {}{}", ended.out(), ended.stderr);
+        assert!(ended.out().contains(told), "{words:?}: {}", ended.out());
+    }
     for _ in 0..2 {
         let ended = run(&["scrub"], &catalog, &[&root]);
         assert_eq!(ended.code, Some(3), "{}{}", ended.out(), ended.stderr);
@@ -321,11 +342,53 @@ fn damage_to_a_record_is_no_rot_of_the_file() {
     let ended = run(&["scrub"], &catalog, &[&root]);
     assert!(ended.code == Some(3) && ended.out().contains("record-damaged"), "{}", ended.out());
     fs::rename(root.join("away"), &path).unwrap();
-    let export = run(&["catalog", "export"], &catalog, &[]).clean();
-    assert_eq!(export.matches("\"record-damaged\"").count(), 1, "{export}");
+    let export = run(&["catalog", "export"], &catalog, &[]);
+    assert_eq!((export.code, export.out().matches("\"record-damaged\"").count()), (Some(3), 1));
+    assert!(export.stderr.ends_with(": export: 1 damaged record (verisum catalog check names them)\n"));
     run(&["accept"], &catalog, &[&path]).clean();
     assert_eq!(run(&["scrub"], &catalog, &[&root]).code, Some(0));
     run(&["catalog", "check"], &catalog, &[]).clean();
+}
+
+#[test]
+fn a_verification_in_the_future_does_not_count() {
+    let (folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    // Recorded by a clock that ran ahead.
+    let export = run(&["catalog", "export"], &catalog, &[]).clean();
+    let verified = "\"last_verified\":\"";
+    let ahead = export.split(verified).collect::<Vec<_>>().join(&format!("{verified}3"));
+    let ahead: String = ahead
+        .lines()
+        .map(|line| line.replace("\"last_verified\":\"32", "\"last_verified\":\"3") + "\n")
+        .collect();
+    let (lines, catalog) = (folder.path().join("lines"), folder.path().join("ahead.db"));
+    fs::write(&lines, ahead).unwrap();
+    run(&["catalog", "import"], &catalog, &[&lines]).clean();
+    let status = |words: &[&str]| run(&[&["catalog", "status"], words].concat(), &catalog, &[]);
+    let told = status(&["--nagios", "--max-age", "9d"]);
+    assert_eq!(told.code, Some(1), "{}", told.out());
+    assert!(told.out().contains(", 300 verified in the future, some never verified"), "{}", told.out());
+    let told = status(&["--max-age", "9d"]);
+    assert_eq!(told.code, Some(3), "{}", told.out());
+    let line = "\n  stalest verification: never\n  verified in the future: 300 (";
+    assert!(told.out().contains(line), "{}", told.out());
+    assert!(status(&["--json"]).clean().contains("\"verified_in_future\":300"));
+    let listed = || run(&["catalog", "list", "--stale", "9d"], &catalog, &[]).clean().lines().count();
+    assert_eq!(listed(), 300);
+    let page = folder.path().join("page.html");
+    let report = verisum([
+        "report".as_ref(),
+        "--max-age".as_ref(),
+        "9d".as_ref(),
+        "-o".as_ref(),
+        page.as_os_str(),
+        catalog.as_os_str(),
+    ]);
+    assert_eq!(report.code, Some(3), "{}{}", report.out(), report.stderr);
+    let read = run(&["scrub", "--max-age", "9d"], &catalog, &[&root]).clean();
+    assert!(read.contains("read 300 ("), "{read}");
+    assert_eq!((listed(), status(&["--nagios", "--max-age", "9d"]).code), (0, Some(0)));
 }
 
 #[test]

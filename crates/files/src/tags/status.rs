@@ -6,9 +6,9 @@ use std::sync::Mutex;
 
 use super::files::{OpenedFile, each, next_entry, open};
 use super::session::{Session, lock};
-use super::{Counts, Entries, TagSink, TaggingOptions};
+use super::{Counts, Entries, TagSink, TaggingOptions, now};
 use crate::store::xattr::{Defect, Origin, Stored, foreign, refused};
-use crate::{Standing, Stat, Timestamp};
+use crate::{FUTURE, Standing, Stat, Timestamp};
 
 /// What the tags of a tree say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct Status {
     pub untagged_bytes: u64,
     /// Tags by digest.
     pub by_digest: BTreeMap<&'static str, u64>,
-    /// Tags that tell of no verification.
+    /// Tags that tell of no verification, or of one [in the future](crate::FUTURE).
     pub unverified: u64,
     /// Tags that were verified too long ago, or never, where somebody said what is too long.
     pub stale: u64,
@@ -59,20 +59,20 @@ pub fn status_before(
 ) -> (Status, Counts) {
     let session = Session::new(options, report);
     let total = Mutex::new(Status::default());
-    let before = before.map(|before| before.seconds);
+    let (before, until) = (before.map(|before| before.seconds), now() + FUTURE.as_secs().cast_signed());
     each(&session, entries, &|opened| {
         let origin = match opened.found.is_empty() {
             true => foreign(&opened.file, &opened.stat).ok().and_then(|found| Some(found.first()?.origin)),
             false => None,
         };
-        lock(&total).add(&opened, origin, before);
+        lock(&total).add(&opened, origin, (before, until));
     });
     let total = std::mem::take(&mut *lock(&total));
     (total, session.counts())
 }
 
 impl Status {
-    fn add(&mut self, opened: &OpenedFile, origin: Option<Origin>, before: Option<i64>) {
+    fn add(&mut self, opened: &OpenedFile, origin: Option<Origin>, (before, until): (Option<i64>, i64)) {
         if opened.found.is_empty() {
             self.untagged += 1;
             self.untagged_bytes += opened.stat.size;
@@ -102,9 +102,10 @@ impl Status {
                 Standing::Unknown => &mut self.untimed,
             } += 1;
             *self.by_digest.entry(record.algorithm.id).or_default() += 1;
-            let is_stale = |before| record.verified.is_none_or(|verified| verified < before);
+            let verified = record.verified.filter(|verified| *verified <= until);
+            let is_stale = |before| verified.is_none_or(|verified| verified < before);
             self.stale += u64::from(before.is_some_and(is_stale));
-            match record.verified {
+            match verified {
                 None => self.unverified += 1,
                 Some(verified) => {
                     self.oldest = Some(self.oldest.map_or(verified, |oldest| oldest.min(verified)));

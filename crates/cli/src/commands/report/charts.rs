@@ -47,7 +47,7 @@ pub(super) fn all(subject: &Subject) -> Vec<Chart> {
     charts.push(treemap(subject));
     let mut total = 0;
     let growth = tables::months(subject).into_iter().map(|(name, _, size)| {
-        total += size;
+        total = u64::saturating_add(total, size);
         (name, total)
     });
     charts.push(amounts(tables::GROWTH, growth.collect()));

@@ -33,8 +33,8 @@ fn empty(subject: &Subject) -> impl Iterator<Item = Option<&Path>> {
 pub(super) fn lines(subject: &Subject) -> Vec<String> {
     let overview = &subject.overview;
     let mut lines = Vec::new();
-    let files: u64 = overview.trees.iter().map(|tree| tree.root.files).sum();
-    let bytes: u64 = overview.trees.iter().map(|tree| tree.root.bytes).sum();
+    let sum = |of: fn(&TreeOverview) -> u64| overview.trees.iter().map(of).fold(0, u64::saturating_add);
+    let (files, bytes) = (sum(|tree| tree.root.files), sum(|tree| tree.root.bytes));
     let all = format!("{} ({})", counted(files, "file"), human(bytes));
     let bad = overview.count(State::is_corrupt);
     let missing = overview.count(|state| state == State::MISSING);

@@ -126,7 +126,7 @@ impl CatalogCommand {
 
     /// The passes that it makes over all records.
     pub(super) fn passes(&self) -> &'static [CatalogPass] {
-        use CatalogPass::{Backup, ByPath, Check, Complete, Copies, Export, Forget, Oldest};
+        use CatalogPass::{Backup, ByPath, Check, Complete, Copies, Export, Forget, Survey};
         match self {
             CatalogCommand::Export(arguments) => match arguments.format {
                 Some(ExportFormat::Parquet) => &[Complete, ByPath],
@@ -136,7 +136,7 @@ impl CatalogCommand {
             CatalogCommand::Backup { .. } => &[Backup],
             CatalogCommand::Restore { .. } => &[Check, Backup],
             CatalogCommand::Forget(_) => &[Forget],
-            CatalogCommand::Status(_) => &[Complete, Oldest, Copies],
+            CatalogCommand::Status(_) => &[Survey, Copies],
             CatalogCommand::List(arguments) => arguments.passes(),
             // An import counts the bytes of its files.
             CatalogCommand::Import(_) | CatalogCommand::Relocate(_) | CatalogCommand::Rehash(_) => &[],
@@ -301,8 +301,13 @@ fn export_from(catalog: &Catalog, arguments: &ExportArgs, output: &mut Output) -
 
 fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Result<Exit, Failure> {
     let Some(ExportFormat::List(format)) = arguments.format else {
-        catalog.export(to)?;
-        return Ok(Exit::Clean);
+        let damaged = catalog.export(to)?;
+        if damaged == 0 {
+            return Ok(Exit::Clean);
+        }
+        let (path, records) = (names::quoted(catalog.path().as_os_str()), counted(damaged, "damaged record"));
+        ui::say(PROGRAM, &format!("{path}: export: {records} (verisum catalog check names them)"));
+        return Ok(Exit::Unchecked);
     };
     let below = match &arguments.tree {
         Some(path) => Some(here_or_remote(catalog, path)?),

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use verisum::catalog::store::{Catalog, Moment, Root, Run, State, Trouble};
+use verisum::catalog::store::{Catalog, Moment, Root, Run, State, TreeSurvey, Trouble};
 use verisum::files::Verdict;
 
 use super::metrics::{figure, label, repairable};
@@ -37,8 +37,7 @@ pub(super) struct TreeStatus {
     pub(super) root: Root,
     /// The last ones, newest first.
     pub(super) runs: Vec<Run>,
-    /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
-    pub(super) oldest: Option<Moment>,
+    pub(super) survey: TreeSurvey,
     /// What mends it.
     pub(super) remedy: Option<Remedy>,
 }
@@ -47,10 +46,7 @@ struct Tree {
     path: PathBuf,
     files: u64,
     bytes: u64,
-    /// How many files are in each trouble.
-    troubles: Vec<(State, u64)>,
-    /// When the stalest file was verified, in milliseconds since 1970; 0 for never.
-    oldest: Option<Moment>,
+    survey: TreeSurvey,
     /// What mends it.
     remedy: Option<Remedy>,
     /// When the last run began, and why it failed.
@@ -91,13 +87,12 @@ impl Health {
             let named = bad_file::of_trees(catalog, given, &roots, (missing_fails, None), NAMED)?;
             (health.bad, health.more) = named;
         }
-        for TreeStatus { root, runs, oldest, remedy } in trees {
+        for TreeStatus { root, runs, survey, remedy } in trees {
             health.trees.push(Tree {
-                troubles: catalog.troubles(root.id)?,
                 path: root.path,
                 files: root.files,
                 bytes: root.bytes,
-                oldest,
+                survey,
                 remedy,
                 last: runs.first().map(|run| (run.started, run.error.clone())),
                 unlisted: Run::unlisted(&runs),
@@ -107,7 +102,7 @@ impl Health {
     }
 
     fn sum(&self, is_one: impl Fn(State) -> bool) -> u64 {
-        let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
+        let troubles = self.trees.iter().flat_map(|tree| &tree.survey.troubles);
         troubles.filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
     }
 
@@ -116,7 +111,7 @@ impl Health {
     }
 
     fn oldest(&self) -> Option<Moment> {
-        self.trees.iter().filter_map(|tree| tree.oldest).min()
+        self.trees.iter().filter_map(|tree| tree.survey.oldest).min()
     }
 
     /// How old the stalest verification is; what was never verified is as old as time.
@@ -141,7 +136,7 @@ impl Health {
         if self.trees.is_empty() {
             return Exit::Unchecked;
         }
-        let troubles = self.trees.iter().flat_map(|tree| &tree.troubles);
+        let troubles = self.trees.iter().flat_map(|tree| &tree.survey.troubles);
         let exit = |state: State| match state {
             State::MISSING if self.missing_fails => Exit::Mismatch,
             state => remedy::exit(state),
@@ -166,7 +161,7 @@ impl Health {
 
     /// The line for Nagios, and one for each bad file that it names: its long output.
     pub(super) fn nagios(&self) -> String {
-        let files: u64 = self.trees.iter().map(|tree| tree.files).sum();
+        let files = self.trees.iter().map(|tree| tree.files).fold(0, u64::saturating_add);
         let bad = self.sum(State::is_corrupt);
         let missing = self.sum(|state| state == State::MISSING);
         let unchecked = self.sum(|state| remedy::exit(state) == Exit::Unchecked);
@@ -182,6 +177,15 @@ impl Health {
             }
             if self.unlisted() > 0 {
                 let _ = write!(line, ", {} not looked at", self.unlisted());
+            }
+            let damaged = self.sum(|state| state == State::DAMAGED);
+            if damaged > 0 {
+                let records = counted(damaged, "damaged record");
+                let _ = write!(line, ", {records} (verisum catalog check names them)");
+            }
+            let future: u64 = self.trees.iter().map(|tree| tree.survey.future).sum();
+            if future > 0 {
+                let _ = write!(line, ", {future} verified in the future");
             }
         }
         for bad in &self.bad {
@@ -237,7 +241,7 @@ impl Health {
         of_trees(
             "verisum_catalog_oldest_verification_timestamp_seconds",
             "When the stalest file was verified; 0 for never.",
-            &|tree| tree.oldest.map(Moment::seconds),
+            &|tree| tree.survey.oldest.map(Moment::seconds),
         );
         of_trees("verisum_catalog_last_run_timestamp_seconds", "When the last run began.", &|tree| {
             tree.last.as_ref().map(|(started, _)| started.seconds())
@@ -250,7 +254,7 @@ impl Health {
             for tree in &self.trees {
                 for state in State::troubles() {
                     let count =
-                        tree.troubles.iter().find(|(found, _)| *found == state).map_or(0, |row| row.1);
+                        tree.survey.troubles.iter().find(|(found, _)| *found == state).map_or(0, |row| row.1);
                     let (root, state) = (label(&tree.path), state.name());
                     let _ = writeln!(text, "{name}{{root=\"{root}\",state=\"{state}\"}} {count}");
                 }

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use verisum::catalog::store::{
     Catalog, CatalogPass, ListedRecord, Moment, RecordFinding, Repair, Root, Seen, State,
 };
+use verisum::files::FUTURE;
 use verisum_bench::export::csv_text;
 
 use super::report::{differences, state};
@@ -70,12 +71,13 @@ pub(crate) struct CatalogListArgs {
 impl CatalogListArgs {
     /// The passes that it makes over all records.
     pub(super) fn passes(&self) -> &'static [CatalogPass] {
-        use CatalogPass::{ByPath, Complete, Copies, Duplicates, Stale};
+        use CatalogPass::{ByPath, Complete, Copies, Duplicates, Stale, Survey};
         match self {
             _ if self.duplicates => &[Complete, Duplicates],
             _ if self.repaired => &[Complete],
             _ if self.stale.is_some() => &[Complete, Stale],
-            _ if self.bad || self.missing => &[Complete, Copies],
+            _ if self.bad => &[Complete, Survey, Copies],
+            _ if self.missing => &[Complete, Copies],
             _ => &[Complete, ByPath],
         }
     }
@@ -136,13 +138,16 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
             }
             return Ok(Exit::Clean);
         }
+        let mut each = |file: ListedRecord| match &below {
+            Some(below) if !file.path.starts_with(below) => Ok(()),
+            _ => list.file(&file),
+        };
+        if arguments.bad {
+            catalog.each_unmarked_damage(&mut each)?;
+        }
         for root in &roots {
-            let mut each = |file: ListedRecord| match &below {
-                Some(below) if !file.path.starts_with(below) => Ok(()),
-                _ => list.file(&file),
-            };
             match before {
-                Some(before) => catalog.each_stale(root, before, &mut each)?,
+                Some(before) => catalog.each_stale(root, before, Moment::now() + FUTURE, &mut each)?,
                 None if has_troubles => {
                     catalog.each_in_trouble(root, arguments.bad, arguments.missing, &mut each)?;
                 }

@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::{Args, ValueHint};
 use serde_json::{Value, json};
 use verisum::catalog::store::{Catalog, Lock, Moment, Run, UNLISTED};
-use verisum::files::Verdict;
+use verisum::files::{FUTURE, Verdict};
 
 use super::health::{Health, Limits, TreeStatus};
 use super::results::Missing;
@@ -103,7 +103,7 @@ fn status_of(
     arguments: &CatalogStatusArgs,
     output: &mut Output,
 ) -> Result<Vec<TreeStatus>, Failure> {
-    catalog.require_complete()?;
+    let mut surveys = catalog.survey(Moment::now() + FUTURE)?;
     let given = Given::new(arguments.catalog.catalog.as_deref());
     let mut remedies = Remedies::new(catalog, &given);
     // A line for Nagios tells nothing of what mends a whole tree.
@@ -112,7 +112,7 @@ fn status_of(
     for root in catalog.roots()? {
         trees.push(TreeStatus {
             runs: catalog.runs(root.id, RUNS)?,
-            oldest: catalog.oldest(root.id)?,
+            survey: surveys.remove(&root.id).unwrap_or_default(),
             remedy: if has_remedies { remedies.of(&root)? } else { None },
             root,
         });
@@ -129,7 +129,7 @@ fn status_of(
     if trees.len() > 1 && !arguments.json && !arguments.nagios {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
         for tree in &trees {
-            for (state, count) in catalog.troubles(tree.root.id)? {
+            for (state, count) in &tree.survey.troubles {
                 *sums.entry(state.name()).or_default() += count;
             }
         }
@@ -141,13 +141,13 @@ fn status_of(
 
 fn print(
     catalog: &Catalog,
-    TreeStatus { root, runs, oldest, remedy }: &TreeStatus,
+    TreeStatus { root, runs, survey, remedy }: &TreeStatus,
     goes_on: Option<i64>,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let path = names::quoted(root.path.as_os_str());
     output.line(&format!("{path}: {}, {}", counted(root.files, "file"), human(root.bytes)))?;
-    for (state, count) in catalog.troubles(root.id)? {
+    for (state, count) in &survey.troubles {
         output.line(&format!("  {}: {count}", state.name()))?;
     }
     if let Some(remedy) = remedy {
@@ -159,9 +159,15 @@ fn print(
         let list = "`verisum catalog list --repaired` lists them";
         output.sentence(&format!("  repaired: {files}, the last one {} ({list})", written(last)))?;
     }
-    if let Some(oldest) = *oldest {
+    if let Some(oldest) = survey.oldest {
         let when = oldest.known().map_or("never".to_string(), written);
         output.sentence(&format!("  stalest verification: {when}"))?;
+    }
+    if survey.future > 0 {
+        let future = survey.future;
+        output.sentence(&format!(
+            "  verified in the future: {future} (a clock ran ahead: they count as never verified)"
+        ))?;
     }
     if let Some(to) = catalog.rehash_target()?.filter(|_| !root.is_remote()) {
         output.sentence(&format!("  {}", rehash::left(catalog, Some(root.id), &to)?))?;
@@ -201,14 +207,11 @@ fn counts(run: &Run) -> Vec<String> {
 
 fn line(
     catalog: &Catalog,
-    TreeStatus { root, runs, oldest, remedy }: &TreeStatus,
+    TreeStatus { root, runs, survey, remedy }: &TreeStatus,
     goes_on: Option<i64>,
 ) -> Result<Value, Failure> {
-    let troubles: serde_json::Map<_, _> = catalog
-        .troubles(root.id)?
-        .into_iter()
-        .map(|(state, count)| (state.name().to_string(), count.into()))
-        .collect();
+    let troubles = survey.troubles.iter().map(|(state, count)| (state.name().to_string(), (*count).into()));
+    let troubles: serde_json::Map<_, _> = troubles.collect();
     let runs: Vec<Value> = runs
         .iter()
         .map(|run| {
@@ -239,7 +242,8 @@ fn line(
         "bytes": root.bytes,
         "troubles": troubles,
         "repair": remedy.as_ref().map(Remedy::json),
-        "stalest_verification": oldest.and_then(Moment::known),
+        "stalest_verification": survey.oldest.and_then(Moment::known),
+        "verified_in_future": survey.future,
         "rehash": rehash,
         "runs": runs,
     });

@@ -8,7 +8,7 @@ use serde_json::json;
 use verisum::catalog::store::Moment;
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
-use verisum::files::{Record, Standing, Timestamp};
+use verisum::files::{FUTURE, Record, Standing, Timestamp};
 use verisum_bench::export::csv_text;
 
 use super::options::{ApartArgs, TagTreeArgs, Writes};
@@ -48,6 +48,7 @@ const CSV: [&str; 6] = ["outcome", "path", "verified", "size", "algorithm", "dig
 /// Lists tags.
 pub(super) fn run(arguments: TagsListArgs, output: &mut Output) -> Result<Exit, Failure> {
     let now = Timestamp::now().seconds;
+    let until = now + FUTURE.as_secs().cast_signed();
     let age = values::optional_duration("--older-than", &arguments.older_than)?;
     let before = age.map(|age| now - age.as_secs().cast_signed());
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
@@ -66,9 +67,8 @@ pub(super) fn run(arguments: TagsListArgs, output: &mut Output) -> Result<Exit, 
             });
         }
         for tag in file.tags {
-            let is_old = |record: &Record| {
-                before.is_none_or(|before| record.verified.is_none_or(|verified| verified < before))
-            };
+            let counts = |verified: i64| before.is_some_and(|before| (before..=until).contains(&verified));
+            let is_old = |record: &Record| !record.verified.is_some_and(counts);
             if tag.as_ref().is_ok_and(|record| !is_old(record)) {
                 continue;
             }
@@ -121,6 +121,9 @@ fn print(file: &TaggedFile, tag: &Stored, now: i64, output: &mut Output) -> Resu
     let Ok(record) = tag else { return output.line(&what) };
     let when = match record.verified {
         None => "never verified".to_string(),
+        Some(verified) if verified > now => {
+            format!("{} (in the future)", values::written(Moment::of_seconds(verified)))
+        }
         Some(verified) => {
             let ago = Duration::from_secs(now.saturating_sub(verified).max(0).unsigned_abs());
             format!("{} ({} ago)", values::written(Moment::of_seconds(verified)), values::rough(ago))
