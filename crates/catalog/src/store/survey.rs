@@ -33,7 +33,7 @@ pub struct TreeSurvey {
 
 /// What is counted of a tree on the way.
 #[derive(Default)]
-struct Tally {
+struct SurveyCounts {
     survey: TreeSurvey,
     /// How many files are in each state, by its number.
     states: [u64; State::COUNT],
@@ -49,12 +49,12 @@ impl Catalog {
     /// What keeps the catalogue from being read, and damage that hides records.
     pub fn survey(&self, until: Moment) -> Result<HashMap<i64, TreeSurvey>> {
         self.require_small_sound()?;
-        let mut trees: HashMap<i64, Tally> = HashMap::new();
+        let mut trees: HashMap<i64, SurveyCounts> = HashMap::new();
         self.each_guarded(&mut |values, is_intact| {
             let number = |column: usize| values[column].as_i64().unwrap_or_default();
             let (root, code) = (number(ROOT), number(STATE));
             let verified = Moment::of_milliseconds(number(VERIFIED));
-            let Tally { survey, states, files, bytes } = trees.entry(root).or_default();
+            let SurveyCounts { survey, states, files, bytes } = trees.entry(root).or_default();
             (*files, *bytes) = (*files + 1, bytes.wrapping_add(number(SIZE) as u64));
             let state = usize::try_from(code).ok().filter(|code| *code < states.len());
             if !is_intact || state.is_none() || code == DAMAGED {
@@ -71,10 +71,12 @@ impl Catalog {
             let believed = if verified > until { Moment::NEVER } else { verified };
             survey.oldest = Some(survey.oldest.map_or(believed, |oldest| oldest.min(believed)));
         })?;
-        self.require_sums(trees.iter().map(|(root, tally)| (*root, (tally.files, tally.bytes))).collect())?;
+        self.require_sums(
+            trees.iter().map(|(root, counts)| (*root, (counts.files, counts.bytes))).collect(),
+        )?;
         let mut told = HashMap::new();
         for root in self.roots()? {
-            let Tally { mut survey, mut states, .. } = trees.remove(&root.id).unwrap_or_default();
+            let SurveyCounts { mut survey, mut states, .. } = trees.remove(&root.id).unwrap_or_default();
             for (state, count) in self.count_troubles(root.id, &format!("SELECT state {UNREAD}"))? {
                 states[state.code() as usize] += count;
             }
