@@ -329,6 +329,12 @@ impl Attributes {
         self.is_composite == Some(true) || part_count(self.etag.as_deref()).is_some()
     }
 
+    /// The first digest of which the store tells something that is no checksum.
+    pub(crate) fn malformed(&self) -> Option<&'static str> {
+        let is_wrong = |(name, text): &&(&'static str, String)| value(name, text).is_none();
+        self.checksums.iter().find(is_wrong).map(|(name, _)| *name)
+    }
+
     /// Whether both are of one content.
     fn is_of(&self, other: &Attributes) -> bool {
         let [one, other] = [self, other].map(|of| of.etag.as_deref().map(|etag| etag.trim_matches('"')));

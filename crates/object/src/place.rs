@@ -418,6 +418,7 @@ impl Place for BucketPlace {
         let mut found = Vec::with_capacity(files.len());
         for group in files.chunks(self.client.at_once) {
             let asked: Vec<_> = group.iter().map(ask).collect();
+            let before = found.len();
             found.extend(asked.into_iter().map(|asked| match self.runtime.block_on(asked) {
                 Ok(Ok(Part { bytes, seen, size, original, .. })) if bytes.len() as u64 == size => {
                     Some(WholeFile {
@@ -428,7 +429,12 @@ impl Place for BucketPlace {
                 // Who reads it alone hears why.
                 _ => None,
             }));
+            if found[before..].iter().all(Option::is_none) {
+                // The store fails for all, and is asked no more.
+                break;
+            }
         }
+        found.resize_with(files.len(), || None);
         Ok(found)
     }
 

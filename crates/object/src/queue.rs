@@ -102,6 +102,8 @@ pub(crate) struct Queue<'a> {
     small_bytes: usize,
     /// For so many objects in a row it failed.
     wrong: u32,
+    /// Whether it was said that a checksum is none.
+    has_said: bool,
 }
 
 impl<'a> Queue<'a> {
@@ -130,6 +132,7 @@ impl<'a> Queue<'a> {
             small,
             small_bytes: 0,
             wrong: 0,
+            has_said: false,
         })
     }
 
@@ -213,6 +216,12 @@ impl<'a> Queue<'a> {
             }
             Ok(First::Part(first)) => {
                 let (part, claim) = *first;
+                if let Some(name) = part.recorded.malformed().filter(|_| !self.has_said) {
+                    self.has_said = true;
+                    let key = text::printable(&String::from_utf8_lossy(key(&request.path)));
+                    let why = "is none, and counts for nothing; others are not named";
+                    (self.sink)(PlaceEvent::Note(format!("{key}: what the store tells as {name} {why}")));
+                }
                 let part = match self.whole(&request, part) {
                     Ok(None) => return Ok(false),
                     Ok(Some(part)) => part,

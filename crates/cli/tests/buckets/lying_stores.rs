@@ -535,6 +535,13 @@ fn many_in_a_row_that_a_store_does_not_give_end_the_run() {
         assert_said(&ended, 3, said);
         let lines = ended.stderr.lines().filter(|line| line.contains("d/o")).count();
         assert_eq!(lines, 9, "{}", ended.stderr);
+        if object().status == 404 {
+            let folder = tempfile::tempdir().unwrap();
+            let to = folder.path().join("to");
+            let ended = store.run(&["copy", "--timeout", "5s", "s3://bucket", to.to_str().unwrap()]);
+            assert_said(&ended, 3, "the host or the store refused many files in a row");
+            assert!(ended.stderr.lines().count() < 20, "{}", ended.stderr);
+        }
     }
 }
 
@@ -633,6 +640,32 @@ fn credentials_that_expire_in_the_middle_end_in_one_line() {
         assert_eq!(told.matches("answers 400").count(), 1, "{words:?}: {told}");
         assert!(told.lines().count() < 7, "{words:?}: {told}");
     }
+}
+
+#[test]
+fn a_copy_whose_credentials_expire_asks_for_little_more() {
+    const OBJECTS: usize = 1000;
+    let folder = tempfile::tempdir().unwrap();
+    let names: Vec<String> = (0..OBJECTS).map(|number| format!("f{number:04}")).collect();
+    let store = Server::start(move |asked| match asked.is_listing() {
+        true => page(&names.iter().map(|name| (&**name, 1, "v1")).collect::<Vec<_>>()),
+        false => Answer::new(400, "<Error><Code>ExpiredToken</Code></Error>"),
+    });
+    let ended = store.run(&["copy", "s3://bucket", folder.path().join("to").to_str().unwrap()]);
+    assert_said(&ended, 3, "the store answers 400 (ExpiredToken)");
+    let asked = store.asked().len();
+    assert!(asked < OBJECTS / 2, "{asked} requests: {}", ended.stderr);
+}
+
+#[test]
+fn what_is_no_checksum_is_named_once_and_counts_for_nothing() {
+    let store = Server::start(|asked| match asked.is_listing() {
+        true => page(&[("a", 5, "v1"), ("b", 5, "v1")]),
+        false => asked.part(b"hello").header("ETag", "\"v1\"").header("x-amz-checksum-sha256", "!!!AAAA"),
+    });
+    let ended = store.run(&["sum", "s3://bucket"]);
+    assert_said(&ended, 0, "a: what the store tells as sha256 is none");
+    assert_eq!((ended.out().lines().count(), ended.stderr.matches("is none").count()), (2, 1));
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
-use verisum_files::explained;
-use verisum_files::place::PlaceError;
+use verisum_files::place::{PlaceError, Reason};
+use verisum_files::{FileError, explained};
 
 /// Why something was not copied.
 #[derive(Debug, thiserror::Error)]
@@ -13,7 +13,7 @@ use verisum_files::place::PlaceError;
 pub enum CopyError {
     /// The source cannot be found, opened, read or hashed.
     #[error(transparent)]
-    Source(#[from] verisum_files::FileError),
+    Source(#[from] FileError),
     /// A place that is not this machine does not give it.
     #[error("{}: {source}", path.display())]
     Place {
@@ -106,9 +106,7 @@ impl CopyError {
         let path = address.to_path_buf();
         match error {
             // By its address.
-            PlaceError::File(error) => {
-                CopyError::Source(verisum_files::FileError::NotRead { path, reason: error.reason() })
-            }
+            PlaceError::File(error) => CopyError::Source(FileError::NotRead { path, reason: error.reason() }),
             PlaceError::NotWritten { operation, source } => CopyError::Target { path, operation, source },
             PlaceError::InTheWay(what) => CopyError::InTheWay { path, what },
             source => CopyError::Place { path, source },
@@ -118,6 +116,15 @@ impl CopyError {
     /// Whether a host or a store failed, and not the file.
     pub(super) fn is_of_place(&self) -> bool {
         matches!(self, CopyError::Place { source: PlaceError::Machine(_) | PlaceError::Digest(_), .. })
+    }
+
+    /// Whether a file is not there, or another one each time it is looked at.
+    pub(super) fn is_elusive(&self) -> bool {
+        match self {
+            CopyError::Source(FileError::NotRead { reason, .. }) => *reason == Reason::Missing,
+            CopyError::Changed { .. } => true,
+            _ => false,
+        }
     }
 
     /// Whether all that follows would fail for the same reason: TO is full or read-only, or a place is not

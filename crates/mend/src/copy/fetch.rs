@@ -356,6 +356,9 @@ impl<'a> Worker<'a, '_> {
     }
 
     fn fetch_alone(&mut self, place: &mut dyn Place, mut wanted: Wanted<'a>) {
+        if self.shared.is_stopped() {
+            return;
+        }
         match self.fetched(place, &mut wanted.file) {
             Ok(None) => {}
             Ok(Some((temporary, fetched))) => {

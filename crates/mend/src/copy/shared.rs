@@ -1,8 +1,11 @@
 //! The state that all threads of a copy share: options, counts, and the sink of events.
 
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use verisum_files::place::PlaceScheme;
 
 use super::{CopyEvent, CopyOptions, CopyOutcome, CopySummary};
 
@@ -70,7 +73,9 @@ impl<'a> Shared<'a> {
             return;
         }
         match &event.outcome {
-            CopyOutcome::Failed(error) if error.is_of_place() => {
+            CopyOutcome::Failed(error)
+                if error.is_of_place() || error.is_elusive() && is_in_bucket(event.path) =>
+            {
                 let before = self.failed_there.fetch_add(1, Ordering::Relaxed);
                 if before + 1 >= MOST_FAILED {
                     self.summary().gave_up = true;
@@ -101,6 +106,11 @@ impl<'a> Shared<'a> {
         summary.stopped = self.is_stopped();
         summary
     }
+}
+
+/// Whether a path is an address in a bucket. What its store lists was there a moment ago, unless that makes it up.
+fn is_in_bucket(path: &Path) -> bool {
+    PlaceScheme::of(path.as_os_str().as_bytes()).is_some_and(|scheme| scheme.is_bucket)
 }
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
