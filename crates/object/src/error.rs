@@ -176,6 +176,10 @@ impl RequestError {
     /// That a host did not answer.
     pub(crate) fn of_network(host: &str, error: &HttpError) -> RequestError {
         let why = root(error);
+        // Of what reqwest says of redirections.
+        if why.contains("scheme is not allowed") {
+            return RequestError::Answer("it redirects from https to http, where everybody can read it");
+        }
         // Of what hyper says of heads.
         let is_of_head = ["parsed", "message head"].iter().any(|words| why.contains(words));
         let what = match error.kind() {
@@ -333,6 +337,17 @@ fn code(body: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_redirection_to_http_is_said_to_be_one() {
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().https_only(true).build().unwrap();
+        let refused = client.get("http://127.0.0.1:1/user:hidden").send();
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        let refused = runtime.block_on(refused).unwrap_err();
+        let error = RequestError::of_network("host", &HttpError::new(HttpErrorKind::Connect, refused));
+        assert!(error.to_string().contains("from https to http") && !error.to_string().contains("hidden"));
+    }
 
     #[test]
     fn of_an_answer_only_the_code_is_shown() {

@@ -35,12 +35,14 @@ const OTHER_SCHEMES: [&str; 35] = [
     "s3a", "s3n", "scp", "sftp", "smb", "swift", "wasb", "wasbs", "webdav",
 ];
 
-/// Whether it begins with a scheme of ours or of others and `://`.
+/// Whether it begins with a scheme of ours or of others and `://`, or with less than that before what may be a password.
 pub fn is_url(text: &[u8]) -> bool {
-    let Some(end) = text.windows(3).position(|part| part == b"://") else { return false };
-    let scheme = text[..end].to_ascii_lowercase();
+    let Some(end) = text.iter().position(|byte| *byte == b':') else { return false };
+    let (scheme, rest) = (text[..end].to_ascii_lowercase(), &text[end + 1..]);
     let is_ours = |one: &PlaceScheme| one.start.as_bytes().strip_suffix(b"://") == Some(&scheme);
-    SCHEMES.iter().any(is_ours) || OTHER_SCHEMES.iter().any(|one| one.as_bytes() == scheme)
+    let is_known = SCHEMES.iter().any(is_ours) || OTHER_SCHEMES.iter().any(|one| one.as_bytes() == scheme);
+    let user = rest.iter().rposition(|byte| *byte == b'@').map(|at| &rest[..at]);
+    is_known && (rest.starts_with(b"//") || user.is_some_and(|user| user.contains(&b':')))
 }
 
 /// Which machine, or which bucket.

@@ -51,7 +51,8 @@ fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
         let query = start + url.iter().position(|byte| *byte == b'?')?;
         return is_signed(&text[query..]).then_some((start..start, query..text.len()));
     }
-    let scheme = start + url.windows(3).position(|part| part == b"://").map_or(0, |place| place + 3);
+    let colon = url.iter().position(|byte| *byte == b':').map_or(0, |at| at + 1);
+    let scheme = start + colon + url[colon..].iter().take(2).take_while(|byte| **byte == b'/').count();
     let rest = &text[scheme..];
     let authority = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
     let is_web = url.starts_with(b"http");
@@ -103,6 +104,9 @@ mod tests {
             ("ftp://user:SECRET@host/x", "ftp://…@host/x"),
             ("--endpoint=https://user:SECRET@host", "--endpoint=https://…@host"),
             ("gs://a b/x", "gs://a b/x"),
+            ("https:/user:SECRET@host/x", "https:/…@host/x"),
+            ("s3:AKIA:SECRET@backup", "s3:…@backup"),
+            ("https:///user:SECRET@host/x", "https://…@host/x"),
         ] {
             let text = OsStr::new(typed);
             assert!(typed.starts_with("--") || Address::parse(text, false).is_err(), "{typed}");
@@ -118,6 +122,7 @@ mod tests {
             "ssh://user@host/x",
             "https://host:8443/a@b",
             "a@b:c",
+            "s3:/a@b",
             "x",
             "--a=b@c",
         ] {
