@@ -116,7 +116,9 @@ fn named_parts(name: &str) -> Option<(&str, u64)> {
         "" => 1,
         unit => UNITS.iter().find(|(letter, _)| unit.chars().eq([*letter])).map(|(_, unit)| *unit)?,
     };
-    let length = number.parse::<u64>().ok()?.checked_mul(unit)?;
+    // A number that is too large is a length that is.
+    let number = (!number.is_empty()).then(|| number.parse().unwrap_or(u64::MAX))?;
+    let length = u64::saturating_mul(number, unit);
     let inner = if inner.eq_ignore_ascii_case("etag") { "md5" } else { inner };
     Some((inner, length))
 }
@@ -167,6 +169,16 @@ impl Made {
         self.inner.lanes().clamp(1, (MOST_AT_ONCE / self.recipe.block).max(1))
     }
 
+    /// Whether a block is too long to be kept.
+    fn is_alone(&self) -> bool {
+        self.recipe.block > MOST_AT_ONCE / 2
+    }
+
+    /// How many bytes are kept until they are hashed side by side.
+    pub(crate) fn collects(&self) -> usize {
+        if self.is_alone() { 0 } else { self.recipe.block * self.at_once() }
+    }
+
     /// The length of the hash of a block, in bytes.
     pub(crate) fn len(&self) -> usize {
         self.inner.len()
@@ -199,7 +211,7 @@ impl Made {
 
 impl StreamFactory for Made {
     fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
-        let alone = (self.recipe.block > MOST_AT_ONCE / 2).then(|| self.inner.stream()).transpose()?;
+        let alone = self.is_alone().then(|| self.inner.stream()).transpose()?;
         Ok(Box::new(Blocks { cut: Cut::new(self)?, alone, length: 0, levels: Levels::new(self)? }))
     }
 
@@ -229,7 +241,7 @@ impl Cut {
     }
 
     pub(crate) fn update(&mut self, mut data: &[u8], leaf: Leaf) -> Result<(), DigestError> {
-        let group = self.made.recipe.block * self.made.at_once();
+        let group = self.made.collects();
         if !self.buffer.is_empty() {
             let (head, rest) = data.split_at(data.len().min(group - self.buffer.len()));
             self.buffer.extend_from_slice(head);

@@ -97,6 +97,15 @@ impl Parts {
         }
     }
 
+    /// How many bytes a [stream](Digest::stream) collects before it hashes them side by side: pieces of that length it does not
+    /// copy. 0 where it collects nothing.
+    pub fn collects(&self) -> usize {
+        match &self.0 {
+            Kind::Blake3 | Kind::Crc(..) => 0,
+            Kind::LongBlocks(made) | Kind::ShortBlocks(made) => made.collects(),
+        }
+    }
+
     /// Starts a part.
     ///
     /// # Errors

@@ -105,6 +105,10 @@ fn parts_have_one_name_for_each_length() {
     }
     let short = Digest::find("s3-etag:1000").unwrap_err().to_string();
     assert_eq!(short, "s3-etag:1000: parts of an upload have 1 KiB to 5 GiB");
+    for huge in ["s3-etag:9223372036854775808", "s3-etag:99999999999999999999", "s3-etag:99999999999999G"] {
+        let why = Digest::find(huge).unwrap_err().to_string();
+        assert_eq!(why, format!("{huge}: parts of an upload have 1 KiB to 5 GiB"));
+    }
     assert!(Digest::find("s3-null:8M").is_err(), "nothing has no digest of its parts");
     assert_eq!((part_length("s3-etag:8M"), part_length("sha256")), (Some(8 << 20), None));
 }

@@ -59,6 +59,31 @@ fn every_length_on_any_number_of_threads() {
     }
 }
 
+/// Pieces as long as one of them collects, and shorter ones.
+#[test]
+fn several_digests_in_one_read() {
+    const MIB: u64 = 1 << 20;
+    let folder = tempfile::tempdir().unwrap();
+    paint(&folder.path().join("holes"), &[Run::data(40 * MIB), Run::hole(33 * MIB), Run::data(3)]).unwrap();
+    for length in [3 * MIB + 5, 64 * MIB, 101 * MIB + 4097] {
+        paint(&folder.path().join(length.to_string()), &[Run::data(length)]).unwrap();
+    }
+    let digests = ["s3-etag:1M", "glacier", "fsverity", "sha256"].map(|name| Digest::find(name).unwrap());
+    let alone = |path: &Path| {
+        let bytes = fs::read(path).unwrap();
+        digests.each_ref().map(|digest| digest.hash(&bytes).unwrap()).to_vec()
+    };
+    let plan = |threads| Plan::new(vec![digests.to_vec()], threads);
+    let right: BTreeMap<PathBuf, Vec<Output>> =
+        results(&plan(1), folder.path()).into_keys().map(|path| (path.clone(), alone(&path))).collect();
+    assert_eq!(right.len(), 4);
+    for threads in [1, 2, 5] {
+        for (path, content) in results(&plan(threads), folder.path()) {
+            assert_eq!(content.unwrap().digests, right[&path], "{} on {threads}", path.display());
+        }
+    }
+}
+
 #[test]
 fn a_file_that_grows_or_shrinks_is_read_again() {
     let folder = tempfile::tempdir().unwrap();

@@ -6,7 +6,7 @@ use verisum_digest::{Digest, DigestError};
 
 use super::pool::{Ended, HashedPiece, PieceGroup};
 use super::stream::{Hasher, OpenedStream, StreamFailure, StreamReader};
-use super::work::{ARENA, Engine, LARGE_ARENA, STAGGER, Worker};
+use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
 use crate::Stat;
 
 pub(super) const PAGE: usize = 4096;
@@ -20,6 +20,9 @@ const FEW: usize = 16;
 
 /// In how many pieces a file is read at least, if they are not short.
 const PIECES: u64 = 16;
+
+/// Of how many long pieces a file must have at least: several threads are to have some.
+const LONG_FILE: u64 = 4;
 
 impl<T: Send> Engine<'_, T> {
     /// Puts a file among those in progress.
@@ -56,12 +59,23 @@ impl<T: Send> Engine<'_, T> {
             Some(_) => 0,
             None => parts.iter().map(|(_, reader)| reader.opened.before.size).max().unwrap_or(0),
         };
-        let length = piece_length(parts.len(), is_all, longest);
+        let mut length = piece_length(parts.len(), is_all, longest);
+        let collected = if parts.len() == 1 { self.collected(set) } else { 0 };
+        if collected > length && longest >= LONG_FILE * collected as u64 {
+            worker.make_room(collected);
+            length = length.max(worker.room.len());
+            // At the begin and at the end some threads have nothing to do.
+            let left = parts.iter().map(|(_, reader)| reader.left()).min().unwrap_or(0);
+            if longest - left < collected as u64 || left <= collected as u64 {
+                length = (length / 4 / PAGE * PAGE).max(PAGE);
+            }
+        }
         // Of those that are read side by side, the one that was begun first.
         if let Some((_, reader)) = parts.iter().rev().max_by_key(|(_, reader)| reader.offset) {
             self.plan.progress.now_at(|| reader.opened.job.job.entry.path());
         }
-        let buffers = worker.arena.bytes().chunks_mut(length + STAGGER);
+        let room = if length > LARGE_ARENA { &mut worker.room[..] } else { worker.arena.bytes() };
+        let buffers = room.chunks_mut(length + STAGGER);
         let mut pieces = Vec::with_capacity(parts.len());
         let started = Instant::now();
         for ((_, reader), buffer) in parts.iter_mut().zip(buffers) {
@@ -73,28 +87,27 @@ impl<T: Send> Engine<'_, T> {
         }
         self.pool.shares.has_read(pieces.iter().map(|(piece, _)| piece.stored()).sum(), started.elapsed());
         let turns = self.pool.read(parts);
-        let Some(mut hashers) = self.pool.hashers(&turns, || self.is_broken()) else { return };
-
-        let mut result = Ok(());
-        for (index, digest) in self.plan.sets[set].iter().enumerate() {
-            let messages = hashers.iter_mut().zip(&pieces);
-            let mut messages: Vec<_> = messages
-                .map(|(hasher, (piece, buffer))| (&mut hasher.messages[index], piece.bytes(buffer)))
-                .collect();
-            result = result.and_then(|()| digest.advance(&mut messages));
+        let digests = &self.plan.sets[set];
+        let (mut result, mut left) = (Ok(()), (0..digests.len()).collect::<Vec<_>>());
+        while !left.is_empty() {
+            let next = self.pool.messages(&turns, &mut left, || self.is_broken());
+            let Some((index, mut messages)) = next else { return };
+            let both = messages.iter_mut().zip(&pieces);
+            let mut both: Vec<_> =
+                both.map(|(message, (piece, buffer))| (message, piece.bytes(buffer))).collect();
+            result = result.and_then(|()| digests[index].advance(&mut both));
+            self.pool.advanced(&turns, index, messages);
         }
         let bytes = pieces.iter().map(|(piece, _)| piece.len()).sum::<u64>();
         let stored = pieces.iter().map(|(piece, _)| piece.stored()).sum::<u64>();
-        let parts = turns.iter().zip(hashers).zip(&pieces).map(|((turn, mut hasher), (piece, _))| {
-            hasher.lengths.hashed += piece.len();
-            hasher.lengths.read += piece.stored();
+        let parts = turns.iter().zip(&pieces).map(|(turn, (piece, _))| {
+            let lengths = Lengths { hashed: piece.len(), read: piece.stored() };
             let failure = match &result {
                 Err(error) => Some(StreamFailure::Digest(error.clone())),
                 Ok(()) => piece.failure.map(|(cause, offset)| StreamFailure::Read(cause, offset)),
             };
-            hasher.failure = hasher.failure.take().or(failure);
-            let is_last = piece.last || hasher.failure.is_some();
-            HashedPiece { turn: *turn, hasher, is_last }
+            let is_last = piece.last || failure.is_some();
+            HashedPiece { turn: *turn, lengths, failure, is_last }
         });
         let ended = self.pool.hashed(parts);
         self.plan.progress.add_holes(bytes - stored);
@@ -102,6 +115,15 @@ impl<T: Send> Engine<'_, T> {
         for ended in ended {
             self.end(ended, worker);
         }
+    }
+
+    /// The most bytes that a digest of a set collects before it hashes them. Pieces of that length cost no copies, and no
+    /// digest waits for another one that hashes all that it has collected.
+    fn collected(&self, set: usize) -> usize {
+        let digests = &self.plan.sets[set];
+        let is_usual = digests.len() > 1 && self.plan.limits.is_none();
+        let collects = |digest: &Digest| digest.parts().map_or(0, |parts| parts.collects());
+        if is_usual { digests.iter().map(collects).max().unwrap_or(0) } else { 0 }
     }
 
     fn add(&self, set: usize, reader: StreamReader<T>, mut hasher: Hasher) {

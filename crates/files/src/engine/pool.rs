@@ -16,7 +16,8 @@ use verisum_digest::Message;
 use super::share::Shares;
 use super::source::lock;
 use super::split::Split;
-use super::stream::{Hasher, StreamReader};
+use super::stream::{Hasher, StreamFailure, StreamReader};
+use super::work::Lengths;
 
 /// How long a thread sleeps at most before it looks again.
 const NAP: Duration = Duration::from_millis(1);
@@ -35,10 +36,22 @@ pub(super) struct FileSlot<T> {
     is_alone: bool,
     /// Not here while a thread reads.
     reader: Option<StreamReader<T>>,
-    /// Not here while a thread hashes.
-    hasher: Option<Hasher>,
-    /// How many pieces were taken to be read, and how many of them are hashed.
+    /// One for each digest. Threads hash the same piece, and the next ones, by different digests at a time.
+    messages: Vec<MessageSlot>,
+    lengths: Lengths,
+    failure: Option<StreamFailure>,
+    /// How many pieces were taken to be read, and how many of them are hashed by all digests.
     taken: u64,
+    hashed: u64,
+    /// Whether the last piece is hashed.
+    is_at_end: bool,
+}
+
+/// A digest of a file in progress.
+struct MessageSlot {
+    /// Not here while a thread hashes.
+    message: Option<Message>,
+    /// How many pieces are hashed.
     hashed: u64,
     /// When a thread began to hash the last piece, and how long the one before it took.
     began: Instant,
@@ -54,10 +67,11 @@ pub(super) struct PieceGroup<T> {
     pub(super) is_all: bool,
 }
 
-/// The hasher of a file, which has hashed one more piece of it.
+/// A piece that all digests have hashed.
 pub(super) struct HashedPiece {
     pub(super) turn: PieceTurn,
-    pub(super) hasher: Hasher,
+    pub(super) lengths: Lengths,
+    pub(super) failure: Option<StreamFailure>,
     /// Whether the file is to end.
     pub(super) is_last: bool,
 }
@@ -186,19 +200,33 @@ impl<T> Pool<T> {
         turns
     }
 
-    /// Waits until all earlier pieces of these files are hashed. `None` if `gone` says that this may never
-    /// come. Groups are taken one after the other, so that they never wait for each other.
-    pub(super) fn hashers(&self, turns: &[PieceTurn], gone: impl Fn() -> bool) -> Option<Vec<Hasher>> {
+    /// Takes the messages of one of these digests, as soon as all earlier pieces of the files are hashed by it. Which it is
+    /// comes first, and is taken out. `None` if `gone` says that this may never come. Groups are taken one after the other,
+    /// and none has messages while it waits, so they never wait for each other.
+    pub(super) fn messages(
+        &self,
+        turns: &[PieceTurn],
+        digests: &mut Vec<usize>,
+        gone: impl Fn() -> bool,
+    ) -> Option<(usize, Vec<Message>)> {
         let mut wakeful = true;
         loop {
             let mark = self.mark();
             let mut state = self.lock();
-            if turns.iter().all(|turn| state.slot(turn.slot).is_some_and(|slot| slot.hashed == turn.piece)) {
-                let now = Instant::now();
-                let hasher = |turn: &PieceTurn| state.slot(turn.slot)?.begin(now);
-                return turns.iter().map(hasher).collect();
+            let mut is_next = |digest: &usize| {
+                turns.iter().all(|turn| {
+                    state.message(turn, *digest).is_some_and(|message| message.hashed == turn.piece)
+                })
+            };
+            if let Some(at) = digests.iter().position(&mut is_next) {
+                let (now, digest) = (Instant::now(), digests.remove(at));
+                let messages = turns.iter().map(|turn| state.message(turn, digest)?.begin(now));
+                return Some((digest, messages.collect::<Option<_>>()?));
             }
-            let left = turns.iter().filter_map(|turn| Some(state.slot(turn.slot)?.left())).max();
+            let mut left = |digest: &usize| {
+                turns.iter().filter_map(|turn| Some(state.message(turn, *digest)?.left())).max()
+            };
+            let left = digests.iter().filter_map(&mut left).min();
             drop(state);
             if gone() {
                 return None;
@@ -211,17 +239,33 @@ impl<T> Pool<T> {
         }
     }
 
-    /// Gives the hashers of a group back, and takes out those files
-    /// that nobody else is at: after a failure another thread may still hold a later piece, and ends it.
+    /// Gives messages back that have hashed a piece.
+    pub(super) fn advanced(&self, turns: &[PieceTurn], digest: usize, messages: Vec<Message>) {
+        let mut state = self.lock();
+        for (turn, message) in turns.iter().zip(messages) {
+            if let Some(slot) = state.message(turn, digest) {
+                slot.message = Some(message);
+                slot.hashed += 1;
+                slot.took = slot.began.elapsed();
+            }
+        }
+        drop(state);
+        self.wake();
+    }
+
+    /// Ends the pieces of a group, and takes out those files that have come to their end and that
+    /// nobody else is at.
     pub(super) fn hashed(&self, parts: impl Iterator<Item = HashedPiece>) -> Vec<Ended<T>> {
         let mut ended = Vec::new();
         let mut state = self.lock();
-        for HashedPiece { turn, hasher, is_last } in parts {
+        for HashedPiece { turn, lengths, failure, is_last } in parts {
             let Some(slot) = state.slot(turn.slot) else { continue };
-            slot.hasher = Some(hasher);
+            slot.lengths.hashed += lengths.hashed;
+            slot.lengths.read += lengths.read;
+            slot.failure = slot.failure.take().or(failure);
             slot.hashed += 1;
-            slot.took = slot.began.elapsed();
-            if is_last && slot.is_whole() {
+            slot.is_at_end |= is_last;
+            if slot.is_at_end && slot.is_whole() {
                 ended.extend(state.remove(turn.slot));
             }
         }
@@ -253,15 +297,23 @@ impl<T> PoolState<T> {
 
     /// Adds a file.
     pub(super) fn add(&mut self, set: usize, reader: StreamReader<T>, hasher: Hasher) {
-        let slot = FileSlot {
-            set,
-            is_alone: hasher.messages.iter().all(Message::is_alone),
-            reader: Some(reader),
-            hasher: Some(hasher),
-            taken: 0,
+        let Hasher { messages, lengths, failure } = hasher;
+        let message = |message| MessageSlot {
+            message: Some(message),
             hashed: 0,
             began: Instant::now(),
             took: Duration::ZERO,
+        };
+        let slot = FileSlot {
+            set,
+            is_alone: messages.iter().all(Message::is_alone),
+            reader: Some(reader),
+            messages: messages.into_iter().map(message).collect(),
+            lengths,
+            failure,
+            taken: 0,
+            hashed: 0,
+            is_at_end: false,
         };
         match self.free.pop() {
             Some(number) => self.slots[number] = Some(slot),
@@ -290,35 +342,44 @@ impl<T> PoolState<T> {
         self.slots.get_mut(number)?.as_mut()
     }
 
+    fn message(&mut self, turn: &PieceTurn, digest: usize) -> Option<&mut MessageSlot> {
+        self.slot(turn.slot)?.messages.get_mut(digest)
+    }
+
     fn remove(&mut self, number: usize) -> Option<Ended<T>> {
-        let FileSlot { set, reader, hasher, .. } = self.slots.get_mut(number)?.take()?;
+        let FileSlot { set, reader, messages, lengths, failure, .. } = self.slots.get_mut(number)?.take()?;
         self.free.push(number);
-        Some(Ended { set, reader: reader?, hasher: hasher? })
+        let messages = messages.into_iter().map(|slot| slot.message).collect::<Option<_>>()?;
+        Some(Ended { set, reader: reader?, hasher: Hasher { messages, lengths, failure } })
     }
 }
 
 impl<T> FileSlot<T> {
-    /// Gives the hasher to a thread that begins to hash the next piece.
-    fn begin(&mut self, now: Instant) -> Option<Hasher> {
-        self.began = now;
-        self.hasher.take()
-    }
-
-    /// How long the piece that is being hashed will take yet, if it takes as long as the one before it.
-    fn left(&self) -> Duration {
-        match self.hasher {
-            None => self.took.saturating_sub(self.began.elapsed()),
-            Some(_) => Duration::ZERO,
-        }
-    }
-
+    /// Whether the next piece may be read. Of a file with several digests no more are read than they can be at.
     fn is_readable(&self) -> bool {
-        self.reader.as_ref().is_some_and(|reader| !reader.ended)
+        let has_room = self.messages.len() < 2 || self.taken - self.hashed <= self.messages.len() as u64;
+        has_room && self.reader.as_ref().is_some_and(|reader| !reader.ended)
     }
 
     /// Whether no thread holds a part of it, or a piece.
     fn is_whole(&self) -> bool {
-        self.reader.is_some() && self.hasher.is_some() && self.taken == self.hashed
+        self.reader.is_some() && self.taken == self.hashed
+    }
+}
+
+impl MessageSlot {
+    /// Gives the message to a thread that begins to hash the next piece.
+    fn begin(&mut self, now: Instant) -> Option<Message> {
+        self.began = now;
+        self.message.take()
+    }
+
+    /// How long the piece that is being hashed will take yet, if it takes as long as the one before it.
+    fn left(&self) -> Duration {
+        match self.message {
+            None => self.took.saturating_sub(self.began.elapsed()),
+            Some(_) => Duration::ZERO,
+        }
     }
 }
 
@@ -333,6 +394,67 @@ mod tests {
     use crate::engine::stream::OpenedStream;
     use crate::{Entry, Job, Plan, Stat};
 
+    /// A state with files that are all of this content.
+    fn add_files(
+        pool: &Pool<()>,
+        file: &tempfile::NamedTempFile,
+        (digests, files): (&[Digest], u64),
+        message: &dyn Fn(&Digest) -> Result<Message, verisum_digest::DigestError>,
+    ) {
+        for number in 0..files {
+            let entry = Entry::named(file.path()).unwrap();
+            let opened = OpenedStream {
+                job: NumberedJob { number, job: Job { entry, set: 0, token: () } },
+                file: Arc::new(file.reopen().unwrap()),
+                before: Stat::of(file.as_file()).unwrap(),
+                after: None,
+                again: false,
+                awaited: false,
+            };
+            pool.lock().add(0, StreamReader::new(opened), Hasher::new(digests, message).unwrap());
+        }
+    }
+
+    #[test]
+    fn threads_hash_pieces_of_one_file_by_several_digests_at_a_time() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let digests = ["sha256", "md5"].map(|name| Digest::find(name).unwrap());
+        let plan = Plan::new(vec![digests.to_vec()], 2);
+        let pool = Pool::new(Shares::new(&plan, &[1], 2), 2, None);
+        add_files(&pool, &file, (&digests, 1), &Digest::lone_message);
+        let read = || {
+            let taken = pool.take(&mut pool.lock());
+            taken.map(|group| pool.read(group.parts))
+        };
+        let [first, second, third] = [read(), read(), read()].map(Option::unwrap);
+        assert!(read().is_none(), "more pieces are in memory than digests can be at");
+        let all = || vec![0, 1];
+        let (mut left, mut other, mut last) = (all(), all(), all());
+        let (digest, messages) = pool.messages(&first, &mut left, || false).unwrap();
+        assert_eq!(digest, 0);
+        assert!(pool.messages(&second, &mut other, || true).is_none());
+        pool.advanced(&first, digest, messages);
+        // Now both threads have work.
+        let (digest, messages) = pool.messages(&first, &mut left, || false).unwrap();
+        let (of_second, others) = pool.messages(&second, &mut other, || false).unwrap();
+        assert_eq!((digest, of_second), (1, 0));
+        pool.advanced(&second, of_second, others);
+        let (of_third, others) = pool.messages(&third, &mut last, || false).unwrap();
+        pool.advanced(&third, of_third, others);
+        assert_eq!(of_third, 0);
+        pool.advanced(&first, digest, messages);
+        let end = |turns: &[PieceTurn], is_last| {
+            let (lengths, failure) = Default::default();
+            pool.hashed(std::iter::once(HashedPiece { turn: turns[0], lengths, failure, is_last })).len()
+        };
+        for (turns, left) in [(&second, &mut other), (&third, &mut last)] {
+            let (digest, messages) = pool.messages(turns, left, || false).unwrap();
+            pool.advanced(turns, digest, messages);
+        }
+        // The last piece may be told of first.
+        assert_eq!((end(&third, true), end(&first, false), end(&second, false)), (0, 0, 1));
+    }
+
     #[test]
     fn files_that_are_no_faster_side_by_side_go_to_several_threads() {
         let file = tempfile::NamedTempFile::new().unwrap();
@@ -341,20 +463,8 @@ mod tests {
         plan.side_by_side = Some(2);
         let taken = |message: &dyn Fn(&Digest) -> Result<Message, verisum_digest::DigestError>| {
             let pool = Pool::new(Shares::new(&plan, &[digest.lanes()], 2), 2, None);
-            let mut state = pool.lock();
-            for number in 0..2 {
-                let entry = Entry::named(file.path()).unwrap();
-                let opened = OpenedStream {
-                    job: NumberedJob { number, job: Job { entry, set: 0, token: () } },
-                    file: Arc::new(file.reopen().unwrap()),
-                    before: Stat::of(file.as_file()).unwrap(),
-                    after: None,
-                    again: false,
-                    awaited: false,
-                };
-                state.add(0, StreamReader::new(opened), Hasher::new(&plan.sets[0], message).unwrap());
-            }
-            pool.take(&mut state).unwrap().parts.len()
+            add_files(&pool, &file, (&plan.sets[0], 2), message);
+            pool.take(&mut pool.lock()).unwrap().parts.len()
         };
         assert_eq!(taken(&Digest::lone_message), 1);
         assert_eq!(taken(&Digest::message), 2);

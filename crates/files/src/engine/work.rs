@@ -76,6 +76,8 @@ enum NextWork<T> {
 /// What a thread keeps from batch to batch.
 pub(super) struct Worker {
     pub(super) arena: Arena,
+    /// The room for a piece that is longer.
+    pub(super) room: Vec<u8>,
     /// For each set, one for each digest.
     pub(super) batches: Vec<Vec<Batch>>,
     /// Jobs that were reported since the source was last told.
@@ -122,6 +124,15 @@ impl Arena {
     pub(super) fn bytes(&mut self) -> &mut [u8] {
         let start = self.0.as_ptr().align_offset(CACHE_LINE).min(CACHE_LINE);
         &mut self.0[start..]
+    }
+}
+
+impl Worker {
+    /// Makes room for a piece of this length, if there is so much memory.
+    pub(super) fn make_room(&mut self, length: usize) {
+        if self.room.len() != length {
+            self.room = if has_room(SPARE_ROOM * length) { vec![0; length] } else { Vec::new() };
+        }
     }
 }
 
@@ -202,8 +213,9 @@ impl<'a, T: Send> Engine<'a, T> {
         let batch = |set: &Vec<Digest>| set.iter().map(Digest::batch).collect::<Result<_, _>>();
         let batches = self.plan.sets.iter().map(batch).collect::<Result<Vec<Vec<Batch>>, _>>();
         let batches = batches.unwrap_or_default();
+        let (room, finished) = Default::default();
         let mut worker =
-            Worker { arena, batches, finished: Vec::new(), slow: false, device: None, has_our_clock: false };
+            Worker { arena, room, batches, finished, slow: false, device: None, has_our_clock: false };
         // Files are opened and pieces hashed by turns while the lanes are not full.
         let mut opens = true;
         let mut wakeful = true;
