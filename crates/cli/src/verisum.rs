@@ -116,11 +116,11 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, config, output),
-        Command::Repair(arguments) => progress::during(arguments.progress, "repairing", &[], || {
+        Command::Repair(arguments) => progress::during(arguments.progress.wanted(), "repairing", &[], || {
             commands::repair::run(&arguments, output)
         }),
         Command::Report(arguments) => {
-            progress::during(arguments.progress, "reading", &commands::report::PASSES, || {
+            progress::during(arguments.progress.wanted(), "reading", &commands::report::PASSES, || {
                 commands::report::run(&arguments, output)
             })
         }

@@ -24,19 +24,21 @@ mod absent;
 mod listed;
 mod recorded;
 
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use verisum_digest::{Digest, Output};
 
-use crate::Progress;
 use crate::place::{
     FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, RecordedMd5,
     below, join,
 };
+use crate::{Excludes, Progress};
 
 use listed::PairWriter;
 
@@ -50,12 +52,14 @@ pub struct Tree<'a> {
     pub place: Box<dyn Place + 'a>,
     /// Its path there.
     pub root: Vec<u8>,
+    /// Which of its files are left out.
+    pub excludes: Option<Arc<Excludes>>,
 }
 
 impl<'a> Tree<'a> {
     /// The tree at a path of a place.
     pub fn new(place: Box<dyn Place + 'a>, root: &[u8]) -> Tree<'a> {
-        Tree { place, root: root.to_vec() }
+        Tree { place, root: root.to_vec(), excludes: None }
     }
 
     /// The path of a file by its name below it; its own for an empty one.
@@ -79,6 +83,8 @@ pub struct Pair<const N: usize = 2> {
     pub status: FileStatus,
     /// What it is known by.
     pub evidence: ContentEvidence,
+    /// The digest that settled it, if a place had recorded that.
+    pub settled_by: Option<Arc<str>>,
 }
 
 /// A file on one side.
@@ -385,7 +391,9 @@ fn list_one(
     let last: Mutex<Option<Vec<u8>>> = Mutex::default();
     let (incomplete, twice) = (AtomicBool::new(false), Mutex::new(None));
     let root = tree.root.clone();
+    let left_out = tree.excludes.clone();
     let note = |event: PlaceEvent| match event {
+        PlaceEvent::Answer(answer) if is_left_out(&root, &answer.request.path, left_out.as_deref()) => true,
         PlaceEvent::Answer(FileAnswer { request, result: Ok(FileRead { recorded, reported, .. }) }) => {
             let Some(name) = below(&root, &request.path).map(<[u8]>::to_vec) else { return true };
             let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
@@ -414,6 +422,13 @@ fn list_one(
     }
 }
 
+/// Whether a file of a tree is left out. The root itself never is.
+fn is_left_out(root: &[u8], path: &[u8], excludes: Option<&Excludes>) -> bool {
+    let name = below(root, path).filter(|name| !name.is_empty());
+    name.zip(excludes)
+        .is_some_and(|(name, excludes)| excludes.leaves_out_file(Path::new(OsStr::from_bytes(name))))
+}
+
 /// Brings the files of all sides together by name, as they come.
 fn paired<const N: usize>(
     listings: Vec<Receiver<ListedFile>>,
@@ -430,7 +445,13 @@ fn paired<const N: usize>(
         });
         let files: [_; N] = std::array::from_fn(|_| next.next().flatten());
         drop(next);
-        pairs.add(&Pair { name, files, status: FileStatus::Asked, evidence: ContentEvidence::Listed })?;
+        pairs.add(&Pair {
+            name,
+            files,
+            status: FileStatus::Asked,
+            evidence: ContentEvidence::Listed,
+            settled_by: None,
+        })?;
     }
 }
 

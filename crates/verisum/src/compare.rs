@@ -125,10 +125,8 @@ fn run(
     scratch: &Path,
     outlet: &Outlet<Compared>,
 ) -> Result<CompareSummary, CompareError> {
-    let [mut a, mut b] = trees.map(|Tree { place, root }| Tree {
-        place: Box::new(StoppingPlace::new(place, outlet.stop().clone())),
-        root,
-    });
+    let [mut a, mut b] = trees
+        .map(|tree| Tree { place: Box::new(StoppingPlace::new(tree.place, outlet.stop().clone())), ..tree });
     let unlisted = AtomicU64::new(0);
     let sink = |tree, event| {
         if matches!(&event, PlaceEvent::Answer(FileAnswer { result: Err(_), .. }) | PlaceEvent::Unlisted(_)) {

@@ -478,12 +478,12 @@ fn line_of_steps(
 /// Does `work`, and says on a terminal how far it is, if that is wanted: as far as it [tells](expect), or by these passes
 /// over catalogues, or only that it goes on.
 pub(crate) fn during<T>(
-    progress: ProgressArgs,
+    wanted: Wanted,
     what: &str,
     passes: &'static [CatalogPass],
     work: impl FnOnce() -> T,
 ) -> T {
-    let Some(delay) = progress.wanted().after() else { return work() };
+    let Some(delay) = wanted.after() else { return work() };
     *PASSES.lock().unwrap_or_else(PoisonError::into_inner) = passes;
     let pace = Mutex::new(Pace::default());
     let tick = |time: Duration| {

@@ -668,7 +668,15 @@ fn what_is_left_out_is_not_read_and_the_rest_at_a_rate() {
     let sum = store.run(&["sum", "--quiet", "--relative", "--exclude", "/sub/", "s3://box"]).clean();
     fs::write(&list, sum.lines().filter(|line| line.ends_with("large")).collect::<String>()).unwrap();
     let list = list.to_str().unwrap();
-    for words in [&["sum", "--exclude", "/sub/"][..], &["check", list], &["sum", "--threads", "2"]] {
+    let here = store.path("here");
+    fill(&here);
+    let here = here.to_str().unwrap();
+    for words in [
+        &["sum", "--exclude", "/sub/"][..],
+        &["check", list],
+        &["sum", "--threads", "2"],
+        &["compare", "--read", "--exclude", "/sub/", here],
+    ] {
         let before = std::time::Instant::now();
         let limited = store.run(&[words, &["--quiet", "--limit", "1MB/s", "s3://box"]].concat());
         assert_eq!(limited.code, Some(0), "{words:?}: {}", limited.stderr);
@@ -680,6 +688,17 @@ fn what_is_left_out_is_not_read_and_the_rest_at_a_rate() {
             before.elapsed()
         );
     }
+    fs::remove_dir_all(Path::new(here).join("sub")).unwrap();
+    let words = ["compare", "-v", "--read", "--threads", "3", "--exclude", "/sub/", here, "s3://box"];
+    let compared = store.run(&words);
+    let same = compared.out().lines().filter(|line| line.ends_with(": SAME (read)")).count();
+    assert_eq!((compared.code, same), (Some(0), 3), "{}{}", compared.out(), compared.stderr);
+    store.bucket("fresh");
+    store.run(&["copy", "--quiet", here, "s3://fresh"]).clean();
+    let compared = store.run(&["compare", "-v", here, "s3://fresh"]);
+    assert!(compared.out().contains("large: SAME (recorded by the store at "), "{}", compared.out());
+    let refused = store.run(&["compare", "--limit", "1MB/s", here, "host:x"]);
+    assert_one_line(&refused, 2, "--limit: not for files on other machines");
     let host = store.run(&[
         "sum",
         "--exclude",

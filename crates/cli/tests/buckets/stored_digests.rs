@@ -148,6 +148,7 @@ fn each_digest_that_a_store_keeps_settles_a_comparison() {
     for file in files {
         assert_eq!((&file["outcome"], &file["evidence"]), (&"differs".into(), &"recorded".into()), "{file}");
         assert!(file["recorded_at"].as_str().unwrap().ends_with("Z"), "{file}");
+        assert_eq!(file["algorithm"], file["path"], "{file}");
     }
     let requests = &summary["costs"]["requests"];
     assert_eq!((&requests["list"], &requests["head"]), (&1.into(), &10.into()), "{summary}");

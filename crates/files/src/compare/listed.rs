@@ -167,7 +167,7 @@ fn read_pair<const N: usize>(kept: &mut impl Read) -> io::Result<Pair<N>> {
         }
         *file = Some(ComparedFile { seen, read: None, recorded, is_reported: known & 2 != 0 });
     }
-    Ok(Pair { name, files, status, evidence: ContentEvidence::Listed })
+    Ok(Pair { name, files, status, evidence: ContentEvidence::Listed, settled_by: None })
 }
 
 fn read_array<const N: usize>(kept: &mut impl Read) -> io::Result<[u8; N]> {
@@ -199,7 +199,13 @@ mod tests {
             };
             let status = if number.is_multiple_of(11) { FileStatus::Unknown } else { FileStatus::Asked };
             let name = format!("{:0300}", number).into_bytes();
-            Pair { name, files: [side(0), side(1)], status, evidence: ContentEvidence::Listed }
+            Pair {
+                name,
+                files: [side(0), side(1)],
+                status,
+                evidence: ContentEvidence::Listed,
+                settled_by: None,
+            }
         };
         let mut kept = PairWriter::new(&std::env::temp_dir());
         let numbers = 0..GROUP as u32 + 40_000;

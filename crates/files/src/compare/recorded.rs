@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::ops::Range;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 
@@ -69,8 +69,8 @@ fn settle_all<const N: usize>(
             && a.seen.size.is_some()
             && !(a.is_reported && b.is_reported)
         {
-            (pair.status, pair.evidence) = (FileStatus::Same, ContentEvidence::Recorded(a.seen.modified));
-            settled += 1;
+            let at = a.seen.modified;
+            settled += RecordedOutcome { same: Some(name_of(a).into()), differs: None }.settle(pair, at);
         }
     }
     for start in (0..pairs.len()).step_by(LISTED_AT_ONCE) {
@@ -190,12 +190,13 @@ fn both<const N: usize>(group: &[usize], pairs: &mut [Pair<N>], told: &[Vec<Opti
         let [Some(one), Some(other)] = [of(0), of(1)] else { continue };
         let listed = |side: usize| pair.files[side].as_ref().and_then(|file| file.recorded.as_ref());
         let is_same = listed(0).is_some() && listed(0) == listed(1);
-        let mut outcome = RecordedOutcome { is_same, differs: false };
+        let name = pair.files[0].as_ref().filter(|_| is_same).map(name_of);
+        let mut outcome = RecordedOutcome { same: name.map(Arc::from), differs: None };
         for digest in &one.digests {
             let of_other = other.digests.iter().find(|other| other.algorithm == digest.algorithm);
             if let Some(of_other) = of_other {
                 let is_certain = digest.is_certain && of_other.is_certain;
-                outcome.add(digest.digest == of_other.digest, is_certain);
+                outcome.add(digest.digest == of_other.digest, is_certain, &digest.algorithm.as_str().into());
             }
         }
         // Both records count: that of the older is the one to know.
@@ -205,27 +206,37 @@ fn both<const N: usize>(group: &[usize], pairs: &mut [Pair<N>], told: &[Vec<Opti
     settled
 }
 
-/// What digests say of a file.
-#[derive(Clone, Copy, Debug, Default)]
+/// The digest that a listing tells of a file, as far as it tells which that is.
+fn name_of(file: &ComparedFile) -> &'static str {
+    match file.recorded.as_ref().is_some_and(|recorded| recorded.parts.is_some()) {
+        true => "s3-etag",
+        false => "md5",
+    }
+}
+
+/// What digests say of a file: the first that says that it is the same, and the first that says that it differs.
+#[derive(Debug, Default)]
 struct RecordedOutcome {
-    is_same: bool,
-    differs: bool,
+    same: Option<Arc<str>>,
+    differs: Option<Arc<str>>,
 }
 
 impl RecordedOutcome {
-    fn add(&mut self, is_equal: bool, is_certain: bool) {
-        self.is_same |= is_equal;
-        self.differs |= !is_equal && is_certain;
+    fn add(&mut self, is_equal: bool, is_certain: bool, name: &Arc<str>) {
+        if is_equal || is_certain {
+            let said = if is_equal { &mut self.same } else { &mut self.differs };
+            said.get_or_insert_with(|| name.clone());
+        }
     }
 
     /// Settles a pair, unless nothing is known or the record contradicts itself: then reading decides.
     fn settle<const N: usize>(self, pair: &mut Pair<N>, at: Option<Modified>) -> u64 {
-        let status = match (self.is_same, self.differs) {
-            (true, false) => FileStatus::Same,
-            (false, true) => FileStatus::Differs,
+        let (status, name) = match (self.same, self.differs) {
+            (Some(name), None) => (FileStatus::Same, name),
+            (None, Some(name)) => (FileStatus::Differs, name),
             _ => return 0,
         };
-        (pair.status, pair.evidence) = (status, ContentEvidence::Recorded(at));
+        (pair.status, pair.evidence, pair.settled_by) = (status, ContentEvidence::Recorded(at), Some(name));
         1
     }
 }
@@ -255,6 +266,7 @@ fn settle<const N: usize>(
         let wrong = |error: verisum_digest::DigestError| PlaceError::Digest(error.into());
         let digests: Vec<Digest> =
             names.iter().map(|name| Digest::find(name)).collect::<Result<_, _>>().map_err(wrong)?;
+        let names: Vec<Arc<str>> = names.into_iter().map(Arc::from).collect();
         let outcomes: Mutex<Vec<(usize, RecordedOutcome)>> = Mutex::default();
         let answered = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
@@ -283,10 +295,10 @@ fn settle<const N: usize>(
 }
 
 /// What the digests of a file say beside those that are recorded.
-fn judged(names: &[&str], read: &FileRead, candidates: &[RecordedCandidate]) -> RecordedOutcome {
+fn judged(names: &[Arc<str>], read: &FileRead, candidates: &[RecordedCandidate]) -> RecordedOutcome {
     let mut outcome = RecordedOutcome::default();
     for (name, digest) in names.iter().zip(&read.digests) {
-        for candidate in candidates.iter().filter(|candidate| candidate.digest.algorithm == *name) {
+        for candidate in candidates.iter().filter(|candidate| candidate.digest.algorithm == **name) {
             let recorded = candidate.digest.digest.as_bytes();
             let is_equal = match candidate.is_of_digest {
                 // The only part is the file.
@@ -296,7 +308,7 @@ fn judged(names: &[&str], read: &FileRead, candidates: &[RecordedCandidate]) -> 
                 }
                 false => digest.as_bytes() == recorded,
             };
-            outcome.add(is_equal, candidate.digest.is_certain);
+            outcome.add(is_equal, candidate.digest.is_certain, name);
         }
     }
     outcome

@@ -12,17 +12,18 @@ use verisum::catalog::compare::{Judge, ListedContents, RecordedTree, Settled, kn
 use verisum::catalog::store::Catalog;
 use verisum::digest::Digest;
 use verisum::files::compare::{self, CompareError, Tree};
-use verisum::files::place::{FileAnswer, PlaceError, PlaceEvent};
-use verisum::files::{Progress, Timestamp};
+use verisum::files::place::{FileAnswer, LocalPlace, Place, PlaceError, PlaceEvent};
+use verisum::files::{Plan, Progress, Timestamp};
 use verisum::remote::{Address, Host};
 
 use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, HOSTS, HostArgs, ObjectReading, PlaceReport};
-use crate::ui::progress::{self, ProgressArgs, Total};
-use crate::ui::{names, sums};
+use crate::ui::hosts::{self, HOSTS, HostArgs, ObjectReading, PlaceReport, refuse};
+use crate::ui::progress::{self, Total};
+use crate::ui::reading::ReadingArgs;
+use crate::ui::{names, sizes, sums};
 use report::{CompareCounts, CompareReport, SideFacts};
 
 /// The digest, unless somebody says otherwise.
@@ -30,6 +31,7 @@ const DIGEST: &str = "sha256";
 
 /// What `verisum compare` takes.
 #[derive(Args, Debug)]
+#[command(mut_arg("threads", |threads| threads.help(sizes::ThreadArgs::WITH_BUCKETS)))]
 pub(crate) struct PlaceCompareArgs {
     /// The digest, also for lists that do not name theirs; without it sha256
     #[arg(short, long, value_name = "DIGEST")]
@@ -59,7 +61,10 @@ pub(crate) struct PlaceCompareArgs {
     json: bool,
 
     #[command(flatten)]
-    progress: ProgressArgs,
+    threads: sizes::ThreadArgs,
+
+    #[command(flatten)]
+    reading: ReadingArgs,
 
     /// A tree: a directory, HOST:DIR, ssh://HOST/DIR or s3://BUCKET/PREFIX
     #[arg(value_name = "A", value_hint = ValueHint::DirPath)]
@@ -98,10 +103,22 @@ fn compared<const N: usize>(
 ) -> Result<Exit, Failure> {
     let digest = hosts::digest(arguments.algorithm.as_deref().unwrap_or(DIGEST))?;
     let remote = typed.iter().filter(|text| hosts::is_remote(text)).count();
-    let reached = arguments.hosts.hosts_with_report(remote, ObjectReading::default())?;
+    let (limits, excludes) = (arguments.reading.limits()?, arguments.reading.excludes()?);
+    let at_once = arguments.threads.number()?;
+    let mut here = LocalPlace::new(Plan::new(Vec::new(), arguments.threads.or_cores()?));
+    (here.plan.limits, here.walk.excludes) = (limits.clone(), excludes.clone());
+    let reached = arguments.hosts.hosts_with_report(remote, ObjectReading { limits, at_once })?;
     let side = |text| {
         let (address, place) = hosts::tree(text, &reached)?;
-        let tree = Tree::new(place, &address.path);
+        let place = match address.host {
+            Host::Local => Box::new(here.clone()) as Box<dyn Place>,
+            Host::Bucket(_) => place,
+            _ => {
+                refuse(&[("--limit", arguments.reading.is_limiting()), ("--threads", at_once.is_some())])?;
+                place
+            }
+        };
+        let tree = Tree { excludes: excludes.clone(), ..Tree::new(place, &address.path) };
         Ok(TreeSide { address, tree })
     };
     let mut sides = all(typed.map(side))?;
@@ -124,7 +141,7 @@ fn compared<const N: usize>(
     let lists = lists(&arguments.sums, arguments.algorithm.as_deref(), &sides, &report)?;
     let trees = sides.each_mut().map(|side| &mut side.tree);
     let list = || compare::list(trees, &digest, &std::env::temp_dir(), &sink);
-    let mut listed = match progress::during(arguments.progress, "listing", &[], list) {
+    let mut listed = match progress::during(arguments.reading.progress(), "listing", &[], list) {
         Ok(listed) => listed,
         Err(error) => {
             failed(error);
@@ -183,7 +200,7 @@ fn compared<const N: usize>(
             }
         }
     };
-    if !progress::of_files(arguments.progress.wanted(), Total::Unknown, &progress, compare)? {
+    if !progress::of_files(arguments.reading.progress(), Total::Unknown, &progress, compare)? {
         return report.end();
     }
     let facts = facts(sides.each_mut().map(|side| &mut side.tree), &digest);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use verisum::catalog::compare::{Judgement, RecordedStanding, Settled};
 use verisum::digest::Digest;
 use verisum::files::compare::{ComparedFile, ContentEvidence, FileStatus, Pair};
-use verisum::remote::Address;
+use verisum::remote::{Address, Host};
 
 use super::PlaceCompareArgs;
 use crate::ui::exit::Exit;
@@ -151,9 +151,15 @@ impl<const N: usize> CompareReport<'_, '_, N> {
         let mut line = Vec::new();
         names::result_name(&mut line, OsStr::from_bytes(name));
         let mut remarks = odd_in_words(pair);
-        if let ContentEvidence::Recorded(_) = pair.evidence {
-            let at = recorded_at(pair).map_or(String::new(), |at| format!(" at {at}"));
-            remarks.push(format!("as the store recorded it{at}"));
+        let is_same = pair.status == FileStatus::Same;
+        match pair.evidence {
+            ContentEvidence::Recorded(_) => {
+                let what = if is_same { "recorded by the store" } else { "as the store recorded it" };
+                let at = recorded_at(pair).map_or(String::new(), |at| format!(" at {at}"));
+                remarks.push(format!("{what}{at}"));
+            }
+            ContentEvidence::Read if is_same && self.has_bucket() => remarks.push("read".to_string()),
+            _ => {}
         }
         remarks.extend(judgement.map(|judgement| in_words(&judgement.sides)).into_iter().flatten());
         let remarks = if remarks.is_empty() { String::new() } else { format!(" ({})", remarks.join(", ")) };
@@ -169,13 +175,17 @@ impl<const N: usize> CompareReport<'_, '_, N> {
         self.report.outcome(&line, word, exit(pair.status))
     }
 
-    fn record(&self, pair: &Pair<N>, judgement: Option<&Judgement<N>>) -> CompareRecord<'_> {
+    fn has_bucket(&self) -> bool {
+        self.addresses.iter().any(|address| matches!(address.host, Host::Bucket(_)))
+    }
+
+    fn record<'p>(&'p self, pair: &'p Pair<N>, judgement: Option<&Judgement<N>>) -> CompareRecord<'p> {
         let standings = judgement.map_or([None; N], |judgement| judgement.sides);
         let state = |side: usize| pair.files[side].as_ref().map(|file| SideState::of(file, standings[side]));
         CompareRecord {
             name: Name::of_bytes(self.name(pair)),
             outcome: pair.status.name(),
-            algorithm: self.digest.name(),
+            algorithm: pair.settled_by.as_deref().unwrap_or(self.digest.name()),
             evidence: pair.evidence.name(),
             recorded_at: recorded_at(pair),
             as_recorded: judgement.and_then(Judgement::as_recorded),

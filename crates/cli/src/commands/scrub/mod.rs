@@ -71,11 +71,11 @@ pub(crate) fn run(command: ScrubCommand, config: &Config, output: &mut Output) -
     match command {
         ScrubCommand::Scrub(arguments) => run::run(&arguments, output),
         ScrubCommand::Accept(arguments) => {
-            during(arguments.progress, "accepting", &[], || accept::run(&arguments, output))
+            during(arguments.progress.wanted(), "accepting", &[], || accept::run(&arguments, output))
         }
         ScrubCommand::Catalog { command } => {
             let work = || catalog::run(&command, output);
-            during(command.progress(), "at work on the catalogue", command.passes(), work)
+            during(command.progress().wanted(), "at work on the catalogue", command.passes(), work)
         }
         ScrubCommand::Schedule(arguments) => schedule::run(&arguments, config, output),
     }
