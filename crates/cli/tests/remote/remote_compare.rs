@@ -262,7 +262,7 @@ fn lists_say_which_of_two_files_is_the_recorded_one_and_without_a_record_nobody_
     let ended = compared(folder.path(), &["--sums", "list"], &["a", "b"]);
     let said = "\\sub/x\\ny: DIFFERS (A is as recorded)\nw: DIFFERS\n";
     assert_eq!((ended.code, ended.out()), (Some(1), said), "{}", ended.stderr);
-    let unknown = "verisum: nobody knows which copy is right of 1 file: nothing is recorded\n";
+    let unknown = "verisum: nobody knows which copy is right of 1 file: no record tells\n";
     assert!(ended.stderr.contains(unknown), "{}", ended.stderr);
     let lines = json(&compared(folder.path(), &["--sums", "list", "--json"], &["b", "a"]));
     assert_eq!((&lines[0]["as_recorded"], &lines[1]["as_recorded"]), (&"b".into(), &"unknown".into()));
