@@ -2,17 +2,23 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
+use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rusqlite::{OptionalExtension, params};
+use verisum_digest::Algorithm;
 
 use super::record::unsigned;
-use super::{Catalog, CatalogRecord, Result};
+use super::{Catalog, CatalogError, CatalogRecord, Result};
 
 impl Catalog {
-    /// The number of an algorithm, given one if it has none.
+    /// The number of an algorithm, given one if it has none. A digest of no length is refused: all files have it.
     pub fn algorithm(&self, name: &str) -> Result<i64> {
+        if Algorithm::find(name).is_some_and(|algorithm| algorithm.digest_len() == 0) {
+            let why = io::Error::new(io::ErrorKind::InvalidInput, format!("{name} verifies nothing"));
+            return Err(CatalogError::io(self.path(), "write", why));
+        }
         let sql = "INSERT INTO algorithm(name) VALUES (?1) ON CONFLICT DO NOTHING";
         self.connection.execute(sql, [name]).map_err(self.failed("write"))?;
         let sql = "SELECT id FROM algorithm WHERE name = ?1";
@@ -121,6 +127,15 @@ impl Catalog {
 mod tests {
     use crate::store::tests::{catalog, record};
     use crate::store::{CatalogRecord, RecordChange};
+
+    #[test]
+    fn what_verifies_nothing_is_not_recorded() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = catalog(folder.path());
+        let refused = catalog.algorithm("NULL").unwrap_err().to_string();
+        assert!(refused.ends_with(": write: NULL verifies nothing"), "{refused}");
+        assert!(!catalog.algorithms().unwrap().values().any(|name| name.eq_ignore_ascii_case("null")));
+    }
 
     #[test]
     fn old_digests_are_known_while_a_record_has_one() {

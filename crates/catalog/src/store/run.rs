@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::{OptionalExtension, params};
+use rusqlite::{OptionalExtension, Row, params};
 
 use super::record::unsigned;
 use super::{Catalog, Moment, Result};
@@ -75,6 +75,12 @@ impl Run {
     }
 }
 
+/// A column's text. Runs have no check value: what is damaged of one keeps nothing else from being read.
+fn text(row: &Row<'_>, column: usize) -> Option<String> {
+    let bytes = row.get_ref(column).ok()?.as_bytes().ok()?;
+    Some(String::from_utf8_lossy(bytes).into_owned())
+}
+
 impl Catalog {
     /// Whether any run of a root came to its end.
     pub fn was_complete(&self, root: i64) -> Result<bool> {
@@ -100,9 +106,9 @@ impl Catalog {
                 seconds: row.get(5)?,
                 read_files: unsigned(row, 6)?,
                 read_bytes: unsigned(row, 7)?,
-                counts: row.get(8)?,
+                counts: text(row, 8).unwrap_or_default(),
                 interrupted: row.get(9)?,
-                error: row.get(10)?,
+                error: text(row, 10),
             })
         })
     }

@@ -126,6 +126,19 @@ mod tests {
     use crate::store::{CatalogRecord, RecordChange, RecordFinding};
 
     #[test]
+    fn a_damaged_run_keeps_nothing_from_being_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        catalog.begin_run(root.id, Moment::of_milliseconds(1), Moment::of_milliseconds(1)).unwrap();
+        catalog
+            .connection
+            .execute("UPDATE run SET counts = CAST(x'7bff' AS TEXT), error = x'ff'", [])
+            .unwrap();
+        let runs = catalog.runs(root.id, 9).unwrap();
+        assert_eq!((runs.len(), runs[0].verdicts().len()), (1, 0));
+    }
+
+    #[test]
     fn a_survey_tells_what_a_check_finds() {
         let folder = tempfile::tempdir().unwrap();
         let (catalog, root) = catalog(folder.path());

@@ -23,6 +23,15 @@ pub(crate) fn find(name: &str, policy: &Policy) -> Result<Digest, Failure> {
     Ok(digest)
 }
 
+/// The digest of this name, to be recorded: the null digest verifies nothing.
+pub(crate) fn to_record(option: &'static str, name: &str, policy: &Policy) -> Result<Digest, Failure> {
+    let digest = find(name, policy)?;
+    match digest.len() == 0 {
+        true => Err(Failure::value(option, name, "verifies nothing, so it cannot be recorded")),
+        false => Ok(digest),
+    }
+}
+
 /// The name that a digest has of its own, if one is named.
 pub(crate) fn optional_name(name: Option<&str>) -> Result<Option<String>, Failure> {
     name.map(|name| Ok(find(name, &kernel::policy()?)?.name().to_string())).transpose()

@@ -54,6 +54,23 @@ fn age(tree: &Tree) {
 }
 
 #[test]
+fn no_record_gets_a_digest_that_verifies_nothing() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let recorded = records(&tree);
+    for ended in [rehash(&tree, &["--to", "null"]), tree.scrub(&["-a", "null"])] {
+        assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+        assert!(
+            ended.stderr.ends_with(": null: verifies nothing, so it cannot be recorded\n"),
+            "{}",
+            ended.stderr
+        );
+    }
+    tree.scrub(&[]).clean();
+    assert_eq!(records(&tree), recorded);
+}
+
+#[test]
 fn good_files_get_the_new_digest_in_the_read_that_verifies_them() {
     let tree = Tree::new();
     age(&tree);

@@ -233,7 +233,8 @@ impl CopyArgs {
 
     fn options(&self) -> Result<CopyOptions, Failure> {
         let policy = kernel::policy()?;
-        let algorithm = self.algorithm.as_deref().map(|name| digests::find(name, &policy)).transpose()?;
+        let algorithm = self.algorithm.as_deref();
+        let algorithm = algorithm.map(|name| digests::to_record("--algorithm", name, &policy)).transpose()?;
         let has_place = algorithm.as_ref().is_none_or(|digest| digest.algorithm().and_then(id_of).is_some());
         if self.tag && !has_place {
             let name = self.algorithm.clone().unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::ui::failure::Failure;
 use crate::ui::json::Outcome;
 use crate::ui::progress::ProgressArgs;
 use crate::ui::values::counted;
-use crate::ui::{Output, digests};
+use crate::ui::{Output, digests, kernel};
 
 /// What `verisum catalog rehash` takes.
 #[derive(Args, Debug)]
@@ -39,8 +39,9 @@ pub(crate) struct RehashArgs {
 }
 
 pub(super) fn run(arguments: &RehashArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let to = digests::optional_name(arguments.to.as_deref())?;
-    let to = to.as_deref();
+    let policy = kernel::policy()?;
+    let to = arguments.to.as_deref().map(|to| digests::to_record("--to", to, &policy)).transpose()?;
+    let to = to.as_ref().map(|digest| digest.name());
     let catalog = if arguments.dry_run {
         arguments.catalog.open_shared()?
     } else {

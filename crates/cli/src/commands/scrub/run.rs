@@ -378,7 +378,7 @@ fn options(arguments: &ScrubArgs) -> Result<ScrubOptions, Failure> {
     let policy = kernel::policy()?;
     let now = Moment::now();
     let sample = arguments.sample.as_deref().map(|text| values::share("--sample", text)).transpose()?;
-    let digest = digests::find(&arguments.algorithm, &policy)?;
+    let digest = digests::to_record("--algorithm", &arguments.algorithm, &policy)?;
     let usual = usual(digest, &arguments.results, arguments.reading.excludes()?, (policy, now))?;
     let mut options = usual;
     options.threads = arguments.threads.or_cores()?;

@@ -12,7 +12,6 @@ use verisum::files::{FUTURE, Verdict};
 use super::health::{Health, Limits, TreeStatus};
 use super::results::Missing;
 use super::{metrics, rehash, totals};
-use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
@@ -21,6 +20,7 @@ use crate::ui::progress::ProgressArgs;
 use crate::ui::remedy::{Given, Remedies, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
+use crate::ui::{self, Output, PROGRAM};
 
 /// How many runs of each tree are listed.
 const RUNS: usize = 5;
@@ -87,7 +87,10 @@ fn judge(
         Health::of(&catalog, &Given::new(arguments.catalog.catalog.as_deref()), trees, limits)
     })?;
     if let Some(path) = &arguments.prometheus {
-        metrics::write(path, &health.prometheus())?;
+        match metrics::write(path, &health.prometheus()) {
+            Err(failure) if health.exit() == Exit::Mismatch => ui::say(PROGRAM, &failure.message()),
+            written => written?,
+        }
     }
     if arguments.nagios {
         output.line(&health.nagios())?;

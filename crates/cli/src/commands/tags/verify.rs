@@ -75,7 +75,11 @@ pub(crate) fn run(arguments: TagsVerifyArgs, output: &mut Output) -> Result<Exit
     });
     let exit = reporter.end(&counts)?;
     if budget.is_some() && options.plan.stop.is_due() {
-        ui::say(PROGRAM, "the time budget is used up; the files that are left are for the next run");
+        let next = match arguments.stamp {
+            true => "the next run verifies the files that are left",
+            false => "without --stamp, the next run begins with the same files",
+        };
+        ui::say(PROGRAM, &format!("the time budget is used up; {next}"));
     }
     // Nothing compared is no good news.
     if exit == Exit::Clean
