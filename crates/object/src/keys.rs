@@ -134,7 +134,10 @@ impl<'a> Keys<'a> {
     fn require_end(&mut self, goes_on: bool) -> Result<(), PlaceError> {
         self.pages += 1;
         let is_asked = self.pages >= FIRST_ASKED && self.pages.is_multiple_of(ASKED_EACH);
-        if let Some(last) = self.last.as_ref().filter(|last| is_asked && goes_on && is_name(last)) {
+        // Addresses with such parts lead elsewhere.
+        let leads_there =
+            |key: &[u8]| !key.split(|byte| *byte == b'/').any(|part| matches!(part, b"." | b".."));
+        if let Some(last) = self.last.as_ref().filter(|last| is_asked && goes_on && leads_there(last)) {
             let found = unless_stopped(self.runtime, self.stop, self.client.look(last));
             self.absent = if found == Some(Err(RequestError::Missing)) { self.absent + 1 } else { 0 };
             if self.absent > MOST_WRONG {

@@ -561,40 +561,56 @@ fn a_signal_ends_a_listing_of_which_nothing_is_told() {
             ),
         )
     });
-    let mut scrub = command(VERISUM);
-    scrub.envs([
-        ("AWS_ACCESS_KEY_ID", KEY),
-        ("AWS_SECRET_ACCESS_KEY", SECRET),
-        ("AWS_ENDPOINT_URL", &*store.url),
-    ]);
-    scrub.args(["scrub", "--quiet", "--catalog"]).arg(folder.path().join("c")).arg("s3://bucket");
-    let mut child = scrub.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
-    wait_until("it lists", || store.asked().len() > 10);
-    common::signal(&child, Signal::TERM);
-    wait_until("it ends", || child.try_wait().unwrap().is_some());
+    let catalog = folder.path().join("c").into_os_string().into_string().unwrap();
+    let copy = folder.path().join("copy").into_os_string().into_string().unwrap();
+    for words in
+        [&["scrub", "--quiet", "--catalog", &catalog, "s3://bucket"][..], &["copy", "s3://bucket", &copy]]
+    {
+        let before = store.asked().len();
+        let mut run = command(VERISUM);
+        run.envs([
+            ("AWS_ACCESS_KEY_ID", KEY),
+            ("AWS_SECRET_ACCESS_KEY", SECRET),
+            ("AWS_ENDPOINT_URL", &*store.url),
+        ]);
+        let mut child = run.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        wait_until("it lists", || store.asked().len() > before + 10);
+        common::signal(&child, Signal::TERM);
+        wait_until("it ends", || child.try_wait().unwrap().is_some());
+    }
 }
 
 #[test]
 fn a_listing_without_an_end_is_given_up() {
     let here = tempfile::tempdir().unwrap();
-    let pages = AtomicUsize::new(0);
-    let store = Server::start(move |asked| {
-        if !asked.is_listing() {
-            return Answer::new(404, "");
-        }
-        let page = pages.fetch_add(1, Ordering::Relaxed);
-        let object = |number| format!("<Contents><Key>k{page:09}-{number:04}</Key><Size>5</Size></Contents>");
-        Answer::new(
-            200,
-            format!(
-                "<ListBucketResult><IsTruncated>true</IsTruncated>\
-                 <NextContinuationToken>{page}</NextContinuationToken>{}</ListBucketResult>",
-                (0..1000).map(object).collect::<String>()
-            ),
-        )
-    });
-    let ended = store.run(&["compare", here.path().to_str().unwrap(), "s3://bucket"]);
-    assert_said(&ended, 3, "its list goes on with keys that it does not have");
+    // Files, folders, and what is no file name.
+    for (end, size) in [("", 5), ("/", 0), ("//x", 5)] {
+        let pages = AtomicUsize::new(0);
+        let store = Server::start(move |asked| {
+            if !asked.is_listing() {
+                return Answer::new(404, "");
+            }
+            let page = pages.fetch_add(1, Ordering::Relaxed);
+            let object = |number| {
+                format!("<Contents><Key>k{page:09}-{number:04}{end}</Key><Size>{size}</Size></Contents>")
+            };
+            Answer::new(
+                200,
+                format!(
+                    "<ListBucketResult><IsTruncated>true</IsTruncated>\
+                     <NextContinuationToken>{page}</NextContinuationToken>{}</ListBucketResult>",
+                    (0..1000).map(object).collect::<String>()
+                ),
+            )
+        });
+        let ended = store.run(&["compare", here.path().to_str().unwrap(), "s3://bucket"]);
+        assert!(
+            ended.stderr.contains("its list goes on with keys that it does not have"),
+            "{}",
+            ended.stderr.lines().last().unwrap()
+        );
+        assert_eq!(ended.code, Some(3));
+    }
 }
 
 #[test]

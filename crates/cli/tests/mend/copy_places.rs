@@ -171,7 +171,7 @@ fn a_tree_is_copied_to_a_bucket_and_back() {
     expect(&store.run(&["copy", &path("nothing"), "s3://backup/x"]), 3, "", "No such file or directory");
     // A store that fails for one file after the other is given up.
     let ended = store.run(&["copy", "--endpoint", "http://127.0.0.1:1", &here, "s3://backup/photos"]);
-    expect(&ended, 3, "", "not all was copied, because many files in a row failed");
+    expect(&ended, 3, "", "not all was copied, because the host or the store refused many files in a row");
     assert!(ended.stderr.lines().count() < 30, "{}", ended.stderr);
 }
 

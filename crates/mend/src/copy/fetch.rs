@@ -100,6 +100,7 @@ fn fetch_tree<'a>(
 ) -> Result<(), CopyError> {
     let mut feed = PlaceFeed::new(shared, from, to, catalog)?;
     let mut lister = (from.open)().map_err(|error| CopyError::place(from.address, error))?;
+    lister.end_by(&shared.options.stop);
     let top = thread::scope(|scope| {
         let (listed, answers) = mpsc::sync_channel(MOST_WAITING);
         let list = move || {
@@ -129,6 +130,9 @@ fn feed_workers<'a>(
 ) -> Result<Option<Arc<Directory>>, CopyError> {
     // The first file says whether FROM is one itself, and so what TO is.
     let first = loop {
+        if shared.is_stopped() {
+            return Ok(None);
+        }
         match answers.recv() {
             Err(_) => return Ok(None),
             Ok(event) => {

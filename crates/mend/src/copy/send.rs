@@ -234,6 +234,7 @@ impl SendFeed<'_> {
     fn feed_listed(mut self, from: RemoteTree) -> Result<Vec<Vec<u8>>, CopyError> {
         let failed = |error| CopyError::place(from.address, error);
         let mut lister = (from.open)().map_err(failed)?;
+        lister.end_by(&self.shared.options.stop);
         thread::scope(|scope| {
             let (listed, answers) = mpsc::sync_channel(MOST_WAITING);
             let listing = scope.spawn(move || lister.list(from.root, &|event| listed.send(event).is_ok()));

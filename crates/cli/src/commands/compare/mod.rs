@@ -111,7 +111,7 @@ fn compared<const N: usize>(
     let side = |text| {
         let (address, place) = hosts::tree(text, &reached)?;
         let place = match address.host {
-            Host::Local => Box::new(here.clone()) as Box<dyn Place>,
+            Host::Local if place.is_here() => Box::new(here.clone()) as Box<dyn Place>,
             Host::Bucket(_) => place,
             _ => {
                 refuse(&[("--limit", arguments.reading.is_limiting()), ("--threads", at_once.is_some())])?;
