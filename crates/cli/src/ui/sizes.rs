@@ -55,7 +55,7 @@ pub(crate) fn block_size(text: &str) -> Result<u32, Failure> {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ThreadArgs {
     /// Number of threads, 1 to 128; without it, one for each core that this process may use
-    #[arg(short = 'j', long, value_name = "N")]
+    #[arg(short = 'j', short_alias = 't', long, value_name = "N")]
     threads: Option<String>,
 }
 

@@ -31,7 +31,8 @@ const AT_PLACE: &str = "the names in the lists begin at the address";
 /// What `verisum check` takes.
 #[derive(Args, Debug)]
 #[command(mut_arg("checksum_report", |report| report.hide(true)))]
-#[command(mut_arg("threads", |threads| threads.help(sizes::ThreadArgs::WITH_BUCKETS)))]
+// -t is text mode in sum and in the coreutils.
+#[command(mut_arg("threads", |threads| threads.help(sizes::ThreadArgs::WITH_BUCKETS).short_alias(None::<char>)))]
 pub(crate) struct CheckArgs {
     /// The digest, if the list does not name it; `verisum digests` lists them
     #[arg(short, long, value_name = "DIGEST")]

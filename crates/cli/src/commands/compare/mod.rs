@@ -88,6 +88,32 @@ struct TreeSide {
     tree: Tree<'static>,
 }
 
+/// Opens the trees as they were typed.
+fn sides<const N: usize>(
+    arguments: &PlaceCompareArgs,
+    typed: [&OsString; N],
+) -> Result<[TreeSide; N], Failure> {
+    let remote = typed.iter().filter(|text| hosts::is_remote(text)).count();
+    let (limits, excludes) = (arguments.reading.limits()?, arguments.reading.excludes()?);
+    let at_once = arguments.threads.number()?;
+    let mut here = LocalPlace::new(Plan::new(Vec::new(), arguments.threads.or_cores()?));
+    (here.plan.limits, here.walk.excludes) = (limits.clone(), excludes.clone());
+    let reached = arguments.hosts.hosts_with_report(remote, ObjectReading { limits, at_once })?;
+    all(typed.map(|text| {
+        let (address, place) = hosts::tree(text, &reached)?;
+        let place = match address.host {
+            Host::Local if place.is_here() => Box::new(here.clone()) as Box<dyn Place>,
+            Host::Bucket(_) => place,
+            _ => {
+                refuse(&[("--limit", arguments.reading.is_limiting()), ("--threads", at_once.is_some())])?;
+                place
+            }
+        };
+        let tree = Tree { excludes: excludes.clone(), ..Tree::new(place, &address.path) };
+        Ok(TreeSide { address, tree })
+    }))
+}
+
 /// Does what `verisum compare` was asked for.
 pub(crate) fn run(arguments: PlaceCompareArgs, output: &mut Output) -> Result<Exit, Failure> {
     match &arguments.c {
@@ -102,26 +128,7 @@ fn compared<const N: usize>(
     output: &mut Output,
 ) -> Result<Exit, Failure> {
     let digest = hosts::digest(arguments.algorithm.as_deref().unwrap_or(DIGEST))?;
-    let remote = typed.iter().filter(|text| hosts::is_remote(text)).count();
-    let (limits, excludes) = (arguments.reading.limits()?, arguments.reading.excludes()?);
-    let at_once = arguments.threads.number()?;
-    let mut here = LocalPlace::new(Plan::new(Vec::new(), arguments.threads.or_cores()?));
-    (here.plan.limits, here.walk.excludes) = (limits.clone(), excludes.clone());
-    let reached = arguments.hosts.hosts_with_report(remote, ObjectReading { limits, at_once })?;
-    let side = |text| {
-        let (address, place) = hosts::tree(text, &reached)?;
-        let place = match address.host {
-            Host::Local if place.is_here() => Box::new(here.clone()) as Box<dyn Place>,
-            Host::Bucket(_) => place,
-            _ => {
-                refuse(&[("--limit", arguments.reading.is_limiting()), ("--threads", at_once.is_some())])?;
-                place
-            }
-        };
-        let tree = Tree { excludes: excludes.clone(), ..Tree::new(place, &address.path) };
-        Ok(TreeSide { address, tree })
-    };
-    let mut sides = all(typed.map(side))?;
+    let mut sides = sides(arguments, typed)?;
     let report = PlaceReport::new(output).quiet(arguments.quiet);
     let addresses = sides.each_ref().map(|side| side.address.clone());
     let is_lost = AtomicBool::new(false);

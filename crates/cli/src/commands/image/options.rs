@@ -49,9 +49,7 @@ impl BlockHashOptions {
 }
 
 /// How an image is opened and read.
-// blksum and blkhash have -t.
 #[derive(Args, Clone, Debug)]
-#[command(mut_arg("threads", |threads| threads.short_alias('t')))]
 pub(crate) struct ReadOptions {
     #[command(flatten)]
     threads: sizes::ThreadArgs,

@@ -32,7 +32,7 @@ pub(crate) use personality::{NAMES, called};
 #[derive(Args, Debug)]
 #[command(mut_arg("checksum_report", |report| report.hide(true)))]
 // Its -t is that of sha256sum.
-#[command(mut_arg("threads", |threads| threads.help(sizes::ThreadArgs::WITH_BUCKETS)))]
+#[command(mut_arg("threads", |threads| threads.help(sizes::ThreadArgs::WITH_BUCKETS).short_alias(None::<char>)))]
 pub(crate) struct SumArgs {
     /// The digest; give several, with commas or one by one, to compute them in one read. `verisum digests`
     /// lists them
