@@ -15,7 +15,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import dask
+from dask.config import set as set_dask
 from distributed import Client, LocalCluster
 
 from verisum.dask import Place
@@ -25,7 +25,7 @@ from verisum.dask._version import VERSION
 from verisum.dask._work import Order, Outcome, milliseconds, work
 
 # As docs/fleet.md says: what else workers do all the time costs more than the tasks' way to them.
-dask.config.set({"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"})
+set_dask({"distributed.worker.profile.enabled": False, "distributed.admin.tick.interval": "500ms"})
 
 ROUNDS = 5
 WORKERS = 4
