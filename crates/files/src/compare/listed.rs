@@ -1,5 +1,4 @@
-//! Keeps what listings told of trees until they are compared, in bounded memory: what is more waits in an unlinked
-//! temporary file.
+//! The list of pairs of files to be compared, in bounded memory: what does not fit waits in an unlinked temporary file.
 
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
 use std::num::NonZeroU32;
@@ -53,8 +52,8 @@ impl<const N: usize> ListedPairs<N> {
     }
 
     /// Reads the files of a group that are [`FileStatus::Asked`], on all sides at once, and settles them. A side that
-    /// fails in the middle leaves files unreadable, and those of all later groups. Tells
-    /// how much all groups want, and each file that was read.
+    /// fails in the middle leaves files unreadable, and those of all later groups. Tells how much all groups want, and
+    /// each file that was read.
     ///
     /// # Errors
     /// A place fails; what was found before it does is in the pairs.
@@ -80,9 +79,12 @@ impl<const N: usize> ListedPairs<N> {
     /// The next pairs as they were added.
     pub(super) fn next(&mut self) -> Result<Option<Vec<Pair<N>>>, CompareError> {
         let count = self.left.min(GROUP);
+        if count == 0 {
+            return Ok(None);
+        }
         self.left -= count;
-        let pairs = (0..count).map(|_| read_pair(&mut self.kept)).collect::<io::Result<Vec<_>>>();
-        Ok(Some(pairs.map_err(not_kept)?).filter(|_| count > 0))
+        let pairs = (0..count).map(|_| read_pair(&mut self.kept)).collect::<io::Result<_>>();
+        Ok(Some(pairs.map_err(not_kept)?))
     }
 }
 
