@@ -244,7 +244,8 @@ def connected(options: argparse.Namespace) -> Iterator[Client]:
             # Any port that is free: nobody looks at it, and Dask would warn of one that is taken.
             address = {"dashboard": False, "dashboard_address": ":0"}
             local: dict[str, Any] = {"n_workers": options.workers, "threads_per_worker": 1, "dashboard_address": None}
-            local |= {"scheduler_kwargs": address, "loop": loop_without_ctrl_c()}
+            # This program says itself what a run lost. Workers would log each connection that ends, with a traceback.
+            local |= {"scheduler_kwargs": address, "loop": loop_without_ctrl_c(), "silence_logs": logging.CRITICAL}
             cluster = closing.enter_context(distributed.LocalCluster(**local))
             client = closing.enter_context(distributed.Client(cluster))
             nannies = cluster.workers
