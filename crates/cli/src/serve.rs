@@ -221,7 +221,7 @@ fn why(error: &FileError) -> (&'static str, String) {
         Reason::Denied => ("denied", String::new()),
         Reason::Directory => ("directory", String::new()),
         Reason::Special => ("special", String::new()),
-        Reason::Failed(text) => ("failed", text.replace(['\t', '\0'], " ")),
+        Reason::Failed(text) | Reason::Elusive(text) => ("failed", text.replace(['\t', '\0'], " ")),
     }
 }
 

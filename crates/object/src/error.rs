@@ -11,6 +11,11 @@ use verisum_files::text;
 
 use crate::listing::{VERSION, version_of};
 
+/// Redirections that are not followed: to the same request the answer is the same.
+const TO_HTTP: RequestError =
+    RequestError::Answer("it redirects from https to http, where everybody can read it");
+const TO_NO_END: RequestError = RequestError::Answer("it redirects again and again");
+
 const NO_VERSION: &str = "there is no such version of the object";
 const NO_NAME_OF_VERSION: &str =
     "there is no such object, and what follows ?versionId= names no version: letters, digits, and ._-";
@@ -178,7 +183,10 @@ impl RequestError {
         let why = root(error);
         // Of what reqwest says of redirections.
         if why.contains("scheme is not allowed") {
-            return RequestError::Answer("it redirects from https to http, where everybody can read it");
+            return TO_HTTP;
+        }
+        if why.contains("too many redirects") {
+            return TO_NO_END;
         }
         // Of what hyper says of heads.
         let is_of_head = ["parsed", "message head"].iter().any(|words| why.contains(words));
@@ -209,7 +217,7 @@ impl RequestError {
                     || matches!(&code[..], "RequestTimeout" | "ConditionalRequestConflict")
             }
             RequestError::Network(_) => true,
-            RequestError::Answer(_) => true,
+            RequestError::Answer(_) => ![TO_HTTP, TO_NO_END].contains(self),
             _ => false,
         }
     }
@@ -217,16 +225,20 @@ impl RequestError {
     /// Whether it is about this object only: the next one may be read.
     pub(crate) fn is_of_object(&self) -> bool {
         match self {
-            RequestError::Missing
-            | RequestError::Version(_)
-            | RequestError::Replaced
-            | RequestError::Range
-            | RequestError::Name(_) => true,
+            RequestError::Name(_) => true,
             RequestError::Refused { code, .. } => {
                 matches!(&code[..], "AccessDenied" | "InvalidObjectState" | "BlobArchived")
             }
-            _ => false,
+            other => other.is_elusive(),
         }
+    }
+
+    /// Whether the object is not there, or another one than a moment ago.
+    pub(crate) fn is_elusive(&self) -> bool {
+        matches!(
+            self,
+            RequestError::Missing | RequestError::Version(_) | RequestError::Replaced | RequestError::Range
+        )
     }
 
     /// Whether it may be about this object only. If others end so too, it is about the store.
@@ -252,6 +264,7 @@ impl RequestError {
         match self {
             RequestError::Missing => Reason::Missing,
             RequestError::Refused { code, .. } if code == "AccessDenied" => Reason::Denied,
+            other if other.is_elusive() => Reason::Elusive(other.to_string()),
             other => Reason::Failed(other.to_string()),
         }
     }

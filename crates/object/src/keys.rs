@@ -26,7 +26,7 @@ pub(crate) struct Keys<'a> {
     last: Option<Vec<u8>>,
     /// How many pages there were.
     pages: u64,
-    /// How many of the last keys in a row that were asked for are not there.
+    /// How many of the last keys in a row that were asked for the store did not give.
     absent: u32,
 }
 
@@ -130,24 +130,33 @@ impl<'a> Keys<'a> {
         Ok(page.next)
     }
 
-    /// Fails where a listing goes on with what is not there.
+    /// Fails where a listing goes on with what the store does not give.
     fn require_end(&mut self, goes_on: bool) -> Result<(), PlaceError> {
         self.pages += 1;
         let is_asked = self.pages >= FIRST_ASKED && self.pages.is_multiple_of(ASKED_EACH);
-        // Addresses with such parts lead elsewhere.
-        let leads_there =
-            |key: &[u8]| !key.split(|byte| *byte == b'/').any(|part| matches!(part, b"." | b".."));
-        if let Some(last) = self.last.as_ref().filter(|last| is_asked && goes_on && leads_there(last)) {
-            let found = unless_stopped(self.runtime, self.stop, self.client.look(last));
-            self.absent = if found == Some(Err(RequestError::Missing)) { self.absent + 1 } else { 0 };
-            if self.absent > MOST_WRONG {
-                return Err(machine(&RequestError::Answer(
-                    "its list goes on with keys that it does not have",
-                )));
-            }
+        let Some(last) = self.last.as_ref().filter(|_| is_asked && goes_on) else { return Ok(()) };
+        let found = unless_stopped(self.runtime, self.stop, is_there(self.client, last));
+        self.absent = if found == Some(false) { self.absent + 1 } else { 0 };
+        if self.absent > MOST_WRONG {
+            let wrong = "its list goes on with keys that it does not give";
+            return Err(machine(&RequestError::Answer(wrong)));
         }
         Ok(())
     }
+}
+
+/// Whether a store gives an object that it lists.
+async fn is_there(client: &Client, key: &[u8]) -> bool {
+    if is_name(key) && version_of(key).1.is_none() {
+        match client.look(key).await {
+            Ok(_) => return true,
+            Err(error) if error.reason() != Reason::Denied => return false,
+            // Not all that may list objects may read them.
+            Err(_) => {}
+        }
+    }
+    // No URL leads to a key such as `a/../b`: the store must list it by itself.
+    client.page(key, None, 1).await.is_ok_and(|page| page.objects.iter().any(|listed| listed.key == key))
 }
 
 /// Whether an object can be a file. What cannot is told to the sink, unless it stands for a folder; none where that wants
@@ -170,7 +179,8 @@ pub(crate) fn is_file(listed: &Listed, sink: Sink, has_versions: bool) -> Option
     sink(PlaceEvent::Unlisted(format!("{key}: the key is no file name"))).then_some(false)
 }
 
-/// Why an object has no content. One that the store does not have may be a folder, and it must not be in the list still.
+/// Why an object has no content. One that the store does not have must not be in the list still. Keys below it do not make
+/// it a directory: an object may be written beside them.
 pub(crate) fn reason(
     client: &Client,
     (runtime, stop): (&Runtime, &Stop),
@@ -180,21 +190,14 @@ pub(crate) fn reason(
     if *error != RequestError::Missing {
         return error.reason();
     }
-    let first = |prefix: &[u8]| match unless_stopped(runtime, stop, client.page(prefix, None, 1)) {
-        Some(Ok(page)) => Ok(page.objects.into_iter().next()),
-        Some(Err(error @ RequestError::Answer(_))) => Err(error.reason()),
-        // Not all that may read objects may list them.
-        Some(Err(_)) | None => Ok(None),
-    };
-    let listed = first(key).and_then(|listed| match listed {
-        Some(listed) if listed.key != key => Ok(first(&[key, b"/"].concat())?.map(|_| Reason::Directory)),
-        Some(_) => {
-            let why = "the store lists it, and says that there is no such object";
-            Ok(Some(Reason::Failed(why.to_string())))
+    match unless_stopped(runtime, stop, client.page(key, None, 1)) {
+        Some(Ok(page)) if page.objects.iter().any(|listed| listed.key == key) => {
+            Reason::Failed("the store lists it, and says that there is no such object".to_string())
         }
-        None => Ok(None),
-    });
-    listed.unwrap_or_else(Some).unwrap_or(Reason::Missing)
+        Some(Err(error @ RequestError::Answer(_))) => error.reason(),
+        // Not all that may read objects may list them.
+        _ => Reason::Missing,
+    }
 }
 
 /// The key of the object with this path.

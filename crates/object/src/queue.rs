@@ -265,11 +265,7 @@ impl<'a> Queue<'a> {
     fn failed(&mut self, request: FileRequest, error: &RequestError) -> Result<bool, PlaceError> {
         let why = reason(&self.client, (self.runtime, &self.stop), key(&request.path), error);
         // That what is listed is not there, or never the same, is as wrong as an answer that makes no sense.
-        let is_contradiction = match error {
-            RequestError::Missing => self.is_listed || matches!(why, Reason::Failed(_)),
-            RequestError::Replaced | RequestError::Range => self.is_listed,
-            _ => false,
-        };
+        let is_contradiction = error.is_elusive() && (self.is_listed || matches!(why, Reason::Failed(_)));
         self.wrong = if error.may_be_of_object() || is_contradiction { self.wrong + 1 } else { 0 };
         let is_of_object = error.is_of_object() && !is_contradiction;
         if !is_of_object && !(1..=MOST_WRONG).contains(&self.wrong) {

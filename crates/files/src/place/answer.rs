@@ -214,6 +214,8 @@ pub enum Reason {
     Directory,
     /// It is a device, a pipe or a socket.
     Special,
+    /// It is not there, or another one each time it is looked at: in the place's own words.
+    Elusive(String),
     /// Anything else, in the place's own words.
     Failed(String),
 }
@@ -276,7 +278,7 @@ impl Reason {
             Reason::Directory => "Is a directory".to_string(),
             Reason::Special => "not a regular file".to_string(),
             Reason::Failed(text) if text.is_empty() => "cannot be read".to_string(),
-            Reason::Failed(text) => text::printable(text),
+            Reason::Failed(text) | Reason::Elusive(text) => text::printable(text),
         }
     }
 }

@@ -121,7 +121,9 @@ impl CopyError {
     /// Whether a file is not there, or another one each time it is looked at.
     pub(super) fn is_elusive(&self) -> bool {
         match self {
-            CopyError::Source(FileError::NotRead { reason, .. }) => *reason == Reason::Missing,
+            CopyError::Source(FileError::NotRead { reason, .. }) => {
+                matches!(reason, Reason::Missing | Reason::Elusive(_))
+            }
             CopyError::Changed { .. } => true,
             _ => false,
         }
