@@ -438,6 +438,10 @@ impl Place for BucketPlace {
         Ok(found)
     }
 
+    fn require_name(&self, path: &[u8]) -> Result<(), PlaceError> {
+        upload::require_name(&self.client.store, key(path)).map_err(|error| not_created(&error))
+    }
+
     fn write(
         &mut self,
         path: &[u8],
@@ -452,6 +456,7 @@ impl Place for BucketPlace {
         written.map_err(|error| match error {
             UploadError::Content(source) => FileError::io(&path_of(path), Operation::Read, source).into(),
             UploadError::Request(RequestError::Replaced) => PlaceError::Replaced,
+            UploadError::Request(error @ RequestError::Name(_)) => not_created(&error),
             UploadError::Request(error) => machine(&error),
         })
     }
@@ -469,6 +474,11 @@ impl Place for BucketPlace {
 /// The path as a path of the system.
 fn path_of(path: &[u8]) -> PathBuf {
     OsStr::from_bytes(path).into()
+}
+
+/// That no object can have a name.
+fn not_created(error: &RequestError) -> PlaceError {
+    PlaceError::NotWritten { operation: "create", source: io::Error::other(error.to_string()) }
 }
 
 /// An error of one object, or of the store.

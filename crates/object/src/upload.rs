@@ -66,6 +66,22 @@ struct Completed {
     etag: Option<String>,
 }
 
+/// Fails if no new object may have this key. Listings are XML at most stores, and tell only its characters: one key with
+/// others can make a bucket that nobody can list.
+pub(crate) fn require_name(store: &Store, key: &[u8]) -> Result<(), RequestError> {
+    let is_of_xml = |c: char| c >= ' ' && !matches!(c, '\u{fffe}' | '\u{ffff}') || "\t\n\r".contains(c);
+    match std::str::from_utf8(key) {
+        Err(_) => Err(RequestError::Name("it is not UTF-8")),
+        Ok(text) if !text.chars().all(is_of_xml) => {
+            Err(RequestError::Name("it has characters that lists of keys cannot have"))
+        }
+        Ok(_) if matches!(store, Store::Azure { .. }) && key.contains(&b'\\') => {
+            Err(RequestError::Name("it makes / of \\"))
+        }
+        Ok(_) => Ok(()),
+    }
+}
+
 /// Writes an object with this content, which has about this length and this time, in the place of what was seen at its
 /// key. Returns which version it is, if the store tells that.
 pub(crate) fn write(
@@ -76,8 +92,8 @@ pub(crate) fn write(
     about: &FileState,
     previous: Option<&FileState>,
 ) -> Result<Option<FileIdentity>, UploadError> {
-    if matches!(client.store, Store::Azure { .. }) && key.contains(&b'\\') {
-        return Err(RequestError::Name("it makes / of \\").into());
+    if previous.is_none() || matches!(client.store, Store::Azure { .. }) {
+        require_name(&client.store, key)?;
     }
     let part = about.size.unwrap_or(0).div_ceil(MOST_PARTS - 1).next_multiple_of(1 << 20).max(PART);
     let first = piece(content, part)?;

@@ -2,10 +2,13 @@
 
 use crate::common;
 
+use std::ffi::OsStr;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use common::answers::{Answer, Asked, Server};
+use common::bucket::Store;
 use common::{Ended, VERISUM, command};
 use verisum::digest::Digest;
 
@@ -141,4 +144,27 @@ fn an_upload_whose_answer_was_lost_is_known_again() {
         assert_said(&copy(&server, "s3://bucket/x"), code, part);
         assert!(uploads(&server).iter().all(|asked| asked.headers["if-none-match"] == "*"));
     }
+}
+
+#[test]
+fn names_that_no_list_of_keys_can_have_are_refused_before_any_upload() {
+    let Some(store) = Store::start() else { return };
+    let here = store.path("here");
+    store.bucket("box");
+    fs::create_dir(&here).unwrap();
+    // More than a store may fail for in a row.
+    let bad: Vec<Vec<u8>> = (b'0'..=b'9').map(|number| vec![b'a', number, 0xff]).collect();
+    let others = [&b"b\x01"[..], "c\u{fffe}".as_bytes(), b"d\n\r\t\x7f", "e\u{85}".as_bytes(), b"f"];
+    for name in bad.iter().map(|name| &name[..]).chain(others) {
+        fs::write(here.join(OsStr::from_bytes(name)), "lorem").unwrap();
+    }
+    let ended = store.run(&["copy", here.to_str().unwrap(), "s3://box"]);
+    assert_said(&ended, 3, "3 files copied");
+    let said = ": create: the store takes no such name: ";
+    assert_eq!(ended.stderr.matches(&format!("{said}it is not UTF-8")).count(), 10, "{}", ended.stderr);
+    let said = format!("{said}it has characters that lists of keys cannot have");
+    assert_said(&ended, 3, &format!("$'s3://box/b\\001'{said}"));
+    assert_eq!(ended.stderr.matches(&said).count(), 2, "{}", ended.stderr);
+    let listed = store.run(&["sum", "--quiet", "s3://box"]);
+    assert_eq!((listed.code, listed.out().lines().count()), (Some(0), 3), "{}", listed.stderr);
 }

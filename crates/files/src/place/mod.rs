@@ -214,6 +214,14 @@ pub trait Place: Send {
         Ok(files.iter().map(|_| None).collect())
     }
 
+    /// Fails if no new file may have this path: a store may take a key that its listings cannot tell.
+    ///
+    /// # Errors
+    /// What is wrong with the name.
+    fn require_name(&self, _path: &[u8]) -> Result<(), PlaceError> {
+        Ok(())
+    }
+
     /// Makes a file with this content, or replaces one: at once, when all of it is safely there, or not at all; so a
     /// content that fails at its end leaves what was there. It gets this time, if one is known; the length is a hint.
     ///

@@ -138,6 +138,10 @@ impl Place for StoppingPlace<'_> {
         self.place.read_whole(files)
     }
 
+    fn require_name(&self, path: &[u8]) -> Result<(), PlaceError> {
+        self.place.require_name(path)
+    }
+
     fn write(
         &mut self,
         path: &[u8],

@@ -539,6 +539,7 @@ impl<'s> Sender<'s> {
         if self.place.stages() {
             return Ok(file.there.map(|now| KnownState { now, ..KnownState::default() }));
         }
+        self.place.require_name(&file.path).map_err(|error| self.place_failed(file, error))?;
         match self.place.state(&file.path) {
             Ok(known) => Ok(Some(known)),
             Err(PlaceError::File(error)) if error.reason() == Reason::Missing => Ok(None),
