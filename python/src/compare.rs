@@ -11,7 +11,8 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::catalog::compare::{
-    Judge, Judgement, ListedContents, RecordedStanding, RecordedTree, Settled, known_bad, settle_by_records,
+    AskedPairs, Judge, Judgement, ListedContents, RecordedStanding, RecordedTree, Settled, known_bad,
+    settle_by_records,
 };
 use verisum::catalog::store::{Catalog, absolute};
 use verisum::digest::{Digest, Output};
@@ -311,13 +312,15 @@ impl Job {
             if !self.read {
                 let bad = known_bad(&mut judge.records, &pairs).map_err(|error| Failure::from(&error))?;
                 let store = trees::settle_recorded(trees.each_mut(), &mut pairs, &bad, &sink);
-                settled.by_store(store.map_err(|error| compared.failed(error))?, &pairs);
+                settled.store = store.map_err(|error| compared.failed(error))?;
             }
-            summary.settled += settled;
+            let asked = AskedPairs::of(&pairs);
             if let Err(error) = listed.read(trees.each_mut(), &self.digest, &mut pairs, &sink, &progress) {
                 failed = Some(compared.failed(error));
                 judge.reads = false;
             }
+            settled.by_reading(&asked, &pairs);
+            summary.settled += settled;
             let judged = judge.judge(&pairs, trees.each_mut(), &sink, &mut |side, error| {
                 failed.get_or_insert_with(|| place::failure(&compared.addresses[side], &error));
             });

@@ -35,8 +35,8 @@ use std::thread;
 use verisum_digest::{Digest, Output};
 
 use crate::place::{
-    FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason, RecordedMd5,
-    below, join,
+    FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason,
+    RecordedDigest, RecordedMd5, below, join,
 };
 use crate::{Excludes, Progress};
 
@@ -95,6 +95,8 @@ pub struct ComparedFile {
     /// Its digest, or why there is none; none where it was not read. What is set before the trees are read is not
     /// read.
     pub read: Option<Box<Result<Output, Reason>>>,
+    /// What the keeper of its place recorded of it and what was read is not, and the digest of what was read.
+    pub contradicted: Option<Box<(RecordedDigest, Output)>>,
     /// What the keeper of its place recorded of it.
     pub recorded: Option<RecordedMd5>,
     /// Whether a report of the keeper has a digest of what was listed.
@@ -302,6 +304,9 @@ fn read<const N: usize>(
                 progress.add(1, pair.size(side));
                 if let Some(file) = &mut pair.files[side] {
                     file.read = Some(Box::new(digest));
+                    // Of two records that contradict each other nobody knows which is right.
+                    let read = result.as_ref().ok().filter(|read| !read.is_disputed);
+                    file.contradicted = read.and_then(|read| read.contradicted.clone()).map(Box::new);
                 }
                 drop(pairs);
                 let is_contradicted = result.as_ref().is_ok_and(|read| read.contradicted.is_some());
@@ -441,7 +446,7 @@ fn paired<const N: usize>(
         let Some(name) = first.cloned() else { return Ok(pairs) };
         let mut next = sides.iter_mut().map(|side| {
             let ListedFile { seen, recorded, is_reported, .. } = side.next_if(|other| other.name == name)?;
-            Some(ComparedFile { seen, read: None, recorded, is_reported })
+            Some(ComparedFile { seen, read: None, contradicted: None, recorded, is_reported })
         });
         let files: [_; N] = std::array::from_fn(|_| next.next().flatten());
         drop(next);

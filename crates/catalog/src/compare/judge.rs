@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
 use verisum_files::compare::{FileStatus, Pair, Tree, TreeSink};
-use verisum_files::place::{FileAnswer, FileRequest, Files, PlaceError, PlaceEvent};
+use verisum_files::place::{FileAnswer, FileRequest, Files, PlaceError, PlaceEvent, RecordedDigest};
 use verisum_files::store::xattr::Family;
 use verisum_files::{Entry, Standing as TagStanding, Stat};
 
@@ -135,10 +135,16 @@ impl<const N: usize> Judge<'_, N> {
         let names: BTreeSet<String> =
             contents.values().flatten().map(|(_, content)| content.algorithm.clone()).collect();
         let mut found: HashMap<String, DigestsFound> = HashMap::new();
+        for (number, side) in contents.keys().flat_map(|number| (0..N).map(|side| (*number, side))) {
+            if let Some((recorded, read)) = contradiction(&pairs[number], side) {
+                found.entry(recorded.algorithm.clone()).or_default().insert((number, side), *read);
+            }
+        }
         for name in names {
             // What this build cannot compute tells nothing.
             let Ok(digest) = Digest::find(&name) else { continue };
-            found.insert(name, self.digests(&digest, (pairs, &contents), &mut trees, sink, failed));
+            let digests = self.digests(&digest, (pairs, &contents), &mut trees, sink, failed);
+            found.entry(name).or_default().extend(digests);
         }
         let judged = |(number, contents): (usize, Contents)| {
             let sides = std::array::from_fn(|side| {
@@ -165,6 +171,10 @@ impl<const N: usize> Judge<'_, N> {
             if file.is_some() && self.is_local[side] {
                 let path = trees[side].path_of(&pair.name);
                 contents.extend(tags(&path).into_iter().map(|content| (Some(side), content)));
+            }
+            if let Some((RecordedDigest { algorithm, digest, .. }, _)) = contradiction(pair, side) {
+                let (algorithm, digest, is_changed) = (algorithm.clone(), *digest, Some(false));
+                contents.push((Some(side), RecordedContent { algorithm, digest, size: None, is_changed }));
             }
         }
         let name = if pair.name.is_empty() { &self.own_name } else { &pair.name };
@@ -193,7 +203,9 @@ impl<const N: usize> Judge<'_, N> {
                 if !contents.iter().any(|(_, content)| may_be(content)) {
                     continue;
                 }
+                let is_known = |(recorded, _): &(RecordedDigest, Output)| recorded.algorithm == digest.name();
                 match file.read.as_deref() {
+                    _ if file.contradicted.as_deref().is_some_and(is_known) => (),
                     Some(Ok(sum)) if digest.name() == self.digest.name() => {
                         found.lock().unwrap_or_else(PoisonError::into_inner).insert((*pair, number), *sum);
                     }
@@ -229,6 +241,11 @@ impl<const N: usize> Judge<'_, N> {
         }
         found.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// What the keeper of a side's place recorded of a file, and what was read instead.
+fn contradiction<const N: usize>(pair: &Pair<N>, side: usize) -> Option<&(RecordedDigest, Output)> {
+    pair.files[side].as_ref()?.contradicted.as_deref()
 }
 
 /// How a side stands to what is recorded: of each content, whether the file has it.

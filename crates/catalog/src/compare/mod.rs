@@ -7,4 +7,4 @@ mod judge;
 mod records;
 
 pub use judge::{Judge, Judgement, ListedContents, RecordedContent, RecordedStanding};
-pub use records::{RecordedTree, Settled, known_bad, settle_by_records};
+pub use records::{AskedPairs, RecordedTree, Settled, known_bad, settle_by_records};

@@ -143,26 +143,22 @@ pub fn settle_by_records<const N: usize>(
             Recorded::Digest(digest) => Some(digest),
             _ => None,
         });
-        let count = match (found, a.seen.modified, b.seen.modified) {
+        match (found, a.seen.modified, b.seen.modified) {
             ([Some(one), Some(other)], _, _) => {
                 pair.status = if one == other { FileStatus::Same } else { FileStatus::Differs };
                 pair.evidence = ContentEvidence::Read;
-                &mut settled.records
+                settled.records += 1;
             }
             (_, Some(one), Some(other)) if !doubted && a.seen.size.is_some() && one.is_same(&other) => {
                 pair.status = FileStatus::Same;
-                &mut settled.times
+                settled.times += 1;
             }
-            ([None, None], _, _) => continue,
             (found, _, _) => {
                 for (file, found) in [a, b].into_iter().zip(found) {
                     file.read = found.map(|found| Box::new(Ok(found)));
                 }
-                &mut settled.one_read
             }
-        };
-        *count += 1;
-        settled.read -= 1;
+        }
     }
     Ok(())
 }
@@ -216,19 +212,31 @@ impl std::ops::AddAssign for Settled {
 }
 
 impl Settled {
-    /// What listings settled: all else is to be read.
+    /// What listings settled.
     pub fn listed<const N: usize>(pairs: &[Pair<N>]) -> Settled {
-        let count = |status| pairs.iter().filter(|pair| pair.status == status).count() as u64;
-        let (sizes, read) = (count(FileStatus::Differs), count(FileStatus::Asked));
-        Settled { sizes, read, ..Settled::default() }
+        let sizes = pairs.iter().filter(|pair| pair.status == FileStatus::Differs).count() as u64;
+        Settled { sizes, ..Settled::default() }
     }
 
-    /// Takes what a store settled, and counts again what is left to be read on one side and on both.
-    pub fn by_store<const N: usize>(&mut self, store: u64, pairs: &[Pair<N>]) {
-        let asked = pairs.iter().filter(|pair| pair.status == FileStatus::Asked);
-        let (one, both): (Vec<_>, Vec<_>) = asked.partition(|pair| {
-            pair.files.iter().flatten().any(|file| matches!(file.read.as_deref(), Some(Ok(_))))
-        });
-        (self.store, self.one_read, self.read) = (store, one.len() as u64, both.len() as u64);
+    /// Counts what reading settled of the pairs that were to be read.
+    pub fn by_reading<const N: usize>(&mut self, asked: &AskedPairs, pairs: &[Pair<N>]) {
+        for (number, has_record) in &asked.0 {
+            if matches!(pairs[*number].status, FileStatus::Same | FileStatus::Differs) {
+                *(if *has_record { &mut self.one_read } else { &mut self.read }) += 1;
+            }
+        }
+    }
+}
+
+/// The pairs that are to be read: their numbers, and whether the catalogue has the digest of one side.
+#[derive(Debug)]
+pub struct AskedPairs(Vec<(usize, bool)>);
+
+impl AskedPairs {
+    /// Those among all, before they are read.
+    pub fn of<const N: usize>(pairs: &[Pair<N>]) -> AskedPairs {
+        let asked = pairs.iter().enumerate().filter(|(_, pair)| pair.status == FileStatus::Asked);
+        let has_record = |pair: &Pair<N>| pair.files.iter().flatten().any(|file| file.read.is_some());
+        AskedPairs(asked.map(|(number, pair)| (number, has_record(pair))).collect())
     }
 }

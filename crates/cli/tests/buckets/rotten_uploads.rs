@@ -108,6 +108,16 @@ fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() 
     let compared = store.run(&["compare", "--read", here.to_str().unwrap(), "s3://box"]);
     assert!(compared.code == Some(1) && compared.stderr.contains("4 the same\n"), "{}", compared.stderr);
     assert_eq!(compared.stderr.matches(", recorded by the store ").count(), 3, "{}", compared.stderr);
+    // Of what was uploaded the store's record tells.
+    for (name, length) in [("etag", 1000), ("large", 5 << 20)] {
+        fs::write(here.join(name), content(length)).unwrap();
+    }
+    fs::write(here.join("crc"), "?".repeat(1000)).unwrap();
+    let compared = store.run(&["compare", "--read", here.to_str().unwrap(), "s3://box"]);
+    let said = "crc: DIFFERS (neither is as recorded)\netag: DIFFERS (A is as recorded)\n\
+                large: DIFFERS (A is as recorded)\n";
+    assert!(compared.out().contains(said), "{}{}", compared.out(), compared.stderr);
+    assert!(!compared.stderr.contains("no record tells"), "{}", compared.stderr);
 }
 
 #[test]

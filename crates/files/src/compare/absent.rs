@@ -32,8 +32,9 @@ pub(super) fn find<const N: usize>(
         for (pair, record) in group.iter_mut().zip(found) {
             match record {
                 Some(record) => {
-                    let (seen, read, recorded) = (record.of, None, None);
-                    pair.files[side] = Some(ComparedFile { seen, read, recorded, is_reported: false });
+                    let (seen, read, contradicted, recorded) = (record.of, None, None, None);
+                    let is_reported = false;
+                    pair.files[side] = Some(ComparedFile { seen, read, contradicted, recorded, is_reported });
                 }
                 None if pair.files[side].is_some() => match tree.place.state(&tree.path_of(&pair.name)) {
                     Err(PlaceError::File(error)) if error.reason() == Reason::Missing => {

@@ -167,7 +167,8 @@ fn read_pair<const N: usize>(kept: &mut impl Read) -> io::Result<Pair<N>> {
             let (md5, parts) = (read_array(kept)?, u32::from_le_bytes(read_array(kept)?));
             recorded = Some(RecordedMd5 { md5, parts: NonZeroU32::new(parts) });
         }
-        *file = Some(ComparedFile { seen, read: None, recorded, is_reported: known & 2 != 0 });
+        let is_reported = known & 2 != 0;
+        *file = Some(ComparedFile { seen, read: None, contradicted: None, recorded, is_reported });
     }
     Ok(Pair { name, files, status, evidence: ContentEvidence::Listed, settled_by: None })
 }
@@ -195,6 +196,7 @@ mod tests {
                         identity: None,
                     },
                     read: None,
+                    contradicted: None,
                     recorded: number.is_multiple_of(2).then_some(recorded),
                     is_reported: number.is_multiple_of(7),
                 })

@@ -8,7 +8,9 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::{Args, ValueHint};
-use verisum::catalog::compare::{Judge, ListedContents, RecordedTree, Settled, known_bad, settle_by_records};
+use verisum::catalog::compare::{
+    AskedPairs, Judge, ListedContents, RecordedTree, Settled, known_bad, settle_by_records,
+};
 use verisum::catalog::store::Catalog;
 use verisum::digest::Digest;
 use verisum::files::compare::{self, CompareError, Tree};
@@ -189,17 +191,19 @@ fn compared<const N: usize>(
                 let bad = known_bad(&mut judge.records, &pairs)?;
                 let trees = trees.each_mut().map(|tree| &mut **tree);
                 match compare::settle_recorded(trees, &mut pairs, &bad, &sink) {
-                    Ok(count) => settled_now.by_store(count, &pairs),
+                    Ok(count) => settled_now.store = count,
                     Err(error) => {
                         failed(error);
                         asks_store = false;
                     }
                 }
             }
-            settled += settled_now;
+            let asked = AskedPairs::of(&pairs);
             let both = trees.each_mut().map(|tree| &mut **tree);
             let read = listed.read(both, &digest, &mut pairs, &sink, &progress);
             let is_read = read.map_err(failed).is_ok();
+            settled_now.by_reading(&asked, &pairs);
+            settled += settled_now;
             let judged = judge.judge(&pairs, trees, &sink, &mut failed_one)?;
             judge.reads &= is_read;
             if !told.files(&pairs, &judged, is_lost.load(Ordering::Relaxed), &mut counts) {
