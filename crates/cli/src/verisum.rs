@@ -1,6 +1,6 @@
 //! `verisum`: parses the command line, runs a command, and reports how it ended.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -245,13 +245,7 @@ pub(crate) fn one_line(text: &str) -> String {
 }
 
 fn words(text: &str) -> String {
-    // clap quotes what it does not understand, also where that has a secret in it.
-    let word = |word: &str| {
-        let bare = word.trim_matches('\'');
-        let shown = without_secrets(OsStr::new(bare));
-        if *shown == *bare { word.to_string() } else { format!("'{}'", shown.to_string_lossy()) }
-    };
-    text.split_ascii_whitespace().map(word).collect::<Vec<_>>().join(" ")
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]

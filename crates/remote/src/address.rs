@@ -35,8 +35,16 @@ const OTHER_SCHEMES: [&str; 35] = [
     "s3a", "s3n", "scp", "sftp", "smb", "swift", "wasb", "wasbs", "webdav",
 ];
 
-/// Whether it begins with a scheme of ours or of others and `://`, or with less than that before what may be a password.
+/// What is wrong with blanks before a URL.
+const BLANK: &str = "an address begins without a blank; take ./ before the name of a file";
+
+/// Whether it begins, perhaps after blanks, with a scheme of ours or of others and `://`, or with less than that before
+/// what may be a password.
 pub fn is_url(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    if text.starts_with(b"//") {
+        return text.iter().rposition(|byte| *byte == b'@').is_some_and(|at| text[..at].contains(&b':'));
+    }
     let Some(end) = text.iter().position(|byte| *byte == b':') else { return false };
     let (scheme, rest) = (text[..end].to_ascii_lowercase(), &text[end + 1..]);
     let is_ours = |one: &PlaceScheme| one.start.as_bytes().strip_suffix(b"://") == Some(&scheme);
@@ -76,7 +84,11 @@ impl Address {
             return found;
         }
         if is_url(bytes) {
-            return Err(OTHER_SCHEME);
+            return Err(match bytes[0] {
+                b'/' => NO_KEYS,
+                byte if byte.is_ascii_whitespace() => BLANK,
+                _ => OTHER_SCHEME,
+            });
         }
         if let Some(path) = bytes.strip_prefix(b"local:") {
             return Ok(Address::new(Host::Local, path));
@@ -386,6 +398,9 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
         // Names of files are shown and recorded.
         return Some(Err("must be without ? and #: what follows them may be secret"));
     }
+    if is_signed(rest) {
+        return Some(Err("must be without a signature: lists and logs show addresses"));
+    }
     let path = if slash == rest.len() { b"/" } else { &rest[slash..] };
     let below = path.strip_prefix(b"/").map(|rest| rest.strip_suffix(b"/").unwrap_or(rest));
     let is_no_name = |part: &[u8]| matches!(part, b"" | b"." | b"..");
@@ -412,6 +427,15 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
         }
         () => Ok(Address::new(Host::Bucket(format!("{scheme}{name}")), path)),
     })
+}
+
+/// Whether the query of an address lets whoever knows it read the object.
+fn is_signed(address: &[u8]) -> bool {
+    let query = address.iter().position(|byte| *byte == b'?').map_or(&[][..], |at| &address[at..]);
+    let query = query.to_ascii_lowercase();
+    [&b"sig="[..], b"signature=", b"token="]
+        .iter()
+        .any(|name| query.windows(name.len()).any(|part| part == *name))
 }
 
 /// The name of a host, a port and a path.

@@ -70,7 +70,7 @@ pub use host_place::{BucketError, HostPlace, Hosts, OpenBucket, OpenError, SshCo
 pub use link::{Script, SshOptions, Traffic};
 pub use protocol::{BLOCK_DIGEST, GREETING};
 pub use push::Program;
-pub use secrets::{secrets, without_secrets};
+pub use secrets::{hidden, secrets, without_secrets};
 pub use session::{HostOptions, Session};
 pub use trial::{Making, RemoteDigests, Trial, WayCandidate};
 pub use ways::{NAMES as WAYS, Way};

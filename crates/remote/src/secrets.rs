@@ -1,4 +1,4 @@
-//! What may be a secret in a typed address.
+//! What may be a secret in an address.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
@@ -10,6 +10,9 @@ use crate::address::{Address, is_url};
 /// What stands for what is not shown.
 const HIDDEN: &str = "…";
 
+/// The length of the longest scheme.
+const LONGEST: usize = 8;
+
 /// What a user typed for a place, as it may be shown: an address that is none keeps to itself what may be a secret, before
 /// an `@` and behind `?` and `#`.
 pub fn without_secrets(typed: &OsStr) -> Cow<'_, OsStr> {
@@ -19,6 +22,39 @@ pub fn without_secrets(typed: &OsStr) -> Cow<'_, OsStr> {
     Cow::Owned(OsString::from_vec(
         [&text[..user.start], stands.as_bytes(), &text[user.end..rest.start]].concat(),
     ))
+}
+
+/// A text as it may be shown: without what may be a secret in the addresses in it, wherever they come from.
+pub fn hidden(text: &[u8]) -> Cow<'_, [u8]> {
+    let is_end = |byte: &u8| byte.is_ascii_whitespace() || byte.is_ascii_control() || *byte == b'"';
+    let mut shown = Cow::Borrowed(text);
+    let mut start = 0;
+    for word in text.split(is_end) {
+        if let Some(without) = hidden_in_word(word) {
+            let left = text.len() - start;
+            let done = shown.len() - left;
+            drop(shown.to_mut().splice(done..done + word.len(), without));
+        }
+        start += word.len() + 1;
+    }
+    shown
+}
+
+/// The same of a word; none where it has nothing to hide.
+fn hidden_in_word(word: &[u8]) -> Option<Vec<u8>> {
+    // What follows it is of the sentence.
+    let end = word.iter().rposition(|byte| !b":,.;)'".contains(byte))? + 1;
+    let is_inside =
+        |at: usize| at > 0 && (word[at - 1].is_ascii_alphanumeric() || b":/".contains(&word[at - 1]));
+    let slashes = (0..end).filter(|at| word[*at..].starts_with(b"//") && !is_inside(*at));
+    // A quoted tab may stand before a scheme, as `\t`.
+    let colons = (0..end).filter(|at| word[*at] == b':');
+    let schemes = colons.flat_map(|colon| colon.saturating_sub(LONGEST)..colon);
+    schemes.filter(|at| word[*at].is_ascii_alphabetic()).chain(slashes).find_map(|at| {
+        let address = OsStr::from_bytes(&word[at..end]);
+        let shown = is_url(address.as_bytes()).then(|| without_secrets(address))?;
+        (*shown != *address).then(|| [&word[..at], shown.as_bytes(), &word[end..]].concat())
+    })
 }
 
 /// What of it may be a secret, with the `@`.
@@ -42,16 +78,14 @@ fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
         true => text.iter().position(|byte| *byte == b'=').map_or(0, |equals| equals + 1),
         false => 0,
     };
+    let start = text.len() - text[start..].trim_ascii_start().len();
     let url = &text[start..];
-    if !is_url(url) {
+    // An image behind NBD is named so, and its name is no secret.
+    if !is_url(url) || url.starts_with(b"nbd") || Address::parse(OsStr::from_bytes(url), false).is_ok() {
         return None;
     }
-    if Address::parse(OsStr::from_bytes(url), false).is_ok() {
-        // A key may have a question mark, but a signature behind it comes from an address of the web.
-        let query = start + url.iter().position(|byte| *byte == b'?')?;
-        return is_signed(&text[query..]).then_some((start..start, query..text.len()));
-    }
-    let colon = url.iter().position(|byte| *byte == b':').map_or(0, |at| at + 1);
+    let scheme = url.iter().position(|byte| *byte == b':').filter(|_| !url.starts_with(b"/"));
+    let colon = scheme.map_or(0, |at| at + 1);
     let scheme = start + colon + url[colon..].iter().take(2).take_while(|byte| **byte == b'/').count();
     let rest = &text[scheme..];
     let authority = rest.split(|byte| *byte == b'/').next().unwrap_or_default();
@@ -64,14 +98,6 @@ fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let query = text[user.end..].iter().position(|byte| b"?#".contains(byte));
     let end = query.map_or(text.len(), |at| user.end + at);
     Some((user, end..text.len()))
-}
-
-/// Whether the query of an address lets whoever knows it read the object.
-fn is_signed(query: &[u8]) -> bool {
-    let query = query.to_ascii_lowercase();
-    [&b"sig="[..], b"signature=", b"token="]
-        .iter()
-        .any(|name| query.windows(name.len()).any(|part| part == *name))
 }
 
 /// Whether a host ends with a port, or is an address in brackets.
@@ -107,15 +133,16 @@ mod tests {
             ("https:/user:SECRET@host/x", "https:/…@host/x"),
             ("s3:AKIA:SECRET@backup", "s3:…@backup"),
             ("https:///user:SECRET@host/x", "https://…@host/x"),
+            (" https://user:SECRET@host/x", " https://…@host/x"),
+            ("\thttps://host/x?token=SECRET", "\thttps://host/x"),
+            ("//user:SECRET@host/x", "//…@host/x"),
+            ("az://c/x?sv=1&sig=SECRET", "az://c/x"),
+            ("s3://b/x?X-Amz-Signature=SECRET", "s3://b/x"),
         ] {
             let text = OsStr::new(typed);
             assert!(typed.starts_with("--") || Address::parse(text, false).is_err(), "{typed}");
             assert_eq!(without_secrets(text), OsStr::new(shown), "{typed}");
         }
-        // A store could have such a key, so it is no error.
-        let signed = OsStr::new("az://c/x?sv=1&sig=SECRET");
-        assert!(Address::parse(signed, false).is_ok());
-        assert_eq!(without_secrets(signed), OsStr::new("az://c/x"));
         for plain in [
             "s3://b/x?versionId=7",
             "s3://b/user@host?#",
@@ -123,10 +150,40 @@ mod tests {
             "https://host:8443/a@b",
             "a@b:c",
             "s3:/a@b",
+            "nbd://host:10809/x",
+            "//host/a@b",
             "x",
             "--a=b@c",
         ] {
             assert_eq!(without_secrets(OsStr::new(plain)), OsStr::new(plain));
+            assert!(matches!(hidden(plain.as_bytes()), Cow::Borrowed(_)), "{plain}");
+        }
+    }
+
+    #[test]
+    fn no_text_shows_the_secrets_of_addresses_in_it() {
+        for (text, shown) in [
+            ("f:1: https://user:SECRET@host: wrong", "f:1: https://…@host: wrong"),
+            ("'ssh://user:SEC/SECRET@host/x': no", "'ssh://…@host/x': no"),
+            (r"$'\thttps://user:SECRET@host/x'", r"$'\thttps://…@host/x'"),
+            (
+                r#"{"a":"//user:SECRET@h/x","b":"s3://b/x?Signature=SECRET"}"#,
+                r#"{"a":"//…@h/x","b":"s3://b/x"}"#,
+            ),
+            ("endpoint = https:/user:SECRET@h, s3://A:SECRET/x.", "endpoint = https:/…@h, s3://…."),
+            ("ü\nhttps://u:SECRET@h\n https://u:SECRET@h", "ü\nhttps://…@h\n https://…@h"),
+        ] {
+            assert_eq!(String::from_utf8_lossy(&hidden(text.as_bytes())), shown);
+        }
+        for plain in [
+            "ssh://user@host: refused",
+            "https://host:9000 (x)",
+            "a//b:c@d",
+            "user:hidden@x",
+            "s3://b/a:b@c: no",
+            "",
+        ] {
+            assert!(matches!(hidden(plain.as_bytes()), Cow::Borrowed(_)), "{plain}");
         }
     }
 }

@@ -7,6 +7,7 @@ use data_encoding::HEXLOWER;
 use serde::Serialize;
 pub(crate) use verisum::files::text::printable as plain;
 use verisum::files::text::{escaped, is_unprintable, push_bytes};
+use verisum::remote::hidden;
 
 /// A name in JSON.
 #[derive(Serialize)]
@@ -54,7 +55,7 @@ pub(crate) fn list_line(line: &mut Vec<u8>, around: [&str; 3], name: &OsStr, zer
 
 /// Appends a name as the coreutils print it before `: OK`. Only a newline in it makes them escape it there.
 pub(crate) fn result_name(line: &mut Vec<u8>, name: &OsStr) {
-    let name = name.as_bytes();
+    let name = &*hidden(name.as_bytes());
     match name.contains(&b'\n') {
         true => {
             line.push(b'\\');

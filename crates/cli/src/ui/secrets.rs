@@ -1,11 +1,12 @@
-//! Hides what may be a secret in typed addresses from messages and logs. Results are data: what they name is never changed.
+//! Hides what may be a secret in addresses from messages and logs. Results are data: JSON hides what is in an address only,
+//! and lists nothing.
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
 use std::sync::{Mutex, PoisonError};
 
 use verisum::files::text::escaped;
-use verisum::remote::secrets;
+use verisum::remote::{self, is_url, secrets};
 
 use crate::ui::names;
 
@@ -31,7 +32,7 @@ pub(crate) fn learn_line(words: impl IntoIterator<Item = OsString>) {
 
 /// Takes note of the secrets in the URL of a store, which may lack its scheme: then it is refused, but shown first.
 pub(crate) fn learn_endpoint(endpoint: &str) {
-    match endpoint.contains("://") {
+    match is_url(endpoint.as_bytes()) {
         true => learn([endpoint]),
         false => learn([format!("https://{endpoint}")]),
     }
@@ -41,12 +42,7 @@ pub(crate) fn learn_endpoint(endpoint: &str) {
 pub(crate) fn learn(words: impl IntoIterator<Item = impl AsRef<OsStr>>) {
     let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
     for word in words {
-        // An image behind NBD is named so, and its name is no secret.
-        let word = word.as_ref();
-        if word.as_encoded_bytes().starts_with(b"nbd") {
-            continue;
-        }
-        for secret in secrets(word) {
+        for secret in secrets(word.as_ref()) {
             let forms = [secret.to_vec(), escaped(secret, false).into_bytes(), names::for_terminal(secret)];
             known.extend(forms.into_iter().filter(|form| form.len() >= SHORTEST));
         }
@@ -55,9 +51,9 @@ pub(crate) fn learn(words: impl IntoIterator<Item = impl AsRef<OsStr>>) {
     known.dedup();
 }
 
-/// A text without them.
+/// A text without them, and without those of any address in it.
 pub(crate) fn hidden(text: &[u8]) -> Cow<'_, [u8]> {
-    let mut shown = Cow::Borrowed(text);
+    let mut shown = remote::hidden(text);
     for secret in &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner) {
         if let Some(without) = replaced(&shown, secret) {
             shown = Cow::Owned(without);

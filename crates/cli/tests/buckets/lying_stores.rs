@@ -67,6 +67,11 @@ fn objects_of_the_web_are_read_where_a_server_redirects_to() {
     assert!(sum.starts_with("2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"), "{sum}");
     let asked = other.asked();
     assert!(asked.iter().all(|asked| !asked.headers.contains_key("referer")), "{asked:?}");
+    // Again the answer would be the same.
+    let web = Server::start(|_| Answer::new(302, "").header("Location", "/there"));
+    let ended = web.run(&["sum", "--quiet", &format!("{}/here", web.url)]);
+    assert_said(&ended, 3, "it redirects again and again");
+    assert_eq!(web.asked().len(), 11);
 }
 
 #[test]
@@ -77,6 +82,8 @@ fn secrets_in_addresses_are_never_repeated() {
     let list = folder.path().join("list");
     fs::write(&list, format!("{}  x\n", "0".repeat(64))).unwrap();
     let list = list.to_str().unwrap();
+    let catalog = folder.path().join("catalog");
+    let catalog = catalog.to_str().unwrap();
     for address in [
         "https://user:hidden@127.0.0.1:1/x",
         "https://user:hid/hidden@127.0.0.1:1/x",
@@ -85,6 +92,11 @@ fn secrets_in_addresses_are_never_repeated() {
         "s3://AKIA:hidden/x",
         "ssh://user:hidden@127.0.0.1/x",
         "https://127.0.0.1:1/x?X-Amz-Signature=hidden",
+        "s3://backup/x?X-Amz-Signature=hidden",
+        "https:/user:hidden@127.0.0.1:1/x",
+        " https://user:hidden@127.0.0.1:1/x",
+        "\thttps://user:hidden@127.0.0.1:1/x",
+        "//user:hidden@127.0.0.1:1/x",
     ] {
         for words in [
             &["sum", address][..],
@@ -107,6 +119,11 @@ fn secrets_in_addresses_are_never_repeated() {
             &["check", "-C", address, list],
             &["catalog", "export", "--catalog", address, "x"],
             &["sum", "-vv", "--endpoint", address, "s3://backup"],
+            &["check", "--json", list, address],
+            &["compare", "--json", "-v", ".", address],
+            &["scrub", "--json", "--catalog", catalog, address],
+            &["status", "--json", address],
+            &["parity", "create", address],
         ] {
             let ended = run_at("http://127.0.0.1:1", &[words, &["--log-file", log]].concat());
             let text = format!("{words:?}: {:?} {}{}", ended.code, ended.out(), ended.stderr);
@@ -120,8 +137,63 @@ fn secrets_in_addresses_are_never_repeated() {
     let ended = with(&endpoint, "http://127.0.0.1:1", &words);
     let told = format!("{}{}", ended.out(), ended.stderr);
     assert!(told.contains("…@127.0.0.1:1 (VERISUM_ENDPOINT)") && !told.contains("hidden"), "{told}");
-    let logged = fs::read_to_string(log).unwrap_or_default();
+    let logged = fs::read_to_string(log).unwrap();
     assert!(!logged.contains("hidden"), "{logged}");
+    let recorded = fs::read(catalog).unwrap_or_default();
+    assert!(!recorded.windows(6).any(|part| part == b"hidden"));
+}
+
+#[test]
+fn secrets_in_addresses_of_files_are_never_repeated() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |words: &[&str]| {
+        let mut run = command(VERISUM);
+        run.current_dir(folder.path()).args(words).args(["--log-file", "log"]);
+        run.envs([("VERISUM_CONFIG", "config"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:1")]);
+        run.envs([("AWS_ACCESS_KEY_ID", KEY), ("AWS_SECRET_ACCESS_KEY", SECRET)]);
+        let ended = Ended::of(run.output().unwrap());
+        let logged = fs::read_to_string(folder.path().join("log")).unwrap();
+        let told = format!("{}{}{logged}", ended.out(), ended.stderr);
+        assert!(!told.contains("hidden") && !told.contains("panicked"), "{words:?}: {told}");
+        told
+    };
+    let write = |name: &str, text: &str| fs::write(folder.path().join(name), text).unwrap();
+    for address in [
+        "https://user:hidden@127.0.0.1:1/x",
+        " https://user:hidden@127.0.0.1:1/x",
+        "https:/user:hidden@127.0.0.1:1/x",
+        "//user:hidden@127.0.0.1:1/x",
+        "ssh://user:hidden@127.0.0.1",
+        "s3://backup/x?X-Amz-Signature=hidden",
+    ] {
+        write("config", "");
+        write("hosts", address);
+        write("names", &format!("{address}\0"));
+        write("list", &format!("{}  {address}\n", "0".repeat(64)));
+        for words in [
+            &["sum", "--hosts", "hosts", "x"][..],
+            &["sum", "--files0-from", "names"],
+            &["sum", "--json", "--files0-from", "names"],
+            &["check", "list"],
+            &["check", "--json", "list"],
+            &["compare", "--sums", "list", ".", "."],
+        ] {
+            run(words);
+        }
+        // There it is the name of an object.
+        if !address.starts_with("//") && !address.contains('?') {
+            run(&["check", "list", "s3://backup"]);
+            run(&["check", "--json", "-vv", "list", "s3://backup"]);
+        }
+        write("config", &format!("[places.x]\naddress = \"s3://backup\"\nendpoint = \"{address}\"\n"));
+        for words in [&["config", "show"][..], &["config", "show", "--json"], &["sum", "-vv", "s3://backup"]]
+        {
+            assert!(run(words).contains("endpoint"), "{words:?}");
+        }
+    }
+    write("config", "");
+    write("hosts", "user:hidden@127.0.0.1");
+    assert!(run(&["sum", "--hosts", "hosts", "x"]).contains("hosts:1: "));
 }
 
 #[test]
@@ -500,6 +572,25 @@ fn what_is_listed_and_is_not_there_is_an_error() {
     assert_eq!((ended.code, lines.count()), (Some(3), 9), "{}", ended.stderr);
 }
 
+#[test]
+fn what_was_not_read_settles_nothing() {
+    let here = tempfile::tempdir().unwrap();
+    for name in ["a", "b"] {
+        fs::write(here.path().join(name), "lorem").unwrap();
+    }
+    let store = Server::start(|asked| match (asked.is_listing(), asked.key()) {
+        (true, _) => asked_page(asked, &["a", "b"]),
+        (_, "b") => Answer::new(403, "<Error><Code>AccessDenied</Code></Error>"),
+        _ => good(asked),
+    });
+    let compared = store.run(&["compare", "--json", "--read", here.path().to_str().unwrap(), "s3://bucket"]);
+    assert_eq!(compared.code, Some(3), "{}", compared.stderr);
+    let json = compared.out();
+    for part in [r#""same":1,"#, r#""unreadable":1,"#, r#""settled":{"one_read":0,"read":1,"#] {
+        assert!(json.contains(part), "{part} {json}");
+    }
+}
+
 /// A listing without an end, of nothing, by stores that do not say so when they are asked for one key.
 #[test]
 fn many_in_a_row_that_a_store_does_not_give_end_the_run() {
@@ -535,13 +626,11 @@ fn many_in_a_row_that_a_store_does_not_give_end_the_run() {
         assert_said(&ended, 3, said);
         let lines = ended.stderr.lines().filter(|line| line.contains("d/o")).count();
         assert_eq!(lines, 9, "{}", ended.stderr);
-        if object().status == 404 {
-            let folder = tempfile::tempdir().unwrap();
-            let to = folder.path().join("to");
-            let ended = store.run(&["copy", "--timeout", "5s", "s3://bucket", to.to_str().unwrap()]);
-            assert_said(&ended, 3, "the host or the store refused many files in a row");
-            assert!(ended.stderr.lines().count() < 20, "{}", ended.stderr);
-        }
+        let folder = tempfile::tempdir().unwrap();
+        let to = folder.path().join("to");
+        let ended = store.run(&["copy", "--timeout", "5s", "s3://bucket", to.to_str().unwrap()]);
+        assert_said(&ended, 3, "the host or the store refused many files in a row");
+        assert!(ended.stderr.lines().count() < 20, "{}", ended.stderr);
     }
 }
 
@@ -583,12 +672,15 @@ fn a_signal_ends_a_listing_of_which_nothing_is_told() {
 #[test]
 fn a_listing_without_an_end_is_given_up() {
     let here = tempfile::tempdir().unwrap();
-    // Files, folders, and what is no file name.
-    for (end, size) in [("", 5), ("/", 0), ("//x", 5)] {
+    // Files, folders, and what is no file name; files that are not there, that change, and that nobody may read.
+    for (end, size, status) in
+        [("", 5, 404), ("/", 0, 404), ("//x", 5, 404), ("/../x", 5, 404), ("", 5, 412), ("", 5, 403)]
+    {
         let pages = AtomicUsize::new(0);
         let store = Server::start(move |asked| {
             if !asked.is_listing() {
-                return Answer::new(404, "");
+                let denied = "<Error><Code>AccessDenied</Code></Error>";
+                return Answer::new(status, if status == 403 { denied } else { "" });
             }
             let page = pages.fetch_add(1, Ordering::Relaxed);
             let object = |number| {
@@ -605,7 +697,7 @@ fn a_listing_without_an_end_is_given_up() {
         });
         let ended = store.run(&["compare", here.path().to_str().unwrap(), "s3://bucket"]);
         assert!(
-            ended.stderr.contains("its list goes on with keys that it does not have"),
+            ended.stderr.contains("its list goes on with keys that it does not give"),
             "{}",
             ended.stderr.lines().last().unwrap()
         );

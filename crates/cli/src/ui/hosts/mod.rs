@@ -263,7 +263,9 @@ fn hosts(file: &PathBuf) -> Result<Vec<Host>, Failure> {
             continue;
         }
         let host = Host::of_line(line).map_err(|wrong| {
-            let line = names::plain(&String::from_utf8_lossy(line));
+            // Before it there may be a password.
+            let shown = line.rsplit(|byte| *byte == b'@').next().unwrap_or_default();
+            let line = names::plain(&String::from_utf8_lossy(shown));
             Failure::Usage(format!("--hosts: {}:{}: {line}: {wrong}", name.display(), number + 1))
         })?;
         if !hosts.contains(&host) {
