@@ -478,7 +478,8 @@ impl Client {
     /// Reads a body, which must not be longer than this, nor come more slowly than stores do.
     async fn body(&self, answer: HttpResponse, most: u64) -> Result<StoreAnswer, RequestError> {
         let (parts, body) = answer.into_parts();
-        let mut found = Vec::new();
+        // What is told of its length may be wrong.
+        let mut found = Vec::with_capacity(length(&parts.headers).unwrap_or(0).min(most) as usize);
         let mut pieces = body.bytes_stream();
         let span = self.whole / WHOLE;
         let least = span.as_secs().saturating_mul(SLOWEST) as usize;
