@@ -43,7 +43,7 @@ pub fn hidden(text: &[u8]) -> Cow<'_, [u8]> {
 /// The same of a word; none where it has nothing to hide.
 fn hidden_in_word(word: &[u8]) -> Option<Vec<u8>> {
     // What follows it is of the sentence.
-    let end = word.iter().rposition(|byte| !b":,.;)'".contains(byte))? + 1;
+    let end = word.iter().rposition(|byte| !b":,.;)'`>\\".contains(byte))? + 1;
     let is_inside =
         |at: usize| at > 0 && (word[at - 1].is_ascii_alphanumeric() || b":/".contains(&word[at - 1]));
     let slashes = (0..end).filter(|at| word[*at..].starts_with(b"//") && !is_inside(*at));
@@ -177,6 +177,7 @@ mod tests {
         }
         for plain in [
             "ssh://user@host: refused",
+            r#"{"a":"--endpoint \"http://host:9000\" or `http://host:9000`"}"#,
             "https://host:9000 (x)",
             "a//b:c@d",
             "user:hidden@x",
