@@ -11,7 +11,7 @@ use pyo3::types::PyDict;
 use verisum::catalog::overview::{
     self as engine, AGES, DirectoryOverview, DirectoryPart, Duplicate, KnownCopy, OverviewOptions, Troubled,
 };
-use verisum::catalog::store::{self, Moment, Seen, absolute};
+use verisum::catalog::store::{self, Moment, Seen, State, absolute};
 
 use crate::arguments::{FsPath, Several};
 use crate::background::Feed;
@@ -98,7 +98,7 @@ getters! { |overview: Overview|
     trees: Vec<TreeOverview> = TreeOverview::all(&overview.0, overview.0.overview.trees.len());
     stale: Amount = overview.0.overview.stale.into();
     stalest_verification_ms: Option<i64> = overview.0.overview.oldest().map(Moment::milliseconds);
-    damaged: u64 = overview.0.overview.damaged;
+    damaged: u64 = overview.0.overview.count(|state| state == State::DAMAGED);
     directories: Vec<Directory> = Directory::all(&overview.0, overview.0.overview.directories.len());
     troubled: Vec<TroubledFile> = TroubledFile::all(&overview.0, overview.0.overview.troubled.len());
     only: Amount = overview.0.overview.content.only.into();

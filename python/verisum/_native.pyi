@@ -2687,7 +2687,7 @@ class Overview:
 
     @property
     def damaged(self) -> int:
-        """How many records are not as they were written; nothing else counts them."""
+        """How many records are not as they were written."""
 
     @property
     def directories(self) -> list[Directory]:

@@ -20,7 +20,7 @@ pub use trouble::{KnownCopy, Troubled};
 use verisum_files::{FUTURE, VerdictClass};
 
 use crate::scrub::Forecast;
-use crate::store::{Catalog, CatalogError, Moment, Repair, Root, Run, State};
+use crate::store::{Catalog, CatalogError, Moment, Repair, Root, Run, State, TreeSurvey};
 
 type Result<T> = std::result::Result<T, CatalogError>;
 
@@ -133,6 +133,8 @@ pub struct TreeOverview {
     pub sources: BTreeSet<(usize, PathBuf)>,
     /// When its stalest file was verified; [`Moment::NEVER`] if it never was.
     pub oldest: Option<Moment>,
+    /// How many files were verified by a clock that ran ahead; they count as never verified.
+    pub future: u64,
     /// What is verified too seldom.
     pub stale: Amount,
     /// What has content that no other recorded file has.
@@ -177,8 +179,6 @@ pub struct Overview {
     pub content: ContentOverview,
     /// Files that are bad, missing or could not be compared, the worst first.
     pub troubled: Vec<Troubled>,
-    /// Records that are not as they were written; nothing else counts them.
-    pub damaged: u64,
 }
 
 impl Overview {
@@ -195,10 +195,11 @@ impl Overview {
         let directories = (options.directories / catalogs.len().max(1)).max(8);
         let options = &OverviewOptions { directories, ..options.clone() };
         for (number, catalog) in catalogs.iter().enumerate() {
-            catalog.require_complete()?;
+            let mut surveys = catalog.survey(options.now + FUTURE)?;
             let stale = overview.scan(number, catalog, options)?;
             for root in catalog.roots()? {
-                let mut tree = tree(number, catalog, root, options)?;
+                let survey = surveys.remove(&root.id).unwrap_or_default();
+                let mut tree = tree(number, catalog, (root, survey), options)?;
                 tree.stale = stale.get(&tree.root.id).copied().unwrap_or_default();
                 overview.trees.push(tree);
             }
@@ -234,7 +235,7 @@ impl Overview {
             self.trees.iter().any(|tree| tree.runs.first().is_some_and(|run| run.error.is_some()));
         match (is(VerdictClass::Corrupt), is(VerdictClass::Unchecked) || has_failed) {
             (true, _) => VerdictClass::Corrupt,
-            (false, false) if self.stale.files + self.damaged + self.unlisted() == 0 => VerdictClass::Clean,
+            (false, false) if self.stale.files + self.unlisted() == 0 => VerdictClass::Clean,
             _ => VerdictClass::Unchecked,
         }
     }
@@ -245,21 +246,24 @@ impl Overview {
     }
 }
 
-fn tree(number: usize, catalog: &Catalog, root: Root, options: &OverviewOptions) -> Result<TreeOverview> {
+fn tree(
+    number: usize,
+    catalog: &Catalog,
+    (root, survey): (Root, TreeSurvey),
+    options: &OverviewOptions,
+) -> Result<TreeOverview> {
     let runs = catalog.runs(root.id, options.runs)?;
-    let troubles = catalog.troubles(root.id)?;
-    let recorded = catalog.recorded_troubles(root.id)?.into_iter();
-    let wanted = recorded.filter(|(state, _)| state.wants_content()).map(|(_, count)| count).sum();
     let repairs = repairs(catalog, &root, options.repairs)?;
     Ok(TreeOverview {
         repairs,
         catalog: number,
         forecast: Forecast::of_runs(root.files, root.bytes, &runs, options.max_age),
-        oldest: catalog.oldest(root.id, options.now + FUTURE)?,
+        oldest: survey.oldest,
+        future: survey.future,
         stale: Amount::default(),
         only: Amount::default(),
-        troubles,
-        wanted,
+        troubles: survey.troubles,
+        wanted: survey.wanted,
         mendable: 0,
         elsewhere: 0,
         sources: BTreeSet::new(),

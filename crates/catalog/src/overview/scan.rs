@@ -17,10 +17,8 @@ impl Overview {
         let mut nodes = Directories::of(catalog)?;
         let mut stale: HashMap<i64, Amount> = HashMap::new();
         let mut digests: BTreeMap<i64, Amount> = BTreeMap::new();
-        let mut damaged = 0;
         catalog.each_record(&mut |root, directory, record| {
             if record.state == State::DAMAGED {
-                damaged += 1;
                 return Ok::<_, CatalogError>(());
             }
             let (size, verified) = (record.size, options.believed(record.verified));
@@ -39,7 +37,6 @@ impl Overview {
             }
             Ok(())
         })?;
-        self.damaged += damaged;
         let names = catalog.algorithms()?;
         for (algorithm, amount) in digests {
             let name = names.get(&algorithm).cloned().unwrap_or_default();

@@ -10,7 +10,7 @@ use rusqlite::types::Value;
 use rusqlite::{Params, Row, params, params_from_iter};
 
 use super::record::{CORRUPT, DAMAGED, GONE, MISSING, columns, output, record};
-use super::{Catalog, CatalogError, CatalogRecord, Moment, Result, Root};
+use super::{Catalog, CatalogError, CatalogRecord, Moment, Result, Root, State};
 
 /// The files in trouble. What is to be compared with their digests is compared with their lengths first: most records
 /// are out then, in half the time.
@@ -37,9 +37,9 @@ pub struct ListedRecord {
 }
 
 impl ListedRecord {
-    /// Whether anything is recorded of it: it is not if no run could read it.
+    /// Whether anything is known of it by its record: nothing is if no run could read it, or if the record is damaged.
     pub fn is_recorded(&self) -> bool {
-        !self.algorithm.is_empty()
+        !self.algorithm.is_empty() && self.record.state != State::DAMAGED
     }
 
     /// Whether a repair brings its recorded content back.
@@ -87,19 +87,19 @@ impl Catalog {
         self.each_listed(&sql, params![root.id, bad, missing, GONE], each)
     }
 
-    /// Calls `each` for the files of all trees whose records are not as they were written, where no run has marked
-    /// them as that yet. Takes a pass over all records.
+    /// Calls `each` for the files of all trees whose records are not as they were written. Takes a pass over all
+    /// records.
     ///
     /// # Errors
     /// Those of `each`, and what keeps the catalogue from being read.
-    pub fn each_unmarked_damage<E: From<CatalogError>>(
+    pub fn each_damaged<E: From<CatalogError>>(
         &self,
         each: &mut dyn FnMut(ListedRecord) -> Result<(), E>,
     ) -> Result<(), E> {
         let columns = columns();
         let sql =
             format!("SELECT root, directory, name, {columns} FROM file WHERE directory = ?1 AND name = ?2");
-        for (directory, name) in self.unmarked_damage()? {
+        for (directory, name) in self.damaged_names()? {
             self.each_listed(&sql, params![directory, name], each)?;
         }
         Ok(())
@@ -141,6 +141,9 @@ impl Catalog {
         let mut is_told = false;
         // Most files have a content of their own: nobody asks for their paths.
         self.each_row(&sql, [], row_of_content, &mut |row| {
+            if row.record.state != State::Sound {
+                return Ok(());
+            }
             let is_same = last.as_ref().is_some_and(|last| content(last) == content(&row));
             if is_same {
                 if let Some(first) = last.as_ref().filter(|_| !is_told) {
@@ -159,8 +162,10 @@ impl Catalog {
     pub fn copies_of_troubled(&self) -> Result<HashMap<(i64, Vec<u8>), PathBuf>> {
         let mut copies = HashMap::new();
         self.each_copy_of_troubled(&mut |file| {
-            let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
-            copies.entry(content).or_insert(file.path);
+            if file.record.state == State::Sound {
+                let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+                copies.entry(content).or_insert(file.path);
+            }
             Ok::<_, CatalogError>(())
         })?;
         Ok(copies)
@@ -211,8 +216,10 @@ impl Catalog {
             columns()
         );
         let mut each = |file: ListedRecord| {
-            let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
-            copies.entry(content).or_insert(file.path);
+            if file.record.state == State::Sound {
+                let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
+                copies.entry(content).or_insert(file.path);
+            }
             Ok::<_, CatalogError>(())
         };
         self.each_listed(&sql, params_from_iter(&values), &mut each)?;

@@ -23,8 +23,11 @@ const GUARD: usize = 13;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TreeSurvey {
     /// How many files are in each trouble, also those that no run could read and that have no record. A record that is
-    /// not as it was written counts as [`State::DAMAGED`], whether a run has met it or not, and also as what it says.
+    /// not as it was written counts as [`State::DAMAGED`] alone, whether a run has met it or not: nothing that it says is
+    /// to be believed.
     pub troubles: Vec<(State, u64)>,
+    /// How many files want their recorded content again.
+    pub wanted: u64,
     /// When the stalest file was verified. What is missing cannot be verified.
     pub oldest: Option<Moment>,
     /// How many files were verified by a clock that ran ahead; they count as never verified.
@@ -56,14 +59,8 @@ impl Catalog {
             let verified = Moment::of_milliseconds(number(VERIFIED));
             let SurveyCounts { survey, states, files, bytes } = trees.entry(root).or_default();
             (*files, *bytes) = (*files + 1, bytes.wrapping_add(number(SIZE) as u64));
-            let state = usize::try_from(code).ok().filter(|code| *code < states.len());
-            if !is_intact || state.is_none() || code == DAMAGED {
-                states[DAMAGED as usize] += 1;
-            }
-            // What was said of the file before is not hushed up.
-            if let Some(state) = state.filter(|state| *state != 0 && code != DAMAGED) {
-                states[state] += 1;
-            }
+            let state = usize::try_from(code).ok().filter(|code| is_intact && *code < states.len());
+            states[state.unwrap_or(DAMAGED as usize)] += 1;
             if !is_intact || code == MISSING {
                 return;
             }
@@ -77,6 +74,8 @@ impl Catalog {
         let mut told = HashMap::new();
         for root in self.roots()? {
             let SurveyCounts { mut survey, mut states, .. } = trees.remove(&root.id).unwrap_or_default();
+            let wanted = State::troubles().filter(|state| state.wants_content());
+            survey.wanted = wanted.map(|state| states[state.code() as usize]).sum();
             for (state, count) in self.count_troubles(root.id, &format!("SELECT state {UNREAD}"))? {
                 states[state.code() as usize] += count;
             }
@@ -87,13 +86,11 @@ impl Catalog {
         Ok(told)
     }
 
-    /// The files whose records are not as they were written, and that no run has marked as that yet.
-    pub(super) fn unmarked_damage(&self) -> Result<Vec<RecordName>> {
+    /// The files whose records are not as they were written, whether a run has met them or not.
+    pub(super) fn damaged_names(&self) -> Result<Vec<RecordName>> {
         let mut found = Vec::new();
         self.each_guarded(&mut |values, is_intact| {
-            if let (false, [ValueRef::Integer(directory), name, ..]) = (is_intact, values)
-                && values[STATE] != ValueRef::Integer(DAMAGED)
-            {
+            if let (false, [ValueRef::Integer(directory), name, ..]) = (is_intact, values) {
                 found.push((*directory, name.as_bytes().unwrap_or_default().to_vec()));
             }
         })?;
@@ -123,7 +120,8 @@ mod tests {
 
     use super::*;
     use crate::store::tests::{catalog, record};
-    use crate::store::{CatalogRecord, RecordChange, RecordFinding};
+    use crate::store::{CatalogRecord, RecordChange, RecordFinding, Trouble};
+    use verisum_files::Verdict;
 
     #[test]
     fn a_damaged_run_keeps_nothing_from_being_read() {
@@ -159,6 +157,7 @@ mod tests {
             sound,
             TreeSurvey {
                 troubles: vec![(State::MISSING, 1)],
+                wanted: 1,
                 oldest: Some(Moment::of_milliseconds(5)),
                 future: 0
             }
@@ -171,9 +170,16 @@ mod tests {
         change("UPDATE file SET size = size + 1 WHERE name = CAST('missing' AS BLOB)");
         change("UPDATE root SET bytes = bytes + 1");
         change("UPDATE file SET state = 77 WHERE name = CAST('state' AS BLOB)");
-        assert_eq!(survey().unwrap().troubles, [(State::MISSING, 1), (State::DAMAGED, 4)]);
-        let names: Vec<Vec<u8>> = catalog.unmarked_damage().unwrap().into_iter().map(|row| row.1).collect();
-        assert_eq!(names, [&b"digest"[..], b"missing", b"state", b"verified"]);
+        let damaged = survey().unwrap();
+        assert_eq!((damaged.troubles, damaged.wanted), (vec![(State::DAMAGED, 4)], 0));
+        let names =
+            || -> Vec<Vec<u8>> { catalog.damaged_names().unwrap().into_iter().map(|row| row.1).collect() };
+        assert_eq!(names(), [&b"digest"[..], b"missing", b"state", b"verified"]);
+        // What such a record says of the file is no more to be believed than the rest of it.
+        let rot = State::Trouble(Trouble::Verdict(Verdict::Rot)).code();
+        change(&format!("UPDATE file SET state = {rot} WHERE name = CAST('digest' AS BLOB)"));
+        assert_eq!(survey().unwrap().troubles, [(State::DAMAGED, 4)]);
+        assert_eq!(names().len(), 4);
         // The index knows nothing of check values, but of states.
         assert!(catalog.troubles(root.id).unwrap().contains(&(State::DAMAGED, 1)));
         let is_refused = || {

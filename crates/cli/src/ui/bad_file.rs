@@ -383,15 +383,13 @@ pub(crate) fn of_file(
     let state = file.record.state;
     let copy = copy.filter(|_| file.wants_content());
     let may_have_parity = copy.is_none() && file.wants_content() && !is_address(&file.path);
-    // What a damaged record says is nothing to go by.
-    let is_sound = state != State::DAMAGED && file.is_recorded();
     let parity = if may_have_parity { beside.of(&file.path) } else { None };
     BadFile {
         outcome: state.name(),
         since: finding.map(|finding| finding.since),
-        last_good: is_sound.then_some(file.record.verified),
-        size: is_sound.then_some(file.record.size),
-        digest: is_sound.then_some(file.record.digest),
+        last_good: file.is_recorded().then_some(file.record.verified),
+        size: file.is_recorded().then_some(file.record.size),
+        digest: file.is_recorded().then_some(file.record.digest),
         mend: match state {
             State::DAMAGED => Mend::Accept(given.accept(&file.path)),
             _ => {
@@ -403,7 +401,7 @@ pub(crate) fn of_file(
         copy,
         parity,
         path: file.path.clone(),
-        algorithm: file.algorithm.clone(),
+        algorithm: if file.is_recorded() { file.algorithm.clone() } else { String::new() },
     }
 }
 

@@ -249,21 +249,14 @@ impl<'a> Remedies<'a> {
 
     /// None if nothing is to be mended in a tree.
     pub(crate) fn of(&mut self, root: &Root) -> Result<Option<Remedy>, Failure> {
-        let mut troubles = self.catalog.recorded_troubles(root.id)?;
-        troubles.retain(|(state, _)| state.wants_content());
-        if troubles.is_empty() {
+        if !self.catalog.recorded_troubles(root.id)?.iter().any(|(state, _)| state.wants_content()) {
             return Ok(None);
         }
-        let keeps = match troubles.iter().any(|(state, _)| state.may_be_meant()) {
-            true => keep_bad(Some(&root.path)),
-            false => String::new(),
-        };
         if self.copies.is_none() {
             self.copies = Some(self.catalog.copies_of_troubled()?);
             self.given = self.given.clone().knowing(&self.catalog.roots()?);
         }
         let (copies, beside) = (self.copies.as_ref(), &mut self.beside);
-        let first = troubles.iter().find_map(|(state, _)| storage_advice(state.name()));
         let accept = self.given.accept(&root.path);
         let mut remedy = Remedy {
             wanted: 0,
@@ -271,9 +264,9 @@ impl<'a> Remedies<'a> {
             mendable: 0,
             with_parity: 0,
             empty: 0,
-            first,
+            first: None,
             command: String::new(),
-            keeps,
+            keeps: String::new(),
             accept,
         };
         let mut from: Vec<&Path> = Vec::new();
@@ -286,6 +279,10 @@ impl<'a> Remedies<'a> {
                 from.extend(tree.map(|(tree, _)| &**tree).filter(|tree| !from.contains(tree)));
                 let has_copy = copy.is_some();
                 remedy.wanted += 1;
+                remedy.first = remedy.first.or(storage_advice(file.record.state.name()));
+                if file.record.state.may_be_meant() && remedy.keeps.is_empty() {
+                    remedy.keeps = keep_bad(Some(&root.path));
+                }
                 remedy.held += u64::from(file.record.state == State::Trouble(Trouble::Held));
                 remedy.mendable += u64::from(has_copy);
                 if !has_copy && is_empty(&file.algorithm, Some(file.record.size), &file.record.digest) {

@@ -64,6 +64,16 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
 /// Reads a share: `20%`, or a number up to 1; none at all is no share.
 pub(crate) fn share(option: &'static str, text: &str) -> Result<f64, Failure> {
     let number = match text.strip_suffix('%') {
+/// What is told of records that are not as they were written.
+pub(crate) fn damaged_records(count: u64) -> String {
+    format!("{} (verisum catalog check names them)", counted(count, "damaged record"))
+}
+
+/// What is told of verifications that a clock dated which ran ahead.
+pub(crate) fn verified_in_future(count: u64) -> String {
+    format!("verified in the future: {count} (a clock ran ahead: they count as never verified)")
+}
+
         Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
         None => text.parse(),
     };

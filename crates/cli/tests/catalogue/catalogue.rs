@@ -231,6 +231,7 @@ fn what_is_wrong_is_summed_up() {
     let (folder, _root, catalog) = troubled();
     let sound = run(&["catalog", "check"], &catalog, &[]).clean();
     assert!(sound.contains(&format!(": sound: 1 tree, {} files, ", FILES + 1)), "{sound}");
+    assert!(sound.ends_with(" (the history of runs and repairs has no check values)\n"), "{sound}");
     assert!(!run(&["catalog", "status"], &catalog, &[]).clean().contains("in all"));
     let other = folder.path().join("other");
     fs::create_dir(&other).unwrap();
@@ -350,6 +351,63 @@ fn damage_to_a_record_is_no_rot_of_the_file() {
     run(&["catalog", "check"], &catalog, &[]).clean();
 }
 
+/// Changes records without their check values.
+fn flip(catalog: &Path, set: &str) -> bool {
+    let Some(python) = require_tool("python3") else { return false };
+    let script = "import sqlite3, sys\nwith sqlite3.connect(sys.argv[1]) as db: db.execute(sys.argv[2])";
+    Command::new(python).args(["-c", script]).arg(catalog).arg(set).status().unwrap().success()
+}
+
+#[test]
+fn a_damaged_record_is_only_damaged() {
+    let (_folder, root, catalog) = tree();
+    fs::copy(root.join("f1"), root.join("twice")).unwrap();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    // As if a run had found the file to be rotten.
+    if !flip(&catalog, "UPDATE file SET state = 6 WHERE name = CAST('f3' AS BLOB)") {
+        return;
+    }
+    let nagios = run(&["catalog", "status", "--nagios"], &catalog, &[]);
+    let told = "VERISUM WARNING - 301 files, 0 bad, 1 unchecked, 0 missing, \
+                1 damaged record (verisum catalog check names them)";
+    assert!(nagios.code == Some(1) && nagios.out().starts_with(told), "{}", nagios.out());
+    let status = run(&["catalog", "status", "--max-age", "9d"], &catalog, &[]);
+    assert_eq!(status.code, Some(3), "{}", status.out());
+    assert!(
+        status.out().contains("record-damaged: 1\n") && !status.out().contains("rot: "),
+        "{}",
+        status.out()
+    );
+    // Its path is the only fact.
+    for words in [&["--bad"][..], &["--bad", "--missing"]] {
+        let list = run(&[&["catalog", "list"], words].concat(), &catalog, &[]);
+        assert_eq!((list.code, list.out().lines().count()), (Some(3), 1), "{}", list.out());
+        let facts = ["last good", "sha256", "never read"].map(|fact| list.out().contains(fact));
+        assert!(list.out().starts_with("record-damaged") && facts == [false; 3], "{}", list.out());
+    }
+    let json = run(&["catalog", "list", "--bad", "--json"], &catalog, &[]);
+    let line: serde_json::Value = serde_json::from_str(json.out()).unwrap();
+    assert_eq!(line["path"], root.join("f3").to_str().unwrap());
+    assert!(["algorithm", "recorded", "verified"].iter().all(|field| line[field].is_null()), "{line}");
+    let csv = run(&["catalog", "list", "--bad", "--csv"], &catalog, &[]);
+    assert!(csv.out().lines().count() == 2 && !csv.out().contains("sha256"), "{}", csv.out());
+    let report = verisum(["report".as_ref(), "--json".as_ref(), catalog.as_os_str()]);
+    assert_eq!(report.code, Some(3), "{}", report.stderr);
+    let report: serde_json::Value = serde_json::from_str(report.out()).unwrap();
+    let lines = report["lines"].to_string();
+    assert!(lines.contains("\"UNCHECKED: 1 damaged record (verisum catalog check names them).\""), "{lines}");
+    assert!(!lines.contains("BAD"), "{lines}");
+    // No copy by a damaged record is told of.
+    let duplicates = || run(&["catalog", "list", "--duplicates"], &catalog, &[]).out().lines().count();
+    assert_eq!(duplicates(), 2);
+    assert!(flip(&catalog, "UPDATE file SET inode = inode + 1 WHERE name = CAST('twice' AS BLOB)"));
+    assert_eq!(duplicates(), 0);
+    fs::remove_file(root.join("f1")).unwrap();
+    assert_eq!(run(&["scrub"], &catalog, &[&root]).code, Some(3));
+    let missing = run(&["catalog", "list", "--missing", "--json"], &catalog, &[]);
+    assert!(missing.out().contains("/f1\"") && missing.out().contains("\"copy\":null"), "{}", missing.out());
+}
+
 #[test]
 fn a_verification_in_the_future_does_not_count() {
     let (folder, root, catalog) = tree();
@@ -386,6 +444,8 @@ fn a_verification_in_the_future_does_not_count() {
         catalog.as_os_str(),
     ]);
     assert_eq!(report.code, Some(3), "{}{}", report.out(), report.stderr);
+    let told = "Verified in the future: 300 (a clock ran ahead: they count as never verified).\n";
+    assert!(report.out().contains(told), "{}", report.out());
     let read = run(&["scrub", "--max-age", "9d"], &catalog, &[&root]).clean();
     assert!(read.contains("read 300 ("), "{read}");
     assert_eq!((listed(), status(&["--nagios", "--max-age", "9d"]).code), (0, Some(0)));

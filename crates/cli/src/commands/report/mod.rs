@@ -79,7 +79,7 @@ impl ReportArgs {
 }
 
 /// The passes that it makes over all records of each catalogue.
-pub(crate) const PASSES: [CatalogPass; 2] = [CatalogPass::Complete, CatalogPass::Overview];
+pub(crate) const PASSES: [CatalogPass; 2] = [CatalogPass::Survey, CatalogPass::Overview];
 
 /// After how many rows a page folds those of a long table away.
 const FOLDED: usize = 20;

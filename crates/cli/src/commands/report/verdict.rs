@@ -67,9 +67,9 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         let (are, their) = if held == 1 { ("is", "its record stays") } else { ("are", "their records stay") };
         lines.push(format!("HELD: {files} {are} held: {their} until you accept or repair."));
     }
-    if overview.damaged > 0 {
-        let damaged = counted(overview.damaged, "record");
-        lines.push(format!("UNCHECKED: {damaged} not as written: `verisum catalog check` names them."));
+    let damaged = overview.count(|state| state == State::DAMAGED);
+    if damaged > 0 {
+        lines.push(format!("UNCHECKED: {}.", values::damaged_records(damaged)));
     }
     for path in empty(subject).flatten() {
         lines.push(format!("UNCHECKED: nothing is recorded in {}.", names::quoted(path.as_os_str())));
@@ -95,6 +95,10 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     }
     lines.extend(of_images);
     lines.extend(sources(subject));
+    let future = sum(|tree| tree.future);
+    if future > 0 {
+        lines.push(format!("V{}.", &values::verified_in_future(future)[1..]));
+    }
     lines.extend(overview.oldest().map(|oldest| match oldest {
         Moment::NEVER => "Some files were never verified.".to_string(),
         oldest => {

@@ -23,7 +23,7 @@ use crate::ui::json::Outcome;
 use crate::ui::progress::{self, ProgressArgs};
 use crate::ui::remedy::of_catalog;
 use crate::ui::signals::Ending;
-use crate::ui::values::counted;
+use crate::ui::values::{counted, damaged_records};
 use crate::ui::{self, Output, names, shell};
 
 /// How many names are listed that a format has no place for.
@@ -305,8 +305,8 @@ fn write(catalog: &Catalog, arguments: &ExportArgs, to: &mut dyn Write) -> Resul
         if damaged == 0 {
             return Ok(Exit::Clean);
         }
-        let (path, records) = (names::quoted(catalog.path().as_os_str()), counted(damaged, "damaged record"));
-        ui::say(PROGRAM, &format!("{path}: export: {records} (verisum catalog check names them)"));
+        let path = names::quoted(catalog.path().as_os_str());
+        ui::say(PROGRAM, &format!("{path}: export: {}", damaged_records(damaged)));
         return Ok(Exit::Unchecked);
     };
     let below = match &arguments.tree {
@@ -392,7 +392,11 @@ fn check(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit,
         Ok(problems)
     });
     let problems = damage(checked, &path)?;
-    let sound = format!("{}: sound: {}", names::quoted(path.as_os_str()), super::totals(&roots));
+    let sound = format!(
+        "{}: sound: {} (the history of runs and repairs has no check values)",
+        names::quoted(path.as_os_str()),
+        super::totals(&roots)
+    );
     let (outcome, text, exit) = match problems.is_empty() {
         true => ("sound", Some(&*sound), Exit::Clean),
         false => ("damaged", None, Exit::Mismatch),

@@ -13,7 +13,7 @@ use crate::ui::bad_file::{self, BadFile};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::remedy::{Given, Remedy};
-use crate::ui::values::{counted, rough};
+use crate::ui::values::{counted, damaged_records, rough};
 use crate::ui::{names, remedy};
 
 /// How many bad files a line names.
@@ -180,8 +180,7 @@ impl Health {
             }
             let damaged = self.sum(|state| state == State::DAMAGED);
             if damaged > 0 {
-                let records = counted(damaged, "damaged record");
-                let _ = write!(line, ", {records} (verisum catalog check names them)");
+                let _ = write!(line, ", {}", damaged_records(damaged));
             }
             let future: u64 = self.trees.iter().map(|tree| tree.survey.future).sum();
             if future > 0 {

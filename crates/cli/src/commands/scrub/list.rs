@@ -143,13 +143,15 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
             _ => list.file(&file),
         };
         if arguments.bad {
-            catalog.each_unmarked_damage(&mut each)?;
+            catalog.each_damaged(&mut each)?;
         }
         for root in &roots {
             match before {
                 Some(before) => catalog.each_stale(root, before, Moment::now() + FUTURE, &mut each)?,
                 None if has_troubles => {
-                    catalog.each_in_trouble(root, arguments.bad, arguments.missing, &mut each)?;
+                    let is_told = |file: &ListedRecord| arguments.bad && file.record.state == State::DAMAGED;
+                    let mut other = |file| if is_told(&file) { Ok(()) } else { each(file) };
+                    catalog.each_in_trouble(root, arguments.bad, arguments.missing, &mut other)?;
                 }
                 None => all(&catalog, root, &mut each)?,
             }
@@ -252,9 +254,9 @@ impl PrintedList<'_> {
             csv_text(record.state.name()),
             csv_text(&names::quoted(file.path.as_os_str())),
             finding.map(|finding| moment(finding.since)).unwrap_or_default(),
-            moment(record.verified),
+            recorded(moment(record.verified)),
             recorded(record.size.to_string()),
-            csv_text(&file.algorithm),
+            recorded(csv_text(&file.algorithm)),
             recorded(record.digest.to_string()),
             read.map(|read| read.size.to_string()).unwrap_or_default(),
             read.map(|read| read.digest.to_string()).unwrap_or_default(),
@@ -315,7 +317,7 @@ impl PrintedList<'_> {
             "outcome": file.record.state.name(),
             "algorithm": file.is_recorded().then_some(&file.algorithm),
             "recorded": file.is_recorded().then(|| state(&Seen::of(&file.record))),
-            "verified": file.record.verified.known(),
+            "verified": file.record.verified.known().filter(|_| file.is_recorded()),
         });
         if let Some(finding) = finding {
             line["since"] = json!(finding.since.known());
@@ -370,6 +372,7 @@ fn told(file: &ListedRecord, finding: Option<&RecordFinding>, bad_file: Option<&
     let mut facts: Vec<String> =
         finding.map(|finding| format!("since {}", written(finding.since))).into_iter().collect();
     match finding.and_then(|finding| finding.read.as_ref()) {
+        _ if record.state == State::DAMAGED => {}
         _ if !file.is_recorded() => facts.push("never read".to_string()),
         read => {
             facts.extend([format!("{good} {verified}"), human(record.size)]);

@@ -19,7 +19,7 @@ use crate::ui::names;
 use crate::ui::progress::ProgressArgs;
 use crate::ui::remedy::{Given, Remedies, Remedy};
 use crate::ui::sizes::human;
-use crate::ui::values::{self, counted, written};
+use crate::ui::values::{self, counted, verified_in_future, written};
 use crate::ui::{self, Output, PROGRAM};
 
 /// How many runs of each tree are listed.
@@ -167,10 +167,7 @@ fn print(
         output.sentence(&format!("  stalest verification: {when}"))?;
     }
     if survey.future > 0 {
-        let future = survey.future;
-        output.sentence(&format!(
-            "  verified in the future: {future} (a clock ran ahead: they count as never verified)"
-        ))?;
+        output.sentence(&format!("  {}", verified_in_future(survey.future)))?;
     }
     if let Some(to) = catalog.rehash_target()?.filter(|_| !root.is_remote()) {
         output.sentence(&format!("  {}", rehash::left(catalog, Some(root.id), &to)?))?;
