@@ -218,6 +218,21 @@ fn a_failure_goes_to_a_webhook_as_json() {
     assert!(!notice["lines"].as_array().unwrap().is_empty(), "{notice}");
 }
 
+#[test]
+fn a_chat_is_told_why_nothing_could_be_checked() {
+    let archive = Archive::new();
+    let (url, served) = answering("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+    let (catalog, file, nowhere) = (archive.text("c.db"), archive.url(&url), archive.text("nowhere"));
+    // As it is typed in a shell, with the name of the program.
+    let scrub = ["--", "verisum", "scrub", "--quiet", &nowhere];
+    let ended = archive.run(&[&["--catalog", &catalog, "--webhook-file", &file][..], &scrub].concat());
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    let notice: Value = serde_json::from_slice(&served.join().unwrap().1).unwrap();
+    assert!(notice["command"].as_str().unwrap().starts_with("verisum scrub --quiet "), "{notice}");
+    let text = notice["text"].as_str().unwrap();
+    assert!(text.contains("scrub ended with 3: ") && text.contains("/nowhere: stat: No such file"), "{text}");
+}
+
 /// Codes for Nagios mean something else: what is critical there is no wrong option.
 #[test]
 fn what_a_plug_in_finds_goes_to_a_webhook_as_what_it_is() {

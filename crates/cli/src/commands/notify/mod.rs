@@ -7,7 +7,7 @@ mod watched_command;
 mod webhook;
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueHint};
@@ -52,10 +52,21 @@ pub(crate) struct NotifyArgs {
     #[arg(long)]
     json: bool,
 
-    /// A command of verisum with its options: a message is sent if it fails; without a command, a message is
-    /// sent now. It uses the catalogue of --catalog, unless it has a --catalog of its own
+    /// The command of verisum to run, with its options, as in `-- scrub --quiet DIR`; you may begin it with
+    /// `verisum`. If it fails, a message is sent. Without a command, a message is sent now. It uses the catalogue
+    /// of --catalog, unless it has a --catalog of its own
     #[arg(value_name = "COMMAND", last = true)]
     command: Vec<OsString>,
+}
+
+impl NotifyArgs {
+    /// The words of the command, without the name of the program.
+    fn words(&self) -> &[OsString] {
+        match self.command.split_first() {
+            Some((first, rest)) if Path::new(first).file_name() == Some(PROGRAM.as_ref()) => rest,
+            _ => &self.command,
+        }
+    }
 }
 
 /// How long a recipient has, unless it is told.
@@ -65,6 +76,7 @@ const TIMEOUT: &str = "1m";
 /// hear of it could not be told, or something is wrong in the configuration.
 pub(crate) fn run(arguments: &NotifyArgs, config: &Config, output: &mut Output) -> Result<Exit, Failure> {
     let (mut said, mut exit) = (Said::default(), Exit::Clean);
+    let command = arguments.words();
     // What is wrong here must not keep the command from its work.
     for fault in config.faults() {
         said.remark(fault);
@@ -103,11 +115,11 @@ pub(crate) fn run(arguments: &NotifyArgs, config: &Config, output: &mut Output) 
         recipients.push(Recipient { to, error: Some(failure.message()) });
     });
     let started = Moment::now();
-    let watched = match arguments.command.is_empty() {
+    let watched = match command.is_empty() {
         true => None,
-        false => Some(Watched::run(&arguments.command, catalog_of_command(arguments)?, &mut said, output)?),
+        false => Some(Watched::run(command, catalog_of_command(arguments)?, &mut said, output)?),
     };
-    let ended = notice::ended(&arguments.command, watched.as_ref(), [started, Moment::now()]);
+    let ended = notice::ended(command, watched.as_ref(), [started, Moment::now()]);
     if let Some(watched) = &watched {
         exit = exit.max(watched.exit());
         if matches!(exit, Exit::Clean | Exit::Interrupted) {
@@ -115,12 +127,12 @@ pub(crate) fn run(arguments: &NotifyArgs, config: &Config, output: &mut Output) 
             return Ok(exit);
         }
     }
-    let is_scrub = arguments.command.first().is_some_and(|verb| verb == "scrub");
+    let is_scrub = command.first().is_some_and(|verb| verb == "scrub");
     let state = ArchiveState::of(&arguments.catalog, is_scrub.then_some(started), timeout);
     if watched.is_none() && state.trouble.is_some() {
         exit = exit.max(Exit::Unchecked);
     }
-    let notice = Notice::new(&arguments.command, watched, started, said, state);
+    let notice = Notice::new(command, watched, started, said, state);
     for (to, target) in &mut targets {
         let error = target.send(&notice, timeout).err().map(|failure| failure.message());
         if let Some(error) = &error {

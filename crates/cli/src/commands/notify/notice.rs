@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use verisum::catalog::store::Moment;
+use verisum::files::{Verdict, VerdictClass};
 
 use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
@@ -25,7 +26,7 @@ use crate::ui::{names, shell};
 /// The longest report.
 const LONGEST: u64 = 64 << 20;
 
-/// How many commands that mend files a chat is shown.
+/// How many commands that mend files a chat is shown, and how many reasons.
 const SHOWN: usize = 3;
 
 /// The state of the archive, as `verisum report` tells it.
@@ -219,6 +220,22 @@ impl Notice {
         lines.chain(more).collect()
     }
 
+    /// Why a command that found nothing bad failed, as it said.
+    fn reasons(&self) -> impl Iterator<Item = String> {
+        let watched = self.watched.as_ref();
+        let is_unchecked = watched.is_some_and(|watched| {
+            !["clean", "mismatch"].contains(&outcome(watched.exit(), self.is_nagios()))
+        });
+        let said = if is_unchecked { self.said.lines() } else { Vec::new() };
+        let is_reason = |line: &String| match line.split(' ').next() {
+            Some("verisum:" | "VERISUM") => true,
+            first => {
+                first.and_then(Verdict::find).is_some_and(|found| found.class() == VerdictClass::Unchecked)
+            }
+        };
+        said.into_iter().filter(is_reason).take(SHOWN)
+    }
+
     /// What chats show: where, what, the worst, and what the archive comes to.
     fn told(&self) -> String {
         let lines = self.state.lines.iter().map(|line| format!("\n{line}"));
@@ -226,7 +243,8 @@ impl Notice {
         let bad = self.bad();
         let remedies = said.iter().chain(&bad).filter(|line| line.contains("mend it: ")).take(SHOWN);
         let remedies = remedies.map(|line| format!("\n{}", line.trim()));
-        self.summary() + &lines.chain(remedies).collect::<String>()
+        let reasons = self.reasons().map(|line| format!("\n{line}"));
+        self.summary() + &reasons.chain(lines).chain(remedies).collect::<String>()
     }
 
     /// For programs.
