@@ -96,12 +96,17 @@ impl Config {
             None => ([SYSTEM.into()].into_iter().chain(of_user()).collect(), false),
         };
         for path in files {
-            let text = read(&path, is_named)?;
-            config.files.push((path.clone(), text.is_some()));
+            let bytes = read(&path, is_named)?;
+            config.files.push((path.clone(), bytes.is_some()));
+            let (text, broken) = decoded(&bytes.unwrap_or_default());
+            if let Some(line) = broken {
+                let why = format!("{}: line {line}: must be UTF-8", path.display());
+                config.faults.push(Fault { verb: None, why });
+            }
             let mut take = |words: &[String], at: (&str, usize), value: DeValue| {
                 config.take((path.as_path(), words), at, value, &definition)
             };
-            for fault in config_file::read(text.as_deref().unwrap_or_default(), &mut take) {
+            for fault in config_file::read(&text, &mut take) {
                 let verb = fault.words.into_iter().next();
                 let why = format!("{}: line {}: {}", path.display(), fault.line, fault.why);
                 let verb = verb.filter(|verb| definition.find_subcommand(verb).is_some());
@@ -169,6 +174,7 @@ impl Config {
             return Ok(());
         }
         let wrong = |why: &str| format!("{}: {why}", key(words, name));
+        let is_list = matches!(value, DeValue::Array(_));
         let values = match value {
             DeValue::Array(values) => values.into_iter().map(|value| text(value.into_inner())).collect(),
             value => text(value).map(|text| vec![text]),
@@ -177,6 +183,9 @@ impl Config {
         let command = words.iter().try_fold(definition, |above, word| above.find_subcommand(word));
         let command = command.ok_or_else(|| wrong("there is no such command"))?;
         let arg = find(command, name).ok_or_else(|| wrong("there is no such option"))?;
+        if is_list && !takes_list(command, name) {
+            return Err(wrong("must be one value, and no list"));
+        }
         let is_boolean = matches!(&values[..], [one] if one == "true" || one == "false");
         if is_flag(arg) != is_boolean {
             return Err(wrong("must be true or false if, and only if, the option has no value"));
@@ -370,6 +379,14 @@ fn find<'c>(command: &'c Command, option: &str) -> Option<&'c Arg> {
     own.or_else(|| command.get_subcommands().find_map(|below| find(below, option)))
 }
 
+/// Whether a key of a command, or of one below it, takes several values.
+fn takes_list(command: &Command, option: &str) -> bool {
+    let is_it = |arg: &Arg| key_of(command.get_name(), arg) == Some(option);
+    let takes_list = |arg: &Arg| matches!(arg.get_action(), ArgAction::Append);
+    command.get_arguments().any(|arg| is_it(arg) && takes_list(arg))
+        || command.get_subcommands().any(|below| self::takes_list(below, option))
+}
+
 /// The file of the user.
 fn of_user() -> Option<PathBuf> {
     let folder = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -377,9 +394,16 @@ fn of_user() -> Option<PathBuf> {
     Some(config.join("verisum/config.toml"))
 }
 
-/// The text of a file. One that nobody named is none of ours if it is not there, or in the home of another user, as
+/// The text of a file, with empty lines in place of those that are not UTF-8, and the first of these.
+fn decoded(bytes: &[u8]) -> (String, Option<usize>) {
+    let lines: Vec<_> = bytes.split(|byte| *byte == b'\n').map(std::str::from_utf8).collect();
+    let broken = lines.iter().position(Result::is_err).map(|at| at + 1);
+    (lines.into_iter().map(Result::unwrap_or_default).collect::<Vec<_>>().join("\n"), broken)
+}
+
+/// The bytes of a file. One that nobody named is none of ours if it is not there, or in the home of another user, as
 /// after a change of user that keeps `HOME`.
-fn read(path: &Path, is_named: bool) -> Result<Option<String>, Failure> {
+fn read(path: &Path, is_named: bool) -> Result<Option<Vec<u8>>, Failure> {
     let failed = |error| Failure::File { name: path.to_path_buf(), operation: "read", error };
     let seen = std::fs::metadata(path);
     if !is_named && seen.as_ref().is_ok_and(|seen| !is_trusted(seen.uid())) {
@@ -401,11 +425,11 @@ fn read(path: &Path, is_named: bool) -> Result<Option<String>, Failure> {
     if !stat.is_file() && !stat.file_type().is_char_device() {
         return Err(failed(io::Error::other("it is no regular file")));
     }
-    let mut text = String::new();
-    if file.take(MOST_BYTES + 1).read_to_string(&mut text).map_err(failed)? as u64 > MOST_BYTES {
+    let mut bytes = Vec::new();
+    if file.take(MOST_BYTES + 1).read_to_end(&mut bytes).map_err(failed)? as u64 > MOST_BYTES {
         return Err(failed(io::Error::other("it is longer than 1 MiB")));
     }
-    Ok(Some(text))
+    Ok(Some(bytes))
 }
 
 fn is_elsewhere(error: &io::Error) -> bool {

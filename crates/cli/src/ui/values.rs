@@ -27,29 +27,32 @@ pub(crate) fn duration(option: &'static str, text: &str) -> Result<Duration, Fai
             text,
             match parse_seconds(text) {
                 Some(0) if !text.is_empty() => "must be above 0".to_string(),
+                Some(LONGEST..) => format!("must be at most {LONGEST_YEARS}y"),
                 _ => "must be a number and s, m, h, d, w or y, as in 90d".to_string(),
             },
         )
     })
 }
 
+/// Longer durations might overflow something.
+const LONGEST_YEARS: u64 = 10_000;
+const LONGEST: u64 = LONGEST_YEARS * 365 * 86_400 + 1;
+
 fn parse_duration(text: &str) -> Option<Duration> {
-    // Ten thousand years are enough to overflow nothing.
-    parse_seconds(text)
-        .filter(|seconds| (1..=10_000 * 365 * 86_400).contains(seconds))
-        .map(Duration::from_secs)
+    parse_seconds(text).filter(|seconds| (1..LONGEST).contains(seconds)).map(Duration::from_secs)
 }
 
+/// The seconds, as many as fit.
 fn parse_seconds(text: &str) -> Option<u64> {
     let mut seconds: u64 = 0;
     let mut rest = text;
     while !rest.is_empty() {
         let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: u64 = rest[..digits].parse().ok()?;
+        let number: u64 = if digits == 0 { return None } else { rest[..digits].parse().unwrap_or(u64::MAX) };
         rest = &rest[digits..];
         let length = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
         let (_, unit) = UNITS.iter().find(|(name, _)| *name == &rest[..length])?;
-        seconds = seconds.checked_add(number.checked_mul(*unit)?)?;
+        seconds = seconds.saturating_add(number.saturating_mul(*unit));
         rest = &rest[length..];
     }
     Some(seconds)
@@ -61,9 +64,6 @@ pub(crate) fn counted(count: u64, thing: &str) -> String {
     format!("{count} {thing}{plural}")
 }
 
-/// Reads a share: `20%`, or a number up to 1; none at all is no share.
-pub(crate) fn share(option: &'static str, text: &str) -> Result<f64, Failure> {
-    let number = match text.strip_suffix('%') {
 /// What is told of records that are not as they were written.
 pub(crate) fn damaged_records(count: u64) -> String {
     format!("{} (verisum catalog check names them)", counted(count, "damaged record"))
@@ -74,6 +74,9 @@ pub(crate) fn verified_in_future(count: u64) -> String {
     format!("verified in the future: {count} (a clock ran ahead: they count as never verified)")
 }
 
+/// Reads a share: `20%`, or a number up to 1; none at all is no share.
+pub(crate) fn share(option: &'static str, text: &str) -> Result<f64, Failure> {
+    let number = match text.strip_suffix('%') {
         Some(percent) => percent.parse::<f64>().map(|percent| percent / 100.0),
         None => text.parse(),
     };
@@ -141,6 +144,16 @@ mod tests {
         for bad in ["", "0s", "5", "d", "1.5h", "-1d", "1 d", "1dd", "99999999999999999999d", "10001y"] {
             assert_eq!(parse_duration(bad), None, "{bad}");
         }
+        for (text, why) in [
+            ("999999y", "at most 10000y"),
+            (&format!("{}9y", u64::MAX), "at most"),
+            ("0d", "above 0"),
+            ("y", "90d"),
+        ] {
+            let message = duration("--stale", text).unwrap_err().message();
+            assert!(message.contains(text) && message.contains(why), "{message}");
+        }
+        assert!(duration("--stale", "10000y").is_ok());
     }
 
     #[test]

@@ -163,6 +163,8 @@ fn what_is_wrong_names_file_and_key() {
         ("[sum]\nalgorithm = true", "sum.algorithm: must be true or false if, and only if"),
         ("[sum]\nalgorithm = [['md5']]", "algorithm: no value of an option"),
         ("algorithm = 2026-11-23", "algorithm: no value of an option"),
+        ("\nlimit = ['1M']", "line 2: limit: must be one value, and no list"),
+        ("[sum]\nrecursive = [true]", "line 2: sum.recursive: must be one value, and no list"),
         ("a = '\u{1b}[2J'\u{1b}", "line 1: "),
     ] {
         fs::write(file(home.path()), lines).unwrap();
@@ -186,8 +188,10 @@ fn what_is_wrong_names_file_and_key() {
     assert!(shown.out().contains("[2Jb") && !told.contains('\u{1b}'), "{told}");
     fs::write(file(home.path()), vec![b'#'; 2 << 20]).unwrap();
     assert!(run(&home, &[], &["sum", "data"]).stderr.contains("longer than 1 MiB"));
-    fs::write(file(home.path()), b"\xff").unwrap();
-    assert_eq!(run(&home, &[], &["sum", "data"]).code, Some(3));
+    fs::write(file(home.path()), b"# a\n# \xff\nalgorithm = 'md5'\n").unwrap();
+    let ended = run(&home, &[], &["sum", "data"]);
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.ends_with("config.toml: line 2: must be UTF-8\n"), "{}", ended.stderr);
 }
 
 #[test]
