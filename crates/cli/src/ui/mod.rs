@@ -65,12 +65,19 @@ pub(crate) fn say(program: &str, message: &str) {
     let _ = std::io::stderr().write_all(&line);
 }
 
+/// The same of a sentence, which a terminal gets as wide as it has room for.
+pub(crate) fn say_sentence(program: &str, message: &str) {
+    let line = format!("{program}: {message}");
+    log::note(&secrets::hidden(line.as_bytes()));
+    advise(&line);
+}
+
 /// Writes lines to standard error that say no more than how to go on, as wide as a terminal has room for.
 pub(crate) fn advise(text: &str) {
     let _room = progress::make_room();
     let line = match std::io::stderr().is_terminal() {
         true => {
-            let width = terminal::layout(false).width;
+            let width = terminal::width_or_asked(rustix::stdio::stderr());
             text.lines().flat_map(|line| fact_line::broken(line, width)).collect::<Vec<_>>().join("\n")
         }
         false => text.to_string(),

@@ -10,11 +10,18 @@ const USUAL: usize = 80;
 /// How tables are shown on standard output: as wide as `COLUMNS`, as the terminal, or as 80 columns.
 pub(crate) fn layout(details: bool) -> Layout {
     let stdout = rustix::stdio::stdout();
-    let asked =
-        std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()).filter(|&width| width > 0);
     // In files and pipes each sentence stays a line.
-    let breaks_sentences = asked.is_some() || isatty(stdout);
-    Layout { width: asked.unwrap_or_else(|| width(stdout)), breaks_sentences, details }
+    let breaks_sentences = asked().is_some() || isatty(stdout);
+    Layout { width: width_or_asked(stdout), breaks_sentences, details }
+}
+
+/// As wide as `COLUMNS`, or as the terminal.
+pub(crate) fn width_or_asked(terminal: BorrowedFd<'_>) -> usize {
+    asked().unwrap_or_else(|| width(terminal))
+}
+
+fn asked() -> Option<usize> {
+    std::env::var("COLUMNS").ok()?.parse().ok().filter(|&width| width > 0)
 }
 
 /// The number of columns of a terminal.

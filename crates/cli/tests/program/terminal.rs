@@ -173,6 +173,21 @@ fn lines_about_files_fit_the_terminal_but_for_names_and_commands() {
 }
 
 #[test]
+fn what_mends_a_tree_fits_the_terminal_but_for_the_command() {
+    let Some(script) = require_tool("script") else { return };
+    let trial = Trial::new();
+    let shown =
+        trial.on_terminal(&script, "scrub --catalog c.db tree", &[("COLUMNS", "60"), ("NO_COLOR", "1")]);
+    let lines: Vec<&str> =
+        shown.lines().map(|line| line.rsplit(['\r', '\x1b']).next().unwrap_or_default()).collect();
+    assert!(lines.iter().any(|line| line.starts_with("    `verisum repair ")), "{shown}");
+    // It stands below the counts.
+    let at =
+        |part: &str| lines.iter().position(|line| line.contains(part)).unwrap_or_else(|| panic!("{shown}"));
+    assert!(at("  ok 2, suspicious 1") < at("1 file is bad"), "{shown}");
+}
+
+#[test]
 fn what_tags_are_worth_fits_the_terminal() {
     let Some(script) = require_tool("script") else { return };
     let trial = Trial::new();

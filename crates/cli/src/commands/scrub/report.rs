@@ -181,7 +181,10 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
         self.modified.clear();
         if self.style != ScrubStyle::Nothing {
             for remark in remarks(summary, &self.given) {
-                ui::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
+                // What was printed stands above what is said of it.
+                let flushed = self.output().flush();
+                self.result = std::mem::replace(&mut self.result, Ok(())).and(flushed);
+                ui::say_sentence(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
         }
     }

@@ -209,10 +209,12 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let alarmed = match arguments.results.style() {
         ScrubStyle::Nothing => Ok(()),
         style => {
+            // What was printed stands above what is said of it.
+            let flushed = output.flush();
             if style != ScrubStyle::Json {
                 advise(arguments, &catalog, &summaries, options.excludes.as_deref());
             }
-            tell_bad_files(arguments, &catalog, (&summaries, &options), style, output)
+            flushed.and(tell_bad_files(arguments, &catalog, (&summaries, &options), style, output))
         }
     };
     let worst = if is_interrupted { Exit::Interrupted } else { found };
@@ -259,7 +261,7 @@ fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries, exclu
     for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
         if let Some(remedy) = trees::remedy(arguments, catalog, summary, &mut remedies) {
             let root = names::quoted(summary.root.as_os_str());
-            ui::say(PROGRAM, &format!("{root}: {}", remedy.text()));
+            ui::say_sentence(PROGRAM, &format!("{root}: {}", remedy.text()));
         }
     }
 }
