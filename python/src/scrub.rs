@@ -14,7 +14,7 @@ use verisum::catalog::scrub::{
 };
 use verisum::catalog::store::{Catalog, Lock, Moment, Seen, Stamp, absolute};
 use verisum::files::place::PlaceEvent;
-use verisum::files::{Entry, Order, Timestamp, Verdict, is_rotating};
+use verisum::files::{Entry, Timestamp, Verdict};
 use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
 use verisum::parity_sources;
 
@@ -322,9 +322,8 @@ fn scrubbed(
     }
     if named.is_here()
         && let Ok(root) = Entry::followed(&path)
-        && root.stat().is_ok_and(|stat| is_rotating(stat.device))
     {
-        options.order = Order::Extent;
+        options.order = options.order.or_by_extent(&root);
     }
     // The engine goes by the path that the catalogue has.
     let named = if named.is_here() { Named::Here(path.clone()) } else { named };

@@ -10,6 +10,7 @@ use std::time::Duration;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
+use verisum::catalog::store::Moment;
 use verisum::digest::{Algorithm, Output};
 use verisum::files::store::xattr::{Defect, Family, Stored, id_of};
 use verisum::files::tags::{
@@ -80,7 +81,7 @@ getters! { |finding: TagFinding|
     hexdigest: Option<String> = finding.record.map(|record| hex(record.digest.as_bytes()));
     size: Option<u64> = finding.record.and_then(|record| record.size);
     verified_ms: Option<i64> =
-        finding.record.and_then(|record| record.verified).map(|seconds| seconds.saturating_mul(1000));
+        finding.record.and_then(|record| record.verified).map(|at| Moment::from(at).milliseconds());
     outcome: &'static str = finding.outcome;
     class_: &'static str = finding.class_;
 }
@@ -376,7 +377,7 @@ getters! { |found: TagStatus|
     adoptable: BTreeMap<&'static str, u64> = found.status.adoptable.clone();
     unverified: u64 = found.status.unverified;
     stale: u64 = found.status.stale;
-    oldest_verified_ms: Option<i64> = found.status.oldest.map(|seconds| seconds.saturating_mul(1000));
+    oldest_verified_ms: Option<i64> = found.status.oldest.map(|at| Moment::from(at).milliseconds());
     unreadable: u64 = found.unreadable;
 }
 

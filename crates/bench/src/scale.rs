@@ -98,7 +98,7 @@ impl SyntheticPlace {
 
     fn answer(&self, root: &[u8], number: u64, is_read: bool) -> FileAnswer {
         let file = self.file(number);
-        let time = Timestamp { seconds: file.modified, nanoseconds: 0 };
+        let time = Timestamp::of_seconds(file.modified);
         let seen = FileState {
             size: Some(file.size),
             modified: Some(Modified { time, is_exact: true }),

@@ -107,7 +107,7 @@ fn recorded(
     }
     let seconds = modified.as_i64().ok()?;
     // Whole seconds, cut off.
-    let time = RecordedTime { time: Timestamp { seconds, nanoseconds: 0 }, tolerance: 1_000_000_000 };
+    let time = RecordedTime { time: Timestamp::of_seconds(seconds), tolerance: 1_000_000_000 };
     let record = Record { algorithm: sha1, digest, size: None, modified: Some(time), verified: None };
     Some(ChkbitFile { name: name.to_vec(), record })
 }

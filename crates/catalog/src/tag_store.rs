@@ -14,7 +14,7 @@ use verisum_digest::Algorithm;
 
 use crate::store::{self, Catalog, Identity, Lock, Moment, RecordChange, Root, State};
 use verisum_files::tags::RecordStore;
-use verisum_files::{Entry, Record, RecordedTime, Stat};
+use verisum_files::{Entry, Record, RecordedTime, Stat, Timestamp};
 
 /// A catalogue for records that files cannot hold.
 pub struct TagStore {
@@ -137,7 +137,10 @@ impl Shared {
                 digest: found.digest,
                 size: Some(found.size),
                 modified: Some(RecordedTime::exact(found.mtime.timestamp())),
-                verified: found.verified.known().map(|moment| moment.milliseconds().div_euclid(1000)),
+                verified: found
+                    .verified
+                    .known()
+                    .map(|moment| Timestamp::of_seconds(moment.timestamp().seconds)),
             })
         }))
     }
@@ -157,7 +160,7 @@ impl Shared {
             let old = self.catalog.record(directory, name)?;
             let algorithm = self.catalog.algorithm(record.algorithm.id)?;
             self.algorithms.insert(algorithm, record.algorithm.id.to_string());
-            let verified = record.verified.map_or(Moment::NEVER, Moment::of_seconds);
+            let verified = record.verified.map_or(Moment::NEVER, Moment::from);
             let same = old.filter(|old| (old.size, old.digest) == (size, record.digest));
             let new = store::CatalogRecord {
                 size,

@@ -30,9 +30,9 @@ pub struct Record {
     pub size: Option<u64>,
     /// The file's time of modification, where that is recorded.
     pub modified: Option<RecordedTime>,
-    /// When the content was last found to have this digest, in seconds since 1970; `None` if it is not
+    /// When the content was last found to have this digest, of which tags keep whole seconds; `None` if it is not
     /// recorded, or if the record was taken from elsewhere and the content was never compared with it.
-    pub verified: Option<i64>,
+    pub verified: Option<Timestamp>,
 }
 
 /// A time of modification as it is recorded: some forms keep fewer digits than the file system.
@@ -59,7 +59,12 @@ pub enum Standing {
 
 impl Record {
     /// The record of what was read while the file was in the state `stat`.
-    pub fn new(algorithm: &'static Algorithm, digest: Output, stat: &Stat, verified: Option<i64>) -> Record {
+    pub fn new(
+        algorithm: &'static Algorithm,
+        digest: Output,
+        stat: &Stat,
+        verified: Option<Timestamp>,
+    ) -> Record {
         Record {
             algorithm,
             digest,
@@ -90,7 +95,9 @@ impl Record {
             same_mtime: self.modified.is_none_or(|recorded| recorded.is(stat.modified)),
             same_ctime: match (self.modified, self.verified) {
                 (None, _) => Some(false),
-                (Some(_), Some(verified)) => Some(stat.changed.seconds <= verified.saturating_add(WRITING)),
+                (Some(_), Some(verified)) => {
+                    Some(stat.changed.seconds <= verified.seconds.saturating_add(WRITING))
+                }
                 // No ordinary writing moves the length and not the time.
                 (Some(_), None) => {
                     if self.is_same_size(stat) {
@@ -104,6 +111,12 @@ impl Record {
             time_tells: true,
             second,
         }
+    }
+
+    /// When it was verified, by a clock that shows `now`; none if that is too far [in the future](FUTURE) to count.
+    pub fn verified_by(&self, now: Timestamp) -> Option<Timestamp> {
+        let until = now.seconds.saturating_add(FUTURE.as_secs().cast_signed());
+        self.verified.filter(|verified| verified.seconds <= until)
     }
 
     fn is_same_size(&self, stat: &Stat) -> bool {
@@ -156,7 +169,12 @@ mod tests {
     };
 
     fn record() -> Record {
-        Record::new(Algorithm::find("xxh64").unwrap(), Output::zeroed(8), &STAT, Some(1_700_000_000))
+        Record::new(
+            Algorithm::find("xxh64").unwrap(),
+            Output::zeroed(8),
+            &STAT,
+            Some(Timestamp::of_seconds(1_700_000_000)),
+        )
     }
 
     fn later(nanoseconds: u32) -> Stat {

@@ -36,6 +36,11 @@ impl Timestamp {
         Timestamp { seconds: since.as_secs().cast_signed(), nanoseconds: since.subsec_nanos() }
     }
 
+    /// From seconds since 1970.
+    pub const fn of_seconds(seconds: i64) -> Timestamp {
+        Timestamp { seconds, nanoseconds: 0 }
+    }
+
     /// From nanoseconds since 1970.
     pub fn of_nanoseconds(nanoseconds: i64) -> Timestamp {
         Timestamp {

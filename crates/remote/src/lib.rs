@@ -93,7 +93,7 @@ fn modified(text: &str) -> Option<Modified> {
     let (whole, fraction) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let seconds: i64 = whole.parse().ok()?;
     let Some(fraction) = fraction else {
-        return Some(Modified { time: Timestamp { seconds, nanoseconds: 0 }, is_exact: false });
+        return Some(Modified { time: Timestamp::of_seconds(seconds), is_exact: false });
     };
     if fraction.is_empty() || !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;

@@ -65,11 +65,6 @@ impl Moment {
         Moment(milliseconds)
     }
 
-    /// From seconds since 1970, as tags have them.
-    pub const fn of_seconds(seconds: i64) -> Moment {
-        Moment(seconds.saturating_mul(1000))
-    }
-
     /// Milliseconds since 1970.
     pub const fn milliseconds(self) -> i64 {
         self.0
@@ -175,7 +170,7 @@ mod tests {
             let stamp = Stamp::of_nanoseconds(nanoseconds);
             assert_eq!(Stamp::from(stamp.timestamp()), stamp);
         }
-        let far = |seconds| Moment::from(Timestamp { seconds, nanoseconds: 0 });
+        let far = |seconds| Moment::from(Timestamp::of_seconds(seconds));
         assert_eq!([i64::MIN, i64::MAX].map(far), [Moment::MIN, Moment::MAX]);
         assert_eq!(Moment::MAX + Duration::MAX, Moment::MAX);
         assert_eq!(Moment::MIN - Duration::from_millis(1), Moment::MIN);

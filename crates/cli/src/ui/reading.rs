@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use clap::{Args, ValueEnum, ValueHint};
 use rustix::process::{Resource, getrlimit};
-use verisum::files::{Entry, Excludes, Limits, is_rotating};
+use verisum::files::{Entry, Excludes, Limits};
 
 use crate::ui::failure::Failure;
 use crate::ui::progress;
@@ -154,14 +154,8 @@ impl Order {
     /// The order of a walk from `root`; `still` is for disks that are not rotational.
     pub(crate) fn of_walk(self, root: &Entry, still: verisum::files::Order) -> verisum::files::Order {
         match self {
-            Order::Name => verisum::files::Order::Name,
-            Order::Inode => verisum::files::Order::Inode,
-            Order::Extent => verisum::files::Order::Extent,
-            Order::None => verisum::files::Order::Directory,
-            Order::Auto => match root.stat().is_ok_and(|stat| is_rotating(stat.device)) {
-                true => verisum::files::Order::Extent,
-                false => still,
-            },
+            Order::Auto => still.or_by_extent(root),
+            order => order.of_names(),
         }
     }
 }

@@ -117,11 +117,6 @@ pub(crate) fn written(moment: Moment) -> String {
     moment.timestamp().to_rfc3339_seconds()
 }
 
-/// A moment in seconds since 1970, as JSON has it.
-pub(crate) fn moment_of_seconds(seconds: i64) -> String {
-    Timestamp { seconds, nanoseconds: 0 }.to_rfc3339()
-}
-
 /// A duration in the unit that leaves at least two.
 pub(crate) fn rough(time: Duration) -> String {
     let seconds = time.as_secs_f64();
@@ -178,11 +173,11 @@ mod tests {
 
     #[test]
     fn moments_have_years_of_four_digits() {
-        for moment in [moment_of_seconds(i64::MAX), String::from(Moment::MAX)] {
+        for moment in [Timestamp::of_seconds(i64::MAX).to_rfc3339(), String::from(Moment::MAX)] {
             assert_eq!(moment, "9999-12-31T23:59:59.999999999Z");
         }
-        assert_eq!(moment_of_seconds(i64::MIN), "0000-01-01T00:00:00.000000000Z");
-        assert_eq!(written(Moment::of_seconds(253_402_300_799)), "9999-12-31T23:59:59Z");
+        assert_eq!(Timestamp::of_seconds(i64::MIN).to_rfc3339(), "0000-01-01T00:00:00.000000000Z");
+        assert_eq!(written(Moment::from(Timestamp::of_seconds(253_402_300_799))), "9999-12-31T23:59:59Z");
     }
 
     #[test]

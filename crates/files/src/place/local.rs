@@ -19,7 +19,7 @@ use super::{
 use crate::hash_reader::hash_reader;
 use crate::{
     Content, Entry, FileError, Hashed, Job, Kind, Operation, Order, Plan, Replacement, Stat, Stop, Walk,
-    WalkOptions, hash, is_rotating,
+    WalkOptions, hash,
 };
 
 /// Opens standard input.
@@ -59,8 +59,7 @@ impl LocalPlace {
     }
 
     fn walk(&self, root: &Entry, path: &Path) -> Walk {
-        let is_rotating = || root.stat().is_ok_and(|stat| is_rotating(stat.device));
-        let order = if self.by_extent && is_rotating() { Order::Extent } else { self.walk.order };
+        let order = if self.by_extent { self.walk.order.or_by_extent(root) } else { self.walk.order };
         Walk::new(vec![path.to_path_buf()], WalkOptions { order, ..self.walk.clone() })
     }
 

@@ -17,13 +17,12 @@ mod untag;
 mod verify;
 
 use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
 use verisum_digest::Policy;
 
 use crate::store::xattr::Family;
-use crate::{Entry, FileError, Plan, Record, Stat};
+use crate::{Entry, FileError, Plan, Record, Stat, Timestamp};
 
 pub use adopt::{AdoptOptions, adopt, adopt_listed};
 pub use finding::{Counts, TagFinding, TagOutcome};
@@ -89,7 +88,7 @@ impl Default for TaggingOptions {
     }
 }
 
-/// The time of now in seconds since 1970.
-fn now() -> i64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs().cast_signed())
+/// The present, as tags keep it: in whole seconds.
+fn now() -> Timestamp {
+    Timestamp::of_seconds(Timestamp::now().seconds)
 }

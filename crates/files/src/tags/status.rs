@@ -8,7 +8,7 @@ use super::files::{OpenedFile, each, next_entry, open};
 use super::session::{Session, lock};
 use super::{Counts, Entries, TagSink, TaggingOptions, now};
 use crate::store::xattr::{Defect, Origin, Stored, foreign, refused};
-use crate::{FUTURE, Standing, Stat, Timestamp};
+use crate::{Standing, Stat, Timestamp};
 
 /// What the tags of a tree say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -39,8 +39,8 @@ pub struct Status {
     pub unverified: u64,
     /// Tags that were verified too long ago, or never, where somebody said what is too long.
     pub stale: u64,
-    /// When the tag that waits longest was verified, in seconds since 1970.
-    pub oldest: Option<i64>,
+    /// When the tag that waits longest was verified.
+    pub oldest: Option<Timestamp>,
     /// Untagged files that have a tag of another tool, by its name.
     pub adoptable: BTreeMap<&'static str, u64>,
 }
@@ -59,20 +59,25 @@ pub fn status_before(
 ) -> (Status, Counts) {
     let session = Session::new(options, report);
     let total = Mutex::new(Status::default());
-    let (before, until) = (before.map(|before| before.seconds), now() + FUTURE.as_secs().cast_signed());
+    let (before, now) = (before.map(|before| Timestamp::of_seconds(before.seconds)), now());
     each(&session, entries, &|opened| {
         let origin = match opened.found.is_empty() {
             true => foreign(&opened.file, &opened.stat).ok().and_then(|found| Some(found.first()?.origin)),
             false => None,
         };
-        lock(&total).add(&opened, origin, (before, until));
+        lock(&total).add(&opened, origin, (before, now));
     });
     let total = std::mem::take(&mut *lock(&total));
     (total, session.counts())
 }
 
 impl Status {
-    fn add(&mut self, opened: &OpenedFile, origin: Option<Origin>, (before, until): (Option<i64>, i64)) {
+    fn add(
+        &mut self,
+        opened: &OpenedFile,
+        origin: Option<Origin>,
+        (before, now): (Option<Timestamp>, Timestamp),
+    ) {
         if opened.found.is_empty() {
             self.untagged += 1;
             self.untagged_bytes += opened.stat.size;
@@ -102,7 +107,7 @@ impl Status {
                 Standing::Unknown => &mut self.untimed,
             } += 1;
             *self.by_digest.entry(record.algorithm.id).or_default() += 1;
-            let verified = record.verified.filter(|verified| *verified <= until);
+            let verified = record.verified_by(now);
             let is_stale = |before| verified.is_none_or(|verified| verified < before);
             self.stale += u64::from(before.is_some_and(is_stale));
             match verified {

@@ -10,7 +10,7 @@ use super::place::Before;
 use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, TagFinding, TagOutcome, TagSink, TaggingOptions, now};
-use crate::{Content, Entry, FUTURE, Plan, Record, Verdict};
+use crate::{Content, Entry, Plan, Record, Timestamp, Verdict};
 
 /// What `verify` may do.
 #[derive(Clone, Copy, Debug)]
@@ -36,11 +36,9 @@ impl VerifyOptions {
     /// Whether a file with these tags is to be read.
     fn is_due(&self, records: &[(usize, Record)]) -> bool {
         let now = now();
-        let counts = |at: i64| {
-            let oldest = self.max_age.map(|age| now.saturating_sub_unsigned(age.as_secs()));
-            oldest.is_some_and(|oldest| at >= oldest) && at <= now + FUTURE.as_secs().cast_signed()
-        };
-        let is_old = |record: &Record| !record.verified.is_some_and(counts);
+        let oldest = self.max_age.map(|age| now.seconds.saturating_sub_unsigned(age.as_secs()));
+        let is_young = |verified: Timestamp| oldest.is_some_and(|oldest| verified.seconds >= oldest);
+        let is_old = |record: &Record| !record.verified_by(now).is_some_and(is_young);
         records.iter().any(|(_, record)| is_old(record))
             && (self.sample >= 1.0 || fastrand::f64() < self.sample)
     }
@@ -218,13 +216,13 @@ mod tests {
     fn a_verification_in_the_future_does_not_count() {
         const DAY: i64 = 86_400;
         let algorithm = Algorithm::find("md5").unwrap();
-        let is_due = |verified: Option<i64>| {
+        let is_due = |verified: Option<Timestamp>| {
             let verifying =
                 VerifyOptions { max_age: Some(Duration::from_secs(9 * 86_400)), ..VerifyOptions::default() };
             let (size, modified, digest) = (None, None, Output::zeroed(16));
             verifying.is_due(&[(0, Record { algorithm, digest, size, modified, verified })])
         };
-        let at = |days: i64| is_due(Some(now() + days * DAY));
+        let at = |days: i64| is_due(Some(Timestamp::of_seconds(now().seconds + days * DAY)));
         assert_eq!([at(-10), at(-8), at(0), at(2), is_due(None)], [true, false, false, true, true]);
     }
 }

@@ -20,7 +20,7 @@ pub use entry::{Directory, Entry};
 pub use entry::{LEADS_OUT, born};
 
 use crate::engine::Budget;
-use crate::{Excludes, FileError, Kind, Operation, Stat};
+use crate::{Excludes, FileError, Kind, Operation, Stat, is_rotating};
 use entry::{DirectoryPlace, joined};
 use level::{Level, ListedName};
 
@@ -67,6 +67,16 @@ pub enum Order {
     Inode,
     /// By where the first byte lies on the disk, in the same manner. It costs a look at each file.
     Extent,
+}
+
+impl Order {
+    /// The order for a walk from `root`: by extent on a disk with heads that must move, this one on others.
+    pub fn or_by_extent(self, root: &Entry) -> Order {
+        match root.stat().is_ok_and(|stat| is_rotating(stat.device)) {
+            true => Order::Extent,
+            false => self,
+        }
+    }
 }
 
 /// The room for one list of names: some two thousand of them.

@@ -1,12 +1,11 @@
 //! Complete copies that wait to be written to the disk, read back, and given their names.
 
 use std::path::{Path, PathBuf};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 use verisum_files::store::xattr::Family;
-use verisum_files::{Record, Stat};
+use verisum_files::{Record, Stat, Timestamp};
 
 use super::digests::Sums;
 use super::links::Identity;
@@ -144,9 +143,8 @@ impl<'a> Worker<'a, '_> {
     /// Writes a tag, with the times that the copy has.
     fn tag(&self, pending: &Pending<'a>) -> Result<(), Errno> {
         let Some(algorithm) = pending.sums.set.digests[0].algorithm() else { return Err(Errno::INVAL) };
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs() as i64;
         // What was not read back was not found to be so.
-        let verified = (self.shared.options.verification == Verification::Reread).then_some(now);
+        let verified = (self.shared.options.verification == Verification::Reread).then(Timestamp::now);
         let stat = Stat::of(&pending.temporary.file)?;
         let record = Record::new(algorithm, pending.sums.outputs[0], &stat, verified);
         Family::Verisum.write(&pending.temporary.file, &record)

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use verisum::catalog::compare::{Judgement, RecordedStanding, Settled};
 use verisum::digest::Digest;
+use verisum::files::Timestamp;
 use verisum::files::compare::{ComparedFile, ContentEvidence, FileStatus, Pair};
 use verisum::remote::{Address, Host};
 
@@ -15,7 +16,7 @@ use super::PlaceCompareArgs;
 use crate::ui::exit::Exit;
 use crate::ui::hosts::{Costs, PlaceReport, tally};
 use crate::ui::names::{self, Name};
-use crate::ui::values::{self, counted};
+use crate::ui::values::counted;
 use crate::ui::verbosity;
 
 /// The sides, as they are called in results.
@@ -218,7 +219,7 @@ impl<const N: usize> CompareReport<'_, '_, N> {
 /// When the store recorded the digest by which files were compared.
 fn recorded_at<const N: usize>(pair: &Pair<N>) -> Option<String> {
     match pair.evidence {
-        ContentEvidence::Recorded(at) => at.map(|at| values::moment_of_seconds(at.time.seconds)),
+        ContentEvidence::Recorded(at) => at.map(|at| Timestamp::of_seconds(at.time.seconds).to_rfc3339()),
         _ => None,
     }
 }

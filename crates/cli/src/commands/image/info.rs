@@ -9,6 +9,7 @@ use clap::{Args, ValueHint};
 use serde::Serialize;
 use verisum::blockhash::{BlockMap, Params};
 use verisum::digest::Digest;
+use verisum::files::Timestamp;
 use verisum::image::{
     Bitmap, Image, Kept, KeptSnapshot, KnownContent, Layer, OpenOptions as ImageOptions, Opened, Property,
     Role, is_nbd_uri,
@@ -23,7 +24,6 @@ use crate::ui::input::{self, Input};
 use crate::ui::kernel;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
-use crate::ui::values;
 use crate::ui::{self, Output};
 
 /// What `verisum image info` takes.
@@ -216,7 +216,7 @@ impl From<KeptSnapshot> for SnapshotRecord {
         SnapshotRecord {
             id,
             name,
-            date: values::moment_of_seconds(seconds.cast_signed()),
+            date: Timestamp::of_seconds(seconds.cast_signed()).to_rfc3339(),
             size: length,
             state_size: state_length,
         }

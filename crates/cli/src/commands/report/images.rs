@@ -88,7 +88,7 @@ pub(super) fn read(named: &Path, map: &Path) -> Result<MappedImage, Failure> {
         image,
         map: map.to_path_buf(),
         standing,
-        made: Moment::of_seconds(0) + since,
+        made: Moment::of_milliseconds(0) + since,
         length: found.length(),
         algorithm: found.params().digest().name().to_string(),
         block_size: found.params().block_bytes(),

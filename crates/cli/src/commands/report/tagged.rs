@@ -181,7 +181,7 @@ fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &TaggedRow) -> Re
         inode: row.inode,
         first_seen: changed,
         changed,
-        verified: record.verified.map_or(Moment::NEVER, Moment::of_seconds),
+        verified: record.verified.map_or(Moment::NEVER, Moment::from),
     })?;
     refused(done, &row.path)
 }

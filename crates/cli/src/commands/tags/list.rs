@@ -5,10 +5,9 @@ use std::time::Duration;
 
 use clap::Args;
 use serde_json::json;
-use verisum::catalog::store::Moment;
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
-use verisum::files::{FUTURE, Record, Standing, Timestamp};
+use verisum::files::{Record, Standing, Timestamp};
 use verisum_bench::export::csv_text;
 
 use super::options::{ApartArgs, TagTreeArgs, Writes};
@@ -47,10 +46,9 @@ const CSV: [&str; 6] = ["outcome", "path", "verified", "size", "algorithm", "dig
 
 /// Lists tags.
 pub(super) fn run(arguments: TagsListArgs, output: &mut Output) -> Result<Exit, Failure> {
-    let now = Timestamp::now().seconds;
-    let until = now + FUTURE.as_secs().cast_signed();
+    let now = Timestamp::of_seconds(Timestamp::now().seconds);
     let age = values::optional_duration("--older-than", &arguments.older_than)?;
-    let before = age.map(|age| now - age.as_secs().cast_signed());
+    let before = age.map(|age| now.seconds - age.as_secs().cast_signed());
     let options = arguments.tree.options_with(arguments.family, &arguments.apart, Writes::No)?;
     let mut walk = arguments.tree.walk()?;
     if arguments.csv {
@@ -67,8 +65,8 @@ pub(super) fn run(arguments: TagsListArgs, output: &mut Output) -> Result<Exit, 
             });
         }
         for tag in file.tags {
-            let counts = |verified: i64| before.is_some_and(|before| (before..=until).contains(&verified));
-            let is_old = |record: &Record| !record.verified.is_some_and(counts);
+            let is_young = |verified: Timestamp| before.is_some_and(|before| verified.seconds >= before);
+            let is_old = |record: &Record| !record.verified_by(now).is_some_and(is_young);
             if tag.as_ref().is_ok_and(|record| !is_old(record)) {
                 continue;
             }
@@ -114,7 +112,7 @@ fn outcome(file: &TaggedFile, tag: &Stored) -> &'static str {
 }
 
 /// The digest first, as in lists of checksums, so that columns meet; on a terminal that has no room for it below the name.
-fn print(file: &TaggedFile, tag: &Stored, now: i64, output: &mut Output) -> Result<(), Failure> {
+fn print(file: &TaggedFile, tag: &Stored, now: Timestamp, output: &mut Output) -> Result<(), Failure> {
     let path = names::quoted(file.path.as_os_str());
     let apart = if file.is_apart { "  (in the catalogue)" } else { "" };
     let what = format!("{}  {path}{apart}", outcome(file, tag));
@@ -122,11 +120,11 @@ fn print(file: &TaggedFile, tag: &Stored, now: i64, output: &mut Output) -> Resu
     let when = match record.verified {
         None => "never verified".to_string(),
         Some(verified) if verified > now => {
-            format!("{} (in the future)", values::written(Moment::of_seconds(verified)))
+            format!("{} (in the future)", verified.to_rfc3339_seconds())
         }
         Some(verified) => {
-            let ago = Duration::from_secs(now.saturating_sub(verified).max(0).unsigned_abs());
-            format!("{} ({} ago)", values::written(Moment::of_seconds(verified)), values::rough(ago))
+            let ago = Duration::from_secs(now.seconds.saturating_sub(verified.seconds).max(0).unsigned_abs());
+            format!("{} ({} ago)", verified.to_rfc3339_seconds(), values::rough(ago))
         }
     };
     let digest = format!("{} {}", record.algorithm.id, record.digest);
@@ -144,7 +142,7 @@ fn csv_line(file: &TaggedFile, tag: Option<&Stored>) -> String {
     let fields = [
         tag.map_or("untagged", |tag| outcome(file, tag)).to_string(),
         csv_text(&names::quoted(file.path.as_os_str())),
-        verified.map(|verified| values::written(Moment::of_seconds(verified))).unwrap_or_default(),
+        verified.map(Timestamp::to_rfc3339_seconds).unwrap_or_default(),
         record.and_then(|record| record.size).map(|size| size.to_string()).unwrap_or_default(),
         record.map(|record| record.algorithm.id.to_string()).unwrap_or_default(),
         record.map(|record| record.digest.to_string()).unwrap_or_default(),
@@ -157,7 +155,7 @@ fn json_line(file: &TaggedFile, tag: &Stored) -> serde_json::Value {
     if let Ok(record) = tag {
         line["algorithm"] = record.algorithm.id.into();
         line["recorded"] = json!({ "digest": record.digest.to_string(), "size": record.size });
-        line["verified"] = record.verified.map(values::moment_of_seconds).into();
+        line["verified"] = record.verified.map(Timestamp::to_rfc3339).into();
     }
     if file.is_apart {
         line["in_catalogue"] = true.into();

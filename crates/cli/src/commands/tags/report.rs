@@ -10,7 +10,7 @@ use std::time::Instant;
 use serde::Serialize;
 use verisum::catalog::store::Moment;
 use verisum::files::tags::{Counts, RecordStore, TagFinding, TagOutcome, TaggingOptions};
-use verisum::files::{FileError, Operation, Record, Stop, Verdict, VerdictClass};
+use verisum::files::{FileError, Operation, Record, Stop, Timestamp, Verdict, VerdictClass};
 
 use super::options::TagTreeArgs;
 use crate::ui::PROGRAM;
@@ -20,7 +20,7 @@ use crate::ui::failure::{self, Failure};
 use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
-use crate::ui::{self, Output, remedy, values, verbosity};
+use crate::ui::{self, Output, remedy, verbosity};
 
 /// Prints findings as they come, from several threads.
 pub(crate) struct TagReporter<'a> {
@@ -198,7 +198,7 @@ fn bad_file(finding: &TagFinding, record: &Record, (roots, catalog): (&[PathBuf]
     BadFile {
         outcome: finding.outcome.name(),
         since: None,
-        last_good: Some(record.verified.map_or(Moment::NEVER, Moment::of_seconds)),
+        last_good: Some(record.verified.map_or(Moment::NEVER, Moment::from)),
         size: record.size,
         algorithm: record.algorithm.id.to_string(),
         digest: Some(record.digest),
@@ -305,7 +305,7 @@ impl<'a> TagLine<'a> {
             algorithm: finding.record.map(|record| record.algorithm.id),
             recorded: finding.record.map(|record| DigestState::of(&record.digest)),
             found: finding.computed.map(DigestState::of),
-            verified: finding.record.and_then(|record| record.verified).map(values::moment_of_seconds),
+            verified: finding.record.and_then(|record| record.verified).map(Timestamp::to_rfc3339),
             error: finding.error.map(failure::tree_message),
             stands_for_all: finding.stands_for_all,
             written: (dry && writes(finding.outcome)).then_some(false),

@@ -1,11 +1,11 @@
 //! `verisum status`: counts checksums without reading data.
 
 use std::collections::BTreeMap;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use serde::Serialize;
 use verisum::catalog::store::Moment;
+use verisum::files::Timestamp;
 use verisum::files::store::xattr::Family;
 use verisum::files::tags::{self, Counts, Status};
 
@@ -101,8 +101,7 @@ fn print(
         row(output, "never verified", status.unverified, "")?;
     }
     if let Some(oldest) = status.oldest {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
-        let days = now.cast_signed().saturating_sub(oldest).max(0) / 86_400;
+        let days = Timestamp::now().seconds.saturating_sub(oldest.seconds).max(0) / 86_400;
         row(output, "oldest check", days.cast_unsigned(), "days ago")?;
     }
     Ok(())
@@ -152,7 +151,7 @@ impl<'a> Json<'a> {
             by_digest: &status.by_digest,
             adoptable: &status.adoptable,
             unverified: status.unverified,
-            oldest_verified: status.oldest.map(values::moment_of_seconds),
+            oldest_verified: status.oldest.map(Timestamp::to_rfc3339),
             stale: is_aged.then_some(status.stale),
         }
     }

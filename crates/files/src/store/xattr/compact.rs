@@ -73,7 +73,7 @@ pub fn encode(record: &Record) -> Option<Encoded> {
     bytes[4..8].copy_from_slice(&nanoseconds.to_le_bytes());
     bytes[8..16].copy_from_slice(&record.size.unwrap_or(NO_SIZE).to_le_bytes());
     bytes[16..24].copy_from_slice(&seconds.to_le_bytes());
-    bytes[24..32].copy_from_slice(&record.verified.unwrap_or(0).to_le_bytes());
+    bytes[24..32].copy_from_slice(&record.verified.map_or(0, |verified| verified.seconds).to_le_bytes());
     bytes[HEADER..HEADER + digest.len()].copy_from_slice(digest);
     let len = HEADER + digest.len();
     let check = check(&bytes[..len]);
@@ -126,7 +126,7 @@ pub fn decode(bytes: &[u8]) -> Result<Record, Defect> {
         digest,
         size: Some(number(8)).filter(|&size| size != NO_SIZE),
         modified,
-        verified: Some(number(24).cast_signed()).filter(|&verified| verified != 0),
+        verified: Some(number(24).cast_signed()).filter(|seconds| *seconds != 0).map(Timestamp::of_seconds),
     })
 }
 
@@ -169,7 +169,7 @@ mod tests {
             digest,
             size: Some(u64::MAX - 1),
             modified: Some(RecordedTime::exact(time)),
-            verified: Some(1_700_000_000),
+            verified: Some(Timestamp::of_seconds(1_700_000_000)),
         }
     }
 

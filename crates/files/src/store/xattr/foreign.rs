@@ -135,7 +135,7 @@ fn hashrat(algorithm: &'static Algorithm, value: &[u8], stat: &Stat) -> Option<R
     // also within that second, had an earlier one, which is not known.
     let modified = match stat.modified.seconds < hashed {
         true => RecordedTime::exact(stat.modified),
-        false => RecordedTime::exact(Timestamp { seconds: hashed.saturating_sub(1), nanoseconds: 0 }),
+        false => RecordedTime::exact(Timestamp::of_seconds(hashed.saturating_sub(1))),
     };
     Some(Record { size: Some(size), modified: Some(modified), ..text::untimed(algorithm, digest) })
 }
@@ -160,7 +160,7 @@ fn xrootd(algorithm: &'static Algorithm, name: &str, value: &[u8], stat: &Stat) 
     let seconds = i64::from_be_bytes(value[16..24].try_into().ok()?);
     let modified = match seconds == stat.modified.seconds {
         true => RecordedTime::exact(stat.modified),
-        false => RecordedTime::exact(Timestamp { seconds, nanoseconds: 0 }),
+        false => RecordedTime::exact(Timestamp::of_seconds(seconds)),
     };
     let digest = output(&value[32..32 + len]);
     Some(Record { modified: Some(modified), ..text::untimed(algorithm, digest) })
