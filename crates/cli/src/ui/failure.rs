@@ -1,12 +1,11 @@
 //! Errors of the command line: each is one line for the user and one exit code.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use verisum::blockhash::MapError;
 use verisum::digest::Level;
-use verisum::files::at;
 use verisum::files::place::PlaceError;
 use verisum::mend::repair;
 
@@ -133,12 +132,7 @@ impl Failure {
             Failure::Map(error) => map_message(error),
             Failure::Catalog(error) => names::plain(&error.to_string()),
             Failure::Lake(error) => names::plain(&error.to_string()),
-            Failure::Scrub(verisum::catalog::scrub::ScrubError::Tree(verisum::files::FileError::Io {
-                path,
-                operation,
-                source,
-                ..
-            })) => format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source)),
+            Failure::Scrub(verisum::catalog::scrub::ScrubError::Tree(error)) => tree_message(error),
             Failure::Scrub(error) => names::plain(&error.to_string()),
             Failure::Repair(error) => names::plain(&error.to_string()),
             Failure::ImageRepair(error) => names::plain(&error.to_string()),
@@ -223,71 +217,40 @@ impl From<verisum::image::ImageError> for Failure {
     }
 }
 
-/// The image library's own text, with the name made fit for one line.
+/// What a library says of a file that its text begins with, the name made fit for one line.
+fn said_of(path: &Path, error: &dyn std::error::Error) -> String {
+    let text = error.to_string();
+    let Some(rest) = text.strip_prefix(&*path.to_string_lossy()) else { return names::plain(&text) };
+    format!("{}{}", names::quoted(path.as_os_str()), names::plain(without_number(rest)))
+}
+
 fn image_message(error: &verisum::image::ImageError) -> String {
     use verisum::image::ImageError;
+    let said = said_of(error.path(), error);
     match error {
-        ImageError::Io { path, operation, offset, source } => {
-            let place = at(*offset);
-            format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), cause(source))
-        }
-        ImageError::NotAnImage { path, what } => format!("{}: open: {what}", names::quoted(path.as_os_str())),
-        ImageError::Changed { path, before, after } => format!(
-            "{}: read: the file changed while it was read ({before} bytes, then {after})",
-            names::quoted(path.as_os_str())
-        ),
-        ImageError::Unsupported { path, format } => {
-            let name = names::quoted(path.as_os_str());
-            format!("{name}: open: {format} images are not supported{AS_RAW}")
-        }
-        ImageError::Piped { path, format } => {
-            let (name, format) = (names::quoted(path.as_os_str()), format.title());
-            format!("{name}: open: {format} images cannot be read from a pipe{AS_RAW}")
-        }
-        ImageError::Invalid { path, operation, offset, what } => {
-            let place = at(*offset);
-            format!("{}: {operation}{place}: {}", names::quoted(path.as_os_str()), names::plain(what))
-        }
-        ImageError::Refused { path, what } => {
-            format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
-        }
+        ImageError::Unsupported { .. } | ImageError::Piped { .. } => said + AS_RAW,
         ImageError::Behind { path, role, source } => {
             format!("{}: {role} {}", names::quoted(path.as_os_str()), image_message(source))
         }
-        ImageError::Reference { path, role, reference, why } => format!(
-            "{}: open: {role} {}: {} (--follow any opens it)",
-            names::quoted(path.as_os_str()),
-            names::quoted(reference),
-            names::plain(why)
-        ),
+        ImageError::Reference { .. } => said + " (--follow any opens it)",
+        _ => said,
     }
 }
 
-/// The block hash library's own text, with the name made fit for one line.
 fn map_message(error: &MapError) -> String {
     match error {
-        MapError::Io { path, operation, source } => {
-            format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source))
-        }
-        MapError::NotAMap { path, what } => {
-            format!("{}: open: {}", names::quoted(path.as_os_str()), names::plain(what))
-        }
-        MapError::Corrupt { path, what } => {
-            format!("{}: the block map is corrupt: {}", names::quoted(path.as_os_str()), names::plain(what))
+        MapError::Io { path, .. } | MapError::NotAMap { path, .. } | MapError::Corrupt { path, .. } => {
+            said_of(path, error)
         }
         other => names::plain(&other.to_string()),
     }
 }
 
-/// The parity library's own text, with the name made fit for one line.
 fn parity_message(error: &verisum::parity::ParityError) -> String {
     use verisum::parity::ParityError;
     match error {
-        ParityError::Io { path, operation, source } => {
-            format!("{}: {operation}: {}", names::quoted(path.as_os_str()), cause(source))
-        }
         ParityError::Tree(error) => tree_message(error),
-        ParityError::Damaged { path, what } => format!("{}: {what}", names::quoted(path.as_os_str())),
+        ParityError::Io { path, .. } | ParityError::Damaged { path, .. } => said_of(path, error),
         other => names::plain(&other.to_string()),
     }
 }
@@ -295,31 +258,18 @@ fn parity_message(error: &verisum::parity::ParityError) -> String {
 /// What to do with an image that is not decoded.
 const AS_RAW: &str = " (--format raw hashes the bytes of the file itself)";
 
-/// The tree library's own text, with the name made fit for one line.
+/// What went wrong with a file of a tree.
 pub(crate) fn tree_message(error: &verisum::files::FileError) -> String {
-    use verisum::files::FileError;
-    let name = names::quoted(error.path().as_os_str());
-    match error {
-        FileError::Io { operation, offset, source, .. } => {
-            let place = at(*offset);
-            format!("{name}: {operation}{place}: {}", cause(source))
-        }
-        FileError::NotAFile { .. } => format!("{name}: open: not a regular file"),
-        FileError::IsLink { .. } => format!("{name}: open: is a symbolic link"),
-        FileError::Loop { .. } => format!("{name}: open: link to a directory above it"),
-        FileError::Stopped { .. } => format!("{name}: read: stopped"),
-        FileError::Digest { source, .. } => format!("{name}: hash: {}", names::plain(&source.to_string())),
-        FileError::NotRead { reason, .. } => format!("{name}: read: {}", reason.message()),
-        FileError::Record { source, .. } => format!("{name}: read attribute: {source}"),
-        FileError::Conflict { operation, source, .. } => format!("{name}: {operation}: {source}"),
-    }
+    said_of(error.path(), error)
 }
 
 /// An error's text without Rust's ` (os error 2)` tail, as other tools print it.
 pub(crate) fn cause(error: &io::Error) -> String {
-    let text = error.to_string();
-    let end = text.find(" (os error ").unwrap_or(text.len());
-    names::plain(&text[..end])
+    names::plain(without_number(&error.to_string()))
+}
+
+fn without_number(text: &str) -> &str {
+    text.find(" (os error ").map_or(text, |end| &text[..end])
 }
 
 fn hint(similar: &[String]) -> String {
@@ -333,7 +283,6 @@ fn hint(similar: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::path::Path;
     use verisum::image::{ImageError, ImageOperation};
 
     #[test]

@@ -17,6 +17,7 @@ pub(crate) mod exit;
 pub(crate) mod export;
 pub(crate) mod fact_line;
 pub(crate) mod failure;
+mod find_program;
 pub(crate) mod getopt;
 pub(crate) mod help;
 pub(crate) mod hosts;
@@ -50,6 +51,7 @@ pub(crate) mod verbosity;
 
 use std::io::{IsTerminal as _, Write};
 
+pub(crate) use find_program::find_program;
 pub(crate) use nfkd_names::Decomposed;
 pub(crate) use output::Output;
 

@@ -1,6 +1,5 @@
 //! The recipients of messages about failures: mail addresses, the sendmail program, and URLs.
 
-use std::env;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -8,9 +7,7 @@ use std::path::{Path, PathBuf};
 use reqwest::Url;
 
 use crate::ui::failure::Failure;
-
-/// Where sendmail is on machines whose search path lacks it.
-const USUAL: [&str; 3] = ["/usr/sbin", "/usr/lib", "/usr/local/sbin"];
+use crate::ui::find_program;
 
 /// The longest file with a URL that is read.
 const LONGEST: u64 = 64 << 10;
@@ -35,13 +32,7 @@ pub(crate) fn sendmail(named: Option<&Path>) -> Result<PathBuf, Failure> {
     if let Some(named) = named {
         return named.canonicalize().map_err(|error| Failure::file(named, "find", error));
     }
-    let folders = env::var_os("PATH").unwrap_or_default();
-    let found = env::split_paths(&folders)
-        .filter(|folder| folder.is_absolute())
-        .chain(USUAL.map(PathBuf::from))
-        .map(|folder| folder.join("sendmail"))
-        .find(|program| program.is_file());
-    found.ok_or_else(|| Failure::Program {
+    find_program("sendmail").ok_or_else(|| Failure::Program {
         name: "sendmail".to_string(),
         why: "not installed here (Postfix, Exim, msmtp-mta and others bring it)".to_string(),
     })

@@ -212,10 +212,3 @@ impl Drop for Server {
         let _ = self.child.wait();
     }
 }
-
-/// A program on the search path, or where the system keeps those for root.
-pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let folders = std::env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-    folders.map(|folder| folder.join(name)).find(|program| program.is_file())
-}

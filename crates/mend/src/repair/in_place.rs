@@ -23,6 +23,7 @@ use verisum_files::{
 };
 
 use super::changes::{Block, Journal, Subject};
+use super::fill::FillError;
 use super::record::{MendedFile, Taken, note};
 use super::{Noted, RepairError};
 
@@ -208,9 +209,7 @@ pub(super) fn apply(journal: &mut Journal, before: Option<&Stat>, stop: &Stop) -
     let read = read.map_err(|error| format!("read again: {error}"))?;
     match (read.after.is_same_state(&state), read.digest == subject.recorded) {
         (false, _) => return Err(CHANGED.to_string()),
-        (true, false) => {
-            return Err("what was written reads back different: do not trust this storage".to_string());
-        }
+        (true, false) => return Err(FillError::Different.to_string()),
         (true, true) => {}
     }
     let taken = given.into_iter().map(|(copy, ranges)| Taken {

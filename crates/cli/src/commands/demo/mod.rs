@@ -15,9 +15,9 @@ use verisum::image::{Image, OpenOptions, RawImage};
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::scratch::{Folder, Scratch, find_program};
+use crate::ui::scratch::{Folder, Scratch};
 use crate::ui::sizes::{human, usable_cores};
-use crate::ui::{digests, kernel, names};
+use crate::ui::{digests, find_program, kernel, names};
 use picture::Picture;
 
 /// The image's length in bytes where there is room for it and for a full copy of it.

@@ -9,7 +9,8 @@ use std::process::Command;
 use fastrand::Rng;
 
 use crate::ui::failure::Failure;
-use crate::ui::scratch::{Folder, Scratch, find_program};
+use crate::ui::find_program;
+use crate::ui::scratch::{Folder, Scratch};
 use crate::ui::sizes::human;
 
 /// One part of so many of the image is data.

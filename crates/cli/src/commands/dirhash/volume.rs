@@ -18,7 +18,7 @@ use verisum_dirhash::htree::Geometry;
 use verisum_dirhash::namehash::Seed;
 
 use crate::ui::failure::Failure;
-use crate::ui::scratch::find_program;
+use crate::ui::find_program;
 
 /// A kind of file system, and what it is made with.
 #[derive(Clone, Copy, Debug)]
