@@ -8,12 +8,12 @@ use verisum_files::Stat;
 use crate::ParityError;
 use crate::code::Encoder;
 use crate::digest::Hasher;
+use crate::folder::ParityFolder;
 use crate::head::{LONGEST_LIST, MOST_PIECES, Piece, SetHead};
 use crate::index::Index;
 use crate::options;
 use crate::parallel;
 use crate::read::{Source, read_blocks};
-use crate::store::Store;
 use crate::tree::{Tree, is_as_recorded};
 use crate::verdict::{FileVerdict, Finding};
 
@@ -59,7 +59,7 @@ pub(crate) struct Built {
 /// What sets are made with.
 pub(crate) struct Builder<'a> {
     pub(crate) tree: &'a Tree,
-    pub(crate) store: &'a Store,
+    pub(crate) parity_folder: &'a ParityFolder,
     pub(crate) set_bytes: u64,
     pub(crate) threads: usize,
 }
@@ -128,7 +128,7 @@ impl Builder<'_> {
                     head.parity.push(hasher.part(&block)?);
                 }
                 let block = |index| parity.as_ref().map(|parity| parity.block(index)).unwrap_or_default();
-                made.stored = self.store.write_set(&head, block, true)?;
+                made.stored = self.parity_folder.write_set(&head, block, true)?;
                 (made.number, made.data) = (Some(head.number), length);
                 return Ok(made);
             }

@@ -6,8 +6,8 @@ use std::ops::Range;
 use verisum_files::Stat;
 
 use crate::ParityError;
+use crate::folder::ParityFolder;
 use crate::newest::FileRecord;
-use crate::store::Store;
 use crate::tree::Tree;
 
 /// Where a file lies that has pieces in several sets.
@@ -21,13 +21,13 @@ pub(crate) struct Coverage {
 
 /// The coverage of wanted files, by their newest records; the sets ascend. A lost set covers nothing.
 pub(crate) fn coverage(
-    store: &Store,
+    parity_folder: &ParityFolder,
     sets: &[u64],
     is_wanted: &dyn Fn(&[u8]) -> bool,
 ) -> Result<BTreeMap<Box<[u8]>, Coverage>, ParityError> {
     let mut found: BTreeMap<Box<[u8]>, Coverage> = BTreeMap::new();
     for number in sets {
-        let Some(set) = store.set_unless_lost(*number)? else { continue };
+        let Some(set) = parity_folder.set_unless_lost(*number)? else { continue };
         for piece in set.head.pieces {
             if !is_wanted(&piece.path) {
                 continue;

@@ -4,10 +4,10 @@ use std::path::Path;
 
 use crate::ParityError;
 use crate::build::Builder;
+use crate::folder::{ParityFolder, ParityLocation};
 use crate::head::Piece;
 use crate::index::Index;
 use crate::options::{self, CreateOptions};
-use crate::store::{ParityFolder, Store};
 use crate::tree::Tree;
 use crate::verdict::Finding;
 
@@ -45,26 +45,26 @@ pub struct Made {
 /// Where there is parity already, and where it cannot be written: nothing of it is left then.
 pub fn create<'p>(
     tree: &Path,
-    parity: impl Into<ParityFolder<'p>>,
+    parity: impl Into<ParityLocation<'p>>,
     options: &CreateOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Made, ParityError> {
     options.check()?;
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
-    let store = Store::make(tree.path(), parity.into())?;
-    let before = store.index_before()?;
+    let parity_folder = ParityFolder::make(tree.path(), parity.into())?;
+    let before = parity_folder.index_before()?;
     if before.as_ref().is_some_and(|index| !index.sets.is_empty()) {
-        return Err(ParityError::Exists { path: store.path().to_path_buf() });
+        return Err(ParityError::Exists { path: parity_folder.path().to_path_buf() });
     }
-    let made = make((&tree, &store), before.map_or(1, |index| index.next), options, report);
+    let made = make((&tree, &parity_folder), before.map_or(1, |index| index.next), options, report);
     if made.is_err() {
-        store.discard();
+        parity_folder.undo_first_run();
     }
     made
 }
 
 fn make(
-    (tree, store): (&Tree, &Store),
+    (tree, parity_folder): (&Tree, &ParityFolder),
     next: u64,
     options: &CreateOptions,
     report: &mut dyn FnMut(Finding),
@@ -80,10 +80,10 @@ fn make(
         is_lost: false,
     };
     // Sets that this run leaves behind when it is killed do not count.
-    store.commit(&index, &[])?;
-    store.claim(&mut index)?;
+    parity_folder.commit(&index, &[])?;
+    parity_folder.claim(&mut index)?;
     let mut pieces: Vec<Piece> = Vec::new();
-    for found in tree.files(store.identity()?) {
+    for found in tree.files(parity_folder.identity()?) {
         tree.go_on()?;
         match found {
             Ok(piece) => pieces.push(piece),
@@ -92,15 +92,19 @@ fn make(
     }
     let total = pieces.iter().map(|piece| piece.size).sum();
     let files = pieces.len() as u64;
-    let builder =
-        Builder { tree, store, set_bytes: options::set_bytes(total, &index), threads: options.threads };
+    let builder = Builder {
+        tree,
+        parity_folder,
+        set_bytes: options::set_bytes(total, &index),
+        threads: options.threads,
+    };
     let mut left_out = 0;
     let built = builder.build(&mut index, pieces, &mut |finding| {
         left_out += 1;
         report(finding);
     })?;
     let index = Index { generation: index.generation + 1, sets: built.sets.clone(), ..index };
-    store.commit(&index, &built.sets)?;
+    parity_folder.commit(&index, &built.sets)?;
     Ok(Made {
         files: files - left_out.min(files),
         new: files - left_out.min(files),

@@ -15,11 +15,11 @@ use verisum_files::{Directory, KeptFile, Kind, Stat, Timestamp, write_over};
 
 use crate::ParityError;
 use crate::digest::Hasher;
+use crate::draft::{Keep, folder_of, keep_copy, name_of, require_no_writer};
+use crate::folder::ParityFolder;
 use crate::head::{BlockPart, Piece, SetHead};
 use crate::mend::Solved;
-use crate::place::{Keep, folder_of, keep_copy, name_of, require_no_writer};
 use crate::scan::{add, is_absent};
-use crate::store::Store;
 use crate::tree::{Tree, time};
 use crate::verdict::{FileVerdict, Mended};
 
@@ -70,11 +70,11 @@ impl Note {
     }
 
     /// Gives the file its time again, and removes the note.
-    pub(crate) fn finish(&self, tree: &Tree, store: &Store) -> Result<(), ParityError> {
+    pub(crate) fn finish(&self, tree: &Tree, parity_folder: &ParityFolder) -> Result<(), ParityError> {
         let (_, file) = tree.file(&self.path)?;
         let set = self.modified.set(&file).map_err(Into::into).and_then(|()| file.sync_all());
         set.map_err(|error| failed(tree, &self.path, "set its time")(error))?;
-        store.remove_note(&self.path)
+        parity_folder.remove_note(&self.path)
     }
 
     /// As it is stored: lines of words.
@@ -181,7 +181,7 @@ impl InPlace {
     /// Writes the parts that a set gives and that are not as recorded, and reads them back past the cache.
     pub(crate) fn write(
         &mut self,
-        (tree, store): (&Tree, &Store),
+        (tree, parity_folder): (&Tree, &ParityFolder),
         head: &SetHead,
         solved: &Solved,
     ) -> Result<(), ParityError> {
@@ -206,7 +206,7 @@ impl InPlace {
             add(&mut self.written, range);
         }
         self.require_unchanged(tree)?;
-        store.write_note(&self.note)?;
+        parity_folder.write_note(&self.note)?;
         let written = failed(tree, &self.note.path, "write");
         let file = self.to_write(tree)?;
         self.unread += self.kept.take().map_or(0, KeptFile::stay);
@@ -274,10 +274,10 @@ impl InPlace {
     }
 
     /// Ends what was written, whose time each write has set.
-    pub(crate) fn finish(self, tree: &Tree, store: &Store) -> Result<Mended, ParityError> {
+    pub(crate) fn finish(self, tree: &Tree, parity_folder: &ParityFolder) -> Result<Mended, ParityError> {
         self.require_unchanged(tree)?;
         let InPlace { note, written: mut ranges, unread, .. } = self;
-        store.remove_note(&note.path)?;
+        parity_folder.remove_note(&note.path)?;
         ranges.sort_unstable_by_key(|range| range.start);
         Ok(Mended { ranges, unread })
     }

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::ParityError;
 use crate::code::{Difference, Encoder, Parity, solve};
 use crate::digest::Hasher;
+use crate::folder::{ParityFolder, SetFile};
 use crate::scan::{FindPart, scan, scan_helped};
-use crate::store::{SetFile, Store};
 use crate::tree::Tree;
 
 /// Lost blocks by their number, as they were when the parity was made.
@@ -73,7 +73,7 @@ pub(crate) fn lost_blocks_helped(
 /// Writes a set file again as it was when it was made, given the blocks that are lost. Returns whether that could
 /// be done: the data must give the very parity that was recorded.
 pub(crate) fn parity_again(
-    (tree, store): (&Tree, &Store),
+    (tree, parity_folder): (&Tree, &ParityFolder),
     set: &SetFile,
     solved: &Solved,
 ) -> Result<bool, ParityError> {
@@ -99,8 +99,8 @@ pub(crate) fn parity_again(
         is_whole &= hasher.part(&block(index))? == *digest;
     }
     if is_whole {
-        store.write_set(head, block, false)?;
-        store.sync()?;
+        parity_folder.write_set(head, block, false)?;
+        parity_folder.sync()?;
     }
     Ok(is_whole)
 }

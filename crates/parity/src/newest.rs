@@ -7,8 +7,8 @@ use verisum_files::Timestamp;
 
 use crate::ParityError;
 use crate::digest;
+use crate::folder::ParityFolder;
 use crate::head::Piece;
-use crate::store::Store;
 
 /// What a set says of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,10 +38,10 @@ pub(crate) struct Newest(HashMap<u64, FileRecord>);
 
 impl Newest {
     /// Reads them. Lost sets have none.
-    pub(crate) fn of(store: &Store, sets: &[u64]) -> Result<Newest, ParityError> {
+    pub(crate) fn of(parity_folder: &ParityFolder, sets: &[u64]) -> Result<Newest, ParityError> {
         let mut all = Vec::new();
         for number in sets.iter().filter(|_| sets.len() > 1) {
-            let Some(set) = store.set_unless_lost(*number)? else { continue };
+            let Some(set) = parity_folder.set_unless_lost(*number)? else { continue };
             let records = set.head.pieces.iter();
             all.extend(records.map(|piece| (number_of(&piece.path), FileRecord::new(*number, piece))));
         }

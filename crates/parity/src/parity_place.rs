@@ -18,11 +18,11 @@ use verisum_files::place::{
 
 use crate::ParityError;
 use crate::digest::Hasher;
+use crate::folder::{ParityFolder, ParityLocation, SetFile};
 use crate::head::{BlockPart, PartDigest};
 use crate::mend::{Solved, lost_blocks_helped};
 use crate::newest::{Newest, number_of};
 use crate::scan::FindPart;
-use crate::store::{ParityFolder, SetFile, Store};
 use crate::tree::Tree;
 
 /// More pieces than these take too much memory, 400 MB; files of a few hundred bytes have one each.
@@ -39,7 +39,7 @@ pub struct ParityPlace(Arc<Shared>);
 
 struct Shared {
     tree: Tree,
-    store: Store,
+    parity_folder: ParityFolder,
     /// Where the pieces of all files are.
     pieces: Pieces,
     /// The set that was solved last: files that follow each other share it.
@@ -59,13 +59,13 @@ struct PieceOf {
 struct Pieces(Vec<PieceOf>);
 
 impl Pieces {
-    fn read(store: &Store) -> Result<Pieces, ParityError> {
+    fn read(parity_folder: &ParityFolder) -> Result<Pieces, ParityError> {
         let mut all: Vec<PieceOf> = Vec::new();
-        let sets = store.index()?.sets;
-        let newest = Newest::of(store, &sets)?;
+        let sets = parity_folder.index()?.sets;
+        let newest = Newest::of(parity_folder, &sets)?;
         for number in sets {
             // Others may do without a set that cannot be read.
-            let Some(set) = store.set_unless_lost(number)? else { continue };
+            let Some(set) = parity_folder.set_unless_lost(number)? else { continue };
             let first = all.len();
             let pieces = set.head.pieces.iter().filter(|piece| newest.counts(number, piece));
             all.extend(pieces.map(|piece| PieceOf {
@@ -79,7 +79,7 @@ impl Pieces {
             all.append(&mut of_set);
             if all.len() > MOST_PIECES {
                 return Err(ParityError::Damaged {
-                    path: store.path().to_path_buf(),
+                    path: parity_folder.path().to_path_buf(),
                     what: "it has too many files",
                 });
             }
@@ -110,8 +110,8 @@ impl ParityFiles {
     ///
     /// # Errors
     /// As [`ParityPlace::open`].
-    pub fn read<'p>(tree: &Path, parity: impl Into<ParityFolder<'p>>) -> Result<ParityFiles, ParityError> {
-        Ok(ParityFiles(Pieces::read(&Store::open(tree, parity.into(), false)?)?))
+    pub fn read<'p>(tree: &Path, parity: impl Into<ParityLocation<'p>>) -> Result<ParityFiles, ParityError> {
+        Ok(ParityFiles(Pieces::read(&ParityFolder::open(tree, parity.into(), false)?)?))
     }
 
     /// Whether a file had parity when it was made, by its path from the top of the tree.
@@ -133,11 +133,11 @@ impl ParityPlace {
     ///
     /// # Errors
     /// There is none, or another process writes to it.
-    pub fn open<'p>(tree: &Path, parity: impl Into<ParityFolder<'p>>) -> Result<ParityPlace, ParityError> {
-        let store = Store::open(tree, parity.into(), false)?;
-        let pieces = Pieces::read(&store)?;
+    pub fn open<'p>(tree: &Path, parity: impl Into<ParityLocation<'p>>) -> Result<ParityPlace, ParityError> {
+        let parity_folder = ParityFolder::open(tree, parity.into(), false)?;
+        let pieces = Pieces::read(&parity_folder)?;
         let tree = Tree::open(tree, &Arc::default(), &Arc::default())?;
-        Ok(ParityPlace(Arc::new(Shared { tree, store, pieces, last: Mutex::default() })))
+        Ok(ParityPlace(Arc::new(Shared { tree, parity_folder, pieces, last: Mutex::default() })))
     }
 
     fn content(&self, path: &[u8], range: Range<u64>) -> Content {
@@ -222,7 +222,7 @@ impl Place for ParityPlace {
 
     fn state(&mut self, path: &[u8]) -> Result<KnownState, PlaceError> {
         let path = path.strip_prefix(b"/").unwrap_or(path);
-        let set = self.0.pieces.sets_of(path).next().and_then(|number| self.0.store.set(number).ok());
+        let set = self.0.pieces.sets_of(path).next().and_then(|number| self.0.parity_folder.set(number).ok());
         let piece = set.as_ref().and_then(|set| set.head.pieces.iter().find(|piece| &*piece.path == path));
         let Some(piece) = piece else {
             let path = OsStr::from_bytes(path).into();
@@ -241,7 +241,7 @@ impl Place for ParityPlace {
         for number in self.0.pieces.sets_of(path) {
             // Files that follow each other share the set that was solved last.
             let last = self.0.last_set(number);
-            let read = if last.is_none() { Some(self.0.store.set(number).ok()?.head) } else { None };
+            let read = if last.is_none() { Some(self.0.parity_folder.set(number).ok()?.head) } else { None };
             let head = last.as_ref().map(|last| &last.set.head).or(read.as_ref())?;
             for (piece, parts) in head.parts_of_pieces() {
                 let piece = &head.pieces[piece];
@@ -298,7 +298,7 @@ impl Shared {
         }
         // Its room is needed.
         *last = None;
-        let set = self.store.set(number)?;
+        let set = self.parity_folder.set(number)?;
         let alone = lost_blocks_helped(&self.tree, &set, &mut |_, _, _, _| false)?;
         let is_helped = alone.is_err();
         let solved = match (alone, help) {

@@ -11,14 +11,14 @@ use verisum_files::{Directory, Progress, Stop};
 
 use crate::ParityError;
 use crate::coverage::{Coverage, coverage};
+use crate::draft::{Draft, Keep, Proof, remove_left};
+use crate::folder::{ParityFolder, ParityLocation, SetFile};
 use crate::head::{Piece, SetHead};
 use crate::in_place::{InPlace, Note, NoteEnd};
 use crate::index::Index;
 use crate::mend::{Solved, lost_blocks, parity_again};
 use crate::options::threads;
-use crate::place::{Draft, Keep, Proof, remove_left};
 use crate::scan::merge;
-use crate::store::{ParityFolder, SetFile, Store};
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, Mended, ParityVerdict};
 use crate::verify::{Files, SetState, look_at_all, within_reach};
@@ -113,7 +113,7 @@ pub struct ParityRepairSummary {
 }
 
 /// A file that is to be repaired.
-struct Wanted {
+struct BadFile {
     /// The sets in which it is not as recorded and that were not mended yet, and whether bytes of it are lost there.
     sets: BTreeMap<u64, bool>,
     verdict: FileVerdict,
@@ -125,7 +125,7 @@ struct Wanted {
 }
 
 /// A set in which something is to be done.
-struct Work {
+struct SetToRepair {
     number: u64,
     /// What is wrong with the set's own file.
     finding: Option<Finding>,
@@ -137,36 +137,36 @@ struct Work {
 /// `report` and left alone.
 pub fn repair<'p>(
     tree: &Path,
-    parity: impl Into<ParityFolder<'p>>,
+    parity: impl Into<ParityLocation<'p>>,
     options: &ParityRepairOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<ParityRepairSummary, ParityError> {
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
-    let store = Store::open(tree.path(), parity.into(), !options.dry_run)?;
-    let index = store.index()?;
+    let parity_folder = ParityFolder::open(tree.path(), parity.into(), !options.dry_run)?;
+    let index = parity_folder.index()?;
     let mut job = RepairJob {
         tree: &tree,
-        store: &store,
+        parity_folder: &parity_folder,
         options,
         index: &index,
-        wanted: BTreeMap::new(),
-        work: Vec::new(),
-        long: BTreeMap::new(),
+        bad_files: BTreeMap::new(),
+        sets_to_repair: Vec::new(),
+        long_files: BTreeMap::new(),
         drafts: BTreeMap::new(),
-        open: BTreeMap::new(),
-        interrupted: store.notes()?.into_iter().map(|note| (note.path.clone(), note)).collect(),
+        in_place: BTreeMap::new(),
+        interrupted: parity_folder.notes()?.into_iter().map(|note| (note.path.clone(), note)).collect(),
         linked: BTreeMap::new(),
         looked_at: Vec::new(),
         not_good: HashSet::new(),
         totals: ParityRepairSummary::default(),
     };
-    job.index(report)?;
-    job.look(report)?;
+    job.repair_index(report)?;
+    job.find_damage(report)?;
     job.finish_touched(report)?;
     match options.dry_run {
-        true => job.say(report),
+        true => job.report_dry_run(report),
         false => {
-            job.mend(report)?;
+            job.repair_sets(report)?;
             job.remove_left();
         }
     }
@@ -175,16 +175,16 @@ pub fn repair<'p>(
 
 struct RepairJob<'a> {
     tree: &'a Tree,
-    store: &'a Store,
+    parity_folder: &'a ParityFolder,
     options: &'a ParityRepairOptions,
     index: &'a Index,
-    wanted: BTreeMap<Box<[u8]>, Wanted>,
-    work: Vec<Work>,
+    bad_files: BTreeMap<Box<[u8]>, BadFile>,
+    sets_to_repair: Vec<SetToRepair>,
     /// Where the files lie that are to be repaired and have pieces in several sets.
-    long: BTreeMap<Box<[u8]>, Coverage>,
+    long_files: BTreeMap<Box<[u8]>, Coverage>,
     drafts: BTreeMap<Box<[u8]>, Draft>,
     /// Files that are being mended in place.
-    open: BTreeMap<Box<[u8]>, InPlace>,
+    in_place: BTreeMap<Box<[u8]>, InPlace>,
     /// What an earlier repair in place was killed at.
     interrupted: BTreeMap<Box<[u8]>, Note>,
     /// Bad files with several names, and the first name that was repaired.
@@ -198,16 +198,16 @@ struct RepairJob<'a> {
 
 impl RepairJob<'_> {
     /// Writes the index again where a copy of it is damaged.
-    fn index(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
+    fn repair_index(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         if !self.index.is_scratched && !self.index.is_half_new {
             return Ok(());
         }
-        let path = self.store.path().join("index");
+        let path = self.parity_folder.path().join("index");
         // Without any index nobody knows which sets count: `update` finds out.
         let can = !self.index.is_lost;
         if can && !self.options.dry_run {
             let index = Index { generation: self.index.generation + 1, ..self.index.clone() };
-            self.store.commit(&index, &[])?;
+            self.parity_folder.commit(&index, &[])?;
         }
         if self.index.is_half_new {
             return Ok(());
@@ -228,7 +228,7 @@ impl RepairJob<'_> {
     }
 
     /// The sets to look at.
-    fn sets(&self) -> Result<Vec<u64>, ParityError> {
+    fn sets_to_look_at(&self) -> Result<Vec<u64>, ParityError> {
         let named = &self.options.sets;
         let sets: Vec<u64> =
             self.index.sets.iter().copied().filter(|set| named.is_empty() || named.contains(set)).collect();
@@ -245,7 +245,7 @@ impl RepairJob<'_> {
         let mut is_all_known = named.is_empty();
         let sets = sets
             .into_iter()
-            .filter(|number| match self.store.set(*number) {
+            .filter(|number| match self.parity_folder.set(*number) {
                 Ok(set) => has_any(&set),
                 // It is told when it is looked at.
                 Err(_) => {
@@ -261,63 +261,66 @@ impl RepairJob<'_> {
     }
 
     /// Finds what is to be done.
-    fn look(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
+    fn find_damage(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         if self.options.sets.iter().any(|number| !self.index.sets.contains(number)) {
-            return Err(ParityError::damaged(self.store.path(), "it has no set of a number that was given"));
+            return Err(ParityError::damaged(
+                self.parity_folder.path(),
+                "it has no set of a number that was given",
+            ));
         }
-        let sets = self.sets()?;
+        let sets = self.sets_to_look_at()?;
         self.totals.sets = sets.len() as u64;
         self.looked_at.clone_from(&sets);
         let mut others = Files::default();
-        let (tree, store, threads) = (self.tree, self.store, self.options.threads);
-        let lost = look_at_all((tree, store), &sets, threads, report, |set, report| {
-            self.take(set, &mut others, report);
+        let (tree, parity_folder, threads) = (self.tree, self.parity_folder, self.options.threads);
+        let lost = look_at_all((tree, parity_folder), &sets, threads, report, |set, report| {
+            self.add_set(set, &mut others, report);
             Ok(())
         })?;
         self.totals.parity_damaged += lost;
         for (path, verdict) in others.rest() {
-            self.was_touched(&path, &verdict);
-            self.left_alone(&path, verdict, report);
+            self.note_touched(&path, &verdict);
+            self.leave_alone(&path, verdict, report);
         }
         // What somebody else wrote to in one set is not overwritten in another.
         let is_kept = |path: &[u8]| self.interrupted.get(path).is_some_and(|note| note.end == NoteEnd::Keep);
-        self.wanted.retain(|path, _| !is_kept(path));
-        let (wanted, tree) = (std::mem::take(&mut self.wanted).into_iter(), self.tree);
-        self.wanted = wanted
+        self.bad_files.retain(|path, _| !is_kept(path));
+        let (bad_files, tree) = (std::mem::take(&mut self.bad_files).into_iter(), self.tree);
+        self.bad_files = bad_files
             .map(|(path, one)| {
                 let verdict = within_reach(tree, &path, one.verdict);
-                (path, Wanted { verdict, ..one })
+                (path, BadFile { verdict, ..one })
             })
             .collect();
-        self.work.sort_by_key(|work| work.number);
+        self.sets_to_repair.sort_by_key(|set| set.number);
         self.find_long_files(lost > 0)
     }
 
     /// Finds out where long files lie, and leaves those alone that a lost set has a part of, or that stay bad in sets that
     /// were not named.
     fn find_long_files(&mut self, is_lost: bool) -> Result<(), ParityError> {
-        let is_long = |path: &[u8]| self.wanted.get(path).is_some_and(|wanted| !wanted.is_in_one_set);
+        let is_long = |path: &[u8]| self.bad_files.get(path).is_some_and(|bad_file| !bad_file.is_in_one_set);
         let needs_none = self.options.in_place && !is_lost && self.options.sets.is_empty();
-        if needs_none || self.wanted.values().all(|wanted| wanted.is_in_one_set) {
+        if needs_none || self.bad_files.values().all(|bad_file| bad_file.is_in_one_set) {
             return Ok(());
         }
-        self.long = coverage(self.store, &self.index.sets, &is_long)?;
-        for (path, file) in self.long.iter().filter(|(_, file)| !file.is_whole()) {
+        self.long_files = coverage(self.parity_folder, &self.index.sets, &is_long)?;
+        for (path, file) in self.long_files.iter().filter(|(_, file)| !file.is_whole()) {
             let may_stay = file.has_its_length(self.tree, path);
-            let wanted = self.wanted.get_mut(path).filter(|wanted| wanted.verdict.can_be_repaired());
-            if let Some(wanted) = wanted.filter(|_| !(may_stay && self.options.in_place)) {
+            let bad_file = self.bad_files.get_mut(path).filter(|bad_file| bad_file.verdict.can_be_repaired());
+            if let Some(bad_file) = bad_file.filter(|_| !(may_stay && self.options.in_place)) {
                 let what = if may_stay { PART_WITHOUT } else { PART_LOST };
                 let error = ParityError::damaged(&self.tree.path_of(path), what);
-                wanted.verdict = FileVerdict::NotRepaired(error);
+                bad_file.verdict = FileVerdict::NotRepaired(error);
             }
         }
         let is_unseen = |number: &&u64| !self.options.sets.is_empty() && !self.looked_at.contains(number);
-        for (path, file) in &self.long {
+        for (path, file) in &self.long_files {
             let unseen = file.sets.iter().filter(is_unseen);
             if self.options.in_place && file.has_its_length(self.tree, path) {
-                self.wanted
+                self.bad_files
                     .entry(path.clone())
-                    .and_modify(|wanted| wanted.unread_sets = unseen.count() as u64);
+                    .and_modify(|bad_file| bad_file.unread_sets = unseen.count() as u64);
                 continue;
             }
             // A new file is made of all of it.
@@ -330,18 +333,18 @@ impl RepairJob<'_> {
                     sets.push(*number);
                 }
             }
-            let wanted = self.wanted.get_mut(path).filter(|wanted| wanted.verdict.can_be_repaired());
-            if let Some(wanted) = wanted.filter(|_| !sets.is_empty()) {
+            let bad_file = self.bad_files.get_mut(path).filter(|bad_file| bad_file.verdict.can_be_repaired());
+            if let Some(bad_file) = bad_file.filter(|_| !sets.is_empty()) {
                 let path = self.tree.path_of(path);
-                wanted.verdict = FileVerdict::NotRepaired(ParityError::OtherSets { path, sets });
+                bad_file.verdict = FileVerdict::NotRepaired(ParityError::OtherSets { path, sets });
             }
         }
         Ok(())
     }
 
-    fn take(&mut self, set: SetState, others: &mut Files, report: &mut dyn FnMut(Finding)) {
+    fn add_set(&mut self, set: SetState, others: &mut Files, report: &mut dyn FnMut(Finding)) {
         let can_be_repaired = set.can_be_repaired();
-        let mut is_wanted = set.finding.is_some();
+        let mut has_work = set.finding.is_some();
         for (piece, mut state) in set.pieces {
             if !self.options.is_asked_for(&piece.path) {
                 continue;
@@ -363,36 +366,40 @@ impl RepairJob<'_> {
             };
             if !matches!(verdict, FileVerdict::Damaged { .. } | FileVerdict::Missing { .. }) {
                 if let Some(verdict) = others.add(&piece, verdict) {
-                    self.was_touched(&piece.path, &verdict);
-                    self.left_alone(&piece.path, verdict, report);
+                    self.note_touched(&piece.path, &verdict);
+                    self.leave_alone(&piece.path, verdict, report);
                 }
                 continue;
             }
-            is_wanted = true;
+            has_work = true;
             let is_in_one_set = piece.length == piece.size;
-            let mut wanted = match self.wanted.remove(&piece.path) {
-                None => Wanted {
+            let mut bad_file = match self.bad_files.remove(&piece.path) {
+                None => BadFile {
                     sets: BTreeMap::new(),
                     verdict,
                     is_in_one_set,
                     ranges: Vec::new(),
                     unread_sets: 0,
                 },
-                Some(before) => Wanted { verdict: merge(before.verdict, verdict), ..before },
+                Some(before) => BadFile { verdict: merge(before.verdict, verdict), ..before },
             };
-            wanted.sets.insert(set.number, bytes > 0);
+            bad_file.sets.insert(set.number, bytes > 0);
             if self.options.in_place {
-                wanted.ranges.extend(bad);
+                bad_file.ranges.extend(bad);
             }
-            self.wanted.insert(piece.path, wanted);
+            self.bad_files.insert(piece.path, bad_file);
         }
-        if is_wanted {
-            self.work.push(Work { number: set.number, finding: set.finding, can_be_repaired });
+        if has_work {
+            self.sets_to_repair.push(SetToRepair {
+                number: set.number,
+                finding: set.finding,
+                can_be_repaired,
+            });
         }
     }
 
     /// Takes note of what all of a file is that a repair in place was killed at.
-    fn was_touched(&mut self, path: &[u8], verdict: &FileVerdict) {
+    fn note_touched(&mut self, path: &[u8], verdict: &FileVerdict) {
         if let Some(note) = self.interrupted.get_mut(path) {
             note.end = match verdict {
                 FileVerdict::Touched => NoteEnd::SetTime,
@@ -403,7 +410,7 @@ impl RepairJob<'_> {
         }
     }
 
-    fn left_alone(&mut self, path: &[u8], verdict: FileVerdict, report: &mut dyn FnMut(Finding)) {
+    fn leave_alone(&mut self, path: &[u8], verdict: FileVerdict, report: &mut dyn FnMut(Finding)) {
         let has_lost = self.interrupted.get(path).is_some_and(|note| note.has_lost);
         if !matches!(verdict, FileVerdict::Touched) {
             self.not_good.insert(path.into());
@@ -422,11 +429,11 @@ impl RepairJob<'_> {
     }
 
     /// Tells what a dry run found.
-    fn say(&mut self, report: &mut dyn FnMut(Finding)) {
-        for work in std::mem::take(&mut self.work) {
-            match work.finding {
+    fn report_dry_run(&mut self, report: &mut dyn FnMut(Finding)) {
+        for to_repair in std::mem::take(&mut self.sets_to_repair) {
+            match to_repair.finding {
                 None => {}
-                Some(Finding::Parity(parity)) if !work.can_be_repaired => {
+                Some(Finding::Parity(parity)) if !to_repair.can_be_repaired => {
                     self.count_parity(ParityVerdict::NotRepaired);
                     report(Finding::parity(&parity.path, ParityVerdict::NotRepaired));
                 }
@@ -436,12 +443,12 @@ impl RepairJob<'_> {
                 }
             }
         }
-        for (path, wanted) in std::mem::take(&mut self.wanted) {
-            match wanted.verdict.can_be_repaired() {
+        for (path, bad_file) in std::mem::take(&mut self.bad_files) {
+            match bad_file.verdict.can_be_repaired() {
                 true => self.totals.repaired += 1,
                 false => self.totals.not_repaired += 1,
             }
-            report(Finding::of(&path, wanted.verdict));
+            report(Finding::of(&path, bad_file.verdict));
         }
     }
 
@@ -453,15 +460,15 @@ impl RepairJob<'_> {
         }
         // What has a part in a set that is lost may be bad there.
         let is_all_seen = self.totals.parity_damaged == 0;
-        for (path, note) in self.interrupted.iter().filter(|(path, _)| !self.wanted.contains_key(*path)) {
+        for (path, note) in self.interrupted.iter().filter(|(path, _)| !self.bad_files.contains_key(*path)) {
             match note.end {
                 NoteEnd::Keep => continue,
                 _ if self.options.dry_run => {}
-                NoteEnd::SetTime => note.finish(self.tree, self.store)?,
-                NoteEnd::Remove => self.store.remove_note(path)?,
+                NoteEnd::SetTime => note.finish(self.tree, self.parity_folder)?,
+                NoteEnd::Remove => self.parity_folder.remove_note(path)?,
             }
             let has_it = |set: &SetFile| set.head.pieces.iter().any(|piece| piece.path == *path);
-            let mut sets = self.looked_at.iter().filter_map(|number| self.store.set(*number).ok());
+            let mut sets = self.looked_at.iter().filter_map(|number| self.parity_folder.set(*number).ok());
             if is_all_seen && !self.not_good.contains(path) && sets.any(|set| has_it(&set)) {
                 self.totals.repaired += 1;
                 report(Finding::of(path, note.finished()));
@@ -471,25 +478,26 @@ impl RepairJob<'_> {
     }
 
     /// Does what is to be done, set by set.
-    fn mend(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
+    fn repair_sets(&mut self, report: &mut dyn FnMut(Finding)) -> Result<(), ParityError> {
         let beyond: Vec<Box<[u8]>> = self
-            .wanted
+            .bad_files
             .iter()
             .filter(|(_, one)| !one.verdict.can_be_repaired())
             .map(|(path, _)| path.clone())
             .collect();
         for path in beyond {
-            if let Some(wanted) = self.wanted.remove(&path) {
+            if let Some(bad_file) = self.bad_files.remove(&path) {
                 self.totals.not_repaired += 1;
-                report(Finding::of(&path, wanted.verdict));
+                report(Finding::of(&path, bad_file.verdict));
                 self.not_good.insert(path);
             }
         }
-        let (long, nothing) = (std::mem::take(&mut self.long), Solved::new());
-        for work in std::mem::take(&mut self.work) {
-            let set = self.store.set(work.number)?;
-            let is_needed = self.wanted.values().any(|wanted| wanted.sets.contains_key(&work.number));
-            if !is_needed && work.finding.is_none() {
+        let (long, nothing) = (std::mem::take(&mut self.long_files), Solved::new());
+        for to_repair in std::mem::take(&mut self.sets_to_repair) {
+            let set = self.parity_folder.set(to_repair.number)?;
+            let is_needed =
+                self.bad_files.values().any(|bad_file| bad_file.sets.contains_key(&to_repair.number));
+            if !is_needed && to_repair.finding.is_none() {
                 continue;
             }
             let solved = match lost_blocks(self.tree, &set) {
@@ -499,16 +507,16 @@ impl RepairJob<'_> {
             };
             let head = Arc::new(set.head.clone());
             for piece in &head.pieces {
-                let wanted = self.wanted.get(&piece.path);
-                if let Some(has_lost) = wanted.and_then(|wanted| wanted.sets.get(&work.number)) {
+                let bad_file = self.bad_files.get(&piece.path);
+                if let Some(has_lost) = bad_file.and_then(|bad_file| bad_file.sets.get(&to_repair.number)) {
                     let solved = solved.as_ref().or((!has_lost).then_some(&nothing));
-                    let done = self.piece((&head, piece), solved, &long);
-                    self.tell(&piece.path, done, report);
+                    let done = self.repair_piece((&head, piece), solved, &long);
+                    self.report_repaired(&piece.path, done, report);
                 }
             }
-            if work.finding.is_some() {
+            if to_repair.finding.is_some() {
                 let is_mended = match &solved {
-                    Some(solved) => parity_again((self.tree, self.store), &set, solved)?,
+                    Some(solved) => parity_again((self.tree, self.parity_folder), &set, solved)?,
                     None => false,
                 };
                 let verdict = if is_mended { ParityVerdict::Repaired } else { ParityVerdict::NotRepaired };
@@ -524,7 +532,7 @@ impl RepairJob<'_> {
     fn remove_left(&self) {
         let sets: &[u64] = if self.options.sets.is_empty() { &self.looked_at } else { &[] };
         let mut last: (Box<[u8]>, Option<Arc<Directory>>) = (Box::default(), None);
-        for set in sets.iter().filter_map(|number| self.store.set(*number).ok()) {
+        for set in sets.iter().filter_map(|number| self.parity_folder.set(*number).ok()) {
             for Piece { path, .. } in set.head.pieces {
                 if !self.options.is_asked_for(&path) || self.not_good.contains(&path) {
                     continue;
@@ -542,7 +550,7 @@ impl RepairJob<'_> {
     }
 
     /// Says how the repair of a file ended, once it has.
-    fn tell(
+    fn report_repaired(
         &mut self,
         path: &[u8],
         done: Result<Option<Mended>, ParityError>,
@@ -552,7 +560,10 @@ impl RepairJob<'_> {
             Ok(None) => return,
             Ok(Some(mended)) => {
                 self.totals.repaired += 1;
-                FileVerdict::repaired(mended, self.wanted.get(path).map_or(0, |wanted| wanted.unread_sets))
+                FileVerdict::repaired(
+                    mended,
+                    self.bad_files.get(path).map_or(0, |bad_file| bad_file.unread_sets),
+                )
             }
             Err(error) => {
                 self.totals.not_repaired += 1;
@@ -561,14 +572,14 @@ impl RepairJob<'_> {
             }
         };
         self.drafts.remove(path);
-        self.open.remove(path);
-        self.wanted.remove(path);
+        self.in_place.remove(path);
+        self.bad_files.remove(path);
         report(Finding::of(path, verdict));
     }
 
     /// Writes what a set gives for a file. Returns what that came to, if that was the last of its sets and the file has
     /// taken its place.
-    fn piece(
+    fn repair_piece(
         &mut self,
         (head, piece): (&Arc<SetHead>, &Piece),
         solved: Option<&Solved>,
@@ -579,7 +590,7 @@ impl RepairJob<'_> {
             return Err(ParityError::damaged(&self.tree.path_of(&piece.path), what));
         };
         if self.options.in_place
-            && let Some(mended) = self.piece_in_place(head, piece, solved)?
+            && let Some(mended) = self.repair_piece_in_place(head, piece, solved)?
         {
             return Ok(mended);
         }
@@ -597,15 +608,15 @@ impl RepairJob<'_> {
                 }
             }
         }
-        let Some(wanted) = self.wanted.get_mut(&piece.path) else { return Ok(None) };
-        wanted.sets.remove(&head.number);
-        if !wanted.sets.is_empty() {
+        let Some(bad_file) = self.bad_files.get_mut(&piece.path) else { return Ok(None) };
+        bad_file.sets.remove(&head.number);
+        if !bad_file.sets.is_empty() {
             self.drafts.insert(piece.path.clone(), draft);
             return Ok(None);
         }
         let heads = match long.get(&piece.path) {
-            Some(file) if !wanted.is_in_one_set => self.heads(&file.sets)?,
-            None if !wanted.is_in_one_set => self.heads(&self.sets_of(&piece.path)?)?,
+            Some(file) if !bad_file.is_in_one_set => self.heads(&file.sets)?,
+            None if !bad_file.is_in_one_set => self.heads(&self.sets_of(&piece.path)?)?,
             _ => vec![head.clone()],
         };
         draft.prove(self.tree, &heads)?;
@@ -615,7 +626,7 @@ impl RepairJob<'_> {
         }
         let mended = draft.place(self.tree, self.options.keep())?;
         if self.interrupted.contains_key(&piece.path) {
-            self.store.remove_note(&piece.path)?;
+            self.parity_folder.remove_note(&piece.path)?;
         }
         if let Some(identity) = identity.filter(|_| has_links) {
             self.linked.entry(identity).or_insert_with(|| piece.path.clone());
@@ -625,17 +636,20 @@ impl RepairJob<'_> {
 
     /// Writes what a set gives for a file into the file. None if it is not there, or not as long as it was; else what
     /// that came to, if that was the last of its sets.
-    fn piece_in_place(
+    fn repair_piece_in_place(
         &mut self,
         head: &Arc<SetHead>,
         piece: &Piece,
         solved: &Solved,
     ) -> Result<Option<Option<Mended>>, ParityError> {
-        let mut open = match self.open.remove(&piece.path) {
+        let mut open = match self.in_place.remove(&piece.path) {
             Some(open) => open,
             None => {
-                let bad =
-                    self.wanted.get(&piece.path).map(|wanted| wanted.ranges.clone()).unwrap_or_default();
+                let bad = self
+                    .bad_files
+                    .get(&piece.path)
+                    .map(|bad_file| bad_file.ranges.clone())
+                    .unwrap_or_default();
                 let may_differ = self.options.changed || self.interrupted.contains_key(&piece.path);
                 match InPlace::begin(self.tree, piece, (bad, may_differ), self.options.keep())? {
                     Some(open) => open,
@@ -644,25 +658,25 @@ impl RepairJob<'_> {
             }
         };
         let before = open.state();
-        open.write((self.tree, self.store), head, solved)?;
+        open.write((self.tree, self.parity_folder), head, solved)?;
         // Its other names may be among them, as sets are in no order of files.
-        self.open.values_mut().for_each(|other| other.follow((&before, open.state())));
-        let Some(wanted) = self.wanted.get_mut(&piece.path) else { return Ok(Some(None)) };
-        wanted.sets.remove(&head.number);
-        if !wanted.sets.is_empty() {
-            self.open.insert(piece.path.clone(), open);
+        self.in_place.values_mut().for_each(|other| other.follow((&before, open.state())));
+        let Some(bad_file) = self.bad_files.get_mut(&piece.path) else { return Ok(Some(None)) };
+        bad_file.sets.remove(&head.number);
+        if !bad_file.sets.is_empty() {
+            self.in_place.insert(piece.path.clone(), open);
             return Ok(Some(None));
         }
-        open.finish(self.tree, self.store).map(|mended| Some(Some(mended)))
+        open.finish(self.tree, self.parity_folder).map(|mended| Some(Some(mended)))
     }
 
     /// The sets that a file lies in.
     fn sets_of(&self, path: &[u8]) -> Result<Vec<u64>, ParityError> {
-        let found = coverage(self.store, &self.index.sets, &|other| other == path)?;
+        let found = coverage(self.parity_folder, &self.index.sets, &|other| other == path)?;
         Ok(found.into_values().flat_map(|file| file.sets).collect())
     }
 
     fn heads(&self, sets: &[u64]) -> Result<Vec<Arc<SetHead>>, ParityError> {
-        sets.iter().map(|number| Ok(Arc::new(self.store.set(*number)?.head))).collect()
+        sets.iter().map(|number| Ok(Arc::new(self.parity_folder.set(*number)?.head))).collect()
     }
 }

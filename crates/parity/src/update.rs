@@ -11,13 +11,13 @@ use crate::build::Builder;
 use crate::coverage::coverage;
 use crate::create::Made;
 use crate::digest::Hasher;
+use crate::draft::unplaced_name;
+use crate::folder::{ParityFolder, ParityLocation};
 use crate::head::Piece;
 use crate::index::Index;
 use crate::newest::FileRecord;
 use crate::options::{self, threads};
-use crate::place::unplaced_name;
 use crate::scan::{merge, scan};
-use crate::store::{ParityFolder, Store};
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, ParityVerdict, lost_set};
 use crate::verify::{Files, look};
@@ -80,22 +80,22 @@ struct Plan {
 /// have none of them are left as they are.
 pub fn update<'p>(
     tree: &Path,
-    parity: impl Into<ParityFolder<'p>>,
+    parity: impl Into<ParityLocation<'p>>,
     options: &UpdateOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Made, ParityError> {
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
-    let store = Store::open(tree.path(), parity.into(), true)?;
-    let index = store.index()?;
-    let notes = store.notes()?;
+    let parity_folder = ParityFolder::open(tree.path(), parity.into(), true)?;
+    let index = parity_folder.index()?;
+    let notes = parity_folder.notes()?;
     if let Some(note) = notes.first().filter(|_| !options.accept_damage) {
         let what = "a repair in place was interrupted (`verisum parity repair` finishes it)";
         return Err(ParityError::damaged(&tree.path_of(&note.path), what));
     }
     for note in &notes {
-        store.remove_note(&note.path)?;
+        parity_folder.remove_note(&note.path)?;
     }
-    let mut job = UpdateJob { tree: &tree, store: &store, options, index, sizes: Vec::new() };
+    let mut job = UpdateJob { tree: &tree, parity_folder: &parity_folder, options, index, sizes: Vec::new() };
     let (known, lost) = job.known(report)?;
     let (mut plan, total) = job.compare(known, report)?;
     job.merge_a_small_set(&mut plan, options::set_bytes(total, &job.index));
@@ -107,28 +107,28 @@ pub fn update<'p>(
         made.sets_kept = job.index.sets.len() as u64;
         // A run that was killed may have left sets that do not count. Nobody is at work on them: who reserves numbers writes
         // one copy of the index.
-        let _ = store.sweep(&job.index);
+        let _ = parity_folder.remove_all_but(&job.index);
         return Ok(made);
     }
     wanted.sort_by(|one, other| (&one.path, one.offset).cmp(&(&other.path, other.offset)));
     let builder = Builder {
         tree: &tree,
-        store: &store,
+        parity_folder: &parity_folder,
         set_bytes: options::set_bytes(total, &job.index),
         threads: options.threads,
     };
     let mut index = Index { is_scratched: false, is_half_new: false, is_lost: false, ..job.index.clone() };
-    store.claim(&mut index)?;
+    parity_folder.claim(&mut index)?;
     let built = builder.build(&mut index, wanted, report).and_then(|built| {
         index.sets.retain(|set| !touched.contains(set) && !lost.contains(set));
         made.sets_kept = index.sets.len() as u64;
         index.sets.extend(&built.sets);
         index.sets.sort_unstable();
         index.generation += 1;
-        store.commit(&index, &built.sets)?;
+        parity_folder.commit(&index, &built.sets)?;
         Ok(built)
     });
-    let built = built.inspect_err(|_| store.tidy())?;
+    let built = built.inspect_err(|_| parity_folder.undo_failed_run())?;
     made.sets_written = built.sets.len() as u64;
     made.written = built.stored;
     Ok(made)
@@ -145,7 +145,7 @@ fn is_too_much(changed: u64, gone: u64, of: u64) -> bool {
 
 struct UpdateJob<'a> {
     tree: &'a Tree,
-    store: &'a Store,
+    parity_folder: &'a ParityFolder,
     options: &'a UpdateOptions,
     index: Index,
     /// The sets and the bytes of data in them.
@@ -158,7 +158,7 @@ impl UpdateJob<'_> {
         let mut known = Vec::new();
         let mut lost = BTreeSet::new();
         for number in &self.index.sets {
-            let set = match self.store.set(*number) {
+            let set = match self.parity_folder.set(*number) {
                 Ok(set) => set,
                 Err(error) => {
                     report(lost_set(error)?);
@@ -198,7 +198,7 @@ impl UpdateJob<'_> {
         let mut gone: Vec<Known> = Vec::new();
         let (mut total, mut is_complete) = (0, true);
         let mut known = known.into_iter().peekable();
-        for found in self.tree.files(self.store.identity()?) {
+        for found in self.tree.files(self.parity_folder.identity()?) {
             let file = match found {
                 Ok(file) => file,
                 Err(error) => {
@@ -276,7 +276,7 @@ impl UpdateJob<'_> {
         let mut damaged = Files::default();
         for number in &scanned_sets {
             let number = *number;
-            let mut set = self.store.set(number)?;
+            let mut set = self.parity_folder.set(number)?;
             let scanned = scan(self.tree, &set.head, &mut hasher, &mut |_, _, _| Ok(()))?;
             let mut left: Vec<Piece> = Vec::new();
             let mut bad = Vec::new();
@@ -320,11 +320,11 @@ impl UpdateJob<'_> {
     ) -> Result<(), ParityError> {
         let damaged: BTreeMap<_, _> = damaged.rest().collect();
         let sets: &[u64] = if damaged.is_empty() { &[] } else { &self.index.sets };
-        let mut long = coverage(self.store, sets, &|path| damaged.contains_key(path))?;
+        let mut long = coverage(self.parity_folder, sets, &|path| damaged.contains_key(path))?;
         for (path, mut verdict) in damaged {
             if let Some(file) = long.remove(&path) {
                 for number in file.sets.iter().filter(|set| !scanned.contains(set)) {
-                    let state = look(self.tree, &self.store.set(*number)?)?;
+                    let state = look(self.tree, &self.parity_folder.set(*number)?)?;
                     let can_be_repaired = state.can_be_repaired();
                     let those = state.pieces.into_iter().filter(|(piece, _)| piece.path == path);
                     let verdicts = those.filter_map(|(_, state)| state.verdict(can_be_repaired));

@@ -10,13 +10,13 @@ use verisum_files::{Limits, Progress, Stop};
 use crate::ParityError;
 use crate::coverage::coverage;
 use crate::digest::Hasher;
+use crate::draft::require_folder;
+use crate::folder::{ParityFolder, ParityLocation, SetFile};
 use crate::head::Piece;
 use crate::newest::Newest;
 use crate::options::threads;
 use crate::parallel;
-use crate::place::require_folder;
 use crate::scan::{PieceState, merge, scan};
-use crate::store::{ParityFolder, SetFile, Store};
 use crate::tree::Tree;
 use crate::verdict::{FileVerdict, Finding, lost_set};
 
@@ -116,19 +116,19 @@ pub(crate) fn look(tree: &Tree, set: &SetFile) -> Result<SetState, ParityError> 
 
 /// Looks at sets, several at a time; what one says of a file and a newer one says anew is left out. Those that cannot be opened are told to `report`; their number is returned.
 pub(crate) fn look_at_all(
-    (tree, store): (&Tree, &Store),
+    (tree, parity_folder): (&Tree, &ParityFolder),
     sets: &[u64],
     threads: usize,
     report: &mut dyn FnMut(Finding),
     mut take: impl FnMut(SetState, &mut dyn FnMut(Finding)) -> Result<(), ParityError>,
 ) -> Result<u64, ParityError> {
-    let newest = Newest::of(store, sets)?;
+    let newest = Newest::of(parity_folder, sets)?;
     let mut next = sets.iter();
     let mut lost = 0;
     parallel::each(
         threads,
         || next.next().copied(),
-        |number| match store.set(number) {
+        |number| match parity_folder.set(number) {
             Ok(set) => {
                 let mut state = look(tree, &set)?;
                 state.pieces.retain(|(piece, _)| newest.counts(number, piece));
@@ -189,22 +189,22 @@ impl Files {
 /// are not looked for.
 pub fn verify<'p>(
     tree: &Path,
-    parity: impl Into<ParityFolder<'p>>,
+    parity: impl Into<ParityLocation<'p>>,
     options: &ParityVerifyOptions,
     report: &mut dyn FnMut(Finding),
 ) -> Result<Verified, ParityError> {
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
-    let store = Store::open(tree.path(), parity.into(), false)?;
-    let index = store.index()?;
+    let parity_folder = ParityFolder::open(tree.path(), parity.into(), false)?;
+    let index = parity_folder.index()?;
     let mut totals = Verified::default();
-    if let Some(finding) = store.index_finding(&index) {
+    if let Some(finding) = parity_folder.index_finding(&index) {
         totals.parity_damaged += 1;
         totals.parity_lost += u64::from(index.is_lost);
         report(finding);
     }
     totals.sets = index.sets.len() as u64;
     let mut files = Files::default();
-    let lost = look_at_all((&tree, &store), &index.sets, options.threads, report, |set, report| {
+    let lost = look_at_all((&tree, &parity_folder), &index.sets, options.threads, report, |set, report| {
         let can_be_repaired = set.can_be_repaired();
         totals.files += set.files;
         totals.bytes += set.bytes;
@@ -237,7 +237,7 @@ pub fn verify<'p>(
     totals.parity_lost += lost;
     let rest: BTreeMap<_, _> = files.rest().collect();
     let sets: &[u64] = if lost > 0 { &index.sets } else { &[] };
-    let long = coverage(&store, sets, &|path| rest.contains_key(path))?;
+    let long = coverage(&parity_folder, sets, &|path| rest.contains_key(path))?;
     for (path, verdict) in rest {
         let verdict = match long.get(&path).is_some_and(|file| file.is_partly_lost(&tree, &path)) {
             true => verdict.beyond_repair(),
@@ -256,14 +256,14 @@ pub fn verify<'p>(
 /// There is no parity, another process writes to it, or it cannot be read.
 pub fn verify_parity<'p>(
     tree: &Path,
-    parity: impl Into<ParityFolder<'p>>,
+    parity: impl Into<ParityLocation<'p>>,
     rounds: Range<f64>,
     (limits, stop): (Option<&Limits>, &Stop),
     report: &mut dyn FnMut(Finding),
 ) -> Result<(), ParityError> {
-    let store = Store::open(tree, parity.into(), false)?;
-    let index = store.index()?;
-    store.index_finding(&index).into_iter().for_each(&mut *report);
+    let parity_folder = ParityFolder::open(tree, parity.into(), false)?;
+    let index = parity_folder.index()?;
+    parity_folder.index_finding(&index).into_iter().for_each(&mut *report);
     let mut hasher = Hasher::new()?;
     let place = |round: f64| (round * index.sets.len() as f64) as usize;
     for at in (place(rounds.start)..place(rounds.end)).take(index.sets.len()) {
@@ -272,7 +272,7 @@ pub fn verify_parity<'p>(
                 limits.wait(bytes, 1, stop);
             }
         };
-        let set = store.set(index.sets[at % index.sets.len()]);
+        let set = parity_folder.set(index.sets[at % index.sets.len()]);
         let finding = match set {
             Ok(set) => set.finding(set.good_parity(&mut hasher, &wait)?),
             Err(error) => Some(lost_set(error)?),

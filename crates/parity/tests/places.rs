@@ -18,7 +18,7 @@ use verisum_files::place::{
     Sink,
 };
 use verisum_parity::{
-    CreateOptions, FileVerdict, Finding, Made, ParityError, ParityFolder, ParityRepairOptions,
+    CreateOptions, FileVerdict, Finding, Made, ParityError, ParityLocation, ParityRepairOptions,
     ParityVerifyOptions, UpdateOptions, Verified,
 };
 
@@ -127,14 +127,14 @@ impl Place for Shaky {
     }
 }
 
-fn far(path: &Path, hook: Option<Hook<'static>>) -> ParityFolder<'static> {
+fn far(path: &Path, hook: Option<Hook<'static>>) -> ParityLocation<'static> {
     let hook = hook.unwrap_or_else(|| Box::new(|_| (true, true)));
     watched(path, hook, Box::new(|_| true))
 }
 
-fn watched(path: &Path, hook: Hook<'static>, watch: Watch) -> ParityFolder<'static> {
+fn watched(path: &Path, hook: Hook<'static>, watch: Watch) -> ParityLocation<'static> {
     let root = path.as_os_str().as_bytes().to_vec();
-    ParityFolder::Place { place: Shaky::new(hook, watch), root, name: PathBuf::from("far") }
+    ParityLocation::Place { place: Shaky::new(hook, watch), root, name: PathBuf::from("far") }
 }
 
 /// A tree, and the folder of its parity elsewhere.
@@ -145,13 +145,13 @@ fn world() -> (Tree, tempfile::TempDir) {
     (Tree::new(Content::from(content)), tempfile::tempdir().unwrap())
 }
 
-fn create(tree: &Tree, folder: ParityFolder) -> Result<Made, ParityError> {
+fn create(tree: &Tree, folder: ParityLocation) -> Result<Made, ParityError> {
     let mut options = CreateOptions::default();
     (options.redundancy, options.set_bytes, options.threads) = (1_000_000, Some(16_384), 1);
     verisum_parity::create(tree.path(), folder, &options, &mut unexpected)
 }
 
-fn update(tree: &Path, folder: ParityFolder) -> Result<Made, ParityError> {
+fn update(tree: &Path, folder: ParityLocation) -> Result<Made, ParityError> {
     let mut options = UpdateOptions::default();
     options.threads = 1;
     verisum_parity::update(tree, folder, &options, &mut unexpected)
@@ -340,7 +340,7 @@ fn files_that_are_no_parity_stay_where_they_are() {
     foreign.iter().for_each(|name| fs::write(parity.path().join(name), name).unwrap());
     let left = parity.path().join("set-00000001.parity.new");
     fs::write(&left, "left behind").unwrap();
-    create(&tree, ParityFolder::Directory(parity.path())).unwrap();
+    create(&tree, ParityLocation::Directory(parity.path())).unwrap();
     assert!(!left.exists());
     change(&mut tree);
     update(tree.path(), far(parity.path(), None)).unwrap();

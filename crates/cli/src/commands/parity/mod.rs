@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use clap::{Args, Subcommand, ValueHint};
 use verisum::files::{Progress, Stop};
-use verisum::parity::ParityFolder;
+use verisum::parity::ParityLocation;
 use verisum::remote::{Address, Host, without_secrets};
 
 use crate::ui::exit::Exit;
@@ -99,11 +99,11 @@ impl ParityTreeArgs {
     }
 
     /// Where the parity is, and how buckets are reached.
-    fn parity(&self) -> Result<(ParityFolder<'_>, BucketArgs), Failure> {
+    fn parity(&self) -> Result<(ParityLocation<'_>, BucketArgs), Failure> {
         let buckets = self.stores.buckets()?;
-        let Some(to) = &self.to else { return Ok((ParityFolder::Usual, buckets)) };
+        let Some(to) = &self.to else { return Ok((ParityLocation::Usual, buckets)) };
         let (bucket, root) = match Address::typed(to.as_os_str()) {
-            Ok(None) => return Ok((ParityFolder::Directory(to), buckets)),
+            Ok(None) => return Ok((ParityLocation::Directory(to), buckets)),
             Ok(Some(Address { host: Host::Bucket(bucket), path, .. })) => (bucket, path),
             Ok(Some(_)) => {
                 return Err(elsewhere("--to", to, "must be a directory of this machine, or in a bucket"));
@@ -113,7 +113,7 @@ impl ParityTreeArgs {
         let opened = buckets.open(&bucket);
         let place = opened.map_err(|error| Failure::Program { name: bucket, why: error.to_string() })?;
         let root = root.strip_suffix(b"/").unwrap_or(&root).to_vec();
-        Ok((ParityFolder::Place { place: Box::new(place), root, name: to.clone() }, buckets))
+        Ok((ParityLocation::Place { place: Box::new(place), root, name: to.clone() }, buckets))
     }
 
     /// Fails for addresses, and if it is a file.

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
 use verisum::mend::repair::Taken;
-use verisum::parity::{FileVerdict, Finding, ParityError, ParityFolder, ParityRepairOptions, USUAL_PLACE};
+use verisum::parity::{FileVerdict, Finding, ParityError, ParityLocation, ParityRepairOptions, USUAL_PLACE};
 
 use super::ParityTreeArgs;
 use super::report::{ParityReporter, repaired_totals};
@@ -78,7 +78,7 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
         true => (way.parent().unwrap_or(Path::new("/")).to_path_buf(), way.clone()),
         false => {
             let named = match (&folder, to.as_deref()) {
-                (ParityFolder::Place { name, .. }, _) => name.clone(),
+                (ParityLocation::Place { name, .. }, _) => name.clone(),
                 (_, Some(to)) => absolute(to)?,
                 (_, None) => way.join(USUAL_PLACE),
             };
@@ -132,7 +132,7 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
 }
 
 /// How many bytes of a file are bad in all its sets, named or not.
-fn bad_bytes(tree: &Path, parity: ParityFolder, options: &ParityRepairOptions, file: &Path) -> u64 {
+fn bad_bytes(tree: &Path, parity: ParityLocation, options: &ParityRepairOptions, file: &Path) -> u64 {
     let mut options = options.clone();
     (options.sets, options.only) = (Vec::new(), vec![file.to_path_buf()]);
     let mut bad = 0;

@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use verisum_files::place::{FileRequest, FileState, Place, PlaceError, PlaceEvent, Reason};
 
 use crate::ParityError;
+use crate::folder::{INDEX, is_ours};
 use crate::index::Index;
-use crate::store::{INDEX, is_ours};
 
 /// So many numbers of sets are reserved at once: more than a tree has.
 const RESERVED: u64 = 1 << 24;
@@ -27,7 +27,7 @@ const WINDOW: u64 = 1 << 20;
 const WINDOWS: usize = 2;
 
 /// The parity files below a path of a place.
-pub(crate) struct FarFolder {
+pub(crate) struct PlaceFolder {
     place: Mutex<Box<dyn Place>>,
     root: Vec<u8>,
     name: PathBuf,
@@ -41,10 +41,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl FarFolder {
-    pub(crate) fn new(place: Box<dyn Place>, root: Vec<u8>, name: PathBuf) -> FarFolder {
+impl PlaceFolder {
+    pub(crate) fn new(place: Box<dyn Place>, root: Vec<u8>, name: PathBuf) -> PlaceFolder {
         let (index, claimed) = (Mutex::default(), Mutex::new(0..0));
-        FarFolder { place: Mutex::new(place), root, name, index, claimed }
+        PlaceFolder { place: Mutex::new(place), root, name, index, claimed }
     }
 
     fn ask<T>(
@@ -110,7 +110,7 @@ impl FarFolder {
     }
 
     /// Opens a file.
-    pub(crate) fn open(self: &Arc<FarFolder>, name: &str) -> Result<FarFile, ParityError> {
+    pub(crate) fn open(self: &Arc<PlaceFolder>, name: &str) -> Result<PlaceFile, ParityError> {
         let seen = self.state(name)?;
         if name == INDEX[0] {
             *lock(&self.index) = seen;
@@ -118,7 +118,13 @@ impl FarFolder {
         let absent = || ParityError::io(&self.name.join(name), "open", io::ErrorKind::NotFound);
         let seen = seen.ok_or_else(absent).map_err(|error| self.unless_removed(error))?;
         let length = seen.size.unwrap_or(0);
-        Ok(FarFile { folder: self.clone(), name: name.to_string(), seen, length, windows: Mutex::default() })
+        Ok(PlaceFile {
+            folder: self.clone(),
+            name: name.to_string(),
+            seen,
+            length,
+            windows: Mutex::default(),
+        })
     }
 
     /// The error, unless a file is missing because another run changed the index and removed it.
@@ -186,8 +192,8 @@ impl FarFolder {
 }
 
 /// A file of a place, which is read by ranges.
-pub(crate) struct FarFile {
-    folder: Arc<FarFolder>,
+pub(crate) struct PlaceFile {
+    folder: Arc<PlaceFolder>,
     name: String,
     seen: FileState,
     pub(crate) length: u64,
@@ -195,7 +201,7 @@ pub(crate) struct FarFile {
     windows: Mutex<Vec<(u64, Vec<u8>)>>,
 }
 
-impl FarFile {
+impl PlaceFile {
     /// Fills the room with what is at an offset. False if the file has not so much.
     pub(crate) fn read(&self, room: &mut [u8], at: u64) -> Result<bool, ParityError> {
         let end = at.saturating_add(room.len() as u64);

@@ -20,10 +20,10 @@ use verisum_files::{Directory, Stat};
 use crate::ParityError;
 use crate::create::USUAL_PLACE;
 use crate::digest::Hasher;
-use crate::far::{FarFile, FarFolder};
 use crate::head::{END_MAGIC, LONGEST, PartDigest, SetHead, TRAILER};
 use crate::in_place::Note;
 use crate::index::Index;
+use crate::place_folder::{PlaceFile, PlaceFolder};
 use crate::verdict::{Finding, ParityVerdict, lost_set};
 
 /// The index, and a second copy of it.
@@ -37,7 +37,7 @@ const LONGEST_INDEX: u64 = 64 << 20;
 
 /// Where the parity files of a tree are.
 #[non_exhaustive]
-pub enum ParityFolder<'p> {
+pub enum ParityLocation<'p> {
     /// In the tree's own [`USUAL_PLACE`].
     Usual,
     /// In this directory.
@@ -53,35 +53,35 @@ pub enum ParityFolder<'p> {
     },
 }
 
-impl<'p> From<Option<&'p Path>> for ParityFolder<'p> {
+impl<'p> From<Option<&'p Path>> for ParityLocation<'p> {
     /// A directory, or the usual one.
-    fn from(named: Option<&'p Path>) -> ParityFolder<'p> {
-        named.map_or(ParityFolder::Usual, ParityFolder::Directory)
+    fn from(named: Option<&'p Path>) -> ParityLocation<'p> {
+        named.map_or(ParityLocation::Usual, ParityLocation::Directory)
     }
 }
 
-/// The folder of the parity files.
-pub(crate) struct Store {
+/// The folder of the parity files, open.
+pub(crate) struct ParityFolder {
     path: PathBuf,
-    files: Folder,
+    backend: Backend,
 }
 
-enum Folder {
+enum Backend {
     /// Held by this process alone or with other readers.
-    Here {
+    Local {
         folder: Arc<Directory>,
         /// Whether the directory was not there before.
         is_new: bool,
         /// Opened to be locked; unlocked when it is closed.
         lock: File,
     },
-    There(Arc<FarFolder>),
+    Place(Arc<PlaceFolder>),
 }
 
 /// A parity file that is open.
 enum OpenFile {
-    Here(File),
-    There(FarFile),
+    Local(File),
+    Place(PlaceFile),
 }
 
 /// A set file that is open.
@@ -95,20 +95,24 @@ pub(crate) struct SetFile {
     pub(crate) is_scratched: bool,
 }
 
-impl Store {
+impl ParityFolder {
     /// Opens the folder of a tree, which must be there.
-    pub(crate) fn open(tree: &Path, folder: ParityFolder, to_write: bool) -> Result<Store, ParityError> {
+    pub(crate) fn open(
+        tree: &Path,
+        folder: ParityLocation,
+        to_write: bool,
+    ) -> Result<ParityFolder, ParityError> {
         match folder {
-            ParityFolder::Usual => Store::open_directory(&tree.join(USUAL_PLACE), to_write),
-            ParityFolder::Directory(path) => Store::open_directory(path, to_write),
-            ParityFolder::Place { place, root, name } => {
-                let folder = FarFolder::new(place, root, name.clone());
-                Ok(Store { path: name, files: Folder::There(Arc::new(folder)) })
+            ParityLocation::Usual => ParityFolder::open_directory(&tree.join(USUAL_PLACE), to_write),
+            ParityLocation::Directory(path) => ParityFolder::open_directory(path, to_write),
+            ParityLocation::Place { place, root, name } => {
+                let folder = PlaceFolder::new(place, root, name.clone());
+                Ok(ParityFolder { path: name, backend: Backend::Place(Arc::new(folder)) })
             }
         }
     }
 
-    fn open_directory(path: &Path, to_write: bool) -> Result<Store, ParityError> {
+    fn open_directory(path: &Path, to_write: bool) -> Result<ParityFolder, ParityError> {
         let folder = Directory::trusted(path).map_err(|error| match error {
             verisum_files::FileError::Io { ref source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 ParityError::None { path: path.to_path_buf() }
@@ -128,36 +132,36 @@ impl Store {
             Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::INVAL | Errno::NOSYS) | Ok(()) => {}
             Err(errno) => return Err(ParityError::io(path, "lock", errno)),
         }
-        let files = Folder::Here { folder, is_new: false, lock: lock.into() };
-        Ok(Store { path: path.to_path_buf(), files })
+        let backend = Backend::Local { folder, is_new: false, lock: lock.into() };
+        Ok(ParityFolder { path: path.to_path_buf(), backend })
     }
 
     /// Makes the folder of a tree if it is not there, and opens it.
-    pub(crate) fn make(tree: &Path, folder: ParityFolder) -> Result<Store, ParityError> {
+    pub(crate) fn make(tree: &Path, folder: ParityLocation) -> Result<ParityFolder, ParityError> {
         match folder {
-            ParityFolder::Usual => Store::make_directory(&tree.join(USUAL_PLACE)),
-            ParityFolder::Directory(path) => Store::make_directory(path),
-            folder @ ParityFolder::Place { .. } => Store::open(tree, folder, true),
+            ParityLocation::Usual => ParityFolder::make_directory(&tree.join(USUAL_PLACE)),
+            ParityLocation::Directory(path) => ParityFolder::make_directory(path),
+            folder @ ParityLocation::Place { .. } => ParityFolder::open(tree, folder, true),
         }
     }
 
-    fn make_directory(path: &Path) -> Result<Store, ParityError> {
+    fn make_directory(path: &Path) -> Result<ParityFolder, ParityError> {
         // Also with slashes at its end it is a name in the directory above.
         let path: PathBuf = path.components().collect();
         let (above, name) = match (path.parent(), path.file_name()) {
             (Some(above), Some(name)) => (Directory::trusted(above)?, name),
-            _ => return Store::open_directory(&path, true),
+            _ => return ParityFolder::open_directory(&path, true),
         };
         let path = path.as_path();
         match rustix::fs::mkdirat(&above, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => {
-                let mut store = Store::open_directory(path, true)?;
-                if let Folder::Here { is_new, .. } = &mut store.files {
+                let mut made = ParityFolder::open_directory(path, true)?;
+                if let Backend::Local { is_new, .. } = &mut made.backend {
                     *is_new = true;
                 }
-                Ok(store)
+                Ok(made)
             }
-            Err(Errno::EXIST) => Store::open_directory(path, true),
+            Err(Errno::EXIST) => ParityFolder::open_directory(path, true),
             Err(errno) => Err(ParityError::io(path, "create", errno)),
         }
     }
@@ -169,7 +173,7 @@ impl Store {
 
     /// What tells this directory from others; no directory has the numbers of another place.
     pub(crate) fn identity(&self) -> Result<(u64, u64), ParityError> {
-        let Folder::Here { lock, .. } = &self.files else { return Ok((0, 0)) };
+        let Backend::Local { lock, .. } = &self.backend else { return Ok((0, 0)) };
         let stat = Stat::of(lock).map_err(|errno| ParityError::io(&self.path, "stat", errno))?;
         Ok((stat.device, stat.inode))
     }
@@ -178,7 +182,9 @@ impl Store {
     pub(crate) fn index(&self) -> Result<Index, ParityError> {
         let mut found = INDEX.map(|name| self.read_whole(name));
         // A copy that a place does not give may be good.
-        if let (Folder::There(_), Some(failed)) = (&self.files, found.iter_mut().find(|copy| copy.is_err())) {
+        if let (Backend::Place(_), Some(failed)) =
+            (&self.backend, found.iter_mut().find(|copy| copy.is_err()))
+        {
             std::mem::replace(failed, Ok(None))?;
         }
         let is_there = found.iter().any(|copy| !matches!(copy, Ok(None)));
@@ -234,35 +240,35 @@ impl Store {
 
     /// Gets ready to make sets: where there is no lock, it sees to it that nobody else makes sets that count.
     pub(crate) fn claim(&self, index: &mut Index) -> Result<(), ParityError> {
-        match &self.files {
-            Folder::Here { .. } => Ok(()),
-            Folder::There(far) => far.claim(index),
+        match &self.backend {
+            Backend::Local { .. } => Ok(()),
+            Backend::Place(place) => place.claim(index),
         }
     }
 
     /// Replaces the index, once the new sets are on the disk, and removes all other sets.
     pub(crate) fn commit(&self, index: &Index, new: &[u64]) -> Result<(), ParityError> {
-        match &self.files {
-            Folder::Here { .. } => {
+        match &self.backend {
+            Backend::Local { .. } => {
                 for number in new {
                     self.sync_file(&set_name(*number))?;
                 }
                 self.sync()?;
             }
-            Folder::There(far) => drop(far.take_claim()),
+            Backend::Place(place) => drop(place.take_claim()),
         }
         let text = index.encode();
         for name in INDEX {
             self.write(name, &mut text.as_bytes(), text.len() as u64, false)?;
             self.sync()?;
         }
-        self.sweep(index)
+        self.remove_all_but(index)
     }
 
     /// Removes sets that do not count, and what a run that was ended left behind. Where there is no lock, sets with later
     /// numbers are of somebody who is at work.
-    pub(crate) fn sweep(&self, index: &Index) -> Result<(), ParityError> {
-        let is_locked = matches!(self.files, Folder::Here { .. });
+    pub(crate) fn remove_all_but(&self, index: &Index) -> Result<(), ParityError> {
+        let is_locked = matches!(self.backend, Backend::Local { .. });
         for name in self.names()? {
             let number = number_of(&name);
             let counts = number.is_some_and(|number| {
@@ -277,15 +283,15 @@ impl Store {
 
     /// Removes what a run that failed has written and does not count. What cannot be removed does no harm: the next
     /// run tries again.
-    pub(crate) fn tidy(&self) {
-        match &self.files {
-            Folder::Here { .. } => {
+    pub(crate) fn undo_failed_run(&self) {
+        match &self.backend {
+            Backend::Local { .. } => {
                 if let Ok(index) = self.index() {
-                    let _ = self.sweep(&index);
+                    let _ = self.remove_all_but(&index);
                 }
             }
-            Folder::There(far) => {
-                let claimed = far.take_claim();
+            Backend::Place(place) => {
+                let claimed = place.take_claim();
                 let names = if claimed.is_empty() { Vec::new() } else { self.names().unwrap_or_default() };
                 for name in names {
                     if number_of(&name).is_some_and(|number| claimed.contains(&number)) {
@@ -297,8 +303,8 @@ impl Store {
     }
 
     /// Removes all that there is, for parity that never was whole. What cannot be removed does no harm.
-    pub(crate) fn discard(&self) {
-        let Folder::Here { is_new, .. } = &self.files else { return self.tidy() };
+    pub(crate) fn undo_first_run(&self) {
+        let Backend::Local { is_new, .. } = &self.backend else { return self.undo_failed_run() };
         for name in self.names().unwrap_or_default() {
             if !name.starts_with(NOTE) {
                 let _ = self.remove(&name);
@@ -375,10 +381,10 @@ impl Store {
 
     /// Opens a set, if it is not lost. A disk that does not give it has lost it; a place may give it later.
     pub(crate) fn set_unless_lost(&self, number: u64) -> Result<Option<SetFile>, ParityError> {
-        match (self.set(number), &self.files) {
+        match (self.set(number), &self.backend) {
             (Ok(set), _) => Ok(Some(set)),
-            (Err(error), Folder::There(_)) => lost_set(error).map(|_| None),
-            (Err(_), Folder::Here { .. }) => Ok(None),
+            (Err(error), Backend::Place(_)) => lost_set(error).map(|_| None),
+            (Err(_), Backend::Local { .. }) => Ok(None),
         }
     }
 
@@ -391,9 +397,9 @@ impl Store {
 
     /// The names of the parity files that are there; others are not ours to remove.
     fn names(&self) -> Result<Vec<String>, ParityError> {
-        let lock = match &self.files {
-            Folder::Here { lock, .. } => lock,
-            Folder::There(far) => return far.names(),
+        let lock = match &self.backend {
+            Backend::Local { lock, .. } => lock,
+            Backend::Place(place) => return place.names(),
         };
         let failed = |errno: Errno| ParityError::io(&self.path, "list", errno);
         let names = rustix::fs::Dir::read_from(lock).map_err(failed)?;
@@ -438,11 +444,11 @@ impl Store {
         };
         let mut bytes = Vec::new();
         match file {
-            OpenFile::Here(file) => {
+            OpenFile::Local(file) => {
                 let read = file.take(LONGEST_INDEX).read_to_end(&mut bytes);
                 read.map_err(|error| self.failed(name, "read", error))?;
             }
-            OpenFile::There(file) => {
+            OpenFile::Place(file) => {
                 bytes.resize(file.length.min(LONGEST_INDEX) as usize, 0);
                 file.read(&mut bytes, 0)?;
             }
@@ -451,14 +457,14 @@ impl Store {
     }
 
     fn open_file(&self, name: &str) -> Result<OpenFile, ParityError> {
-        match &self.files {
-            Folder::Here { folder, .. } => {
+        match &self.backend {
+            Backend::Local { folder, .. } => {
                 let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
                 let file = rustix::fs::openat(folder, OsStr::new(name), flags, Mode::empty());
-                file.map(|file| OpenFile::Here(file.into()))
+                file.map(|file| OpenFile::Local(file.into()))
                     .map_err(|errno| self.failed(name, "open", errno.into()))
             }
-            Folder::There(far) => far.open(name).map(OpenFile::There),
+            Backend::Place(place) => place.open(name).map(OpenFile::Place),
         }
     }
 
@@ -471,9 +477,9 @@ impl Store {
         length: u64,
         is_new: bool,
     ) -> Result<(), ParityError> {
-        let folder = match &self.files {
-            Folder::Here { folder, .. } => folder,
-            Folder::There(far) => return far.write(name, content, length, is_new),
+        let folder = match &self.backend {
+            Backend::Local { folder, .. } => folder,
+            Backend::Place(place) => return place.write(name, content, length, is_new),
         };
         let new = format!("{name}.new");
         let _ = rustix::fs::unlinkat(folder, new.as_str(), AtFlags::empty());
@@ -497,17 +503,17 @@ impl Store {
     /// Brings a file to the disk, if it is here.
     fn sync_file(&self, name: &str) -> Result<(), ParityError> {
         match self.open_file(name)? {
-            OpenFile::Here(file) => file.sync_all().map_err(|error| self.failed(name, "sync", error)),
-            OpenFile::There(_) => Ok(()),
+            OpenFile::Local(file) => file.sync_all().map_err(|error| self.failed(name, "sync", error)),
+            OpenFile::Place(_) => Ok(()),
         }
     }
 
     /// Removes a file, if it is there.
     fn remove(&self, name: &str) -> Result<(), ParityError> {
-        let removed = match &self.files {
-            Folder::Here { folder, .. } => rustix::fs::unlinkat(folder, name, AtFlags::empty())
+        let removed = match &self.backend {
+            Backend::Local { folder, .. } => rustix::fs::unlinkat(folder, name, AtFlags::empty())
                 .map_err(|errno| self.failed(name, "remove", errno.into())),
-            Folder::There(far) => far.remove(name),
+            Backend::Place(place) => place.remove(name),
         };
         match removed {
             Err(ParityError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -517,7 +523,7 @@ impl Store {
 
     /// Brings the names to the disk, where the file system lets a directory be synchronized.
     pub(crate) fn sync(&self) -> Result<(), ParityError> {
-        let Folder::Here { lock, .. } = &self.files else { return Ok(()) };
+        let Backend::Local { lock, .. } = &self.backend else { return Ok(()) };
         match lock.sync_all() {
             Err(error) if error.raw_os_error() == Some(Errno::IO.raw_os_error()) => {
                 Err(ParityError::io(&self.path, "sync", error))
@@ -569,8 +575,8 @@ impl SetFile {
 impl OpenFile {
     fn length(&self) -> io::Result<u64> {
         match self {
-            OpenFile::Here(file) => Ok(file.metadata()?.len()),
-            OpenFile::There(file) => Ok(file.length),
+            OpenFile::Local(file) => Ok(file.metadata()?.len()),
+            OpenFile::Place(file) => Ok(file.length),
         }
     }
 
@@ -578,8 +584,8 @@ impl OpenFile {
     /// place tells nothing of the file.
     fn read(&self, room: &mut [u8], at: u64) -> Result<bool, ParityError> {
         match self {
-            OpenFile::Here(file) => Ok(file.read_exact_at(room, at).is_ok()),
-            OpenFile::There(file) => file.read(room, at),
+            OpenFile::Local(file) => Ok(file.read_exact_at(room, at).is_ok()),
+            OpenFile::Place(file) => file.read(room, at),
         }
     }
 }
