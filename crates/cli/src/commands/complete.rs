@@ -14,7 +14,7 @@ use crate::ui::catalog::CatalogArgs;
 use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{Output, PROGRAM, places};
+use crate::ui::{Output, PROGRAM, configured_places};
 
 /// What `verisum complete` takes.
 #[derive(Args, Debug)]
@@ -72,7 +72,7 @@ fn candidates(words: &[OsString], config: &Config, definition: &Command) -> Vec<
     }
     let mut found: Vec<OsString> = trees(&line, config).into_iter().map(PathBuf::into_os_string).collect();
     if line.command.get_arguments().any(|arg| arg.get_id() == "ssh_config") {
-        found.extend(places::addresses().into_iter().map(OsString::from));
+        found.extend(configured_places::addresses().into_iter().map(OsString::from));
     } else if line.path.first().is_none_or(|verb| verb != "catalog") {
         // What reads no records of trees elsewhere cannot read these either.
         found.retain(|tree| !is_address(Path::new(tree)));

@@ -11,8 +11,8 @@ use std::path::{Component, Path, PathBuf};
 use verisum::files::store::manifest::Listed;
 
 use super::record;
-use crate::ui::bad_file::{BadFile, Mend, NAMED, find_copies};
-use crate::ui::remedy;
+use crate::ui::bad_file::{BadFile, BadFileRepair, NAMED, find_copies};
+use crate::ui::repair_commands;
 
 /// The most good files whose content is remembered, as a copy of what may be found to be bad.
 const MOST: usize = 1 << 16;
@@ -138,7 +138,9 @@ impl BadFiles {
             let found = content.and_then(|content| good.get(&content).cloned());
             let mend = match (bad_file.mend, &found) {
                 // The repair finds what its list has under another name.
-                (Mend::Directory { command, .. }, Some((of, _))) if *of == list => Mend::File(command),
+                (BadFileRepair::Directory { command, .. }, Some((of, _))) if *of == list => {
+                    BadFileRepair::File(command)
+                }
                 (mend, _) => mend,
             };
             BadFile { copy: found.map(|(_, copy)| copy), mend, ..bad_file }
@@ -179,14 +181,15 @@ fn bad_file(list: Option<(&Path, &Path)>, path: PathBuf, listed: &Listed, outcom
     let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
     let mend = match (list, claim) {
         (_, Some(claim)) if listed.block_hash.is_some() => {
-            remedy::repair_image(&path, &claim.digest).map_or(Mend::Nothing, Mend::FromCopy)
+            repair_commands::repair_image(&path, &claim.digest)
+                .map_or(BadFileRepair::Nothing, BadFileRepair::FromCopy)
         }
-        (Some(_), Some(_)) if is_below && is_gone(directory) => Mend::Unmounted(absolute(directory)),
+        (Some(_), Some(_)) if is_below && is_gone(directory) => BadFileRepair::Unmounted(absolute(directory)),
         (Some((list, _)), Some(_)) if is_below => {
-            let command = remedy::repair_by_list(&absolute(list), &absolute(directory));
-            Mend::Directory { command, below }
+            let command = repair_commands::repair_by_list(&absolute(list), &absolute(directory));
+            BadFileRepair::Directory { command, below }
         }
-        _ => Mend::Nothing,
+        _ => BadFileRepair::Nothing,
     };
     let algorithm = record::tag(listed).or_else(|| claim.map(|claim| claim.algorithm.to_string()));
     BadFile {

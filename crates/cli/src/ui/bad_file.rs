@@ -16,10 +16,10 @@ use crate::ui::catalog::{CatalogArgs, with_name};
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
-use crate::ui::remedy::Given;
+use crate::ui::repair_commands::RepairCommands;
 use crate::ui::sizes::human;
 use crate::ui::values::written;
-use crate::ui::{self, Output, log, remedy, shell};
+use crate::ui::{self, Output, log, repair_commands, shell};
 
 /// How many bad files are told of in full; a disk that dies has as many as files.
 pub(crate) const NAMED: usize = 10;
@@ -42,11 +42,11 @@ pub(crate) struct BadFile {
     /// Parity beside it, looked for where no copy is known.
     pub(crate) parity: Option<PathBuf>,
     /// What mends it.
-    pub(crate) mend: Mend,
+    pub(crate) mend: BadFileRepair,
 }
 
 /// A command that mends a file, without the place to mend it from.
-pub(crate) enum Mend {
+pub(crate) enum BadFileRepair {
     /// There is none.
     Nothing,
     /// There is none as long as the directory of all the files is not there.
@@ -70,8 +70,8 @@ impl BadFile {
     /// Whether the file is to be empty: then its repair needs no copy. One by a list or tags asks for a source.
     pub(crate) fn needs_none(&self) -> bool {
         let digest = self.digest.as_ref();
-        matches!(self.mend, Mend::File(_))
-            && digest.is_some_and(|digest| remedy::is_empty(&self.algorithm, self.size, digest))
+        matches!(self.mend, BadFileRepair::File(_))
+            && digest.is_some_and(|digest| repair_commands::is_empty(&self.algorithm, self.size, digest))
     }
 
     /// How much it helps to mend the file.
@@ -82,21 +82,29 @@ impl BadFile {
     /// The command as it is to be typed.
     pub(crate) fn command(&self) -> Option<String> {
         match (&self.mend, &self.copy) {
-            (Mend::Nothing | Mend::Unmounted(_), _) => None,
-            (Mend::Accept(command), _) | (Mend::File(command), Some(_)) => Some(command.clone()),
-            (Mend::File(command) | Mend::FromCopy(command) | Mend::Directory { command, .. }, None)
-                if self.parity.is_some() || self.needs_none() =>
-            {
+            (BadFileRepair::Nothing | BadFileRepair::Unmounted(_), _) => None,
+            (BadFileRepair::Accept(command), _) | (BadFileRepair::File(command), Some(_)) => {
                 Some(command.clone())
             }
-            (Mend::FromCopy(command), Some(copy)) => Some(remedy::with_source(command, copy)),
-            (Mend::File(command) | Mend::FromCopy(command) | Mend::Directory { command, .. }, None) => {
-                Some(format!("{command} --from PLACE"))
+            (
+                BadFileRepair::File(command)
+                | BadFileRepair::FromCopy(command)
+                | BadFileRepair::Directory { command, .. },
+                None,
+            ) if self.parity.is_some() || self.needs_none() => Some(command.clone()),
+            (BadFileRepair::FromCopy(command), Some(copy)) => {
+                Some(repair_commands::with_source(command, copy))
             }
-            (Mend::Directory { command, below }, Some(copy)) => {
+            (
+                BadFileRepair::File(command)
+                | BadFileRepair::FromCopy(command)
+                | BadFileRepair::Directory { command, .. },
+                None,
+            ) => Some(format!("{command} --from PLACE")),
+            (BadFileRepair::Directory { command, below }, Some(copy)) => {
                 let above =
                     copy.ancestors().nth(below.components().count()).filter(|_| copy.ends_with(below))?;
-                Some(remedy::with_source(command, above))
+                Some(repair_commands::with_source(command, above))
             }
         }
     }
@@ -104,7 +112,9 @@ impl BadFile {
     /// What comes before any repair.
     pub(crate) fn advice(&self) -> Option<&'static str> {
         // Where nothing tells the good content, no repair comes.
-        Some(self.outcome).filter(|_| !matches!(self.mend, Mend::Accept(_))).and_then(remedy::storage_advice)
+        Some(self.outcome)
+            .filter(|_| !matches!(self.mend, BadFileRepair::Accept(_)))
+            .and_then(repair_commands::storage_advice)
     }
 
     /// What it was when it was good, in a few words.
@@ -173,14 +183,14 @@ impl BadFile {
     ) -> Vec<String> {
         let command = self.command().map(written);
         let content = match (&self.copy, &self.parity) {
-            _ if matches!(self.mend, Mend::Accept(_)) => None,
+            _ if matches!(self.mend, BadFileRepair::Accept(_)) => None,
             (Some(copy), _) => Some(GoodContent::Copy(quoted(copy.as_os_str()))),
             (None, Some(parity)) => Some(GoodContent::Parity(quoted(parity.as_os_str()))),
             (None, None) if self.needs_none() => Some(GoodContent::Empty),
             (None, None) => Some(GoodContent::Unknown),
         };
         let mut lines = remedy_lines(self, content, command);
-        if let Mend::Unmounted(top) = &self.mend {
+        if let BadFileRepair::Unmounted(top) = &self.mend {
             let before_copy = lines.len().saturating_sub(1);
             lines.insert(before_copy, format!("{} is not there: is it mounted?", quoted(top.as_os_str())));
         }
@@ -301,7 +311,7 @@ fn is_alarming(state: State, missing_fails: bool) -> bool {
 /// by the paths in its tree, is not among them.
 pub(crate) fn of_trees(
     catalog: &Catalog,
-    given: &Given,
+    commands: &RepairCommands,
     roots: &[&Root],
     (missing_fails, excludes): (bool, Option<&Excludes>),
     most: usize,
@@ -314,7 +324,7 @@ pub(crate) fn of_trees(
         worst.retain(|file| is_wanted(file));
         all += match excludes {
             Some(excludes) => {
-                worst.retain(|file| !remedy::is_left_out(excludes, root, &file.path));
+                worst.retain(|file| !repair_commands::is_left_out(excludes, root, &file.path));
                 worst.len() as u64
             }
             None => {
@@ -327,7 +337,7 @@ pub(crate) fn of_trees(
         files.sort_by_key(|file| (!file.record.state.is_corrupt(), file.record.state == State::MISSING));
         files.truncate(most);
     }
-    let bad_files = of_files(catalog, given, files)?;
+    let bad_files = of_files(catalog, commands, files)?;
     let beyond = all.saturating_sub(bad_files.len() as u64);
     Ok((bad_files, beyond))
 }
@@ -335,7 +345,7 @@ pub(crate) fn of_trees(
 /// The first files of some trees that are missing, and were not before a moment.
 pub(crate) fn of_missing(
     catalog: &Catalog,
-    given: &Given,
+    commands: &RepairCommands,
     roots: &[&Root],
     since: Moment,
     most: usize,
@@ -350,24 +360,24 @@ pub(crate) fn of_missing(
             Ok::<_, Failure>(())
         })?;
     }
-    of_files(catalog, given, files)
+    of_files(catalog, commands, files)
 }
 
 /// What is to be told of files that are not as recorded.
 pub(crate) fn of_files(
     catalog: &Catalog,
-    given: &Given,
+    commands: &RepairCommands,
     files: Vec<ListedRecord>,
 ) -> Result<Vec<BadFile>, Failure> {
     let copies = catalog.copies_of(&files)?;
-    let mut beside = given.beside();
-    let given = given.clone().knowing(&catalog.roots()?);
+    let mut beside = commands.beside();
+    let commands = commands.clone().knowing(&catalog.roots()?);
     let bad_file = |file: ListedRecord| {
         let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
         let finding = catalog.finding(file.directory, file.path.file_name().unwrap_or_default())?;
         let copy = copies.get(&content).cloned();
         let root = catalog.root_of(&file.path)?.map(|root| root.path);
-        Ok(of_file(&file, finding.as_ref(), copy, (&given, root.as_deref()), &mut beside))
+        Ok(of_file(&file, finding.as_ref(), copy, (&commands, root.as_deref()), &mut beside))
     };
     files.into_iter().map(bad_file).collect()
 }
@@ -377,7 +387,7 @@ pub(crate) fn of_file(
     file: &ListedRecord,
     finding: Option<&RecordFinding>,
     copy: Option<PathBuf>,
-    (given, root): (&Given, Option<&Path>),
+    (commands, root): (&RepairCommands, Option<&Path>),
     beside: &mut Beside,
 ) -> BadFile {
     let state = file.record.state;
@@ -391,11 +401,11 @@ pub(crate) fn of_file(
         size: file.is_recorded().then_some(file.record.size),
         digest: file.is_recorded().then_some(file.record.digest),
         mend: match state {
-            State::DAMAGED => Mend::Accept(given.accept(&file.path)),
+            State::DAMAGED => BadFileRepair::Accept(commands.accept(&file.path)),
             _ => {
                 let content = (parity.as_deref(), copy.as_deref());
-                let command = remedy::mend_command(given, file, root, content);
-                command.map_or(Mend::Nothing, Mend::File)
+                let command = repair_commands::mend_command(commands, file, root, content);
+                command.map_or(BadFileRepair::Nothing, BadFileRepair::File)
             }
         },
         copy,
@@ -410,8 +420,9 @@ pub(crate) fn of_file(
 pub(crate) fn find_copies(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     find_by_catalog(catalog, bad_files);
     let mut beside = Beside::default();
-    let is_open =
-        |bad_file: &&mut BadFile| bad_file.copy.is_none() && matches!(bad_file.mend, Mend::Directory { .. });
+    let is_open = |bad_file: &&mut BadFile| {
+        bad_file.copy.is_none() && matches!(bad_file.mend, BadFileRepair::Directory { .. })
+    };
     for bad_file in bad_files.iter_mut().filter(is_open) {
         bad_file.parity = beside.of(&bad_file.path);
     }
@@ -419,7 +430,7 @@ pub(crate) fn find_copies(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
 
 fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
     let named = CatalogArgs { catalog: catalog.map(Path::to_path_buf) };
-    let catalog_option = catalog.map(remedy::of_catalog);
+    let catalog_option = catalog.map(repair_commands::of_catalog);
     let Ok(Some(catalog)) = named.open_if_there() else { return };
     let found = || -> Result<HashMap<(i64, Vec<u8>), PathBuf>, Failure> {
         let numbers = numbers(&catalog)?;
@@ -433,12 +444,12 @@ fn find_by_catalog(catalog: Option<&Path>, bad_files: &mut [BadFile]) {
         // The catalogue may hold the bad file for sound: it may be older.
         bad_file.copy = copy.filter(|copy| **copy != bad_file.path).cloned();
         // The repair looks there, as nothing at the path of the file has its content.
-        if let (Mend::Directory { command, below }, Some(copy)) = (&bad_file.mend, &bad_file.copy)
+        if let (BadFileRepair::Directory { command, below }, Some(copy)) = (&bad_file.mend, &bad_file.copy)
             && !copy.ends_with(below)
             && let Some(folder) = copy.parent()
         {
             let command = format!("{command}{}", catalog_option.as_deref().unwrap_or_default());
-            bad_file.mend = Mend::File(remedy::with_source(&command, folder));
+            bad_file.mend = BadFileRepair::File(repair_commands::with_source(&command, folder));
         }
     }
 }

@@ -20,9 +20,9 @@ use toml::de::DeValue;
 use verisum::files::replace::is_trusted;
 
 use super::config_file;
+use super::configured_places::{self, Places};
 use super::failure::Failure;
 use super::kernel;
-use super::places::{self, Places};
 use super::verbosity;
 
 /// The file of the machine.
@@ -134,7 +134,7 @@ impl Config {
             let setting = Setting { values: vec![value.to_string()], source, line: None };
             config.variables.insert(option, setting);
         }
-        places::know(&config.places);
+        configured_places::know(&config.places);
         Ok(config)
     }
 
@@ -167,9 +167,9 @@ impl Config {
         definition: &Command,
     ) -> Result<(), String> {
         let source = path.display().to_string();
-        if words == [places::TABLE] {
-            let place = places::place(&source, value);
-            let place = place.map_err(|why| format!("{}.{name}: {why}", places::TABLE))?;
+        if words == [configured_places::TABLE] {
+            let place = configured_places::place(&source, value);
+            let place = place.map_err(|why| format!("{}.{name}: {why}", configured_places::TABLE))?;
             self.places.insert(name.to_string(), place);
             return Ok(());
         }
@@ -323,10 +323,9 @@ impl Config {
         });
         let variables = self.variables.iter().filter(|(option, _)| find(definition, option).is_some());
         let places = self.places.iter().flat_map(|(name, place)| {
-            place
-                .fields
-                .iter()
-                .map(move |(key, setting)| (format!("{}.{name}.{key}", places::TABLE), setting.clone()))
+            place.fields.iter().map(move |(key, setting)| {
+                (format!("{}.{name}.{key}", configured_places::TABLE), setting.clone())
+            })
         });
         let variables = variables.map(|(option, setting)| (option.clone(), setting.clone()));
         tables.chain(variables).chain(places).collect()

@@ -25,7 +25,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs, ObjectReading, PlaceReport, refuse};
 use crate::ui::progress::{self, Total};
 use crate::ui::reading::ReadingArgs;
-use crate::ui::{names, sizes, sums};
+use crate::ui::{list_records, names, sizes};
 use report::{CompareCounts, CompareReport, SideFacts};
 
 /// The digest, unless somebody says otherwise.
@@ -283,8 +283,8 @@ fn lists<const N: usize>(
     let trees = paths.collect::<Result<Vec<_>, _>>()?;
     let mut lists = ListedContents::default();
     for list in named {
-        let (records, _, exit) = sums::records(list, algorithm, &trees)?;
-        sums::say_unproven(list, records.named.as_ref());
+        let (records, _, exit) = list_records::records_in(list, algorithm, &trees)?;
+        list_records::say_unproven(list, records.named.as_ref());
         // Whether trees differ no list says.
         report.worse(exit.min(Exit::Unchecked));
         for record in records.contents {

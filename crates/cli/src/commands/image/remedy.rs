@@ -8,7 +8,7 @@ use verisum::image::Opened;
 
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::failure::Failure;
-use crate::ui::remedy::{of_catalog, with_source};
+use crate::ui::repair_commands::{of_catalog, with_source};
 use crate::ui::{bad_file, names, shell};
 
 /// How an image can be had again.

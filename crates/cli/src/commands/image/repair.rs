@@ -25,7 +25,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
 use crate::ui::input::{self, How, Input};
 use crate::ui::names::{self, Name};
-use crate::ui::repairs::Recorder;
+use crate::ui::repair_recorder::RepairRecorder;
 use crate::ui::signals::Ending;
 use crate::ui::sizes::human;
 use crate::ui::{self, Output, PROGRAM};
@@ -126,7 +126,7 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
 /// Records the repair where a catalogue knows the image as a file.
 fn record(arguments: &ImageRepairArgs, name: &Path, mended: &Mended, stop: &Stop) -> Result<(), Failure> {
     let path = absolute(name)?;
-    let mut recorder = Recorder::new(&arguments.catalog, &path, stop)?;
+    let mut recorder = RepairRecorder::new(&arguments.catalog, &path, stop)?;
     let mut taken: Vec<Taken> = Vec::new();
     for (which, from) in arguments.from.iter().enumerate() {
         let ranges: Vec<Range<u64>> =

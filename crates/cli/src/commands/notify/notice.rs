@@ -19,7 +19,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::help::EXIT_CODES;
 use crate::ui::json::Object;
-use crate::ui::remedy::Given;
+use crate::ui::repair_commands::RepairCommands;
 use crate::ui::values::written;
 use crate::ui::{names, shell};
 
@@ -87,8 +87,8 @@ fn bad_files(catalog_args: &CatalogArgs, scrubbed_since: Option<Moment>) -> Resu
         let was_scrubbed = |since: Moment| last.is_some_and(|last| last >= since);
         roots.extend(Some(root).filter(|_| scrubbed_since.is_none_or(was_scrubbed)));
     }
-    let given = Given::new(catalog_args.catalog.as_deref());
-    bad_file::of_trees(&catalog, &given, &roots.iter().collect::<Vec<_>>(), (true, None), NAMED)
+    let commands = RepairCommands::new(catalog_args.catalog.as_deref());
+    bad_file::of_trees(&catalog, &commands, &roots.iter().collect::<Vec<_>>(), (true, None), NAMED)
 }
 
 /// The worst file: what it is, and whether it can be had again.

@@ -12,7 +12,7 @@ use crate::ui::Output;
 use crate::ui::catalog::{CatalogArgs, absolute, own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::repairs::Recorder;
+use crate::ui::repair_recorder::RepairRecorder;
 
 /// What `verisum parity repair` takes.
 #[derive(Args, Debug)]
@@ -72,7 +72,7 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
         return Err(Failure::Usage("--changed is for DIR: PAR2 files record no times".to_string()));
     }
     let way = own_way(tree)?.leads;
-    let mut recorder = Recorder::new(&arguments.catalog, &way, &options.stop)?;
+    let mut recorder = RepairRecorder::new(&arguments.catalog, &way, &options.stop)?;
     // A PAR2 file is itself the source, and its files are beside it.
     let (top, parity) = match is_par2 {
         true => (way.parent().unwrap_or(Path::new("/")).to_path_buf(), way.clone()),

@@ -7,9 +7,9 @@ use verisum::parity::{FileVerdict, Finding, Made, ParityRepairSummary, ParityVer
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, tree_message};
 use crate::ui::hosts::Costs;
-use crate::ui::mending::not_kept;
 use crate::ui::names::{self, Name};
 use crate::ui::parity::damage;
+use crate::ui::repair_from_copies::not_kept;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM};

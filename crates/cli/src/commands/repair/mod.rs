@@ -18,12 +18,12 @@ use crate::ui::catalog::{CatalogArgs, OwnWay, absolute, address, own_way};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
-use crate::ui::mending::{MendingReport, finish_in_place, look_up, repair_wherever, sources};
 use crate::ui::progress::ProgressArgs;
-use crate::ui::remedy::Given;
-use crate::ui::repairs::Recorder;
+use crate::ui::repair_commands::RepairCommands;
+use crate::ui::repair_from_copies::{RepairReport, finish_in_place, look_up, repair_wherever, sources};
+use crate::ui::repair_recorder::RepairRecorder;
 use crate::ui::signals::Ending;
-use crate::ui::{parity, sums};
+use crate::ui::{list_records, parity};
 
 /// What `verisum repair` takes.
 #[derive(Args, Debug)]
@@ -130,7 +130,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     options.in_place = arguments.in_place;
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
     options.now = Timestamp::now();
-    let telling = MendingReport::new(["file", "summary"], arguments.json, arguments.quiet, output);
+    let telling = RepairReport::new(["file", "summary"], arguments.json, arguments.quiet, output);
     let has_records = arguments.tags || arguments.trust.is_some() || !arguments.sums.is_empty();
     let worst = match way {
         Some(way) if has_records => by_records(arguments, &way.leads, &options, telling)?,
@@ -145,7 +145,7 @@ fn by_catalog(
     arguments: &RepairArgs,
     way: Option<OwnWay>,
     options: &RepairOptions,
-    mut telling: MendingReport,
+    mut telling: RepairReport,
 ) -> Result<Exit, Failure> {
     let (_lock, catalog) = arguments.catalog.open_existing()?;
     let path = match way {
@@ -154,8 +154,8 @@ fn by_catalog(
         None => address(&catalog, &arguments.path, true)?.unwrap_or_else(|| arguments.path.clone()),
     };
     if !options.dry {
-        let given = Given::new(arguments.catalog.catalog.as_deref());
-        finish_in_place(&catalog, &given, &options.stop)?;
+        let commands = RepairCommands::new(arguments.catalog.catalog.as_deref());
+        finish_in_place(&catalog, &commands, &options.stop)?;
     }
     let mut sources = sources(&arguments.from, &arguments.hosts, Some((&catalog, &path)))?;
     let others = arguments.catalog.paths_there().into_iter().filter(|other| other != catalog.path());
@@ -179,13 +179,13 @@ fn by_records(
     arguments: &RepairArgs,
     tree: &Path,
     options: &RepairOptions,
-    mut telling: MendingReport,
+    mut telling: RepairReport,
 ) -> Result<Exit, Failure> {
     let mut records = Vec::new();
     let (mut useless, mut lists, mut of_lists) = (0, Vec::new(), Exit::Clean);
     for list in &arguments.sums {
         let (of_list, bad, exit) =
-            sums::records(list, arguments.algorithm.as_deref(), &[tree.to_path_buf()])?;
+            list_records::records_in(list, arguments.algorithm.as_deref(), &[tree.to_path_buf()])?;
         records.extend(of_list.contents);
         lists.push((list, of_list.named));
         useless += bad;
@@ -211,7 +211,7 @@ fn by_records(
     };
     let from: Vec<OsString> = arguments.trust.iter().chain(&arguments.from).cloned().collect();
     // In a dry run too: a catalogue that cannot be used ends both.
-    let mut recorder = Recorder::new(&arguments.catalog, tree, &options.stop)?;
+    let mut recorder = RepairRecorder::new(&arguments.catalog, tree, &options.stop)?;
     let mut sources = sources(&from, &arguments.hosts, None)?;
     look_up(&mut sources, arguments.from_catalog.as_deref(), &arguments.catalog.paths_there())?;
     if has_copies {
@@ -237,7 +237,7 @@ fn by_records(
     telling.not_compared(useless);
     // What is as recorded proves what the numbers are.
     if summary.repaired + summary.mendable + summary.sound == 0 {
-        lists.iter().for_each(|(list, named)| sums::say_unproven(list, named.as_ref()));
+        lists.iter().for_each(|(list, named)| list_records::say_unproven(list, named.as_ref()));
     }
     let worst = telling.end(&summary, arguments.dry_run)?;
     recorder.end()?;

@@ -6,10 +6,10 @@ use verisum::catalog::overview::Troubled;
 use verisum_bench::export::{Cell, Table};
 
 use super::{FOLDED, Subject, bytes, moment, path};
-use crate::ui::bad_file::{self, GoodContent, Mend};
+use crate::ui::bad_file::{self, BadFileRepair, GoodContent};
 use crate::ui::names;
 use crate::ui::parity::Beside;
-use crate::ui::remedy::{keep_bad, of_catalog, repair_by_tags, with_source};
+use crate::ui::repair_commands::{keep_bad, of_catalog, repair_by_tags, with_source};
 use crate::ui::shell;
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
@@ -54,12 +54,12 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
     let record = &file.record;
     let root = subject.root_of(*catalog, &file.path);
     let path_of_copy = copy.as_ref().map(|copy| copy.path.clone());
-    let given = subject.given(*catalog);
-    let mut bad_file = bad_file::of_file(file, finding.as_ref(), path_of_copy, (&given, root), beside);
+    let commands = subject.repair_commands(*catalog);
+    let mut bad_file = bad_file::of_file(file, finding.as_ref(), path_of_copy, (&commands, root), beside);
     bad_file.mend = match bad_file.mend {
         // That of another catalogue has to be named.
-        Mend::File(command) if copy.as_ref().is_some_and(|copy| copy.catalog != *catalog) => {
-            Mend::FromCopy(command)
+        BadFileRepair::File(command) if copy.as_ref().is_some_and(|copy| copy.catalog != *catalog) => {
+            BadFileRepair::FromCopy(command)
         }
         mend => mend,
     };

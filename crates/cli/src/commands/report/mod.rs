@@ -25,7 +25,7 @@ use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::progress::{self, ProgressArgs};
-use crate::ui::remedy::{self, Given, Remedies, Remedy};
+use crate::ui::repair_commands::{self, Remedies, Remedy, RepairCommands};
 use crate::ui::sizes::human;
 use crate::ui::{Output, config, export, names, values};
 
@@ -276,26 +276,27 @@ fn report(subject: &Subject, catalogs: &[Catalog]) -> Report {
 impl Subject {
     /// What mends each tree.
     fn remedies(&self, catalogs: &[Catalog]) -> Result<Vec<Option<Remedy>>, Failure> {
-        let given: Vec<Given> = (0..catalogs.len()).map(|number| self.given(number)).collect();
-        let of_catalogs = catalogs.iter().zip(&given);
+        let commands: Vec<RepairCommands> =
+            (0..catalogs.len()).map(|number| self.repair_commands(number)).collect();
+        let of_catalogs = catalogs.iter().zip(&commands);
         let mut remedies: Vec<Remedies> =
-            of_catalogs.map(|(catalog, given)| Remedies::new(catalog, given)).collect();
+            of_catalogs.map(|(catalog, commands)| Remedies::new(catalog, commands)).collect();
         self.overview.trees.iter().map(|tree| remedies[tree.catalog].of(&tree.root)).collect()
     }
 
     /// What the commands for a catalogue's files need: also to reach a tree of another one, which may have a copy.
-    fn given(&self, number: usize) -> Given {
+    fn repair_commands(&self, number: usize) -> RepairCommands {
         let trees = self.overview.trees.iter();
         let (own, others): (Vec<_>, Vec<_>) = trees.partition(|tree| tree.catalog == number);
         let roots = own.into_iter().chain(others).map(|tree| &tree.root);
-        Given::new(self.catalog(number)).knowing(roots)
+        RepairCommands::new(self.catalog(number)).knowing(roots)
     }
 
     /// The command that mends a tree, also from where another catalogue knows copies.
     fn command(&self, tree: &TreeOverview, remedy: Option<&Remedy>) -> Option<String> {
         let remedy = remedy?;
         if self.is_of_tags(tree.catalog) {
-            let command = remedy::repair_by_tags(&tree.root.path);
+            let command = repair_commands::repair_by_tags(&tree.root.path);
             // Tags know of no other copies.
             let from = if remedy.with_parity() > 0 { "" } else { " --from PLACE" };
             return Some(format!("{command}{from}{}", remedy.keeps_bad()));
@@ -304,10 +305,10 @@ impl Subject {
         // One other catalogue can be named.
         if let Some((other, _)) = tree.sources.first() {
             for (_, source) in tree.sources.iter().filter(|(number, _)| number == other) {
-                command = remedy::with_source(&command, source);
+                command = repair_commands::with_source(&command, source);
             }
             if let Some(catalog) = self.catalog(*other) {
-                command += &remedy::of_catalog(catalog).replacen("--catalog", "--from-catalog", 1);
+                command += &repair_commands::of_catalog(catalog).replacen("--catalog", "--from-catalog", 1);
             }
         }
         Some(command)

@@ -8,7 +8,7 @@ use verisum_bench::export::{Cell, Table};
 
 use super::{Subject, bytes, moment, path, taken};
 use crate::ui::exit::Exit;
-use crate::ui::remedy::{self, Remedy};
+use crate::ui::repair_commands::{self, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{names, shell};
@@ -43,7 +43,7 @@ pub(super) fn trees(subject: &Subject) -> Table {
         let troubled = [
             sum(&State::is_corrupt),
             sum(&|state| state == State::MISSING),
-            sum(&|state| remedy::exit(state) == Exit::Unchecked),
+            sum(&|state| repair_commands::exit(state) == Exit::Unchecked),
         ];
         files += tree.root.files;
         size = size.saturating_add(tree.root.bytes);

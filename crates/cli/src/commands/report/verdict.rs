@@ -9,7 +9,7 @@ use verisum::files::VerdictClass;
 use super::{Subject, images, tagged};
 use crate::ui::exit::Exit;
 use crate::ui::names;
-use crate::ui::remedy::{self, Remedy};
+use crate::ui::repair_commands::{self, Remedy};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
 
@@ -39,7 +39,7 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
     let bad = overview.count(State::is_corrupt);
     let missing = overview.count(|state| state == State::MISSING);
     let held = overview.count(|state| state == State::Trouble(Trouble::Held));
-    let unchecked = overview.count(|state| remedy::exit(state) == Exit::Unchecked);
+    let unchecked = overview.count(|state| repair_commands::exit(state) == Exit::Unchecked);
     let of_images = images::lines(&subject.images, &subject.options);
     if overview.trees.is_empty() {
         let nothing = vec!["Nothing is recorded: `verisum scrub DIR` begins.".to_string()];
@@ -124,7 +124,7 @@ fn sources(subject: &Subject) -> Option<String> {
     };
     let is_wanted =
         |is_it: fn(State) -> bool| overview.count(|state| is_it(state) && state.wants_content()) > 0;
-    let is_unchecked = |state: State| remedy::exit(state) == Exit::Unchecked;
+    let is_unchecked = |state: State| repair_commands::exit(state) == Exit::Unchecked;
     let is_held = |state: State| state == State::Trouble(Trouble::Held);
     let what: Vec<&str> = [
         (is_wanted(State::is_corrupt), "bad"),
@@ -144,7 +144,8 @@ fn sources(subject: &Subject) -> Option<String> {
         count => format!(", and parity may mend {count}"),
     };
     let empty: u64 = subject.remedies.iter().flatten().map(Remedy::empty).sum();
-    let empty = if empty > 0 { format!(", and {}", remedy::needs_none(empty)) } else { String::new() };
+    let empty =
+        if empty > 0 { format!(", and {}", repair_commands::needs_none(empty)) } else { String::new() };
     Some(format!(
         "Of {} that {} {what}, copies of {mendable} are known{elsewhere}{parity}{empty}; the table of the page says where, and the command.",
         counted(wanted, "file"),

@@ -21,7 +21,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::json::Outcome;
 use crate::ui::progress::{self, ProgressArgs};
-use crate::ui::remedy::of_catalog;
+use crate::ui::repair_commands::of_catalog;
 use crate::ui::signals::Ending;
 use crate::ui::values::{counted, damaged_records};
 use crate::ui::{self, Output, names, shell};

@@ -12,9 +12,9 @@ use super::metrics::{figure, label, repairable};
 use crate::ui::bad_file::{self, BadFile};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
-use crate::ui::remedy::{Given, Remedy};
+use crate::ui::repair_commands::{Remedy, RepairCommands};
 use crate::ui::values::{counted, damaged_records, rough};
-use crate::ui::{names, remedy};
+use crate::ui::{names, repair_commands};
 
 /// How many bad files a line names.
 pub(super) const NAMED: usize = 3;
@@ -69,7 +69,7 @@ pub(super) struct Limits {
 impl Health {
     pub(super) fn of(
         catalog: &Catalog,
-        given: &Given,
+        commands: &RepairCommands,
         trees: Vec<TreeStatus>,
         limits: Limits,
     ) -> Result<Health, Failure> {
@@ -84,7 +84,7 @@ impl Health {
         };
         if names_bad {
             let roots: Vec<&Root> = trees.iter().map(|tree| &tree.root).collect();
-            let named = bad_file::of_trees(catalog, given, &roots, (missing_fails, None), NAMED)?;
+            let named = bad_file::of_trees(catalog, commands, &roots, (missing_fails, None), NAMED)?;
             (health.bad, health.more) = named;
         }
         for TreeStatus { root, runs, survey, remedy } in trees {
@@ -139,7 +139,7 @@ impl Health {
         let troubles = self.trees.iter().flat_map(|tree| &tree.survey.troubles);
         let exit = |state: State| match state {
             State::MISSING if self.missing_fails => Exit::Mismatch,
-            state => remedy::exit(state),
+            state => repair_commands::exit(state),
         };
         let worst = troubles.map(|(state, _)| exit(*state)).max().unwrap_or(Exit::Clean);
         match self.is_stale() || self.failures().next().is_some() || self.unlisted() > 0 {
@@ -164,7 +164,7 @@ impl Health {
         let files = self.trees.iter().map(|tree| tree.files).fold(0, u64::saturating_add);
         let bad = self.sum(State::is_corrupt);
         let missing = self.sum(|state| state == State::MISSING);
-        let unchecked = self.sum(|state| remedy::exit(state) == Exit::Unchecked);
+        let unchecked = self.sum(|state| repair_commands::exit(state) == Exit::Unchecked);
         let held = self.sum(|state| state == State::Trouble(Trouble::Held));
         let mut line = format!("VERISUM {} - ", self.service().name());
         if self.trees.is_empty() {

@@ -21,10 +21,10 @@ use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
 use crate::ui::parity::Beside;
 use crate::ui::progress::ProgressArgs;
-use crate::ui::remedy::Given;
+use crate::ui::repair_commands::RepairCommands;
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, written};
-use crate::ui::{Output, remedy};
+use crate::ui::{Output, repair_commands};
 
 /// What `verisum catalog list` takes.
 #[derive(Args, Debug)]
@@ -114,7 +114,7 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
             copies: None,
             beside: Beside::default(),
             arguments,
-            given: Given::new(arguments.catalog.catalog.as_deref()).knowing(&catalog.roots()?),
+            commands: RepairCommands::new(arguments.catalog.catalog.as_deref()).knowing(&catalog.roots()?),
             worst: Exit::Clean,
             output,
         };
@@ -191,14 +191,14 @@ struct PrintedList<'a> {
     copies: Option<HashMap<(i64, Vec<u8>), PathBuf>>,
     beside: Beside,
     arguments: &'a CatalogListArgs,
-    given: Given,
+    commands: RepairCommands,
     worst: Exit,
     output: &'a mut Output,
 }
 
 impl PrintedList<'_> {
     fn file(&mut self, file: &ListedRecord) -> Result<(), Failure> {
-        self.worst = self.worst.max(remedy::exit(file.record.state));
+        self.worst = self.worst.max(repair_commands::exit(file.record.state));
         let name = file.path.file_name().unwrap_or_default();
         let finding = match file.record.state {
             State::Sound => None,
@@ -233,7 +233,7 @@ impl PrintedList<'_> {
         };
         let copy = copies.get(&(file.record.algorithm, file.record.digest.as_bytes().to_vec())).cloned();
         let root = self.catalog.root_of(&file.path)?.map(|root| root.path);
-        let of = (&self.given, root.as_deref());
+        let of = (&self.commands, root.as_deref());
         Ok(Some(bad_file::of_file(file, finding, copy, of, &mut self.beside)))
     }
 

@@ -15,7 +15,7 @@ use super::results::Failing;
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::remedy::Remedy;
+use crate::ui::repair_commands::Remedy;
 use crate::ui::values::counted;
 
 /// The directories of a run, each with its summary, or why there is none.

@@ -18,7 +18,7 @@ use crate::ui::color::Paint;
 use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
-use crate::ui::remedy::{Given, Remedy, keep_bad};
+use crate::ui::repair_commands::{Remedy, RepairCommands, keep_bad};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted};
 use crate::ui::{self, Output, log};
@@ -47,8 +47,8 @@ pub(crate) struct ScrubReporter<'a, 'o> {
     output: &'a Mutex<&'o mut Output>,
     style: ScrubStyle,
     failing: Failing,
-    /// What printed commands are given, too.
-    given: Given,
+    /// The commands that are printed, with the options of this one.
+    commands: RepairCommands,
     /// Held files of this directory so far.
     held: u64,
     /// Missing files of this directory so far.
@@ -70,7 +70,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
             output,
             style,
             failing,
-            given: Given::default(),
+            commands: RepairCommands::default(),
             held: 0,
             missing: 0,
             modified: Vec::new(),
@@ -80,8 +80,8 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
     }
 
     /// Gives the commands that it prints what they need.
-    pub(crate) fn given(self, given: Given) -> ScrubReporter<'a, 'o> {
-        ScrubReporter { given, ..self }
+    pub(crate) fn with_commands(self, commands: RepairCommands) -> ScrubReporter<'a, 'o> {
+        ScrubReporter { commands, ..self }
     }
 
     /// Says in lines of JSON of which host they are.
@@ -180,7 +180,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
         (self.held, self.missing) = (0, 0);
         self.modified.clear();
         if self.style != ScrubStyle::Nothing {
-            for remark in remarks(summary, &self.given) {
+            for remark in remarks(summary, &self.commands) {
                 // What was printed stands above what is said of it.
                 let flushed = self.output().flush();
                 self.result = std::mem::replace(&mut self.result, Ok(())).and(flushed);
@@ -216,7 +216,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
             lines.push(format!(
                 "... and {} more missing (`verisum catalog list --missing{}` names all)",
                 self.missing - NAMED,
-                self.given.catalog()
+                self.commands.catalog()
             ));
         }
         lines
@@ -229,9 +229,9 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
 }
 
 /// What the user has to know beyond the counts.
-fn remarks(summary: &ScrubSummary, given: &Given) -> Vec<String> {
+fn remarks(summary: &ScrubSummary, commands: &RepairCommands) -> Vec<String> {
     let mut remarks = Vec::new();
-    let (accept, repair) = (given.accept(&summary.root), given.repair(&summary.root));
+    let (accept, repair) = (commands.accept(&summary.root), commands.repair(&summary.root));
     let keep = keep_bad(Some(&summary.root));
     let undo = format!("; if it was not, `{repair}{keep}` brings back what was");
     if let Some(TooMuch { files, of, unread }) = summary.alarm {

@@ -12,7 +12,7 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, refuse_own};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
-use crate::ui::remedy::Remedy;
+use crate::ui::repair_commands::Remedy;
 use crate::ui::{self, Output};
 use crate::ui::{values, verbosity};
 

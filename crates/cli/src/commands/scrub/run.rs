@@ -22,10 +22,10 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, refuse, refuse_urls};
-use crate::ui::mending::{MendingReport, finish_in_place, repair_wherever, sources};
 use crate::ui::parity::NamedParity;
 use crate::ui::reading::{Order, ReadingArgs};
-use crate::ui::remedy::{Given, Remedies, Remedy};
+use crate::ui::repair_commands::{Remedies, Remedy, RepairCommands};
+use crate::ui::repair_from_copies::{RepairReport, finish_in_place, repair_wherever, sources};
 use crate::ui::values;
 use crate::ui::{self, Output, PROGRAM};
 use crate::ui::{digests, kernel, names, parity, signals, sizes};
@@ -134,10 +134,10 @@ impl ScrubArgs {
         refuse(&[("--cross-file-systems", self.cross_file_systems)])
     }
 
-    /// What the commands that it prints are given, too.
-    pub(super) fn given(&self) -> Given {
-        let given = Given::new(self.catalog.catalog.as_deref()).with_hosts(&self.hosts);
-        given.with_parity(self.named_parity())
+    /// The commands that it prints, with its own options.
+    pub(super) fn repair_commands(&self) -> RepairCommands {
+        let commands = RepairCommands::new(self.catalog.catalog.as_deref()).with_hosts(&self.hosts);
+        commands.with_parity(self.named_parity())
     }
 
     /// The parity that was named, and its tree.
@@ -180,7 +180,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     };
     arguments.results.refuse_own(&catalog)?;
     let directories = directories(&here, all_recorded, &catalog)?;
-    let waits = finish_in_place(&catalog, &arguments.given(), &options.stop)?;
+    let waits = finish_in_place(&catalog, &arguments.repair_commands(), &options.stop)?;
     options.withheld.extend(waits);
     if let Some(named) = arguments.named_parity() {
         parity::require(&named)?;
@@ -243,8 +243,8 @@ fn remedies(
     summaries: &Summaries,
     excludes: Option<&Excludes>,
 ) -> Result<Vec<(PathBuf, Option<Remedy>)>, Failure> {
-    let given = arguments.given();
-    let mut remedies = Remedies::new(catalog, &given).without(excludes);
+    let commands = arguments.repair_commands();
+    let mut remedies = Remedies::new(catalog, &commands).without(excludes);
     let mut found = Vec::new();
     for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
         if let Some(root) = catalog.root_of(&summary.root)? {
@@ -256,8 +256,8 @@ fn remedies(
 
 /// Says what mends each tree, now that all that were scrubbed are known.
 fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries, excludes: Option<&Excludes>) {
-    let given = arguments.given();
-    let mut remedies = Remedies::new(catalog, &given).without(excludes);
+    let commands = arguments.repair_commands();
+    let mut remedies = Remedies::new(catalog, &commands).without(excludes);
     for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
         if let Some(remedy) = trees::remedy(arguments, catalog, summary, &mut remedies) {
             let root = names::quoted(summary.root.as_os_str());
@@ -274,18 +274,18 @@ fn found_bad(
     (summaries, options): (&Summaries, &ScrubOptions),
     [most, most_missing]: [usize; 2],
 ) -> Result<(Vec<BadFile>, u64, Vec<BadFile>), Failure> {
-    let (given, missing_fails) = (arguments.given(), arguments.results.failing().missing);
+    let (commands, missing_fails) = (arguments.repair_commands(), arguments.results.failing().missing);
     let roots = catalog.roots()?;
     let summary = |root: &Root| summaries.iter().find(|(path, _)| *path == root.path).map(|(_, end)| end);
     let mut scrubbed: Vec<&Root> = roots.iter().filter(|root| summary(root).is_some()).collect();
     let wanted = (missing_fails, options.excludes.as_deref());
-    let (bad, beyond) = bad_file::of_trees(catalog, &given, &scrubbed, wanted, most)?;
+    let (bad, beyond) = bad_file::of_trees(catalog, &commands, &scrubbed, wanted, most)?;
     // No later run names them, unless that is asked for.
     scrubbed.retain(|root| {
         let lost = summary(root).and_then(|end| Some(end.as_ref().ok()?.count(Verdict::Missing)));
         !missing_fails && lost.is_some_and(|lost| lost > 0)
     });
-    let lost = bad_file::of_missing(catalog, &given, &scrubbed, options.now.into(), most_missing)?;
+    let lost = bad_file::of_missing(catalog, &commands, &scrubbed, options.now.into(), most_missing)?;
     Ok((bad, beyond, lost))
 }
 
@@ -306,7 +306,7 @@ fn tell_bad_files(
     let room = bad_file::NAMED.saturating_sub(bad_files.len());
     beyond += lost.len().saturating_sub(room) as u64;
     bad_files.extend(lost.into_iter().take(room));
-    let list = format!("verisum catalog list --bad{missing}{}", arguments.given().catalog());
+    let list = format!("verisum catalog list --bad{missing}{}", arguments.repair_commands().catalog());
     bad_file::tell(&bad_files, beyond, Some(&list), style == ScrubStyle::Json, output)
 }
 
@@ -346,7 +346,7 @@ fn mend(
             adapted.now = Timestamp::now();
             adapted
         };
-        let mut telling = MendingReport::new(["repair", "repairs"], style == ScrubStyle::Json, false, output);
+        let mut telling = RepairReport::new(["repair", "repairs"], style == ScrubStyle::Json, false, output);
         let sources = (&mut sources[..], &arguments.hosts);
         let done = repair_wherever(catalog, path, sources, &options, &mut telling)?;
         telling.end(&done, false)?;

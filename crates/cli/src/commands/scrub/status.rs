@@ -17,7 +17,7 @@ use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::progress::ProgressArgs;
-use crate::ui::remedy::{Given, Remedies, Remedy};
+use crate::ui::repair_commands::{Remedies, Remedy, RepairCommands};
 use crate::ui::sizes::human;
 use crate::ui::values::{self, counted, verified_in_future, written};
 use crate::ui::{self, Output, PROGRAM};
@@ -84,7 +84,7 @@ fn judge(
             missing_fails: arguments.missing == Missing::Fail,
             names_bad: arguments.nagios,
         };
-        Health::of(&catalog, &Given::new(arguments.catalog.catalog.as_deref()), trees, limits)
+        Health::of(&catalog, &RepairCommands::new(arguments.catalog.catalog.as_deref()), trees, limits)
     })?;
     if let Some(path) = &arguments.prometheus {
         match metrics::write(path, &health.prometheus()) {
@@ -107,8 +107,8 @@ fn status_of(
     output: &mut Output,
 ) -> Result<Vec<TreeStatus>, Failure> {
     let mut surveys = catalog.survey(Moment::now() + FUTURE)?;
-    let given = Given::new(arguments.catalog.catalog.as_deref());
-    let mut remedies = Remedies::new(catalog, &given);
+    let commands = RepairCommands::new(arguments.catalog.catalog.as_deref());
+    let mut remedies = Remedies::new(catalog, &commands);
     // A line for Nagios tells nothing of what mends a whole tree.
     let has_remedies = !arguments.nagios || arguments.prometheus.is_some();
     let mut trees = Vec::new();

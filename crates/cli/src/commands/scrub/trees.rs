@@ -20,7 +20,7 @@ use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, ObjectReading, OnHost};
 use crate::ui::progress::Total;
-use crate::ui::remedy::{Remedies, Remedy};
+use crate::ui::repair_commands::{Remedies, Remedy};
 use crate::ui::{self, Output, names, progress};
 
 /// The trees of a run: those of this machine first, one after the other, then those of hosts, some hosts at once.
@@ -58,7 +58,7 @@ impl<'a, 'o> Trees<'a, 'o> {
         let wanted = self.arguments.reading.progress();
         let results = &self.arguments.results;
         let reporter = ScrubReporter::new(&self.output, results.style(), results.failing());
-        let reporter = Mutex::new(reporter.given(self.arguments.given()));
+        let reporter = Mutex::new(reporter.with_commands(self.arguments.repair_commands()));
         let told = options.progress.clone();
         let total = total(directories, catalog, options);
         progress::of_files(wanted, total, &told, || {
@@ -147,7 +147,7 @@ impl<'a, 'o> Trees<'a, 'o> {
             };
             let results = &self.arguments.results;
             let reporter = ScrubReporter::new(&self.output, results.style(), results.failing());
-            let reporter = reporter.given(self.arguments.given());
+            let reporter = reporter.with_commands(self.arguments.repair_commands());
             let reporter = Mutex::new(reporter.of_host(&on.host.name()));
             let mut tree = PlaceTree { place: &mut **opened, root: &address.path, notes: &notes };
             self.tree(&path, &mut catalog, &options, &mut tree, &reporter);
@@ -185,8 +185,8 @@ impl<'a, 'o> Trees<'a, 'o> {
                 self.worse(exit(&summary, self.arguments.results.failing()));
                 // Other trees may have copies, which are known when all are read; a program reads on meanwhile.
                 let is_now = self.arguments.results.style() == ScrubStyle::Json;
-                let given = self.arguments.given();
-                let mut remedies = Remedies::new(catalog, &given).without(options.excludes.as_deref());
+                let commands = self.arguments.repair_commands();
+                let mut remedies = Remedies::new(catalog, &commands).without(options.excludes.as_deref());
                 let remedy =
                     if is_now { remedy(self.arguments, catalog, &summary, &mut remedies) } else { None };
                 lock(reporter).summary(&summary, remedy.as_ref());

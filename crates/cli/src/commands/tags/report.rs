@@ -14,13 +14,13 @@ use verisum::files::{FileError, Operation, Record, Stop, Timestamp, Verdict, Ver
 
 use super::options::TagTreeArgs;
 use crate::ui::PROGRAM;
-use crate::ui::bad_file::{self, BadFile, Mend};
+use crate::ui::bad_file::{self, BadFile, BadFileRepair};
 use crate::ui::exit::Exit;
 use crate::ui::failure::{self, Failure};
 use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
-use crate::ui::{self, Output, remedy, verbosity};
+use crate::ui::{self, Output, repair_commands, verbosity};
 
 /// Prints findings as they come, from several threads.
 pub(crate) struct TagReporter<'a> {
@@ -207,16 +207,16 @@ fn bad_file(finding: &TagFinding, record: &Record, (roots, catalog): (&[PathBuf]
         mend: match directory.and_then(|directory| Some((directory, path.strip_prefix(directory).ok()?))) {
             Some((directory, below)) => {
                 let mut command = match catalog.filter(|_| finding.is_apart) {
-                    Some(catalog) => remedy::repair_by_scrub(catalog, directory),
-                    None => remedy::repair_by_tags(directory),
+                    Some(catalog) => repair_commands::repair_by_scrub(catalog, directory),
+                    None => repair_commands::repair_by_tags(directory),
                 };
                 // Somebody may have written to it.
                 if matches!(finding.outcome, TagOutcome::Judged(Verdict::Suspicious)) {
-                    command += &remedy::keep_bad(Some(directory));
+                    command += &repair_commands::keep_bad(Some(directory));
                 }
-                Mend::Directory { command, below: below.to_path_buf() }
+                BadFileRepair::Directory { command, below: below.to_path_buf() }
             }
-            None => Mend::Nothing,
+            None => BadFileRepair::Nothing,
         },
         path,
     }

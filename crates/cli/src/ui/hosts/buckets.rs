@@ -14,7 +14,7 @@ use super::costs::{Costs, read_prices};
 use super::reach::Reach;
 use super::{DEFAULT_TIMEOUT, timeout};
 use crate::ui::failure::Failure;
-use crate::ui::{config, places, verbosity};
+use crate::ui::{config, configured_places, verbosity};
 
 /// The heading of these options in help texts.
 pub(super) const BUCKETS: &str = "Files in buckets (s3://BUCKET/PREFIX, gs://, az://, https://)";
@@ -177,7 +177,7 @@ impl BucketArgs {
     fn options(&self, bucket: &str) -> Result<StoreOptions, OpenError> {
         let variables = variables();
         let value = |typed: &Option<String>, option: &str| {
-            typed.clone().or_else(|| places::of_bucket(bucket, option))
+            typed.clone().or_else(|| configured_places::of_bucket(bucket, option))
         };
         let profile = if self.no_sign_request { None } else { value(&self.profile, "profile") };
         let mut options = match bucket.starts_with("s3://") {
@@ -188,13 +188,13 @@ impl BucketArgs {
         for (field, variable) in
             [("credentials", "GOOGLE_APPLICATION_CREDENTIALS"), ("account", "AZURE_STORAGE_ACCOUNT_NAME")]
         {
-            let value = places::of_bucket(bucket, field);
+            let value = configured_places::of_bucket(bucket, field);
             options.settings.extend(value.map(|value| (variable.to_string(), value)));
         }
         options.endpoint = value(&self.endpoint, "endpoint");
         options.region = value(&self.region, "region");
-        for field in places::fields_of(bucket) {
-            if let Some(value) = places::of_bucket(bucket, field) {
+        for field in configured_places::fields_of(bucket) {
+            if let Some(value) = configured_places::of_bucket(bucket, field) {
                 verbosity::how(|| format!("{bucket}: {field} {value} (configuration)"));
             }
         }

@@ -30,7 +30,7 @@ pub(crate) use self::report::{PlaceReport, tally, without_name};
 use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::{digests, kernel, places, progress, shell, values, verbosity};
+use crate::ui::{configured_places, digests, kernel, progress, shell, values, verbosity};
 use verisum::remote::{
     Address, Folder, Host, HostOptions, Hosts, OpenError, Program, SshOptions, WAYS, is_url, without_secrets,
 };
@@ -356,7 +356,7 @@ impl HostArgs {
 
     /// The same for verbs that ask stores for their records.
     pub(crate) fn hosts_with_report(&self, hosts: usize, reading: ObjectReading) -> Result<Hosts, Failure> {
-        let config = |host: &Host| places::of(host, "ssh-config").map(PathBuf::from);
+        let config = |host: &Host| configured_places::of(host, "ssh-config").map(PathBuf::from);
         let hosts =
             Hosts::new(self.options(hosts)?, &std::env::temp_dir()).with_ssh_configs(Box::new(config));
         let lists = StoreLists {

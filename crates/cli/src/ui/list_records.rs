@@ -12,7 +12,7 @@ use crate::ui::{self, names};
 
 /// What a list records of the files below one of these trees, by their paths below it; how many of its lines are of no
 /// use; and what that means.
-pub(crate) fn records(
+pub(crate) fn records_in(
     list: &Path,
     algorithm: Option<&str>,
     trees: &[PathBuf],

@@ -26,9 +26,9 @@ pub(crate) fn exit(state: State) -> Exit {
     state.class().into()
 }
 
-/// What a command was given that the commands which it prints need, too.
+/// Writes the commands that a message prints, with those options of this command that they need, too.
 #[derive(Clone, Default)]
-pub(crate) struct Given {
+pub(crate) struct RepairCommands {
     catalog: String,
     /// The options of hosts that were typed.
     hosts: String,
@@ -37,28 +37,28 @@ pub(crate) struct Given {
     parity: Option<NamedParity>,
 }
 
-impl Given {
+impl RepairCommands {
     /// The catalogue that was named, if one was.
-    pub(crate) fn new(catalog: Option<&Path>) -> Given {
-        Given { catalog: catalog.map(of_catalog).unwrap_or_default(), ..Given::default() }
+    pub(crate) fn new(catalog: Option<&Path>) -> RepairCommands {
+        RepairCommands { catalog: catalog.map(of_catalog).unwrap_or_default(), ..RepairCommands::default() }
     }
 
     /// The same with options to reach hosts.
-    pub(crate) fn with_hosts(self, hosts: &HostArgs) -> Given {
-        Given { hosts: hosts.typed(), ..self }
+    pub(crate) fn with_hosts(self, hosts: &HostArgs) -> RepairCommands {
+        RepairCommands { hosts: hosts.typed(), ..self }
     }
 
     /// The same with the options by which these trees were last reached: a command without options of its own for hosts
     /// prints those. Of two trees with one path the first counts.
-    pub(crate) fn knowing<'r>(mut self, roots: impl IntoIterator<Item = &'r Root>) -> Given {
+    pub(crate) fn knowing<'r>(mut self, roots: impl IntoIterator<Item = &'r Root>) -> RepairCommands {
         let remote = roots.into_iter().filter(|root| root.is_remote());
         self.reached.extend(remote.map(|root| (root.path.clone(), Reach::of_words(&root.options))));
         self
     }
 
     /// The same with parity that is not beside its tree.
-    pub(crate) fn with_parity(self, parity: Option<NamedParity>) -> Given {
-        Given { parity, ..self }
+    pub(crate) fn with_parity(self, parity: Option<NamedParity>) -> RepairCommands {
+        RepairCommands { parity, ..self }
     }
 
     /// Where parity may be.
@@ -178,7 +178,7 @@ pub(crate) fn keep_bad(root: Option<&Path>) -> String {
 /// What repairs a file of a tree whose recorded content is wanted again, from its parity or a copy if one is known. What
 /// somebody may have written is kept.
 pub(crate) fn mend_command(
-    given: &Given,
+    commands: &RepairCommands,
     file: &ListedRecord,
     root: Option<&Path>,
     (parity, copy): (Option<&Path>, Option<&Path>),
@@ -186,7 +186,7 @@ pub(crate) fn mend_command(
     if !file.wants_content() {
         return None;
     }
-    let command = given.repair_by(parity, &file.path, copy.as_slice());
+    let command = commands.repair_by(parity, &file.path, copy.as_slice());
     Some(if file.record.state.may_be_meant() { command + &keep_bad(root) } else { command })
 }
 
@@ -231,15 +231,21 @@ pub(crate) struct Remedy {
 /// Looks for what mends the trees of a catalogue; the copies that it knows are looked for once for all of them.
 pub(crate) struct Remedies<'a> {
     catalog: &'a Catalog,
-    given: Given,
+    commands: RepairCommands,
     copies: Option<HashMap<(i64, Vec<u8>), PathBuf>>,
     beside: Beside,
     excludes: Option<&'a Excludes>,
 }
 
 impl<'a> Remedies<'a> {
-    pub(crate) fn new(catalog: &'a Catalog, given: &'a Given) -> Remedies<'a> {
-        Remedies { catalog, given: given.clone(), copies: None, beside: given.beside(), excludes: None }
+    pub(crate) fn new(catalog: &'a Catalog, commands: &'a RepairCommands) -> Remedies<'a> {
+        Remedies {
+            catalog,
+            commands: commands.clone(),
+            copies: None,
+            beside: commands.beside(),
+            excludes: None,
+        }
     }
 
     /// Counts nothing that the patterns leave out.
@@ -254,10 +260,10 @@ impl<'a> Remedies<'a> {
         }
         if self.copies.is_none() {
             self.copies = Some(self.catalog.copies_of_troubled()?);
-            self.given = self.given.clone().knowing(&self.catalog.roots()?);
+            self.commands = self.commands.clone().knowing(&self.catalog.roots()?);
         }
         let (copies, beside) = (self.copies.as_ref(), &mut self.beside);
-        let accept = self.given.accept(&root.path);
+        let accept = self.commands.accept(&root.path);
         let mut remedy = Remedy {
             wanted: 0,
             held: 0,
@@ -275,7 +281,7 @@ impl<'a> Remedies<'a> {
             if file.wants_content() && !is_out {
                 let content = (file.record.algorithm, file.record.digest.as_bytes().to_vec());
                 let copy = copies.and_then(|copies| copies.get(&content));
-                let tree = copy.and_then(|copy| self.given.tree(copy));
+                let tree = copy.and_then(|copy| self.commands.tree(copy));
                 from.extend(tree.map(|(tree, _)| &**tree).filter(|tree| !from.contains(tree)));
                 let has_copy = copy.is_some();
                 remedy.wanted += 1;
@@ -294,9 +300,9 @@ impl<'a> Remedies<'a> {
             Ok::<_, Failure>(())
         })?;
         // Without it only what lies beside the files is looked for.
-        let named = self.given.parity.as_ref().filter(|_| remedy.with_parity > 0);
+        let named = self.commands.parity.as_ref().filter(|_| remedy.with_parity > 0);
         let named = named.map(|named| &*named.place);
-        remedy.command = self.given.repair_by(named, &root.path, &from) + &remedy.keeps;
+        remedy.command = self.commands.repair_by(named, &root.path, &from) + &remedy.keeps;
         Ok((remedy.wanted > 0).then_some(remedy))
     }
 }

@@ -17,7 +17,7 @@ use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HostArgs};
 use crate::ui::names::{self, Name};
-use crate::ui::remedy::Given;
+use crate::ui::repair_commands::RepairCommands;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 use crate::ui::{self, Output, PROGRAM, progress};
@@ -84,7 +84,7 @@ pub(crate) fn repair_wherever(
     path: &Path,
     (sources, hosts): (&mut [Source], &HostArgs),
     options: &repair::RepairOptions,
-    telling: &mut MendingReport,
+    telling: &mut RepairReport,
 ) -> Result<RepairSummary, Failure> {
     let report = &mut |file: &Repaired| telling.file(file);
     let root = catalog.root_of(path)?;
@@ -108,7 +108,7 @@ pub(crate) fn repair_wherever(
 /// returns the file, which nothing is to look at meanwhile, and why.
 pub(crate) fn finish_in_place(
     catalog: &Catalog,
-    given: &Given,
+    commands: &RepairCommands,
     stop: &Stop,
 ) -> Result<Option<(PathBuf, String)>, Failure> {
     let say =
@@ -121,7 +121,7 @@ pub(crate) fn finish_in_place(
             say(&path, &format!("an interrupted repair was given up: {why}"));
         }
         Some(Finished::Waits { path, journal, why, is_in_use }) => {
-            let command = given.repair(&path);
+            let command = commands.repair(&path);
             let given_up = names::quoted(journal.as_os_str());
             let what =
                 if is_in_use { "finishes it then" } else { "finishes it, or puts a new file in its place" };
@@ -175,7 +175,7 @@ fn names_in_copies(known: Option<(&Catalog, &Path)>) -> Result<Vec<PathBuf>, Fai
 }
 
 /// Prints what became of each file, and keeps the worst of it.
-pub(crate) struct MendingReport<'o> {
+pub(crate) struct RepairReport<'o> {
     /// What JSON calls the line of a file and that of the totals.
     types: [&'static str; 2],
     json: bool,
@@ -188,15 +188,15 @@ pub(crate) struct MendingReport<'o> {
     printed: Result<(), Failure>,
 }
 
-impl<'o> MendingReport<'o> {
+impl<'o> RepairReport<'o> {
     pub(crate) fn new(
         types: [&'static str; 2],
         json: bool,
         quiet: bool,
         output: &'o mut Output,
-    ) -> MendingReport<'o> {
+    ) -> RepairReport<'o> {
         let (worst, printed) = (Exit::Clean, Ok(()));
-        MendingReport { types, json, quiet, output, not_compared: 0, worst, printed }
+        RepairReport { types, json, quiet, output, not_compared: 0, worst, printed }
     }
 
     /// Takes note of records that could not be read, which were told.

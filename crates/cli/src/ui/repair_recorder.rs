@@ -12,18 +12,18 @@ use crate::ui::failure::Failure;
 use crate::ui::{self, PROGRAM, names};
 
 /// The catalogue that knows what is repaired, if one does.
-pub(crate) struct Recorder {
+pub(crate) struct RepairRecorder {
     catalog: Option<(Lock, Catalog)>,
     stop: Stop,
     failure: Option<Failure>,
 }
 
-impl Recorder {
+impl RepairRecorder {
     /// Opens the catalogue if it knows a path, which begins at the root of the file system. Files are read again for it
     /// until it is time to stop.
-    pub(crate) fn new(catalog: &CatalogArgs, path: &Path, stop: &Stop) -> Result<Recorder, Failure> {
+    pub(crate) fn new(catalog: &CatalogArgs, path: &Path, stop: &Stop) -> Result<RepairRecorder, Failure> {
         let catalog = catalog.open_if_known(path, "the repair is not recorded")?;
-        Ok(Recorder { catalog, stop: stop.clone(), failure: None })
+        Ok(RepairRecorder { catalog, stop: stop.clone(), failure: None })
     }
 
     /// Records what was repaired.

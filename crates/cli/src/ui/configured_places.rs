@@ -24,11 +24,11 @@ pub(crate) fn fields_of(address: &str) -> &'static [&'static str] {
 }
 
 /// Places by their names.
-pub(crate) type Places = BTreeMap<String, Reached>;
+pub(crate) type Places = BTreeMap<String, ConfiguredPlace>;
 
 /// How a place is reached.
 #[derive(Clone, Debug)]
-pub(crate) struct Reached {
+pub(crate) struct ConfiguredPlace {
     host: Host,
     pub(crate) fields: BTreeMap<String, Setting>,
 }
@@ -37,7 +37,7 @@ pub(crate) struct Reached {
 static PLACES: OnceLock<Places> = OnceLock::new();
 
 /// A place, by its table in a file.
-pub(crate) fn place(source: &str, value: DeValue) -> Result<Reached, String> {
+pub(crate) fn place(source: &str, value: DeValue) -> Result<ConfiguredPlace, String> {
     let DeValue::Table(table) = value else { return Err(format!("must be a table, [{TABLE}.NAME]")) };
     let mut fields = BTreeMap::new();
     for (key, value) in table {
@@ -54,7 +54,7 @@ pub(crate) fn place(source: &str, value: DeValue) -> Result<Reached, String> {
     let known = fields_of(address);
     match fields.keys().find(|key| *key != ADDRESS && !known.contains(&key.as_str())) {
         Some(key) => Err(format!("{key}: such a place has {}", [&[ADDRESS], known].concat().join(", "))),
-        None => Ok(Reached { host: parsed.host, fields }),
+        None => Ok(ConfiguredPlace { host: parsed.host, fields }),
     }
 }
 
