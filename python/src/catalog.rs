@@ -412,7 +412,7 @@ fn accept_remote(
 ) -> Result<u64, Failure> {
     let root = store.root_of(what.path).map_err(|error| Failure::from(&error))?;
     let root = root.map_or_else(|| what.path.to_path_buf(), |root| root.path);
-    let Some(address) = Address::of_address(root.as_os_str().as_bytes()) else {
+    let Some(address) = Address::from_recorded(root.as_os_str().as_bytes()) else {
         let message = format!("{}: no address of a host", root.display());
         return Err(Failure::new(Kind::Host, &message).path(root).operation("find"));
     };

@@ -62,7 +62,7 @@ fn opened(
 }
 
 fn known(address: &Path) -> PyResult<Address> {
-    let known = Address::of_address(address.as_os_str().as_bytes());
+    let known = Address::from_recorded(address.as_os_str().as_bytes());
     known.ok_or_else(|| {
         PyValueError::new_err(format!("{}: no address of a host or a bucket", address.display()))
     })

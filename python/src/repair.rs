@@ -390,7 +390,8 @@ pub(crate) fn known_sources(
         known.into_iter().map(|root| root.path).filter(|root| takes_all && Some(root) != own.as_ref());
     // The tree itself may have copies under other names, and comes last.
     for tree in others.chain(own.clone()) {
-        let named = Address::of_address(tree.as_os_str().as_bytes()).map_or(Named::Here(tree), Named::There);
+        let named =
+            Address::from_recorded(tree.as_os_str().as_bytes()).map_or(Named::Here(tree), Named::There);
         sources.push(source(named, hosts, false, stop)?);
     }
     Ok(sources)

@@ -11,8 +11,8 @@ use verisum::image::{Detect, Follow, is_nbd_uri};
 use crate::ui::exit::BLKSUM_FAILURE;
 use crate::ui::failure::Failure;
 use crate::ui::getopt::{self, Definition, ParsedOption};
-use crate::ui::input::{self, How, Input};
-use crate::ui::progress::Wanted;
+use crate::ui::input::{self, HashSettings, Input};
+use crate::ui::progress::ShowProgress;
 use crate::ui::{self, Output, names};
 use crate::ui::{digests, kernel, signals, sizes};
 
@@ -157,7 +157,7 @@ impl Arguments {
         let digest = digests::find(self.digest.as_deref().unwrap_or("sha256"), &kernel::policy()?)?;
         let input = Input::new(self.name.unwrap_or_else(|| "-".into()));
         let params = Params::new(digest).block_size(self.block_size.unwrap_or(DEFAULT_BLOCK_SIZE));
-        let how = How {
+        let settings = HashSettings {
             program: PROGRAM,
             params: params.map_err(|error| Failure::Usage(error.to_string()))?,
             threads: self.threads,
@@ -171,10 +171,10 @@ impl Arguments {
             follow: Follow::Any,
             snapshot: None,
             buckets: None,
-            progress: if self.progress { Wanted::Always } else { Wanted::Never },
+            progress: if self.progress { ShowProgress::Always } else { ShowProgress::Never },
             is_one_of_many: false,
         };
-        let sum = input::sum(&input, &how)?;
+        let sum = input::sum(&input, &settings)?;
         output.text(&format!("{}  ", sum.digest))?;
         output.bytes(input.name().as_bytes())?;
         output.text("\n")

@@ -116,11 +116,11 @@ fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
         Command::Tags(command) => commands::tags::run(command, output),
         Command::Check(CheckVerbs::Check(arguments)) => commands::check::run(arguments, output),
         Command::Scrub(command) => commands::scrub::run(command, config, output),
-        Command::Repair(arguments) => progress::during(arguments.progress.wanted(), "repairing", &[], || {
+        Command::Repair(arguments) => progress::of_steps(arguments.progress.show(), "repairing", &[], || {
             commands::repair::run(&arguments, output)
         }),
         Command::Report(arguments) => {
-            progress::during(arguments.progress.wanted(), "reading", &commands::report::PASSES, || {
+            progress::of_steps(arguments.progress.show(), "reading", &commands::report::PASSES, || {
                 commands::report::run(&arguments, output)
             })
         }

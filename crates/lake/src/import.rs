@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use verisum_catalog::store::{Arriving, Catalog, Imported, Unfit};
+use verisum_catalog::store::{Catalog, ImportCounts, ImportFault, RecordToImport};
 use verisum_files::{Stop, Timestamp};
 
 use crate::error::go_on;
@@ -15,16 +15,16 @@ use crate::{Lake, LakeError, Newest, Result, Row, repairs};
 ///
 /// # Errors
 /// A part is none, the catalogue cannot be written, or it is time to stop.
-pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Result<Imported> {
+pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Result<ImportCounts> {
     let lake = Lake::open(lake)?;
-    let mut import = catalog.receive(now)?;
+    let mut import = catalog.import_records(now)?;
     for place in lake.places()? {
         import.tree(place.name())?.map_err(|why| LakeError::part(place.path(), why.to_string()))?;
         let mut rows = Newest::open(&place)?;
         while let Some((row, part)) = rows.read()? {
             go_on(stop)?;
             let Some(file) = arriving(&row) else { continue };
-            let of_file = |why: Unfit| format!("{}: {why}", file.path.display());
+            let of_file = |why: ImportFault| format!("{}: {why}", file.path.display());
             import.file(&file)?.map_err(|why| LakeError::part(part, of_file(why)))?;
         }
     }
@@ -36,8 +36,8 @@ pub fn import(catalog: &Catalog, lake: &Path, now: Timestamp, stop: &Stop) -> Re
 }
 
 /// What a catalogue is to record; none if nothing is known of the file, or no more.
-fn arriving(row: &Row) -> Option<Arriving<'_>> {
-    Some(Arriving {
+fn arriving(row: &Row) -> Option<RecordToImport<'_>> {
+    Some(RecordToImport {
         path: Path::new(OsStr::from_bytes(&row.path)),
         algorithm: &row.algorithm,
         digest: row.digest?,

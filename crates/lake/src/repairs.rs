@@ -15,7 +15,7 @@ use arrow_array::{
     TimestampMillisecondArray, UInt64Array,
 };
 use arrow_schema::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
-use verisum_catalog::store::{ArrivingRepair, Catalog, Moment, Receiving, Repair, Root, State};
+use verisum_catalog::store::{Catalog, Moment, RecordImport, Repair, RepairToImport, Root, State};
 use verisum_digest::Output;
 
 use crate::reader::{Batches, VERSION, VERSION_KEY, array, path_of};
@@ -105,10 +105,10 @@ pub(crate) fn export(
 }
 
 /// Takes in the repairs of a place, into the tree that was named last.
-pub(crate) fn import(import: &mut Receiving, place: &LakeTree) -> Result<()> {
+pub(crate) fn import(import: &mut RecordImport, place: &LakeTree) -> Result<()> {
     for part in place.repairs()? {
         each(&part, &mut |row| {
-            let repair = ArrivingRepair {
+            let repair = RepairToImport {
                 path: Path::new(OsStr::from_bytes(&row.path)),
                 repaired: row.repaired,
                 state: State::find(&row.was)

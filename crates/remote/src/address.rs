@@ -71,11 +71,11 @@ pub enum Host {
 
 impl Address {
     /// `HOST:PATH`, `ssh://[USER@]HOST[:PORT]/PATH`, `s3://BUCKET/PREFIX` and those of other stores, `local:PATH`; where
-    /// `plain` is allowed also a path of this machine.
+    /// `allow_local` also a path of this machine.
     ///
     /// # Errors
     /// What is wrong with it.
-    pub fn parse(text: &OsStr, plain: bool) -> Result<Address, &'static str> {
+    pub fn parse(text: &OsStr, allow_local: bool) -> Result<Address, &'static str> {
         let bytes = text.as_bytes();
         if let Some(rest) = bytes.strip_prefix(b"ssh://") {
             return url(rest);
@@ -104,7 +104,7 @@ impl Address {
         };
         match end.filter(|end| bytes.get(*end) == Some(&b':')) {
             Some(end) => Ok(Address::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
-            None if plain => Ok(Address::new(Host::Local, bytes)),
+            None if allow_local => Ok(Address::new(Host::Local, bytes)),
             None => Err("must be HOST:PATH, ssh://HOST/PATH, s3://BUCKET/PREFIX or local:PATH"),
         }
     }
@@ -132,9 +132,8 @@ impl Address {
             _ => path,
         };
         let mut clean = Vec::with_capacity(path.len() + 2);
-        let is_plain =
-            !path.is_empty() && path != b"." && !path.starts_with(b"/") && !path.starts_with(b"./");
-        if is_plain {
+        let is_bare = !path.is_empty() && path != b"." && !path.starts_with(b"/") && !path.starts_with(b"./");
+        if is_bare {
             clean.extend_from_slice(b"./");
         }
         for byte in path {
@@ -154,7 +153,7 @@ impl Address {
         if clean.is_empty() {
             clean.push(b'.');
         }
-        Address { host, path: clean, bare: is_plain }
+        Address { host, path: clean, bare: is_bare }
     }
 
     /// The path that a name of a list has here: below this one, unless it begins at the root.
@@ -215,7 +214,7 @@ impl Address {
     }
 
     /// The place of an address by which a catalogue knows it, with whatever is in its path.
-    pub fn of_address(address: &[u8]) -> Option<Address> {
+    pub fn from_recorded(address: &[u8]) -> Option<Address> {
         if let Some(found) = bucket(address) {
             return found.ok();
         }
@@ -339,16 +338,16 @@ impl Host {
 
 /// What a host may list of a tree: files below the root as it was asked for, or only the root.
 #[derive(Debug)]
-pub(crate) struct Tree<'a> {
+pub(crate) struct ListingBounds<'a> {
     root: &'a [u8],
     /// How many files it listed.
     listed: u64,
     is_file: bool,
 }
 
-impl<'a> Tree<'a> {
-    pub(crate) fn new(root: &'a [u8]) -> Tree<'a> {
-        Tree { root, listed: 0, is_file: false }
+impl<'a> ListingBounds<'a> {
+    pub(crate) fn new(root: &'a [u8]) -> ListingBounds<'a> {
+        ListingBounds { root, listed: 0, is_file: false }
     }
 
     /// Whether this may be the next file.
@@ -622,18 +621,18 @@ mod tests {
         for (root, path) in
             [("/srv", "/srv"), ("/srv", "/srv/a/b"), ("/", "/a"), (".", "./a"), ("./..", "./../a")]
         {
-            assert!(Tree::new(root.as_bytes()).takes(path.as_bytes()), "{root} {path}");
+            assert!(ListingBounds::new(root.as_bytes()).takes(path.as_bytes()), "{root} {path}");
         }
         for path in
             ["", "a", "/", "/etc/passwd", "/srvx", "/srv/", "/srv//y", "/srv/./x", "/srv/../x", "/srv/a/.."]
         {
-            assert!(!Tree::new(b"/srv").takes(path.as_bytes()), "{path}");
+            assert!(!ListingBounds::new(b"/srv").takes(path.as_bytes()), "{path}");
         }
         for (root, path) in [("/", "//a"), (".", "a"), (".", "./../a")] {
-            assert!(!Tree::new(root.as_bytes()).takes(path.as_bytes()), "{root} {path}");
+            assert!(!ListingBounds::new(root.as_bytes()).takes(path.as_bytes()), "{root} {path}");
         }
         for paths in [["/srv", "/srv/a"], ["/srv/a", "/srv"], ["/srv", "/srv"]] {
-            let mut tree = Tree::new(b"/srv");
+            let mut tree = ListingBounds::new(b"/srv");
             assert!(tree.takes(paths[0].as_bytes()) && !tree.takes(paths[1].as_bytes()), "{paths:?}");
         }
     }
@@ -646,12 +645,12 @@ mod tests {
             let found = place(text);
             let again = place(std::str::from_utf8(&found.address()).unwrap());
             assert_eq!((&again.host, &again.path), (&found.host, &found.path), "{text}");
-            let again = Address::of_address(&found.address()).unwrap();
+            let again = Address::from_recorded(&found.address()).unwrap();
             assert_eq!((again.host, again.path), (found.host, found.path), "{text}");
         }
         let odd = place("web:/100%20 a:b");
-        assert_eq!(Address::of_address(&odd.address()).unwrap().path, odd.path);
-        assert!(Address::of_address(b"/srv").is_none());
+        assert_eq!(Address::from_recorded(&odd.address()).unwrap().path, odd.path);
+        assert!(Address::from_recorded(b"/srv").is_none());
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::time::Duration;
 use data_encoding::BASE64;
 use verisum_digest::{Digest, Output};
 
-use crate::address::Tree;
+use crate::address::ListingBounds;
 use crate::error::SessionError;
 use crate::link::{Running, record};
 use crate::protocol::{GREETING, Record};
@@ -150,7 +150,7 @@ impl Served {
         if !self.send(request) {
             return Ended::Broken(self.lost(), VecDeque::new());
         }
-        let mut tree = Tree::new(path);
+        let mut tree = ListingBounds::new(path);
         loop {
             let record = match self.codec.record(&mut self.running.stdout) {
                 Ok(Some(record)) => record,

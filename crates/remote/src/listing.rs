@@ -1,6 +1,6 @@
 //! Lists a tree with the `find` of a host.
 
-use crate::address::Tree;
+use crate::address::ListingBounds;
 use crate::error::SessionError;
 use crate::link::{Link, Running, Script};
 use crate::probe::Lister;
@@ -23,7 +23,7 @@ impl Tools {
         let mut running = link.start(false, &script)?;
         let timeout = running.timeout();
         timeout.allow(Some(link.search()));
-        let mut tree = Tree::new(path);
+        let mut tree = ListingBounds::new(path);
         loop {
             let found = self.record(&mut running).map_err(|error| SessionError::Odd(error.to_string()))?;
             let Some(found) = found else { return Err(running.broken()) };

@@ -13,7 +13,7 @@ use super::finish::Folders;
 use super::jobs::Outcome;
 use super::writer::Writer;
 use super::{ScrubError, TooMuch};
-use crate::store::{Changed, Known, Stamp, State};
+use crate::store::{Changed, RecordSummary, Stamp, State};
 use verisum_files::Stat;
 
 /// Changed files.
@@ -45,7 +45,7 @@ impl Changes {
 
 /// Whether a file that is not read is one of those that a mass of changes consists of: `Some` if it was written
 /// to, with whether it has another length.
-pub(super) fn written_to(known: &Known, stat: &Stat) -> Option<bool> {
+pub(super) fn written_to(known: &RecordSummary, stat: &Stat) -> Option<bool> {
     // Whoever writes to a file moves this time; a list that was imported may have another one than it.
     let has_moved = known.ctime != Stamp::UNKNOWN && known.ctime != Stamp::from(stat.changed);
     let is_resized = known.size != stat.size;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::ScrubOptions;
 use super::forecast::interval;
-use crate::store::{Known, Moment, Run, Stamp, State};
+use crate::store::{Moment, RecordSummary, Run, Stamp, State};
 use verisum_files::{FUTURE, Stat};
 
 /// How many files are ordered at once; among so many, shuffling takes place.
@@ -92,7 +92,7 @@ impl Plan {
     }
 
     /// The same of a file of this machine: whether it is fresh.
-    pub(super) fn is_fresh(&self, known: &Known, stat: &Stat) -> bool {
+    pub(super) fn is_fresh(&self, known: &RecordSummary, stat: &Stat) -> bool {
         let is_written_to = || {
             (known.size, known.mtime, known.ctime)
                 != (stat.size, Stamp::from(stat.modified), Stamp::from(stat.changed))
@@ -106,7 +106,7 @@ impl Plan {
     }
 
     /// Whether the walk reads a file that has not changed.
-    pub(super) fn is_read_by_walk(&self, known: &Known) -> bool {
+    pub(super) fn is_read_by_walk(&self, known: &RecordSummary) -> bool {
         // Damage to a record is found here.
         let is_in_turn = matches!(known.state, State::Sound | State::DAMAGED);
         self.is_in_one_pass && self.is_due(known.verified) && is_in_turn

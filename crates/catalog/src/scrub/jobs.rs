@@ -17,7 +17,7 @@ use super::run::Work;
 use super::tally::Untried;
 use super::writer::Message;
 use super::{Scope, ScrubError, ScrubOptions, Tally, due};
-use crate::store::{Catalog, CatalogRecord, Known, Moment, Position, RecordName, Stamp, State};
+use crate::store::{Catalog, CatalogRecord, Moment, Position, RecordName, RecordSummary, Stamp, State};
 use verisum_files::{Directory, Entry, Job, Kind, Order, Stat, Walk, WalkOptions};
 
 /// How many files may be under way from here to the catalogue.
@@ -374,7 +374,7 @@ impl<'a> Jobs<'a> {
             self.remember(directory, name);
         }
         if let Some(why) = self.judge.hinders(device, is_known_bad) {
-            let known = (Some(Known::from(&record)), Some(record.state));
+            let known = (Some(RecordSummary::from(&record)), Some(record.state));
             self.not_tried(why, (directory, OsStr::from_bytes(name).into()), &entry, known);
             return Ok(None);
         }
@@ -396,7 +396,7 @@ impl<'a> Jobs<'a> {
         why: Untried,
         place: (i64, OsString),
         entry: &Entry,
-        known: (Option<Known>, Option<State>),
+        known: (Option<RecordSummary>, Option<State>),
     ) {
         self.judge.not_tried(why, place, entry, known).into_iter().for_each(|message| self.send(message));
     }

@@ -19,7 +19,7 @@ use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
 use super::{ScrubOptions, due};
 use crate::store::{
-    Catalog, CatalogRecord, Known, Moment, PAST, RecordChange, RecordFinding, Seen, State, Trouble,
+    Catalog, CatalogRecord, Moment, PAST, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble,
 };
 use verisum_files::reread::{self, Bypass, Failed};
 use verisum_files::says_storage_failed;
@@ -56,8 +56,8 @@ pub(super) struct ScrubJudge<'a> {
     pub keeps_births: AtomicU64,
 }
 
-/// What the look at a file led to.
-pub(super) struct Look {
+/// What was found of a file.
+pub(super) struct Observation {
     pub found: Verdict,
     pub read: Option<Seen>,
     pub second: Option<(bool, Bypass)>,
@@ -68,21 +68,28 @@ pub(super) struct Look {
     pub generation: Option<u32>,
 }
 
-impl Look {
+impl Observation {
     /// One that found this, in what was read.
-    pub(super) fn of(evidence: Evidence, read: Option<Seen>) -> Look {
-        Look { found: evidence.verdict(), read, second: None, error: None, rehashed: None, generation: None }
+    pub(super) fn of(evidence: Evidence, read: Option<Seen>) -> Observation {
+        Observation {
+            found: evidence.verdict(),
+            read,
+            second: None,
+            error: None,
+            rehashed: None,
+            generation: None,
+        }
     }
 
     /// One at a file that cannot be read.
-    pub(super) fn unreadable(error: String, storage_failed: bool) -> Look {
-        Look { error: Some(error), ..Look::of(Evidence::Unreadable { storage_failed }, None) }
+    pub(super) fn unreadable(error: String, storage_failed: bool) -> Observation {
+        Observation { error: Some(error), ..Observation::of(Evidence::Unreadable { storage_failed }, None) }
     }
 
-    fn failed(operation: Operation, offset: Option<u64>, error: &io::Error) -> Look {
+    fn failed(operation: Operation, offset: Option<u64>, error: &io::Error) -> Observation {
         let errno = error.raw_os_error().map(Errno::from_raw_os_error);
         let error = format!("{operation}{}: {}", verisum_files::at(offset), of_system(error));
-        Look::unreadable(error, errno.is_some_and(says_storage_failed))
+        Observation::unreadable(error, errno.is_some_and(says_storage_failed))
     }
 }
 
@@ -92,7 +99,7 @@ impl ScrubJudge<'_> {
         let Hashed { entry, token, result } = hashed;
         if matches!(result, Err(FileError::Stopped { .. })) {
             let why = self.hinders(token.device, token.is_known_bad).unwrap_or(Untried::NoTime);
-            let known = token.record.as_ref().map(|record| (Known::from(record), record.state));
+            let known = token.record.as_ref().map(|record| (RecordSummary::from(record), record.state));
             // One that has no record was met before, and could not be read.
             let without = || State::Trouble(Trouble::Verdict(Verdict::IoError));
             let state = known.map(|(_, state)| state).or_else(|| token.is_known_bad.then(without));
@@ -109,9 +116,9 @@ impl ScrubJudge<'_> {
             self.tally.mounted_over.fetch_add(1, Ordering::Relaxed);
             return ControlFlow::Continue(());
         }
-        let message = match self.look(&token, result) {
-            Some(look) => {
-                let mut judged = self.judged(token, look, || entry.path());
+        let message = match self.observe(&token, result) {
+            Some(observation) => {
+                let mut judged = self.judged(token, observation, || entry.path());
                 match &mut judged.change {
                     Some(RecordChange::Unread(.., stat)) => *stat = entry.stat().ok(),
                     Some(_) if judged.found.is_none() => judged.unread = entry.stat().ok(),
@@ -144,7 +151,7 @@ impl ScrubJudge<'_> {
         why: Untried,
         (directory, name): (i64, OsString),
         entry: &Entry,
-        (known, state): (Option<Known>, Option<State>),
+        (known, state): (Option<RecordSummary>, Option<State>),
     ) -> Option<Message> {
         let is_bad = state.is_some_and(is_bad);
         let found = known.zip(entry.stat().ok());
@@ -159,46 +166,50 @@ impl ScrubJudge<'_> {
     }
 
     /// What is to be seen of a file; `None` if it is gone.
-    fn look(&self, token: &Token, result: Result<Content, FileError>) -> Option<Look> {
+    fn observe(&self, token: &Token, result: Result<Content, FileError>) -> Option<Observation> {
         let content = match result {
             Ok(content) => content,
             Err(FileError::Io { operation, offset, source, .. }) => {
                 return match source.raw_os_error().map(Errno::from_raw_os_error) {
                     // A link in its place is not the file.
                     Some(Errno::NOENT | Errno::NOTDIR | Errno::LOOP) => None,
-                    _ => Some(Look::failed(operation, offset, &source)),
+                    _ => Some(Observation::failed(operation, offset, &source)),
                 };
             }
             Err(other) => {
-                return Some(Look::failed(Operation::Hash, None, &io::Error::other(other.to_string())));
+                return Some(Observation::failed(
+                    Operation::Hash,
+                    None,
+                    &io::Error::other(other.to_string()),
+                ));
             }
         };
         if content.after.kind != Kind::File {
             let error = io::Error::other("it is no regular file any more");
-            return Some(Look::failed(Operation::Read, None, &error));
+            return Some(Observation::failed(Operation::Read, None, &error));
         }
         self.tally.read(content.read, if content.is_own_read { content.length } else { 0 });
         Some(self.compare(token, content).unwrap_or_else(|error| match error {
-            Failed::System(error) => Look::failed(Operation::Read, None, &error.into()),
+            Failed::System(error) => Observation::failed(Operation::Read, None, &error.into()),
             // Nobody asks this read to stop.
-            Failed::Stopped => Look::failed(Operation::Read, None, &io::ErrorKind::Interrupted.into()),
+            Failed::Stopped => Observation::failed(Operation::Read, None, &io::ErrorKind::Interrupted.into()),
             Failed::Digest(error) => {
-                Look::failed(Operation::Hash, None, &io::Error::other(error.to_string()))
+                Observation::failed(Operation::Hash, None, &io::Error::other(error.to_string()))
             }
         }))
     }
 
-    fn compare(&self, token: &Token, content: Content) -> Result<Look, Failed> {
+    fn compare(&self, token: &Token, content: Content) -> Result<Observation, Failed> {
         let digest = &self.digests.sets[token.set];
         // The engine has read it a second time by now.
         if !content.before.is_same_state(&content.after) {
-            return Ok(Look::of(Evidence::Unsettled, None));
+            return Ok(Observation::of(Evidence::Unsettled, None));
         }
         let seen = Seen::new(&content.after, content.digests[0]);
         let generation = self.generation(&content);
         let record = match self.comparable(token.record.as_ref(), seen) {
             ControlFlow::Continue(record) => record,
-            ControlFlow::Break(look) => return Ok(Look { generation, ..look }),
+            ControlFlow::Break(observation) => return Ok(Observation { generation, ..observation }),
         };
         let mut comparison = Comparison {
             same_digest: seen.digest == record.digest,
@@ -223,7 +234,7 @@ impl ScrubJudge<'_> {
         if comparison.needs_second_read() {
             match reread::past_the_cache(&content.file, digest) {
                 Ok(again) if !again.after.is_same_state(&content.after) => {
-                    return Ok(Look::of(Evidence::Unsettled, None));
+                    return Ok(Observation::of(Evidence::Unsettled, None));
                 }
                 Ok(again) => {
                     let same = again.digest == seen.digest;
@@ -238,12 +249,12 @@ impl ScrubJudge<'_> {
             }
         }
         let rehashed = content.digests.get(1).copied();
-        Ok(Look {
+        Ok(Observation {
             second,
             error,
             rehashed,
             generation,
-            ..Look::of(Evidence::Compared(comparison), Some(seen))
+            ..Observation::of(Evidence::Compared(comparison), Some(seen))
         })
     }
 
@@ -272,24 +283,34 @@ impl ScrubJudge<'_> {
         &self,
         record: Option<&'r CatalogRecord>,
         seen: Seen,
-    ) -> ControlFlow<Look, &'r CatalogRecord> {
+    ) -> ControlFlow<Observation, &'r CatalogRecord> {
         let Some(record) = record else {
-            return ControlFlow::Break(Look::of(Evidence::Unrecorded { moved_here: false }, Some(seen)));
+            return ControlFlow::Break(Observation::of(
+                Evidence::Unrecorded { moved_here: false },
+                Some(seen),
+            ));
         };
         if record.state == State::DAMAGED {
-            return ControlFlow::Break(Look::of(Evidence::RecordDamaged, Some(seen)));
+            return ControlFlow::Break(Observation::of(Evidence::RecordDamaged, Some(seen)));
         }
         // What was read was read with another digest.
         match self.digests.unavailable.get(&record.algorithm) {
-            Some(why) => ControlFlow::Break(Look::unreadable(format!("{}: {why}", Operation::Hash), false)),
+            Some(why) => {
+                ControlFlow::Break(Observation::unreadable(format!("{}: {why}", Operation::Hash), false))
+            }
             None => ControlFlow::Continue(record),
         }
     }
 
     /// What follows from a look at a file for its record.
-    pub(super) fn judged(&self, token: Token, look: Look, path: impl Fn() -> PathBuf) -> Judged {
+    pub(super) fn judged(
+        &self,
+        token: Token,
+        observation: Observation,
+        path: impl Fn() -> PathBuf,
+    ) -> Judged {
         let now = self.plan.now();
-        let found = look.found;
+        let found = observation.found;
         let before = token.record.map(|record| record.state).unwrap_or(State::Sound);
         let (verdict, state) = match state_after(before, found) {
             (Verdict::Modified, _) if self.options.archive => {
@@ -297,10 +318,10 @@ impl ScrubJudge<'_> {
             }
             after => after,
         };
-        let mut look = look;
+        let mut observation = observation;
         if verdict != found && found != Verdict::Modified {
-            let now = look.error.unwrap_or_else(|| "it changed while it was read".to_string());
-            look.error = Some(match verdict {
+            let now = observation.error.unwrap_or_else(|| "it changed while it was read".to_string());
+            observation.error = Some(match verdict {
                 Verdict::RecordDamaged => now,
                 _ => format!("{now}{PAST}{verdict} when it was last read"),
             });
@@ -309,13 +330,13 @@ impl ScrubJudge<'_> {
             self.tally.failed(token.device, token.is_known_bad);
         }
         let held = state == State::Trouble(Trouble::Held);
-        let change = match (&token.record, &look.read) {
+        let change = match (&token.record, &observation.read) {
             (record, Some(seen)) if verdict.may_replace_record() && !held => {
-                Some(self.replacement(record.as_ref(), (seen, look.rehashed), verdict, now))
+                Some(self.replacement(record.as_ref(), (seen, observation.rehashed), verdict, now))
             }
             (record, read) => {
                 let finding =
-                    RecordFinding { since: now, seen: now, read: *read, detail: look.error.clone() };
+                    RecordFinding { since: now, seen: now, read: *read, detail: observation.error.clone() };
                 match record {
                     Some(_) => Some(RecordChange::Suspect(state, finding)),
                     // There is no record that could be in any state.
@@ -334,11 +355,11 @@ impl ScrubJudge<'_> {
             alone: found,
             held,
             recorded: token.record,
-            found: look.read,
-            generation: look.generation,
+            found: observation.read,
+            generation: observation.generation,
             set: token.set,
-            second: look.second,
-            error: look.error,
+            second: observation.second,
+            error: observation.error,
             unread: None,
             change,
             written: None,
@@ -457,11 +478,11 @@ mod tests {
     fn an_error_has_one_verdict_in_catalogues_and_tags() {
         let mut of_storage = Vec::new();
         for errno in (1..=133).map(Errno::from_raw_os_error) {
-            let look = Look::failed(Operation::Read, None, &errno.into());
+            let observation = Observation::failed(Operation::Read, None, &errno.into());
             // What tags and the walk ask.
             let error = FileError::io(Path::new("file"), Operation::Read, errno);
             let evidence = Evidence::Unreadable { storage_failed: error.is_storage_failure() };
-            assert_eq!(look.found, evidence.verdict(), "{errno:?}");
+            assert_eq!(observation.found, evidence.verdict(), "{errno:?}");
             of_storage.extend(error.is_storage_failure().then_some(errno));
         }
         assert!(of_storage.contains(&Errno::IO) && of_storage.contains(&Errno::TIMEDOUT));

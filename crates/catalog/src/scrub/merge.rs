@@ -6,7 +6,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
-use crate::store::{Catalog, CatalogError, CatalogRecord, Known, RecordName, State};
+use crate::store::{Catalog, CatalogError, CatalogRecord, RecordName, RecordSummary, State};
 
 type Result<T> = std::result::Result<T, CatalogError>;
 
@@ -55,7 +55,7 @@ enum Files {
 
 struct Row {
     end: usize,
-    known: Known,
+    known: RecordSummary,
     is_seen: bool,
 }
 
@@ -73,14 +73,14 @@ impl Level {
         let children =
             children.map(|(name, id, device)| (name, Child { id, device, is_seen: false })).collect();
         let (mut names, mut rows, mut records) = (Vec::new(), Vec::new(), Vec::new());
-        let mut add = |name: &[u8], known: Known| {
+        let mut add = |name: &[u8], known: RecordSummary| {
             names.extend_from_slice(name);
             rows.push(Row { end: names.len(), known, is_seen: false });
             rows.len() <= MOST
         };
         match with_records {
             true => catalog.records_in(id, |name, record| {
-                let known = Known::from(&record);
+                let known = RecordSummary::from(&record);
                 records.push(record);
                 add(name, known)
             })?,
@@ -98,7 +98,7 @@ impl Level {
         &mut self,
         catalog: &Catalog,
         name: &OsStr,
-    ) -> Result<Option<(Known, Option<CatalogRecord>)>> {
+    ) -> Result<Option<(RecordSummary, Option<CatalogRecord>)>> {
         match &mut self.files {
             Files::Held { names, rows, records } => {
                 let found = find(names, rows, name.as_bytes());

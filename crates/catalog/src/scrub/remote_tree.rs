@@ -26,7 +26,7 @@ use verisum_digest::Output;
 use super::due::Turn;
 use super::finish::last_known;
 use super::jobs::Outcome;
-use super::judge::{Look, Token, is_bad};
+use super::judge::{Observation, Token, is_bad};
 use super::run::{Passage, Work};
 use super::tally::Untried;
 use super::writer::{Judged, Message, Writer};
@@ -200,13 +200,13 @@ impl<'w> RemoteScrub<'_, 'w> {
                 Response::Changed(name) if self.listing.leaves_out(&name) => {}
                 Response::Changed(name) => {
                     let token = self.token(&name, &mut messages)?;
-                    self.judged(token, &name, Look::of(Evidence::Unsettled, None), &mut messages);
+                    self.judged(token, &name, Observation::of(Evidence::Unsettled, None), &mut messages);
                 }
                 Response::Unread { name, error, storage_failed } => {
                     if name.is_empty() {
                         return Err(self.error(error));
                     }
-                    self.unread(&name, Look::unreadable(error, storage_failed), &mut messages)?;
+                    self.unread(&name, Observation::unreadable(error, storage_failed), &mut messages)?;
                 }
                 Response::Unlisted(error) => {
                     self.listing.is_blind = true;
@@ -241,14 +241,14 @@ impl<'w> RemoteScrub<'_, 'w> {
         let token = self.token(&request.name, messages)?;
         self.work.judge.tally.read(request.condition.size, request.condition.size);
         let read = ReadFile { request, digest, contradiction: None };
-        let look = match self.compare(&token, &read) {
+        let observation = match self.compare(&token, &read) {
             ControlFlow::Continue(comparison) if comparison.needs_second_read() => {
                 self.doubtful.push((token, read));
                 return Ok(());
             }
-            compared => look(&token, &read, compared),
+            compared => observation_of(&token, &read, compared),
         };
-        self.judged(token, &read.request.name, look, messages);
+        self.judged(token, &read.request.name, observation, messages);
         Ok(())
     }
 
@@ -344,14 +344,19 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// A file or a directory that was not read.
-    fn unread(&mut self, name: &[u8], look: Look, messages: &mut Vec<Message>) -> Result<(), ScrubError> {
+    fn unread(
+        &mut self,
+        name: &[u8],
+        observation: Observation,
+        messages: &mut Vec<Message>,
+    ) -> Result<(), ScrubError> {
         if self.listing.leaves_out(name) {
             return Ok(());
         }
         match self.listing.known(self.writer.catalog, name)? {
             Some((_, Some(_))) => {
                 let token = self.token(name, messages)?;
-                self.judged(token, name, look, messages);
+                self.judged(token, name, observation, messages);
             }
             _ => {
                 // What is recorded below it is not gone.
@@ -359,7 +364,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 self.listing.outcome.unlisted += 1;
                 let path = self.work.scope.path.join(OsStr::from_bytes(name));
                 let (error, storage_failed) =
-                    (look.error.unwrap_or_default(), look.found == Verdict::IoError);
+                    (observation.error.unwrap_or_default(), observation.found == Verdict::IoError);
                 messages.push(Message::Unlisted { path, error, storage_failed });
             }
         }
@@ -389,17 +394,17 @@ impl<'w> RemoteScrub<'_, 'w> {
         Ok(Token { directory, name, device: 0, set, record, is_known_bad: false })
     }
 
-    fn judged(&self, token: Token, name: &[u8], look: Look, messages: &mut Vec<Message>) {
-        messages.push(Message::Judged(Box::new(self.judgement(token, name, look))));
+    fn judged(&self, token: Token, name: &[u8], observation: Observation, messages: &mut Vec<Message>) {
+        messages.push(Message::Judged(Box::new(self.judgement(token, name, observation))));
     }
 
-    fn judgement(&self, token: Token, name: &[u8], look: Look) -> Judged {
+    fn judgement(&self, token: Token, name: &[u8], observation: Observation) -> Judged {
         let path = || self.work.scope.path.join(OsStr::from_bytes(name));
-        self.work.judge.judged(token, look, path)
+        self.work.judge.judged(token, observation, path)
     }
 
     /// A file beside its record; what it is, where they cannot be compared.
-    fn compare(&self, token: &Token, read: &ReadFile) -> ControlFlow<Look, Comparison> {
+    fn compare(&self, token: &Token, read: &ReadFile) -> ControlFlow<Observation, Comparison> {
         let record = self.work.judge.comparable(token.record.as_ref(), seen(token.record.as_ref(), read))?;
         let Condition { size, mtime, identity, .. } = read.request.condition;
         let same_file = is_same_file(record, identity);
@@ -451,8 +456,8 @@ impl<'w> RemoteScrub<'_, 'w> {
                         self.not_as_written(token, first, &contradiction, &mut messages)?;
                         continue;
                     }
-                    let (read, look) = self.second_look(&token, first, again);
-                    self.judged(token, &read, look, &mut messages);
+                    let (read, observation) = self.second_read(&token, first, again);
+                    self.judged(token, &read, observation, &mut messages);
                 }
                 self.writer.keep(&mut messages)?;
             }
@@ -464,37 +469,40 @@ impl<'w> RemoteScrub<'_, 'w> {
     }
 
     /// What a file is after it was read twice, with its name.
-    fn second_look(&self, token: &Token, first: ReadFile, again: Option<Response>) -> (Vec<u8>, Look) {
+    fn second_read(&self, token: &Token, first: ReadFile, again: Option<Response>) -> (Vec<u8>, Observation) {
         let name = first.request.name.clone();
         let again = match again {
             Some(Response::Contradicted(request, digest, _)) => Some(Response::File(request, digest)),
             again => again,
         };
-        let look = match again {
+        let observation = match again {
             // What the second read says of it is not what the first said.
             Some(Response::File(..)) if first.contradiction.is_some() => {
                 let why = "two reads do not agree on what its place recorded: scrub it again";
-                Look::unreadable(why.to_string(), false)
+                Observation::unreadable(why.to_string(), false)
             }
             Some(Response::File(request, digest)) if request.condition == first.request.condition => {
                 let is_same = digest == first.digest;
                 let second = if is_same { SecondRead::Same } else { SecondRead::Different };
                 let compared = self.compare(token, &first);
                 let compared = compared.map_continue(|comparison| Comparison { second, ..comparison });
-                Look { second: Some((is_same, super::Bypass::No)), ..look(token, &first, compared) }
+                Observation {
+                    second: Some((is_same, super::Bypass::No)),
+                    ..observation_of(token, &first, compared)
+                }
             }
             // Somebody wrote to it since it was listed.
             Some(Response::File(request, digest)) => {
                 let read = ReadFile { request, digest, contradiction: None };
-                look(token, &read, self.compare(token, &read))
+                observation_of(token, &read, self.compare(token, &read))
             }
             Some(Response::Unread { error, storage_failed, .. }) => {
-                Look::unreadable(format!("second read: {error}"), storage_failed)
+                Observation::unreadable(format!("second read: {error}"), storage_failed)
             }
-            Some(_) => Look::of(Evidence::Unsettled, None),
-            None => Look::unreadable("second read: the connection was lost".to_string(), false),
+            Some(_) => Observation::of(Evidence::Unsettled, None),
+            None => Observation::unreadable("second read: the connection was lost".to_string(), false),
         };
-        (name, look)
+        (name, observation)
     }
 
     /// Finds what is missing.
@@ -538,11 +546,15 @@ impl<'w> RemoteScrub<'_, 'w> {
 }
 
 /// What a file that was read is, beside its record or without.
-fn look(token: &Token, read: &ReadFile, compared: ControlFlow<Look, Comparison>) -> Look {
+fn observation_of(
+    token: &Token,
+    read: &ReadFile,
+    compared: ControlFlow<Observation, Comparison>,
+) -> Observation {
     match compared {
-        ControlFlow::Break(look) => look,
+        ControlFlow::Break(observation) => observation,
         ControlFlow::Continue(comparison) => {
-            Look::of(Evidence::Compared(comparison), Some(seen(token.record.as_ref(), read)))
+            Observation::of(Evidence::Compared(comparison), Some(seen(token.record.as_ref(), read)))
         }
     }
 }

@@ -12,7 +12,8 @@ use super::record::{
     state,
 };
 use super::{
-    Catalog, CatalogRecord, Known, Moment, RecordChange, RecordFinding, RecordName, Result, Stamp, State,
+    Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, RecordName, RecordSummary, Result, Stamp,
+    State,
 };
 use verisum_files::Stat;
 
@@ -35,7 +36,7 @@ impl Position {
 impl Catalog {
     /// Calls `each` with the name and a part of the record of every file in a directory, by name, until
     /// it returns `false`.
-    pub fn known_in(&self, directory: i64, each: impl FnMut(&[u8], Known) -> bool) -> Result<()> {
+    pub fn known_in(&self, directory: i64, each: impl FnMut(&[u8], RecordSummary) -> bool) -> Result<()> {
         self.each_in(directory, "size, mtime, ctime, verified, state", known, each)
     }
 
@@ -67,7 +68,7 @@ impl Catalog {
     }
 
     /// A part of the record of one file.
-    pub fn known(&self, directory: i64, name: &OsStr) -> Result<Option<Known>> {
+    pub fn known(&self, directory: i64, name: &OsStr) -> Result<Option<RecordSummary>> {
         let sql =
             "SELECT name, size, mtime, ctime, verified, state FROM file WHERE directory = ?1 AND name = ?2";
         self.row(sql, params![directory, name.as_bytes()], known)

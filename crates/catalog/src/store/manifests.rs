@@ -14,7 +14,7 @@ use std::sync::Arc;
 use verisum_digest::{Digest, Output};
 
 use super::{
-    Catalog, CatalogError, CatalogRecord, Identity, Imported, Moment, RecordChange, Result, Root, Stamp,
+    Catalog, CatalogError, CatalogRecord, Identity, ImportCounts, Moment, RecordChange, Result, Root, Stamp,
     State, is_address,
 };
 use verisum_files::LEADS_OUT;
@@ -165,7 +165,7 @@ impl Catalog {
         list: &Path,
         (base, now): (&Path, Timestamp),
         not_there: &mut dyn FnMut(&Path),
-    ) -> Result<Imported> {
+    ) -> Result<ImportCounts> {
         self.all_or_nothing(list, base, not_there, |importing| {
             loop {
                 let line = reader.line().map_err(|error| match error {
@@ -215,7 +215,7 @@ impl Catalog {
         index: &Path,
         (base, now): (&Path, Timestamp),
         not_there: &mut dyn FnMut(&Path),
-    ) -> Result<Imported> {
+    ) -> Result<ImportCounts> {
         self.all_or_nothing(index, base, not_there, |importing| {
             for (number, file) in (1..).zip(files) {
                 let found = ListedFile {
@@ -239,9 +239,9 @@ impl Catalog {
         base: &Path,
         not_there: &mut dyn FnMut(&Path),
         import: impl FnOnce(&mut ListImport) -> Result<()>,
-    ) -> Result<Imported> {
+    ) -> Result<ImportCounts> {
         let mut importing = ListImport {
-            imported: Imported::default(),
+            imported: ImportCounts::default(),
             folder: None,
             from: None,
             not_there,
@@ -374,7 +374,7 @@ struct List<'a> {
 
 /// How far an import is.
 struct ListImport<'a> {
-    imported: Imported,
+    imported: ImportCounts,
     /// The last directory, its root and its number.
     folder: Option<(PathBuf, i64, i64)>,
     /// The directory that the last name was looked up from.

@@ -198,7 +198,7 @@ impl CatalogRecord {
 
 /// What a scan needs to know of a file: a part of its record.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Known {
+pub struct RecordSummary {
     /// As in [`CatalogRecord`].
     pub size: u64,
     /// As in [`CatalogRecord`].
@@ -211,10 +211,10 @@ pub struct Known {
     pub state: State,
 }
 
-impl From<&CatalogRecord> for Known {
-    fn from(record: &CatalogRecord) -> Known {
+impl From<&CatalogRecord> for RecordSummary {
+    fn from(record: &CatalogRecord) -> RecordSummary {
         let CatalogRecord { size, mtime, ctime, verified, state, .. } = *record;
-        Known { size, mtime, ctime, verified, state }
+        RecordSummary { size, mtime, ctime, verified, state }
     }
 }
 
@@ -350,9 +350,9 @@ pub(super) fn check_value(directory: i64, name: &OsStr, root: i64, record: &Cata
     }))
 }
 
-pub(super) fn known(row: &Row<'_>) -> rusqlite::Result<Known> {
+pub(super) fn known(row: &Row<'_>) -> rusqlite::Result<RecordSummary> {
     let (mtime, ctime, verified) = (row.get(2)?, row.get(3)?, row.get(4)?);
-    Ok(Known { size: unsigned(row, 1)?, mtime, ctime, verified, state: state(row, 5)? })
+    Ok(RecordSummary { size: unsigned(row, 1)?, mtime, ctime, verified, state: state(row, 5)? })
 }
 
 /// The directory, the name and the record of a row that selects these, in this order.

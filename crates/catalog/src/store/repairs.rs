@@ -9,9 +9,9 @@ use std::path::PathBuf;
 
 use rusqlite::params;
 
-use super::lines::{Line, Name, RangeLine, RepairLine};
+use super::export_import::{CatalogImport, ImportError, ImportFault, ImportTarget, length};
+use super::export_lines::{Line, Name, RangeLine, RepairLine};
 use super::record::{output, unsigned};
-use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
 use super::{Catalog, Moment, RecordName, Result, Root, State};
 use verisum_digest::Output;
 use verisum_files::store::manifest::JSON_VERSION;
@@ -158,23 +158,23 @@ impl Catalog {
     /// Remembers the repair of a line, unless it is remembered.
     pub(super) fn import_repair(
         &self,
-        target: &mut Target,
+        target: &mut ImportTarget,
         line: RepairLine,
         importing: &mut CatalogImport,
-    ) -> Result<(), Refused> {
-        let place = self.place_in(target, &line.path.bytes()?)?;
+    ) -> Result<(), ImportError> {
+        let place = self.record_name(target, &line.path.bytes()?)?;
         let range = |line: RangeLine| Some(line.offset..line.offset.checked_add(line.length)?);
         let ranges = line.ranges.map(|lines| lines.into_iter().map(range).collect::<Option<Vec<_>>>());
         let repair = Repair {
             repaired: line.repaired,
-            state: State::find(&line.was).ok_or(Unfit::Outcome)?,
+            state: State::find(&line.was).ok_or(ImportFault::Outcome)?,
             // As somebody typed it, and only shown.
             source: OsString::from_vec(line.from.any()?).into(),
             bytes: length(line.bytes)?,
             algorithm: self.algorithm(&line.algorithm)?,
             before: line.before.map(|text| importing.digest(&line.algorithm, &text)).transpose()?,
             digest: importing.digest(&line.algorithm, &line.digest)?,
-            ranges: ranges.map(|ranges| ranges.ok_or(Unfit::Size)).transpose()?,
+            ranges: ranges.map(|ranges| ranges.ok_or(ImportFault::Size)).transpose()?,
         };
         Ok(self.remember_repair(target.root.id, &place, &repair)?)
     }

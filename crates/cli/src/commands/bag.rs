@@ -82,7 +82,7 @@ fn create(arguments: &BagCreateArgs, output: &mut Output) -> Result<Exit, Failur
     options.stop = Arc::new(Stop::when(ending.asked().clone()));
     let progress = options.progress.clone();
     let directory = &arguments.directory;
-    let made = progress::of_files(arguments.progress.wanted(), Total::Unknown, &progress, || {
+    let made = progress::of_files(arguments.progress.show(), Total::Unknown, &progress, || {
         create_bag(directory, &options)
     });
     ending.obey();

@@ -26,7 +26,7 @@ use verisum::files::{Excludes, Limits, Misjudged, Plan};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::PlaceReport;
-use crate::ui::input::How;
+use crate::ui::input::HashSettings;
 use crate::ui::progress::Total;
 use crate::ui::{self, block_hashes, closed_streams, kernel, progress, sizes};
 
@@ -115,11 +115,11 @@ pub(crate) struct ListCheckOptions {
     pub(crate) excludes: Option<Arc<Excludes>>,
     pub(crate) limits: Option<Arc<Limits>>,
     /// Whether to draw progress.
-    pub(crate) progress: progress::Wanted,
+    pub(crate) progress: progress::ShowProgress,
     /// Which lines are those of block hashes.
     pub(crate) block_hashes: BlockHashes,
     /// How their images are opened and read, where a line does not say it.
-    pub(crate) images: Option<Arc<How>>,
+    pub(crate) images: Option<Arc<HashSettings>>,
 }
 
 /// Checks these lists: what `verisum check` does, and `md5sum -c` and its likes.
@@ -136,10 +136,10 @@ pub(crate) fn lists_of(
     let mut failure = None;
     let find = |name: &str| Digest::find_with(name, &policy);
     let usual = match &options.images {
-        Some(how) => how.clone(),
-        None => Arc::new(How {
+        Some(settings) => settings.clone(),
+        None => Arc::new(HashSettings {
             threads: options.threads,
-            ..How::new(Params::new(find("sha256").map_err(Failure::Digest)?))
+            ..HashSettings::new(Params::new(find("sha256").map_err(Failure::Digest)?))
         }),
     };
     let block_hash =
@@ -178,7 +178,7 @@ pub(crate) fn lists_of(
         }
     };
     let plan = Plan { limits: options.limits.clone(), ..Plan::new(Vec::new(), threads) };
-    let total = lists.files().map_or(Total::Unknown, |files| Total::Found(Box::new(files)));
+    let total = lists.files().map_or(Total::Unknown, |files| Total::Counted(Box::new(files)));
     progress::of_files(options.progress, total, &plan.progress, || {
         check(&plan, Compute { find: &find, block_hash: &block_hash }, &mut lists, &mut tell);
     });

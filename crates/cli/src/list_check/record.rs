@@ -8,7 +8,7 @@ use verisum::digest::Output;
 use verisum::files::check::{CheckOutcome, Difference};
 use verisum::files::store::manifest::{self, Listed};
 
-use crate::ui::hosts::Known;
+use crate::ui::hosts::ObjectEvidence;
 use crate::ui::json::ListState;
 use crate::ui::names::Name;
 
@@ -27,7 +27,7 @@ pub(super) struct CheckRecord<'a> {
     pub(super) name: Name,
     pub(super) outcome: &'a str,
     #[serde(flatten)]
-    pub(super) evidence: Option<Known>,
+    pub(super) evidence: Option<ObjectEvidence>,
     /// The tag of a block hash, which says how it is made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) tag: Option<String>,

@@ -21,7 +21,7 @@ use crate::ui::bad_file;
 use crate::ui::color::Paint;
 use crate::ui::exit::Exit;
 use crate::ui::failure::{Failure, cause};
-use crate::ui::hosts::{Known, PlaceReport};
+use crate::ui::hosts::{ObjectEvidence, PlaceReport};
 use crate::ui::names;
 use crate::ui::{self, Output, locale, shell, verbosity};
 
@@ -69,7 +69,7 @@ pub(crate) struct CheckedPlace<'a> {
     /// Whether it is said here what is wrong with the lists themselves: of several places one says it.
     pub(crate) tells_lists: bool,
     /// What the file at hand is known by.
-    pub(crate) evidence: Option<Known>,
+    pub(crate) evidence: Option<ObjectEvidence>,
 }
 
 /// How many there were of each kind.
@@ -179,7 +179,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
     }
 
     /// Says what computed the answer that comes next, and what its content is known by.
-    pub(crate) fn answered_by(&mut self, way: &'static str, evidence: Option<Known>) {
+    pub(crate) fn answered_by(&mut self, way: &'static str, evidence: Option<ObjectEvidence>) {
         if let Some(place) = &mut self.place {
             (place.way, place.evidence) = (way, evidence);
         }

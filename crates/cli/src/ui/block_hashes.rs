@@ -14,7 +14,7 @@ use verisum::files::{FileError, Operation};
 use verisum::image::{ImageFormat, ImageOperation, is_nbd_uri};
 
 use crate::ui::failure::Failure;
-use crate::ui::input::{self, How, Input, SECTOR, Sum};
+use crate::ui::input::{self, HashSettings, Input, SECTOR, Sum};
 use crate::ui::names;
 
 /// The word for the bytes that are there, without zeros up to a whole sector.
@@ -25,28 +25,28 @@ const SNAPSHOT: &str = "SNAPSHOT";
 
 /// What the tag says of a value but for its digest. A format is named only where it was asked for: else the
 /// bytes tell it again.
-pub(crate) fn described(how: &How, sum: Option<&Sum>) -> BlockHash {
+pub(crate) fn described(settings: &HashSettings, sum: Option<&Sum>) -> BlockHash {
     let is_part = sum.is_some_and(|sum| !sum.length.is_multiple_of(SECTOR));
     let mut view = Vec::new();
-    if is_part || !how.pad_files {
+    if is_part || !settings.pad_files {
         view.push(EXACT.to_string());
     }
-    view.extend(how.format.map(|format| format.name().to_ascii_uppercase()));
-    if how.snapshot.is_some() {
+    view.extend(settings.format.map(|format| format.name().to_ascii_uppercase()));
+    if settings.snapshot.is_some() {
         view.push(SNAPSHOT.to_string());
     }
-    BlockHash { block_size: how.params.block_bytes(), view }
+    BlockHash { block_size: settings.params.block_bytes(), view }
 }
 
 /// The tag of a value.
-pub(crate) fn tag(how: &How, sum: &Sum) -> String {
-    manifest::block_hash_tag(how.params.digest().name(), &described(how, Some(sum)))
+pub(crate) fn tag(settings: &HashSettings, sum: &Sum) -> String {
+    manifest::block_hash_tag(settings.params.digest().name(), &described(settings, Some(sum)))
 }
 
 /// Computes the block hash that a line of a list names, in the way that the line says, and as `usual` says
 /// where it does not.
 pub(crate) fn compute(
-    usual: &How,
+    usual: &HashSettings,
     find: Find,
     directory: &Path,
     listed: &Listed,
@@ -63,8 +63,8 @@ pub(crate) fn compute(
         return Err(other("the line has no block hash".to_string()));
     };
     let digest = find(&claim.algorithm).map_err(|source| FileError::Digest { path: path.clone(), source })?;
-    let how = how(usual, digest, line).map_err(other)?;
-    let sum = input::sum(&input, &how).map_err(|failure| of_tree(&path, &failure))?;
+    let settings = settings(usual, digest, line).map_err(other)?;
+    let sum = input::sum(&input, &settings).map_err(|failure| of_tree(&path, &failure))?;
     if sum.modified {
         input::warn_modified(&input);
     }
@@ -91,13 +91,14 @@ pub(crate) fn is_of(path: &Path, algorithm: &str, digest: Output) -> bool {
 }
 
 /// How to hash what a line names.
-fn how(usual: &How, digest: Digest, line: &BlockHash) -> Result<How, String> {
+fn settings(usual: &HashSettings, digest: Digest, line: &BlockHash) -> Result<HashSettings, String> {
     let params = Params::new(digest).block_size(line.block_size).map_err(|error| error.to_string())?;
-    let mut how = How { params, pad_files: true, pad_streams: true, snapshot: None, ..usual.clone() };
+    let mut settings =
+        HashSettings { params, pad_files: true, pad_streams: true, snapshot: None, ..usual.clone() };
     for word in &line.view {
         match word.as_str() {
-            EXACT => (how.pad_files, how.pad_streams) = (false, false),
-            SNAPSHOT if usual.snapshot.is_some() => how.snapshot = usual.snapshot.clone(),
+            EXACT => (settings.pad_files, settings.pad_streams) = (false, false),
+            SNAPSHOT if usual.snapshot.is_some() => settings.snapshot = usual.snapshot.clone(),
             SNAPSHOT => {
                 return Err(
                     "it is of a snapshot, which has to be named (verisum image sum -c --snapshot NAME)"
@@ -105,12 +106,12 @@ fn how(usual: &How, digest: Digest, line: &BlockHash) -> Result<How, String> {
                 );
             }
             format => match ImageFormat::find(&format.to_ascii_lowercase()) {
-                Some(format) => how.format = Some(format),
+                Some(format) => settings.format = Some(format),
                 None => return Err(format!("unknown view of an image: {}", names::plain(format))),
             },
         }
     }
-    Ok(how)
+    Ok(settings)
 }
 
 /// A failure as one of the file that a list names.

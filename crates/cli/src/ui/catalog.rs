@@ -67,7 +67,7 @@ impl CatalogArgs {
         require(&path)?;
         let lock = Lock::take(&path)?;
         let catalog = Catalog::open_existing(&path)?;
-        progress::watch(&catalog);
+        progress::count_steps_of(&catalog);
         Ok((lock, catalog))
     }
 
@@ -135,7 +135,7 @@ impl CatalogArgs {
 pub(crate) fn open_shared(path: &Path) -> Result<Catalog, Failure> {
     require(path)?;
     let catalog = Catalog::open_to_read(path)?;
-    progress::watch(&catalog);
+    progress::count_steps_of(&catalog);
     Ok(catalog)
 }
 

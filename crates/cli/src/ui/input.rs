@@ -72,9 +72,9 @@ impl Input {
     }
 }
 
-/// How to hash it.
+/// The settings by which inputs are opened and hashed.
 #[derive(Clone, Debug)]
-pub(crate) struct How {
+pub(crate) struct HashSettings {
     /// The name at the start of messages.
     pub(crate) program: &'static str,
     /// Digest and block size.
@@ -100,7 +100,7 @@ pub(crate) struct How {
     /// How images in buckets are reached; none where no name is the address of one.
     pub(crate) buckets: Option<BucketArgs>,
     /// Draw progress.
-    pub(crate) progress: progress::Wanted,
+    pub(crate) progress: progress::ShowProgress,
     /// Progress names the input.
     pub(crate) is_one_of_many: bool,
 }
@@ -118,23 +118,23 @@ pub(crate) struct Sum {
 }
 
 /// Computes the block hash of an input.
-pub(crate) fn sum(input: &Input, how: &How) -> Result<Sum, Failure> {
-    sum_opened(input, &mut open(input, how)?, how, None)
+pub(crate) fn sum(input: &Input, settings: &HashSettings) -> Result<Sum, Failure> {
+    sum_opened(input, &mut open(input, settings)?, settings, None)
 }
 
 /// The same by each of several ways that differ in the digest and the block size only, in one read.
-pub(crate) fn sums(input: &Input, hows: &[How]) -> Result<Vec<Sum>, Failure> {
-    let (how, others) = match hows {
-        [how] => return Ok(vec![sum(input, how)?]),
+pub(crate) fn sums(input: &Input, all_settings: &[HashSettings]) -> Result<Vec<Sum>, Failure> {
+    let (settings, others) = match all_settings {
+        [settings] => return Ok(vec![sum(input, settings)?]),
         [] => return Ok(Vec::new()),
-        [how, others @ ..] => (how, others),
+        [settings, others @ ..] => (settings, others),
     };
-    let mut opened = open(input, how)?;
+    let mut opened = open(input, settings)?;
     let length = match &opened {
         Opened::Image(image) => Some(image.length()),
         Opened::Stream(_) => None,
     };
-    let each = std::iter::once(how).chain(others).map(|how| how.params(input, length));
+    let each = std::iter::once(settings).chain(others).map(|settings| settings.params(input, length));
     let each = each.collect::<Result<Vec<_>, _>>()?;
     let work = |progress: &ImageProgress| match &mut opened {
         Opened::Image(image) => {
@@ -146,7 +146,8 @@ pub(crate) fn sums(input: &Input, hows: &[How]) -> Result<Vec<Sum>, Failure> {
         }
     };
     let (digests, length, padded) =
-        progress::drawn(how.progress, how.name_of(input), length, work).map_err(|e| failed(input, e))?;
+        progress::of_image(settings.progress, settings.name_of(input), length, work)
+            .map_err(|e| failed(input, e))?;
     let modified = match &opened {
         Opened::Image(image) => image.modified_during(),
         Opened::Stream(_) => false,
@@ -158,18 +159,18 @@ pub(crate) fn sums(input: &Input, hows: &[How]) -> Result<Vec<Sum>, Failure> {
 pub(crate) fn sum_opened(
     input: &Input,
     opened: &mut Opened,
-    how: &How,
+    settings: &HashSettings,
     sink: Option<&mut dyn DigestSink>,
 ) -> Result<Sum, Failure> {
     match opened {
-        Opened::Image(image) => sum_image(input, &**image, how, sink),
-        Opened::Stream(stream) => sum_stream(input, stream, how, sink),
+        Opened::Image(image) => sum_image(input, &**image, settings, sink),
+        Opened::Stream(stream) => sum_stream(input, stream, settings, sink),
     }
 }
 
 /// Opens an input, and says what its user should know of it.
-pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
-    let options = how.options(input);
+pub(crate) fn open(input: &Input, settings: &HashSettings) -> Result<Opened, Failure> {
+    let options = settings.open_options(input);
     let opened = match input {
         Input::Stdin if closed_streams::standard_input() => {
             return Err(verisum::image::ImageError::io(
@@ -180,14 +181,16 @@ pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
             .into());
         }
         Input::Stdin => verisum::image::open_stdin(&options)?,
-        Input::Named(name) if how.is_in_bucket(name) => Opened::Image(in_bucket(name, how, &options)?),
+        Input::Named(name) if settings.is_in_bucket(name) => {
+            Opened::Image(in_bucket(name, settings, &options)?)
+        }
         Input::Named(name) => verisum::image::open_named(name, &options)?,
     };
     if let Opened::Image(image) = &opened {
         for layer in image.layers() {
             for warning in &layer.warnings {
                 let name = names::quoted(&layer.name);
-                ui::say(how.program, &format!("{name}: warning: {}", names::plain(warning)));
+                ui::say(settings.program, &format!("{name}: warning: {}", names::plain(warning)));
             }
         }
     }
@@ -195,10 +198,14 @@ pub(crate) fn open(input: &Input, how: &How) -> Result<Opened, Failure> {
 }
 
 /// Opens an image in a bucket.
-fn in_bucket(name: &OsStr, how: &How, options: &OpenOptions) -> Result<Box<dyn Image>, Failure> {
+fn in_bucket(
+    name: &OsStr,
+    settings: &HashSettings,
+    options: &OpenOptions,
+) -> Result<Box<dyn Image>, Failure> {
     let failed = |why: String| Failure::Program { name: name.to_string_lossy().into_owned(), why };
     let (Some(buckets), Ok(Some(Address { host: Host::Bucket(bucket), path, .. }))) =
-        (&how.buckets, Address::typed(name))
+        (&settings.buckets, Address::typed(name))
     else {
         return Err(failed("it is no address of an object".to_string()));
     };
@@ -214,17 +221,17 @@ fn in_bucket(name: &OsStr, how: &How, options: &OpenOptions) -> Result<Box<dyn I
 fn sum_image(
     input: &Input,
     image: &dyn Image,
-    how: &How,
+    settings: &HashSettings,
     sink: Option<&mut dyn DigestSink>,
 ) -> Result<Sum, Failure> {
     let length = image.length();
-    let params = how.params(input, Some(length))?;
+    let params = settings.params(input, Some(length))?;
     let work = |progress: &ImageProgress| match sink {
         Some(sink) => hash_image_to(image, &params, progress, sink),
-        None if how.is_made() => digest_image(image, &params, progress),
+        None if settings.is_made() => digest_image(image, &params, progress),
         None => hash_image(image, &params, progress),
     };
-    let digest = progress::drawn(how.progress, how.name_of(input), Some(length), work)
+    let digest = progress::of_image(settings.progress, settings.name_of(input), Some(length), work)
         .map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: image.padded_by(), modified: image.modified_during() })
 }
@@ -232,21 +239,21 @@ fn sum_image(
 fn sum_stream(
     input: &Input,
     stream: &mut Stream,
-    how: &How,
+    settings: &HashSettings,
     sink: Option<&mut dyn DigestSink>,
 ) -> Result<Sum, Failure> {
-    let params = how.params(input, None)?;
+    let params = settings.params(input, None)?;
     let work = |progress: &ImageProgress| match sink {
         Some(sink) => hash_stream_to(stream, &params, progress, sink),
-        None if how.is_made() => digest_stream(stream, params.digest(), progress),
+        None if settings.is_made() => digest_stream(stream, params.digest(), progress),
         None => hash_stream(stream, &params, progress),
     };
-    let (digest, length) =
-        progress::drawn(how.progress, how.name_of(input), None, work).map_err(|e| failed(input, e))?;
+    let (digest, length) = progress::of_image(settings.progress, settings.name_of(input), None, work)
+        .map_err(|e| failed(input, e))?;
     Ok(Sum { digest, length, padded: stream.padded_by(), modified: false })
 }
 
-impl How {
+impl HashSettings {
     /// Whether a name is the address of an object, where these are taken.
     pub(crate) fn is_in_bucket(&self, name: &OsStr) -> bool {
         self.buckets.is_some()
@@ -281,8 +288,8 @@ impl How {
     }
 
     /// As a guest sees the image, without progress, on as many threads as there are cores.
-    pub(crate) fn new(params: Params) -> How {
-        How {
+    pub(crate) fn new(params: Params) -> HashSettings {
+        HashSettings {
             program: PROGRAM,
             params,
             threads: None,
@@ -295,13 +302,13 @@ impl How {
             follow: Follow::SameDir,
             snapshot: None,
             buckets: None,
-            progress: progress::Wanted::Never,
+            progress: progress::ShowProgress::Never,
             is_one_of_many: false,
         }
     }
 
     /// How to open an input.
-    pub(crate) fn options(&self, input: &Input) -> OpenOptions {
+    pub(crate) fn open_options(&self, input: &Input) -> OpenOptions {
         let is_stdin = *input == Input::Stdin;
         let mut options = OpenOptions::default();
         options.cache = self.cache;

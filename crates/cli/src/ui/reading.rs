@@ -102,7 +102,7 @@ impl ReadingArgs {
     }
 
     /// Whether to draw progress.
-    pub(crate) fn progress(&self) -> progress::Wanted {
+    pub(crate) fn progress(&self) -> progress::ShowProgress {
         self.rate.progress()
     }
 }
@@ -135,8 +135,8 @@ impl RateArgs {
     }
 
     /// Whether to draw progress.
-    pub(crate) fn progress(&self) -> progress::Wanted {
-        self.progress.wanted()
+    pub(crate) fn progress(&self) -> progress::ShowProgress {
+        self.progress.show()
     }
 }
 

@@ -64,7 +64,7 @@ pub(crate) fn sources(
     };
     for tree in known.into_iter().chain(own) {
         let place: Box<dyn verisum::files::place::Place> =
-            match Address::of_address(tree.as_os_str().as_bytes()) {
+            match Address::from_recorded(tree.as_os_str().as_bytes()) {
                 Some(address) => {
                     let place = hosts::place(&reached, &address.host)?;
                     let root = address.path;
@@ -94,7 +94,7 @@ pub(crate) fn repair_wherever(
         let wanted = troubles.iter().filter(|(state, _)| !options.leaves_missing || *state != State::MISSING);
         progress::expect_files(wanted.map(|(_, count)| count).sum());
     }
-    let address = root.and_then(|root| Address::of_address(root.path.as_os_str().as_bytes()));
+    let address = root.and_then(|root| Address::from_recorded(root.path.as_os_str().as_bytes()));
     let Some(address) = address else {
         return Ok(repair::repair(catalog, path, sources, options, report)?);
     };
@@ -208,7 +208,7 @@ impl<'o> RepairReport<'o> {
     }
 
     pub(crate) fn file(&mut self, file: &Repaired) {
-        progress::advance(1);
+        progress::steps_done(1);
         let exit = exit(file);
         self.worst = self.worst.max(exit);
         if self.printed.is_err() || self.quiet && exit == Exit::Clean && !self.json {

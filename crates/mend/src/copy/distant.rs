@@ -93,11 +93,11 @@ impl Sender<'_> {
         file: &'f Outgoing,
         distant: &Distant,
     ) -> Result<Option<OpenedUpload<'f>>, CopyError> {
-        let there = self.there(file)?;
-        if self.has_it(file, there.as_ref(), distant)? {
+        let existing = self.existing(file)?;
+        if self.has_it(file, existing.as_ref(), distant)? {
             return Ok(None);
         }
-        let previous = there.map(|there| there.now);
+        let previous = existing.map(|existing| existing.now);
         let mut seen = distant.seen;
         let mut is_second = false;
         loop {
@@ -133,19 +133,19 @@ impl Sender<'_> {
     fn has_it(
         &mut self,
         file: &Outgoing,
-        there: Option<&KnownState>,
+        existing: Option<&KnownState>,
         distant: &Distant,
     ) -> Result<bool, CopyError> {
         let (Some(size), Some(listed)) = (distant.seen.size, distant.seen.modified) else { return Ok(false) };
         let mut modified = listed.time;
-        let mut is_current = self.is_current(there, size, modified);
+        let mut is_current = self.is_current(existing, size, modified);
         // Only stores tell it.
         let tells_original = self.source.as_ref().is_some_and(|source| !source.stages());
         if !is_current && tells_original {
             let original: Option<Modified> = self.state(distant)?.original;
             if let Some(original) = original {
                 modified = original.time;
-                is_current = self.is_current(there, size, modified);
+                is_current = self.is_current(existing, size, modified);
             }
         }
         if is_current {

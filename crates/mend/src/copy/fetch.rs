@@ -20,7 +20,7 @@ use super::engine::sync_names;
 use super::links::Links;
 use super::place_feed::PlaceFeed;
 use super::pump::Hasher;
-use super::record::{self, Expected, Known};
+use super::record::{self, Expected, SourceRecord};
 use super::shared::{Shared, lock};
 use super::target::TargetName;
 use super::temporary::Temporary;
@@ -67,7 +67,7 @@ pub(super) struct RemoteFile<'a> {
     pub(super) seen: FileState,
     pub(super) target: TargetName<'a>,
     /// What the catalogue says of it.
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<SourceRecord>,
     /// What the keeper of its place recorded of it, as soon as that was asked for.
     pub(super) stored: Option<Vec<Expected>>,
 }

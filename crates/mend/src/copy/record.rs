@@ -20,7 +20,7 @@ pub(super) struct Records<'c>(TreeRecords<'c>);
 
 /// A record of the catalogue.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct SourceRecord {
     algorithm: Arc<str>,
     record: store::CatalogRecord,
 }
@@ -50,16 +50,16 @@ impl<'c> Records<'c> {
     }
 
     /// What is recorded of a file by its path below the tree, which is empty for the path itself.
-    pub(super) fn recorded(&mut self, name: &Path) -> Result<Option<Known>, store::CatalogError> {
+    pub(super) fn recorded(&mut self, name: &Path) -> Result<Option<SourceRecord>, store::CatalogError> {
         let record = self.0.record(name)?.filter(|record| record.state != State::DAMAGED);
         Ok(record.and_then(|record| {
             let algorithm = self.0.algorithm(&record)?.clone();
-            Some(Known { algorithm, record })
+            Some(SourceRecord { algorithm, record })
         }))
     }
 }
 
-impl Known {
+impl SourceRecord {
     /// What it says of a file that nobody seems to have written to since; none of one that was written to.
     pub(super) fn expected(&self, stat: &Stat) -> Option<Expected> {
         // Nothing writes a length and leaves the time.

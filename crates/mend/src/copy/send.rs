@@ -22,7 +22,7 @@ use super::digests::{Set, Sets, Sums};
 use super::distant::Distant;
 use super::fetch::RemoteTree;
 use super::pump::Hasher;
-use super::record::{self, Expected, Known, Records};
+use super::record::{self, Expected, Records, SourceRecord};
 use super::shared::{Shared, lock};
 use super::temporary::is_leftover;
 use super::worker::{USUAL, set_of};
@@ -44,28 +44,28 @@ const MOST_SMALL: u64 = 64 << 10;
 
 /// A file that is to be sent.
 pub(super) struct Outgoing {
-    pub(super) origin: SentOrigin,
+    pub(super) origin: FileToSend,
     /// Its path below FROM; empty for FROM itself.
     pub(super) below: PathBuf,
     /// Its path at TO.
     pub(super) path: Vec<u8>,
-    pub(super) known: Option<Known>,
+    pub(super) known: Option<SourceRecord>,
     /// What TO listed of it.
-    pub(super) there: Option<FileState>,
+    pub(super) existing: Option<FileState>,
 }
 
 /// Where a file that is to be sent is.
-pub(super) enum SentOrigin {
-    Here(Entry),
-    There(Distant),
+pub(super) enum FileToSend {
+    Local(Entry),
+    Remote(Distant),
 }
 
 impl Outgoing {
     /// Its path or address.
     pub(super) fn shown(&self) -> PathBuf {
         match &self.origin {
-            SentOrigin::Here(entry) => entry.path(),
-            SentOrigin::There(distant) => distant.address.clone(),
+            FileToSend::Local(entry) => entry.path(),
+            FileToSend::Remote(distant) => distant.address.clone(),
         }
     }
 
@@ -160,9 +160,9 @@ fn send_tree(
         for _ in 0..if stages { CONNECTIONS } else { AT_ONCE } {
             scope.spawn(|| send_all(&shared, &sets, (source, to), &take));
         }
-        let there = There { answers, next: None, leftovers: Vec::new() };
+        let target_listing = TargetListing { answers, next: None, leftovers: Vec::new() };
         // The threads end when nothing more is given.
-        let feed = SendFeed { shared: &shared, to, records, stages, there, give, group: Vec::new() };
+        let feed = SendFeed { shared: &shared, to, records, stages, target_listing, give, group: Vec::new() };
         let leftovers = match from {
             SendSource::Local(path) => feed.feed(path),
             SendSource::Listed(tree) => feed.feed_listed(tree),
@@ -184,7 +184,7 @@ struct SendFeed<'f> {
     records: Option<Records<'f>>,
     /// Whether the place writes files under other names first, as a host does; small ones then go together.
     stages: bool,
-    there: There,
+    target_listing: TargetListing,
     give: SyncSender<Vec<Outgoing>>,
     /// Small files that are to be sent together.
     group: Vec<Outgoing>,
@@ -223,7 +223,7 @@ impl SendFeed<'_> {
             let is_small = entry.stat().is_ok_and(|stat| stat.size <= MOST_SMALL);
             let path = entry.path();
             let below = path.strip_prefix(from).unwrap_or(&path).to_path_buf();
-            if !self.give(SentOrigin::Here(entry), below, is_small)? {
+            if !self.give(FileToSend::Local(entry), below, is_small)? {
                 break;
             }
         }
@@ -256,7 +256,7 @@ impl SendFeed<'_> {
             match Distant::listed(from, event, self.shared) {
                 Some((distant, below)) => {
                     let is_small = distant.seen.size.is_some_and(|size| size <= MOST_SMALL);
-                    if !self.give(SentOrigin::There(distant), below, is_small)? {
+                    if !self.give(FileToSend::Remote(distant), below, is_small)? {
                         break;
                     }
                 }
@@ -267,14 +267,14 @@ impl SendFeed<'_> {
     }
 
     /// Gives a file, at once or with others. Returns whether anybody takes files.
-    fn give(&mut self, origin: SentOrigin, below: PathBuf, is_small: bool) -> Result<bool, CopyError> {
+    fn give(&mut self, origin: FileToSend, below: PathBuf, is_small: bool) -> Result<bool, CopyError> {
         let known = match &mut self.records {
             Some(records) => records.recorded(&below)?,
             None => None,
         };
         let path = join(self.to.root, below.as_os_str().as_bytes());
-        let there = self.there.find(&path);
-        let file = Outgoing { origin, below, path, known, there };
+        let existing = self.target_listing.find(&path);
+        let file = Outgoing { origin, below, path, known, existing };
         if !self.stages || !is_small {
             return Ok(self.give.send(vec![file]).is_ok());
         }
@@ -287,19 +287,19 @@ impl SendFeed<'_> {
     fn end(self) -> Vec<Vec<u8>> {
         let _ = self.give.send(self.group);
         // Nobody waits for the rest of the listing.
-        if self.shared.options.stop.is_due() { Vec::new() } else { self.there.leftovers() }
+        if self.shared.options.stop.is_due() { Vec::new() } else { self.target_listing.leftovers() }
     }
 }
 
 /// The files that TO lists, in the order of their paths.
-struct There {
+struct TargetListing {
     answers: Receiver<PlaceEvent>,
     next: Option<(Vec<u8>, FileState)>,
     /// What a copy left that was killed.
     leftovers: Vec<Vec<u8>>,
 }
 
-impl There {
+impl TargetListing {
     /// What is listed of a path. Each is asked for once, in order.
     fn find(&mut self, path: &[u8]) -> Option<FileState> {
         while self.next.as_ref().is_none_or(|(next, _)| &next[..] < path) {
@@ -444,8 +444,8 @@ impl<'s> Sender<'s> {
     /// Opens a file; none if it is at TO already, or it is time to stop: then nothing is left to be told.
     pub(super) fn open<'f>(&mut self, file: &'f Outgoing) -> Result<Option<OpenedUpload<'f>>, CopyError> {
         let entry = match &file.origin {
-            SentOrigin::Here(entry) => entry,
-            SentOrigin::There(distant) => return self.fetch(file, distant),
+            FileToSend::Local(entry) => entry,
+            FileToSend::Remote(distant) => return self.fetch(file, distant),
         };
         let source = entry.open_regular()?;
         let raw = fstat(&source).map_err(|errno| entry.failed(Operation::Stat, errno))?;
@@ -456,14 +456,14 @@ impl<'s> Sender<'s> {
         if Metadata::new(&raw).read_attributes(&source, self.shared.options.tag) {
             record::of_tags(&source, &stat, &mut expected);
         }
-        let there = self.there(file)?;
-        if self.is_current(there.as_ref(), stat.size, stat.modified) {
+        let existing = self.existing(file)?;
+        if self.is_current(existing.as_ref(), stat.size, stat.modified) {
             self.shared.options.progress.skip(stat.size);
             let paths = (&*entry.path(), &*file.below);
             self.shared.tell(&event(paths, (&stat, mode), CopyOutcome::Current, &[]));
             return Ok(None);
         }
-        let previous = there.map(|there| there.now);
+        let previous = existing.map(|existing| existing.now);
         Ok(Some(OpenedUpload { file, source, stat, mode, expected, is_second: false, previous }))
     }
 
@@ -522,9 +522,9 @@ impl<'s> Sender<'s> {
 
     /// Whether what is at TO was sent from a file of this size and time; of what others sent, whether it was not sent
     /// before the file was modified.
-    pub(super) fn is_current(&self, there: Option<&KnownState>, size: u64, modified: Timestamp) -> bool {
+    pub(super) fn is_current(&self, existing: Option<&KnownState>, size: u64, modified: Timestamp) -> bool {
         let is_host = self.place.stages();
-        there.is_some_and(|KnownState { now, original, .. }| {
+        existing.is_some_and(|KnownState { now, original, .. }| {
             let is_in_time = match (original.or(now.modified.filter(|_| is_host)), now.modified) {
                 (Some(original), _) => original.is_same(&modified.into()),
                 (None, Some(sent)) => sent.time > modified,
@@ -535,9 +535,9 @@ impl<'s> Sender<'s> {
     }
 
     /// What is at TO where a file goes.
-    pub(super) fn there(&mut self, file: &Outgoing) -> Result<Option<KnownState>, CopyError> {
+    pub(super) fn existing(&mut self, file: &Outgoing) -> Result<Option<KnownState>, CopyError> {
         if self.place.stages() {
-            return Ok(file.there.map(|now| KnownState { now, ..KnownState::default() }));
+            return Ok(file.existing.map(|now| KnownState { now, ..KnownState::default() }));
         }
         self.place.require_name(&file.path).map_err(|error| self.place_failed(file, error))?;
         match self.place.state(&file.path) {

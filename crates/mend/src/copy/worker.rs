@@ -16,7 +16,7 @@ use super::batch::{Pending, event};
 use super::digests::{Batches, Set, Sets, Sums};
 use super::links::{Identity, Links, Placed, Turn};
 use super::pump::{Pump, Stopped};
-use super::record::{self, Expected, Known};
+use super::record::{self, Expected, SourceRecord};
 use super::shared::Shared;
 use super::small::Group;
 use super::target::TargetName;
@@ -35,7 +35,7 @@ pub(super) struct Job<'a> {
     pub(super) entry: Entry,
     pub(super) target: TargetName<'a>,
     /// What the catalogue says of it, and of what is at TO.
-    pub(super) known: [Option<Known>; 2],
+    pub(super) known: [Option<SourceRecord>; 2],
     /// Whether it is to be a file of its own, whatever names it has in FROM.
     pub(super) is_alone: bool,
 }

@@ -7,7 +7,7 @@ use verisum_files::{Evidence, Verdict};
 
 use super::super::Bypass;
 use super::super::ScrubError;
-use super::super::judge::{Look, Token};
+use super::super::judge::{Observation, Token};
 use super::super::writer::{Message, WrittenRecord};
 use super::reader::{Condition, Contradiction, Request, Response};
 use super::{ReadFile, RemoteScrub, has_its_time, is_same_file, seen};
@@ -56,7 +56,7 @@ impl RemoteScrub<'_, '_> {
             }
             // Of two records of the place one is wrong.
             _ if contradiction.is_disputed => {
-                self.unread(&request.name, Look::unreadable(contradiction.why, false), messages)
+                self.unread(&request.name, Observation::unreadable(contradiction.why, false), messages)
             }
             _ if self.is_passed_over(&request)? => Ok(()),
             _ => {
@@ -80,19 +80,20 @@ impl RemoteScrub<'_, '_> {
         let Contradiction { recorded, found, why, .. } = contradiction;
         let is_kept = self.work.options.archive
             || token.record.is_some_and(|record| record.state == State::Trouble(Trouble::Held));
-        let mut look = Look::of(Evidence::NotAsWritten, Some(seen(token.record.as_ref(), &read)));
-        (look.second, look.error) = (Some((true, Bypass::No)), Some(why.clone()));
+        let mut observation =
+            Observation::of(Evidence::NotAsWritten, Some(seen(token.record.as_ref(), &read)));
+        (observation.second, observation.error) = (Some((true, Bypass::No)), Some(why.clone()));
         let name = &read.request.name;
         if token.record.is_some() && is_kept {
-            self.judged(token, name, Look { found: Verdict::Suspicious, ..look }, messages);
+            self.judged(token, name, Observation { found: Verdict::Suspicious, ..observation }, messages);
             return Ok(());
         }
         let now = self.work.plan.now();
         let old = token.record;
         // An ETag may be none of the content, so that only its user knows.
-        let found_to_be = if recorded.is_certain { look.found } else { Verdict::Suspicious };
-        let look = Look { found: found_to_be, ..look };
-        let mut judged = self.judgement(Token { record: None, ..token }, name, look);
+        let found_to_be = if recorded.is_certain { observation.found } else { Verdict::Suspicious };
+        let observation = Observation { found: found_to_be, ..observation };
+        let mut judged = self.judgement(Token { record: None, ..token }, name, observation);
         // No digest of the table is of parts of several lengths, or of a single one: then nothing tells a good copy.
         if Digest::find(&recorded.algorithm).is_err() {
             judged.error = Some(format!("{why}; write it anew"));

@@ -74,7 +74,7 @@ impl<'a> Session<'a> {
     /// Says on a terminal what is made ready, until there is something else to say.
     pub(crate) fn preparing(&self, what: &str) {
         if !self.options.no_progress {
-            progress::show(&names::plain(what));
+            progress::show_line(&names::plain(what));
         }
     }
 
@@ -147,7 +147,7 @@ impl<'a> Session<'a> {
             plan.seed = plan.seed.wrapping_add(place as u64);
             self.measure_group(subjects, &plan, (place, count));
         }
-        progress::show("");
+        progress::show_line("");
     }
 
     /// Measures these in rounds of all groups, so that each group sees what the machine does over the whole
@@ -155,7 +155,7 @@ impl<'a> Session<'a> {
     pub(crate) fn measure_together(&mut self, subjects: Vec<Box<dyn Subject + '_>>) {
         let plan = MeasurePlan { starter: Some(starter(self.stop())), ..self.plan.clone() };
         self.measure_group(subjects, &plan, (0, 1));
-        progress::show("");
+        progress::show_line("");
     }
 
     fn measure_group(
@@ -322,7 +322,7 @@ impl Watch for Watcher<'_> {
             1 => names::plain(now.group).to_string(),
             _ => format!("group {} of {count}", place + 1),
         };
-        progress::show(&format!("{:>3}%  {left}  {group}: {name}", percent as u32));
+        progress::show_line(&format!("{:>3}%  {left}  {group}: {name}", percent as u32));
     }
 
     fn stopped(&self) -> bool {

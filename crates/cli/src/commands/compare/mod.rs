@@ -150,7 +150,7 @@ fn compared<const N: usize>(
     let lists = lists(&arguments.sums, arguments.algorithm.as_deref(), &sides, &report)?;
     let trees = sides.each_mut().map(|side| &mut side.tree);
     let list = || compare::list(trees, &digest, &std::env::temp_dir(), &sink);
-    let mut listed = match progress::during(arguments.reading.progress(), "listing", &[], list) {
+    let mut listed = match progress::of_steps(arguments.reading.progress(), "listing", &[], list) {
         Ok(listed) => listed,
         Err(error) => {
             failed(error);

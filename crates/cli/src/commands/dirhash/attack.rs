@@ -216,13 +216,13 @@ fn collide(hashing: Hashing, arguments: &AttackArgs, count: usize) -> Collisions
         next = time + INTERVAL;
         let rate = tried as f64 / time.as_secs_f64();
         let each = 2f64.powi(KEY_BITS) / rate;
-        progress::show(&format!(
+        progress::show_line(&format!(
             "{}: {found} of {count} names, {tried} hashes, {:.0} million/s, about {each:.0} s a name",
             hashing.hash.id,
             rate / 1e6
         ));
     };
     let found = attack::collide(hashing, arguments.like.as_bytes(), count, arguments.tries, &mut watch);
-    progress::show("");
+    progress::show_line("");
     found
 }

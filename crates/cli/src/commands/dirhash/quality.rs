@@ -42,9 +42,9 @@ pub(crate) fn run(arguments: &QualityArgs, output: &mut Output) -> Result<Exit, 
         if arguments.all { "Every test" } else { "Tests that failed" },
         "hash; test; measured; expected; p",
     );
-    let watch = |done: usize| progress::show(&format!("{done} of {} hashes", subjects.len()));
+    let watch = |done: usize| progress::show_line(&format!("{done} of {} hashes", subjects.len()));
     let all = quality::examine_all(&subjects, &seed, arguments.count as usize, &watch);
-    progress::show("");
+    progress::show_line("");
     for (subject, findings) in subjects.iter().zip(all) {
         let failed = findings.iter().filter(|finding| finding.p < SUSPICIOUS).count();
         verdicts.row([

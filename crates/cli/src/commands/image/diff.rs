@@ -14,7 +14,7 @@ use super::{map, sum, verify};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::StoreArgs;
-use crate::ui::input::{self, How, Input};
+use crate::ui::input::{self, HashSettings, Input};
 use crate::ui::{self, Output, PROGRAM, progress};
 use crate::ui::{kernel, sizes};
 
@@ -121,8 +121,8 @@ fn of_maps(
 ) -> Result<Differences, Failure> {
     let [a, b] = [map::open(&inputs[0].path())?, map::open(&inputs[1].path())?];
     check_block_size(&a, block_size)?;
-    let how = read[0].how_with(a.params().clone(), 1)?;
-    let ranges = compare_maps(&a, &b, how.threads.unwrap_or_else(sizes::usable_cores))
+    let settings = read[0].settings_with(a.params().clone(), 1)?;
+    let ranges = compare_maps(&a, &b, settings.threads.unwrap_or_else(sizes::usable_cores))
         .map_err(|error| input::failed(&inputs[1], error))?;
     let block_size = a.params().block_bytes();
     Ok(Differences { lengths: [a.length(), b.length()], block_size, ranges, modified: false })
@@ -138,9 +138,9 @@ fn of_map_and_image(
     let map = map::open(&inputs[place].path())?;
     check_block_size(&map, block_size)?;
     let image = &inputs[1 - place];
-    let how = verify::how(&read[1 - place], &map)?;
-    let mut opened = input::open(image, &how)?;
-    let (sum, ranges) = verify::compare(&map, image, &mut opened, &how)?;
+    let settings = verify::settings(&read[1 - place], &map)?;
+    let mut opened = input::open(image, &settings)?;
+    let (sum, ranges) = verify::compare(&map, image, &mut opened, &settings)?;
     sum::remark(image, &sum);
     let mut lengths = [sum.length; 2];
     lengths[place] = map.length();
@@ -151,12 +151,12 @@ fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> R
     // Nothing is hashed: of the parameters only the size of a block counts.
     let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
     let params = Params::new(digest).block_size(block_size).map_err(|e| Failure::Usage(e.to_string()))?;
-    let [how, other] = [read[0].how_with(params.clone(), 1)?, read[1].how_with(params, 1)?];
-    let [a, b] = [open(&inputs[0], &how)?, open(&inputs[1], &other)?];
+    let [settings, other] = [read[0].settings_with(params.clone(), 1)?, read[1].settings_with(params, 1)?];
+    let [a, b] = [open(&inputs[0], &settings)?, open(&inputs[1], &other)?];
     let shorter = a.length().min(b.length());
-    let threads = how.threads.unwrap_or_else(sizes::usable_cores);
+    let threads = settings.threads.unwrap_or_else(sizes::usable_cores);
     let work = |progress: &_| compare_images(&*a, &*b, block_size, threads, progress);
-    let ranges = progress::drawn(how.progress, how.name_of(&inputs[0]), Some(shorter), work)
+    let ranges = progress::of_image(settings.progress, settings.name_of(&inputs[0]), Some(shorter), work)
         .map_err(|error| input::failed(&inputs[0], error))?;
     for (input, image) in inputs.iter().zip([&a, &b]) {
         if image.modified_during() {
@@ -167,8 +167,8 @@ fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> R
     Ok(Differences { lengths: [a.length(), b.length()], block_size, ranges, modified })
 }
 
-fn open(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {
-    match input::open(input, how)? {
+fn open(input: &Input, settings: &HashSettings) -> Result<Box<dyn Image>, Failure> {
+    match input::open(input, settings)? {
         Opened::Image(image) => Ok(image),
         Opened::Stream(_) => Err(Failure::file(
             input.path(),

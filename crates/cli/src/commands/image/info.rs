@@ -53,8 +53,8 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
     }
     // Nothing is hashed.
     let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
-    let how = arguments.open.how(Params::new(digest));
-    let found = match input::open(&input, &how) {
+    let settings = arguments.open.settings(Params::new(digest));
+    let found = match input::open(&input, &settings) {
         Ok(Opened::Image(image)) => ImageRecord::new(&input, &*image),
         Ok(Opened::Stream(_)) => {
             return Err(Failure::file(
@@ -69,7 +69,7 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
     let mut record = match found {
         Ok(record) => record,
         Err(failure) => {
-            let Some(record) = ImageRecord::of_unopened(&input, &how.options(&input)) else {
+            let Some(record) = ImageRecord::of_unopened(&input, &settings.open_options(&input)) else {
                 return Err(failure);
             };
             failures.push(failure);
@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
         }
     };
     if let Some(path) = file_of(&input) {
-        match verisum::image::kept(path, &how.options(&input)) {
+        match verisum::image::kept(path, &settings.open_options(&input)) {
             Ok(kept) => record.keep(kept),
             Err(error) => failures.push(error.into()),
         }

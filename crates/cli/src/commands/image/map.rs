@@ -48,24 +48,24 @@ pub(crate) struct MapArgs {
 pub(crate) fn run(mut arguments: MapArgs, output: &mut Output) -> Result<Exit, Failure> {
     arguments.read.open.buckets = Some(arguments.stores.buckets()?);
     let (digest, block_size) = arguments.hash.parse()?;
-    let how = arguments.read.how(digest, block_size, 1)?;
-    if how.is_made() {
-        let name = how.params.digest().name();
+    let settings = arguments.read.settings(digest, block_size, 1)?;
+    if settings.is_made() {
+        let name = settings.params.digest().name();
         return Err(Failure::Usage(format!("{name}: a digest made of blocks has no block map")));
     }
     let input = Input::typed(arguments.image, true)?;
-    let mut opened = input::open(&input, &how)?;
+    let mut opened = input::open(&input, &settings)?;
     let file = replacement(&arguments.output, &input, &opened)?;
-    let writer = MapWriter::new(file.file(), &arguments.output, &how.params);
+    let writer = MapWriter::new(file.file(), &arguments.output, &settings.params);
     let mut writer = writer.map_err(|error| input::failed(&input, error))?;
-    let sum = input::sum_opened(&input, &mut opened, &how, Some(&mut writer))?;
+    let sum = input::sum_opened(&input, &mut opened, &settings, Some(&mut writer))?;
     writer.finish(sum.length, &sum.digest).map_err(|error| input::failed(&input, error))?;
     file.place()?;
     let form = sum::Form { json: arguments.json, ..sum::Form::default() };
-    sum::print(&input, &how, &sum, form, output)?;
+    sum::print(&input, &settings, &sum, form, output)?;
     output.flush()?;
     sum::remark(&input, &sum);
-    how.tell_costs(arguments.json, output)?;
+    settings.tell_costs(arguments.json, output)?;
     Ok(Exit::Clean)
 }
 

@@ -8,7 +8,7 @@ use verisum::image::{FORMATS, Follow, ImageFormat};
 
 use crate::ui::failure::Failure;
 use crate::ui::hosts::BucketArgs;
-use crate::ui::input::How;
+use crate::ui::input::HashSettings;
 use crate::ui::progress::ProgressArgs;
 use crate::ui::{digests, kernel, sizes};
 
@@ -93,10 +93,15 @@ pub(crate) struct OpenOptions {
 impl ReadOptions {
     /// From what was typed to what hashing `count` inputs takes. Nothing is read before all of it is found
     /// good.
-    pub(crate) fn how(&self, digest: Digest, block_size: u32, count: usize) -> Result<How, Failure> {
+    pub(crate) fn settings(
+        &self,
+        digest: Digest,
+        block_size: u32,
+        count: usize,
+    ) -> Result<HashSettings, Failure> {
         let params =
             Params::new(digest).block_size(block_size).map_err(|error| Failure::Usage(error.to_string()))?;
-        self.how_with(params, count)
+        self.settings_with(params, count)
     }
 
     /// The same for one of several images: of this format and snapshot, where they are given.
@@ -105,20 +110,20 @@ impl ReadOptions {
     }
 
     /// As [`how`](ReadOptions::how), with a digest and a block size that are known.
-    pub(crate) fn how_with(&self, params: Params, count: usize) -> Result<How, Failure> {
-        Ok(How {
+    pub(crate) fn settings_with(&self, params: Params, count: usize) -> Result<HashSettings, Failure> {
+        Ok(HashSettings {
             threads: self.threads.number()?,
-            progress: self.progress.wanted(),
+            progress: self.progress.show(),
             is_one_of_many: count > 1,
-            ..self.open.how(params)
+            ..self.open.settings(params)
         })
     }
 }
 
 impl OpenOptions {
     /// How to open an image, and to hash it without progress on as many threads as there are cores.
-    pub(crate) fn how(&self, params: Params) -> How {
-        How {
+    pub(crate) fn settings(&self, params: Params) -> HashSettings {
+        HashSettings {
             cache: self.cache,
             pad_files: !self.exact,
             pad_streams: !self.exact,
@@ -126,7 +131,7 @@ impl OpenOptions {
             follow: self.follow,
             snapshot: self.snapshot.clone(),
             buckets: self.buckets.clone(),
-            ..How::new(params)
+            ..HashSettings::new(params)
         }
     }
 

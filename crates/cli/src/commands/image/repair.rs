@@ -23,7 +23,7 @@ use crate::ui::catalog::{CatalogArgs, absolute, with_name};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, HOSTS, HostArgs};
-use crate::ui::input::{self, How, Input};
+use crate::ui::input::{self, HashSettings, Input};
 use crate::ui::names::{self, Name};
 use crate::ui::repair_recorder::RepairRecorder;
 use crate::ui::signals::Ending;
@@ -74,7 +74,7 @@ pub(crate) struct ImageRepairArgs {
 pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exit, Failure> {
     let map = map::open(&arguments.map)?;
     map.check().map_err(|error| input::failed(&Input::new(arguments.map.clone().into()), error))?;
-    let how = verify::how(&arguments.read, &map)?;
+    let settings = verify::settings(&arguments.read, &map)?;
     let input = Input::typed(arguments.image.clone(), false)?;
     let name = input.path();
     let file = open_to_write(&name, arguments.dry_run).map_err(Failure::Tree)?;
@@ -83,15 +83,15 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
         map: &map,
         file: &file,
         name: &name,
-        stored: stored_length(&*raw(&input, &how)?, &map),
+        stored: stored_length(&*raw(&input, &settings)?, &map),
         journal: &journal,
     };
     let ending = Ending::new()?;
     let stop = Stop::when(ending.asked().clone());
     let found = || -> Result<(Vec<Range<u64>>, u64), Failure> {
-        let (bad, longer) = bad(&map, &input, &how, &target, &stop)?;
+        let (bad, longer) = bad(&map, &input, &settings, &target, &stop)?;
         if !arguments.overwrite {
-            target.require_same(&bad, raw(&input, &how)?.length())?;
+            target.require_same(&bad, raw(&input, &settings)?.length())?;
         }
         Ok((bad, longer))
     };
@@ -111,10 +111,10 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
     let bad = without(bad, foretold);
     let reached =
         arguments.hosts.hosts(arguments.from.iter().filter(|text| hosts::is_remote(text)).count())?;
-    let mut copies = copies(&arguments.from, &how, &reached, &map)?;
+    let mut copies = copies(&arguments.from, &settings, &reached, &map)?;
     let mended = target.repair(&bad, &mut copies, !arguments.dry_run, &stop)?;
     if !arguments.dry_run && !mended.repaired.is_empty() {
-        let again = raw(&input, &how)?;
+        let again = raw(&input, &settings)?;
         target.verify(&mended, &mut image_reader(again))?;
         record(&arguments, &name, &mended, &stop)?;
     }
@@ -166,29 +166,29 @@ fn shown(name: &Path) -> String {
 }
 
 /// Opens the image to read, and fails unless its bytes are what a guest sees.
-fn raw(input: &Input, how: &How) -> Result<Box<dyn Image>, Failure> {
-    require_raw(input::open(input, how)?).map_err(|error| Failure::file(input.path(), "repair", error))
+fn raw(input: &Input, settings: &HashSettings) -> Result<Box<dyn Image>, Failure> {
+    require_raw(input::open(input, settings)?).map_err(|error| Failure::file(input.path(), "repair", error))
 }
 
 /// The ranges that are not what the map says, and how many bytes the image has after its recorded end.
 fn bad(
     map: &BlockMap,
     input: &Input,
-    how: &How,
+    settings: &HashSettings,
     target: &Target,
     stop: &Stop,
 ) -> Result<(Vec<Range<u64>>, u64), Failure> {
-    let mut image = raw(input, how)?;
+    let mut image = raw(input, settings)?;
     let longer = image.length().saturating_sub(map.length());
     let mut opened = Opened::Image(image);
-    let ranges = match verify::compare(map, input, &mut opened, how) {
+    let ranges = match verify::compare(map, input, &mut opened, settings) {
         Ok((_, ranges)) => ranges,
         Err(Failure::Image(_)) => {
             ui::say(
                 PROGRAM,
                 &format!("{}: it cannot be read as a whole: reading block by block", shown(&input.path())),
             );
-            image = raw(input, how)?;
+            image = raw(input, settings)?;
             target.scan(&mut image_reader(image), stop)?
         }
         Err(failure) => return Err(failure),
@@ -200,7 +200,7 @@ fn bad(
 /// Opens the copies.
 fn copies(
     from: &[OsString],
-    how: &How,
+    settings: &HashSettings,
     hosts: &Hosts,
     map: &BlockMap,
 ) -> Result<Vec<ReadAt<'static>>, Failure> {
@@ -217,7 +217,7 @@ fn copies(
             continue;
         }
         let input = Input::new(text.clone());
-        match input::open(&input, how)? {
+        match input::open(&input, settings)? {
             Opened::Image(image) => copies.push(image_reader(image)),
             Opened::Stream(_) => {
                 let error = io::Error::other("a pipe cannot be a copy");

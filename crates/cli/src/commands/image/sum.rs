@@ -15,7 +15,7 @@ use crate::ui::block_hashes;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::StoreArgs;
-use crate::ui::input::{self, How, Input, Sum};
+use crate::ui::input::{self, HashSettings, Input, Sum};
 use crate::ui::names::{self, Name};
 use crate::ui::{self, Output};
 
@@ -62,12 +62,12 @@ pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Ex
     arguments.read.open.buckets = Some(arguments.stores.buckets()?);
     if arguments.check {
         let (digest, block_size) = arguments.hash.parse()?;
-        let how = arguments.read.how(digest, block_size, arguments.files.len())?;
-        return check(arguments, how, output);
+        let settings = arguments.read.settings(digest, block_size, arguments.files.len())?;
+        return check(arguments, settings, output);
     }
     let digests = arguments.hash.parse_all()?.into_iter();
-    let hows: Vec<How> = digests
-        .map(|(digest, block_size)| arguments.read.how(digest, block_size, arguments.files.len()))
+    let all_settings: Vec<HashSettings> = digests
+        .map(|(digest, block_size)| arguments.read.settings(digest, block_size, arguments.files.len()))
         .collect::<Result<_, _>>()?;
     arguments.results.refuse()?;
     let form = Form { json: arguments.json, untagged: arguments.untagged, zero: arguments.zero };
@@ -78,10 +78,10 @@ pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Ex
     }
     let mut worst = Exit::Clean;
     for input in &inputs {
-        match input::sums(input, &hows) {
+        match input::sums(input, &all_settings) {
             Ok(sums) => {
-                for (how, sum) in hows.iter().zip(&sums) {
-                    print(input, how, sum, form, output)?;
+                for (settings, sum) in all_settings.iter().zip(&sums) {
+                    print(input, settings, sum, form, output)?;
                 }
                 // Each value is there as soon as it is known, and before what is to be said of it.
                 output.flush()?;
@@ -93,20 +93,20 @@ pub(crate) fn run(mut arguments: ImageSumArgs, output: &mut Output) -> Result<Ex
             }
         }
     }
-    hows.iter().take(1).try_for_each(|how| how.tell_costs(form.json, output))?;
+    all_settings.iter().take(1).try_for_each(|settings| settings.tell_costs(form.json, output))?;
     Ok(worst)
 }
 
 /// Checks images against lists.
-fn check(arguments: ImageSumArgs, how: How, output: &mut Output) -> Result<Exit, Failure> {
+fn check(arguments: ImageSumArgs, settings: HashSettings, output: &mut Output) -> Result<Exit, Failure> {
     let options = list_check::ListCheckOptions {
         program: PROGRAM.into(),
-        algorithm: Some(how.params.digest().name().to_string()),
+        algorithm: Some(settings.params.digest().name().to_string()),
         zero: arguments.zero,
         json: arguments.json,
-        threads: how.threads,
-        block_hashes: BlockHashes::Bare(block_hashes::described(&how, None)),
-        images: Some(Arc::new(how)),
+        threads: settings.threads,
+        block_hashes: BlockHashes::Bare(block_hashes::described(&settings, None)),
+        images: Some(Arc::new(settings)),
         ..arguments.results.options()
     };
     list_check::lists_of(&arguments.files, &options, output)
@@ -123,20 +123,20 @@ pub(super) struct Form {
 /// Prints a value.
 pub(super) fn print(
     input: &Input,
-    how: &How,
+    settings: &HashSettings,
     sum: &Sum,
     form: Form,
     output: &mut Output,
 ) -> Result<(), Failure> {
     if form.json {
-        return output.json("image", &ImageSumRecord::new(input, how, sum));
+        return output.json("image", &ImageSumRecord::new(input, settings, sum));
     }
     let mut line = Vec::new();
-    let digest = shown(how, sum);
+    let digest = shown(settings, sum);
     match form.untagged {
         true => names::list_line(&mut line, [&digest, "  ", ""], input.name(), form.zero),
         false => {
-            let around = [&block_hashes::tag(how, sum), " (", &format!(") = {digest}")];
+            let around = [&block_hashes::tag(settings, sum), " (", &format!(") = {digest}")];
             names::list_line(&mut line, around, input.name(), form.zero);
         }
     }
@@ -144,10 +144,10 @@ pub(super) fn print(
 }
 
 /// A value as those show it whose digest it is.
-fn shown(how: &How, sum: &Sum) -> String {
-    let name = how.params.digest().name();
+fn shown(settings: &HashSettings, sum: &Sum) -> String {
+    let name = settings.params.digest().name();
     match part_count(name, sum.length) {
-        _ if name == "ipfs" && how.is_made() => cid_text(&sum.digest),
+        _ if name == "ipfs" && settings.is_made() => cid_text(&sum.digest),
         Some(count) => format!("{}-{count}", sum.digest),
         None => sum.digest.to_string(),
     }
@@ -192,16 +192,16 @@ pub(super) struct ImageSumRecord<'a> {
 }
 
 impl<'a> ImageSumRecord<'a> {
-    pub(super) fn new(input: &Input, how: &'a How, sum: &Sum) -> ImageSumRecord<'a> {
+    pub(super) fn new(input: &Input, settings: &'a HashSettings, sum: &Sum) -> ImageSumRecord<'a> {
         ImageSumRecord {
             name: Name::new(input.name()),
-            algorithm: how.params.digest().name(),
-            block_size: how.params.block_bytes(),
+            algorithm: settings.params.digest().name(),
+            block_size: settings.params.block_bytes(),
             size: sum.length,
             padded: sum.padded,
             digest: sum.digest.to_string(),
             modified: sum.modified,
-            tag: block_hashes::tag(how, sum),
+            tag: block_hashes::tag(settings, sum),
         }
     }
 }

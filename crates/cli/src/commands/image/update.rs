@@ -59,9 +59,9 @@ pub(crate) fn run(arguments: MapUpdateArgs, output: &mut Output) -> Result<Exit,
         return Err(Failure::Usage("standard input can be one of the image and its ranges only".to_string()));
     }
     let old = map::open(&arguments.map)?;
-    let how = verify::how(&arguments.read, &old)?;
+    let settings = verify::settings(&arguments.read, &old)?;
     let touched = changed_ranges::read(&ranges_input)?;
-    let opened = input::open(&input, &how)?;
+    let opened = input::open(&input, &settings)?;
     let file = map::replacement(&arguments.output, &input, &opened)?;
     let Opened::Image(image) = &opened else {
         return Err(Failure::file(
@@ -70,21 +70,24 @@ pub(crate) fn run(arguments: MapUpdateArgs, output: &mut Output) -> Result<Exit,
             std::io::Error::other("a pipe cannot be read in places"),
         ));
     };
-    let params = how.params(&input, Some(image.length()))?;
+    let params = settings.params(&input, Some(image.length()))?;
     let bytes = touched.iter().map(|range| range.end - range.start).sum::<u64>().min(image.length());
     let work = |progress: &_| {
         let writer = MapWriter::new(file.file(), &arguments.output, old.params())?;
         update_map(&old, &**image, touched, &params, writer, progress, &|| true)
     };
-    let (digest, hashed, _) = progress::drawn(how.progress, how.name_of(&input), Some(bytes), work)
-        .map_err(|error| input::failed(&input, error))?;
+    let (digest, hashed, _) =
+        progress::of_image(settings.progress, settings.name_of(&input), Some(bytes), work)
+            .map_err(|error| input::failed(&input, error))?;
     let sum =
         Sum { digest, length: image.length(), padded: image.padded_by(), modified: image.modified_during() };
     file.place()?;
     match arguments.json {
-        true => output
-            .json("image", &MapUpdateRecord { sum: sum::ImageSumRecord::new(&input, &how, &sum), hashed })?,
-        false => sum::print(&input, &how, &sum, sum::Form::default(), output)?,
+        true => output.json(
+            "image",
+            &MapUpdateRecord { sum: sum::ImageSumRecord::new(&input, &settings, &sum), hashed },
+        )?,
+        false => sum::print(&input, &settings, &sum, sum::Form::default(), output)?,
     }
     output.flush()?;
     sum::remark(&input, &sum);

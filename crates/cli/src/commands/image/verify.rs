@@ -16,7 +16,7 @@ use crate::ui::catalog::CatalogArgs;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::StoreArgs;
-use crate::ui::input::{self, How, Input, Sum};
+use crate::ui::input::{self, HashSettings, Input, Sum};
 
 /// What `verisum image verify` takes.
 #[derive(Args, Debug)]
@@ -48,9 +48,9 @@ pub(crate) fn run(mut arguments: ImageVerifyArgs, output: &mut Output) -> Result
     arguments.read.open.buckets = Some(arguments.stores.buckets()?);
     let map = map::open(&arguments.map)?;
     let input = Input::typed(arguments.image, true)?;
-    let how = how(&arguments.read, &map)?;
-    let mut opened = input::open(&input, &how)?;
-    let (sum, ranges) = compare(&map, &input, &mut opened, &how)?;
+    let settings = settings(&arguments.read, &map)?;
+    let mut opened = input::open(&input, &settings)?;
+    let (sum, ranges) = compare(&map, &input, &mut opened, &settings)?;
     let sides = [
         ImageSide { name: arguments.map.as_os_str(), length: map.length() },
         ImageSide { name: input.name(), length: sum.length },
@@ -69,17 +69,17 @@ pub(crate) fn run(mut arguments: ImageVerifyArgs, output: &mut Output) -> Result
         output.flush()?;
         remedy.tell();
     }
-    how.tell_costs(arguments.json, output)?;
+    settings.tell_costs(arguments.json, output)?;
     Ok(exit)
 }
 
 /// How to hash an image that is compared with a map: as what the map is of was hashed.
-pub(super) fn how(read: &ReadOptions, map: &BlockMap) -> Result<How, Failure> {
-    let mut how = read.how_with(map.params().clone(), 1)?;
+pub(super) fn settings(read: &ReadOptions, map: &BlockMap) -> Result<HashSettings, Failure> {
+    let mut settings = read.settings_with(map.params().clone(), 1)?;
     if !map.length().is_multiple_of(input::SECTOR) {
-        (how.pad_files, how.pad_streams) = (false, false);
+        (settings.pad_files, settings.pad_streams) = (false, false);
     }
-    Ok(how)
+    Ok(settings)
 }
 
 /// Hashes an image and finds where it differs from what the map is of.
@@ -87,11 +87,11 @@ pub(super) fn compare(
     map: &BlockMap,
     input: &Input,
     opened: &mut Opened,
-    how: &How,
+    settings: &HashSettings,
 ) -> Result<(Sum, Vec<std::ops::Range<u64>>), Failure> {
     let failed = |error| input::failed(input, error);
     let mut comparison = MapComparison::new(map).map_err(failed)?;
-    let sum = input::sum_opened(input, opened, how, Some(&mut comparison))?;
+    let sum = input::sum_opened(input, opened, settings, Some(&mut comparison))?;
     let ranges = comparison.finish(sum.length, &sum.digest).map_err(failed)?;
     // Where nothing differs, the root of the map was computed from the image. The time this takes grows
     // with the length, of which a map can claim any.

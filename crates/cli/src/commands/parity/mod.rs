@@ -147,7 +147,7 @@ impl ParityTreeArgs {
         (progress, ending): (&Arc<Progress>, &Ending),
         work: impl FnOnce() -> Result<T, verisum::parity::ParityError>,
     ) -> Result<T, Failure> {
-        let done = progress::of_files(self.progress.wanted(), Total::Unknown, progress, work);
+        let done = progress::of_files(self.progress.show(), Total::Unknown, progress, work);
         if done.is_err() {
             ending.obey();
         }

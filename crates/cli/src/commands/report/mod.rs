@@ -116,7 +116,7 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
         false => {
             refuse_twice(&inputs.directories, &catalogs)?;
             let (tagged, catalog) = Tagged::read(&inputs.directories, arguments.family)?;
-            progress::watch(&catalog);
+            progress::count_steps_of(&catalog);
             catalogs.push(catalog);
             Some(tagged)
         }

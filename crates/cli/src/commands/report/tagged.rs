@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread;
 
-use verisum::catalog::store::{Arriving, Catalog, Moment, Receiving, Stamp, State, Trouble, Unfit};
+use verisum::catalog::store::{
+    Catalog, ImportFault, Moment, RecordImport, RecordToImport, Stamp, State, Trouble,
+};
 use verisum::files::store::xattr::{Defect, Family, Stored};
 use verisum::files::tags::{self, TaggedFile};
 use verisum::files::{Record, Standing, Timestamp, Verdict, Walk, WalkOptions};
@@ -48,13 +50,13 @@ impl Tagged {
         scratch.watch(None)?;
         let folder = scratch.folder(None)?;
         let catalog = Catalog::open(&folder.file("tags.db"))?;
-        let mut receiving = catalog.receive(Timestamp::now())?;
+        let mut import = catalog.import_records(Timestamp::now())?;
         let mut trees = Vec::new();
         for directory in directories {
-            refused(receiving.tree(directory)?, directory)?;
-            trees.push(read_tree(&mut receiving, directory, family)?);
+            refused(import.tree(directory)?, directory)?;
+            trees.push(read_tree(&mut import, directory, family)?);
         }
-        receiving.finish()?;
+        import.finish()?;
         Ok((Tagged { folder, trees }, catalog))
     }
 
@@ -64,7 +66,7 @@ impl Tagged {
     }
 }
 
-fn refused(done: Result<(), Unfit>, directory: &Path) -> Result<(), Failure> {
+fn refused(done: Result<(), ImportFault>, directory: &Path) -> Result<(), Failure> {
     done.map_err(|why| Failure::file(directory, "record", std::io::Error::other(why)))
 }
 
@@ -80,7 +82,7 @@ struct TaggedRow {
     inode: u64,
 }
 
-fn read_tree(receiving: &mut Receiving, directory: &Path, family: Family) -> Result<TaggedTree, Failure> {
+fn read_tree(import: &mut RecordImport, directory: &Path, family: Family) -> Result<TaggedTree, Failure> {
     let mut options = tags::TaggingOptions::default();
     options.family = family;
     options.policy = kernel::policy()?;
@@ -97,7 +99,7 @@ fn read_tree(receiving: &mut Receiving, directory: &Path, family: Family) -> Res
             // Who records may have failed: then the rest is for nobody.
             tags::list(&mut walk, &options, &report, &|file| drop(send.send(TaggedRow::of(file))))
         });
-        let recorded = rows.into_iter().try_for_each(|row| take(receiving, &mut tree, &row));
+        let recorded = rows.into_iter().try_for_each(|row| take(import, &mut tree, &row));
         let counts = listing.join().map_err(|_| Failure::Usage("a thread failed".to_string()))?;
         tree.unreadable = counts.files();
         recorded
@@ -136,7 +138,7 @@ fn is_current(record: &Record, file: &TaggedFile) -> bool {
     matches!(record.standing(file.stat), Standing::Current | Standing::Unknown)
 }
 
-fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &TaggedRow) -> Result<(), Failure> {
+fn take(import: &mut RecordImport, tree: &mut TaggedTree, row: &TaggedRow) -> Result<(), Failure> {
     let record = match &row.tag {
         None => {
             tree.untagged += 1;
@@ -170,7 +172,7 @@ fn take(receiving: &mut Receiving, tree: &mut TaggedTree, row: &TaggedRow) -> Re
     };
     let path = row.path.strip_prefix(&tree.path).unwrap_or(&row.path);
     let changed = row.mtime.timestamp().into();
-    let done = receiving.file(&Arriving {
+    let done = import.file(&RecordToImport {
         path,
         algorithm: record.algorithm.id,
         digest: record.digest,

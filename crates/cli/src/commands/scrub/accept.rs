@@ -72,7 +72,7 @@ pub(crate) fn run(arguments: &AcceptArgs, output: &mut Output) -> Result<Exit, F
         let mut printed = Ok(());
         let mut refused = false;
         let mut report = |accepted: Accepted| {
-            progress::advance(1);
+            progress::steps_done(1);
             refused |= accepted.error.is_some();
             if printed.is_ok() {
                 printed = print(&accepted, arguments, output);
@@ -112,7 +112,7 @@ fn remote(
     report: &mut dyn FnMut(Accepted),
 ) -> Result<u64, Failure> {
     let root = catalog.root_of(what.path)?.map_or_else(|| what.path.to_path_buf(), |root| root.path);
-    let Some(address) = Address::of_address(root.as_os_str().as_bytes()) else {
+    let Some(address) = Address::from_recorded(root.as_os_str().as_bytes()) else {
         return Err(Failure::Usage(format!("{}: no address of a host", root.display())));
     };
     let notes = |event: PlaceEvent| {

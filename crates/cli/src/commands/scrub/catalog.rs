@@ -232,7 +232,7 @@ pub(crate) fn run(command: &CatalogCommand, output: &mut Output) -> Result<Exit,
             let path = catalog.path_to_write()?;
             let restored = until_a_signal(|stop| {
                 Ok(Catalog::open_to_read(&backup).and_then(|from| {
-                    progress::watch(&from);
+                    progress::count_steps_of(&from);
                     store::restore(&from, &path, stop)
                 }))
             });
@@ -384,7 +384,7 @@ fn check(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit,
     let path = catalog.path()?;
     let mut roots = Vec::new();
     let checked = Catalog::open_to_read(&path).and_then(|catalog| {
-        progress::watch(&catalog);
+        progress::count_steps_of(&catalog);
         let problems = catalog.check()?;
         if problems.is_empty() {
             roots = catalog.roots()?;

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueHint};
 use serde::Serialize;
 use verisum::catalog::Bitrot;
-use verisum::catalog::store::{Catalog, Imported, is_address};
+use verisum::catalog::store::{Catalog, ImportCounts, is_address};
 use verisum::files::check::{bag_of, manifests_of, open_to_record};
 use verisum::files::store::manifest::{
     BlockHashes, Chkbit, ChkbitFile, IndexError, ListOptions, ReadError, is_chkbit,
@@ -22,7 +22,7 @@ use crate::ui::catalog::{CatalogArgs, absolute, here_or_remote};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::json::Outcome;
-use crate::ui::progress::{self, Counted, ProgressArgs};
+use crate::ui::progress::{self, CountedReader, ProgressArgs};
 use crate::ui::values::counted;
 use crate::ui::{self, Output, block_hashes, digests, names};
 
@@ -94,8 +94,8 @@ fn import_all(
     let now = Timestamp::now();
     let length = |file: &PathBuf| file.metadata().ok().filter(Metadata::is_file).map(|about| about.len());
     let lengths: Option<Vec<u64>> = arguments.files.iter().map(length).collect();
-    progress::expect(lengths.map_or(0, |lengths| lengths.iter().sum()));
-    let (mut sum, mut worst) = (Imported::default(), Exit::Clean);
+    progress::expect_steps(lengths.map_or(0, |lengths| lengths.iter().sum()));
+    let (mut sum, mut worst) = (ImportCounts::default(), Exit::Clean);
     let manifests = |file: &PathBuf| -> Vec<PathBuf> {
         manifests_of(file)
             .map_or_else(|| vec![file.clone()], |all| all.into_iter().map(PathBuf::from).collect())
@@ -122,7 +122,7 @@ fn import_all(
     }
     let recorded = if arguments.dry_run { "would be recorded" } else { "recorded" };
     let text = format!("{} {recorded}, {} known already", sum.added, sum.known);
-    let Imported { added, known, differing, .. } = sum;
+    let ImportCounts { added, known, differing, .. } = sum;
     let summary = ImportSummary { added, known, differing, dry_run: arguments.dry_run };
     // Of a trial it is that which stays as it is.
     let outcome = Outcome::of(&arguments.catalog.path()?, "imported", summary);
@@ -153,7 +153,7 @@ struct ImportedList<'a> {
 }
 
 impl ImportedList<'_> {
-    fn import(&self, catalog: &Catalog) -> Result<(Imported, Exit), Failure> {
+    fn import(&self, catalog: &Catalog) -> Result<(ImportCounts, Exit), Failure> {
         let ImportedList { file, tree, algorithm, now } = *self;
         let name = names::quoted(file.as_os_str());
         if file.is_dir() {
@@ -167,7 +167,7 @@ impl ImportedList<'_> {
         let failed = |operation| move |error| Failure::File { name: file.to_path_buf(), operation, error };
         let mut from: Box<dyn BufRead> = match file.as_os_str() == "-" {
             true => Box::new(BufReader::new(io::stdin())),
-            false => Box::new(BufReader::new(Counted(File::open(file).map_err(failed("open"))?))),
+            false => Box::new(BufReader::new(CountedReader(File::open(file).map_err(failed("open"))?))),
         };
         let bag = bag_of(file).filter(|bag| bag != Path::new(""));
         let base = here_or_remote(catalog, tree.or(bag.as_deref()).unwrap_or(Path::new(".")))?;
@@ -194,7 +194,7 @@ impl ImportedList<'_> {
             Err(ReadError::Misjudged(error)) => return Err(failed("import")(io::Error::other(error))),
             Err(error @ (ReadError::Chkbit | ReadError::Database)) if file.as_os_str() != "-" => {
                 // It is read once more, and not from beginning to end.
-                progress::expect(0);
+                progress::expect_steps(0);
                 let base = match (tree, file.parent()) {
                     (None, Some(folder)) if folder != Path::new("") => absolute(folder)?,
                     _ => base,

@@ -24,7 +24,7 @@ use crate::ui::Output;
 use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::progress::during;
+use crate::ui::progress::of_steps;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
 
@@ -71,11 +71,11 @@ pub(crate) fn run(command: ScrubCommand, config: &Config, output: &mut Output) -
     match command {
         ScrubCommand::Scrub(arguments) => run::run(&arguments, output),
         ScrubCommand::Accept(arguments) => {
-            during(arguments.progress.wanted(), "accepting", &[], || accept::run(&arguments, output))
+            of_steps(arguments.progress.show(), "accepting", &[], || accept::run(&arguments, output))
         }
         ScrubCommand::Catalog { command } => {
             let work = || catalog::run(&command, output);
-            during(command.progress().wanted(), "at work on the catalogue", command.passes(), work)
+            of_steps(command.progress().show(), "at work on the catalogue", command.passes(), work)
         }
         ScrubCommand::Schedule(arguments) => schedule::run(&arguments, config, output),
     }

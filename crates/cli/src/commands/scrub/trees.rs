@@ -325,7 +325,7 @@ pub(super) fn check(places: &[OnHost]) -> Result<(), Failure> {
 pub(super) fn with_recorded(typed: &[OnHost], roots: &[Root], all_recorded: bool) -> Vec<OnHost> {
     let recorded = || {
         let remote = roots.iter().filter(|root| root.is_remote());
-        remote.filter_map(|root| Some((root, Address::of_address(root.path.as_os_str().as_bytes())?)))
+        remote.filter_map(|root| Some((root, Address::from_recorded(root.path.as_os_str().as_bytes())?)))
     };
     let mut all: Vec<OnHost> = Vec::new();
     let mut add = |place: &Address| {
@@ -359,7 +359,7 @@ pub(super) fn path(place: &Address) -> PathBuf {
 /// A recorded tree that a new one differs from by nothing but the user or the port.
 fn almost(roots: &[Root], address: &Path) -> Option<PathBuf> {
     let bare = |address: &Path| {
-        let place = Address::of_address(address.as_os_str().as_bytes())?;
+        let place = Address::from_recorded(address.as_os_str().as_bytes())?;
         let Host::Ssh { destination, .. } = place.host else { return None };
         let host = destination.rsplit_once('@').map_or(&destination[..], |(_, host)| host).to_string();
         Some((host, place.path))

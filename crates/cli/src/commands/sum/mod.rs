@@ -222,7 +222,7 @@ fn hash(
     mut place: LocalPlace,
     mut inputs: NameSource,
     digests: &[Digest],
-    (recursive, progress): (bool, progress::Wanted),
+    (recursive, progress): (bool, progress::ShowProgress),
     lines: &SumLines,
 ) -> Result<(), Failure> {
     let mut header = Vec::new();
@@ -231,7 +231,8 @@ fn hash(
     place.streams = Some(open_stdin);
     let walk = recursive.then_some(&place.walk);
     let total = if lines.imitates { Total::Unknown } else { inputs.total(walk) };
-    let is_brief = total.is_brief() && place.plan.limits.is_none() && progress != progress::Wanted::Always;
+    let is_brief =
+        total.is_brief() && place.plan.limits.is_none() && progress != progress::ShowProgress::Always;
     let told = place.plan.progress.clone();
     let mut names = inputs.by_ref();
     let mut work = || {

@@ -36,7 +36,7 @@ pub(crate) struct EvidenceCounts {
 
 /// What one object is known by, in results.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Known {
+pub(crate) struct ObjectEvidence {
     evidence: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded_at: Option<String>,
@@ -67,7 +67,7 @@ impl RecordedArgs {
     }
 
     /// Counts an object, and says what it is known by.
-    pub(crate) fn known(self, evidence: ContentEvidence, counts: &Evidences) -> Option<Known> {
+    pub(crate) fn known(self, evidence: ContentEvidence, counts: &Evidences) -> Option<ObjectEvidence> {
         if !self.recorded {
             return None;
         }
@@ -76,7 +76,7 @@ impl RecordedArgs {
             _ => (&counts.read, None),
         };
         count.fetch_add(1, Ordering::Relaxed);
-        Some(Known { evidence: evidence.name(), recorded_at: at.map(|at| at.time.to_rfc3339()) })
+        Some(ObjectEvidence { evidence: evidence.name(), recorded_at: at.map(|at| at.time.to_rfc3339()) })
     }
 
     /// How many were known by what, where that was asked for.
@@ -86,7 +86,7 @@ impl RecordedArgs {
     }
 }
 
-impl Known {
+impl ObjectEvidence {
     /// In words.
     pub(crate) fn text(&self) -> String {
         match (self.evidence, &self.recorded_at) {

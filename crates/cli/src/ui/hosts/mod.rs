@@ -23,7 +23,7 @@ use verisum::object::StoreLists;
 use self::buckets::location;
 pub(crate) use self::buckets::{BucketArgs, ObjectReading, StoreArgs, takes_buckets};
 pub(crate) use self::costs::Costs;
-pub(crate) use self::evidence::{EvidenceCounts, Evidences, Known, RecordedArgs};
+pub(crate) use self::evidence::{EvidenceCounts, Evidences, ObjectEvidence, RecordedArgs};
 pub(crate) use self::reach::Reach;
 pub(crate) use self::record::PlaceRecord;
 pub(crate) use self::report::{PlaceReport, tally, without_name};

@@ -6,7 +6,7 @@ use serde::Serialize;
 use verisum::files::place::FileState;
 use verisum::remote::Address;
 
-use super::evidence::Known;
+use super::evidence::ObjectEvidence;
 use crate::ui::names::Name;
 
 /// A line of JSON, with the keys of `verisum sum --json` and those of hosts.
@@ -23,7 +23,7 @@ pub(crate) struct PlaceRecord<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) digests: Option<BTreeMap<&'a str, String>>,
     #[serde(flatten)]
-    pub(crate) evidence: Option<Known>,
+    pub(crate) evidence: Option<ObjectEvidence>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) outcome: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]

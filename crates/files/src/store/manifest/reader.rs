@@ -196,14 +196,14 @@ impl<R: Read> Reader<R> {
             Dialect::Bag => Grammar::Bag(guess),
             _ if zero => Grammar::Coreutils(lines),
             _ if options.name.to_ascii_lowercase().ends_with(b".sfv") => Grammar::Sfv(lines, guess),
-            _ => match look(&head) {
-                Look::Hashdeep => Grammar::Hashdeep(None),
-                Look::Mtree => Grammar::Mtree(Mtree::default()),
-                Look::S3 => Grammar::S3(None),
-                Look::Json => Grammar::Json(options.block_hashes.clone()),
-                Look::Chkbit => return Err(ReadError::Chkbit),
-                Look::Sfv => Grammar::Sfv(lines, guess),
-                Look::Lines => Grammar::Either(lines, guess),
+            _ => match detect_format(&head) {
+                DetectedFormat::Hashdeep => Grammar::Hashdeep(None),
+                DetectedFormat::Mtree => Grammar::Mtree(Mtree::default()),
+                DetectedFormat::S3 => Grammar::S3(None),
+                DetectedFormat::Json => Grammar::Json(options.block_hashes.clone()),
+                DetectedFormat::Chkbit => return Err(ReadError::Chkbit),
+                DetectedFormat::Sfv => Grammar::Sfv(lines, guess),
+                DetectedFormat::Lines => Grammar::Either(lines, guess),
             },
         };
         Ok(Reader::with(head, input, grammar, zero))
@@ -478,7 +478,7 @@ fn is_utf16(head: &[u8]) -> bool {
     head.len() >= 8 && (pairs.clone().all(|pair| pair[0] == 0) || pairs.clone().all(|pair| pair[1] == 0))
 }
 
-enum Look {
+enum DetectedFormat {
     Hashdeep,
     Mtree,
     S3,
@@ -488,36 +488,36 @@ enum Look {
     Lines,
 }
 
-fn look(head: &[u8]) -> Look {
+fn detect_format(head: &[u8]) -> DetectedFormat {
     let lines = || head.split(|byte| *byte == b'\n').map(|line| line.strip_suffix(b"\r").unwrap_or(line));
     let first = lines().next().unwrap_or_default();
     if first.starts_with(HASHDEEP) {
-        return Look::Hashdeep;
+        return DetectedFormat::Hashdeep;
     }
     if first.starts_with(HEADER) {
-        return Look::S3;
+        return DetectedFormat::S3;
     }
     if first.starts_with(b"#mtree") {
-        return Look::Mtree;
+        return DetectedFormat::Mtree;
     }
     if lines().find(|line| !line.is_empty()).is_some_and(|line| line[0] == b';') {
-        return Look::Sfv;
+        return DetectedFormat::Sfv;
     }
     let line = lines().find(|line| !is_idle(line)).unwrap_or_default();
     if is_chkbit(head) {
-        return Look::Chkbit;
+        return DetectedFormat::Chkbit;
     }
     if line.trim_ascii_start().starts_with(b"{") {
-        return Look::Json;
+        return DetectedFormat::Json;
     }
     // `HEX  size=1` lists a file of that name; a backslash before it says that the name is escaped.
     let digits =
         line.strip_prefix(b"\\").unwrap_or(line).iter().take_while(|byte| byte.is_ascii_hexdigit()).count();
     let is_sized = columns::sized(line, &DigestGuess::default()).is_some();
     if guess::by_length(digits).is_none() && !is_sized && mtree::is_entry(line) {
-        return Look::Mtree;
+        return DetectedFormat::Mtree;
     }
-    Look::Lines
+    DetectedFormat::Lines
 }
 
 #[cfg(test)]

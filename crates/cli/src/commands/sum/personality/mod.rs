@@ -175,7 +175,7 @@ impl Personality {
             SumLines { program: self.name, imitates: true, writer, stdin: self.stdin, below: None, report };
         let place = LocalPlace::new(Plan::new(Vec::new(), threads));
         let inputs = NameSource::new(options.files);
-        hash(place, inputs, &[digest], (false, progress::Wanted::Never), &lines)?;
+        hash(place, inputs, &[digest], (false, progress::ShowProgress::Never), &lines)?;
         Ok(lines.report.end()?)
     }
 

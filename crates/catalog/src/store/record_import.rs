@@ -7,13 +7,15 @@ use std::path::{Path, PathBuf};
 
 use verisum_digest::Output;
 
-use super::transfer::{CatalogImport, Refused, Target, Unfit, length};
-use super::{Catalog, CatalogError, CatalogRecord, Identity, Imported, Moment, Repair, Result, Stamp, State};
+use super::export_import::{CatalogImport, ImportError, ImportFault, ImportTarget, length};
+use super::{
+    Catalog, CatalogError, CatalogRecord, Identity, ImportCounts, Moment, Repair, Result, Stamp, State,
+};
 use verisum_files::Timestamp;
 
 /// A record of another store.
 #[derive(Clone, Debug)]
-pub struct Arriving<'a> {
+pub struct RecordToImport<'a> {
     /// The file's path below its tree.
     pub path: &'a Path,
     /// The name of the digest.
@@ -40,7 +42,7 @@ pub struct Arriving<'a> {
 
 /// A repair of another store, as in [`Repair`].
 #[derive(Clone, Debug)]
-pub struct ArrivingRepair<'a> {
+pub struct RepairToImport<'a> {
     /// The file's path below its tree.
     pub path: &'a Path,
     /// When it was repaired.
@@ -61,61 +63,61 @@ pub struct ArrivingRepair<'a> {
     pub ranges: Option<Vec<Range<u64>>>,
 }
 
-/// Records that are taken in. What is not [finished](Receiving::finish) is forgotten.
-pub struct Receiving<'a> {
+/// Records that are taken in. What is not [finished](RecordImport::finish) is forgotten.
+pub struct RecordImport<'a> {
     catalog: &'a Catalog,
     importing: CatalogImport,
     algorithm: Option<(String, i64)>,
-    target: Option<Target>,
-    imported: Imported,
+    target: Option<ImportTarget>,
+    imported: ImportCounts,
     now: Moment,
     is_done: bool,
 }
 
 impl Catalog {
     /// Begins to take records in, at this time.
-    pub fn receive(&self, now: Timestamp) -> Result<Receiving<'_>> {
+    pub fn import_records(&self, now: Timestamp) -> Result<RecordImport<'_>> {
         self.begin_import()?;
-        Ok(Receiving {
+        Ok(RecordImport {
             catalog: self,
             importing: CatalogImport::default(),
             algorithm: None,
             target: None,
-            imported: Imported::default(),
+            imported: ImportCounts::default(),
             now: now.into(),
             is_done: false,
         })
     }
 }
 
-impl Receiving<'_> {
+impl RecordImport<'_> {
     /// Says which tree the next files are of. The inner error says what is wrong with it.
-    pub fn tree(&mut self, path: &Path) -> Result<Result<(), Unfit>> {
+    pub fn tree(&mut self, path: &Path) -> Result<Result<(), ImportFault>> {
         let found = self.catalog.target(path, Identity { device: 0, inode: 0 });
         refused(found.map(|target| self.target = Some(target)))
     }
 
     /// Records a file, unless it has a record. The inner error says what is wrong with the file.
-    pub fn file(&mut self, file: &Arriving) -> Result<Result<(), Unfit>> {
+    pub fn file(&mut self, file: &RecordToImport) -> Result<Result<(), ImportFault>> {
         refused(self.take(file))
     }
 
     /// Remembers a repair, unless it is remembered. The inner error says what is wrong with it.
-    pub fn repair(&mut self, repair: ArrivingRepair) -> Result<Result<(), Unfit>> {
+    pub fn repair(&mut self, repair: RepairToImport) -> Result<Result<(), ImportFault>> {
         refused(self.take_repair(repair))
     }
 
     /// Keeps what was recorded.
-    pub fn finish(mut self) -> Result<Imported> {
+    pub fn finish(mut self) -> Result<ImportCounts> {
         self.catalog.commit_import()?;
         self.is_done = true;
         Ok(std::mem::take(&mut self.imported))
     }
 
-    fn take(&mut self, file: &Arriving) -> Result<(), Refused> {
-        let target = self.target.as_mut().ok_or(Unfit::NoRoot)?;
+    fn take(&mut self, file: &RecordToImport) -> Result<(), ImportError> {
+        let target = self.target.as_mut().ok_or(ImportFault::NoRoot)?;
         self.importing.require_length(file.algorithm, &file.digest)?;
-        let place = self.catalog.place_in(target, file.path)?;
+        let place = self.catalog.record_name(target, file.path)?;
         let algorithm = match &self.algorithm {
             Some((name, number)) if name == file.algorithm => *number,
             _ => self.catalog.algorithm(file.algorithm)?,
@@ -130,7 +132,7 @@ impl Receiving<'_> {
             self.imported.differing += u64::from(!is_same);
             return Ok(());
         }
-        let Arriving { digest, state, mtime, ctime, inode, first_seen, changed, verified, .. } = *file;
+        let RecordToImport { digest, state, mtime, ctime, inode, first_seen, changed, verified, .. } = *file;
         let size = length(file.size)?;
         let record = CatalogRecord {
             size,
@@ -150,13 +152,13 @@ impl Receiving<'_> {
     }
 }
 
-impl Receiving<'_> {
-    fn take_repair(&mut self, arriving: ArrivingRepair) -> Result<(), Refused> {
-        let target = self.target.as_mut().ok_or(Unfit::NoRoot)?;
+impl RecordImport<'_> {
+    fn take_repair(&mut self, arriving: RepairToImport) -> Result<(), ImportError> {
+        let target = self.target.as_mut().ok_or(ImportFault::NoRoot)?;
         for digest in arriving.before.iter().chain([&arriving.digest]) {
             self.importing.require_length(arriving.algorithm, digest)?;
         }
-        let place = self.catalog.place_in(target, arriving.path)?;
+        let place = self.catalog.record_name(target, arriving.path)?;
         let repair = Repair {
             repaired: arriving.repaired,
             state: arriving.state,
@@ -171,7 +173,7 @@ impl Receiving<'_> {
     }
 }
 
-impl Drop for Receiving<'_> {
+impl Drop for RecordImport<'_> {
     fn drop(&mut self) {
         if !self.is_done {
             self.catalog.roll_back();
@@ -179,10 +181,10 @@ impl Drop for Receiving<'_> {
     }
 }
 
-fn refused(done: Result<(), Refused>) -> Result<Result<(), Unfit>> {
+fn refused(done: Result<(), ImportError>) -> Result<Result<(), ImportFault>> {
     match done {
         Ok(()) => Ok(Ok(())),
-        Err(Refused::Line(what)) => Ok(Err(what)),
-        Err(Refused::Catalog(error)) => Err::<_, CatalogError>(error),
+        Err(ImportError::Fault(what)) => Ok(Err(what)),
+        Err(ImportError::Catalog(error)) => Err::<_, CatalogError>(error),
     }
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use data_encoding::{HEXLOWER, HEXLOWER_PERMISSIVE};
 use serde::{Deserialize, Serialize};
 
-use super::transfer::Unfit;
+use super::export_import::ImportFault;
 use super::{Moment, Stamp};
 use verisum_files::place::scheme;
 
@@ -26,7 +26,7 @@ pub(super) enum Line {
     },
     File(FileLine),
     #[serde(rename = "known-bad")]
-    Condemned(CondemnedLine),
+    KnownBad(KnownBadLine),
     Repair(RepairLine),
 }
 
@@ -80,7 +80,7 @@ pub(super) struct FileLine {
 
 /// A file that was bad and is no longer there: its name, what was recorded of it, and what it was.
 #[derive(Serialize, Deserialize)]
-pub(super) struct CondemnedLine {
+pub(super) struct KnownBadLine {
     #[serde(flatten)]
     pub(super) record: FileLine,
     pub(super) found_size: u64,
@@ -107,19 +107,19 @@ impl Name {
     }
 
     /// What was written, whatever it is.
-    pub(super) fn any(self) -> Result<Vec<u8>, Unfit> {
+    pub(super) fn any(self) -> Result<Vec<u8>, ImportFault> {
         let bytes = match self.path_bytes_hex {
-            Some(hex) => HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).map_err(|_| Unfit::PathBytes)?,
+            Some(hex) => HEXLOWER_PERMISSIVE.decode(hex.as_bytes()).map_err(|_| ImportFault::PathBytes)?,
             None => self.path.into_bytes(),
         };
         if bytes.is_empty() || bytes.contains(&0) {
-            return Err(Unfit::Path);
+            return Err(ImportFault::Path);
         }
         Ok(bytes)
     }
 
     /// The path that was written.
-    pub(super) fn bytes(self) -> Result<PathBuf, Unfit> {
+    pub(super) fn bytes(self) -> Result<PathBuf, ImportFault> {
         let bytes = self.any()?;
         let names = match scheme(&bytes).map(|scheme| &bytes[scheme.len()..]) {
             Some(address) => address.strip_suffix(b"/").unwrap_or(address),
@@ -127,10 +127,10 @@ impl Name {
         };
         for name in names.split(|byte| *byte == b'/') {
             match name {
-                b"" if bytes != b"/" => return Err(Unfit::EmptyName),
-                b"." | b".." => return Err(Unfit::Dots),
+                b"" if bytes != b"/" => return Err(ImportFault::EmptyName),
+                b"." | b".." => return Err(ImportFault::Dots),
                 _ if name.len() > LONGEST_NAME => {
-                    return Err(Unfit::LongName(name.len()));
+                    return Err(ImportFault::LongName(name.len()));
                 }
                 _ => {}
             }

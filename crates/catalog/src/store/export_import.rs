@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use verisum_digest::{Digest, Output};
 
-use super::lines::{CondemnedLine, FileLine, Line, Name};
+use super::export_lines::{FileLine, KnownBadLine, Line, Name};
 use super::previous::Previous;
 use super::record::{columns, listed};
 use super::{
@@ -27,7 +27,7 @@ const LONGEST_LINE: u64 = 40 << 20;
 
 /// What an import did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Imported {
+pub struct ImportCounts {
     /// Lines of a list that name a file, or files of an index.
     pub listed: u64,
     /// Files that were recorded.
@@ -56,29 +56,29 @@ impl Catalog {
                 &Line::Root { version: JSON_VERSION, path: Name::new(&root.path), device, inode },
             )?;
             damaged += self.export_files(&root, &algorithms, to)?;
-            self.export_condemned(&root, &algorithms, to)?;
+            self.export_known_bad(&root, &algorithms, to)?;
             self.export_repairs(&root, &algorithms, to)?;
         }
         Ok(damaged)
     }
 
-    fn export_condemned(
+    fn export_known_bad(
         &self,
         root: &Root,
         algorithms: &HashMap<i64, String>,
         to: &mut dyn Write,
     ) -> Result<()> {
-        for (_, former) in self.all_previous(root.id)? {
-            let folder = self.path_in_root(former.place.0)?;
-            let path = folder.join(OsStr::from_bytes(&former.place.1));
-            let line = Line::Condemned(CondemnedLine {
-                record: self.file_line(&path, &former.record, algorithms)?,
-                found_size: former.size,
-                found_mtime: former.mtime,
-                found_inode: former.inode,
-                found_digest: former.digest.map(|digest| digest.to_string()),
-                since: former.found.0,
-                last_found: former.found.1,
+        for (_, previous) in self.all_previous(root.id)? {
+            let folder = self.path_in_root(previous.place.0)?;
+            let path = folder.join(OsStr::from_bytes(&previous.place.1));
+            let line = Line::KnownBad(KnownBadLine {
+                record: self.file_line(&path, &previous.record, algorithms)?,
+                found_size: previous.size,
+                found_mtime: previous.mtime,
+                found_inode: previous.inode,
+                found_digest: previous.digest.map(|digest| digest.to_string()),
+                since: previous.found.0,
+                last_found: previous.found.1,
             });
             self.write_line(to, &line)?;
         }
@@ -114,16 +114,16 @@ impl Catalog {
         let mut statement = self.connection.prepare(&sql).map_err(self.failed("read"))?;
         let mut rows = statement.query([root.id]).map_err(self.failed("read"))?;
         let mut folder = (0, PathBuf::new());
-        let mut passed = Passed::default();
+        let mut order = TableOrder::default();
         while let Some(row) = rows.next().map_err(self.failed("read"))? {
             let (directory, name, record) = listed(row).map_err(self.failed("read"))?;
-            passed.pass(self, directory, &name)?;
+            order.next(self, directory, &name)?;
             if folder.0 != directory {
                 folder = (directory, self.path_in_root(directory)?);
             }
             each(&folder.1.join(OsStr::from_bytes(&name)), &record)?;
         }
-        self.require_all(root, passed.count)
+        self.require_all(root, order.count)
     }
 
     fn file_line(
@@ -157,7 +157,7 @@ impl Catalog {
 
     /// Records what is in lines of JSON, of a file of this name. Files that have a record keep it. All or
     /// nothing.
-    pub fn import(&self, from: &mut dyn BufRead, name: &Path, now: Timestamp) -> Result<Imported> {
+    pub fn import(&self, from: &mut dyn BufRead, name: &Path, now: Timestamp) -> Result<ImportCounts> {
         self.begin_import()?;
         let imported = self.import_lines(from, name, now.into());
         match imported {
@@ -167,8 +167,8 @@ impl Catalog {
         imported
     }
 
-    fn import_lines(&self, from: &mut dyn BufRead, name: &Path, now: Moment) -> Result<Imported> {
-        let mut imported = Imported::default();
+    fn import_lines(&self, from: &mut dyn BufRead, name: &Path, now: Moment) -> Result<ImportCounts> {
+        let mut imported = ImportCounts::default();
         let mut importing = CatalogImport::default();
         let mut target = None;
         let mut text = Vec::new();
@@ -192,7 +192,7 @@ impl Catalog {
                     target = Some(found.map_err(|e| e.at(name, number))?);
                 }
                 Line::File(line) => {
-                    let target = target.as_mut().ok_or_else(|| wrong(Unfit::NoRoot.to_string()))?;
+                    let target = target.as_mut().ok_or_else(|| wrong(ImportFault::NoRoot.to_string()))?;
                     match self
                         .import_file(target, line, now, &mut importing)
                         .map_err(|e| e.at(name, number))?
@@ -202,12 +202,12 @@ impl Catalog {
                     }
                 }
                 Line::Repair(line) => {
-                    let target = target.as_mut().ok_or_else(|| wrong(Unfit::NoRoot.to_string()))?;
+                    let target = target.as_mut().ok_or_else(|| wrong(ImportFault::NoRoot.to_string()))?;
                     self.import_repair(target, line, &mut importing).map_err(|e| e.at(name, number))?;
                 }
-                Line::Condemned(line) => {
-                    let target = target.as_mut().ok_or_else(|| wrong(Unfit::NoRoot.to_string()))?;
-                    self.import_condemned(target, line, &mut importing).map_err(|e| e.at(name, number))?;
+                Line::KnownBad(line) => {
+                    let target = target.as_mut().ok_or_else(|| wrong(ImportFault::NoRoot.to_string()))?;
+                    self.import_known_bad(target, line, &mut importing).map_err(|e| e.at(name, number))?;
                 }
             }
         }
@@ -216,11 +216,11 @@ impl Catalog {
 
     fn import_file(
         &self,
-        target: &mut Target,
+        target: &mut ImportTarget,
         line: FileLine,
         now: Moment,
         importing: &mut CatalogImport,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, ImportError> {
         let (place, record) = self.read_line(target, line, importing)?;
         let (directory, name) = (place.0, OsStr::from_bytes(&place.1));
         if let Some(known) = self.record(directory, name)? {
@@ -228,7 +228,7 @@ impl Catalog {
                 (known.algorithm, known.digest, known.size) == (record.algorithm, record.digest, record.size);
             // One that was there before the import is no line that could be wrong.
             if !is_same && importing.has(directory, name) {
-                return Err(Unfit::Contradiction.into());
+                return Err(ImportFault::Contradiction.into());
             }
             return Ok(false);
         }
@@ -237,20 +237,20 @@ impl Catalog {
         Ok(true)
     }
 
-    fn import_condemned(
+    fn import_known_bad(
         &self,
-        target: &mut Target,
-        line: CondemnedLine,
+        target: &mut ImportTarget,
+        line: KnownBadLine,
         importing: &mut CatalogImport,
-    ) -> Result<(), Refused> {
-        let CondemnedLine { record, found_size, found_mtime, found_inode, found_digest, .. } = line;
+    ) -> Result<(), ImportError> {
+        let KnownBadLine { record, found_size, found_mtime, found_inode, found_digest, .. } = line;
         let algorithm = record.algorithm.clone();
         let (place, record) = self.read_line(target, record, importing)?;
         if !record.state.is_corrupt() {
-            return Err(Unfit::NotBad.into());
+            return Err(ImportFault::NotBad.into());
         }
         let digest = found_digest.map(|text| importing.digest(&algorithm, &text)).transpose()?;
-        let former = Previous {
+        let previous = Previous {
             place,
             record,
             found: (line.since, line.last_found),
@@ -259,21 +259,21 @@ impl Catalog {
             inode: found_inode,
             digest,
         };
-        Ok(self.add_previous(target.root.id, &former)?)
+        Ok(self.add_previous(target.root.id, &previous)?)
     }
 
-    /// The place and the record that a line is of. The directories are recorded.
+    /// The name and the record that a line is of. The directories are recorded.
     fn read_line(
         &self,
-        target: &mut Target,
+        target: &mut ImportTarget,
         line: FileLine,
         importing: &mut CatalogImport,
-    ) -> Result<(RecordName, CatalogRecord), Refused> {
-        let state = State::find(&line.outcome).ok_or(Unfit::Outcome)?;
+    ) -> Result<(RecordName, CatalogRecord), ImportError> {
+        let state = State::find(&line.outcome).ok_or(ImportFault::Outcome)?;
         let digest = importing.digest(&line.algorithm, &line.digest)?;
         let size = length(line.size)?;
         let path = line.path.bytes()?;
-        let place = self.place_in(target, &path)?;
+        let place = self.record_name(target, &path)?;
         let record = CatalogRecord {
             size,
             mtime: line.mtime,
@@ -289,13 +289,17 @@ impl Catalog {
         Ok((place, record))
     }
 
-    /// The place of a path below a root's top. The directories are recorded.
-    pub(super) fn place_in(&self, target: &mut Target, path: &Path) -> Result<RecordName, Refused> {
+    /// The name of a path below a root's top. The directories are recorded.
+    pub(super) fn record_name(
+        &self,
+        target: &mut ImportTarget,
+        path: &Path,
+    ) -> Result<RecordName, ImportError> {
         let (Some(folder), Some(name)) = (path.parent(), path.file_name()) else {
-            return Err(Unfit::NoName.into());
+            return Err(ImportFault::NoName.into());
         };
         if folder.components().any(|part| !matches!(part, std::path::Component::Normal(_))) {
-            return Err(Unfit::LeadsOut.into());
+            return Err(ImportFault::LeadsOut.into());
         }
         let directory = match &target.folder {
             Some((path, id)) if path == folder => *id,
@@ -306,21 +310,21 @@ impl Catalog {
     }
 
     /// The root of a path, recorded if need be.
-    pub(super) fn target(&self, path: &Path, identity: Identity) -> Result<Target, Refused> {
+    pub(super) fn target(&self, path: &Path, identity: Identity) -> Result<ImportTarget, ImportError> {
         if !path.is_absolute() && !super::is_address(path) {
-            return Err(Unfit::RelativeRoot.into());
+            return Err(ImportFault::RelativeRoot.into());
         }
         let root = match self.root(path)? {
             Some(root) => root,
             None => self.add_root(path, identity)?,
         };
-        Ok(Target { root, folder: None })
+        Ok(ImportTarget { root, folder: None })
     }
 
     /// Records a file that has no record.
     pub(super) fn add_imported(
         &self,
-        target: &Target,
+        target: &ImportTarget,
         place: &RecordName,
         record: CatalogRecord,
         now: Moment,
@@ -355,14 +359,14 @@ impl Catalog {
 
 /// Records that come in the order of their table. What is damaged may hold some twice, and lack others.
 #[derive(Default)]
-pub(super) struct Passed {
+pub(super) struct TableOrder {
     pub(super) count: u64,
     last: Option<(i64, Vec<u8>)>,
 }
 
-impl Passed {
+impl TableOrder {
     /// Counts a record, which has to be after the last one.
-    pub(super) fn pass(&mut self, catalog: &Catalog, directory: i64, name: &[u8]) -> Result<()> {
+    pub(super) fn next(&mut self, catalog: &Catalog, directory: i64, name: &[u8]) -> Result<()> {
         if self.last.as_ref().is_some_and(|(last, known)| (*last, known.as_slice()) >= (directory, name)) {
             return Err(catalog.damaged("records are out of order (verisum catalog check says more)"));
         }
@@ -387,37 +391,39 @@ pub(super) struct CatalogImport {
 
 impl CatalogImport {
     /// How long the digests of an algorithm are; none if it is one that only other machines compute.
-    fn digest_len(&mut self, name: &str) -> Result<Option<usize>, Refused> {
+    fn digest_len(&mut self, name: &str) -> Result<Option<usize>, ImportError> {
         if let Some(length) = self.lengths.get(name) {
             return Ok(*length);
         }
         let length = match Digest::find(name) {
             Ok(digest) if digest.name() != name => {
-                return Err(
-                    Unfit::OtherName { name: name.to_string(), known: digest.name().to_string() }.into()
-                );
+                return Err(ImportFault::OtherName {
+                    name: name.to_string(),
+                    known: digest.name().to_string(),
+                }
+                .into());
             }
             Ok(digest) => Some(digest.len()),
             Err(verisum_digest::DigestError::Unavailable { .. }) => None,
-            Err(error) => return Err(Unfit::Algorithm(error).into()),
+            Err(error) => return Err(ImportFault::Algorithm(error).into()),
         };
         self.lengths.insert(name.to_string(), length);
         Ok(length)
     }
 
     /// A digest of an algorithm from its hexadecimal digits.
-    pub(super) fn digest(&mut self, name: &str, text: &str) -> Result<Output, Refused> {
-        let digest = Output::from_hex(text.as_bytes()).ok_or(Unfit::Digest)?;
+    pub(super) fn digest(&mut self, name: &str, text: &str) -> Result<Output, ImportError> {
+        let digest = Output::from_hex(text.as_bytes()).ok_or(ImportFault::Digest)?;
         self.require_length(name, &digest)?;
         Ok(digest)
     }
 
     /// Fails for a digest that is not as long as those of its algorithm are.
-    pub(super) fn require_length(&mut self, name: &str, digest: &Output) -> Result<(), Refused> {
+    pub(super) fn require_length(&mut self, name: &str, digest: &Output) -> Result<(), ImportError> {
         match self.digest_len(name)? {
             Some(length) if length != digest.as_bytes().len() => {
                 let found = digest.as_bytes().len();
-                Err(Unfit::DigestLength { found, algorithm: name.to_string(), length }.into())
+                Err(ImportFault::DigestLength { found, algorithm: name.to_string(), length }.into())
             }
             _ => Ok(()),
         }
@@ -433,21 +439,21 @@ impl CatalogImport {
 }
 
 /// Where imported files go: the last root, and the last directory in it.
-pub(super) struct Target {
+pub(super) struct ImportTarget {
     pub(super) root: Root,
     folder: Option<(PathBuf, i64)>,
 }
 
 /// Why a line was not taken: it is bad, or the catalogue failed.
-pub(super) enum Refused {
-    Line(Unfit),
+pub(super) enum ImportError {
+    Fault(ImportFault),
     Catalog(CatalogError),
 }
 
 /// What is wrong with a record that comes from elsewhere.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum Unfit {
+pub enum ImportFault {
     /// No tree was named before it.
     #[error("a file comes before any root")]
     NoRoot,
@@ -513,34 +519,34 @@ pub enum Unfit {
     Algorithm(verisum_digest::DigestError),
 }
 
-impl Refused {
+impl ImportError {
     fn at(self, name: &Path, line: u64) -> CatalogError {
         match self {
-            Refused::Line(what) => {
+            ImportError::Fault(what) => {
                 CatalogError::Line { path: name.to_path_buf(), line, what: what.to_string() }
             }
-            Refused::Catalog(error) => error,
+            ImportError::Catalog(error) => error,
         }
     }
 }
 
-impl From<Unfit> for Refused {
-    fn from(what: Unfit) -> Refused {
-        Refused::Line(what)
+impl From<ImportFault> for ImportError {
+    fn from(what: ImportFault) -> ImportError {
+        ImportError::Fault(what)
     }
 }
 
-impl From<CatalogError> for Refused {
-    fn from(error: CatalogError) -> Refused {
-        Refused::Catalog(error)
+impl From<CatalogError> for ImportError {
+    fn from(error: CatalogError) -> ImportError {
+        ImportError::Catalog(error)
     }
 }
 
 /// A length, unless no file has it.
-pub(super) fn length(size: u64) -> Result<u64, Refused> {
+pub(super) fn length(size: u64) -> Result<u64, ImportError> {
     match i64::try_from(size) {
         Ok(_) => Ok(size),
-        Err(_) => Err(Unfit::Size.into()),
+        Err(_) => Err(ImportFault::Size.into()),
     }
 }
 
@@ -583,7 +589,7 @@ mod tests {
         let imported = catalog
             .import(&mut good.as_bytes(), Path::new("x.jsonl"), Timestamp::of_milliseconds(1))
             .unwrap();
-        assert_eq!(imported, Imported { added: 2, ..Imported::default() });
+        assert_eq!(imported, ImportCounts { added: 2, ..ImportCounts::default() });
         assert_eq!(catalog.check().unwrap(), []);
         let mut exported = Vec::new();
         catalog.export(&mut exported).unwrap();
