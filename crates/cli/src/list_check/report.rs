@@ -351,14 +351,36 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         listed: &Listed,
         outcome: &CheckOutcome,
     ) -> Result<(), Failure> {
+        let Some(status) = self.count_file(listed, outcome)? else { return Ok(()) };
+        if self.is_own() {
+            self.remember(manifest, listed, outcome, status);
+        }
+        if self.options.json {
+            return self.file_record(manifest, number, listed, outcome, status);
+        }
+        match status {
+            "ok" | "size-only" if self.options.quiet => Ok(()),
+            "ok" => self.result(&listed.name, "OK"),
+            "size-only" => self.result(&listed.name, "OK (size only)"),
+            "failed" => self.result(&listed.name, "FAILED"),
+            _ => self.result(&listed.name, "FAILED open or read"),
+        }
+    }
+
+    /// Counts a file, and returns its status; none if nothing is said of it.
+    fn count_file(
+        &mut self,
+        listed: &Listed,
+        outcome: &CheckOutcome,
+    ) -> Result<Option<&'static str>, Failure> {
         self.list.formatted += 1;
         if self.options.ignore_missing && matches!(outcome, CheckOutcome::Missing(_)) {
             self.list.class.ignored();
-            return Ok(());
+            return Ok(None);
         }
         self.list.class.file(outcome);
         self.worse(outcome.class().into());
-        let status = match outcome {
+        Ok(Some(match outcome {
             CheckOutcome::Match => {
                 self.list.verified += 1;
                 "ok"
@@ -370,9 +392,9 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             // Directories, mostly, which nobody asked for.
             CheckOutcome::Present { sized: false } => {
                 self.list.present += 1;
-                return Ok(());
+                return Ok(None);
             }
-            CheckOutcome::Absent => return Ok(()),
+            CheckOutcome::Absent => return Ok(None),
             CheckOutcome::Unlike(difference) => {
                 self.list.failed += 1;
                 self.say_unlike(&listed.name, difference)?;
@@ -398,49 +420,52 @@ impl<'a, 'o> CheckReport<'a, 'o> {
                 self.say_of_file(&listed.name, error)?;
                 UNREADABLE
             }
-        };
-        if self.is_own() {
-            let base = self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""));
-            // No list repairs what is not on this machine.
-            let list = self.names.get(manifest).filter(|_| self.place.is_none());
-            let list = list.map(|list| (Path::new(list), base));
-            let address = self.place.as_ref().map(|place| place.address);
-            let path = || whole_path(address, base, &listed.name);
-            match status {
-                UNREADABLE if is_of_storage(outcome) => {
-                    self.bad.add(list, path(), listed, Verdict::IoError.name());
-                }
-                "failed" | UNREADABLE | MISSING => self.bad.add(list, path(), listed, status),
-                "ok" if !self.options.status => self.bad.good(&path, listed),
-                _ => (),
-            }
-        }
-        if self.options.json {
-            let mut record =
-                CheckRecord::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
-            record.line = Some(number);
-            if let Some(place) = &mut self.place {
-                (record.host, record.way) = (Some(place.address.host.name()), Some(place.way));
-                record.evidence = place.evidence.take();
-            }
-            record.tag = record::tag(listed);
-            let (claimed, found) = record::states(listed, outcome);
-            (record.listed, record.found) = (Some(claimed), found);
-            record.error = match outcome {
-                CheckOutcome::Missing(error) | CheckOutcome::Failed(error) => Some(why(error)),
-                CheckOutcome::Unlike(difference) => Some(unlike(difference)),
-                _ => None,
-            };
-            return self.output.with(|output| output.json("file", &record));
-        }
+        }))
+    }
+
+    /// Keeps a bad file for the end, where its repair is named, and a good one that may repair another.
+    fn remember(&mut self, manifest: usize, listed: &Listed, outcome: &CheckOutcome, status: &'static str) {
+        let base = self.bases.get(manifest).and_then(Option::as_deref).unwrap_or(Path::new(""));
+        // No list repairs what is not on this machine.
+        let list = self.names.get(manifest).filter(|_| self.place.is_none());
+        let list = list.map(|list| (Path::new(list), base));
+        let address = self.place.as_ref().map(|place| place.address);
+        let path = || whole_path(address, base, &listed.name);
         match status {
-            "ok" if self.options.quiet => Ok(()),
-            "size-only" if self.options.quiet => Ok(()),
-            "ok" => self.result(&listed.name, "OK"),
-            "size-only" => self.result(&listed.name, "OK (size only)"),
-            "failed" => self.result(&listed.name, "FAILED"),
-            _ => self.result(&listed.name, "FAILED open or read"),
+            UNREADABLE if is_of_storage(outcome) => {
+                self.bad.add(list, path(), listed, Verdict::IoError.name());
+            }
+            "failed" | UNREADABLE | MISSING => self.bad.add(list, path(), listed, status),
+            "ok" if !self.options.status => self.bad.good(&path, listed),
+            _ => (),
         }
+    }
+
+    /// Prints a file as a line of JSON.
+    fn file_record(
+        &mut self,
+        manifest: usize,
+        number: u64,
+        listed: &Listed,
+        outcome: &CheckOutcome,
+        status: &'static str,
+    ) -> Result<(), Failure> {
+        let mut record =
+            CheckRecord::new(self.names.get(manifest).map(OsString::as_os_str), &listed.name, status);
+        record.line = Some(number);
+        if let Some(place) = &mut self.place {
+            (record.host, record.way) = (Some(place.address.host.name()), Some(place.way));
+            record.evidence = place.evidence.take();
+        }
+        record.tag = record::tag(listed);
+        let (claimed, found) = record::states(listed, outcome);
+        (record.listed, record.found) = (Some(claimed), found);
+        record.error = match outcome {
+            CheckOutcome::Missing(error) | CheckOutcome::Failed(error) => Some(why(error)),
+            CheckOutcome::Unlike(difference) => Some(unlike(difference)),
+            _ => None,
+        };
+        self.output.with(|output| output.json("file", &record))
     }
 
     fn bad(&mut self, manifest: usize, number: u64, bad: &Bad) -> Result<(), Failure> {

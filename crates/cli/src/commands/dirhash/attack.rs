@@ -1,4 +1,4 @@
-//! `verisum dirhash attack`: names of one hash, and what they do.
+//! `verisum dirhash attack`: finds names with the same hash, and shows what they do to a directory.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -125,15 +125,7 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
             ui::say(PROGRAM, &shortage(hashing, &found, count));
         }
         if arguments.list {
-            for name in &found.names {
-                match arguments.report.json() {
-                    true => {
-                        let name = std::str::from_utf8(name).expect("they are of ASCII characters");
-                        output.json("name", &AttackLine { hash: hashing.hash.id, name })?;
-                    }
-                    false => output.line(&shell::word(name))?,
-                }
-            }
+            print_names(hashing, &found.names, arguments.report.json(), output)?;
             continue;
         }
         made.row(making(hashing, &found));
@@ -142,16 +134,8 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
             if found.names.len() < 2 || (with == "secret" && !hashing.hash.is_seeded()) {
                 continue;
             }
-            let damage = attack::damage(hashing, &found.names, geometry);
-            done.row([
-                Cell::text(hashing.hash.id),
-                Cell::text(if hashing.hash.is_seeded() { with } else { "none" }),
-                Cell::Count(damage.names as u64),
-                Cell::Count(damage.blocks),
-                Cell::Number(damage.leaves_read, 2),
-                Cell::Count(damage.most_leaves_read.into()),
-                Cell::text(if damage.full { "yes" } else { "no" }),
-            ]);
+            let seed = if hashing.hash.is_seeded() { with } else { "none" };
+            done.row(damage_row(hashing.hash.id, seed, &attack::damage(hashing, &found.names, geometry)));
         }
         if found.names.len() >= 2 {
             attacks.push(Attack { hashing, names: found.names });
@@ -169,6 +153,32 @@ pub(crate) fn run(arguments: &AttackArgs, output: &mut Output) -> Result<Exit, F
         arguments.report.show(&report, output)?;
     }
     Ok(exit)
+}
+
+/// Prints names that have one hash, and nothing else.
+fn print_names(hashing: Hashing, names: &[Vec<u8>], json: bool, output: &mut Output) -> Result<(), Failure> {
+    for name in names {
+        match json {
+            true => {
+                let name = std::str::from_utf8(name).expect("they are of ASCII characters");
+                output.json("name", &AttackLine { hash: hashing.hash.id, name })?;
+            }
+            false => output.line(&shell::word(name))?,
+        }
+    }
+    Ok(())
+}
+
+fn damage_row(hash: &'static str, seed: &'static str, damage: &attack::Damage) -> [Cell; 7] {
+    [
+        Cell::text(hash),
+        Cell::text(seed),
+        Cell::Count(damage.names as u64),
+        Cell::Count(damage.blocks),
+        Cell::Number(damage.leaves_read, 2),
+        Cell::Count(damage.most_leaves_read.into()),
+        Cell::text(if damage.full { "yes" } else { "no" }),
+    ]
 }
 
 /// How names of one hash were made, and how fast.

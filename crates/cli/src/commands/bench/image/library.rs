@@ -72,61 +72,7 @@ impl LibraryArgs {
             .iter()
             .map(|text| size("--queue-size", text, READ as u64))
             .collect::<Result<_, _>>()?;
-        let most = threads.iter().copied().max().unwrap_or(1);
-        let null = digests::find("null", &Policy::default())?;
-        let mut all = vec![digest.clone()];
-        if digest.name() != "blake3" {
-            all.push(digests::find("blake3", &Policy::default())?);
-        }
-        let settings = |digest: &Digest, input, threads| Settings {
-            input,
-            size: match input {
-                ImageInput::Data => bytes,
-                ImageInput::Zero => bytes * 4,
-                ImageInput::Hole => bytes * 1024,
-            },
-            digest: digest.clone(),
-            block_size: BLOCK,
-            threads,
-            queue_depth: None,
-            read_size: READ,
-        };
-        let mut groups: Vec<Vec<(About, Settings)>> = Vec::new();
-        for digest in &all {
-            for input in ImageInput::ALL {
-                let group = format!("library, {}: {}", digest.name(), input.name());
-                let mut rows = Vec::new();
-                for &threads in &threads {
-                    let settings = settings(digest, input, threads);
-                    let name = |how: &str| About::new(&group, format!("{how}, threads: {threads}"));
-                    // Of a hole there is nothing that could be on its way.
-                    if input != ImageInput::Hole {
-                        let queued = Settings { queue_depth: Some(DEPTH), ..settings.clone() };
-                        rows.push((name("async"), queued));
-                    }
-                    rows.push((name("sync"), settings));
-                }
-                // To know zeros they are looked at: that has a rate, and is no digest either.
-                let none = if input == ImageInput::Zero { "finding zeros, no digest" } else { "null digest" };
-                rows.extend(threads.iter().map(|&threads| {
-                    let about = About::new(&group, format!("{none}, threads: {threads}")).control();
-                    (about, settings(&null, input, threads))
-                }));
-                groups.push(rows);
-            }
-        }
-        let data = settings(digest, ImageInput::Data, most);
-        let group = format!("library, {}: block sizes, threads: {most}", digest.name());
-        let row = |&block_size| {
-            (About::new(&group, sizes::human(u64::from(block_size))), Settings { block_size, ..data.clone() })
-        };
-        groups.push(blocks.iter().map(row).collect());
-        let group = format!("library, {}: queue sizes, threads: {most}", digest.name());
-        let row = |&queue: &u64| {
-            let queue_depth = Some((queue as usize / READ).max(1));
-            (About::new(&group, sizes::human(queue)), Settings { queue_depth, ..data.clone() })
-        };
-        groups.push(queues.iter().map(row).collect());
+        let groups = groups(digest, bytes, &threads, &blocks, &queues)?;
         let amount = session.plan.amount;
         if let verisum_bench::measure::MeasureAmount::Time(time) = amount {
             session.plan.amount = verisum_bench::measure::MeasureAmount::Time(time / groups.len() as u32);
@@ -144,6 +90,72 @@ impl LibraryArgs {
         );
         Ok(())
     }
+}
+
+/// The rows to measure, group by group: each input with each number of threads, then block sizes, then queue sizes.
+fn groups(
+    digest: &Digest,
+    bytes: u64,
+    threads: &[usize],
+    blocks: &[u32],
+    queues: &[u64],
+) -> Result<Vec<Vec<(About, Settings)>>, Failure> {
+    let most = threads.iter().copied().max().unwrap_or(1);
+    let null = digests::find("null", &Policy::default())?;
+    let mut all = vec![digest.clone()];
+    if digest.name() != "blake3" {
+        all.push(digests::find("blake3", &Policy::default())?);
+    }
+    let settings = |digest: &Digest, input, threads| Settings {
+        input,
+        size: match input {
+            ImageInput::Data => bytes,
+            ImageInput::Zero => bytes * 4,
+            ImageInput::Hole => bytes * 1024,
+        },
+        digest: digest.clone(),
+        block_size: BLOCK,
+        threads,
+        queue_depth: None,
+        read_size: READ,
+    };
+    let mut groups = Vec::new();
+    for digest in &all {
+        for input in ImageInput::ALL {
+            let group = format!("library, {}: {}", digest.name(), input.name());
+            let mut rows = Vec::new();
+            for &threads in threads {
+                let settings = settings(digest, input, threads);
+                let name = |how: &str| About::new(&group, format!("{how}, threads: {threads}"));
+                // Of a hole there is nothing that could be on its way.
+                if input != ImageInput::Hole {
+                    let queued = Settings { queue_depth: Some(DEPTH), ..settings.clone() };
+                    rows.push((name("async"), queued));
+                }
+                rows.push((name("sync"), settings));
+            }
+            // To know zeros they are looked at: that has a rate, and is no digest either.
+            let none = if input == ImageInput::Zero { "finding zeros, no digest" } else { "null digest" };
+            rows.extend(threads.iter().map(|&threads| {
+                let about = About::new(&group, format!("{none}, threads: {threads}")).control();
+                (about, settings(&null, input, threads))
+            }));
+            groups.push(rows);
+        }
+    }
+    let data = settings(digest, ImageInput::Data, most);
+    let group = format!("library, {}: block sizes, threads: {most}", digest.name());
+    let row = |&block_size| {
+        (About::new(&group, sizes::human(u64::from(block_size))), Settings { block_size, ..data.clone() })
+    };
+    groups.push(blocks.iter().map(row).collect());
+    let group = format!("library, {}: queue sizes, threads: {most}", digest.name());
+    let row = |&queue: &u64| {
+        let queue_depth = Some((queue as usize / READ).max(1));
+        (About::new(&group, sizes::human(queue)), Settings { queue_depth, ..data.clone() })
+    };
+    groups.push(queues.iter().map(row).collect());
+    Ok(groups)
 }
 
 /// Subjects, each of which must compute what one thread computes that waits for every update.
