@@ -28,6 +28,7 @@ mod manifests;
 mod mapping;
 mod open;
 mod overview;
+mod pass_progress;
 mod previous;
 mod record;
 mod record_import;
@@ -39,7 +40,6 @@ mod schema;
 mod survey;
 mod times;
 mod tree_records;
-mod watch;
 mod written;
 
 use std::cell::RefCell;
@@ -48,8 +48,8 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use open::uri;
 use open::{OpenHere, Still};
+use pass_progress::Watcher;
 use rusqlite::{Connection, OptionalExtension, Params, Row};
-use watch::Watcher;
 
 pub use absolute::{absolute, absolute_name, default_catalog};
 pub use alarm_hold::Changed;
@@ -64,6 +64,7 @@ pub use listing::ListedRecord;
 pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub(crate) use overview::{FileContent, SoundFile};
+pub use pass_progress::{CatalogPass, PassCost};
 pub use record::{CatalogRecord, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble};
 pub use record_import::{RecordImport, RecordToImport, RepairToImport};
 pub use repairs::{Repair, Repairs};
@@ -73,7 +74,6 @@ pub use run::{Run, UNLISTED};
 pub use survey::TreeSurvey;
 pub use times::{Moment, Stamp};
 pub use tree_records::TreeRecords;
-pub use watch::{CatalogPass, PassCost};
 pub use written::Written;
 
 type Result<T, E = CatalogError> = std::result::Result<T, E>;

@@ -1,4 +1,4 @@
-//! Copies files from one other place to another: fetches each to an unnamed file first.
+//! Copies between two other places: fetches each file to an unnamed local file, and sends it from there.
 
 use std::ffi::OsStr;
 use std::fs::File;

@@ -24,8 +24,8 @@
 //! Non-goals: removing what FROM does not have, and merging two trees that both changed.
 
 mod batch;
+mod between_places;
 mod digests;
-mod distant;
 mod engine;
 mod error;
 mod event;

@@ -18,8 +18,8 @@ use verisum_files::place::{
 use verisum_files::{Entry, FileError, Kind, Operation, Order, Roots, Stat, Timestamp, Walk, WalkOptions};
 
 use super::batch::event;
+use super::between_places::Distant;
 use super::digests::{Set, Sets, Sums};
-use super::distant::Distant;
 use super::fetch::RemoteTree;
 use super::pump::Hasher;
 use super::record::{self, Expected, Records, SourceRecord};

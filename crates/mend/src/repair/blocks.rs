@@ -15,10 +15,10 @@ use verisum_digest::{Digest, Output, Policy};
 use verisum_files::Stop;
 use verisum_files::place::BlockDigests;
 
-use super::changes::Block;
 use super::damaged::Damaged;
 use super::fill::{FillError, prove, write};
 use super::helper::{FAILURES, Helper, is_absent, unreadable};
+use super::journal::Block;
 use super::record::Taken;
 use super::source::{Candidate, Source};
 

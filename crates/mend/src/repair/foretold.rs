@@ -1,4 +1,4 @@
-//! What a dry run found that a repair would mend, where that helps the repair of other files: it writes none of it.
+//! The repairs that a dry run would make: other repairs of the same run count on them, though nothing is written.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;

@@ -22,8 +22,8 @@ use verisum_files::{
     Directory, Entry, Kind, Stat, Stop, Timestamp, explained, has_writer, reread, write_over,
 };
 
-use super::changes::{Block, Journal, Subject};
 use super::fill::FillError;
+use super::journal::{Block, Journal, Subject};
 use super::record::{MendedFile, Taken, note};
 use super::{Noted, RepairError};
 

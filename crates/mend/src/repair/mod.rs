@@ -10,19 +10,19 @@
 mod attributes;
 mod blocks;
 mod catalog;
-mod changes;
 mod damaged;
 mod differences;
 mod fill;
 mod foretold;
 mod helper;
 mod in_place;
+mod journal;
 mod keep;
-mod known;
 mod listed;
 mod mend;
 mod record;
 mod source;
+mod source_catalog;
 mod sums;
 
 use std::ops::Range;
@@ -35,11 +35,11 @@ use verisum_files::{Stop, Timestamp};
 
 pub use catalog::{repair, repair_there};
 pub use in_place::{Finished, finish_in_place};
-pub use known::SourceCatalog;
 pub use listed::{ExpectedContent, repair_recorded, tagged};
 pub use mend::is_of_nothing;
 pub use record::{MendedFile, Noted, Taken, is_known, note};
 pub use source::Source;
+pub use source_catalog::SourceCatalog;
 pub use sums::{ListRecords, recorded_in};
 pub use verisum_files::check::UselessLine;
 

@@ -12,7 +12,7 @@ use verisum_files::Stop;
 use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
 
 use super::damaged::{ANY_LENGTH, Damaged};
-use super::known::SourceCatalog;
+use super::source_catalog::SourceCatalog;
 
 /// A tree that may have good copies.
 pub struct Source<'a> {

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use verisum_files::{Entry, KeptFile, Stat, Stop, has_writer};
 
 use super::super::blocks::{Combination, CombineError};
-use super::super::changes::{Draft, Journal, Subject};
 use super::super::fill::FillError;
 use super::super::in_place::{Applied, apply};
+use super::super::journal::{Draft, Journal, Subject};
 use super::super::keep::dress_as;
 use super::super::record::Taken;
 use super::super::source::Candidate;
