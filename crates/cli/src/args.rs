@@ -181,7 +181,7 @@ pub(crate) enum Command {
 /// The verb for images.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageVerbs {
-    /// Compute one checksum for a disk image in any form
+    /// Hash disk images of any format; map, compare, verify and repair them
     Image {
         #[command(subcommand)]
         command: ImageCommand,

@@ -1,5 +1,5 @@
-//! Measures for how few messages the fastest single stream is faster than our kernel side by side. Few
-//! messages leave most lanes idle. The result changes only the speed, never a value.
+//! Chooses how to hash a few messages: one after the other with the fastest stream, or side by side with most lanes idle.
+//! It measures both. The choice changes only the speed, never a value.
 
 use std::hint::black_box;
 use std::sync::{Mutex, PoisonError};

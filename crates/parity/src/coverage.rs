@@ -1,4 +1,4 @@
-//! Which sets have the parts of long files, and whether some part is in none that can be read.
+//! Finds the sets that have parts of a long file, and whether a part is in no set that can be read.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -1,5 +1,4 @@
-//! Which of several records of a file counts: an update that must keep a set for its damaged files leaves old records
-//! of other files in it.
+//! Finds the newest record of each file. A set that an update kept for its damaged files still has old records of others.
 
 use std::collections::HashMap;
 

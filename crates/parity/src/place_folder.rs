@@ -1,4 +1,4 @@
-//! Parity files in a bucket, or in another place that is no directory of this machine.
+//! The folder of the parity files in another place, such as a bucket.
 //!
 //! There are no locks. Instead, an index is only written over the one that was read, and whoever makes sets first
 //! writes an index that reserves numbers for them: of two runs, the later one wins, the earlier one can no longer

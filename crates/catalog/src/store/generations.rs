@@ -1,5 +1,5 @@
-//! The generations of inodes: where a file system does not keep when a file was made, they tell it from another that
-//! was given its inode later.
+//! The generations of inodes: they tell a file from a later one with the same inode, on file systems that do not keep
+//! when a file was made.
 
 use std::fs::File;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What a check found of a file that is not as listed, in words.
+//! Says in words why a file is not as listed.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Lists of checksums as records of files; reports lines that are of no use.
+//! Reads lists of checksums as records of files, and reports lines that are of no use.
 
 use std::path::{Path, PathBuf};
 

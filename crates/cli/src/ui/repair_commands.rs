@@ -1,4 +1,4 @@
-//! The commands that repair bad files, for the end of a run.
+//! Writes the commands that repair bad files, for users to copy.
 
 use std::collections::HashMap;
 use std::os::unix::ffi::OsStrExt;

@@ -1,4 +1,4 @@
-//! What a list means as a whole: one rule for programs and for the command.
+//! Sums up the check of a list in one verdict, for programs and for the command.
 
 use super::CheckOutcome;
 use crate::VerdictClass;

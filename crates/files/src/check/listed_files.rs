@@ -1,4 +1,4 @@
-//! The files of a list, each once, with the longest of the digests that its lines have: for who records them.
+//! Reads a list as files to be recorded: each file once, with the longest of its digests.
 
 use std::collections::BTreeMap;
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! Asks a place about files that are missing or different by an older listing of it.
+//! Asks a place again about files that its older listing calls missing or different.
 
 use super::{ComparedFile, FileStatus, Pair, Tree};
 use crate::place::{FileRequest, PlaceError, Reason};

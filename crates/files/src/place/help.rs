@@ -1,4 +1,4 @@
-//! What parity asks for when it lacks parts of other files.
+//! Requests of parity for lost parts of other files, which it needs to compute the part that is wanted.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! The names that files have for a moment before they take the place of others, and what kills leave of them.
+//! Temporary names of new files that are going to replace others, and of those that killed runs left.
 
 use std::fs::{File, Metadata};
 use std::io;

@@ -1,4 +1,4 @@
-//! `verisum bench filesystem`: what the checksums of a file system cost.
+//! `verisum bench filesystem`: measures what the checksums of a file system cost.
 
 use std::ffi::OsString;
 use std::fmt::Write;

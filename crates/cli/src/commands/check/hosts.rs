@@ -1,5 +1,4 @@
-//! `verisum check` of files in other places against lists: asks for them, and gives the answers to the report of every
-//! check.
+//! `verisum check` of files on hosts and in buckets: asks for their digests, and compares them with the lists.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! `verisum dirhash hash`: a line for each name.
+//! `verisum dirhash hash`: prints the hashes of names.
 
 use std::borrow::Cow;
 use std::ffi::OsString;

@@ -1,4 +1,4 @@
-//! `verisum parity create`.
+//! `verisum parity create`: makes parity of a tree.
 
 use clap::Args;
 use verisum::parity::CreateOptions;

@@ -1,4 +1,4 @@
-//! `verisum parity repair`.
+//! `verisum parity repair`: repairs files and parity.
 
 use std::path::{Path, PathBuf};
 

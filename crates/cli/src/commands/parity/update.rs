@@ -1,4 +1,4 @@
-//! `verisum parity update`.
+//! `verisum parity update`: renews the parity of changed files.
 
 use clap::Args;
 use verisum::parity::UpdateOptions;

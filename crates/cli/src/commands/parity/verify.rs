@@ -1,4 +1,4 @@
-//! `verisum parity verify`.
+//! `verisum parity verify`: compares files and parity with the recorded digests.
 
 use clap::Args;
 use verisum::parity::ParityVerifyOptions;

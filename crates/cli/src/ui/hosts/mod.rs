@@ -1,4 +1,4 @@
-//! Trees on other machines, as the verbs take them: their addresses, the options of ssh, and the reports.
+//! Trees on other machines, for all verbs: their addresses, the options to reach them, and the reports.
 
 mod buckets;
 mod costs;

@@ -1,4 +1,4 @@
-//! `verisum bench digests`: programs and implementations of digests.
+//! `verisum bench digests`: measures programs and implementations of digests.
 
 mod data;
 mod programs;
