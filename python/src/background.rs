@@ -4,14 +4,14 @@ use std::mem::ManuallyDrop;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use verisum::files::Stop;
+use verisum::files::{Stop, lock};
 
 use crate::at_exit;
 use crate::interrupt::TICK;
@@ -202,8 +202,4 @@ impl<T> Drop for Feed<T> {
         // The GIL is neither given away nor asked for: other libraries drop streams on threads of their own.
         self.close();
     }
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

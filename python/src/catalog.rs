@@ -5,14 +5,14 @@ use std::ffi::OsStr;
 use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::catalog::scrub::{self, Accept, Accepted, PlaceTree};
 use verisum::catalog::store::{self, Lock, Moment, Root, Run, State, absolute, absolute_name, is_address};
 use verisum::files::place::{PlaceEvent, StoppingPlace};
-use verisum::files::{FUTURE, Timestamp};
+use verisum::files::{FUTURE, Timestamp, lock};
 use verisum::lake::LakeExport;
 use verisum::remote::{Address, Host};
 
@@ -189,7 +189,7 @@ impl Catalog {
     fn export(&self, py: Python<'_>, lake: FsPath) -> PyResult<BTreeMap<&'static str, u64>> {
         let lake = lake.path;
         let exported = interruptible(py, &mut |_| Ok(()), |stop| {
-            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            let store = lock(&self.store);
             verisum::lake::export(&store, &lake, Timestamp::now(), stop)
         })?;
         let LakeExport { changed, gone, unchanged, damaged } =
@@ -233,7 +233,7 @@ impl Catalog {
         read: impl FnOnce(&store::Catalog) -> Result<T, store::CatalogError> + Send,
     ) -> PyResult<T> {
         let found = py.detach(|| {
-            let store: MutexGuard<store::Catalog> = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            let store: MutexGuard<store::Catalog> = lock(&self.store);
             store.at_one_moment(|| read(&store))
         });
         found.map_err(|error| raise(py, &error))

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,7 +12,7 @@ use verisum::catalog::store::{self, CatalogError, Lock, absolute};
 use verisum::digest::{Digest, Output};
 use verisum::files::check::open_to_record;
 use verisum::files::store::manifest::{BlockHashes, ListFormat, ListOptions, ReadError, Reader};
-use verisum::files::{Replacement, Stop, Timestamp};
+use verisum::files::{Replacement, Stop, Timestamp, lock};
 
 use crate::arguments::FsPath;
 use crate::catalog::{Catalog, Wanted};
@@ -40,7 +39,7 @@ impl Catalog {
             PyValueError::new_err(format!("format: {format:?} is none of {names}"))
         })?;
         let written = interruptible(py, &mut |_| Ok(()), |stop| {
-            let store = self.store.lock().unwrap_or_else(PoisonError::into_inner);
+            let store = lock(&self.store);
             let below = tree.as_ref().map(|tree| recorded(tree, &store, &self.path)).transpose()?;
             let replacement =
                 Replacement::private(&file).map_err(|error| not_written(&file, &error.source))?;

@@ -3,10 +3,10 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::PoisonError;
 
 use pyo3::prelude::*;
 use verisum::catalog::store::{self, CatalogError, Problem, Unmovable, absolute};
+use verisum::files::lock;
 
 use crate::arguments::FsPath;
 use crate::catalog::{Catalog, CatalogTree, Wanted, open_to_write};
@@ -56,9 +56,7 @@ impl Catalog {
     #[doc = stub!("Catalog.backup")]
     fn backup(&self, py: Python<'_>, to: FsPath) -> PyResult<()> {
         let to = to.path;
-        let copied = interruptible(py, &mut |_| Ok(()), |stop| {
-            self.store.lock().unwrap_or_else(PoisonError::into_inner).back_up(&to, stop)
-        })?;
+        let copied = interruptible(py, &mut |_| Ok(()), |stop| lock(&self.store).back_up(&to, stop))?;
         copied.map_err(|error| Failure::from(&error).raise(py))
     }
 
@@ -113,7 +111,7 @@ impl Catalog {
                 Ok::<_, Failure>((root, waiting))
             };
             if dry_run {
-                let (root, waiting) = look(&self.store.lock().unwrap_or_else(PoisonError::into_inner))?;
+                let (root, waiting) = look(&lock(&self.store))?;
                 return Ok(ForgottenTree { path: root.path, records: root.files, waiting });
             }
             let (_lock, store) = open_to_write(&self.path).map_err(catalog_error)?;

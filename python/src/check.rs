@@ -18,7 +18,7 @@ use verisum::digest::{Digest, Output};
 use verisum::files::check::{CheckOutcome, Compute, Difference, Event, Extra, Lists, check as check_lists};
 use verisum::files::place::{ContentEvidence, Files, PlaceEvent, Sink};
 use verisum::files::store::manifest::{Bad, BlockHashes, Claim, ListOptions, Listed, ReadError};
-use verisum::files::{Excludes, Limits, Plan, VerdictClass};
+use verisum::files::{Excludes, Limits, Plan, VerdictClass, lock};
 use verisum::remote::{Address, HostList, HostListError, kept};
 
 use crate::arguments::{Callback, FsPath, Rate, Several};
@@ -530,8 +530,8 @@ impl There {
         let host = address.host.name();
         let names = [named];
         let tell = |event: Event, evidence: Option<ContentEvidence>| {
-            let mut counter = counter.lock().unwrap_or_else(PoisonError::into_inner);
-            let mut of_list = of_list.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut counter = lock(&counter);
+            let mut of_list = lock(&of_list);
             told(&mut counter, &mut of_list, &names, event, Some((&host, evidence)))
         };
         let asked = [address.host.clone()];

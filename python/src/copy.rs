@@ -9,6 +9,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::catalog::store::{Catalog, Lock, absolute};
 use verisum::digest::Output;
+use verisum::files::lock;
 use verisum::files::place::PlaceError;
 use verisum::mend::copy::{
     self as engine, CopyError, CopyEvent, CopyOptions, CopyOutcome, CopyRecorder, CopySummary as Summary,
@@ -221,8 +222,7 @@ pub(crate) fn copy(
             // Who takes no more has also asked it to stop.
             let sink = |event: &CopyEvent| {
                 {
-                    let (list, recorder, failed) =
-                        &mut *listing.lock().unwrap_or_else(PoisonError::into_inner);
+                    let (list, recorder, failed) = &mut *lock(&listing);
                     let listed = list.as_mut().map_or(Ok(()), |list| list.add(event));
                     let done = listed.map_err(|error| failure(&error)).and_then(|()| match recorder {
                         Some((_, recorder)) => recorder.add(event).map_err(|error| Failure::from(&error)),

@@ -4,7 +4,7 @@ use std::mem::ManuallyDrop;
 use std::path::PathBuf;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use verisum::digest::Digest;
 use verisum::files::place::{Choice, Files, Place, PlaceEvent, Sink, StoppingPlace};
-use verisum::files::{Excludes, Limits, StartError, Stop};
+use verisum::files::{Excludes, Limits, StartError, Stop, lock};
 use verisum::remote::{Address, Host};
 use verisum::{HashOptions, ResultOrder};
 
@@ -63,7 +63,7 @@ impl Here {
         if self.is_closed.load(Ordering::Relaxed) {
             return Ok(Poll::Ready(None));
         }
-        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut files = lock(&self.files);
         Ok(files
             .as_mut()
             .map_or(Poll::Ready(None), |files| files.next_within(time).map(|row| row.map(Row::from))))
@@ -82,7 +82,7 @@ impl Here {
     fn close(&self) {
         if process::id() == self.process {
             self.is_closed.store(true, Ordering::Relaxed);
-            let files = self.files.lock().unwrap_or_else(PoisonError::into_inner).take();
+            let files = lock(&self.files).take();
             drop(files.map(ManuallyDrop::into_inner));
         }
     }
@@ -324,7 +324,7 @@ impl PlacesJob<'_> {
             }
         }
         let queue = Mutex::new(by_host.into_iter());
-        let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+        let next = || lock(&queue).next();
         thread::scope(|scope| {
             let work = || {
                 while let Some(addresses) = next() {

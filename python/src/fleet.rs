@@ -8,10 +8,10 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use verisum::digest::Output;
-use verisum::files::Timestamp;
 use verisum::files::place::{
     FileAnswer, FileRead, FileRequest, FileState, Files, Modified, Place, PlaceEvent, Reason, StoppingPlace,
 };
+use verisum::files::{Timestamp, lock};
 use verisum::remote::Address;
 
 use crate::arguments::FsPath;
@@ -83,7 +83,7 @@ pub(crate) fn list_place(
         let mut place = opened(&address, &hosts, stop)?;
         let found = Mutex::new((Vec::<Listed>::new(), Vec::<(Vec<u8>, String)>::new()));
         let sink = |event: PlaceEvent| {
-            let (files, errors) = &mut *found.lock().unwrap_or_else(PoisonError::into_inner);
+            let (files, errors) = &mut *lock(&found);
             match event {
                 PlaceEvent::Answer(FileAnswer { request, result }) => {
                     let below = address.below(&request.path).to_vec();
@@ -199,7 +199,7 @@ pub(crate) fn hash_place(
         let sink = |event: PlaceEvent| {
             if let PlaceEvent::Answer(answer) = event {
                 let number = usize::try_from(answer.request.tag).unwrap_or(usize::MAX);
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut found = lock(&found);
                 if let Some(read) = found.get_mut(number) {
                     *read = Some(PlaceRead::of(answer));
                 }

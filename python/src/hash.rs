@@ -2,12 +2,13 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyString};
 use verisum::digest::{ALGORITHMS, Digest, DigestClass, DigestError, DigestStream, MAX_DIGEST_LEN};
+use verisum::files::lock;
 
 use crate::buffer::Bytes;
 use crate::digests::hex;
@@ -43,7 +44,7 @@ impl Found {
     /// The digest of a name, found once and kept for ever.
     fn find(py: Python<'_>, name: &str) -> PyResult<&'static Found> {
         static FOUND: LazyLock<Mutex<HashMap<String, &'static Found>>> = LazyLock::new(Mutex::default);
-        let found = || FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = || lock(&FOUND);
         if let Some(last) = LAST.get().filter(|last| last.name == name) {
             return Ok(last);
         }
@@ -233,7 +234,7 @@ impl Hash {
 
 impl Hash {
     fn lock(&self) -> MutexGuard<'_, Message> {
-        self.message.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.message)
     }
 
     fn address(&self) -> usize {

@@ -1,14 +1,14 @@
 //! Work that Python iterates over: its results come one by one, and its summary comes at its end.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
-use verisum::files::Progress;
+use verisum::files::{Progress, lock};
 
 use crate::arguments::Callback;
 use crate::background::{Broken, Feed, Outlet};
@@ -130,7 +130,7 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
             match results(&self.feed, py, &mut tick)? {
                 Some(Step::Result(result)) => return Ok(Some(result)),
                 Some(Step::End(summary)) => {
-                    *self.summary.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(summary));
+                    *lock(&self.summary) = Some(Arc::new(summary));
                     self.tell(py)?;
                 }
                 Some(Step::Failed(failure)) => return Err(failure.raise(py)),
@@ -141,7 +141,7 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
 
     fn tell(&self, py: Python<'_>) -> PyResult<()> {
         // What is called may ask for the lock.
-        let known = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = lock(&self.progress);
         let progress = known.as_ref().map(|Callback(callback)| Callback(callback.clone_ref(py)));
         drop(known);
         Callback::tell(progress.as_ref(), py, (self.done.files(), self.done.bytes()))
@@ -157,14 +157,14 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
 
     /// Calls nobody any more.
     pub(crate) fn forget_progress(&self) {
-        let forgotten = self.progress.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let forgotten = lock(&self.progress).take();
         // Only now: what ends with it may ask for the lock.
         drop(forgotten);
     }
 
     /// What was found in all, once it came to its end.
     pub(crate) fn summary(&self) -> Option<Arc<S>> {
-        self.summary.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.summary).clone()
     }
 
     /// Takes all results that are left, and gives the summary.

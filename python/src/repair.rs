@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use verisum::catalog::store::{Catalog, Lock, absolute};
 use verisum::digest::Digest;
 use verisum::files::place::LocalPlace;
-use verisum::files::{FileError, Stop, Timestamp};
+use verisum::files::{FileError, Stop, Timestamp, lock};
 use verisum::mend::repair::{
     self as engine, ExpectedContent, RepairOptions, RepairOutcome, RepairSummary as Summary, Repaired,
     Source, SourceCatalog, UselessLine,
@@ -333,7 +333,7 @@ impl Job {
                         Failure::new(Kind::File, &text).path(path).operation("read")
                     };
                     let failure = error.as_ref().map_or_else(changed, Failure::from);
-                    unread_first.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
+                    lock(&unread_first).get_or_insert(failure);
                 };
                 let root = &place.address.path;
                 let (repaired, hashed) =

@@ -7,14 +7,14 @@ use std::collections::{HashMap, HashSet};
 use std::ffi::OsStr;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Mutex;
 
 use rustix::io::Errno;
 use verisum_digest::Algorithm;
 
 use crate::store::{self, Catalog, Identity, Lock, Moment, RecordChange, Root, State};
 use verisum_files::tags::RecordStore;
-use verisum_files::{Entry, Record, RecordedTime, Stat, Timestamp};
+use verisum_files::{Entry, Record, RecordedTime, Stat, Timestamp, lock};
 
 /// A catalogue for records that files cannot hold.
 pub struct TagStore {
@@ -250,8 +250,4 @@ impl Shared {
 fn identity(path: &Path) -> Option<Identity> {
     let directory = std::fs::metadata(path).ok()?;
     Some(Identity { device: directory.dev(), inode: directory.ino() })
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -13,7 +13,7 @@ use verisum::files::place::{
     FileAnswer, FileRead, FileRequest, FileState, Files, LocalPlace, Place, PlaceError, PlaceEvent, Reason,
     Sink,
 };
-use verisum::files::{FileError, Plan};
+use verisum::files::{FileError, Plan, lock};
 use verisum::remote::{BLOCK_DIGEST, GREETING, MOST_RECORD};
 
 use crate::ui::exit::Exit;
@@ -158,7 +158,7 @@ fn answers(
     let asked = ask(&|event| {
         let PlaceEvent::Answer(answer) = event else { return true };
         let record = form(&answer);
-        let (output, flushed, written) = &mut *state.lock().unwrap_or_else(PoisonError::into_inner);
+        let (output, flushed, written) = &mut *lock(&state);
         *written = output.bytes(&record);
         if written.is_ok() && flushed.elapsed() > PATIENCE {
             *written = output.flush();

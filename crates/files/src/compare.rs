@@ -38,7 +38,7 @@ use crate::place::{
     FileAnswer, FileRead, FileRequest, FileState, Files, Place, PlaceError, PlaceEvent, Reason,
     RecordedDigest, RecordedMd5, below, join,
 };
-use crate::{Excludes, Progress};
+use crate::{Excludes, Progress, lock};
 
 use listed::PairWriter;
 
@@ -299,7 +299,7 @@ fn read<const N: usize>(
                     Ok(read) => read.digest().ok_or(Reason::Failed(String::new())),
                     Err(error) => Err(error.reason()),
                 };
-                let mut pairs = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut pairs = lock(&shared);
                 let pair = &mut pairs[request.tag as usize];
                 progress.add(1, pair.size(side));
                 if let Some(file) = &mut pair.files[side] {
@@ -348,7 +348,7 @@ impl<const N: usize> Iterator for Requests<'_, '_, N> {
             if let Some(request) = self.ready.next() {
                 return Some(request);
             }
-            let pairs = self.pairs.lock().unwrap_or_else(PoisonError::into_inner);
+            let pairs = lock(self.pairs);
             let next = pairs.iter().enumerate().skip(self.looked_at).take(MOST_WAITING);
             let asked = next.filter(|(_, pair)| pair.status == FileStatus::Asked);
             let request = |(tag, pair): (usize, &Pair<N>)| {
@@ -401,9 +401,9 @@ fn list_one(
         PlaceEvent::Answer(answer) if is_left_out(&root, &answer.request.path, left_out.as_deref()) => true,
         PlaceEvent::Answer(FileAnswer { request, result: Ok(FileRead { recorded, reported, .. }) }) => {
             let Some(name) = below(&root, &request.path).map(<[u8]>::to_vec) else { return true };
-            let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut last = lock(&last);
             if last.as_ref() == Some(&name) {
-                *twice.lock().unwrap_or_else(PoisonError::into_inner) = Some(request.path);
+                *lock(&twice) = Some(request.path);
                 return false;
             }
             *last = Some(name.clone());

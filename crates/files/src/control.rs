@@ -1,8 +1,9 @@
 //! Progress, speed limit and stop of a running hash.
 
+use crate::lock;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -75,7 +76,7 @@ impl Progress {
 
     /// The file of which a piece was begun last; empty if that is not told.
     pub fn current(&self) -> PathBuf {
-        self.current.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.current).clone()
     }
 
     /// Tells which file a piece is read of now. Nobody waits for that: where another thread tells it just now, its file

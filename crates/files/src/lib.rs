@@ -30,6 +30,7 @@ mod hash_files;
 mod hash_reader;
 mod in_order;
 mod kept_file;
+mod lock;
 pub mod percent;
 pub mod place;
 mod record;
@@ -53,6 +54,7 @@ pub use error::{FileError, Operation, at, explained, message_says_storage_failed
 pub use exclude::{BadPattern, Excludes};
 pub use hash_files::{FileDigests, HashFiles, HashOptions, ResultOrder, StartError, hash_files};
 pub use kept_file::{AsRead, Dress, KeptFile};
+pub use lock::lock;
 pub use record::{FUTURE, Record, RecordedTime, Standing};
 pub use replace::{ReplaceError, Replacement, rename_to_nothing};
 pub use results::{Outlet, Results};

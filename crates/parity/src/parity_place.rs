@@ -8,9 +8,10 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use verisum_digest::{Digest, Output};
+use verisum_files::lock;
 use verisum_files::place::{
     BlockDigests, Capabilities, FileAnswer, FileRead, FileRequest, FileState, Files, Help, KnownState,
     LostPart, Modified, Place, PlaceError, PlaceEvent, Reason, Sink,
@@ -286,13 +287,13 @@ impl Place for ParityPlace {
 impl Shared {
     /// The set that was solved last, if it has this number.
     fn last_set(&self, number: u64) -> Option<Arc<SolvedSet>> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let last = lock(&self.last);
         last.as_ref().filter(|last| last.set.head.number == number).cloned()
     }
 
     /// What is lost of a set. With help, parts of files that something else has do not count as lost.
     fn solved(&self, number: u64, help: Option<&mut Help>) -> Result<Arc<SolvedSet>, ParityError> {
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut last = lock(&self.last);
         if let Some(last) = last.as_ref().filter(|last| last.set.head.number == number) {
             return Ok(last.clone());
         }

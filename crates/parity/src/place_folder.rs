@@ -8,8 +8,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::ops::Range;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use verisum_files::lock;
 use verisum_files::place::{FileRequest, FileState, Place, PlaceError, PlaceEvent, Reason};
 
 use crate::ParityError;
@@ -35,10 +36,6 @@ pub(crate) struct PlaceFolder {
     index: Mutex<Option<FileState>>,
     /// The numbers of the sets of this run, until the index may name them.
     claimed: Mutex<Range<u64>>,
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl PlaceFolder {

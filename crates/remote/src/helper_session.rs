@@ -2,12 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io::{self, BufRead, Write};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
 use data_encoding::BASE64;
 use verisum_digest::{Digest, Output};
+use verisum_files::lock;
 
 use crate::address::ListingBounds;
 use crate::error::SessionError;
@@ -385,6 +386,6 @@ impl PendingQuestion {
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, State> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }

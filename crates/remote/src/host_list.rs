@@ -9,14 +9,14 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use verisum_files::check::{CheckOutcome, Event, Lists};
 use verisum_files::place::{
     ContentEvidence, FileAnswer, FileRead, FileRequest, Files, PlaceError, PlaceEvent, Reason, Sink,
 };
 use verisum_files::store::manifest::{Claim, Line, Listed, ReadError, Reader, Skipped};
-use verisum_files::{FileError, Kind};
+use verisum_files::{FileError, Kind, lock};
 
 use crate::address::{Address, Host};
 
@@ -162,7 +162,7 @@ impl HostList {
         };
         let sink = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result }) => {
-                let line = under_way.lock().unwrap_or_else(PoisonError::into_inner).remove(&request.tag);
+                let line = lock(&under_way).remove(&request.tag);
                 let Some((number, listed)) = line else { return true };
                 let evidence = result.as_ref().map_or(ContentEvidence::Read, |read| read.evidence);
                 let outcome = outcome(&listed, request, result);
@@ -318,7 +318,7 @@ impl Iterator for Claimed<'_> {
             let tag = self.next;
             self.next += 1;
             let line = (self.reader.number(), Listed { name, claims, ..listed });
-            self.under_way.lock().unwrap_or_else(PoisonError::into_inner).insert(tag, line);
+            lock(self.under_way).insert(tag, line);
             return Some(FileRequest { path, expected, tag, ..FileRequest::default() });
         }
         None

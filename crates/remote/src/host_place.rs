@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
+use verisum_files::lock;
 use verisum_files::place::{
     BlockDigests, Capabilities, Durability, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState,
     LocalPlace, MOST_WHOLE, NewFile, Place, PlaceError, PlaceEvent, PlacedFile, Sink, Sorted, StagedFile,
@@ -115,7 +116,7 @@ impl Hosts {
     }
 
     fn host(&self, host: &Host) -> io::Result<HostPlace> {
-        let mut folder = self.folder.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut folder = lock(&self.folder);
         if folder.is_none() && *host != Host::Local {
             *folder = Some(Arc::new(Folder::new(&self.scratch)?));
         }
@@ -250,7 +251,7 @@ impl HostPlace {
         let found = Mutex::new(HashMap::new());
         let note = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request: FileRequest { path, seen, .. }, result: Ok(_) }) => {
-                found.lock().unwrap_or_else(PoisonError::into_inner).insert(path, seen);
+                lock(&found).insert(path, seen);
                 true
             }
             PlaceEvent::Note(_) | PlaceEvent::Way(_) => sink(event),
@@ -287,7 +288,7 @@ impl Place for HostPlace {
         let sorted = Mutex::new((Sorted::new(&self.scratch), Ok(())));
         let sort = |event: PlaceEvent| match event {
             PlaceEvent::Answer(FileAnswer { request, result: Ok(_) }) => {
-                let (sorted, added) = &mut *sorted.lock().unwrap_or_else(PoisonError::into_inner);
+                let (sorted, added) = &mut *lock(&sorted);
                 *added = sorted.add(request.path, request.seen);
                 added.is_ok()
             }
@@ -359,7 +360,7 @@ impl Place for HostPlace {
             {
                 let known = KnownState { now: request.seen, ..KnownState::default() };
                 let whole = WholeFile { content: content.clone(), known };
-                found.lock().unwrap_or_else(PoisonError::into_inner)[request.tag as usize] = Some(whole);
+                lock(&found)[request.tag as usize] = Some(whole);
             }
             true
         })?;
@@ -416,7 +417,7 @@ impl Place for HostPlace {
         let answers = Mutex::new(Vec::new());
         let keep = |event: PlaceEvent| match event {
             PlaceEvent::Answer(answer) => {
-                answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+                lock(&answers).push(answer);
                 true
             }
             other => sink(other),

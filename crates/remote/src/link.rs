@@ -10,11 +10,12 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
+use verisum_files::lock;
 
 use crate::address::Host;
 use crate::error::SessionError;
@@ -485,7 +486,7 @@ impl FirstLines {
                 if line.is_empty() && read > 0 {
                     continue;
                 }
-                let mut lines = lines.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut lines = lock(&lines);
                 if is_mark(&line) {
                     // What came before is of the login shell, and no concern of ours.
                     lines.clear();
@@ -499,7 +500,7 @@ impl FirstLines {
     }
 
     fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.0).clone()
     }
 }
 

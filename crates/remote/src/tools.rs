@@ -7,11 +7,12 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
 use verisum_digest::{Digest, Output};
+use verisum_files::lock;
 
 use crate::error::SessionError;
 use crate::helper_session::Ended;
@@ -407,7 +408,7 @@ impl Asked {
     }
 
     fn lock(&self) -> MutexGuard<'_, PendingNames> {
-        self.pending.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.pending)
     }
 }
 

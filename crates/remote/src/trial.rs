@@ -9,6 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use verisum_digest::{Digest, Output};
+use verisum_files::lock;
 
 use crate::address::Host;
 use crate::error::SessionError;
@@ -140,7 +141,7 @@ impl<'a> Trial<'a> {
         });
         let sink = |event: PlaceEvent| {
             let PlaceEvent::Answer(answer) = event else { return true };
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = lock(&found);
             match answer.result {
                 Ok(read) if read.changed => {
                     found.1 = Some(failed(&answer.request.path, "it changed while it was read"))
@@ -170,7 +171,7 @@ impl<'a> Trial<'a> {
         let none = || SessionError::NoWay(format!("nothing there computes {}", self.digest.name()));
         let way = self.probed.ways.first().ok_or_else(none)?;
         let each = Mutex::new(each);
-        let take = |request: FileRequest| (each.lock().unwrap_or_else(PoisonError::into_inner))(request);
+        let take = |request: FileRequest| (lock(&each))(request);
         let sink = |event: PlaceEvent| {
             if let PlaceEvent::Answer(answer) = event
                 && answer.result.is_ok()

@@ -10,7 +10,7 @@ use verisum_digest::{Digest, Output};
 use verisum_files::compare::{FileStatus, Pair, Tree, TreeSink};
 use verisum_files::place::{FileAnswer, FileRequest, Files, PlaceError, PlaceEvent, RecordedDigest};
 use verisum_files::store::xattr::Family;
-use verisum_files::{Entry, Standing as TagStanding, Stat};
+use verisum_files::{Entry, Standing as TagStanding, Stat, lock};
 
 use super::records::RecordedTree;
 use crate::store::CatalogError;
@@ -207,7 +207,7 @@ impl<const N: usize> Judge<'_, N> {
                 match file.read.as_deref() {
                     _ if file.contradicted.as_deref().is_some_and(is_known) => (),
                     Some(Ok(sum)) if digest.name() == self.digest.name() => {
-                        found.lock().unwrap_or_else(PoisonError::into_inner).insert((*pair, number), *sum);
+                        lock(&found).insert((*pair, number), *sum);
                     }
                     Some(Err(_)) => (),
                     _ if !self.reads => (),
@@ -225,7 +225,7 @@ impl<const N: usize> Judge<'_, N> {
             let answered = |event: PlaceEvent| match event {
                 PlaceEvent::Answer(FileAnswer { request, result }) => {
                     if let Some(sum) = result.ok().and_then(|read| read.digest()) {
-                        let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                        let mut found = lock(&found);
                         found.insert((request.tag as usize, number), sum);
                     }
                     true

@@ -4,9 +4,9 @@ use std::ffi::OsString;
 use std::io;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::SyncSender;
-use std::sync::{Mutex, PoisonError};
 
 use rustix::io::Errno;
 use verisum_digest::Output;
@@ -26,7 +26,7 @@ use verisum_files::says_storage_failed;
 use verisum_files::text::of_system;
 use verisum_files::{
     Comparison, Content, Entry, Evidence, Fate, FileError, Hashed, Kind, Operation, SecondRead, Verdict,
-    VerdictClass,
+    VerdictClass, lock,
 };
 
 /// What a job is known by.
@@ -274,7 +274,7 @@ impl ScrubJudge<'_> {
     /// Whether a generation is the one that the inode of a record had, where that is known.
     fn has_generation(&self, record: &CatalogRecord, generation: Option<u32>) -> Option<bool> {
         let (catalog, root) = self.generations.as_ref()?;
-        let catalog = catalog.lock().unwrap_or_else(PoisonError::into_inner);
+        let catalog = lock(catalog);
         catalog.has_generation(*root, (record.inode, record.verified), generation?).ok()?
     }
 

@@ -4,7 +4,7 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Instant;
 
 use super::digests::{Digests, rehash_target};
@@ -15,8 +15,8 @@ use super::tally::Tally;
 use super::writer::Writer;
 use super::{PlaceTree, Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, due, forecast};
 use crate::store::{self, Catalog, Run};
-use verisum_files::Verdict;
 use verisum_files::place::LocalPlace;
+use verisum_files::{Verdict, lock};
 
 /// How a tree is gone through, which depends on where it is: this machine tells all of its inodes and is asked at
 /// every file; another place is asked once for many.
@@ -51,7 +51,7 @@ impl<'a> Work<'a> {
 }
 
 fn take(turn: &Mutex<()>) -> MutexGuard<'_, ()> {
-    turn.lock().unwrap_or_else(PoisonError::into_inner)
+    lock(turn)
 }
 
 /// Scrubs one directory of this machine: a root of the catalogue, a directory in one, or a new root.

@@ -6,16 +6,16 @@ use std::io::{ErrorKind, Write};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 use std::time::Duration;
 
 use rusqlite::{Connection, OpenFlags};
 
 use super::lock::beside;
 use super::{Catalog, CatalogError, Result, guard, mapping, schema};
-use verisum_files::Replacement;
 use verisum_files::percent;
 use verisum_files::replace::folder_of;
+use verisum_files::{Replacement, lock};
 
 /// KiB of pages that a connection keeps in memory.
 const CACHE_KIB: i64 = 24 << 10;
@@ -124,19 +124,19 @@ pub(super) struct OpenHere((u64, u64));
 impl OpenHere {
     fn add(found: &Metadata) -> OpenHere {
         let file = (found.dev(), found.ino());
-        OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner).push(file);
+        lock(&OPEN_HERE).push(file);
         OpenHere(file)
     }
 
     /// Whether somebody in this process has this file open as a catalogue.
     pub(super) fn is(found: &Metadata) -> bool {
-        OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner).contains(&(found.dev(), found.ino()))
+        lock(&OPEN_HERE).contains(&(found.dev(), found.ino()))
     }
 }
 
 impl Drop for OpenHere {
     fn drop(&mut self) {
-        let mut open = OPEN_HERE.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = lock(&OPEN_HERE);
         if let Some(at) = open.iter().position(|file| *file == self.0) {
             open.swap_remove(at);
         }

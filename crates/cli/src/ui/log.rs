@@ -7,11 +7,12 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
 use rustix::io::Errno;
 use verisum::catalog::store::Moment;
+use verisum::files::lock;
 use verisum::files::replace::{is_trusted, require_trusted};
 use verisum::remote::without_secrets;
 
@@ -75,7 +76,7 @@ fn opened(path: &Path) -> io::Result<File> {
 /// Adds an entry, if there is a log.
 pub(crate) fn note(text: &[u8]) {
     if let Some(log) = LOG.get() {
-        log.lock().unwrap_or_else(PoisonError::into_inner).add(text);
+        lock(log).add(text);
     }
 }
 
@@ -87,7 +88,7 @@ pub(crate) fn is_kept() -> bool {
 /// Notes how the run ended. An entry that could not be written is a failure of the run.
 pub(crate) fn end(how: &str) -> Result<(), Failure> {
     let Some(log) = LOG.get() else { return Ok(()) };
-    let mut log = log.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut log = lock(log);
     let text = format!("end: {how}, {:.1} s", log.begun.elapsed().as_secs_f64());
     log.add(text.as_bytes());
     match log.failure.take() {

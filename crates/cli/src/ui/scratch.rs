@@ -5,11 +5,12 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use verisum::files::lock;
 use verisum_bench::filesystem::WorkFolder;
 use verisum_bench::measure::MeasureError;
 
@@ -94,7 +95,7 @@ impl Scratch {
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<ScratchItem>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 
     fn forget(&self, item: &ScratchItem) {

@@ -3,8 +3,9 @@
 
 use std::borrow::Cow;
 use std::ffi::{OsStr, OsString};
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
+use verisum::files::lock;
 use verisum::files::text::escaped;
 use verisum::remote::{self, is_url, secrets};
 
@@ -40,7 +41,7 @@ pub(crate) fn learn_endpoint(endpoint: &str) {
 
 /// Takes note of the secrets in words.
 pub(crate) fn learn(words: impl IntoIterator<Item = impl AsRef<OsStr>>) {
-    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known = lock(&KNOWN);
     for word in words {
         for secret in secrets(word.as_ref()) {
             let forms = [secret.to_vec(), escaped(secret, false).into_bytes(), names::for_terminal(secret)];
@@ -54,7 +55,7 @@ pub(crate) fn learn(words: impl IntoIterator<Item = impl AsRef<OsStr>>) {
 /// A text without them, and without those of any address in it.
 pub(crate) fn hidden(text: &[u8]) -> Cow<'_, [u8]> {
     let mut shown = remote::hidden(text);
-    for secret in &*KNOWN.lock().unwrap_or_else(PoisonError::into_inner) {
+    for secret in &*lock(&KNOWN) {
         if let Some(without) = replaced(&shown, secret) {
             shown = Cow::Owned(without);
         }

@@ -1,10 +1,11 @@
 //! How much all commands print: `-v` also names what is well, and `-vv` says how the work is done.
 
 use std::collections::BTreeSet;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicU8, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use super::{PROGRAM, say};
+use verisum::files::lock;
 
 static LEVEL: AtomicU8 = AtomicU8::new(0);
 
@@ -36,7 +37,7 @@ fn tell(level: u8, text: impl FnOnce() -> String) {
         return;
     }
     let text = text();
-    if TOLD.lock().unwrap_or_else(PoisonError::into_inner).insert(text.clone()) {
+    if lock(&TOLD).insert(text.clone()) {
         say(PROGRAM, &text);
     }
 }

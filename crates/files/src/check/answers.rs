@@ -1,7 +1,6 @@
 //! The results of a check, in the order of the manifest.
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, MutexGuard};
 
 use super::Event;
 use crate::in_order::InOrder;
@@ -47,9 +46,4 @@ impl<'a> Answers<'a> {
             false => ControlFlow::Continue(()),
         }
     }
-}
-
-/// The lock of answers, whoever panicked with it.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|e| e.into_inner())
 }

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 
 use verisum_digest::Digest;
 
-use super::answers::{Answers, lock};
+use super::answers::Answers;
 use super::existence::present;
 use super::group::{LineGroup, Member};
 use super::place::{FilePlace, path_of};
 use super::{Base, CheckOutcome, Compute, Event, OpenList, Sources};
 use crate::hash_reader::hash_reader;
 use crate::store::manifest::{Bad, Line, ListFormat, Listed, Skipped};
-use crate::{FileError, Job, Kind, Operation};
+use crate::{FileError, Job, Kind, Operation, lock};
 
 /// How many lines are looked at to find those of the same file.
 pub(super) const AHEAD: usize = 4096;

@@ -22,14 +22,14 @@ use std::sync::{Arc, Mutex};
 use verisum_digest::{Digest, Output};
 
 use crate::store::manifest::{Bad, Listed, ReadError, Reader, Skipped};
-use crate::{FileError, Hashed, Kind, Plan};
+use crate::{FileError, Hashed, Kind, Plan, lock};
 
 pub use extra::Extra;
 pub use list_class::ListClass;
 pub use listed_files::{LongestDigest, UselessLine, listed_files};
 pub use lists::{ListFile, ListReader, Lists, OpenInput, bag_of, manifests_of, open_to_record};
 
-use answers::{Answers, lock};
+use answers::Answers;
 use feed::Feed;
 use group::LineGroup;
 

@@ -5,6 +5,7 @@ use std::num::NonZeroU32;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::lock;
 use verisum_digest::{Digest, Output};
 
 use super::{CompareError, ComparedFile, ContentEvidence, FileStatus, Pair, Tree, TreeSink};
@@ -276,7 +277,7 @@ fn settle<const N: usize>(
                     && !read.changed
                 {
                     let outcome = judged(&names, &read, candidates);
-                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((at, outcome));
+                    lock(&outcomes).push((at, outcome));
                 }
                 true
             }

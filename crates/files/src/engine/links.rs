@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use verisum_digest::Output;
 
-use super::source::{NumberedJob, lock};
-use crate::Stat;
+use super::source::NumberedJob;
+use crate::{Stat, lock};
 
 /// Device, inode, and which set of digests.
 type Key = (u64, u64, usize);

@@ -11,10 +11,10 @@ use std::sync::{Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use crate::lock;
 use verisum_digest::Message;
 
 use super::share::Shares;
-use super::source::lock;
 use super::split::Split;
 use super::stream::{Hasher, StreamFailure, StreamReader};
 use super::work::Lengths;

@@ -1,10 +1,11 @@
 //! The job queue: the caller's iterator, which all threads draw from, within a window.
 
 use std::collections::VecDeque;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use super::Job;
+use crate::lock;
 
 /// A job and its number in the order of the iterator.
 #[derive(Debug)]
@@ -131,9 +132,4 @@ impl<'a, T> JobSource<'a, T> {
             window.oldest += 1;
         }
     }
-}
-
-/// A lock that a panic elsewhere has not made useless: what it guards is whole between any two lines.
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

@@ -14,10 +14,9 @@ use verisum_digest::{JoinedParts, PartHasher, PartHashes, Parts};
 
 use super::large::PAGE;
 use super::pool::PoolState;
-use super::source::lock;
 use super::stream::{OpenedStream, StreamFailure, read_at};
 use super::work::{ARENA, Engine, LARGE_ARENA, Lengths, STAGGER, Worker};
-use crate::{Progress, Stat};
+use crate::{Progress, Stat, lock};
 
 /// The most that is read of a part at once: what was read is still in the second-level cache when it is hashed.
 const PIECE: usize = 256 << 10;

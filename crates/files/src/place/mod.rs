@@ -44,7 +44,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
 
-use crate::{FileError, Operation, ReplaceError, Stop, Timestamp};
+use crate::{FileError, Operation, ReplaceError, Stop, Timestamp, lock};
 
 pub use answer::{
     ContentEvidence, Durability, FileAnswer, FileIdentity, FileRead, FileRecord, FileRequest, FileState,
@@ -126,7 +126,7 @@ pub trait Place: Send {
         self.list(path, &|event| {
             if let PlaceEvent::Answer(answer) = event {
                 let state = answer.result.map(|_| (answer.request.path, answer.request.seen));
-                found.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(state);
+                lock(&found).get_or_insert(state);
             }
             true
         })?;

@@ -1,10 +1,11 @@
 //! Puts answers of several threads back into the order of their requests.
 
 use std::ops::ControlFlow;
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use super::{FileAnswer, PlaceEvent, Sink};
 use crate::in_order::InOrder;
+use crate::lock;
 
 /// Takes numbered answers, and gives them to a sink.
 pub(super) struct OrderedSink<'a> {
@@ -32,7 +33,7 @@ impl<'a> OrderedSink<'a> {
             false => ControlFlow::Break(()),
         };
         let Some(state) = &self.state else { return give(answer) };
-        let mut state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut state = lock(state);
         state.waiting.put(number, answer);
         while let Some(answer) = state.waiting.take() {
             state.is_over = state.is_over || give(answer).is_break();

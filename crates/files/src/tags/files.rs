@@ -6,11 +6,11 @@ use std::thread;
 
 use rustix::io::Errno;
 
-use super::session::{Session, lock};
+use super::session::Session;
 use super::{Entries, RecordStore, TagOutcome};
 use crate::engine::Budget;
 use crate::store::xattr::{Family, Stored};
-use crate::{Entry, FileError, Kind, Operation, Record, Standing, Stat, Verdict};
+use crate::{Entry, FileError, Kind, Operation, Record, Standing, Stat, Verdict, lock};
 
 /// The most entries that a thread takes at once. Each may keep a directory open.
 const TAKEN: usize = 32;

@@ -5,9 +5,11 @@ use std::sync::Mutex;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::files::next_entry;
-use super::session::{Session, lock};
+use super::session::Session;
 use super::{Entries, TagOutcome};
-use crate::{Content, Entry, FileError, Hashed, Job, Plan, Record, Timestamp, Verdict, hash, hash_prepared};
+use crate::{
+    Content, Entry, FileError, Hashed, Job, Plan, Record, Timestamp, Verdict, hash, hash_prepared, lock,
+};
 
 /// The longest time between two ticks of the clock by which file systems set times. A file that is
 /// written to twice within one has the same time afterwards.

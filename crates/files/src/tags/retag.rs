@@ -11,10 +11,10 @@ use verisum_digest::{Algorithm, Digest, Output};
 use super::files::{next_entry, open};
 use super::place::{Before, Conflict, Held, Refusal, is_known, put, standing};
 use super::reading::{ReadToken, Wanted, read};
-use super::session::{DigestSets, Session, lock};
+use super::session::{DigestSets, Session};
 use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};
 use crate::store::xattr::{Family, Stored};
-use crate::{Content, Entry, FileError, Operation, Record, Standing, Stat, Verdict};
+use crate::{Content, Entry, FileError, Operation, Record, Standing, Stat, Verdict, lock};
 
 /// How many old tags wait for one `syncfs`, which may write much more than our tags.
 const BATCH: usize = 4096;

@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 use std::fs::File;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard};
 
 use rustix::io::Errno;
 use verisum_digest::{ALGORITHMS, Algorithm, Digest, Output};
@@ -13,7 +13,7 @@ use super::place::{Before, Refusal, put};
 use super::{Counts, TagFinding, TagOutcome, TagSink, TaggingOptions};
 use crate::reread::past_the_cache;
 use crate::store::xattr::{Defect, Family, refused};
-use crate::{Content, Entry, Evidence, FileError, Operation, Plan, Record, SecondRead, Stat, Verdict};
+use crate::{Content, Entry, Evidence, FileError, Operation, Plan, Record, SecondRead, Stat, Verdict, lock};
 
 /// One run.
 pub(super) struct Session<'a> {
@@ -254,8 +254,4 @@ pub(super) struct DigestSets {
 
 fn unread(error: &FileError) -> TagOutcome {
     TagOutcome::Judged(Evidence::Unreadable { storage_failed: error.is_storage_failure() }.verdict())
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(|poisoned| poisoned.into_inner())
 }

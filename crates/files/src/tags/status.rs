@@ -5,10 +5,10 @@ use std::path::Path;
 use std::sync::Mutex;
 
 use super::files::{OpenedFile, each, next_entry, open};
-use super::session::{Session, lock};
+use super::session::Session;
 use super::{Counts, Entries, TagSink, TaggingOptions, now};
 use crate::store::xattr::{Defect, Origin, Stored, foreign, refused};
-use crate::{Standing, Stat, Timestamp};
+use crate::{Standing, Stat, Timestamp, lock};
 
 /// What the tags of a tree say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

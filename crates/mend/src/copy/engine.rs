@@ -9,12 +9,12 @@ use std::thread;
 use rustix::fs::{Mode, OFlags, openat, syncfs};
 use rustix::process::{Resource, getrlimit};
 use verisum_catalog::store::Catalog;
-use verisum_files::Directory;
+use verisum_files::{Directory, lock};
 
 use super::digests::Sets;
 use super::feed::WalkFeed;
 use super::links::Links;
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use super::worker::{Common, Job, Worker};
 use super::{CopyError, CopyEvent, CopyOptions, CopySummary, Verification};
 

@@ -12,7 +12,7 @@ use verisum_digest::Output;
 use verisum_files::place::{
     FileRecord, FileRequest, FileState, MOST_WHOLE, Modified, Place, PlaceError, PlaceEvent, WholeFile,
 };
-use verisum_files::{Directory, Kind, Stat};
+use verisum_files::{Directory, Kind, Stat, lock};
 
 use super::batch::{Pending, event};
 use super::digests::{Set, Sets, Sums};
@@ -21,7 +21,7 @@ use super::links::Links;
 use super::place_feed::PlaceFeed;
 use super::pump::Hasher;
 use super::record::{self, Expected, SourceRecord};
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use super::target::TargetName;
 use super::temporary::Temporary;
 use super::worker::{Common, Worker};

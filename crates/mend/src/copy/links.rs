@@ -6,9 +6,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use verisum_digest::{Digest, Output};
-use verisum_files::Stat;
+use verisum_files::{Stat, lock};
 
-use super::shared::lock;
 use super::worker::Job;
 
 /// Device and inode of a file in FROM.

@@ -15,7 +15,9 @@ use verisum_files::place::{
     FileAnswer, FileIdentity, FileRequest, FileState, Files, KnownState, Place, PlaceError, PlaceEvent,
     Reason, join,
 };
-use verisum_files::{Entry, FileError, Kind, Operation, Order, Roots, Stat, Timestamp, Walk, WalkOptions};
+use verisum_files::{
+    Entry, FileError, Kind, Operation, Order, Roots, Stat, Timestamp, Walk, WalkOptions, lock,
+};
 
 use super::batch::event;
 use super::between_places::Distant;
@@ -23,7 +25,7 @@ use super::digests::{Set, Sets, Sums};
 use super::fetch::RemoteTree;
 use super::pump::Hasher;
 use super::record::{self, Expected, Records, SourceRecord};
-use super::shared::{Shared, lock};
+use super::shared::Shared;
 use super::temporary::is_leftover;
 use super::worker::{USUAL, set_of};
 use super::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary, Mismatch, Verification};

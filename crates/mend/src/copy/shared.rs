@@ -3,8 +3,9 @@
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
+use verisum_files::lock;
 use verisum_files::place::PlaceScheme;
 
 use super::{CopyEvent, CopyOptions, CopyOutcome, CopySummary};
@@ -111,8 +112,4 @@ impl<'a> Shared<'a> {
 /// Whether a path is an address in a bucket. What its store lists was there a moment ago, unless that makes it up.
 fn is_in_bucket(path: &Path) -> bool {
     PlaceScheme::of(path.as_os_str().as_bytes()).is_some_and(|scheme| scheme.is_bucket)
-}
-
-pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

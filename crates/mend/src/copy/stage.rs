@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::{Digest, Output};
+use verisum_files::lock;
 use verisum_files::place::{
     Durability, FileAnswer, FileRequest, FileState, Files, NewFile, PlaceError, PlaceEvent, PlacedFile,
     Replaces, StagedFile,
@@ -203,7 +204,7 @@ impl Sender<'_> {
             if let PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) = event
                 && let Some(digest) = read.digest()
             {
-                let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut found = lock(&found);
                 found.insert(request.tag as usize, digest);
             }
             true

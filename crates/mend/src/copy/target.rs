@@ -7,7 +7,7 @@ use std::ffi::{OsStr, OsString};
 use std::hash::BuildHasher;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::fs::{
@@ -15,7 +15,7 @@ use rustix::fs::{
     unlinkat,
 };
 use rustix::io::Errno;
-use verisum_files::{Stat, Timestamp};
+use verisum_files::{Stat, Timestamp, lock};
 
 use super::shared::Shared;
 use super::temporary::{LEFTOVER, is_leftover};
@@ -81,7 +81,7 @@ impl FoldedNames {
             folded.extend_from_slice(chunk.invalid());
         }
         let exact = self.hashes.hash_one(name);
-        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = lock(&self.seen);
         *seen.entry(self.hashes.hash_one((below, folded))).or_insert(exact) == exact
     }
 }

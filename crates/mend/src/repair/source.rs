@@ -8,8 +8,8 @@ use std::sync::PoisonError;
 
 use verisum_catalog::store::CatalogError;
 use verisum_digest::{Digest, Output};
-use verisum_files::Stop;
 use verisum_files::place::{FileAnswer, FileRequest, Files, Place, PlaceEvent, join};
+use verisum_files::{Stop, lock};
 
 use super::damaged::{ANY_LENGTH, Damaged};
 use super::source_catalog::SourceCatalog;
@@ -103,7 +103,7 @@ impl<'a> Source<'a> {
         let mut requests = requests.map(|(path, tag)| FileRequest { path, tag, ..FileRequest::default() });
         let keep = |event: PlaceEvent| {
             if let PlaceEvent::Answer(FileAnswer { request, result }) = event {
-                let mut answers = answers.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut answers = lock(&answers);
                 if let Some(answer) = answers.get_mut(request.tag as usize) {
                     *answer = match result {
                         Ok(read) if read.changed => Err("it changed while it was read".to_string()),

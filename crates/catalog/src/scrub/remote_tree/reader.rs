@@ -1,13 +1,13 @@
 //! Translates a host's answers into file states.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::Mutex;
 
 use verisum_digest::{Digest, Output};
-use verisum_files::message_says_storage_failed;
 use verisum_files::place::{
     FileAnswer, FileIdentity, FileRequest, FileState, Files, Modified, Place, PlaceError, PlaceEvent, Reason,
     RecordedDigest, below,
 };
+use verisum_files::{lock, message_says_storage_failed};
 
 use crate::store::{CatalogRecord, Stamp};
 
@@ -117,8 +117,7 @@ impl PlaceTree<'_> {
                 PlaceEvent::Unlisted(line) => Some(Response::Unlisted(verisum_files::text::printable(&line))),
                 PlaceEvent::Answer(answer) => response_of(root, answer),
             };
-            response
-                .is_none_or(|response| (responses.lock().unwrap_or_else(PoisonError::into_inner))(response))
+            response.is_none_or(|response| lock(&responses)(response))
         };
         match ask {
             Ask::Tree { hashed: false } => self.place.list(root, &sink),

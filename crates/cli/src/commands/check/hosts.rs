@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use verisum::files::check::{Event, Lists};
 use verisum::files::place::{ContentEvidence, FileAnswer, Files, Place, PlaceEvent, Sink};
 use verisum::files::store::manifest::{Listed, ReadError, Skipped};
-use verisum::files::{Misjudged, VerdictClass};
+use verisum::files::{Misjudged, VerdictClass, lock};
 use verisum::remote::{Address, Claims, Host, HostList, HostListError, Hosts, kept};
 
 use super::CheckArgs;
@@ -122,7 +122,7 @@ struct TreeCheck<'a, 'o> {
 impl<'a, 'o> TreeCheck<'a, 'o> {
     /// False where nothing can be printed any more.
     fn with(&self, tell: impl FnOnce(&mut CheckReport<'a, 'o>) -> Result<(), Failure>) -> bool {
-        let told = tell(&mut self.report.lock().unwrap_or_else(PoisonError::into_inner));
+        let told = tell(&mut lock(&self.report));
         self.check.report.printed_by(told)
     }
 

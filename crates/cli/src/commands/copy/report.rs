@@ -6,7 +6,7 @@ use std::time::Instant;
 use serde::Serialize;
 use serde_json::{Value, json};
 use verisum::catalog::store::Lock;
-use verisum::files::Stop;
+use verisum::files::{Stop, lock};
 use verisum::mend::copy::{
     CopyError, CopyEvent, CopyOptions, CopyOutcome, CopyRecorder, CopySummary, Mismatch, SumsList,
 };
@@ -68,7 +68,7 @@ impl<'a> CopyReporter<'a> {
             CopyOutcome::Failed(_) => self.shown.json,
             outcome => outcome.is_problem() || self.shown.verbose,
         };
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut shared = lock(&self.shared);
         let CopyShared { output, list, recorder, failed } = &mut *shared;
         if failed.is_some() {
             return;

@@ -8,10 +8,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use rustix::process::{Pid, Signal, kill_process};
+use verisum::files::lock;
 
 use crate::ui::config::{CATALOG_VARIABLE, WATCHED_VARIABLE};
 use crate::ui::exit::Exit;
@@ -188,7 +189,7 @@ impl Relay {
         let (running, noticed) = (child.clone(), was_asked.clone());
         let relay = move |signal| {
             noticed.store(true, Ordering::SeqCst);
-            let running = running.lock().unwrap_or_else(PoisonError::into_inner);
+            let running = lock(&running);
             if let (Some(child), SIGTERM | SIGHUP) = (*running, signal) {
                 let _ = kill_process(child, Signal::TERM);
             }
@@ -199,7 +200,7 @@ impl Relay {
 
     fn begin(&self, child: &Child) {
         let pid = Pid::from_child(child);
-        *self.child.lock().unwrap_or_else(PoisonError::into_inner) = Some(pid);
+        *lock(&self.child) = Some(pid);
         // One may have come before there was anything to pass it on to.
         if self.was_asked.load(Ordering::SeqCst) {
             let _ = kill_process(pid, Signal::TERM);
@@ -209,7 +210,7 @@ impl Relay {
     fn wait(&self, child: &mut Child) -> io::Result<ExitStatus> {
         // It has closed both outputs, so that it is about to end; only its number is kept until it is waited for.
         loop {
-            let mut running = self.child.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut running = lock(&self.child);
             if let Some(status) = child.try_wait()? {
                 *running = None;
                 return Ok(status);

@@ -2,13 +2,13 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use verisum::catalog::scrub::{ScrubReport, ScrubSummary, TooMuch};
 use verisum::catalog::store::{Moment, Seen, Stamp, is_address};
-use verisum::files::{Verdict, VerdictClass};
+use verisum::files::{Verdict, VerdictClass, lock};
 
 use super::parity::DamagedParity;
 use super::results::Failing;
@@ -90,7 +90,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
     }
 
     fn output(&self) -> MutexGuard<'a, &'o mut Output> {
-        self.output.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(self.output)
     }
 
     fn json(&self, kind: &'static str, mut line: Value) -> Result<(), Failure> {

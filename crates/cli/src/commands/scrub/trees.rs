@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use verisum::catalog::scrub::{self, PlaceTree, ScrubOptions, ScrubSummary};
 use verisum::catalog::store::{Catalog, Root};
 use verisum::files::place::{LocalPlace, PlaceEvent};
-use verisum::files::{Entry, Order, Verdict, VerdictClass, Walk, WalkOptions};
+use verisum::files::{Entry, Order, Verdict, VerdictClass, Walk, WalkOptions, lock};
 use verisum::remote::{Address, Host, Hosts};
 
 use super::metrics::Reason;
@@ -372,8 +372,4 @@ fn almost(roots: &[Root], address: &Path) -> Option<PathBuf> {
     let same =
         roots.iter().filter(|root| root.is_remote()).find(|root| bare(&root.path).as_ref() == Some(&wanted));
     same.map(|root| root.path.clone())
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -6,7 +6,7 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use verisum::catalog::Bitrot;
 use verisum::files::check::{LongestDigest, UselessLine, listed_files, open_to_record};
@@ -15,7 +15,7 @@ use verisum::files::store::manifest::{
     is_chkbit_of_directory,
 };
 use verisum::files::{
-    Directory, Entry, FileError, Kind, LEADS_OUT, NamedDigest, Operation, Record, RecordedTime, Walk,
+    Directory, Entry, FileError, Kind, LEADS_OUT, NamedDigest, Operation, Record, RecordedTime, Walk, lock,
 };
 
 use crate::ui::Decomposed;
@@ -184,7 +184,7 @@ fn database(path: &Path, base: Arc<Directory>) -> Result<Items, FileError> {
         let (base, decomposed) = (base.clone(), decomposed.clone());
         let items: Items = match page {
             Ok(page) => Box::new(page.files.into_iter().map(move |mut recorded| {
-                let mut decomposed = decomposed.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut decomposed = lock(&decomposed);
                 if let Some(name) = decomposed.name(&base, &recorded.name) {
                     recorded.name = name;
                 }

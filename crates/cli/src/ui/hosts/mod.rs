@@ -12,11 +12,12 @@ use std::ffi::{OsStr, OsString};
 use std::io::{Read, stdin};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::thread;
 
 use clap::{Args, ValueHint};
 use verisum::digest::Digest;
+use verisum::files::lock;
 use verisum::files::place::Place;
 use verisum::object::StoreLists;
 
@@ -493,7 +494,7 @@ pub(crate) fn each<T: Sync>(hosts: &[T], at_once: usize, work: &(dyn Fn(&T) + Sy
         return work(one);
     }
     let queue: Mutex<VecDeque<&T>> = Mutex::new(hosts.iter().collect());
-    let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).pop_front();
+    let next = || lock(&queue).pop_front();
     thread::scope(|scope| {
         for _ in 0..at_once.min(hosts.len()) {
             scope.spawn(|| {

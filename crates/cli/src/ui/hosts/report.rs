@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use verisum::files::lock;
 
 use crate::ui::PROGRAM;
 use crate::ui::color::Paint;
@@ -190,7 +191,7 @@ impl<'a> PlaceReport<'a> {
     }
 
     fn lock(&self) -> MutexGuard<'_, PlaceReportState<'a>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -11,13 +11,14 @@ use std::io::{IsTerminal, Write, stderr};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::fs::{FileType, fstat};
 use verisum::blockhash::ImageProgress;
+use verisum::files::lock;
 
 use crate::ui::{names, terminal};
 
@@ -92,7 +93,7 @@ fn is_piped() -> bool {
 /// Erases the line, if there is one, for something to be printed in its place. It is not drawn again before
 /// the result is dropped.
 pub(crate) fn make_room() -> MutexGuard<'static, bool> {
-    let mut drawn = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut drawn = lock(&LINE);
     if std::mem::take(&mut *drawn) {
         let _ = stderr().write_all(ERASE.as_bytes());
     }
@@ -101,12 +102,12 @@ pub(crate) fn make_room() -> MutexGuard<'static, bool> {
 
 /// Whether the line is on the terminal.
 pub(crate) fn is_shown() -> bool {
-    *LINE.lock().unwrap_or_else(PoisonError::into_inner)
+    *lock(&LINE)
 }
 
 /// Draws the line anew.
 fn draw(line: &str) {
-    let mut drawn = LINE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut drawn = lock(&LINE);
     *drawn = stderr().write_all(format!("{ERASE}{line}").as_bytes()).is_ok();
 }
 

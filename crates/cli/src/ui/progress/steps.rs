@@ -2,10 +2,11 @@
 
 use std::io::{self, Read};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use verisum::catalog::store::{Catalog, CatalogPass, PassCost};
+use verisum::files::lock;
 
 use super::line::{Unit, clock, line, line_in};
 use super::{DELAY, IS_ASKED, ShowProgress, draw, make_room, watched, width};
@@ -87,10 +88,10 @@ impl Pace {
 /// Has the steps of the passes over a catalogue counted, if [`of_steps`] says how far they are. One that cannot be read
 /// says why where it is used.
 pub(crate) fn count_steps_of(catalog: &Catalog) {
-    let passes = *PASSES.lock().unwrap_or_else(PoisonError::into_inner);
+    let passes = *lock(&PASSES);
     if let Some((records, costs)) = (!passes.is_empty()).then(|| catalog.costs_of(passes).ok()).flatten() {
         STEP_FILES.fetch_add(records, Ordering::Relaxed);
-        COSTS.lock().unwrap_or_else(PoisonError::into_inner).extend(costs);
+        lock(&COSTS).extend(costs);
         catalog.count_steps(Arc::new(steps_done));
     }
 }
@@ -129,16 +130,16 @@ pub(crate) fn of_steps<T>(
     work: impl FnOnce() -> T,
 ) -> T {
     let Some(delay) = wanted.after() else { return work() };
-    *PASSES.lock().unwrap_or_else(PoisonError::into_inner) = passes;
+    *lock(&PASSES) = passes;
     let pace = Mutex::new(Pace::default());
     let tick = |time: Duration| {
         if time >= delay && !IS_ASKED.load(Ordering::Relaxed) {
             let [all, done, files] =
                 [&STEPS_EXPECTED, &STEPS_DONE, &STEP_FILES].map(|count| count.load(Ordering::Relaxed));
-            let costs = COSTS.lock().unwrap_or_else(PoisonError::into_inner);
+            let costs = lock(&COSTS);
             let told = match costs.is_empty() {
                 true => ([all, done], None),
-                false => pace.lock().unwrap_or_else(PoisonError::into_inner).told(&costs, done, time),
+                false => lock(&pace).told(&costs, done, time),
             };
             draw(&line_of_steps(what, told, files, time, width()));
         }

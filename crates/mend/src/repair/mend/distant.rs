@@ -19,7 +19,7 @@ use verisum_files::place::{
     Durability, FileAnswer, FileIdentity, FileRequest, FileState, Files, KnownState, Modified, NewFile,
     Place, PlaceError, PlaceEvent, PlacedFile, Reason, Replaces, join,
 };
-use verisum_files::{AsRead, FileError, KeptFile, Timestamp, message_says_storage_failed};
+use verisum_files::{AsRead, FileError, KeptFile, Timestamp, lock, message_says_storage_failed};
 
 use super::super::damaged::ANY_LENGTH;
 use super::super::fill::FillError;
@@ -72,7 +72,7 @@ impl<'a> DistantTree<'a> {
         let path = join(self.root, below.as_os_str().as_bytes());
         self.place.list(&path, &|event| {
             let is_file = matches!(&event, PlaceEvent::Answer(answer) if answer.result.is_ok());
-            let mut found = found.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut found = lock(&found);
             *found |= is_file;
             !*found
         })?;
@@ -103,7 +103,7 @@ impl<'a> DistantTree<'a> {
             let answers = Mutex::new(Vec::new());
             let ended = self.place.hash_settled(&damaged[those[0]].digest, requests, &|event| {
                 if let PlaceEvent::Answer(answer) = event {
-                    answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+                    lock(&answers).push(answer);
                 }
                 !self.options.stop.is_due()
             });
@@ -315,7 +315,7 @@ impl<'a> DistantTree<'a> {
                     let now = answer.request.seen.identity;
                     let read = answer.result.map(|read| (read.digest(), now));
                     let read = read.map_err(|error| format!("read again: {}", error.reason().message()));
-                    *found.lock().unwrap_or_else(PoisonError::into_inner) = read;
+                    *lock(&found) = read;
                 }
                 true
             });
