@@ -89,7 +89,7 @@ fn create(arguments: &BagCreateArgs, output: &mut Output) -> Result<Exit, Failur
     let made = made.map_err(|error| match error {
         BagError::Tree(error) => Failure::Tree(error),
         BagError::Io { path, operation, source } => Failure::file(path, operation, source),
-        other => Failure::Bag(other),
+        other => Failure::of_library(other),
     })?;
     let (files, bytes) = (counted(made.files, "file"), human(made.bytes));
     let digests = arguments.algorithm.join(", ");

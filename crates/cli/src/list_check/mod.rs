@@ -139,7 +139,7 @@ pub(crate) fn lists_of(
         Some(settings) => settings.clone(),
         None => Arc::new(HashSettings {
             threads: options.threads,
-            ..HashSettings::new(Params::new(find("sha256").map_err(Failure::Digest)?))
+            ..HashSettings::new(Params::new(find("sha256")?))
         }),
     };
     let block_hash =

@@ -194,7 +194,7 @@ pub(crate) fn absolute_name(path: &Path) -> Result<PathBuf, Failure> {
 pub(crate) fn own_way(path: &Path) -> Result<OwnWay, Failure> {
     let named =
         if path.as_os_str().as_bytes().ends_with(b"/") { trusted_path(path) } else { trusted_name(path) };
-    Ok(OwnWay { named: named.map_err(Failure::Tree)?, leads: trusted_path(path).map_err(Failure::Tree)? })
+    Ok(OwnWay { named: named?, leads: trusted_path(path)? })
 }
 
 /// What [`own_way`] found.

@@ -38,18 +38,12 @@ pub(crate) enum Failure {
     Map(MapError),
     /// A catalogue cannot be used.
     Catalog(verisum::catalog::store::CatalogError),
-    /// A lake cannot be read or written.
-    Lake(verisum::lake::LakeError),
     /// A directory cannot be scrubbed.
     Scrub(verisum::catalog::scrub::ScrubError),
-    /// Files cannot be repaired.
-    Repair(repair::RepairError),
-    /// An image cannot be repaired.
-    ImageRepair(verisum::mend::image::ImageRepairError),
-    /// A directory cannot be made a bag.
-    Bag(verisum::files::bag::BagError),
     /// Parity cannot be made, read or used.
     Parity(verisum::parity::ParityError),
+    /// Another thing cannot be done, of which the text of the error says all.
+    Library(Box<dyn std::error::Error + Send + Sync>),
     /// A file that is not an image cannot be made, read or written.
     File { name: PathBuf, operation: &'static str, error: io::Error },
     /// Another program failed.
@@ -76,6 +70,11 @@ impl Failure {
         }
         let said = String::from_utf8_lossy(&ended.stderr).trim().replace('\n', "; ");
         Err(Failure::Program { name: program.to_string(), why: format!("{}: {said}", ended.status) })
+    }
+
+    /// What the text of a library's error says.
+    pub(crate) fn of_library(error: impl std::error::Error + Send + Sync + 'static) -> Failure {
+        Failure::Library(Box::new(error))
     }
 
     /// Signals cannot be caught, for want of a thread or a descriptor.
@@ -131,12 +130,9 @@ impl Failure {
             }
             Failure::Map(error) => map_message(error),
             Failure::Catalog(error) => names::plain(&error.to_string()),
-            Failure::Lake(error) => names::plain(&error.to_string()),
             Failure::Scrub(verisum::catalog::scrub::ScrubError::Tree(error)) => tree_message(error),
             Failure::Scrub(error) => names::plain(&error.to_string()),
-            Failure::Repair(error) => names::plain(&error.to_string()),
-            Failure::ImageRepair(error) => names::plain(&error.to_string()),
-            Failure::Bag(error) => names::plain(&error.to_string()),
+            Failure::Library(error) => names::plain(&error.to_string()),
             Failure::Parity(error) => parity_message(error),
             Failure::File { name, operation, error } => {
                 format!("{}: {operation}: {}", names::quoted(name.as_os_str()), cause(error))
@@ -146,6 +142,32 @@ impl Failure {
             }
             Failure::Output(error) => format!("standard output: write: {}", cause(error)),
         }
+    }
+}
+
+/// Says as what each error of a library ends a command.
+macro_rules! from_errors {
+    ($($error:ty => $failure:path,)*) => {
+        $(impl From<$error> for Failure {
+            fn from(error: $error) -> Failure {
+                $failure(error)
+            }
+        })*
+    };
+}
+
+from_errors! {
+    verisum::digest::DigestError => Failure::Digest,
+    verisum::files::FileError => Failure::Tree,
+    verisum::catalog::store::CatalogError => Failure::Catalog,
+    verisum::catalog::scrub::ScrubError => Failure::Scrub,
+    verisum::parity::ParityError => Failure::Parity,
+    verisum::lake::LakeError => Failure::of_library,
+}
+
+impl From<verisum::image::ImageError> for Failure {
+    fn from(error: verisum::image::ImageError) -> Failure {
+        Failure::Image(Arc::new(error))
     }
 }
 
@@ -159,33 +181,9 @@ impl From<PlaceError> for Failure {
     }
 }
 
-impl From<verisum::catalog::store::CatalogError> for Failure {
-    fn from(error: verisum::catalog::store::CatalogError) -> Failure {
-        Failure::Catalog(error)
-    }
-}
-
-impl From<verisum::lake::LakeError> for Failure {
-    fn from(error: verisum::lake::LakeError) -> Failure {
-        Failure::Lake(error)
-    }
-}
-
 impl From<verisum::files::ReplaceError> for Failure {
     fn from(error: verisum::files::ReplaceError) -> Failure {
         Failure::File { name: error.path, operation: error.operation, error: error.source }
-    }
-}
-
-impl From<verisum::parity::ParityError> for Failure {
-    fn from(error: verisum::parity::ParityError) -> Failure {
-        Failure::Parity(error)
-    }
-}
-
-impl From<verisum::catalog::scrub::ScrubError> for Failure {
-    fn from(error: verisum::catalog::scrub::ScrubError) -> Failure {
-        Failure::Scrub(error)
     }
 }
 
@@ -193,7 +191,7 @@ impl From<verisum::mend::image::ImageRepairError> for Failure {
     fn from(error: verisum::mend::image::ImageRepairError) -> Failure {
         match error {
             verisum::mend::image::ImageRepairError::Journal(error) => error.into(),
-            other => Failure::ImageRepair(other),
+            other => Failure::of_library(other),
         }
     }
 }
@@ -206,14 +204,8 @@ impl From<repair::RepairError> for Failure {
             repair::RepairError::List { path, operation, source } => {
                 Failure::File { name: path, operation, error: source }
             }
-            other => Failure::Repair(other),
+            other => Failure::of_library(other),
         }
-    }
-}
-
-impl From<verisum::image::ImageError> for Failure {
-    fn from(error: verisum::image::ImageError) -> Failure {
-        Failure::Image(Arc::new(error))
     }
 }
 

@@ -383,9 +383,7 @@ fn in_process(about: About, work: Within, arguments: &FilesArgs) -> Box<dyn Subj
 /// The right digest, by our plainest code.
 fn expected(digest: &Digest, path: &Path) -> Result<String, Failure> {
     let plain = match digest.algorithm() {
-        Some(algorithm) => {
-            Digest::of(algorithm, &Policy { max_level: Level::Portable }).map_err(Failure::Digest)?
-        }
+        Some(algorithm) => Digest::of(algorithm, &Policy { max_level: Level::Portable })?,
         None => digest.clone(),
     };
     let mut work = Within::new(path, Some(plain));

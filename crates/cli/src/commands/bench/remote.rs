@@ -217,23 +217,21 @@ fn options(arguments: &FilesArgs) -> Result<HostOptions, Failure> {
 fn of_made(making: &Making, folder: &[u8], digest: &Digest) -> Result<Vec<FileBatch>, Failure> {
     let path = |name: &str| [folder, b"/", name.as_bytes()].concat();
     let tiny = Making::tiny();
-    let small: Vec<Sum> = (0..making.many)
-        .map(|number| digest.hash(&making.small(number)))
-        .collect::<Result<_, _>>()
-        .map_err(Failure::Digest)?;
-    let mut large = digest.stream().map_err(Failure::Digest)?;
+    let small: Vec<Sum> =
+        (0..making.many).map(|number| digest.hash(&making.small(number))).collect::<Result<_, _>>()?;
+    let mut large = digest.stream()?;
     for piece in making.large() {
-        large.update(&piece).map_err(Failure::Digest)?;
+        large.update(&piece)?;
     }
     let mut whole = Sum::zeroed(digest.len());
-    large.finish(whole.as_mut_bytes()).map_err(Failure::Digest)?;
+    large.finish(whole.as_mut_bytes())?;
     let expected = |digests: &[Sum]| together(digest, digests).map(Some);
     Ok(vec![
         FileBatch {
             group: START.to_string(),
             paths: vec![path("tiny")],
             bytes: tiny.len() as u64,
-            expected: expected(&[digest.hash(&tiny).map_err(Failure::Digest)?])?,
+            expected: expected(&[digest.hash(&tiny)?])?,
         },
         FileBatch {
             group: format!("{} files of {} bytes", making.many, making.small),
@@ -309,7 +307,7 @@ fn together(digest: &Digest, digests: &[Sum]) -> Result<String, Failure> {
         return Ok(one.to_string());
     }
     let all: Vec<u8> = digests.iter().flat_map(|one| one.as_bytes().iter().copied()).collect();
-    Ok(digest.hash(&all).map_err(Failure::Digest)?.to_string())
+    Ok(digest.hash(&all)?.to_string())
 }
 
 impl SubjectNeeds<'_> {

@@ -123,7 +123,7 @@ impl Steps<'_> {
     fn scrub(&self, catalog: &mut Catalog, max_age: Option<Duration>) -> Result<ScrubSummary, Failure> {
         let mut place = self.place.clone();
         let mut tree = PlaceTree { place: &mut place, root: TREE.as_bytes(), notes: &|_| true };
-        let digest = Digest::find(DIGEST).map_err(Failure::Digest)?;
+        let digest = Digest::find(DIGEST)?;
         let mut options = ScrubOptions::new(digest);
         options.max_age = max_age;
         options.budget = Some(BUDGET);

@@ -149,7 +149,7 @@ fn of_map_and_image(
 
 fn of_images(inputs: &[Input; 2], read: &[ReadOptions; 2], block_size: u32) -> Result<Differences, Failure> {
     // Nothing is hashed: of the parameters only the size of a block counts.
-    let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
+    let digest = Digest::find_with("sha256", &kernel::policy()?)?;
     let params = Params::new(digest).block_size(block_size).map_err(|e| Failure::Usage(e.to_string()))?;
     let [settings, other] = [read[0].settings_with(params.clone(), 1)?, read[1].settings_with(params, 1)?];
     let [a, b] = [open(&inputs[0], &settings)?, open(&inputs[1], &other)?];

@@ -52,7 +52,7 @@ pub(crate) fn run(arguments: InfoArgs, output: &mut Output) -> Result<Exit, Fail
         return print("map", &map, &map.rows(), arguments.json, output);
     }
     // Nothing is hashed.
-    let digest = Digest::find_with("sha256", &kernel::policy()?).map_err(Failure::Digest)?;
+    let digest = Digest::find_with("sha256", &kernel::policy()?)?;
     let settings = arguments.open.settings(Params::new(digest));
     let found = match input::open(&input, &settings) {
         Ok(Opened::Image(image)) => ImageRecord::new(&input, &*image),

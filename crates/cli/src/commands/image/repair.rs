@@ -77,7 +77,7 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
     let settings = verify::settings(&arguments.read, &map)?;
     let input = Input::typed(arguments.image.clone(), false)?;
     let name = input.path();
-    let file = open_to_write(&name, arguments.dry_run).map_err(Failure::Tree)?;
+    let file = open_to_write(&name, arguments.dry_run)?;
     let journal = journal_of(&arguments.map);
     let target = Target {
         map: &map,

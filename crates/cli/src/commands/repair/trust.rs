@@ -21,7 +21,7 @@ pub(super) fn with_records<T>(
 ) -> Result<(T, u64), Failure> {
     let reached = hosts.hosts(usize::from(hosts::is_remote(text)))?;
     let (address, mut place) = hosts::tree(text, &reached)?;
-    let digest = Digest::find_with(TRUSTED_DIGEST, &kernel::policy()?).map_err(Failure::Digest)?;
+    let digest = Digest::find_with(TRUSTED_DIGEST, &kernel::policy()?)?;
     let failed = AtomicU64::new(0);
     let unread = |_: &Path, error| {
         if let Some(error) = error {

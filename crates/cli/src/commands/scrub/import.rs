@@ -260,7 +260,7 @@ fn recorded(file: &Path, is_database: bool, base: &Path) -> Result<Vec<ChkbitFil
         }
     };
     if is_database {
-        let base = Directory::named(base).map_err(Failure::Tree)?;
+        let base = Directory::named(base)?;
         let mut decomposed = Decomposed::default();
         for one in &mut files {
             if let Some(name) = decomposed.name(&base, &one.name) {

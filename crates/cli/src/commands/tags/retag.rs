@@ -50,8 +50,7 @@ pub(crate) fn run(arguments: RetagArgs, output: &mut Output) -> Result<Exit, Fai
     let reporter = TagReporter::new(&arguments.tree, &options, output);
     let counts = progress::of_files(arguments.rate.progress(), arguments.tree.total()?, &told, || {
         tags::retag(&mut walk, &options, from, to, &|finding| reporter.finding(finding))
-    })
-    .map_err(Failure::Digest)?;
+    })?;
     let exit = reporter.end(&counts)?;
     let [untagged, other, current] =
         [TagOutcome::Judged(Verdict::New), TagOutcome::OtherDigest, TagOutcome::Current]
