@@ -8,16 +8,16 @@ mod data;
 mod kernel;
 mod model;
 mod phases;
-mod place;
 mod published;
 mod rootless;
 mod volume;
+mod work_folder;
 
 pub use data::{BtrfsChecksum, CHECKSUMS, Data, WRITE};
 pub use kernel::driver;
 pub use model::{ONE_BY_ONE, SECTOR, SIDE_BY_SIDE, model};
 pub use phases::{Group, phases};
-pub use place::{WorkFolder, available};
 pub use published::{ORIGINAL, Whole, original, urandom};
 pub use rootless::{CHECK, MKFS, Tools, rootless, rootless_needs};
 pub use volume::{Programs, Volume};
+pub use work_folder::{WorkFolder, available};

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use super::group::is_missing;
-use super::place::FilePlace;
+use super::listed_path::ListedPath;
 use super::{CheckOutcome, Difference};
 use crate::Kind;
 use crate::store::manifest::Listed;
 
 /// Compares what is listed with what is there, without reading that.
-pub(super) fn present(place: &FilePlace, listed: &Listed) -> CheckOutcome {
+pub(super) fn present(place: &ListedPath, listed: &Listed) -> CheckOutcome {
     // The target of a link is what a list of files means, unless it says that there is a link.
     let entry = match listed.kind {
         Some(Kind::Link) => place.unfollowed(),

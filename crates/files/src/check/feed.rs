@@ -12,7 +12,7 @@ use verisum_digest::Digest;
 use super::answers::Answers;
 use super::existence::present;
 use super::group::{LineGroup, Member};
-use super::place::{FilePlace, path_of};
+use super::listed_path::{ListedPath, path_of};
 use super::{Base, CheckOutcome, Compute, Event, OpenList, Sources};
 use crate::hash_reader::hash_reader;
 use crate::store::manifest::{Bad, Line, ListFormat, Listed, Skipped};
@@ -145,7 +145,7 @@ impl<'a> Feed<'a> {
 
     /// Reads lines, and groups those of the same file.
     fn fill(&mut self) {
-        let mut places: HashMap<FilePlace, usize> = HashMap::new();
+        let mut places: HashMap<ListedPath, usize> = HashMap::new();
         let mut groups: Vec<LineGroup> = Vec::new();
         for _ in 0..AHEAD {
             if self.ended || lock(self.answers).ended() {
@@ -159,7 +159,7 @@ impl<'a> Feed<'a> {
                 }
                 Some(NextGroup::File { manifest, number, listed, base }) => (manifest, number, listed, base),
             };
-            let place = FilePlace::new(&base, &listed);
+            let place = ListedPath::new(&base, &listed);
             let without_reading = match self.unavailable(&listed) {
                 Some(source) => {
                     let path = path_of(&listed.name).into();

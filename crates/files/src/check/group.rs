@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use verisum_digest::Output;
 
-use super::place::FilePlace;
+use super::listed_path::ListedPath;
 use super::{CheckOutcome, Difference, Event};
 use crate::place::Reason;
 use crate::store::manifest::Listed;
@@ -15,7 +15,7 @@ use crate::{Content, Entry, FileError, Kind};
 /// Lines about one file.
 #[derive(Debug)]
 pub(super) struct LineGroup {
-    pub(super) place: FilePlace,
+    pub(super) place: ListedPath,
     pub(super) members: Vec<Member>,
     /// Which set of digests they need.
     pub(super) set: usize,

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use super::feed::AHEAD;
-use super::place::FilePlace;
+use super::listed_path::ListedPath;
 use super::{Base, OpenList};
 use crate::store::manifest::{Dialect, Line, ListOptions, Listed, ReadError, Reader};
 use crate::{IsBlockHash, Kind, NamedDigest, Stat, digest_guess};
@@ -210,7 +210,7 @@ struct ListedFiles {
     lists: Lists,
     source: Option<OpenList>,
     /// Those of the lines that a check looks at together: they are read once.
-    near: HashSet<FilePlace>,
+    near: HashSet<ListedPath>,
     lines: usize,
 }
 
@@ -229,7 +229,7 @@ impl Iterator for ListedFiles {
             }
             match source.reader.line() {
                 Ok(Some(Line::File(listed))) => {
-                    let place = FilePlace::new(&Some(source.base.clone()), &listed);
+                    let place = ListedPath::new(&Some(source.base.clone()), &listed);
                     if let Some(stat) = stat_of(&place, &listed)
                         && self.near.insert(place)
                     {
@@ -244,7 +244,7 @@ impl Iterator for ListedFiles {
 }
 
 /// What the file system says of a file, if a check reads it. Every name of it is read.
-fn stat_of(place: &FilePlace, listed: &Listed) -> Option<Stat> {
+fn stat_of(place: &ListedPath, listed: &Listed) -> Option<Stat> {
     if listed.claims.is_empty() || listed.block_hash.is_some() {
         return None;
     }

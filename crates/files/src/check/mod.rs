@@ -11,8 +11,8 @@ mod feed;
 mod group;
 mod list_class;
 mod listed_files;
+mod listed_path;
 mod lists;
-mod place;
 
 use std::io::Read;
 use std::ops::ControlFlow;

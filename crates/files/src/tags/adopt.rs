@@ -1,7 +1,7 @@
 //! Adopts the checksums that other tools recorded.
 
 use super::files::{OpenedFile, each, next_entry, open};
-use super::place::Before;
+use super::locked_write::Before;
 use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};

@@ -7,7 +7,7 @@
 mod adopt;
 mod files;
 mod finding;
-mod place;
+mod locked_write;
 mod reading;
 mod retag;
 mod session;
@@ -26,7 +26,7 @@ use crate::{Entry, FileError, Plan, Record, Stat, Timestamp};
 
 pub use adopt::{AdoptOptions, adopt, adopt_listed};
 pub use finding::{Counts, TagFinding, TagOutcome};
-pub use place::Conflict;
+pub use locked_write::Conflict;
 pub use retag::{TagSlot, retag};
 pub use status::{Status, TaggedFile, list, status, status_before, would_be_first};
 pub use tag::{TagOptions, tag};

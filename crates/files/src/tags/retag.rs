@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use verisum_digest::{Algorithm, Digest, Output};
 
 use super::files::{next_entry, open};
-use super::place::{Before, Conflict, Held, Refusal, is_known, put, standing};
+use super::locked_write::{Before, Conflict, Refusal, TagLock, is_known, put, standing};
 use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};
@@ -206,7 +206,7 @@ impl RetagRun<'_> {
             let judged = [&[recorded.old][..], &recorded.new].concat();
             let old_stood = self.from.is_replaced_by(&self.to) && !recorded.is_apart;
             let before = Before { judged: &judged, stood: old_stood || !recorded.new.is_empty() };
-            let written = Held::take(&content.file)
+            let written = TagLock::take(&content.file)
                 .map_err(Refusal::from)
                 .and_then(|_held| put(self.to.family, &content.file, &stat, &record, before));
             match written {
@@ -295,7 +295,7 @@ impl RetagRun<'_> {
         if (now.device, now.inode) != (stat.device, stat.inode) {
             return Ok(TagOutcome::Judged(Verdict::Busy));
         }
-        let _held = Held::take(&file)?;
+        let _held = TagLock::take(&file)?;
         let (from, to) = (self.from.algorithm, self.to.algorithm);
         let is_new =
             |tag: &Stored| tag.as_ref().is_ok_and(|tag| (tag.algorithm.id, tag.digest) == (to.id, *new));

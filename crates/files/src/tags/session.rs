@@ -9,7 +9,7 @@ use rustix::io::Errno;
 use verisum_digest::{ALGORITHMS, Algorithm, Digest, Output};
 
 use super::finding::Counters;
-use super::place::{Before, Refusal, put};
+use super::locked_write::{Before, Refusal, put};
 use super::{Counts, TagFinding, TagOutcome, TagSink, TaggingOptions};
 use crate::reread::past_the_cache;
 use crate::store::xattr::{Defect, Family, refused};

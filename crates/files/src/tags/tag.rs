@@ -3,7 +3,7 @@
 use verisum_digest::Algorithm;
 
 use super::files::open;
-use super::place::Before;
+use super::locked_write::Before;
 use super::reading::{ReadToken, Wanted, read_chosen};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions, now};

@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use verisum_digest::Algorithm;
 
 use super::files::each;
-use super::place::{Held, Refusal};
+use super::locked_write::{Refusal, TagLock};
 use super::session::Session;
 use super::{Counts, Entries, TagOutcome, TagSink, TaggingOptions};
 use crate::store::xattr::{Family, refused};
@@ -29,7 +29,7 @@ pub fn untag(
         }
         let removed = match options.dry {
             true => would_remove(family, &opened.file, algorithm).map_err(Refusal::from),
-            false => Held::take(&opened.file)
+            false => TagLock::take(&opened.file)
                 .map_err(Refusal::from)
                 .and_then(|_held| Ok(family.remove(&opened.file, algorithm)?)),
         };

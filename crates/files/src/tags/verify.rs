@@ -6,7 +6,7 @@ use std::time::Duration;
 use verisum_digest::Output;
 
 use super::files::{OpenedFile, next_entry, open};
-use super::place::Before;
+use super::locked_write::Before;
 use super::reading::{ReadToken, Wanted, read};
 use super::session::{DigestSets, Session};
 use super::{Counts, Entries, TagFinding, TagOutcome, TagSink, TaggingOptions, now};

@@ -1,10 +1,10 @@
 //! `verisum sum`: prints the digests of files, also under the names of other programs.
 
+mod in_places;
 mod inputs;
 pub(crate) mod links;
 mod personality;
 mod report;
-mod there;
 
 use std::ffi::OsString;
 
@@ -152,7 +152,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
         lines.report.result(&header);
     }
     if !there.is_empty() {
-        arguments.there(&there, &found, &lines)?;
+        arguments.sum_in_places(&there, &found, &lines)?;
     }
     lines.report.end()
 }

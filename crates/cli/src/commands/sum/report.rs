@@ -103,7 +103,7 @@ impl SumLines<'_> {
     }
 
     /// Takes what a host tells.
-    pub(super) fn there(&self, source: &Source, event: PlaceEvent) -> bool {
+    pub(super) fn answered(&self, source: &Source, event: PlaceEvent) -> bool {
         let Source { address, relative, .. } = source;
         let (request, read) = match event {
             PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) => (request, read),

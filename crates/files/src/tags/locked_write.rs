@@ -54,11 +54,11 @@ impl From<Conflict> for Refusal {
 
 /// A lock on an open file, against others of us that replace its tags. Without it two that move tags in
 /// opposite directions could each remove what the other relies on.
-pub(super) struct Held<'f>(&'f File);
+pub(super) struct TagLock<'f>(&'f File);
 
-impl Held<'_> {
+impl TagLock<'_> {
     /// Takes it. A file system that has no such locks does without.
-    pub(super) fn take(file: &File) -> Result<Held<'_>, Conflict> {
+    pub(super) fn take(file: &File) -> Result<TagLock<'_>, Conflict> {
         for attempt in 1.. {
             match flock(file, FlockOperation::NonBlockingLockExclusive) {
                 Err(Errno::WOULDBLOCK) if attempt == ATTEMPTS => return Err(Conflict::Locked),
@@ -66,11 +66,11 @@ impl Held<'_> {
                 _ => break,
             }
         }
-        Ok(Held(file))
+        Ok(TagLock(file))
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for TagLock<'_> {
     fn drop(&mut self) {
         let _ = flock(self.0, FlockOperation::Unlock);
     }

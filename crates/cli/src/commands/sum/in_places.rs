@@ -12,7 +12,7 @@ use crate::ui::hosts::{self, Evidences, ObjectReading, OnHost};
 
 impl SumArgs {
     /// Prints the digests of the files on hosts.
-    pub(super) fn there(
+    pub(super) fn sum_in_places(
         &self,
         hosts: &[OnHost],
         digests: &[Digest],
@@ -36,7 +36,7 @@ impl SumArgs {
             for address in &on.places {
                 let (relative, recorded, counts) = (self.relative, self.recorded, &counts);
                 let source = Source { address, way, json, relative, prefixed, recorded, counts };
-                let sink = |event| lines.there(&source, event);
+                let sink = |event| lines.answered(&source, event);
                 let hashed = match &self.files0_from {
                     None if choice.is_everything() => {
                         let mut roots = std::iter::once(address.path.clone());

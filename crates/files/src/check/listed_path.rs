@@ -12,7 +12,7 @@ use crate::{Directory, Entry, FileError, Kind, Operation};
 
 /// Where a file is to be found.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) enum FilePlace {
+pub(super) enum ListedPath {
     /// Standard input.
     Stdin,
     /// A name. As bytes, for `f/` is another file than `f` to the system, and none to a path.
@@ -27,30 +27,30 @@ pub(super) enum FilePlace {
     },
 }
 
-impl FilePlace {
+impl ListedPath {
     /// Where a name leads. No base is for standard input.
-    pub(super) fn new(base: &Option<Base>, listed: &Listed) -> FilePlace {
+    pub(super) fn new(base: &Option<Base>, listed: &Listed) -> ListedPath {
         let (directory, inside) = match base {
-            None => return FilePlace::Stdin,
+            None => return ListedPath::Stdin,
             Some(Base::Here) => (PathBuf::new(), false),
             Some(Base::Directory(directory)) => (directory.clone(), false),
             Some(Base::Inside(directory)) => (directory.clone(), true),
         };
         let (name, otherwise) = (listed.name.clone(), listed.otherwise.clone());
-        FilePlace::File { name, otherwise, directory, inside }
+        ListedPath::File { name, otherwise, directory, inside }
     }
 
     /// Where its name begins.
     pub(super) fn directory(&self) -> &Path {
         match self {
-            FilePlace::Stdin => Path::new(""),
-            FilePlace::File { directory, .. } => directory,
+            ListedPath::Stdin => Path::new(""),
+            ListedPath::File { directory, .. } => directory,
         }
     }
 
     /// Whether it must not leave the directory where the names begin.
     pub(super) fn is_inside(&self) -> bool {
-        matches!(self, FilePlace::File { inside: true, .. })
+        matches!(self, ListedPath::File { inside: true, .. })
     }
 
     /// The file, links followed unless they may leave the directory; none if it is standard input.
@@ -76,7 +76,7 @@ impl FilePlace {
         &self,
         find: &dyn Fn(&Path, &Path, bool) -> Result<Entry, FileError>,
     ) -> Option<Result<Entry, FileError>> {
-        let FilePlace::File { name, otherwise, directory, inside } = self else { return None };
+        let ListedPath::File { name, otherwise, directory, inside } = self else { return None };
         Some(match (find(directory, path_of(name), *inside), otherwise) {
             (Err(error), Some(otherwise)) if is_missing(&error) => {
                 find(directory, path_of(otherwise), *inside).map_err(|_| error)
