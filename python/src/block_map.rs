@@ -196,7 +196,7 @@ impl From<ReplaceError> for WriteError {
 
 impl Writing {
     fn replacement(&self, opened: &Opened) -> Result<Replacement, WriteError> {
-        require_replaceable(&self.path, &parts(self.image.name.clone(), opened)).map_err(|error| {
+        require_replaceable(&self.path, &opened.files(self.image.name.clone())).map_err(|error| {
             let message = format!("{}: create: {error}", self.path.display());
             let failure = Failure::new(Kind::Image, &message).path(&self.path).operation("create");
             WriteError::Failure(failure.system(Some(&error)))
@@ -260,13 +260,4 @@ fn written(
             PyValueError::new_err(format!("ranges: {end} is behind the end of the image"))
         }
     })
-}
-
-/// The names of the files that an image consists of.
-fn parts(itself: PathBuf, opened: &Opened) -> Vec<PathBuf> {
-    let layers = match opened {
-        Opened::Image(image) => image.layers(),
-        Opened::Stream(_) => Vec::new(),
-    };
-    std::iter::once(itself).chain(layers.iter().map(|layer| PathBuf::from(&layer.name))).collect()
 }

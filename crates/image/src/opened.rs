@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use rustix::fs::{OFlags, SeekFrom};
 use rustix::io::Errno;
@@ -31,6 +31,17 @@ impl std::fmt::Debug for Opened {
             Opened::Image(image) => write!(f, "Image({} bytes)", image.length()),
             Opened::Stream(stream) => write!(f, "Stream({stream:?})"),
         }
+    }
+}
+
+impl Opened {
+    /// The names of the files that it consists of, of which `itself` is the first.
+    pub fn files(&self, itself: PathBuf) -> Vec<PathBuf> {
+        let layers = match self {
+            Opened::Image(image) => image.layers(),
+            Opened::Stream(_) => Vec::new(),
+        };
+        std::iter::once(itself).chain(layers.iter().map(|layer| PathBuf::from(&layer.name))).collect()
     }
 }
 

@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use data_encoding::HEXLOWER;
 use serde::Serialize;
+use verisum::files::store::manifest::backslashes;
 pub(crate) use verisum::files::text::printable as plain;
 use verisum::files::text::{escaped, is_unprintable, push_bytes};
 use verisum::remote::hidden;
@@ -47,7 +48,7 @@ pub(crate) fn list_line(line: &mut Vec<u8>, around: [&str; 3], name: &OsStr, zer
     line.extend_from_slice(around[1].as_bytes());
     match zero {
         true => line.extend_from_slice(name),
-        false => push_escaped(line, name),
+        false => backslashes(line, name),
     }
     line.extend_from_slice(around[2].as_bytes());
     line.push(if zero { 0 } else { b'\n' });
@@ -59,20 +60,9 @@ pub(crate) fn result_name(line: &mut Vec<u8>, name: &OsStr) {
     match name.contains(&b'\n') {
         true => {
             line.push(b'\\');
-            push_escaped(line, name);
+            backslashes(line, name);
         }
         false => line.extend_from_slice(name),
-    }
-}
-
-fn push_escaped(line: &mut Vec<u8>, name: &[u8]) {
-    for byte in name {
-        match byte {
-            b'\\' => line.extend_from_slice(b"\\\\"),
-            b'\n' => line.extend_from_slice(b"\\n"),
-            b'\r' => line.extend_from_slice(b"\\r"),
-            other => line.push(*other),
-        }
     }
 }
 

@@ -86,16 +86,6 @@ pub(super) fn replacement(name: &Path, input: &Input, opened: &Opened) -> Result
         Input::Stdin => "/dev/stdin".into(),
         Input::Named(_) => input.path(),
     };
-    require_replaceable(name, &parts(itself, opened))
-        .map_err(|error| Failure::file(name, "create", error))?;
+    require_replaceable(name, &opened.files(itself)).map_err(|error| Failure::file(name, "create", error))?;
     Ok(Replacement::new(name)?)
-}
-
-/// The names of the files that an image consists of.
-fn parts(itself: PathBuf, opened: &Opened) -> Vec<PathBuf> {
-    let layers = match opened {
-        Opened::Image(image) => image.layers(),
-        Opened::Stream(_) => Vec::new(),
-    };
-    std::iter::once(itself).chain(layers.iter().map(|layer| PathBuf::from(&layer.name))).collect()
 }

@@ -6,7 +6,7 @@ pub(super) fn is_problematic(name: &[u8]) -> bool {
 }
 
 /// Appends a name with backslash, LF and CR as `\\`, `\n` and `\r`.
-pub(super) fn backslashes(line: &mut Vec<u8>, name: &[u8]) {
+pub fn backslashes(line: &mut Vec<u8>, name: &[u8]) {
     for byte in name {
         match byte {
             b'\\' => line.extend_from_slice(b"\\\\"),

@@ -27,6 +27,7 @@ mod writer;
 pub use chkbit::{Chkbit, ChkbitFile, IndexError, is_chkbit, is_chkbit_of_directory};
 pub use coreutils::BlockHashes;
 pub use digest_names::{block_hash_tag, tag};
+pub use escape::backslashes;
 pub use format::{FormatTraits, JSON_VERSION, ListFormat};
 pub(crate) use guess::{by_length, is_named};
 pub use lines::MAX_LINE;
