@@ -1,6 +1,7 @@
 //! Chooses the files that are due, within the run's time budget.
 
 use std::hash::{BuildHasher, Hash, RandomState};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::ScrubOptions;
@@ -50,7 +51,9 @@ pub(super) struct Plan {
     pub is_in_one_pass: bool,
     now: Moment,
     start: Instant,
-    end: Option<Instant>,
+    budget: Option<Duration>,
+    /// How long after the start no more files are begun.
+    end: AtomicU64,
 }
 
 impl Plan {
@@ -72,7 +75,8 @@ impl Plan {
             is_in_one_pass: options.budget.is_none() && options.sample >= 1.0 && !options.shuffle,
             now: options.started(),
             start,
-            end: options.budget.and_then(|budget| start.checked_add(budget)),
+            budget: options.budget,
+            end: AtomicU64::new(options.budget.map_or(u64::MAX, nanoseconds)),
         }
     }
 
@@ -112,15 +116,28 @@ impl Plan {
         self.is_in_one_pass && self.is_due(known.verified) && is_in_turn
     }
 
+    /// Leaves a tenth of the budget for the files that are read from here on. On a busy machine, what comes before
+    /// can take all of the budget in each run, and no run would ever verify anything.
+    pub(super) fn begin_reading(&self) {
+        if let Some(budget) = self.budget {
+            self.end.fetch_max(nanoseconds(self.start.elapsed() + budget / 10), Ordering::Relaxed);
+        }
+    }
+
     /// Whether there is no time for another file.
     pub(super) fn is_over(&self) -> bool {
-        self.end.is_some_and(|end| Instant::now() >= end)
+        nanoseconds(self.start.elapsed()) >= self.end.load(Ordering::Relaxed)
     }
 
     /// The time by a clock that started at the time that the run was given.
     pub(super) fn now(&self) -> Moment {
         self.now + self.start.elapsed()
     }
+}
+
+/// Durations of more than 500 years are cut.
+fn nanoseconds(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 /// The age at which a file is due so that none gets older than `age`.
@@ -146,6 +163,22 @@ mod tests {
         days.iter()
             .map(|day| Run { started: Moment::of_milliseconds(day * 86_400_000), ..Run::default() })
             .collect()
+    }
+
+    #[test]
+    fn a_long_walk_leaves_a_tenth_of_the_budget_for_reading() {
+        let plan = |budget| {
+            let options = ScrubOptions { budget: Some(budget), ..ScrubOptions::default() };
+            Plan::new(&options, &[], Instant::now().checked_sub(DAY).unwrap())
+        };
+        let late = plan(DAY / 2);
+        assert!(late.is_over());
+        late.begin_reading();
+        assert!(!late.is_over());
+        let never = plan(Duration::ZERO);
+        never.begin_reading();
+        assert!(never.is_over());
+        assert!(!plan(Duration::MAX).is_over());
     }
 
     #[test]

@@ -162,6 +162,7 @@ impl<'a> Jobs<'a> {
             reads_most = plan.is_in_one_pass && due > scope.root.bytes / 2;
         }
         let next_directory = reader.last_directory()? + 1;
+        plan.begin_reading();
         Ok(Jobs {
             scope,
             options,
@@ -236,6 +237,7 @@ impl<'a> Jobs<'a> {
                 Stage::Walk if self.plan.is_in_one_pass && self.outcome.passed_over.is_empty() => self.end(),
                 Stage::Walk => {
                     self.reader.list_stale(self.scope.root.id, self.plan.before, self.plan.future)?;
+                    self.plan.begin_reading();
                     Stage::Stale
                 }
                 Stage::Stale | Stage::End => self.end(),
@@ -262,8 +264,9 @@ impl<'a> Jobs<'a> {
             if self.is_ended() {
                 return Ok(None);
             }
-            // Bad files are named all the same.
-            if self.stage == Stage::Stale && self.plan.is_over() {
+            // Bad files are named all the same. Where there was no time for all that is fresh, there is none for others.
+            let is_over = || self.plan.is_over() || self.judge.tally.left().is_some();
+            if self.stage == Stage::Stale && is_over() {
                 self.is_stopped = true;
                 return Ok(None);
             }
