@@ -158,4 +158,10 @@ impl Catalog {
         ];
         self.write(sql, values)
     }
+
+    /// Notes why nobody could be told what the last run of a root found: the next one tells of it too.
+    pub fn note_untold(&self, root: i64, why: &str) -> Result<()> {
+        let sql = "UPDATE run SET error = ?2 WHERE id = (SELECT max(id) FROM run WHERE root = ?1) AND error IS NULL";
+        self.write(sql, params![root, why])
+    }
 }

@@ -85,6 +85,28 @@ fn a_mismatch_ranks_above_an_output_that_fails() {
 }
 
 #[test]
+fn what_nobody_could_read_is_told_by_the_next_scrub() {
+    let rotten = Rotten::new(&[]);
+    change_and_restore_time(&rotten.path("tree/a"), "good");
+    fs::write(rotten.path("tree/gone"), "gone").unwrap();
+    let scrub = |output: Stdio| {
+        let mut command = rotten.command("scrub -q --catalog catalog tree");
+        Ended::of(command.stdout(output).output().unwrap())
+    };
+    scrub(Stdio::piped());
+    fs::remove_file(rotten.path("tree/gone")).unwrap();
+    let full = File::options().write(true).open("/dev/full").unwrap();
+    assert_eq!(scrub(Stdio::from(full)).code, Some(3));
+    let status = Ended::of(rotten.command("catalog status --nagios --catalog catalog").output().unwrap());
+    assert_eq!(status.code, Some(1), "{status:?}");
+    assert!(status.out().contains("failed: standard output: write: "), "{status:?}");
+    let told = scrub(Stdio::piped());
+    assert!(told.out().contains("missing"), "{told:?}");
+    let told = scrub(Stdio::piped());
+    assert_eq!(told.out(), "");
+}
+
+#[test]
 fn nagios_is_not_told_that_all_is_well_where_nothing_can_be_told() {
     let rotten = Rotten::new(&[]);
     let full = || File::options().write(true).open("/dev/full").unwrap();

@@ -233,7 +233,21 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
         }
         damaged_parity.iter().try_for_each(|line| output.line(line))?;
     }
-    printed.and(alarmed).and(told)
+    let told = printed.and(alarmed).and(told).and_then(|exit| output.flush().map(|()| exit));
+    if let Err(failure @ Failure::Output(_)) = &told {
+        note_untold(&catalog, &summaries, &failure.message());
+    }
+    told
+}
+
+/// Has the next run tell what this one could not, as of files that are gone, which are told of once.
+fn note_untold(catalog: &Catalog, summaries: &Summaries, why: &str) {
+    for (path, _) in summaries {
+        // On a full disk it cannot be noted, nor anything else be written.
+        if let Ok(Some(root)) = catalog.root_of(path) {
+            let _ = catalog.note_untold(root.id, why);
+        }
+    }
 }
 
 /// What mends each tree that was scrubbed.
