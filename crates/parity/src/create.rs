@@ -52,6 +52,7 @@ pub fn create<'p>(
     options.check()?;
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let parity_folder = ParityFolder::make(tree.path(), parity.into())?;
+    tree.require_apart(&parity_folder)?;
     let before = parity_folder.index_before()?;
     if before.as_ref().is_some_and(|index| !index.sets.is_empty()) {
         return Err(ParityError::Exists { path: parity_folder.path().to_path_buf() });

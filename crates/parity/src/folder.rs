@@ -29,6 +29,9 @@ use crate::verdict::{Finding, ParityVerdict, lost_set};
 /// The index, and a second copy of it.
 pub(crate) const INDEX: [&str; 2] = ["index", "index.copy"];
 
+/// What all parity files begin with.
+const BEGINNING: &[u8] = b"verisum parity ";
+
 /// What the names of notes begin with.
 const NOTE: &str = "in-place-";
 
@@ -200,6 +203,7 @@ impl ParityFolder {
         if let Some(Err(error)) = found.into_iter().find(Result::is_err) {
             return Err(error);
         }
+        self.require_ours()?;
         let sets = self.sets_found()?;
         if sets.is_empty() && !is_there {
             return Err(ParityError::None { path: self.path.clone() });
@@ -218,6 +222,27 @@ impl ParityFolder {
             is_half_new: false,
             is_lost: true,
         })
+    }
+
+    /// Fails for files that have the names of parity files, if none of them begins as one does: they are somebody's.
+    fn require_ours(&self) -> Result<(), ParityError> {
+        let mut other = None;
+        for name in self.names()? {
+            let is_parity = match number_of(&name) {
+                Some(number) => self.set_unless_lost(number)?.is_some(),
+                None => {
+                    let text = self.read_whole(&name)?.unwrap_or_default();
+                    // A run that was killed at once leaves an empty file.
+                    text.starts_with(BEGINNING) || text.is_empty() && name.ends_with(".new")
+                }
+            };
+            if is_parity {
+                return Ok(());
+            }
+            other.get_or_insert(name);
+        }
+        let what = "this is no parity of verisum: take another place for it, or move this file away";
+        other.map_or(Ok(()), |name| Err(ParityError::damaged(&self.path.join(name), what)))
     }
 
     /// What there is to say of the index.
@@ -632,7 +657,8 @@ fn note_name(path: &[u8]) -> String {
 /// Whether a file has the name of a parity file, or of one that is being written.
 pub(crate) fn is_ours(name: &str) -> bool {
     let name = name.strip_suffix(".new").unwrap_or(name);
-    INDEX.contains(&name) || number_of(name).is_some() || name.starts_with(NOTE)
+    let is_note = |seal: &str| seal.len() == 16 && seal.bytes().all(|digit| digit.is_ascii_hexdigit());
+    INDEX.contains(&name) || number_of(name).is_some() || name.strip_prefix(NOTE).is_some_and(is_note)
 }
 
 fn number_of(name: &str) -> Option<u64> {

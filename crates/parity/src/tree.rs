@@ -13,6 +13,7 @@ use verisum_files::{
 };
 
 use crate::ParityError;
+use crate::folder::{ParityFolder, is_ours};
 use crate::head::Piece;
 
 /// A directory with all below it.
@@ -79,15 +80,25 @@ impl Tree {
         Ok((entry, file))
     }
 
-    /// All regular files in the order of their paths' bytes, each as one piece, without what is below the
-    /// directory `left_out`.
+    /// Fails if the parity files are in the root itself.
+    pub(crate) fn require_apart(&self, folder: &ParityFolder) -> Result<(), ParityError> {
+        let root = Stat::of(&*self.root).map_err(|errno| ParityError::io(&self.path, "stat", errno))?;
+        match (root.device, root.inode) == folder.identity()? {
+            true => Err(ParityError::damaged(folder.path(), "the parity needs a directory of its own")),
+            false => Ok(()),
+        }
+    }
+
+    /// All regular files in the order of their paths' bytes, each as one piece, without the parity files in the
+    /// directory `parity`.
     pub(crate) fn files(
         &self,
-        left_out: (u64, u64),
+        parity: (u64, u64),
     ) -> impl Iterator<Item = Result<Piece, verisum_files::FileError>> {
         let mut options = WalkOptions::default();
         options.order = Order::Name;
         let mut walk = Walk::new(vec![self.path.clone()], options);
+        let mut parity_path = None;
         std::iter::from_fn(move || {
             loop {
                 let entry = match walk.next()? {
@@ -95,7 +106,10 @@ impl Tree {
                     Err(error) => return Some(Err(error)),
                 };
                 match entry.kind() {
-                    Kind::Directory if is_the_one(&entry, left_out) => walk.pass_over(&entry),
+                    Kind::Directory if is_the_one(&entry, parity) => parity_path = Some(entry.path()),
+                    Kind::File
+                        if entry.name().to_str().is_some_and(is_ours)
+                            && entry.path().parent() == parity_path.as_deref() => {}
                     Kind::File if !is_passing(entry.name().as_bytes()) => {
                         if let Some(found) = self.piece(&entry).transpose() {
                             return Some(found);
@@ -128,8 +142,8 @@ impl Tree {
 }
 
 /// The inodes that a directory lists are others than those of its files on some file systems (FUSE).
-fn is_the_one(entry: &Entry, left_out: (u64, u64)) -> bool {
-    entry.stat().is_ok_and(|stat| (stat.device, stat.inode) == left_out)
+fn is_the_one(entry: &Entry, parity: (u64, u64)) -> bool {
+    entry.stat().is_ok_and(|stat| (stat.device, stat.inode) == parity)
 }
 
 /// A time as it is recorded: nanoseconds below a second, whatever a file system says.

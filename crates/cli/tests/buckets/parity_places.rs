@@ -105,6 +105,14 @@ fn a_bucket_keeps_the_parity_of_a_tree() {
     let whole = store.bucket("whole");
     assert_ended(&at("s3://whole"), 0, "12 files");
     assert!(whole.join("index.copy").exists());
+    // Objects of somebody else stay.
+    let theirs = store.bucket("theirs");
+    fs::write(theirs.join("index"), "theirs").unwrap();
+    assert_ended(&at("s3://theirs"), 3, "s3://theirs/index: this is no parity of verisum");
+    assert_eq!(
+        (names(&theirs), fs::read(theirs.join("index")).unwrap()),
+        (vec!["index".into()], b"theirs".into())
+    );
 }
 
 #[test]

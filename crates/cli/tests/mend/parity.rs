@@ -90,7 +90,7 @@ fn what_par2_files_lose_is_said_to_stay_lost() {
     let whole = fs::read(&set).unwrap();
     fs::write(&set, &whole[..whole.len() - 10]).unwrap();
     let (_, out, _) = said("verify", &[]);
-    assert!(out.contains("set.par2: damaged (bytes that can be read, but say nothing; "), "{out}");
+    assert!(out.contains("set.par2: damaged (bytes in it are no part of PAR2; "), "{out}");
 }
 
 #[test]
@@ -547,4 +547,56 @@ fn a_dry_run_names_the_files_that_the_repair_repairs() {
         does.1.into_values().for_each(|is_good| *ends.entry(is_good).or_insert(0) += 1);
     }
     assert!(ends.values().all(|count| *count > 3) && ends.len() == 2, "TEST_SEED={seed}: {ends:?}");
+}
+
+/// What somebody else has under the names of parity files is refused, and stays.
+#[test]
+fn files_of_somebody_else_are_no_parity() {
+    for name in ["index", "index.copy", "index.new", "set-00000001.parity"] {
+        let folder = tempfile::tempdir().unwrap();
+        let (tree, place) = (folder.path().join("tree"), folder.path().join("place"));
+        write(&tree, &example());
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join(name), b"<h1>Index of /</h1>").unwrap();
+        for verb in ["create", "update", "verify", "repair", "create"] {
+            let ended = parity(verb, &tree, &["--to", place.to_str().unwrap()]);
+            let is_refused = ended.stderr.contains(&format!("{name}: this is no parity of verisum"));
+            assert!(ended.code == Some(3) && is_refused, "{verb} {name}: {}", ended.stderr);
+            assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
+            assert_eq!(fs::read(place.join(name)).unwrap(), b"<h1>Index of /</h1>");
+            assert_eq!(fs::read_dir(&place).unwrap().count(), 1);
+        }
+    }
+    // What a run leaves that was killed at once is no obstacle.
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &example());
+    fs::create_dir(folder.path().join(".verisum-parity")).unwrap();
+    fs::write(folder.path().join(".verisum-parity/index.new"), b"").unwrap();
+    parity("create", folder.path(), &[]).clean();
+    assert!(!folder.path().join(".verisum-parity/index.new").exists());
+}
+
+/// Only the parity files themselves have no parity, wherever they are.
+#[test]
+fn files_beside_the_parity_have_parity() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path();
+    write(tree, &example());
+    let refused = parity("create", tree, &["--to", tree.to_str().unwrap()]);
+    let said = "the parity needs a directory of its own";
+    assert!(refused.code == Some(3) && refused.stderr.contains(said), "{}", refused.stderr);
+    assert_eq!(fs::read_dir(tree).unwrap().count(), 2);
+    let place = tree.join("b");
+    let to = ["--to", place.to_str().unwrap()];
+    parity("create", tree, &[&to[..], &["--redundancy", "50%"]].concat()).clean();
+    fs::write(tree.join("b/new"), b"new").unwrap();
+    parity("update", tree, &to).clean();
+    let lost = ["a.jpg", "b/d e", "b/new"].map(|name| (tree.join(name), fs::read(tree.join(name)).unwrap()));
+    for (path, bytes) in &lost {
+        fs::remove_file(path).unwrap();
+        parity("repair", tree, &to).clean();
+        assert!(fs::read(path).unwrap() == *bytes, "{path:?}");
+    }
+    parity("update", tree, &to).clean();
+    parity("verify", tree, &to).clean();
 }

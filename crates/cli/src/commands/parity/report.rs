@@ -194,7 +194,7 @@ fn of_parity(path: &std::path::Path, verdict: ParityVerdict, is_par2: bool) -> (
     let (exit, rest) = match verdict {
         ParityVerdict::Damaged { blocks, of } if is_par2 => {
             let what = match blocks {
-                0 => "bytes that can be read, but say nothing".to_string(),
+                0 => "bytes in it are no part of PAR2".to_string(),
                 blocks => format!("{blocks} of {of} recovery blocks"),
             };
             (Exit::Mismatch, format!(" ({what}; `repair` leaves PAR2 files as they are)"))
