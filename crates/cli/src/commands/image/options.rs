@@ -109,7 +109,7 @@ impl ReadOptions {
         ReadOptions { open: self.open.of_side(format, snapshot), ..self.clone() }
     }
 
-    /// As [`how`](ReadOptions::how), with a digest and a block size that are known.
+    /// As [`settings`](ReadOptions::settings), with a digest and a block size that are known.
     pub(crate) fn settings_with(&self, params: Params, count: usize) -> Result<HashSettings, Failure> {
         Ok(HashSettings {
             threads: self.threads.number()?,
