@@ -203,6 +203,7 @@ pub(crate) fn copy(
     let mut options = options_of(verify, reflink)?;
     options.algorithm = algorithm.map(|name| find(py, name)).transpose()?;
     (options.allow_bad, options.update, options.tag) = (allow_bad, update, tag);
+    options.record = record.is_some();
     options.one_file_system = one_file_system;
     options.excludes = excludes(exclude)?;
     options.limits = limits(limit);

@@ -217,6 +217,71 @@ fn the_catalogue_of_to_knows_the_copies() {
     assert_eq!(records(), before);
 }
 
+/// What is at TO already is recorded only after it was read, and copied again if it is not what FROM has.
+#[test]
+fn what_was_there_already_is_read_before_it_is_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::create_dir(path.join("from")).unwrap();
+    for (name, bytes) in [("one", "good"), ("two", "fine"), ("three", "nice"), ("four", "well")] {
+        fs::write(path.join("from").join(name), bytes).unwrap();
+    }
+    fs::hard_link(path.join("from/two"), path.join("from/twin")).unwrap();
+    let run = |words: &[&str]| {
+        let mut command = command(VERISUM);
+        let words = words.iter().chain(&["--catalog", "c.db"]);
+        Ended::of(command.args(words).current_dir(path).output().unwrap())
+    };
+    let summary = |ended: &Ended| -> Value {
+        assert_eq!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+        serde_json::from_str(ended.out().lines().last().unwrap()).unwrap()
+    };
+    for (from, is_known) in [("from", false), ("from", true), ("local:from", false)] {
+        for name in ["to", "c.db"] {
+            let _ = fs::remove_dir_all(path.join(name));
+            let _ = fs::remove_file(path.join(name));
+        }
+        if is_known {
+            run(&["scrub", "from"]).clean();
+        }
+        copy(path, ["--quiet", from, "to"]).clean();
+        change_and_restore_time(&path.join("to/one"), "baad");
+        let copied = summary(&run(&["copy", "--json", "--record", from, "to"]));
+        assert_eq!(copied["recorded"], 5, "{from}: {copied}");
+        assert_eq!(fs::read(path.join("to/one")).unwrap(), b"good", "{from}");
+        if from == "from" {
+            assert_eq!((&copied["copied"], &copied["current"]), (&1.into(), &4.into()), "{copied}");
+        }
+        // What it knows it does not read again.
+        let copied = summary(&run(&["copy", "--json", "--record", from, "to"]));
+        assert_eq!((&copied["recorded"], &copied["current"]), (&0.into(), &5.into()), "{from}: {copied}");
+        let scrubbed = summary(&run(&["scrub", "--json", "to"]));
+        assert_eq!(scrubbed["counts"]["new"], 0, "{scrubbed}");
+    }
+}
+
+/// What the catalogue calls bad at TO is copied again, though size and time are those of FROM.
+#[test]
+fn a_copy_that_is_known_to_be_bad_is_not_current() {
+    let folder = folder();
+    let path = folder.path();
+    let run = |words: &[&str]| {
+        let mut command = command(VERISUM);
+        Ended::of(command.args(words).args(["--catalog", "c.db"]).current_dir(path).output().unwrap())
+    };
+    run(&["copy", "--quiet", "--record", "from", "to"]).clean();
+    run(&["scrub", "from"]).clean();
+    let good = fs::read(path.join("from/file-3")).unwrap();
+    for options in [&["copy", "-u"][..], &["copy"]] {
+        change_and_restore_time(&path.join("to/file-3"), &"b".repeat(good.len()));
+        assert_eq!(run(&["scrub", "to"]).code, Some(1));
+        let ended = run(&[options, &["from", "to"]].concat());
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        assert!(fs::read(path.join("to/file-3")).unwrap() == good, "{options:?}");
+        run(&["scrub", "to"]).clean();
+    }
+}
+
 #[test]
 fn what_does_not_go_is_said_in_one_line() {
     let folder = folder();

@@ -52,7 +52,7 @@ pub enum CopyOutcome {
     Copied,
     /// It got the name of a file that was copied before, as in FROM.
     Linked,
-    /// What is at TO is the same; nothing was read.
+    /// What is at TO is the same; nothing was read, unless it was to be recorded.
     Current,
     /// The content at TO is the same by the records of both; times, owner and mode were set.
     Touched,

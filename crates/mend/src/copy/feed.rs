@@ -69,7 +69,7 @@ impl<'a, 'c> WalkFeed<'a, 'c> {
             last: None,
             file: None,
             to: (0, 0),
-            records: [records(from)?, if options.update { records(to)? } else { None }],
+            records: [records(from)?, if options.reads_records_of_to() { records(to)? } else { None }],
         };
         if is_file {
             // The file has TO's name, or its own in TO.
@@ -78,7 +78,7 @@ impl<'a, 'c> WalkFeed<'a, 'c> {
                 true => (to, root.name()),
                 false => split(to)?,
             };
-            if in_it && options.update {
+            if in_it && options.reads_records_of_to() {
                 feed.records[1] = records(&to.join(name))?;
             }
             let directory = Arc::new(TargetDirectory::top(shared, &*top, folder, true)?);

@@ -68,6 +68,8 @@ pub(super) struct RemoteFile<'a> {
     pub(super) target: TargetName<'a>,
     /// What the catalogue says of it.
     pub(super) known: Option<SourceRecord>,
+    /// What it says of what is at TO.
+    pub(super) recorded: Option<SourceRecord>,
     /// What the keeper of its place recorded of it, as soon as that was asked for.
     pub(super) stored: Option<Vec<Expected>>,
 }
@@ -350,7 +352,13 @@ impl<'a> Worker<'a, '_> {
         let Some(existing) = existing else { return Ok(Some(false)) };
         file.target.require_replaceable(&existing)?;
         let there = Stat::from(existing);
-        if there.kind == Kind::File && Some(there.size) == file.seen.size && is_current(place, file, &there)?
+        // What is not recorded is fetched again: it is as sure as to read both.
+        let is_wanted = self.shared.options.record
+            && file.recorded.as_ref().is_none_or(|known| known.is_bad() || known.expected(&there).is_none());
+        if !is_wanted
+            && there.kind == Kind::File
+            && Some(there.size) == file.seen.size
+            && is_current(place, file, &there)?
         {
             self.shared.options.progress.skip(there.size);
             self.tell_fetched(file, &there, CopyOutcome::Current);

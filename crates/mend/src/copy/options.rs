@@ -47,6 +47,8 @@ pub struct CopyOptions {
     pub allow_bad: bool,
     /// Where both sides have records, compare those instead of sizes and times.
     pub update: bool,
+    /// The copies are recorded: also read files that are at TO already, if the catalogue does not know them.
+    pub record: bool,
     /// Write tags to the copies.
     pub tag: bool,
     /// Do not enter directories of other file systems.
@@ -65,6 +67,13 @@ pub struct CopyOptions {
     pub progress: Arc<Progress>,
 }
 
+impl CopyOptions {
+    /// Whether it matters what the catalogue says of TO.
+    pub(super) fn reads_records_of_to(&self) -> bool {
+        self.update || self.record
+    }
+}
+
 impl Default for CopyOptions {
     fn default() -> CopyOptions {
         CopyOptions {
@@ -74,6 +83,7 @@ impl Default for CopyOptions {
             reflink: Reflink::default(),
             allow_bad: false,
             update: false,
+            record: false,
             tag: false,
             one_file_system: false,
             excludes: None,

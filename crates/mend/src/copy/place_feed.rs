@@ -25,7 +25,8 @@ pub(super) struct PlaceFeed<'a, 'c, 'f> {
     shared: &'a Shared<'a>,
     from: RemoteTree<'f>,
     to: &'f Path,
-    records: Option<Records<'c>>,
+    /// The catalogue's records of FROM and of TO.
+    records: [Option<Records<'c>>; 2],
     /// TO, or the directory that it is in, once the first file is known.
     top: Option<Arc<Directory>>,
     /// The directories on the way to the last file, each with its path below TO.
@@ -41,8 +42,11 @@ impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
         to: &'f Path,
         catalog: Option<&'c Catalog>,
     ) -> Result<PlaceFeed<'a, 'c, 'f>, CopyError> {
-        let records =
-            catalog.map(|catalog| Records::of_address(catalog, from.address)).transpose()?.flatten();
+        let recorded = catalog.filter(|_| shared.options.record);
+        let records = [
+            catalog.map(|catalog| Records::of_address(catalog, from.address)).transpose()?.flatten(),
+            recorded.map(|catalog| Records::of(catalog, to)).transpose()?.flatten(),
+        ];
         Ok(PlaceFeed { shared, from, to, records, top: None, stack: Vec::new(), name: None })
     }
 
@@ -92,11 +96,16 @@ impl<'a, 'c, 'f> PlaceFeed<'a, 'c, 'f> {
                 return Ok(None);
             }
         };
-        let known = match &mut self.records {
-            Some(records) => records.recorded(below)?,
-            None => None,
-        };
-        Ok(Some(RemoteFile { path, address, seen: answer.request.seen, target, known, stored: None }))
+        let mut known = [None, None];
+        let names = [below, &*target.below()];
+        for ((known, records), name) in known.iter_mut().zip(&mut self.records).zip(names) {
+            if let Some(records) = records {
+                *known = records.recorded(name)?;
+            }
+        }
+        let [known, recorded] = known;
+        let seen = answer.request.seen;
+        Ok(Some(RemoteFile { path, address, seen, target, known, recorded, stored: None }))
     }
 
     /// Opens TO, or makes it.

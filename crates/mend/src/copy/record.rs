@@ -67,6 +67,11 @@ impl SourceRecord {
         is_same_time(self.record.mtime, Stamp::from(stat.modified)).then(|| self.expect(Some(same_ctime)))
     }
 
+    /// Whether it says that the file is bad.
+    pub(super) fn is_bad(&self) -> bool {
+        self.record.state.is_repairable()
+    }
+
     /// The same of a file in another place, as far as its state is known.
     pub(super) fn expected_there(&self, address: &Path, seen: &FileState) -> Option<Expected> {
         let is_in_store = scheme(address.as_os_str().as_bytes()).is_some_and(|scheme| scheme != "ssh://");

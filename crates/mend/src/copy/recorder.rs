@@ -50,14 +50,15 @@ impl CopyRecorder {
         })
     }
 
-    /// Records a copy, if it is one, is as it was written, and is not known to be bad.
+    /// Records a copy, if it is one or was read, is as it was written, and is not known to be bad.
     ///
     /// # Errors
     /// The catalogue cannot be written.
     pub fn add(&mut self, event: &CopyEvent) -> Result<(), CatalogError> {
+        let was_there = matches!(event.outcome, CopyOutcome::Current) && !event.digests.is_empty();
         let is_copy =
             matches!(event.outcome, CopyOutcome::Copied | CopyOutcome::Linked | CopyOutcome::Touched);
-        if !is_copy {
+        if !is_copy && !was_there {
             return Ok(());
         }
         let path = match event.name.as_os_str().is_empty() {
@@ -82,7 +83,7 @@ impl CopyRecorder {
             algorithm: digest.name(),
             digest: *output,
             stat,
-            verified: if self.is_read_back { written } else { Moment::NEVER },
+            verified: if self.is_read_back || was_there { written } else { Moment::NEVER },
             written,
         };
         if self.open == 0 {

@@ -177,9 +177,9 @@ impl<'a, 'c> Worker<'a, 'c> {
         let mut metadata = Metadata::new(&raw);
         let expected = self.expected(&job, &file, &stat, &mut metadata);
         if let Some(existing) = &existing
-            && self.is_done(&job, &stat, existing, &metadata, &expected)
+            && let Some(digests) = self.done(&job, (&file, &stat), existing, &metadata, &expected)
         {
-            self.placed(identity, &job.target, Some((stat, metadata.mode)), Vec::new());
+            self.placed(identity, &job.target, Some((stat, metadata.mode)), digests);
             return None;
         }
         let set = match self.set(&expected) {
@@ -249,18 +249,19 @@ impl<'a, 'c> Worker<'a, 'c> {
         expected
     }
 
-    /// Whether what is at TO needs no copy; then that is told.
-    fn is_done(
+    /// Tells of what is at TO if it needs no copy, and returns its digests, if they were computed.
+    fn done(
         &self,
         job: &Job<'a>,
-        stat: &Stat,
+        (file, stat): (&File, &Stat),
         existing: &rustix::fs::Stat,
         metadata: &Metadata,
         expected: &[Expected],
-    ) -> bool {
+    ) -> Option<Vec<(Digest, Output)>> {
         let there = Stat::from(*existing);
-        if there.kind != Kind::File {
-            return false;
+        let known = job.known[1].as_ref();
+        if there.kind != Kind::File || known.is_some_and(SourceRecord::is_bad) {
+            return None;
         }
         let is_own = (there.device, there.inode) == (stat.device, stat.inode);
         let is_alike =
@@ -270,12 +271,17 @@ impl<'a, 'c> Worker<'a, 'c> {
             false => None,
         };
         if is_own || by_record.unwrap_or(is_alike) && is_alike {
+            let is_known = known.is_some_and(|known| known.expected(&there).is_some());
+            let digests = match self.shared.options.record && !is_known {
+                true => self.verified(job, (file, stat), expected)?.pairs(),
+                false => Vec::new(),
+            };
             self.shared.options.progress.skip(stat.size);
-            self.tell(job, CopyOutcome::Current, stat, metadata, &[]);
-            return true;
+            self.tell(job, CopyOutcome::Current, stat, metadata, &digests);
+            return Some(digests);
         }
         if by_record != Some(true) {
-            return false;
+            return None;
         }
         // The content is there: the rest is set.
         let target = &job.target;
@@ -289,7 +295,25 @@ impl<'a, 'c> Worker<'a, 'c> {
             Err(errno) => CopyOutcome::Failed(target.failed("set times")(errno)),
         };
         self.tell(job, outcome, stat, metadata, &[]);
-        true
+        Some(Vec::new())
+    }
+
+    /// The digests of what is at TO, read from the disk, if they are those of FROM's records, or else of what is there.
+    fn verified(&self, job: &Job<'a>, (file, stat): (&File, &Stat), expected: &[Expected]) -> Option<Sums> {
+        let set = self.set(expected).ok()?;
+        let sums_of = |from: &File| {
+            let _ = rustix::fs::fadvise(from, 0, None, rustix::fs::Advice::DontNeed);
+            let (size, is_sparse) = (stat.size, stat.stored < stat.size);
+            let pump = Pump { from, size, is_sparse, to: None, counted: None };
+            let (outputs, _) = pump.run(self.shared, &set.digests).ok()?;
+            Some(Sums { set: set.clone(), outputs })
+        };
+        let sums = sums_of(&self.target_file(&job.target).ok()?)?;
+        let is_same = match expected.is_empty() {
+            true => sums_of(file)?.outputs == sums.outputs,
+            false => record::mismatch(expected, &sums).is_none(),
+        };
+        is_same.then_some(sums)
     }
 
     /// Whether the records of both sides have the same digest; none if they cannot be compared.

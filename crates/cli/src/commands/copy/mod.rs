@@ -136,6 +136,7 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
         Some(_) => None,
         None => arguments.recorder(to, options.verification)?,
     };
+    options.record = recorder.is_some();
     let catalog = arguments.records()?;
     let total = match source {
         Some(_) => Total::Unknown,

@@ -262,7 +262,8 @@ impl<'a> CopyLine<'a> {
             name: Name::new(event.path),
             outcome: event.outcome.name(),
             size: event.size,
-            copied: !event.digests.is_empty() && !matches!(event.outcome, CopyOutcome::Linked),
+            copied: !event.digests.is_empty()
+                && !matches!(event.outcome, CopyOutcome::Linked | CopyOutcome::Current),
             algorithm: event.digests.first().map(|(digest, _)| digest.name()),
             digest: event.digests.first().map(|(_, output)| output.to_string()),
             recorded: None,
