@@ -1,7 +1,7 @@
 //! `image_repair`: writes bad blocks of a raw image anew, from other copies.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
-use std::io::Read;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use verisum::image::{Image, OpenOptions, Opened, is_nbd_uri, open_named};
 use verisum::mend::image::{self as engine, Mended, ReadAt, Target, journal_of, open_to_write};
 use verisum::mend::repair::{MendedFile, Noted, Taken, note};
 use verisum::remote::Hosts as Connections;
-use verisum::{image_reader, require_raw, stored_length};
+use verisum::{ImageCopy, damage, image_end, image_reader, reader_until, require_raw};
 
 use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind, image_failure};
@@ -34,6 +34,7 @@ fields! {
         repaired: Vec<(u64, u64, OsString)>,
         left: Vec<(u64, u64)>,
         bad_copies: Vec<OsString>,
+        unreadable_copies: Vec<OsString>,
         bytes_fetched: u64,
         bytes_after_end: u64,
         recovered_blocks: u64,
@@ -152,12 +153,16 @@ impl Job {
         let opened = open_to_write(&self.image, self.dry);
         let file = opened.map_err(|error| Failure::from(&error).of(Kind::Image))?;
         let journal = journal_of(&self.map);
-        let stored = stored_length(&*self.raw(&hashing)?, &map);
-        let target = Target { map: &map, file: &file, name: &self.image, stored, journal: &journal };
+        let own = self.raw(&hashing)?.exact_length();
+        let mut target = Target { map: &map, file: &file, name: &self.image, end: own, journal: &journal };
+        let mut copies = self.open_copies(&map, hosts, &hashing)?;
+        let end = image_end(&target, own, &mut copies).map_err(|error| failure(&error))?;
+        target.end = end.unwrap_or(own);
+        let mut copies: Vec<ReadAt> = copies.into_iter().map(|copy| copy.read).collect();
         // What cannot be recorded is not begun.
         let catalog = self.catalog.as_deref().filter(|_| !self.dry).map(opened_catalog).transpose()?;
         let found = || -> Result<(Vec<Range<u64>>, u64), Failure> {
-            let (bad, longer) = self.bad(&target, &hashing)?;
+            let (bad, longer) = self.bad((&target, end.is_some()), &hashing)?;
             if !self.overwrites {
                 let length = self.raw(&hashing)?.length();
                 target.require_same(&bad, length).map_err(|error| failure(&error))?;
@@ -172,16 +177,18 @@ impl Job {
         }
         let (bad, longer) = found()?;
         let names = self.sources.iter().map(Copy::name).collect::<Result<Vec<_>, _>>()?;
-        let mut copies = self.open_copies(&map, hosts, &hashing)?;
         let mended = target.repair(&bad, &mut copies, !self.dry, stop).map_err(|error| failure(&error))?;
         let mut noted = None;
         if !self.dry && !mended.repaired.is_empty() {
-            let again = &mut image_reader(self.raw(&hashing)?);
+            let again = &mut reader_until(image_reader(self.raw(&hashing)?), target.end);
             target.verify(&mended, again).map_err(|error| failure(&error))?;
             if let Some((_lock, catalog)) = &catalog {
                 noted = self.note(catalog, &mended, &names, stop)?;
             }
         }
+        let names_of = |copies: &BTreeSet<usize>| {
+            copies.iter().map(|which| names[*which].clone().into_os_string()).collect()
+        };
         let named = |(range, which): &(Range<u64>, usize)| {
             (range.start, range.end, names[*which].clone().into_os_string())
         };
@@ -189,11 +196,8 @@ impl Job {
             dry_run: self.dry,
             repaired: mended.repaired.iter().map(named).collect(),
             left: mended.left.iter().map(|range| (range.start, range.end)).collect(),
-            bad_copies: mended
-                .bad_copies
-                .iter()
-                .map(|which| names[*which].clone().into_os_string())
-                .collect(),
+            bad_copies: names_of(&mended.bad_copies),
+            unreadable_copies: names_of(&mended.unreadable_copies),
             bytes_fetched: mended.fetched,
             bytes_after_end: longer,
             recovered_blocks: recovered,
@@ -215,46 +219,49 @@ impl Job {
     }
 
     /// The ranges that are not what the map says, and how many bytes the image has after its recorded end.
-    fn bad(&self, target: &Target, hashing: &Hashing) -> Result<(Vec<Range<u64>>, u64), Failure> {
-        let map = target.map;
+    fn bad(
+        &self,
+        (target, knows_end): (&Target, bool),
+        hashing: &Hashing,
+    ) -> Result<(Vec<Range<u64>>, u64), Failure> {
         let image = self.raw(hashing)?;
-        let longer = image.length().saturating_sub(map.length());
-        let ranges = match hashing.compare(map, &mut Opened::Image(image)) {
+        let ranges = match hashing.compare(target.map, &mut Opened::Image(image)) {
             Ok(ranges) => ranges,
             // What cannot be read as a whole is read block by block.
             Err(blockhash::BlockHashError::Image(_)) => {
                 let image = self.raw(hashing)?;
-                target.scan(&mut image_reader(image), hashing.stop).map_err(|error| failure(&error))?
+                let read = &mut reader_until(image_reader(image), target.end);
+                target.scan(read, hashing.stop).map_err(|error| failure(&error))?
             }
             Err(error) => return Err(image_failure(&self.image, &error)),
         };
-        let within = |range: Range<u64>| range.start..range.end.min(map.length());
-        Ok((ranges.into_iter().map(within).filter(|range| !range.is_empty()).collect(), longer))
+        damage(target, ranges, self.raw(hashing)?, knows_end).map_err(|error| failure(&error))
     }
 
+    /// Opens the copies. One that cannot be opened gives nothing, unless all are like that.
     fn open_copies(
         &self,
         map: &BlockMap,
         hosts: &Connections,
         hashing: &Hashing,
-    ) -> Result<Vec<ReadAt<'static>>, Failure> {
-        let mut copies: Vec<ReadAt> = Vec::new();
+    ) -> Result<Vec<ImageCopy>, Failure> {
+        let mut copies: Vec<ImageCopy> = Vec::new();
+        let mut failed = Vec::new();
         for source in &self.sources {
             match source {
                 Copy::There(_, address) => {
-                    let (mut place, length) = (place::host(hosts, &address.host)?, map.length());
-                    let path = address.path.clone();
-                    copies.push(Box::new(move |buffer, offset| {
-                        let end = (offset + buffer.len() as u64).min(length);
-                        let mut bytes = place.read(&path, offset..end).map_err(std::io::Error::other)?;
-                        bytes.read_exact(buffer)
-                    }));
+                    let place = place::host(hosts, &address.host)?;
+                    copies.push(ImageCopy::there(place, address.path.clone(), map));
                 }
                 Copy::Image(path) => {
                     let opened = open_named(path.as_os_str(), &hashing.options);
-                    match opened.map_err(|error| image_failure(path, &error.into()))? {
-                        Opened::Image(image) => copies.push(image_reader(image)),
-                        Opened::Stream(_) => {
+                    match opened {
+                        Ok(Opened::Image(image)) => copies.push(ImageCopy::of(image)),
+                        Err(error) => {
+                            failed.push(image_failure(path, &error.into()));
+                            copies.push(ImageCopy::none());
+                        }
+                        Ok(Opened::Stream(_)) => {
                             let message = format!("{}: open: a pipe cannot be a copy", path.display());
                             return Err(Failure::new(Kind::Image, &message).path(path).operation("open"));
                         }
@@ -262,7 +269,10 @@ impl Job {
                 }
             }
         }
-        Ok(copies)
+        match failed.pop() {
+            Some(failure) if failed.len() + 1 == copies.len() => Err(failure),
+            _ => Ok(copies),
+        }
     }
 
     /// Records the repair where the catalogue knows the image as a file.
@@ -338,7 +348,9 @@ fn failure(error: &engine::ImageRepairError) -> Failure {
         engine::ImageRepairError::Image { path, operation, source, .. } => {
             of(path).operation(operation).system(Some(source))
         }
-        engine::ImageRepairError::Another { path, .. } => of(path).operation("repair"),
+        engine::ImageRepairError::Another { path, .. } | engine::ImageRepairError::EndUnknown { path } => {
+            of(path).operation("repair")
+        }
         engine::ImageRepairError::Different { path, .. } => of(path).operation("read back"),
     }
 }

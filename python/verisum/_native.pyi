@@ -1147,6 +1147,7 @@ def copy(
         threads: How many; 0 for one for each core.
         sums: Add the digests of the copies to this list, which `check` reads with the target as `base`.
         record: A catalogue that is to know the copies. It is made if it is not there, and so is the target's tree in it.
+            Files that the target has already and that ``catalog`` does not know are read.
         hosts: How hosts and buckets are reached.
         progress: Called with files and bytes that were read.
 
@@ -3079,6 +3080,10 @@ class ImageRepair:
         """The copies in which a bad block of the image is not as the map says either."""
 
     @property
+    def unreadable_copies(self) -> list[str]:
+        """The copies that could not be opened, or not be read where a block was wanted."""
+
+    @property
     def bytes_repaired(self) -> int:
         """How many bytes `repaired` has."""
 
@@ -3088,7 +3093,7 @@ class ImageRepair:
 
     @property
     def bytes_fetched(self) -> int:
-        """How many bytes were asked of the copies."""
+        """How many bytes were read from the copies."""
 
     @property
     def bytes_after_end(self) -> int:

@@ -1,10 +1,47 @@
 //! Disk images as what [`mend::image`](crate::mend::image) repairs, and reads copies from.
 
-use std::io;
+use std::io::{self, Read};
+use std::ops::Range;
 
 use verisum_blockhash::BlockMap;
+use verisum_files::place::Place;
 use verisum_image::{Image, Opened};
-use verisum_mend::image::ReadAt;
+use verisum_mend::image::{ImageRepairError, ReadAt, Target};
+
+/// Maps that are not exact round the length up to this.
+const SECTOR: u64 = 512;
+
+/// A copy of an image.
+pub struct ImageCopy {
+    /// Reads it.
+    pub read: ReadAt<'static>,
+    /// Its exact length, if that is known.
+    pub length: Option<u64>,
+}
+
+impl ImageCopy {
+    /// One that is open.
+    pub fn of(image: Box<dyn Image>) -> ImageCopy {
+        ImageCopy { length: Some(image.exact_length()), read: image_reader(image) }
+    }
+
+    /// A raw image of another place.
+    pub fn there(mut place: Box<dyn Place>, path: Vec<u8>, map: &BlockMap) -> ImageCopy {
+        let length = place.state(&path).ok().and_then(|known| known.now.size);
+        let read: ReadAt = Box::new(move |buffer, offset| {
+            let range = offset..offset + buffer.len() as u64;
+            place.read(&path, range).map_err(io::Error::other)?.read_exact(buffer)
+        });
+        // A last sector that is not full is read as one of an image here.
+        let end = length.filter(|end| end.next_multiple_of(SECTOR) == map.length());
+        ImageCopy { read: reader_until(read, end.unwrap_or(map.length())), length }
+    }
+
+    /// One that cannot be opened: it gives nothing.
+    pub fn none() -> ImageCopy {
+        ImageCopy { read: Box::new(|_, _| Err(io::ErrorKind::NotFound.into())), length: None }
+    }
+}
 
 /// An image whose bytes are what a guest sees.
 ///
@@ -23,9 +60,55 @@ pub fn require_raw(opened: Opened) -> io::Result<Box<dyn Image>> {
     }
 }
 
-/// How much of an image is stored: a file that ends within the last sector is as long as it was.
-pub fn stored_length(image: &dyn Image, map: &BlockMap) -> u64 {
-    if image.length() == map.length() { image.exact_length() } else { map.length() }
+/// Where an image ends whose file is so long. A map that is not exact rounds that up: then a copy tells whose last block
+/// is good. None if no copy does, and the file ends within the last sector, perhaps after bytes that somebody appended.
+///
+/// # Errors
+/// The map cannot be read.
+pub fn image_end(
+    target: &Target,
+    own: u64,
+    copies: &mut [ImageCopy],
+) -> Result<Option<u64>, ImageRepairError> {
+    let length = target.map.length();
+    let is_in_last = |end: u64| end.next_multiple_of(SECTOR) == length;
+    if length.is_multiple_of(SECTOR) {
+        for copy in copies {
+            if let Some(end) = copy.length.filter(|end| is_in_last(*end))
+                && target.has_last_block(&mut copy.read)?
+            {
+                return Ok(Some(end));
+            }
+        }
+    }
+    Ok((own >= length || !is_in_last(own)).then_some(length))
+}
+
+/// The parts of ranges that differ from the map before the end of an image, and how many bytes it has after that.
+///
+/// # Errors
+/// The map cannot be read, or the last block differs and nobody knows where the image ends.
+pub fn damage(
+    target: &Target,
+    ranges: Vec<Range<u64>>,
+    image: Box<dyn Image>,
+    knows_end: bool,
+) -> Result<(Vec<Range<u64>>, u64), ImageRepairError> {
+    let mut end = target.map.length();
+    let longer = image.exact_length().saturating_sub(target.end);
+    let is_last_bad = ranges.last().is_some_and(|range| range.end >= end);
+    if is_last_bad && !knows_end {
+        return Err(ImageRepairError::EndUnknown { path: target.name.to_path_buf() });
+    }
+    // What follows the end is no damage of the last block.
+    if longer > 0
+        && is_last_bad
+        && target.has_last_block(&mut reader_until(image_reader(image), target.end))?
+    {
+        end = target.map.blocks().saturating_sub(1) * u64::from(target.map.params().block_bytes());
+    }
+    let within = |range: Range<u64>| range.start..range.end.min(end);
+    Ok((ranges.into_iter().map(within).filter(|range| !range.is_empty()).collect(), longer))
 }
 
 /// Reads any part of an image.
@@ -35,5 +118,14 @@ pub fn image_reader(image: Box<dyn Image>) -> ReadAt<'static> {
             return Err(io::Error::other("it is shorter"));
         }
         image.read_at(buffer, offset).map_err(io::Error::other)
+    })
+}
+
+/// Reads an image as if it ended here, with zeros after it.
+pub fn reader_until(mut read: ReadAt<'static>, end: u64) -> ReadAt<'static> {
+    Box::new(move |buffer, offset| {
+        let stored = end.saturating_sub(offset).min(buffer.len() as u64) as usize;
+        buffer[stored..].fill(0);
+        read(&mut buffer[..stored], offset)
     })
 }

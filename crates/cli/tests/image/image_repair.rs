@@ -356,3 +356,64 @@ fn an_image_behind_a_link_of_another_user_is_refused() {
     assert_eq!(images.repair(&["one"], &[]).code, Some(0));
     assert!(fs::read(images.path("theirs")).unwrap() == fs::read(images.path("good")).unwrap());
 }
+
+/// A map that is not exact takes the last sector for full: the image keeps its own length, and what follows it.
+#[test]
+fn what_a_map_rounds_up_is_not_written() {
+    let good: Vec<u8> = (0..1_999_999_u32).map(|at| (at * 31 + at / 251) as u8).collect();
+    let new = || {
+        let images = Images::new(10 * BLOCK);
+        for name in ["image", "one"] {
+            fs::write(images.path(name), &good).unwrap();
+        }
+        let (map, image) = (images.path("map"), images.path("image"));
+        assert_eq!(verisum(["image".into(), "map".into(), "-o".into(), map, image]).code, Some(0));
+        images
+    };
+    let with = |tail: &[u8]| [&good[..], tail].concat();
+    for tail in [&b"tail"[..], &[7; 385], &[7; 5000]] {
+        for damaged in [None, Some(77), Some(good.len() - 3)] {
+            let images = new();
+            let mut found = with(tail);
+            if let Some(at) = damaged {
+                found[at] ^= 1;
+            }
+            fs::write(images.path("image"), &found).unwrap();
+            let ended = images.repair(&["one"], &[]);
+            assert!(fs::read(images.path("image")).unwrap() == with(tail), "{damaged:?} {}", tail.len());
+            assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+            assert!(ended.stderr.contains("after its recorded end left alone"), "{}", ended.stderr);
+        }
+    }
+    let images = new();
+    File::options().write(true).open(images.path("image")).unwrap().set_len(1_999_000).unwrap();
+    let ended = images.repair(&["one"], &[]);
+    assert!(ended.code == Some(0) && fs::read(images.path("image")).unwrap() == good, "{}", ended.stderr);
+    // A copy with a full last sector does not tell.
+    fs::write(images.path("image"), with(b"tail")).unwrap();
+    fs::write(images.path("one"), with(&[0; 385])).unwrap();
+    fs::write(images.path("two"), with(&[0; 1000])).unwrap();
+    let ended = images.repair(&["two"], &[]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    assert!(ended.stderr.contains("says where it ends"), "{}", ended.stderr);
+    assert!(fs::read(images.path("image")).unwrap() == with(b"tail"));
+}
+
+#[test]
+fn a_copy_that_gives_nothing_is_named_and_the_next_one_is_asked() {
+    let images = Images::new(10 * BLOCK);
+    images.damage("image", &[1]);
+    let alone = images.repair(&["nothere"], &[]);
+    assert_eq!(alone.code, Some(3), "{}", alone.stderr);
+    File::options().write(true).open(images.path("two")).unwrap().set_len(100).unwrap();
+    let ended = images.repair(&["nothere", "two", "one"], &["--json"]);
+    assert!(ended.code == Some(0) && images.is_good(), "{}", ended.stderr);
+    let [nothere, two] = ["nothere", "two"].map(|name| images.path(name).display().to_string());
+    assert!(ended.stderr.contains(&format!("{nothere}: ")), "{}", ended.stderr);
+    assert!(ended.stderr.contains(&format!("{two} cannot be read there")), "{}", ended.stderr);
+    let told: serde_json::Value = serde_json::from_str(ended.out()).unwrap();
+    let names: Vec<_> =
+        told["unreadable_copies"].as_array().unwrap().iter().map(|copy| &copy["path"]).collect();
+    assert_eq!(names, [&nothere, &two]);
+    assert_eq!(told["bytes_fetched"], BLOCK);
+}

@@ -40,8 +40,8 @@ pub struct Target<'a> {
     pub file: &'a File,
     /// Its name, for errors.
     pub name: &'a Path,
-    /// Length in bytes of what is stored: a last sector may be filled with zeros that are not.
-    pub stored: u64,
+    /// Where the image ends, in bytes: the map may take a last sector for full. Nothing is written after it.
+    pub end: u64,
     /// Where the journal is while blocks are written.
     pub journal: &'a Path,
 }
@@ -55,7 +55,9 @@ pub struct Mended {
     pub left: Vec<Range<u64>>,
     /// The numbers of the copies that have a block which is neither as the map says.
     pub bad_copies: BTreeSet<usize>,
-    /// Bytes that were asked of the copies.
+    /// The numbers of the copies that could not be read somewhere.
+    pub unreadable_copies: BTreeSet<usize>,
+    /// Bytes that were read from the copies.
     pub fetched: u64,
     /// Whether [`Stop`] ended it early.
     pub interrupted: bool,
@@ -102,6 +104,15 @@ pub enum ImageRepairError {
         /// Of how many, blocks of zeros and those after its end left out.
         of: u64,
     },
+    /// A last block is bad, and neither the map nor a copy says where in it the image ends.
+    #[error(
+        "{}: neither the map nor a copy says where it ends: give a raw copy too, or a map made with --exact",
+        path.display()
+    )]
+    EndUnknown {
+        /// The image.
+        path: PathBuf,
+    },
     /// What was written reads back as something else.
     #[error("{}: read back at {offset}: not what was written: do not trust this storage", path.display())]
     Different {
@@ -121,6 +132,17 @@ impl Target<'_> {
     fn block(&self, number: u64) -> Range<u64> {
         let start = number * self.block_size();
         start..(start + self.block_size()).min(self.map.length())
+    }
+
+    /// Whether the last block is what the map says.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    pub fn has_last_block(&self, read: &mut ReadAt) -> Result<bool, ImageRepairError> {
+        let Some(number) = self.map.blocks().checked_sub(1) else { return Ok(true) };
+        let block = self.block(number);
+        let mut bytes = vec![0; range_len(&block) as usize];
+        Ok(read(&mut bytes, block.start).is_ok() && self.is_good(number, &bytes)?)
     }
 
     /// Whether bytes are what the map says of a block.
@@ -253,14 +275,19 @@ impl Target<'_> {
             for run in runs(&wanted) {
                 let range = self.block(run.start).start..self.block(run.end - 1).end;
                 let mut bytes = vec![0; range_len(&range) as usize];
-                mended.fetched += range_len(&range);
                 let whole = copy(&mut bytes, range.start).is_ok();
+                mended.fetched += if whole { range_len(&range) } else { 0 };
                 for number in run {
                     let block = self.block(number);
                     let place = (block.start - range.start) as usize..(block.end - range.start) as usize;
                     let mut found = bytes[place].to_vec();
                     // A copy may fail in one place only.
                     let is_read = whole || copy(&mut found, block.start).is_ok();
+                    if !is_read {
+                        mended.unreadable_copies.insert(which);
+                    } else if !whole {
+                        mended.fetched += range_len(&block);
+                    }
                     if !is_read || !self.is_good(number, &found)? {
                         mended.bad_copies.extend(is_read.then_some(which));
                         left.push(number);
@@ -303,7 +330,7 @@ impl Target<'_> {
 
     fn write(&self, number: u64, bytes: &[u8]) -> Result<(), ImageRepairError> {
         let block = self.block(number);
-        let stored = (self.stored.saturating_sub(block.start)).min(bytes.len() as u64) as usize;
+        let stored = (self.end.saturating_sub(block.start)).min(bytes.len() as u64) as usize;
         let bytes = &bytes[..stored];
         let failed = self.failed("write", block.start);
         // Zeros after the end of a file that was cut need no room.

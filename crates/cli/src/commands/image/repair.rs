@@ -1,7 +1,7 @@
 //! `verisum image repair`: repairs bad blocks of a raw image or a device from other copies.
 
 use std::ffi::{OsStr, OsString};
-use std::io::{self, Read};
+use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use verisum::image::{Image, Opened, is_nbd_uri};
 use verisum::mend::image::{Mended, ReadAt, Target, journal_of, open_to_write};
 use verisum::mend::repair::Taken;
 use verisum::remote::Hosts;
-use verisum::{image_reader, require_raw, stored_length};
+use verisum::{ImageCopy, damage, image_end, image_reader, reader_until, require_raw};
 
 use super::map;
 use super::options::ReadOptions;
@@ -79,17 +79,18 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
     let name = input.path();
     let file = open_to_write(&name, arguments.dry_run)?;
     let journal = journal_of(&arguments.map);
-    let target = Target {
-        map: &map,
-        file: &file,
-        name: &name,
-        stored: stored_length(&*raw(&input, &settings)?, &map),
-        journal: &journal,
-    };
+    let own = raw(&input, &settings)?.exact_length();
+    let mut target = Target { map: &map, file: &file, name: &name, end: own, journal: &journal };
+    let reached =
+        arguments.hosts.hosts(arguments.from.iter().filter(|text| hosts::is_remote(text)).count())?;
+    let mut copies = copies(&arguments.from, &settings, &reached, &map)?;
+    let end = image_end(&target, own, &mut copies)?;
+    target.end = end.unwrap_or(own);
+    let mut copies: Vec<ReadAt> = copies.into_iter().map(|copy| copy.read).collect();
     let ending = Ending::new()?;
     let stop = Stop::when(ending.asked().clone());
     let found = || -> Result<(Vec<Range<u64>>, u64), Failure> {
-        let (bad, longer) = bad(&map, &input, &settings, &target, &stop)?;
+        let (bad, longer) = bad(&input, &settings, (&target, end.is_some()), &stop)?;
         if !arguments.overwrite {
             target.require_same(&bad, raw(&input, &settings)?.length())?;
         }
@@ -109,13 +110,10 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
     }
     let (bad, longer) = found()?;
     let bad = without(bad, foretold);
-    let reached =
-        arguments.hosts.hosts(arguments.from.iter().filter(|text| hosts::is_remote(text)).count())?;
-    let mut copies = copies(&arguments.from, &settings, &reached, &map)?;
     let mended = target.repair(&bad, &mut copies, !arguments.dry_run, &stop)?;
     if !arguments.dry_run && !mended.repaired.is_empty() {
         let again = raw(&input, &settings)?;
-        target.verify(&mended, &mut image_reader(again))?;
+        target.verify(&mended, &mut reader_until(image_reader(again), target.end))?;
         record(&arguments, &name, &mended, &stop)?;
     }
     let exit = print(&arguments, &mended, longer, output)?;
@@ -172,16 +170,14 @@ fn raw(input: &Input, settings: &HashSettings) -> Result<Box<dyn Image>, Failure
 
 /// The ranges that are not what the map says, and how many bytes the image has after its recorded end.
 fn bad(
-    map: &BlockMap,
     input: &Input,
     settings: &HashSettings,
-    target: &Target,
+    (target, knows_end): (&Target, bool),
     stop: &Stop,
 ) -> Result<(Vec<Range<u64>>, u64), Failure> {
     let mut image = raw(input, settings)?;
-    let longer = image.length().saturating_sub(map.length());
     let mut opened = Opened::Image(image);
-    let ranges = match verify::compare(map, input, &mut opened, settings) {
+    let ranges = match verify::compare(target.map, input, &mut opened, settings) {
         Ok((_, ranges)) => ranges,
         Err(Failure::Image(_)) => {
             ui::say(
@@ -189,42 +185,46 @@ fn bad(
                 &format!("{}: it cannot be read as a whole: reading block by block", shown(&input.path())),
             );
             image = raw(input, settings)?;
-            target.scan(&mut image_reader(image), stop)?
+            target.scan(&mut reader_until(image_reader(image), target.end), stop)?
         }
         Err(failure) => return Err(failure),
     };
-    let within = |range: Range<u64>| range.start..range.end.min(map.length());
-    Ok((ranges.into_iter().map(within).filter(|range| !range.is_empty()).collect(), longer))
+    Ok(damage(target, ranges, raw(input, settings)?, knows_end)?)
 }
 
-/// Opens the copies.
+/// Opens the copies. One that cannot be opened is said to be so, and gives nothing, unless all are like that.
 fn copies(
     from: &[OsString],
     settings: &HashSettings,
     hosts: &Hosts,
     map: &BlockMap,
-) -> Result<Vec<ReadAt<'static>>, Failure> {
-    let mut copies: Vec<ReadAt> = Vec::new();
+) -> Result<Vec<ImageCopy>, Failure> {
+    let mut copies: Vec<ImageCopy> = Vec::new();
+    let mut failed: Vec<Failure> = Vec::new();
     for text in from {
         if !is_nbd_uri(text) && hosts::is_remote(text) {
-            let (address, mut place) = hosts::tree(text, hosts)?;
-            let length = map.length();
-            copies.push(Box::new(move |buffer, offset| {
-                let end = (offset + buffer.len() as u64).min(length);
-                let mut bytes = place.read(&address.path, offset..end).map_err(io::Error::other)?;
-                bytes.read_exact(buffer)
-            }));
+            let (address, place) = hosts::tree(text, hosts)?;
+            copies.push(ImageCopy::there(place, address.path, map));
             continue;
         }
         let input = Input::new(text.clone());
-        match input::open(&input, settings)? {
-            Opened::Image(image) => copies.push(image_reader(image)),
-            Opened::Stream(_) => {
+        match input::open(&input, settings) {
+            Ok(Opened::Image(image)) => copies.push(ImageCopy::of(image)),
+            Ok(Opened::Stream(_)) => {
                 let error = io::Error::other("a pipe cannot be a copy");
                 return Err(Failure::file(input.path(), "open", error));
             }
+            Err(failure) => {
+                copies.push(ImageCopy::none());
+                failed.push(failure);
+            }
         }
     }
+    match failed.pop() {
+        Some(failure) if failed.len() + 1 == from.len() => return Err(failure),
+        last => failed.extend(last),
+    }
+    failed.iter().for_each(|failure| ui::say(PROGRAM, &failure.message()));
     Ok(copies)
 }
 
@@ -256,6 +256,8 @@ fn print(
             "repaired": repaired.collect::<Vec<_>>(),
             "left": mended.left.iter().map(range).collect::<Vec<_>>(),
             "bad_copies": mended.bad_copies.iter().map(|which| Name::new(from(*which))).collect::<Vec<_>>(),
+            "unreadable_copies":
+                mended.unreadable_copies.iter().map(|which| Name::new(from(*which))).collect::<Vec<_>>(),
             "bytes_repaired": done,
             "bytes_left": left,
             "bytes_fetched": mended.fetched,
@@ -280,6 +282,9 @@ fn print(
     }
     for which in &mended.bad_copies {
         facts.push(format!("{} has other blocks than the map too", names::quoted(from(*which))));
+    }
+    for which in &mended.unreadable_copies {
+        facts.push(format!("{} cannot be read there", names::quoted(from(*which))));
     }
     if longer > 0 {
         facts.push(format!("{} after its recorded end left alone", human(longer)));

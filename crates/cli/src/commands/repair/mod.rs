@@ -71,7 +71,7 @@ pub(crate) struct RepairArgs {
     keep_bad: Option<PathBuf>,
 
     /// Write only the bad blocks, into the file itself, if it has at least 1 MiB. This needs digests of its blocks,
-    /// from parity or a block map, and is for files that are too large to copy
+    /// from parity or a block map, and is for files that are too large to copy. Not with --sums, --tags or --trust
     #[arg(long, conflicts_with_all = ["sums", "tags", "trust"])]
     in_place: bool,
 
