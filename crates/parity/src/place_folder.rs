@@ -126,12 +126,19 @@ impl PlaceFolder {
 
     /// The error, unless a file is missing because another run changed the index and removed it.
     fn unless_removed(&self, error: ParityError) -> ParityError {
-        let identity = |index: Option<FileState>| index.and_then(|index| index.identity);
         let read = *lock(&self.index);
+        // Identities may come again, and of what this run wrote the time is not known.
+        let is_as_read = |now: Option<FileState>| match (now, read) {
+            (Some(now), Some(read)) => {
+                let times = now.modified.zip(read.modified);
+                now.identity == read.identity && times.is_none_or(|(now, read)| now == read)
+            }
+            (now, read) => now.is_none() == read.is_none(),
+        };
         match &error {
             ParityError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound => {
                 match self.state(INDEX[0]) {
-                    Ok(now) if identity(now) == identity(read) => error,
+                    Ok(now) if is_as_read(now) => error,
                     Ok(_) => ParityError::Busy { path: self.name.clone() },
                     Err(error) => error,
                 }

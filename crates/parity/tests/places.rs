@@ -339,7 +339,7 @@ fn files_that_are_no_parity_stay_where_they_are() {
     fs::create_dir_all(parity.path().join("below")).unwrap();
     foreign.iter().for_each(|name| fs::write(parity.path().join(name), name).unwrap());
     let left = parity.path().join("set-00000001.parity.new");
-    fs::write(&left, "left behind").unwrap();
+    fs::write(&left, "verisum parity set, left behind").unwrap();
     create(&tree, ParityLocation::Directory(parity.path())).unwrap();
     assert!(!left.exists());
     change(&mut tree);
