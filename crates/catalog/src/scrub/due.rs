@@ -1,7 +1,7 @@
 //! Chooses the files that are due, within the run's time budget.
 
 use std::hash::{BuildHasher, Hash, RandomState};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::ScrubOptions;
@@ -54,6 +54,8 @@ pub(super) struct Plan {
     budget: Option<Duration>,
     /// How long after the start no more files are begun.
     end: AtomicU64,
+    /// Whether files are about to be read, and none was so far.
+    begins: AtomicBool,
 }
 
 impl Plan {
@@ -77,6 +79,7 @@ impl Plan {
             start,
             budget: options.budget,
             end: AtomicU64::new(options.budget.map_or(u64::MAX, nanoseconds)),
+            begins: AtomicBool::new(false),
         }
     }
 
@@ -116,9 +119,22 @@ impl Plan {
         self.is_in_one_pass && self.is_due(known.verified) && is_in_turn
     }
 
-    /// Leaves a tenth of the budget for the files that are read from here on. On a busy machine, what comes before
-    /// can take all of the budget in each run, and no run would ever verify anything.
+    /// Files are about to be read. On a busy machine, what comes before the first can take all of the budget in each
+    /// run, and no run would ever verify anything: so the time is not over before one is read, and a tenth of the
+    /// budget is left for others.
     pub(super) fn begin_reading(&self) {
+        self.begins.store(self.budget.is_some_and(|budget| !budget.is_zero()), Ordering::Relaxed);
+    }
+
+    /// A file was read.
+    pub(super) fn has_read(&self) {
+        if self.begins.load(Ordering::Relaxed) && self.begins.swap(false, Ordering::Relaxed) {
+            self.leave_a_tenth();
+        }
+    }
+
+    /// Leaves a tenth of the budget from here on.
+    pub(super) fn leave_a_tenth(&self) {
         if let Some(budget) = self.budget {
             self.end.fetch_max(nanoseconds(self.start.elapsed() + budget / 10), Ordering::Relaxed);
         }
@@ -126,7 +142,8 @@ impl Plan {
 
     /// Whether there is no time for another file.
     pub(super) fn is_over(&self) -> bool {
-        nanoseconds(self.start.elapsed()) >= self.end.load(Ordering::Relaxed)
+        let is_late = || nanoseconds(self.start.elapsed()) >= self.end.load(Ordering::Relaxed);
+        !self.begins.load(Ordering::Relaxed) && is_late()
     }
 
     /// The time by a clock that started at the time that the run was given.
@@ -175,6 +192,11 @@ mod tests {
         assert!(late.is_over());
         late.begin_reading();
         assert!(!late.is_over());
+        late.has_read();
+        assert!(!late.is_over());
+        late.end.store(0, Ordering::Relaxed);
+        late.has_read();
+        assert!(late.is_over());
         let never = plan(Duration::ZERO);
         never.begin_reading();
         assert!(never.is_over());

@@ -109,6 +109,7 @@ impl ScrubJudge<'_> {
                 None => ControlFlow::Continue(()),
             };
         }
+        self.plan.has_read();
         if self.options.one_file_system
             && let Ok(content) = &result
             && is_mounted_over(&entry, &content.before, (token.device, Some(entry.inode())))

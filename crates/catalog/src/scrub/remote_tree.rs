@@ -106,7 +106,7 @@ impl Passage for PlaceTree<'_> {
             Ok(()) => {}
         }
         if let Some(mut choice) = scrub.choice.take() {
-            plan.begin_reading();
+            plan.leave_a_tenth();
             for heap in choice.heaps()? {
                 scrub.read_heap(heap, choice.files(heap, options.shuffle), self)?;
             }
