@@ -81,7 +81,9 @@ fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     let start = text.len() - text[start..].trim_ascii_start().len();
     let url = &text[start..];
     // An image behind NBD is named so, and its name is no secret.
-    if !is_url(url) || url.starts_with(b"nbd") || Address::parse(OsStr::from_bytes(url), false).is_ok() {
+    let has_user = || url.split(|byte| *byte == b'/').nth(2).is_some_and(|host| host.contains(&b'@'));
+    let is_image = url.starts_with(b"nbd") && !has_user();
+    if !is_url(url) || is_image || Address::parse(OsStr::from_bytes(url), false).is_ok() {
         return None;
     }
     let scheme = url.iter().position(|byte| *byte == b':').filter(|_| !url.starts_with(b"/"));
@@ -128,6 +130,7 @@ mod tests {
             ("ssh://user:SECRET@host/x", "ssh://…@host/x"),
             ("ssh://user:SECRET@host:22/x", "ssh://…@host:22/x"),
             ("ftp://user:SECRET@host/x", "ftp://…@host/x"),
+            ("nbd://user:SECRET@host/x", "nbd://…@host/x"),
             ("--endpoint=https://user:SECRET@host", "--endpoint=https://…@host"),
             ("gs://a b/x", "gs://a b/x"),
             ("https:/user:SECRET@host/x", "https:/…@host/x"),
