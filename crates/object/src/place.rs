@@ -388,6 +388,12 @@ impl Place for BucketPlace {
         Ok(self.asked_records(files))
     }
 
+    fn has_parts_of(&mut self, file: &FileRequest, length: u64) -> bool {
+        let Some(size) = file.seen.size.filter(|_| length > 0) else { return false };
+        let lengths: Vec<u64> = (0..size).step_by(length as usize).map(|at| length.min(size - at)).collect();
+        self.unless_stopped(self.client.are_parts(key(&file.path), &lengths)).unwrap_or_default()
+    }
+
     fn open(&mut self, path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {
         let opened = RangedObject::open(&self.client, &self.runtime, key(path));
         Ok(Box::new(opened.map_err(|error| of_object(path, &error))?))

@@ -49,6 +49,18 @@ fn what_was_uploaded_in_parts_is_compared_with_the_checksum_of_its_parts() {
             );
         }
     }
+    // Not what is in one part, whose checksum has no name.
+    for to in [store.path("back").to_str().unwrap(), "s3://other"] {
+        if let Some(bucket) = to.strip_prefix("s3://") {
+            store.bucket(bucket);
+        }
+        let copied = store.run(&["copy", "s3://box", to]);
+        let text = format!("{}{}", copied.out(), copied.stderr);
+        assert!(copied.code == Some(1) && text.contains("2 files copied"), "{to}: {text}");
+        for name in ["copied", "sha1"] {
+            assert!(text.contains(&format!("s3://box/{name}: ")), "{to}: {text}");
+        }
+    }
     let catalog = store.path("catalog");
     let catalog = catalog.to_str().unwrap();
     let scrub = store.run(&["scrub", "--catalog", catalog, "s3://box"]);

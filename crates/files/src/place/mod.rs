@@ -152,6 +152,12 @@ pub trait Place: Send {
         Ok(files.iter().map(|_| None).collect())
     }
 
+    /// Whether a file was written in parts of so many bytes, of which only the last may be shorter. Of a record of parts
+    /// whose lengths are not all known it decides whether that is certain; it takes a request for each part.
+    fn has_parts_of(&mut self, _file: &FileRequest, _length: u64) -> bool {
+        false
+    }
+
     /// The digests that the place recorded of the blocks of a file; none where it has none.
     fn block_digests(&mut self, _path: &[u8]) -> Option<BlockDigests> {
         None

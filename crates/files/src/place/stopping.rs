@@ -101,6 +101,10 @@ impl Place for StoppingPlace<'_> {
         self.place.records(files)
     }
 
+    fn has_parts_of(&mut self, file: &FileRequest, length: u64) -> bool {
+        self.place.has_parts_of(file, length)
+    }
+
     fn block_digests(&mut self, path: &[u8]) -> Option<BlockDigests> {
         self.place.block_digests(path)
     }

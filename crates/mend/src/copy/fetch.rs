@@ -8,9 +8,10 @@ use std::thread;
 
 use rustix::fs::fstat;
 use verisum_catalog::store::Catalog;
-use verisum_digest::Output;
+use verisum_digest::{Output, part_length};
 use verisum_files::place::{
-    FileRecord, FileRequest, FileState, MOST_WHOLE, Modified, Place, PlaceError, PlaceEvent, WholeFile,
+    FileRecord, FileRequest, FileState, MOST_WHOLE, Modified, Place, PlaceError, PlaceEvent, RecordedDigest,
+    WholeFile,
 };
 use verisum_files::{Directory, Kind, Stat, lock};
 
@@ -487,7 +488,29 @@ pub(super) fn place_records(place: &mut dyn Place, files: &[FileRequest]) -> Vec
         true => place.records(files).unwrap_or_default(),
         false => Vec::new(),
     };
-    told.into_iter().chain(std::iter::repeat_with(|| None)).take(files.len()).collect()
+    let mut told: Vec<Option<FileRecord>> =
+        told.into_iter().chain(std::iter::repeat_with(|| None)).take(files.len()).collect();
+    for (file, record) in files.iter().zip(&mut told) {
+        if let Some(record) = record {
+            make_certain(place, file, &mut record.digests);
+        }
+    }
+    told
+}
+
+/// Asks whether a checksum of parts is one of this file, where nothing else would tell that the file is not what was
+/// written there. An ETag may be no digest of the content.
+fn make_certain(place: &mut dyn Place, file: &FileRequest, digests: &mut [RecordedDigest]) {
+    if digests.iter().any(|recorded| recorded.is_certain) {
+        return;
+    }
+    let is_checksum = |recorded: &&mut RecordedDigest| !recorded.algorithm.starts_with("s3-etag:");
+    for recorded in digests.iter_mut().filter(is_checksum) {
+        if let Some(length) = part_length(&recorded.algorithm) {
+            recorded.is_certain = place.has_parts_of(file, length);
+            return;
+        }
+    }
 }
 
 /// Whether a file at TO has the time of its original, or of the file that this was uploaded from.
