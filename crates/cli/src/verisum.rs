@@ -17,6 +17,7 @@ use crate::commands;
 use crate::ui::config::{self, Config};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::help::one_line;
 use crate::ui::hosts::takes_buckets;
 use crate::ui::{self, Output, PROGRAM};
 use crate::ui::{color, help, log, progress, verbosity};
@@ -230,23 +231,6 @@ fn hint(error: &clap::Error) -> Option<String> {
 
 /// Verbs that are not, and those that they stand for.
 const MEANT: [(&str, &str); 1] = [("digest", "verisum digests")];
-
-/// The first paragraph of clap's message, and its advice.
-pub(crate) fn one_line(text: &str) -> String {
-    let mut paragraphs = text.split("\n\n");
-    let first = paragraphs.next().unwrap_or_default();
-    let mut line = words(first.strip_prefix("error: ").unwrap_or(first));
-    for paragraph in paragraphs {
-        if let Some(tip) = paragraph.trim_start().strip_prefix("tip: ") {
-            line = format!("{line} ({})", words(tip));
-        }
-    }
-    line
-}
-
-fn words(text: &str) -> String {
-    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
-}
 
 #[cfg(test)]
 mod tests {

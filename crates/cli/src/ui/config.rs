@@ -213,13 +213,18 @@ impl Config {
     pub(crate) fn take_back(&mut self, line: &[OsString], option: &str, why: &str) -> bool {
         let is_typed = line.iter().any(|word| word.to_string_lossy().starts_with(&format!("--{option}")));
         let verb = line.get(1).map(|verb| vec![verb.to_string_lossy().into_owned()]);
-        let setting = verb.and_then(|words| self.of(&words, option)).filter(|_| !is_typed).cloned();
-        let Some(setting) = setting else { return false };
+        let fault = verb.and_then(|words| self.fault_of(&words, option, why)).filter(|_| !is_typed);
+        let Some(why) = fault else { return false };
         for options in self.tables.values_mut().chain([&mut self.variables]) {
             options.remove(option);
         }
-        self.faults.push(Fault { verb: None, why: format!("{}: {option}: {why}", setting.place()) });
+        self.faults.push(Fault { verb: None, why });
         true
+    }
+
+    /// Says why the value that a command's option is set to is none of it.
+    pub(crate) fn fault_of(&self, command: &[String], option: &str, why: &str) -> Option<String> {
+        Some(format!("{}: {option}: {why}", self.of(command, option)?.place()))
     }
 
     /// What a command's option is set to.

@@ -191,6 +191,23 @@ fn row(name: &str, meaning: &str) -> String {
     filled(words, width, &" ".repeat(name.len())).join("\n")
 }
 
+/// The first paragraph of clap's message, and its advice.
+pub(crate) fn one_line(text: &str) -> String {
+    let mut paragraphs = text.split("\n\n");
+    let first = paragraphs.next().unwrap_or_default();
+    let mut line = words(first.strip_prefix("error: ").unwrap_or(first));
+    for paragraph in paragraphs {
+        if let Some(tip) = paragraph.trim_start().strip_prefix("tip: ") {
+            line = format!("{line} ({})", words(tip));
+        }
+    }
+    line
+}
+
+fn words(text: &str) -> String {
+    text.split_ascii_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -96,6 +96,30 @@ fn a_schedule_has_what_the_configuration_gives_to_scrubs() {
 }
 
 #[test]
+fn what_the_configuration_gives_is_refused_as_a_scrub_refuses_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let run = |verb: &str, options: &[&str]| {
+        let mut program = command(VERISUM);
+        program.current_dir(folder.path()).env("VERISUM_CONFIG", "config.toml");
+        program.args([verb, "--catalog", "c.db", "."]).args(options);
+        common::Ended::of(program.output().unwrap())
+    };
+    for (value, typed) in [
+        ("for = '2 hours'", "--for=2h"),
+        ("limit = 'fast'", "--limit=1MB/s"),
+        ("stop-after = 'many'", "--stop-after=2"),
+        ("algorithm = 'nonsense'", "--algorithm=md5"),
+    ] {
+        fs::write(folder.path().join("config.toml"), format!("[scrub]\n{value}\n")).unwrap();
+        let (scrub, schedule) = (run("scrub", &[]), run("schedule", &[]));
+        assert_eq!((schedule.code, schedule.out()), (Some(2), ""), "{value}: {}", schedule.stderr);
+        assert_eq!((scrub.code, scrub.stderr.lines().next()), (Some(2), schedule.stderr.lines().next()));
+        // What is typed goes before.
+        assert!(run("schedule", &["--", typed]).clean().contains(typed), "{value}");
+    }
+}
+
+#[test]
 fn a_shell_takes_the_cron_line() {
     let folder = tempfile::tempdir().unwrap();
     let data = folder.path().join("50% it's");

@@ -10,7 +10,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, FromArgMatches, ValueHint};
 use rustix::io::Errno;
 use verisum::files::Replacement;
@@ -21,6 +21,7 @@ use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::help::one_line;
 use crate::ui::hosts;
 use crate::ui::messages::MessageArgs;
 use crate::ui::{self, Output, names};
@@ -192,7 +193,27 @@ fn command(arguments: &ScheduleArgs, config: &Config) -> Result<Vec<OsString>, F
     }
     let directories = arguments.directories.len();
     understood(&command[2..], directories)?;
+    taken_with(config, &command)?;
     Ok(with_configured(command, directories, config))
+}
+
+/// Fails as this scrub would with the configuration of the one who asks.
+fn taken_with(config: &Config, command: &[OsString]) -> Result<(), Failure> {
+    let definition = config.apply(clap::Command::new(PROGRAM).subcommand(scrub_command()));
+    let parsed = definition.try_get_matches_from(command).and_then(|found| match found.subcommand() {
+        Some((_, found)) => ScrubArgs::from_arg_matches(found),
+        None => ScrubArgs::from_arg_matches(&found),
+    });
+    let parsed = parsed.map_err(|error| {
+        let why = one_line(&error.render().to_string());
+        let option = match error.get(ContextKind::InvalidArg) {
+            Some(ContextValue::String(arg)) => arg.strip_prefix("--").and_then(|arg| arg.split(' ').next()),
+            _ => None,
+        };
+        let fault = option.and_then(|option| config.fault_of(&["scrub".to_string()], option, &why));
+        Failure::Usage(fault.unwrap_or(why))
+    })?;
+    parsed.check()
 }
 
 /// With the options that a scrub gets from the configuration of the one who asks, which may not be that of the one who
