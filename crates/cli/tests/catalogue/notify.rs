@@ -450,6 +450,21 @@ fn a_missing_file_is_named_beside(folder: &str, bad: &str) {
     assert!(mail.contains(&format!("{photos}/b: missing since ")), "{mail}");
 }
 
+#[test]
+fn a_catalogue_that_cannot_be_read_is_told_of() {
+    let archive = Archive::new();
+    let catalog = archive.text("c.db");
+    fs::write(&catalog, "no catalogue").unwrap();
+    let (url, served) = answering("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
+    let ended = archive.run(&["--catalog", &catalog, "--webhook-file", &archive.url(&url)]);
+    let notice: Value = serde_json::from_slice(&served.join().unwrap().1).unwrap();
+    let why = notice["error"].as_str().unwrap();
+    assert!(why.starts_with(&format!("verisum report: {catalog}: ")), "{why}");
+    assert_eq!((ended.code, ended.stderr), (Some(3), format!("verisum: {why}\n")));
+    let text = notice["text"].as_str().unwrap();
+    assert!(text.ends_with(&format!(": state of the archive\n{why}")), "{text}");
+}
+
 /// Of other trees the state of the archive tells, and a message without a scrub.
 #[test]
 fn a_failed_scrub_tells_of_its_own_trees_only() {

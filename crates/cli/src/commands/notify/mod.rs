@@ -129,7 +129,10 @@ pub(crate) fn run(arguments: &NotifyArgs, config: &Config, output: &mut Output) 
     }
     let is_scrub = command.first().is_some_and(|verb| verb == "scrub");
     let state = ArchiveState::of(&arguments.catalog, is_scrub.then_some(started), timeout);
-    if watched.is_none() && state.trouble.is_some() {
+    if watched.is_none()
+        && let Some(why) = &state.trouble
+    {
+        ui::say(PROGRAM, why);
         exit = exit.max(Exit::Unchecked);
     }
     let notice = Notice::new(command, watched, started, said, state);

@@ -111,7 +111,10 @@ fn worst((alarms, beyond): &WorstFiles) -> Option<String> {
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
 fn made(ended: ProgramEnd) -> Result<Vec<u8>, String> {
     match ended.stdout.is_empty() {
-        true => Err(format!("verisum report: {}", ended.last_line())),
+        true => {
+            let line = ended.last_line();
+            Err(format!("verisum report: {}", line.strip_prefix("verisum: ").unwrap_or(&line)))
+        }
         false => Ok(ended.stdout),
     }
 }
@@ -243,7 +246,9 @@ impl Notice {
         let bad = self.bad();
         let remedies = said.iter().chain(&bad).filter(|line| line.contains("mend it: ")).take(SHOWN);
         let remedies = remedies.map(|line| format!("\n{}", line.trim()));
-        let reasons = self.reasons().map(|line| format!("\n{line}"));
+        // A command that failed for it says so itself.
+        let trouble = self.state.trouble.clone().filter(|_| self.watched.is_none());
+        let reasons = self.reasons().chain(trouble).map(|line| format!("\n{line}"));
         self.summary() + &reasons.chain(lines).chain(remedies).collect::<String>()
     }
 
