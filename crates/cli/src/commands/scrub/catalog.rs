@@ -393,7 +393,8 @@ fn check(catalog: &CatalogArgs, json: bool, output: &mut Output) -> Result<Exit,
     });
     let problems = damage(checked, &path)?;
     let sound = format!(
-        "{}: sound: {} (the history of runs and repairs has no check values)",
+        "{}: sound: {} (the history of runs and repairs, and what was found of bad and missing files, have no \
+         check values)",
         names::quoted(path.as_os_str()),
         super::totals(&roots)
     );
