@@ -171,7 +171,12 @@ impl Health {
             line.push_str("nothing is recorded");
         } else {
             let files = counted(files, "file");
-            let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked, {missing} missing");
+            let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked");
+            let errors = self.sum(is(Verdict::IoError));
+            if errors > 0 {
+                let _ = write!(line, " ({errors} because storage fails)");
+            }
+            let _ = write!(line, ", {missing} missing");
             if held > 0 {
                 let _ = write!(line, ", {held} held");
             }
