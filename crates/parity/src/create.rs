@@ -11,9 +11,6 @@ use crate::options::{self, CreateOptions};
 use crate::tree::Tree;
 use crate::verdict::Finding;
 
-/// Where the parity of a tree is unless another place is named.
-pub const USUAL_PLACE: &str = ".verisum-parity";
-
 /// What `create` and `update` made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -39,7 +36,7 @@ pub struct Made {
 }
 
 /// Makes parity of all regular files below `tree`, in the folder `parity`: none is the tree's own
-/// [`USUAL_PLACE`]. Files that cannot be read, or change meanwhile, are told to `report` and have none.
+/// [`USUAL_PLACE`](crate::USUAL_PLACE). Files that cannot be read, or change meanwhile, are told to `report` and have none.
 ///
 /// # Errors
 /// Where there is parity already, and where it cannot be written: nothing of it is left then.
@@ -52,7 +49,7 @@ pub fn create<'p>(
     options.check()?;
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let parity_folder = ParityFolder::make(tree.path(), parity.into())?;
-    tree.require_apart(&parity_folder)?;
+    tree.require_apart(parity_folder.identity()?)?;
     let before = parity_folder.index_before()?;
     if before.as_ref().is_some_and(|index| !index.sets.is_empty()) {
         return Err(ParityError::Exists { path: parity_folder.path().to_path_buf() });

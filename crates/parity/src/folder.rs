@@ -18,22 +18,16 @@ use verisum_files::place::Place;
 use verisum_files::{Directory, Stat};
 
 use crate::ParityError;
-use crate::create::USUAL_PLACE;
 use crate::digest::Hasher;
 use crate::head::{END_MAGIC, LONGEST, PartDigest, SetHead, TRAILER};
 use crate::in_place::Note;
 use crate::index::Index;
+use crate::names::{INDEX, NOTE, USUAL_PLACE, is_ours, note_name, number_of, set_name};
 use crate::place_folder::{PlaceFile, PlaceFolder};
 use crate::verdict::{Finding, ParityVerdict, lost_set};
 
-/// The index, and a second copy of it.
-pub(crate) const INDEX: [&str; 2] = ["index", "index.copy"];
-
 /// What all parity files begin with.
 const BEGINNING: &[u8] = b"verisum parity ";
-
-/// What the names of notes begin with.
-const NOTE: &str = "in-place-";
 
 /// The longest index that is read.
 const LONGEST_INDEX: u64 = 64 << 20;
@@ -643,25 +637,4 @@ fn trailer_of(head_length: u64, number: u64) -> [u8; TRAILER] {
     trailer[16..24].copy_from_slice(&head_length.to_le_bytes());
     trailer[24..].copy_from_slice(&number.to_le_bytes());
     trailer
-}
-
-fn set_name(number: u64) -> String {
-    format!("set-{number:08}.parity")
-}
-
-fn note_name(path: &[u8]) -> String {
-    let seal = crate::digest::whole(path);
-    seal[..8].iter().fold(NOTE.to_string(), |name, byte| format!("{name}{byte:02x}"))
-}
-
-/// Whether a file has the name of a parity file, or of one that is being written.
-pub(crate) fn is_ours(name: &str) -> bool {
-    let name = name.strip_suffix(".new").unwrap_or(name);
-    let is_note = |seal: &str| seal.len() == 16 && seal.bytes().all(|digit| digit.is_ascii_hexdigit());
-    INDEX.contains(&name) || number_of(name).is_some() || name.strip_prefix(NOTE).is_some_and(is_note)
-}
-
-fn number_of(name: &str) -> Option<u64> {
-    let number = name.strip_prefix("set-")?.strip_suffix(".parity")?.parse().ok()?;
-    (set_name(number) == name).then_some(number)
 }

@@ -14,8 +14,8 @@ use verisum_files::lock;
 use verisum_files::place::{FileRequest, FileState, Place, PlaceError, PlaceEvent, Reason};
 
 use crate::ParityError;
-use crate::folder::{INDEX, is_ours};
 use crate::index::Index;
+use crate::names::{INDEX, is_ours};
 
 /// So many numbers of sets are reserved at once: more than a tree has.
 const RESERVED: u64 = 1 << 24;

@@ -13,8 +13,8 @@ use verisum_files::{
 };
 
 use crate::ParityError;
-use crate::folder::{ParityFolder, is_ours};
 use crate::head::Piece;
+use crate::names::is_ours;
 
 /// A directory with all below it.
 pub(crate) struct Tree {
@@ -81,10 +81,10 @@ impl Tree {
     }
 
     /// Fails if the parity files are in the root itself.
-    pub(crate) fn require_apart(&self, folder: &ParityFolder) -> Result<(), ParityError> {
+    pub(crate) fn require_apart(&self, parity: (u64, u64)) -> Result<(), ParityError> {
         let root = Stat::of(&*self.root).map_err(|errno| ParityError::io(&self.path, "stat", errno))?;
-        match (root.device, root.inode) == folder.identity()? {
-            true => Err(ParityError::damaged(folder.path(), "the parity needs a directory of its own")),
+        match (root.device, root.inode) == parity {
+            true => Err(ParityError::damaged(&self.path, "the parity needs a directory of its own")),
             false => Ok(()),
         }
     }

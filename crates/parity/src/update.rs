@@ -86,7 +86,7 @@ pub fn update<'p>(
 ) -> Result<Made, ParityError> {
     let tree = Tree::open(tree, &options.progress, &options.stop)?;
     let parity_folder = ParityFolder::open(tree.path(), parity.into(), true)?;
-    tree.require_apart(&parity_folder)?;
+    tree.require_apart(parity_folder.identity()?)?;
     let index = parity_folder.index()?;
     let notes = parity_folder.notes()?;
     if let Some(note) = notes.first().filter(|_| !options.accept_damage) {
