@@ -80,9 +80,10 @@ fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
     };
     let start = text.len() - text[start..].trim_ascii_start().len();
     let url = &text[start..];
-    // An image behind NBD is named so, and its name is no secret.
-    let has_user = || url.split(|byte| *byte == b'/').nth(2).is_some_and(|host| host.contains(&b'@'));
-    let is_image = url.starts_with(b"nbd") && !has_user();
+    // An image behind NBD is named so, and its name and user are no secrets. Its error has dots for a password.
+    let user = || url.split(|byte| *byte == b'/').nth(2)?.rsplitn(2, |byte| *byte == b'@').nth(1);
+    let has_password = || user().is_some_and(|user| user.contains(&b':') && !user.ends_with(b":..."));
+    let is_image = url.starts_with(b"nbd") && !has_password();
     if !is_url(url) || is_image || Address::parse(OsStr::from_bytes(url), false).is_ok() {
         return None;
     }
@@ -154,6 +155,8 @@ mod tests {
             "a@b:c",
             "s3:/a@b",
             "nbd://host:10809/x",
+            "nbd://alice@host/x",
+            "nbd://alice:...@host/x",
             "//host/a@b",
             "x",
             "--a=b@c",
