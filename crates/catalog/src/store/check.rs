@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 
 use rusqlite::Row;
-use verisum_digest::Digest;
+use rusqlite::types::ValueRef;
+use verisum_digest::{Digest, Output};
 
 use super::guard::IS_INTACT;
 use super::record::unsigned;
@@ -99,14 +100,73 @@ impl Catalog {
         let mut problems = self.texts(&format!("PRAGMA integrity_check({MOST})"))?;
         problems.retain(|line| line != "ok");
         if problems.is_empty() {
-            for (what, sql) in INVARIANTS {
-                let found = self.texts(&format!("{sql} LIMIT {MOST}"))?;
-                problems.extend(found.into_iter().map(|row| format!("{what}: {row}")));
+            problems.extend(self.wrong_values().map_err(self.failed("read"))?);
+            match self.check_rows() {
+                Ok(found) => problems.extend(found),
+                // It is one of those values that ends the search.
+                Err(error) if error.is_damage() && !problems.is_empty() => {}
+                Err(error) => return Err(error),
             }
-            problems.extend(self.damaged_records()?);
-            problems.extend(self.impossible_digests()?);
         }
         Ok(problems.into_iter().map(Problem).collect())
+    }
+
+    /// What is wrong in rows whose values are each of their column's kind.
+    fn check_rows(&self) -> Result<Vec<String>> {
+        let mut problems = Vec::new();
+        for (what, sql) in INVARIANTS {
+            let found = self.texts(&format!("{sql} LIMIT {MOST}"))?;
+            problems.extend(found.into_iter().map(|row| format!("{what}: {row}")));
+        }
+        problems.extend(self.damaged_records()?);
+        problems.extend(self.impossible_digests()?);
+        Ok(problems)
+    }
+
+    /// What to say where a row could not be read because of a [wrong value](is_of_wrong_value).
+    pub(super) fn told_of_wrong_value(&self) -> String {
+        let found = self.wrong_values().unwrap_or_default().into_iter().next();
+        format!(
+            "{} {ADVICE}",
+            found.unwrap_or_else(|| "a row is missing, or a number is too large".to_string())
+        )
+    }
+
+    /// The columns with values that none of their declared type are, or digests of no length: SQLite takes any value for
+    /// any column. Reads all of it.
+    fn wrong_values(&self) -> rusqlite::Result<Vec<String>> {
+        let columns = "SELECT part.name, info.name, info.type, info.\"notnull\" FROM main.sqlite_schema AS part,
+                       pragma_table_info(part.name, 'main') AS info WHERE part.type = 'table' AND info.type <> ''
+                       ORDER BY part.name = 'file', part.name, cid";
+        let mut tables: Vec<(String, Vec<Column>)> = Vec::new();
+        let mut statement = self.connection.prepare(columns)?;
+        let mut rows = statement.query([])?;
+        while let Some(row) = rows.next()? {
+            let (table, column) =
+                (row.get(0)?, Column { name: row.get(1)?, kind: row.get(2)?, is_filled: row.get(3)? });
+            match tables.last_mut().filter(|(last, _)| *last == table) {
+                Some((_, columns)) => columns.push(column),
+                None => tables.push((table, vec![column])),
+            }
+        }
+        let mut problems = Vec::new();
+        for (table, columns) in tables {
+            let names: Vec<&str> = columns.iter().map(|column| &*column.name).collect();
+            let mut wrong = vec![0_u64; columns.len()];
+            let mut statement =
+                self.connection.prepare(&format!("SELECT {} FROM main.{table}", names.join(", ")))?;
+            let mut rows = statement.query([])?;
+            while let Some(row) = rows.next()? {
+                for (at, column) in columns.iter().enumerate() {
+                    wrong[at] += u64::from(!column.may_have(row.get_ref(at)?));
+                }
+            }
+            let found = names.iter().zip(wrong).filter(|(_, count)| *count > 0);
+            problems.extend(
+                found.map(|(name, count)| format!("table {table}: damaged values in column {name}: {count}")),
+            );
+        }
+        Ok(problems)
     }
 
     /// Fails if the database's own structure is damaged, or an index does not lead to all that is in its
@@ -222,8 +282,51 @@ impl Catalog {
         Ok(problems)
     }
 
+    /// Texts, also where a damaged value makes one that is not UTF-8.
     fn texts(&self, sql: &str) -> Result<Vec<String>> {
-        self.rows(sql, [], |row| row.get(0))
+        self.rows(sql, [], |row| {
+            let bytes = row.get_ref(0)?.as_bytes().unwrap_or_default();
+            Ok(String::from_utf8_lossy(bytes).into_owned())
+        })
+    }
+}
+
+/// Whether an error means that a row has a value that no sound catalogue has, or is not there: SQLite's words for it
+/// tell nobody what to do.
+pub(super) fn is_of_wrong_value(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error;
+    match error {
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::InvalidColumnType(..)
+        | Error::Utf8Error(..)
+        | Error::QueryReturnedNoRows
+        | Error::StatementChangedRows(_) => true,
+        Error::SqliteFailure(_, Some(words)) => words == "integer overflow",
+        _ => false,
+    }
+}
+
+/// A column as its table declares it.
+struct Column {
+    name: String,
+    kind: String,
+    /// Whether each row has a value.
+    is_filled: bool,
+}
+
+impl Column {
+    fn may_have(&self, value: ValueRef<'_>) -> bool {
+        match value {
+            ValueRef::Null => !self.is_filled,
+            ValueRef::Integer(_) => self.kind == "INTEGER",
+            ValueRef::Real(_) => self.kind == "REAL",
+            ValueRef::Text(bytes) => self.kind == "TEXT" && std::str::from_utf8(bytes).is_ok(),
+            ValueRef::Blob(bytes) => {
+                let is_digest = self.name == "before" || self.name.ends_with("digest");
+                self.kind == "BLOB" && (!is_digest || Output::from_bytes(bytes).is_some())
+            }
+        }
     }
 }
 
@@ -356,5 +459,50 @@ mod tests {
             }
         }
         assert!(refused > 50, "{refused}");
+    }
+
+    #[test]
+    fn a_value_of_another_kind_is_found_in_every_column_of_every_table() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = crate::store::tests::catalog(folder.path());
+        let columns: Vec<(String, String, String)> = catalog
+            .rows(
+                "SELECT part.name, info.name, info.type FROM main.sqlite_schema AS part,
+                 pragma_table_info(part.name, 'main') AS info WHERE part.type = 'table'",
+                [],
+                |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            )
+            .unwrap();
+        assert!(columns.len() > 80, "{}", columns.len());
+        for (table, column, kind) in &columns {
+            let good = |kind: &str| match kind {
+                "INTEGER" => "7",
+                "REAL" => "0.5",
+                "TEXT" => "'text'",
+                _ => "x'61'",
+            };
+            let bad = match &**kind {
+                // The number of a row is never anything else.
+                "INTEGER" if column == "id" => continue,
+                "INTEGER" | "REAL" => "'text'",
+                "TEXT" => "CAST(x'ff' AS TEXT)",
+                _ => "'text'",
+            };
+            let own: Vec<_> = columns.iter().filter(|(of, ..)| of == table).collect();
+            let names: Vec<&str> = own.iter().map(|(_, name, _)| &**name).collect();
+            let values: Vec<&str> =
+                own.iter().map(|(_, name, kind)| if name == column { bad } else { good(kind) }).collect();
+            catalog.begin().unwrap();
+            let sql = format!("INSERT INTO {table}({}) VALUES ({})", names.join(", "), values.join(", "));
+            catalog.connection.execute(&sql, []).unwrap();
+            let told = catalog.told_of_wrong_value();
+            let begins =
+                format!("table {table}: damaged values in column {column}: 1 (verisum catalog check");
+            assert!(told.starts_with(&begins), "{told}");
+            let problems = catalog.check_all().unwrap();
+            assert!(problems.iter().any(|problem| begins.starts_with(&problem.0)), "{problems:?}");
+            catalog.roll_back();
+        }
+        assert!(catalog.check().unwrap().is_empty());
     }
 }

@@ -223,7 +223,10 @@ impl Catalog {
     }
 
     fn failed(&self, operation: &'static str) -> impl Fn(rusqlite::Error) -> CatalogError {
-        move |source| CatalogError::database(&self.path, operation, source)
+        move |source| match check::is_of_wrong_value(&source) {
+            true => self.damaged(self.told_of_wrong_value()),
+            false => CatalogError::database(&self.path, operation, source),
+        }
     }
 
     fn damaged(&self, what: impl Into<String>) -> CatalogError {

@@ -410,6 +410,44 @@ fn a_damaged_record_is_only_damaged() {
 }
 
 #[test]
+fn a_value_of_another_kind_is_damage_of_its_table() {
+    let (folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    fs::remove_file(root.join("f1")).unwrap();
+    fs::write(root.join("f2"), "other").unwrap();
+    run(&["scrub"], &catalog, &[&root]);
+    let good = fs::read(&catalog).unwrap();
+    let bad = folder.path().join("bad.db");
+    for (table, set, told_by) in [
+        ("finding", "since = 'x'", &["catalog list --missing", "report", "scrub"][..]),
+        ("finding", "detail = CAST(x'ff' AS TEXT)", &["catalog list --missing"]),
+        ("run", "started = x'00'", &["report", "catalog status", "scrub"]),
+        ("root", "files = 'x'", &["catalog list --missing", "report", "catalog status", "scrub"]),
+        ("algorithm", "name = CAST(x'ff' AS TEXT)", &["catalog list --missing", "report", "scrub"]),
+    ] {
+        fs::write(&bad, &good).unwrap();
+        if !flip(&bad, &format!("UPDATE {table} SET {set}")) {
+            return;
+        }
+        let column = set.split(' ').next().unwrap();
+        let told = format!("table {table}: damaged values in column {column}: ");
+        let check = run(&["catalog", "check"], &bad, &[]);
+        assert!(check.code == Some(1) && check.stderr.contains(&told), "{}", check.stderr);
+        for words in told_by {
+            let words: Vec<&str> = words.split(' ').collect();
+            let ended = match words[0] {
+                "report" => verisum(["report".as_ref(), bad.as_os_str()]),
+                "scrub" => run(&words, &bad, &[&root]),
+                _ => run(&words, &bad, &[]),
+            };
+            let all = format!("{}{}", ended.out(), ended.stderr);
+            let is_told = all.contains(&told) && all.contains("verisum catalog check says more");
+            assert!(ended.code == Some(3) && is_told && !all.contains("Invalid"), "{words:?}: {all}");
+        }
+    }
+}
+
+#[test]
 fn a_verification_in_the_future_does_not_count() {
     let (folder, root, catalog) = tree();
     run(&["scrub"], &catalog, &[&root]).clean();
