@@ -105,7 +105,8 @@ impl Address {
         match end.filter(|end| bytes.get(*end) == Some(&b':')) {
             Some(end) => Ok(Address::new(Host::named(&bytes[..end], None)?, &bytes[end + 1..])),
             None if allow_local => Ok(Address::new(Host::Local, bytes)),
-            None => Err("must be HOST:PATH, ssh://HOST/PATH, s3://BUCKET/PREFIX or local:PATH"),
+            None => Err("must be HOST:PATH, ssh://HOST/PATH, s3://BUCKET/PREFIX, gs://BUCKET/PREFIX, \
+                az://CONTAINER/PREFIX, https://HOST/PATH or local:PATH"),
         }
     }
 

@@ -8,7 +8,7 @@
 use std::cell::LazyCell;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
@@ -170,25 +170,49 @@ impl Config {
         if words == [configured_places::TABLE] {
             let place = configured_places::place(&source, value);
             let place = place.map_err(|why| format!("{}.{name}: {why}", configured_places::TABLE))?;
+            let same = self.places.iter().find(|(known, other)| *known != name && place.excludes(other));
+            if let Some((known, other)) = same {
+                if other.source() == source {
+                    let table = configured_places::TABLE;
+                    return Err(format!(
+                        "{table}.{name}: {table}.{known} is the same bucket or host: keep one"
+                    ));
+                }
+                // As of two files with the same key, the one that is read later holds.
+                let known = known.clone();
+                self.places.remove(&known);
+            }
             self.places.insert(name.to_string(), place);
             return Ok(());
         }
         let wrong = |why: &str| format!("{}: {why}", key(words, name));
+        if matches!(value, DeValue::Table(_)) {
+            let words = [words, &config_file::split(name)].concat();
+            return Err(wrong(&match command_of(definition, &words) {
+                Some(_) => format!("write this table as [\"{}\"]", words.join(" ")),
+                None => "there is no such command".to_string(),
+            }));
+        }
         let is_list = matches!(value, DeValue::Array(_));
         let values = match value {
             DeValue::Array(values) => values.into_iter().map(|value| text(value.into_inner())).collect(),
             value => text(value).map(|text| vec![text]),
         };
         let values: Vec<String> = values.ok_or_else(|| wrong("no value of an option"))?;
-        let command = words.iter().try_fold(definition, |above, word| above.find_subcommand(word));
-        let command = command.ok_or_else(|| wrong("there is no such command"))?;
+        let command = command_of(definition, words).ok_or_else(|| wrong("there is no such command"))?;
         let arg = find(command, name).ok_or_else(|| wrong("there is no such option"))?;
         if is_list && !takes_list(command, name) {
             return Err(wrong("must be one value, and no list"));
         }
         let is_boolean = matches!(&values[..], [one] if one == "true" || one == "false");
-        if is_flag(arg) != is_boolean {
-            return Err(wrong("must be true or false if, and only if, the option has no value"));
+        match arg.get_action() {
+            ArgAction::SetTrue if !is_boolean => return Err(wrong("must be true or false")),
+            ArgAction::Count if is_boolean => return Err(wrong("must be how often it is given: 0, 1 or 2")),
+            ArgAction::SetTrue | ArgAction::Count => {}
+            _ if is_boolean => {
+                return Err(wrong("needs a value, as on the command line, and not true or false"));
+            }
+            _ => {}
         }
         let setting = Setting { values, source, line: Some(line) };
         self.tables.entry(words.to_vec()).or_default().insert(name.to_string(), setting);
@@ -358,6 +382,11 @@ pub(crate) fn place_of(option: &str) -> Option<String> {
     UNTYPED.get()?.get(option).map(Setting::place)
 }
 
+/// The command with these words.
+fn command_of<'c>(definition: &'c Command, words: &[String]) -> Option<&'c Command> {
+    words.iter().try_fold(definition, |above, word| above.find_subcommand(word))
+}
+
 /// Whether an option has no value.
 fn is_flag(arg: &Arg) -> bool {
     matches!(arg.get_action(), ArgAction::SetTrue)
@@ -421,10 +450,7 @@ fn read(path: &Path, is_named: bool) -> Result<Option<Vec<u8>>, Failure> {
     // A pipe that nobody writes to is no reason to wait until it is refused.
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path).map_err(failed)?;
     let stat = file.metadata().map_err(failed)?;
-    // Who may write it says what is done here.
-    if stat.is_file() && (!is_trusted(stat.uid()) || stat.mode() & 0o002 != 0) {
-        return Err(failed(io::Error::other("another user may write it")));
-    }
+    require_own(&stat).map_err(failed)?;
     // /dev/null is one without settings.
     if !stat.is_file() && !stat.file_type().is_char_device() {
         return Err(failed(io::Error::other("it is no regular file")));
@@ -434,6 +460,14 @@ fn read(path: &Path, is_named: bool) -> Result<Option<Vec<u8>>, Failure> {
         return Err(failed(io::Error::other("it is longer than 1 MiB")));
     }
     Ok(Some(bytes))
+}
+
+/// Fails if another user may write a file: who may says what is done here.
+pub(crate) fn require_own(stat: &Metadata) -> io::Result<()> {
+    match stat.is_file() && (!is_trusted(stat.uid()) || stat.mode() & 0o002 != 0) {
+        true => Err(io::Error::other("another user may write it")),
+        false => Ok(()),
+    }
 }
 
 fn is_elsewhere(error: &io::Error) -> bool {

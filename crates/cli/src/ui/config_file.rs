@@ -89,7 +89,8 @@ fn words_of(header: &str) -> Option<Vec<String>> {
     table.into_iter().next().map(|(key, _)| split(key.get_ref()))
 }
 
-fn split(key: &str) -> Vec<String> {
+/// The words of a command by the name of its table.
+pub(super) fn split(key: &str) -> Vec<String> {
     key.split(' ').map(str::to_string).collect()
 }
 

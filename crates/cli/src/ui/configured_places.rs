@@ -18,6 +18,10 @@ pub(crate) const TABLE: &str = "places";
 /// The key of what the others hold for.
 const ADDRESS: &str = "address";
 
+/// What an address may be.
+const FORMS: &str =
+    "HOST:PATH, ssh://HOST/PATH, s3://BUCKET, gs://BUCKET, az://CONTAINER or https://HOST/PATH";
+
 /// What a place may have beside its address. Hosts have no scheme, or ssh's.
 pub(crate) fn fields_of(address: &str) -> &'static [&'static str] {
     PlaceScheme::of(address.as_bytes()).unwrap_or(SCHEMES[0]).fields
@@ -33,6 +37,22 @@ pub(crate) struct ConfiguredPlace {
     pub(crate) fields: BTreeMap<String, Setting>,
 }
 
+impl ConfiguredPlace {
+    /// The file that has it.
+    pub(crate) fn source(&self) -> &str {
+        &self.fields[ADDRESS].source
+    }
+
+    /// Whether another one has the same address, or reaches the same bucket or host in another way: only one of them would
+    /// count.
+    pub(crate) fn excludes(&self, other: &ConfiguredPlace) -> bool {
+        let values = |place: &ConfiguredPlace, key: &str| place.fields.get(key).map(|set| set.values.clone());
+        let differs = |key: &&str| values(self, key) != values(other, key);
+        let address = &self.fields[ADDRESS].values[0];
+        self.host == other.host && (!differs(&ADDRESS) || fields_of(address).iter().any(differs))
+    }
+}
+
 /// Those of this run.
 static PLACES: OnceLock<Places> = OnceLock::new();
 
@@ -46,10 +66,12 @@ pub(crate) fn place(source: &str, value: DeValue) -> Result<ConfiguredPlace, Str
         let setting = Setting { values: vec![text.into_owned()], source: source.to_string(), line: None };
         fields.insert(key, setting);
     }
-    let address = fields.get(ADDRESS).map_or("", |setting| &setting.values[0]);
-    let parsed = Address::parse(OsStr::new(address), false).map_err(|must| format!("{ADDRESS}: {must}"))?;
+    let Some(address) = fields.get(ADDRESS).map(|setting| &*setting.values[0]) else {
+        return Err(format!("{ADDRESS} is missing: {FORMS}"));
+    };
+    let parsed = Address::parse(OsStr::new(address), true).map_err(|must| format!("{ADDRESS}: {must}"))?;
     if parsed.host == Host::Local {
-        return Err(format!("{ADDRESS}: must be that of a bucket or another machine"));
+        return Err(format!("{ADDRESS}: must be that of a bucket or another machine: {FORMS}"));
     }
     let known = fields_of(address);
     match fields.keys().find(|key| *key != ADDRESS && !known.contains(&key.as_str())) {
