@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use reqwest::Url;
 
+use crate::ui::config::require_own;
 use crate::ui::failure::Failure;
 use crate::ui::find_program;
 
@@ -45,9 +46,15 @@ pub(crate) fn url(text: &str) -> Option<Url> {
 }
 
 /// The URL in the first line of a file. No error repeats it.
+///
+/// # Errors
+/// Also if another user may write the file: the messages would go to whom he likes.
 pub(crate) fn url_of(file: &Path) -> Result<Url, Failure> {
     let mut text = String::new();
-    let read = File::open(file).and_then(|open| open.take(LONGEST).read_to_string(&mut text));
+    let read = File::open(file).and_then(|open| {
+        require_own(&open.metadata()?)?;
+        open.take(LONGEST).read_to_string(&mut text)
+    });
     read.map_err(|error| Failure::file(file, "read", error))?;
     let none = || io::Error::other("its first line is no URL of http or https");
     text.lines().next().and_then(url).ok_or_else(|| Failure::file(file, "read", none()))

@@ -502,6 +502,20 @@ fn a_failed_scrub_tells_of_its_own_trees_only() {
     assert!(alarms.iter().any(|alarm| alarm["copy"]["path"].as_str().is_some()), "{state}");
 }
 
+/// Who may write the URL would choose who gets the names of files.
+#[test]
+fn a_url_that_others_may_write_is_refused() {
+    let archive = Archive::new();
+    let file = archive.url("http://localhost:1/hook");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).unwrap();
+    let ended = archive.notify(&["--webhook-file", &file]);
+    let told = format!("verisum: {file}: read: another user may write it\n");
+    assert!(ended.stderr.starts_with(&told) && !ended.stderr.contains(": send: "), "{}", ended.stderr);
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
+    let ended = archive.notify(&["--timeout", "1s", "--webhook-file", &file]);
+    assert!(ended.stderr.contains(": send: "), "{}", ended.stderr);
+}
+
 #[test]
 fn damaged_parity_is_told_of() {
     let archive = Archive::new();
