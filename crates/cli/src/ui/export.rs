@@ -31,26 +31,31 @@ pub(crate) struct ReportOptions {
 #[derive(Args, Debug)]
 pub(crate) struct ExportOptions {
     /// Also write the tables to a file, as JSON
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file())]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file(TABLES))]
     export_json: Option<PathBuf>,
 
     /// Also write the tables to a file, as CSV
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file())]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file(TABLES))]
     export_csv: Option<PathBuf>,
 
     /// Also write the tables to a file, as Markdown
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file())]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file(TABLES))]
     export_markdown: Option<PathBuf>,
 
     /// Also write the tables to a file, as one HTML page that needs nothing else
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file())]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, value_parser = file(TABLES))]
     export_html: Option<PathBuf>,
 }
 
+const TABLES: &str = "must be a file; --json prints to standard output";
+
+/// What else is a file: what is printed stands on standard output already.
+pub(crate) const NO_STREAM: &str = "must be a file, and no standard stream";
+
 /// A name of a file. Standard output has the report already: `-` would mix two forms.
-fn file() -> impl TypedValueParser<Value = PathBuf> {
-    PathBufValueParser::new().try_map(|path| match path.as_os_str() == "-" {
-        true => Err("must be a file; --json prints to standard output"),
+pub(crate) fn file(must: &'static str) -> impl TypedValueParser<Value = PathBuf> {
+    PathBufValueParser::new().try_map(move |path| match path.as_os_str() == "-" {
+        true => Err(must),
         false => Ok(path),
     })
 }

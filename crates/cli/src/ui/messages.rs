@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ColorChoice, ValueHint};
 
+use crate::ui::export::{NO_STREAM, file};
+
 /// What all commands take.
 #[derive(Args, Debug)]
 pub(crate) struct MessageArgs {
@@ -13,7 +15,7 @@ pub(crate) struct MessageArgs {
 
     /// Append to this file: begin, end, messages, and each line about a problem
     #[arg(long, global = true, value_name = "FILE", help_heading = "Messages", hide_short_help = true,
-        value_hint = ValueHint::FilePath)]
+        value_hint = ValueHint::FilePath, value_parser = file(NO_STREAM))]
     pub(crate) log_file: Option<PathBuf>,
 
     /// Colour outcomes: auto does on a terminal, unless NO_COLOR is set

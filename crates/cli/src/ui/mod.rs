@@ -60,29 +60,26 @@ pub(crate) const PROGRAM: &str = "verisum";
 
 /// Writes `program: message` to standard error as one write. Nobody is left to tell if that fails.
 pub(crate) fn say(program: &str, message: &str) {
-    let line = format!("{program}: {message}\n");
-    let line = secrets::hidden(line.as_bytes());
-    log::note(&line);
-    let _room = progress::make_room();
-    let _ = std::io::stderr().write_all(&line);
-}
-
-/// The same of a sentence, which a terminal gets as wide as it has room for.
-pub(crate) fn say_sentence(program: &str, message: &str) {
     let line = format!("{program}: {message}");
     log::note(&secrets::hidden(line.as_bytes()));
-    advise(&line);
+    match program == PROGRAM {
+        true => advise(&line),
+        // The programs that it stands for leave long lines to the terminal.
+        false => write(&line),
+    }
 }
 
-/// Writes lines to standard error that say no more than how to go on, as wide as a terminal has room for.
+/// Writes lines to standard error, as wide as a terminal has room for; whoever else reads them gets whole lines.
 pub(crate) fn advise(text: &str) {
+    if !std::io::stderr().is_terminal() {
+        return write(text);
+    }
+    let width = terminal::width_or_asked(rustix::stdio::stderr());
+    let shown = String::from_utf8_lossy(&secrets::hidden(text.as_bytes())).into_owned();
+    write(&shown.lines().flat_map(|line| fact_line::broken(line, width)).collect::<Vec<_>>().join("\n"));
+}
+
+fn write(text: &str) {
     let _room = progress::make_room();
-    let line = match std::io::stderr().is_terminal() {
-        true => {
-            let width = terminal::width_or_asked(rustix::stdio::stderr());
-            text.lines().flat_map(|line| fact_line::broken(line, width)).collect::<Vec<_>>().join("\n")
-        }
-        false => text.to_string(),
-    };
-    let _ = std::io::stderr().write_all(&secrets::hidden(format!("{line}\n").as_bytes()));
+    let _ = std::io::stderr().write_all(&secrets::hidden(format!("{text}\n").as_bytes()));
 }

@@ -156,7 +156,7 @@ impl Output {
         self.report(&Object::new(kind, fields))
     }
 
-    /// Says what a command came to: as the line of JSON that `json` asks for, or as this text, if there is any.
+    /// Says what a command came to: as the line of JSON that `json` asks for, or as this sentence, if there is any.
     pub(crate) fn summary(
         &mut self,
         json: bool,
@@ -165,7 +165,7 @@ impl Output {
     ) -> Result<(), Failure> {
         match json {
             true => self.json("summary", fields),
-            false => text.map_or(Ok(()), |text| self.line(text)),
+            false => text.map_or(Ok(()), |text| self.sentence(text)),
         }
     }
 

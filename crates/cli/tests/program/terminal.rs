@@ -187,6 +187,60 @@ fn what_mends_a_tree_fits_the_terminal_but_for_the_command() {
     assert!(at("  ok 2, suspicious 1") < at("1 file is bad"), "{shown}");
 }
 
+/// A terminal breaks sentences, also messages and what a command came to; a pipe gets each as one line.
+#[test]
+fn every_sentence_fits_the_terminal() {
+    let Some(script) = require_tool("script") else { return };
+    let trial = Trial::new();
+    fs::create_dir(trial.path.join("untagged")).unwrap();
+    fs::write(trial.path.join("untagged/file"), "content").unwrap();
+    for (command, said) in [
+        ("catalog check --catalog c.db", "have no check values)"),
+        ("verify untagged", "has those of files that take none)"),
+        ("verify --foo tree", "unexpected argument '--foo' found"),
+        ("sum --prefix-of-nothing-that-is-known tree", "unexpected argument '--prefix-of-nothing"),
+    ] {
+        let shown = trial.on_terminal(&script, command, &[("COLUMNS", "50"), ("NO_COLOR", "1")]);
+        let lines = shown.lines().map(|line| line.rsplit('\r').next().unwrap_or_default());
+        let wide = lines.into_iter().find(|line| line.chars().count() > 50 && !line.contains('/'));
+        assert_eq!(wide, None, "{command}: {shown}");
+        let shown = words(&shown);
+        assert!(shown.contains(&words(said)), "{command}: {shown}");
+        let piped = trial.run(command, &[]);
+        let whole = |text: &str| text.lines().any(|line| line.contains(said));
+        assert!(whole(piped.out()) || whole(&piped.stderr), "{command}: {}{}", piped.out(), piped.stderr);
+    }
+}
+
+/// Such a terminal shows escape sequences as they are.
+#[test]
+fn a_dumb_terminal_gets_no_escape_sequences() {
+    let Some(script) = require_tool("script") else { return };
+    let trial = Trial::new();
+    data_file(&trial.path, "data", 3 << 20);
+    let command = "sum --progress --limit 6MiB/s data";
+    let shown = |term| trial.on_terminal(&script, command, &[("TERM", term)]);
+    assert!(shown("xterm").contains('\x1b'));
+    let dumb = shown("dumb");
+    assert!(dumb.contains("  data") && !dumb.contains('\x1b'), "{dumb:?}");
+}
+
+#[test]
+fn what_is_written_to_a_file_needs_one() {
+    let trial = Trial::new();
+    for command in [
+        "scrub --catalog c.db --prometheus - tree",
+        "catalog status --catalog c.db --prometheus -",
+        "schedule --catalog c.db --prometheus - tree",
+        "sum --log-file - tree/f0",
+    ] {
+        let ended = trial.run(command, &[]);
+        assert_eq!(ended.code, Some(2), "{command}: {}", ended.stderr);
+        assert!(ended.stderr.contains("must be a file, and no standard stream"), "{}", ended.stderr);
+        assert!(!trial.path.join("-").exists(), "{command}");
+    }
+}
+
 #[test]
 fn what_tags_are_worth_fits_the_terminal() {
     let Some(script) = require_tool("script") else { return };

@@ -1,6 +1,6 @@
 //! One measurement from start to report: progress, signals, saving, exit code.
 
-use std::io::{IsTerminal, stderr, stdout};
+use std::io::{IsTerminal, stdout};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -166,7 +166,7 @@ impl<'a> Session<'a> {
     ) {
         self.tell_of_scripts(&subjects);
         let mut watcher = Watcher {
-            drawn: stderr().is_terminal() && !self.options.no_progress,
+            drawn: progress::is_drawn() && !self.options.no_progress,
             group,
             last: Instant::now(),
             saved: &mut self.saved,

@@ -184,7 +184,7 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
                 // What was printed stands above what is said of it.
                 let flushed = self.output().flush();
                 self.result = std::mem::replace(&mut self.result, Ok(())).and(flushed);
-                ui::say_sentence(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
+                ui::say(PROGRAM, &format!("{}: {remark}", names::quoted(summary.root.as_os_str())));
             }
         }
     }

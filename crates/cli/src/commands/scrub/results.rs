@@ -11,6 +11,7 @@ use super::report::ScrubStyle;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, refuse_own};
 use crate::ui::exit::{Exit, Service};
+use crate::ui::export::{NO_STREAM, file};
 use crate::ui::failure::Failure;
 use crate::ui::repair_commands::Remedy;
 use crate::ui::{self, Output};
@@ -48,7 +49,7 @@ pub(crate) struct ScrubResultArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
     missing: Missing,
 
-    /// The directory is the recorded tree, although its file system and inodes differ
+    /// Take the directory for the recorded tree, although its file system and inodes differ
     #[arg(long)]
     pub(crate) replaced_root: bool,
 
@@ -65,7 +66,8 @@ pub(crate) struct ScrubResultArgs {
     nagios: bool,
 
     /// Write figures to this file for Prometheus's textfile collector
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        value_parser = file(NO_STREAM))]
     pub(super) prometheus: Option<PathBuf>,
 }
 

@@ -275,7 +275,7 @@ fn advise(arguments: &ScrubArgs, catalog: &Catalog, summaries: &Summaries, exclu
     for summary in summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok()) {
         if let Some(remedy) = trees::remedy(arguments, catalog, summary, &mut remedies) {
             let root = names::quoted(summary.root.as_os_str());
-            ui::say_sentence(PROGRAM, &format!("{root}: {}", remedy.text()));
+            ui::say(PROGRAM, &format!("{root}: {}", remedy.text()));
         }
     }
 }

@@ -14,6 +14,7 @@ use super::results::Missing;
 use super::{metrics, rehash, totals};
 use crate::ui::catalog::{CatalogArgs, refuse_own, with_name};
 use crate::ui::exit::{Exit, Service};
+use crate::ui::export::{NO_STREAM, file};
 use crate::ui::failure::Failure;
 use crate::ui::names;
 use crate::ui::progress::ProgressArgs;
@@ -51,7 +52,8 @@ pub(crate) struct CatalogStatusArgs {
     nagios: bool,
 
     /// Write figures to this file for Prometheus's textfile collector
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        value_parser = file(NO_STREAM))]
     prometheus: Option<PathBuf>,
 }
 

@@ -80,8 +80,13 @@ impl ShowProgress {
             ShowProgress::Late => DELAY,
             ShowProgress::Always => Duration::ZERO,
         };
-        stderr().is_terminal().then_some(delay)
+        is_drawn().then_some(delay)
     }
+}
+
+/// Whether standard error is a terminal that can erase a line. `dumb` says that it is none, as in editors.
+pub(crate) fn is_drawn() -> bool {
+    stderr().is_terminal() && std::env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// Whether another program reads standard output.
@@ -113,7 +118,7 @@ fn draw(line: &str) {
 
 /// Draws a line on standard error, as much of it as fits, if that is a terminal; nothing erases what was there.
 pub(crate) fn show_line(line: &str) {
-    if stderr().is_terminal() {
+    if is_drawn() {
         let line: String = line.chars().take(width().saturating_sub(1)).collect();
         let _ = stderr().write_all(format!("{ERASE}{line}").as_bytes());
     }
