@@ -95,6 +95,31 @@ fn a_schedule_has_what_the_configuration_gives_to_scrubs() {
     assert!(!line.contains("35d") && !line.contains("20MB") && !line.contains("*.tmp"), "{line}");
 }
 
+/// It is started somewhere else, and what is typed for it is typed for the scrub.
+#[test]
+fn a_schedule_drops_nothing_of_the_configuration_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().canonicalize().unwrap();
+    let text = "[scrub]\nprometheus = 'out.prom'\nexclude-from = ['names']\nsince = '2026-01-01'\n";
+    fs::write(here.join("config.toml"), text).unwrap();
+    fs::write(here.join("names"), "*.tmp\n").unwrap();
+    let planned = |options: &[&str]| {
+        let mut schedule = command(VERISUM);
+        schedule.args(["schedule", "--catalog", "c.db", "--cron", "@daily", "."]).current_dir(&here);
+        schedule.env("VERISUM_CONFIG", "config.toml").args(options);
+        common::Ended::of(schedule.output().unwrap())
+    };
+    let whole = planned(&[]).clean();
+    for option in ["--prometheus", "--exclude-from"] {
+        assert!(whole.contains(&format!(" {option}={}/", here.display())), "{option}: {whole}");
+    }
+    assert!(whole.contains("--since=2026-01-01"), "{whole}");
+    let conflict = planned(&["--max-age", "9d"]);
+    let told = "verisum: config.toml: line 4: since: left out of the schedule: the argument '--max-age";
+    assert!(conflict.code == Some(0) && conflict.stderr.starts_with(told), "{}", conflict.stderr);
+    assert!(!conflict.out().contains("since"), "{}", conflict.out());
+}
+
 #[test]
 fn what_the_configuration_gives_is_refused_as_a_scrub_refuses_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -20,11 +20,15 @@ use crate::ui::PROGRAM;
 use crate::ui::catalog::{CatalogArgs, absolute};
 use crate::ui::config::Config;
 use crate::ui::exit::Exit;
+use crate::ui::export::{NO_STREAM, file};
 use crate::ui::failure::Failure;
 use crate::ui::help::one_line;
 use crate::ui::hosts;
 use crate::ui::messages::MessageArgs;
 use crate::ui::{self, Output, names};
+
+/// How much a scrub prints: what is typed holds before what is configured.
+const LOUDNESS: [&str; 5] = ["-q", "--quiet", "-v", "-vv", "--verbose"];
 
 /// What `verisum schedule` takes.
 #[derive(Args, Debug)]
@@ -65,7 +69,8 @@ pub(crate) struct ScheduleArgs {
     budget: Option<String>,
 
     /// As in `verisum scrub`
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath,
+        value_parser = file(NO_STREAM))]
     prometheus: Option<PathBuf>,
 
     /// As in `verisum scrub`
@@ -169,7 +174,6 @@ fn command(arguments: &ScheduleArgs, config: &Config) -> Result<Vec<OsString>, F
     if arguments.archive {
         command.push("--archive".into());
     }
-    const LOUDNESS: [&str; 5] = ["-q", "--quiet", "-v", "-vv", "--verbose"];
     if !arguments.options.iter().any(|option| LOUDNESS.iter().any(|known| option == known)) {
         command.push("--quiet".into());
     }
@@ -194,7 +198,7 @@ fn command(arguments: &ScheduleArgs, config: &Config) -> Result<Vec<OsString>, F
     let directories = arguments.directories.len();
     understood(&command[2..], directories)?;
     taken_with(config, &command)?;
-    Ok(with_configured(command, directories, config))
+    with_configured(command, directories, config)
 }
 
 /// Fails as this scrub would with the configuration of the one who asks.
@@ -217,9 +221,15 @@ fn taken_with(config: &Config, command: &[OsString]) -> Result<(), Failure> {
 }
 
 /// With the options that a scrub gets from the configuration of the one who asks, which may not be that of the one who
-/// runs the schedule. As in a scrub, what does not fit is passed over.
-fn with_configured(mut command: Vec<OsString>, directories: usize, config: &Config) -> Vec<OsString> {
-    for (option, words) in config.own_options(&scrub_command(), &["scrub".to_string()]) {
+/// runs the schedule, and is not where he is. What does not fit is passed over, and told if it conflicts with what is
+/// typed: a scrub would heed both.
+fn with_configured(
+    mut command: Vec<OsString>,
+    directories: usize,
+    config: &Config,
+) -> Result<Vec<OsString>, Failure> {
+    let definition = scrub_command();
+    for (option, words) in config.own_options(&definition, &["scrub".to_string()]) {
         let is_it = |word: &OsString| {
             let rest = word.as_encoded_bytes().strip_prefix(option.as_bytes());
             rest.is_some_and(|rest| matches!(rest.first(), None | Some(b'=')))
@@ -227,14 +237,33 @@ fn with_configured(mut command: Vec<OsString>, directories: usize, config: &Conf
         if command.iter().any(is_it) {
             continue;
         }
+        let arg = definition.get_arguments().find(|arg| arg.get_long() == option.strip_prefix("--"));
+        let is_path =
+            arg.is_some_and(|arg| matches!(arg.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath));
+        let word = |word: String| {
+            let Some((option, path)) = word.split_once('=').filter(|_| is_path) else {
+                return Ok(word.into());
+            };
+            let mut whole = OsString::from(format!("{option}="));
+            whole.push(absolute(Path::new(path))?);
+            Ok(whole)
+        };
         let mut longer = command.clone();
         let at = longer.len() - directories - 1;
-        longer.splice(at..at, words.into_iter().map(OsString::from));
-        if understood(&longer[2..], directories).is_ok() {
-            command = longer;
+        longer.splice(at..at, words.into_iter().map(word).collect::<Result<Vec<_>, Failure>>()?);
+        let parsed = definition.clone().no_binary_name(true).try_get_matches_from(&longer[2..]);
+        match parsed {
+            Err(error) if error.kind() == ErrorKind::ArgumentConflict && !LOUDNESS.contains(&&*option) => {
+                let why = format!("left out of the schedule: {}", one_line(&error.render().to_string()));
+                let key = option.trim_start_matches('-');
+                let told = config.fault_of(&["scrub".to_string()], key, &why);
+                ui::say(PROGRAM, &told.unwrap_or(why));
+            }
+            _ if understood(&longer[2..], directories).is_ok() => command = longer,
+            _ => {}
         }
     }
-    command
+    Ok(command)
 }
 
 /// The definition of `verisum scrub`.
