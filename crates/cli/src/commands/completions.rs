@@ -15,7 +15,7 @@ use crate::ui::failure::Failure;
 const BASH: &str = r#"
 _verisum_values() {
     local before="${COMP_LINE:0:COMP_POINT}" cur="${COMP_WORDS[COMP_CWORD]}" values=() files=()
-    local typed="$2" option="$3"
+    local typed="$2" option="$3" known here file
     [[ "$cur" != [=:] ]] || typed=""
     [[ "$option" != "=" ]] || option="${COMP_WORDS[COMP_CWORD - 2]}"
     _verisum "$1" "$typed" "$option"
@@ -31,7 +31,14 @@ _verisum_values() {
     case "$before" in
         "" | *=) mapfile -t files < <(compgen -f -- "$cur") ;;
     esac
-    COMPREPLY=("${values[@]#"$before"}" "${files[@]}")
+    values=("${values[@]#"$before"}")
+    COMPREPLY=("${values[@]}")
+    # A tree is a directory too: it is offered once.
+    known=$'\n'"$(printf '%s\n' "${values[@]}")"$'\n' here="$(pwd -P)/"
+    for file in "${files[@]}"; do
+        [[ "$file" != /* ]] || here=""
+        [[ "$known" == *$'\n'"$here$file"$'\n'* ]] || COMPREPLY+=("$file")
+    done
     compopt -o filenames 2>/dev/null
 }
 

@@ -42,6 +42,8 @@ mod tests {
     fn what_is_typed_is_the_command() {
         let names = TEXT.lines().filter(|line| line.starts_with("verisum"));
         for name in names {
+            let typed = of(name).iter().map(|example| example.lines.len()).sum::<usize>();
+            assert!((2..=4).contains(&typed), "{name}: {typed} lines");
             for (number, example) in of(name).into_iter().enumerate() {
                 assert!(!example.lines.is_empty() && example.purpose.len() <= 90, "{name}: {example:?}");
                 // Later ones may go on with what the first one made.

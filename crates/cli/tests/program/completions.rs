@@ -142,6 +142,10 @@ fn bash_offers_trees_beside_files() {
     for one in ["archive", "my photos", "nas:/srv", "s3://backup/data", "verisum.toml"] {
         assert!(found.iter().any(|found| found == one), "{one}: {found:?}");
     }
+    // A tree is offered once, be it typed from here or from the root.
+    assert_eq!(found.iter().filter(|one| *one == "archive").count(), 1, "{found:?}");
+    let begun = format!("verisum catalog forget {}", machine.path("arch").display());
+    assert_eq!(ask(&begun, &begun, 3).unwrap(), ["archive"]);
     assert_eq!(ask("verisum scrub s3://b", "verisum scrub s3 : //b", 4).unwrap(), ["//backup/data"]);
     assert_eq!(ask("verisum scrub s3:", "verisum scrub s3 :", 3).unwrap(), ["//backup/data"]);
     let of_option = ask("verisum repair --from=s3://b", "verisum repair --from = s3 : //b", 6);
