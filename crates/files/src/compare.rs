@@ -27,7 +27,6 @@ mod recorded;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, SyncSender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -266,15 +265,16 @@ pub fn list<const N: usize>(
         return Err(CompareError(ended.map(Result::err).into()));
     }
     let listings: [ListingEnd; N] = ended.map(Result::unwrap_or_default);
-    let is_incomplete = listings.map(|listing| listing.is_incomplete);
-    let mut listed = paired?.finish(is_incomplete)?;
-    for (side, tree) in trees.iter_mut().enumerate().filter(|(side, _)| listings[*side].is_older) {
+    let is_older = listings.each_ref().map(|listing| listing.is_older);
+    let unseen = listings.map(|listing| listing.unseen);
+    let mut listed = paired?.finish(unseen.clone())?;
+    for (side, tree) in trees.iter_mut().enumerate().filter(|(side, _)| is_older[*side]) {
         let mut asked = PairWriter::new(scratch);
         while let Some(mut pairs) = listed.next()? {
             absent::find(side, tree, &mut pairs).map_err(|error| CompareError::of::<N>(side, error))?;
             pairs.iter().try_for_each(|pair| asked.add(pair))?;
         }
-        listed = asked.finish(is_incomplete)?;
+        listed = asked.finish(unseen.clone())?;
     }
     Ok(listed)
 }
@@ -377,11 +377,44 @@ struct ListedFile {
 /// So many files of a side wait for those of the others, or for their place.
 const MOST_WAITING: usize = 1024;
 
+/// So many names of what could not be listed are kept.
+const MOST_UNSEEN: usize = 1000;
+
+/// What of a tree could not be listed.
+#[derive(Clone, Debug, Default)]
+enum Unseen {
+    #[default]
+    Nothing,
+    /// Files and directories of these names.
+    Names(Vec<Vec<u8>>),
+    /// Nobody knows what.
+    Anything,
+}
+
+impl Unseen {
+    /// Adds a name, if one is known.
+    fn add(&mut self, name: Option<&[u8]>) {
+        match (&mut *self, name.filter(|name| !name.is_empty())) {
+            (Unseen::Nothing, Some(name)) => *self = Unseen::Names(vec![name.to_vec()]),
+            (Unseen::Names(names), Some(name)) if names.len() < MOST_UNSEEN => names.push(name.to_vec()),
+            _ => *self = Unseen::Anything,
+        }
+    }
+
+    /// Whether a file of this name may be there.
+    fn may_be(&self, name: &[u8]) -> bool {
+        match self {
+            Unseen::Nothing => false,
+            Unseen::Names(names) => names.iter().any(|unseen| below(unseen, name).is_some()),
+            Unseen::Anything => true,
+        }
+    }
+}
+
 /// What a listing lacks.
-#[derive(Clone, Copy, Default)]
+#[derive(Default)]
 struct ListingEnd {
-    /// Whether something could not be listed.
-    is_incomplete: bool,
+    unseen: Unseen,
     /// Whether it was made before this run, so that files may have been written since.
     is_older: bool,
 }
@@ -394,7 +427,7 @@ fn list_one(
     sink: &(dyn Fn(PlaceEvent) -> bool + Sync),
 ) -> Result<ListingEnd, PlaceError> {
     let last: Mutex<Option<Vec<u8>>> = Mutex::default();
-    let (incomplete, twice) = (AtomicBool::new(false), Mutex::new(None));
+    let (unseen, twice) = (Mutex::new(Unseen::default()), Mutex::new(None));
     let root = tree.root.clone();
     let left_out = tree.excludes.clone();
     let note = |event: PlaceEvent| match event {
@@ -410,8 +443,12 @@ fn list_one(
             let is_reported = reported.is_some();
             give.send(ListedFile { name, seen: request.seen, recorded, is_reported }).is_ok()
         }
-        PlaceEvent::Answer(_) | PlaceEvent::Unlisted(_) => {
-            incomplete.store(true, Ordering::Relaxed);
+        PlaceEvent::Answer(ref answer) => {
+            lock(&unseen).add(below(&root, &answer.request.path));
+            sink(event)
+        }
+        PlaceEvent::Unlisted(_) => {
+            lock(&unseen).add(None);
             sink(event)
         }
         other => sink(other),
@@ -421,7 +458,7 @@ fn list_one(
     match twice.into_inner().unwrap_or_else(PoisonError::into_inner) {
         Some(path) => Err(PlaceError::ListedTwice(path)),
         None => Ok(ListingEnd {
-            is_incomplete: incomplete.into_inner(),
+            unseen: unseen.into_inner().unwrap_or_else(PoisonError::into_inner),
             is_older: capabilities.listed_at.is_some(),
         }),
     }

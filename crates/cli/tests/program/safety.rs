@@ -282,6 +282,32 @@ fn signals_leave_nothing_of_a_new_catalogue_behind() {
     }
 }
 
+/// A directory that cannot be listed may have the files below it, and no others.
+#[test]
+fn only_what_could_not_be_looked_at_is_unknown() {
+    if require_root().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    set_mode(folder.path(), 0o755);
+    for tree in ["one", "other"] {
+        for name in ["closed/a", "gone", "same"] {
+            let path = folder.path().join(tree).join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "content").unwrap();
+        }
+    }
+    fs::remove_file(folder.path().join("one/gone")).unwrap();
+    set_mode(&folder.path().join("one/closed"), 0o700);
+    let program = folder.path().join("verisum");
+    fs::copy(VERISUM, &program).unwrap();
+    let mut compare = Command::new(&program);
+    compare.args(["compare", "one", "other"]).current_dir(folder.path()).uid(NOBODY).gid(NOBODY);
+    let ended = run(compare.env("VERISUM_CONFIG", ""));
+    assert!(ended.stderr.ends_with("1 the same, 1 extra, 1 unknown\n"), "{}", ended.stderr);
+    assert_eq!(ended.out(), "closed/a: UNKNOWN\ngone: EXTRA\n", "{}", ended.stderr);
+}
+
 #[test]
 fn who_may_not_read_a_catalogue_is_told_so() {
     if require_root().is_none() {

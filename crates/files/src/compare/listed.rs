@@ -7,7 +7,7 @@ use std::path::Path;
 use tempfile::{SpooledTempFile, spooled_tempfile_in};
 use verisum_digest::Digest;
 
-use super::{CompareError, ComparedFile, ContentEvidence, FileStatus, Pair, Tree, TreeSink, read};
+use super::{CompareError, ComparedFile, ContentEvidence, FileStatus, Pair, Tree, TreeSink, Unseen, read};
 use crate::Progress;
 use crate::place::{PlaceError, RecordedMd5, read_state, write_state};
 
@@ -26,8 +26,8 @@ pub struct ListedPairs<const N: usize> {
     bytes: u64,
     /// Those of the last group.
     group_bytes: u64,
-    /// Whether something of a tree could not be listed.
-    pub(super) is_incomplete: [bool; N],
+    /// What of a tree could not be listed.
+    unseen: [Unseen; N],
     /// Whether a place failed, so that nothing more is read.
     is_over: bool,
 }
@@ -42,7 +42,7 @@ impl<const N: usize> ListedPairs<N> {
         self.group_bytes = pairs.iter().map(Pair::bytes_to_read).sum();
         pairs.retain(|pair| pair.files.iter().any(Option::is_some));
         for pair in pairs.iter_mut().filter(|pair| pair.status == FileStatus::Asked) {
-            if (0..N).any(|side| self.is_incomplete[side] && !pair.has(side)) {
+            if (0..N).any(|side| !pair.has(side) && self.unseen[side].may_be(&pair.name)) {
                 pair.status = FileStatus::Unknown;
             } else if !(0..N).any(|side| pair.is_to_read(side)) {
                 pair.status = pair.settled();
@@ -107,23 +107,13 @@ impl PairWriter {
         write_pair(&mut self.kept, pair).map_err(not_kept)
     }
 
-    pub(super) fn finish<const N: usize>(
-        self,
-        is_incomplete: [bool; N],
-    ) -> Result<ListedPairs<N>, CompareError> {
+    pub(super) fn finish<const N: usize>(self, unseen: [Unseen; N]) -> Result<ListedPairs<N>, CompareError> {
         let rewound = self.kept.into_inner().map_err(io::IntoInnerError::into_error).and_then(|mut kept| {
             kept.seek(SeekFrom::Start(0))?;
             Ok(kept)
         });
         let kept = BufReader::new(rewound.map_err(not_kept)?);
-        Ok(ListedPairs {
-            kept,
-            left: self.count,
-            bytes: self.bytes,
-            group_bytes: 0,
-            is_incomplete,
-            is_over: false,
-        })
+        Ok(ListedPairs { kept, left: self.count, bytes: self.bytes, group_bytes: 0, unseen, is_over: false })
     }
 }
 
@@ -214,7 +204,7 @@ mod tests {
         let mut kept = PairWriter::new(&std::env::temp_dir());
         let numbers = 0..GROUP as u32 + 40_000;
         numbers.clone().for_each(|number| kept.add(&pair(number)).unwrap());
-        let mut listed = kept.finish([false; 2]).unwrap();
+        let mut listed = kept.finish([const { Unseen::Nothing }; 2]).unwrap();
         let mut found = Vec::new();
         while let Some(group) = listed.next().unwrap() {
             assert!(group.len() <= GROUP);
