@@ -82,13 +82,13 @@ pub(crate) enum Command {
     #[command(
         long_about = "Restore files that the catalogue calls bad or missing to their recorded content, from other \
             copies.\n\n\
-            Looks for each file at the same path in every --from, then for any file there that has the same \
-            content according to the catalogue; without --from, in all trees of the catalogue. Writes the \
-            new file beside the old one, reads it back past the page cache, and swaps the two only if it has \
-            the recorded digest. Owner, mode, times and attributes stay. Does not touch a file that changed \
-            since it was found bad. Files that are suspicious or held need --keep-bad, because somebody may \
-            have written to them on purpose. Run `verisum scrub` first: it finds the files that need a \
-            repair."
+            Run `verisum scrub` first: it finds the files that need a repair.\n\n\
+            Looks for a copy of each file at the same path in every --from. If there is none, takes any file \
+            there that has the same content by the catalogue. Without --from, looks in all trees of the \
+            catalogue. Writes the new file beside the old one, reads it back past the page cache, and swaps \
+            the two only if it has the recorded digest. Owner, mode, times and attributes stay.\n\n\
+            Does not touch a file that changed since it was found bad. Files that are suspicious or held need \
+            --keep-bad, because somebody may have written to them on purpose."
     )]
     Repair(Box<RepairArgs>),
     /// Write a page about the state of the whole archive

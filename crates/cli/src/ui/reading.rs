@@ -53,7 +53,7 @@ pub(crate) struct RateArgs {
 pub(crate) enum Order {
     /// By name, as sort does in the C locale
     Name,
-    /// As extent on a rotational disk; else sum takes name, scrub none
+    /// On a rotational disk by extent; elsewhere sum orders by name, and scrub not at all
     Auto,
     /// By inode number
     Inode,

@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use verisum_catalog::store::Stamp;
 use verisum_digest::{Digest, Output};
 use verisum_files::place::BlockDigests;
+use verisum_files::text::of_system;
 use verisum_files::{AsRead, Directory, Entry, FileError, KeptFile, Kind, Stat};
 use verisum_files::{has_writer, reread, says_storage_failed};
 
@@ -692,12 +693,24 @@ fn text(error: &FileError) -> String {
         FileError::Io { .. } if matches!(error.errno(), Some(Errno::NOTDIR | Errno::LOOP)) => {
             OTHER_IN_WAY.to_string()
         }
-        FileError::Io { operation, source, .. } => format!("{operation}: {source}"),
+        FileError::Io { operation, source, .. } => format!("{operation}: {}", of_system(source)),
         other => other.to_string(),
     }
 }
 
 /// What is wrong with a new file, without its path.
 fn of_new(error: &verisum_files::ReplaceError) -> String {
-    format!("{}: {}", error.operation, error.source)
+    format!("{}: {}", error.operation, of_system(&error.source))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use verisum_files::Operation;
+
+    #[test]
+    fn what_is_wrong_is_said_as_other_programs_say_it() {
+        let error = FileError::io(Path::new("file"), Operation::Stat, Errno::UCLEAN);
+        assert_eq!(text(&error), "stat: Structure needs cleaning");
+    }
 }

@@ -52,8 +52,8 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "PLACE", value_hint = ValueHint::AnyPath)]
     from: Vec<OsString>,
 
-    /// A catalogue that knows the copies, made here or on their host: it finds a copy by its content, under any
-    /// name. Without this option, that of --catalog and the usual one
+    /// A catalogue with records of the copies, made here or on their host: with it, a copy is found under any
+    /// name. Without this option: the catalogue of --catalog, and the default one
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_catalog: Option<PathBuf>,
 
