@@ -104,6 +104,7 @@ impl Writer<'_> {
             self.judge_known_bad(looks_elsewhere, &names)?;
         }
         self.tell_all_gone()?;
+        self.summary.alarm = self.too_much(outcome)?;
         self.tell_all_missing(&names)?;
         // A file whose record was replaced may be where this run did not look.
         let mut unread = Verdict::ALL.iter().filter(|verdict| verdict.is_unread());
@@ -115,7 +116,6 @@ impl Writer<'_> {
         self.catalog.settle_rehashed()?;
         self.report_new(&names)?;
         self.report_modified(&names)?;
-        self.summary.alarm = self.too_much(outcome)?;
         if self.summary.alarm.is_none() {
             if !has_read_all {
                 self.catalog.remember_replaced(root, self.options.started())?;

@@ -235,7 +235,14 @@ impl Writer<'_> {
             after = last.clone();
             for (place, record) in page {
                 let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
-                self.tell_missing(&place, (&record, &finding), names)?;
+                // The records that it replaced are put back after an alarm.
+                let is_final = self.summary.alarm.is_none();
+                match self.catalog.heir_in_place(self.scope.root.id, &record)?.filter(|_| is_final) {
+                    Some(heir) => {
+                        self.hand_on((Lost::Missing, &place), HEIRS[0], heir, (&record, &finding), names)?;
+                    }
+                    None => self.tell_missing(&place, (&record, &finding), names)?,
+                }
             }
         }
     }

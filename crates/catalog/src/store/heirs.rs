@@ -128,6 +128,25 @@ impl Catalog {
         self.rows(&sql, values, heir)
     }
 
+    /// The very file of a lost record, if it took the name of another, whose record was replaced by its own.
+    pub fn heir_in_place(&self, root: i64, lost: &CatalogRecord) -> Result<Option<Heir>> {
+        // No fresh file has the number 0.
+        let sql = "SELECT 0, directory, name, file.size, file.mtime, file.ctime, file.inode, file.digest, 1
+             FROM temp.fresh_inode AS heir JOIN replaced USING(directory, name) JOIN file USING(directory, name)
+             WHERE heir.number IS NULL AND heir.inode = ?2 AND replaced.root = ?1 AND file.state = 0
+             AND file.inode = ?2 AND ?2 <> 0 AND file.size = ?3 AND file.mtime = ?4
+             AND file.algorithm = ?5 AND file.digest = ?6 LIMIT 1";
+        let values = params![
+            root,
+            lost.inode as i64,
+            lost.size as i64,
+            lost.mtime,
+            lost.algorithm,
+            lost.digest.as_bytes(),
+        ];
+        self.rows(sql, values, heir).map(|mut heirs: Vec<Heir>| heirs.pop())
+    }
+
     /// Gives the history of a lost file to one that has its content, and forgets the lost one.
     pub fn give_history(
         &self,

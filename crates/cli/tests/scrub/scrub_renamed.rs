@@ -309,6 +309,32 @@ fn a_file_that_rotted_and_was_renamed_over_another_is_judged_by_its_own_record()
 }
 
 #[test]
+fn a_good_file_that_takes_the_name_of_another_has_moved_there() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let (f1, f2) = (tree.path("f1"), tree.path("f2"));
+    fs::rename(&f1, &f2).unwrap();
+    // What is held has its old record until it is accepted, so nothing may go there.
+    let copy = tree.folder.path().join("held.db");
+    fs::copy(tree.catalog(), &copy).unwrap();
+    let held = scrub(&copy, &tree.root(), &["--alarm-changed", "10%"]);
+    assert_eq!(held.code, Some(1), "{}{}", held.out(), held.stderr);
+    assert!(export(&copy).contains("\"path\":\"f1\""), "{}", export(&copy));
+    check(&copy);
+
+    let run = tree.scrub(&["-v", "--missing", "fail"]);
+    expect(&run, 0, &[("moved", &f2), ("modified", &f2)]);
+    assert!(run.out().contains(f1.to_str().unwrap()), "{}", run.out());
+    assert_eq!(places_of(&tree, "content 1"), ["f2"]);
+    assert_eq!(tree.scrub(&["-q", "--missing", "fail"]).clean(), "");
+    // A copy of it in the place of another is another file: its own name is missing.
+    fs::copy(&f2, tree.path("f3")).unwrap();
+    fs::remove_file(&f2).unwrap();
+    expect(&tree.scrub(&["--missing", "fail"]), 1, &[("missing", &f2)]);
+    check(&tree.catalog());
+}
+
+#[test]
 fn a_file_that_rotted_and_took_the_name_of_one_that_moved_on_is_judged_by_its_own_record() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();
