@@ -29,6 +29,9 @@ use crate::ui::{self, Output, locale, shell, verbosity};
 /// of each has a line in any case, and a short line may stand for a long name.
 const REASONS: u64 = 1000;
 
+/// The fewest hexadecimal digits of digests that block hashes are made of: those of MD5.
+const BLOCK_HASH_DIGITS: usize = 32;
+
 /// Of how many files it is looked at whether the list has other values of them.
 const LOOKED_AT: u64 = 16;
 
@@ -576,8 +579,13 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         }
         if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
             let (digits, id) = list.taken.unwrap_or_default();
+            // Nobody takes block hashes of checksums.
+            let or = match digits < BLOCK_HASH_DIGITS {
+                true => "",
+                false => "; `verisum image sum -c` checks block hashes of images",
+            };
             self.say(&format!(
-                "{}: nothing matched: {digits} digits were taken for {id} (-a names a different digest)",
+                "{}: nothing matched: {digits} digits were taken for {id} (-a names a different digest{or})",
                 self.shown(manifest)
             ))?;
         }

@@ -213,6 +213,25 @@ fn a_bare_list_of_block_hashes_is_refused_with_the_reason() {
 }
 
 #[test]
+fn where_nothing_matches_block_hashes_are_named() {
+    let folder = Folder::new();
+    let hint = "`verisum image sum -c` checks block hashes of images";
+    for (options, is_named) in [("", true), ("-a md5", true), ("-a crc32c", false)] {
+        folder.list(VERISUM, &format!("image sum --untagged {options} a b"));
+        folder.spoil("a");
+        folder.spoil("b");
+        let ended = folder.verisum("check SUMS");
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert_eq!(ended.stderr.matches(hint).count(), usize::from(is_named), "{}", ended.stderr);
+    }
+    // What one file has is the digest of a file.
+    fs::write(folder.path("SUMS"), folder.verisum("sum a b").out()).unwrap();
+    folder.spoil("b");
+    let ended = folder.verisum("check SUMS");
+    assert!(ended.code == Some(1) && !ended.stderr.contains(hint), "{}", ended.stderr);
+}
+
+#[test]
 fn a_bare_list_of_digests_of_files_is_no_list_of_images() {
     let folder = Folder::new();
     fs::write(folder.path("SUMS"), folder.verisum("sum a b").clean()).unwrap();
