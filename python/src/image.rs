@@ -28,6 +28,9 @@ use crate::hosts::{Hosts, Reach};
 use crate::interrupt::{Leftover, abandonable};
 use crate::place::{self, is_bucket};
 
+/// A virtual machine reads its disk in sectors of so many bytes.
+pub(crate) const SECTOR: u64 = 512;
+
 /// A disk image as a user names it.
 pub(crate) struct NamedImage {
     /// Its path, or its address.

@@ -21,12 +21,9 @@ use verisum::{ImageCopy, damage, image_end, image_reader, reader_until, require_
 use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind, image_failure};
 use crate::hosts::{Hosts, Reach};
-use crate::image::{UntilStopped, cores, sum_to};
+use crate::image::{SECTOR, UntilStopped, cores, sum_to};
 use crate::interrupt::{Leftover, abandonable};
 use crate::place::{self, Named};
-
-/// A virtual machine reads its disk in sectors of so many bytes.
-const SECTOR: u64 = 512;
 
 fields! {
     ImageRepair {
@@ -34,7 +31,7 @@ fields! {
         repaired: Vec<(u64, u64, OsString)>,
         left: Vec<(u64, u64)>,
         bad_copies: Vec<OsString>,
-        unreadable_copies: Vec<OsString>,
+        unreadable_copies: Vec<(OsString, String)>,
         bytes_fetched: u64,
         bytes_after_end: u64,
         recovered_blocks: u64,
@@ -189,6 +186,7 @@ impl Job {
         let names_of = |copies: &BTreeSet<usize>| {
             copies.iter().map(|which| names[*which].clone().into_os_string()).collect()
         };
+        let unread = |(which, why): (&usize, &String)| (names[*which].clone().into_os_string(), why.clone());
         let named = |(range, which): &(Range<u64>, usize)| {
             (range.start, range.end, names[*which].clone().into_os_string())
         };
@@ -197,7 +195,7 @@ impl Job {
             repaired: mended.repaired.iter().map(named).collect(),
             left: mended.left.iter().map(|range| (range.start, range.end)).collect(),
             bad_copies: names_of(&mended.bad_copies),
-            unreadable_copies: names_of(&mended.unreadable_copies),
+            unreadable_copies: mended.unreadable_copies.iter().map(unread).collect(),
             bytes_fetched: mended.fetched,
             bytes_after_end: longer,
             recovered_blocks: recovered,
@@ -258,8 +256,8 @@ impl Job {
                     match opened {
                         Ok(Opened::Image(image)) => copies.push(ImageCopy::of(image)),
                         Err(error) => {
+                            copies.push(ImageCopy::none(error.to_string()));
                             failed.push(image_failure(path, &error.into()));
-                            copies.push(ImageCopy::none());
                         }
                         Ok(Opened::Stream(_)) => {
                             let message = format!("{}: open: a pipe cannot be a copy", path.display());

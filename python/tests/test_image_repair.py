@@ -58,6 +58,17 @@ def test_bad_blocks_are_written_anew(image: Path, tmp_path: Path) -> None:
     assert verisum.image_repair(image, map, copy).repaired == []
 
 
+def test_a_copy_that_cannot_be_read_is_named_with_the_reason(image: Path, tmp_path: Path) -> None:
+    short = tmp_path / "short.img"
+    short.write_bytes(b"x" * 100)
+    gone, copy = tmp_path / "gone.img", tmp_path / "copy.img"
+    done = verisum.image_repair(image, tmp_path / "disk.map", [gone, short, copy])
+    assert [name for name, _ in done.unreadable_copies] == [str(gone), str(short)]
+    assert "No such file" in done.unreadable_copies[0][1]
+    assert "shorter" in done.unreadable_copies[1][1]
+    assert image.read_bytes() == copy.read_bytes()
+
+
 def test_one_copy_gives_one_block_and_another_the_next(image: Path, tmp_path: Path) -> None:
     map, first, second = tmp_path / "disk.map", tmp_path / "copy.img", tmp_path / "second.img"
     shutil.copyfile(first, second)

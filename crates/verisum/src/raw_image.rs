@@ -37,9 +37,9 @@ impl ImageCopy {
         ImageCopy { read: reader_until(read, end.unwrap_or(map.length())), length }
     }
 
-    /// One that cannot be opened: it gives nothing.
-    pub fn none() -> ImageCopy {
-        ImageCopy { read: Box::new(|_, _| Err(io::ErrorKind::NotFound.into())), length: None }
+    /// One that cannot be opened, for this reason: it gives nothing.
+    pub fn none(why: String) -> ImageCopy {
+        ImageCopy { read: Box::new(move |_, _| Err(io::Error::other(why.clone()))), length: None }
     }
 }
 

@@ -13,7 +13,7 @@ mod replaceable;
 pub use open::{journal_of, open_to_write};
 pub use replaceable::{is_map, require_replaceable};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io;
 use std::ops::Range;
@@ -21,6 +21,7 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use verisum_blockhash::BlockMap;
+use verisum_files::text::of_system;
 use verisum_files::{ReplaceError, Stop};
 
 /// Bytes that are fetched at once, unless a block is larger.
@@ -55,8 +56,8 @@ pub struct Mended {
     pub left: Vec<Range<u64>>,
     /// The numbers of the copies that have a block which is neither as the map says.
     pub bad_copies: BTreeSet<usize>,
-    /// The numbers of the copies that could not be read somewhere.
-    pub unreadable_copies: BTreeSet<usize>,
+    /// The numbers of the copies that could not be read somewhere, and why not, where that was first.
+    pub unreadable_copies: BTreeMap<usize, String>,
     /// Bytes that were read from the copies.
     pub fetched: u64,
     /// Whether [`Stop`] ended it early.
@@ -282,9 +283,10 @@ impl Target<'_> {
                     let place = (block.start - range.start) as usize..(block.end - range.start) as usize;
                     let mut found = bytes[place].to_vec();
                     // A copy may fail in one place only.
-                    let is_read = whole || copy(&mut found, block.start).is_ok();
-                    if !is_read {
-                        mended.unreadable_copies.insert(which);
+                    let read = if whole { Ok(()) } else { copy(&mut found, block.start) };
+                    let is_read = read.is_ok();
+                    if let Err(error) = read {
+                        mended.unreadable_copies.entry(which).or_insert_with(|| of_system(&error));
                     } else if !whole {
                         mended.fetched += range_len(&block);
                     }

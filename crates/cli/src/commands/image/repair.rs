@@ -215,7 +215,7 @@ fn copies(
                 return Err(Failure::file(input.path(), "open", error));
             }
             Err(failure) => {
-                copies.push(ImageCopy::none());
+                copies.push(ImageCopy::none(failure.message()));
                 failed.push(failure);
             }
         }
@@ -226,6 +226,11 @@ fn copies(
     }
     failed.iter().for_each(|failure| ui::say(PROGRAM, &failure.message()));
     Ok(copies)
+}
+
+/// Why a copy cannot be read, without its name.
+fn cause<'a>(copy: &OsStr, why: &'a str) -> &'a str {
+    why.strip_prefix(&format!("{}: ", names::quoted(copy))).unwrap_or(why)
 }
 
 /// Prints a line of `OFFSET LENGTH` for each range, and what became of it.
@@ -251,13 +256,15 @@ fn print(
         let repaired = mended.repaired.iter().map(|(found, which)| {
             json!({ "offset": found.start, "length": length(found), "from": Name::new(from(*which)) })
         });
+        let unreadable = mended.unreadable_copies.iter().map(|(which, why)| {
+            with_name(json!({ "error": cause(from(*which), why) }), Path::new(from(*which)))
+        });
         let line = json!({
             "dry_run": arguments.dry_run,
             "repaired": repaired.collect::<Vec<_>>(),
             "left": mended.left.iter().map(range).collect::<Vec<_>>(),
             "bad_copies": mended.bad_copies.iter().map(|which| Name::new(from(*which))).collect::<Vec<_>>(),
-            "unreadable_copies":
-                mended.unreadable_copies.iter().map(|which| Name::new(from(*which))).collect::<Vec<_>>(),
+            "unreadable_copies": unreadable.collect::<Vec<_>>(),
             "bytes_repaired": done,
             "bytes_left": left,
             "bytes_fetched": mended.fetched,
@@ -283,8 +290,9 @@ fn print(
     for which in &mended.bad_copies {
         facts.push(format!("{} has other blocks than the map too", names::quoted(from(*which))));
     }
-    for which in &mended.unreadable_copies {
-        facts.push(format!("{} cannot be read there", names::quoted(from(*which))));
+    for (which, why) in &mended.unreadable_copies {
+        let copy = from(*which);
+        facts.push(format!("{} cannot be read there ({})", names::quoted(copy), cause(copy, why)));
     }
     if longer > 0 {
         facts.push(format!("{} after its recorded end left alone", human(longer)));
