@@ -98,6 +98,14 @@ impl Digest {
         }
     }
 
+    /// The first bytes of the endless output of an extendable digest, BLAKE3, under its name. `None` for other digests, or
+    /// if `len` is more than [`MAX_DIGEST_LEN`](crate::MAX_DIGEST_LEN).
+    pub fn extended_to(&self, len: usize) -> Option<Digest> {
+        let is_extendable = self.name() == "blake3" && len <= crate::MAX_DIGEST_LEN;
+        let stream = (self.stream.0, provider::blake3_of_length(len));
+        is_extendable.then(|| Digest { len, stream, batch: None, ..self.clone() })
+    }
+
     /// The best available implementations of `algorithm` that `policy` permits.
     pub fn of(algorithm: &'static Algorithm, policy: &Policy) -> Result<Digest, DigestError> {
         let rows = || PROVIDERS.iter().filter(|row| row.algorithm == algorithm.id);

@@ -1,8 +1,11 @@
 //! The locale's character set, for the quotes and names of imitated programs.
 
-use std::ffi::CStr;
+use std::ffi::{CStr, OsStr};
+use std::os::unix::ffi::OsStrExt;
 use std::ptr;
 use std::sync::OnceLock;
+
+use verisum::files::text::{printable, push_bytes};
 
 /// Whether the locale that the environment names is one with UTF-8. Where it is not installed, programs are in that
 /// of C.
@@ -24,9 +27,20 @@ pub(crate) fn is_utf8() -> bool {
 }
 
 /// A text in the quotes of the locale, as the coreutils put it into messages.
-pub(crate) fn quoted(text: &str) -> String {
-    match is_utf8() {
-        true => format!("\u{2018}{text}\u{2019}"),
-        false => format!("'{text}'"),
+pub(crate) fn quoted(text: impl AsRef<OsStr>) -> String {
+    let is_utf8 = is_utf8();
+    let (begin, end) = if is_utf8 { ('\u{2018}', '\u{2019}') } else { ('\'', '\'') };
+    let mut quoted = String::from(begin);
+    for chunk in text.as_ref().as_bytes().utf8_chunks() {
+        for c in chunk.valid().chars() {
+            match c {
+                c if c == end || c == '\\' => quoted.extend(['\\', c]),
+                c if is_utf8 || c.is_ascii() => quoted += &printable(c.encode_utf8(&mut [0; 4])),
+                c => push_bytes(&mut quoted, c.encode_utf8(&mut [0; 4]).as_bytes()),
+            }
+        }
+        push_bytes(&mut quoted, chunk.invalid());
     }
+    quoted.push(end);
+    quoted
 }

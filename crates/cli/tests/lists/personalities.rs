@@ -209,6 +209,10 @@ fn the_coreutils_are_imitated_to_the_byte() {
                 "-a sha-256 plain",
                 "-a sha2 plain",
                 "-a CRC plain",
+                "-a shake128 plain",
+                "-a blake3 plain",
+                "-a sha3 -l 256 plain",
+                "-a crc32b plain",
                 "-a sha256 --untagged plain",
                 "-a md5 --tag --untagged plain",
                 "-a md5 --untagged --tag plain",
@@ -319,6 +323,9 @@ fn messages_are_those_of_the_locale() {
         ("b2sum", "-l 7 plain"),
         ("b2sum", "-l 520 plain"),
         ("cksum", "-a SHA256 plain"),
+        ("cksum", "-a it's plain"),
+        ("cksum", "-a a\\b\"\u{2019}\u{e8}\u{1} plain"),
+        ("b2sum", "-l it's plain"),
         ("md5sum", "nowh\u{e8}re"),
         ("md5sum", "-c list"),
         ("md5sum", "-c l\u{ef}st"),
@@ -424,7 +431,18 @@ fn lists_of_b3sum_go_both_ways() {
         let by_us = run(Path::new(VERISUM), "b3sum", &words(options), path, None);
         assert_eq!((by_us.code, results(&by_us.out)), (by_them.code, results(&by_them.out)), "{options}");
     }
-    for options in ["--no-names plain", "--num-threads 1 plain"] {
+    // More than is hashed in one piece.
+    fs::write(path.join("long"), vec![7; 5_000_001]).unwrap();
+    for options in [
+        "--no-names plain",
+        "--num-threads 1 plain",
+        "-l 16 plain long -",
+        "-l 33 long",
+        "--length 64 --no-names long plain",
+        "--length=64 --raw plain",
+        "-l 1 plain",
+        "-l 0 plain",
+    ] {
         let by_them = run(&b3sum, "b3sum", &words(options), path, None);
         let by_us = run(Path::new(VERISUM), "b3sum", &words(options), path, None);
         assert_eq!(by_us, by_them, "{options}");
@@ -558,7 +576,17 @@ fn failures_are_those_of_b3sum() {
         let theirs = run(&b3sum, "b3sum", &words(command), path, None);
         assert_eq!(run(Path::new(VERISUM), "b3sum", &words(command), path, None), theirs, "{command}");
     }
-    for refused in ["--raw -c good", "--no-names -c good", "--tag -c good", "--quiet plain", "--nope"] {
+    for refused in [
+        "-l 16 -c good",
+        "-l x plain",
+        "-l -1 plain",
+        "-l 65 plain",
+        "--raw -c good",
+        "--no-names -c good",
+        "--tag -c good",
+        "--quiet plain",
+        "--nope",
+    ] {
         assert_eq!(run(Path::new(VERISUM), "b3sum", &words(refused), path, None).code, Some(2), "{refused}");
     }
 }

@@ -16,7 +16,7 @@ impl DigestStream for Blake3 {
     }
 
     fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
-        digest.copy_from_slice(self.0.finalize().as_bytes());
+        self.0.finalize_xof().fill(digest);
         self.0.reset();
         Ok(())
     }
@@ -26,7 +26,8 @@ impl DigestStream for Blake3 {
     }
 }
 
-struct Blake3Factory;
+/// Of a digest of so many bytes.
+struct Blake3Factory(usize);
 
 impl StreamFactory for Blake3Factory {
     fn start(&self) -> Result<Box<dyn DigestStream>, DigestError> {
@@ -34,10 +35,15 @@ impl StreamFactory for Blake3Factory {
     }
 
     fn parts(&self) -> Option<Parts> {
-        Some(Parts::of_blake3())
+        (self.0 == blake3::OUT_LEN).then(Parts::of_blake3)
     }
 }
 
 pub fn stream(_: &'static Algorithm, _: &Policy) -> Result<Arc<dyn StreamFactory>, DigestError> {
-    Ok(Arc::new(Blake3Factory))
+    Ok(of_length(blake3::OUT_LEN))
+}
+
+/// Digests of so many bytes.
+pub fn of_length(len: usize) -> Arc<dyn StreamFactory> {
+    Arc::new(Blake3Factory(len))
 }

@@ -13,6 +13,7 @@ use crate::algorithm::Algorithm;
 use crate::error::DigestError;
 use crate::parts::Parts;
 
+pub(crate) use self::blake3::of_length as blake3_of_length;
 pub use checksum::combine_crcs;
 pub(crate) use kernels::blake2b;
 pub use openssl::{by_name as openssl_by_name, names as openssl_names, version as openssl_version};

@@ -159,7 +159,10 @@ impl Personality {
             let end = if options.zero { 0 } else { b'\n' };
             return Ok(decimal_sums::print(self.name, checksum, &options.files, end, output)?);
         }
-        let digest = digests::find(&name, &kernel::policy()?)?;
+        let mut digest = digests::find(&name, &kernel::policy()?)?;
+        if let Some(longer) = options.bytes.and_then(|bytes| digest.extended_to(bytes)) {
+            digest = longer;
+        }
         let has_tags = options.tag.unwrap_or(self.tagged) && !options.raw && !options.no_names;
         let format = if has_tags { ListFormat::Bsd } else { ListFormat::Gnu };
         let writer = Writer::new(format, std::slice::from_ref(&digest))

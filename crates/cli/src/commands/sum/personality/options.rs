@@ -1,8 +1,8 @@
 //! Parses the options of the imitated programs, and prints their messages about unknown options.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 
-use verisum::digest::Digest;
+use verisum::digest::MAX_DIGEST_LEN;
 use verisum::digest::cksum::Checksum;
 
 use super::ProgramFamily;
@@ -25,7 +25,9 @@ pub(super) struct PersonalityOptions {
     /// Of the digest, in bits.
     length: Option<u64>,
     /// The length as it was typed.
-    typed: String,
+    typed: OsString,
+    /// The length of a digest of BLAKE3.
+    pub(super) bytes: Option<usize>,
     pub(super) binary: Option<bool>,
     pub(super) check: bool,
     pub(super) tag: Option<bool>,
@@ -103,7 +105,7 @@ const fn value(
 }
 
 static ROWS: &[OptionRow] = &[
-    value(&[ProgramFamily::Cksum], ("algorithm", b'a'), "DIGEST", "the digest; `verisum digests` lists them"),
+    value(&[ProgramFamily::Cksum], ("algorithm", b'a'), "DIGEST", "the digest; an unknown name lists them"),
     value(
         &[ProgramFamily::Xxhsum],
         ("algorithm", b'H'),
@@ -116,6 +118,7 @@ static ROWS: &[OptionRow] = &[
         "BITS",
         "the length of the digest, of BLAKE2b",
     ),
+    value(&[ProgramFamily::B3sum], ("length", b'l'), "BYTES", "the length of the digest, at most 64"),
     flag(NOT_CKSUM, "binary", b'b', "put the * of binary mode before names"),
     flag(ALL, "check", b'c', "read checksums from the files and check them"),
     flag(ALL, "tag", 0, "write tags before names"),
@@ -170,10 +173,11 @@ impl PersonalityOptions {
             match name {
                 "help" => return Ok(Asked::Help),
                 "version" => return Ok(Asked::Version),
-                "algorithm" => options.algorithm = Some(algorithm(kind, &text)?),
+                "algorithm" => options.algorithm = Some(algorithm(kind, &value)?),
+                "length" if kind == ProgramFamily::B3sum => options.bytes = Some(bytes(&text)?),
                 "length" => {
-                    options.length = Some(length(&text)?);
-                    options.typed = text.into_owned();
+                    options.length = Some(length(&value)?);
+                    options.typed = value;
                 }
                 "bsd" | "sysv" => options.algorithm = Some(name.to_string()),
                 "num-threads" => options.threads = threads(&text)?,
@@ -259,8 +263,12 @@ impl PersonalityOptions {
         if self.quiet && !self.check {
             return Err(Refusal::with_hint("--quiet must be used with --check"));
         }
-        let not_checking =
-            [(self.raw, "--raw"), (self.no_names, "--no-names"), (self.tag == Some(true), "--tag")];
+        let not_checking = [
+            (self.raw, "--raw"),
+            (self.no_names, "--no-names"),
+            (self.tag == Some(true), "--tag"),
+            (self.bytes.is_some(), "--length"),
+        ];
         for (given, option) in not_checking {
             if given && self.check {
                 return Err(Refusal::with_hint(&format!("{option} cannot be used with --check")));
@@ -325,8 +333,9 @@ fn rows(kind: ProgramFamily) -> impl Iterator<Item = &'static OptionRow> {
     ROWS.iter().filter(move |row| row.programs.contains(&kind))
 }
 
-fn algorithm(kind: ProgramFamily, text: &str) -> Result<String, Refusal> {
-    let named = match (kind, text) {
+fn algorithm(kind: ProgramFamily, value: &OsStr) -> Result<String, Refusal> {
+    let text = value.to_string_lossy();
+    let named = match (kind, &*text) {
         (ProgramFamily::Xxhsum, "0" | "32") => "xxh32",
         (ProgramFamily::Xxhsum, "1" | "64") => "xxh64",
         (ProgramFamily::Xxhsum, "2" | "128") => "xxh3-128",
@@ -335,10 +344,8 @@ fn algorithm(kind: ProgramFamily, text: &str) -> Result<String, Refusal> {
             return Err(Refusal::with_hint(&format!("-H: {text}: must be 0, 1, 2 or 3")));
         }
         (_, known) if BY_CKSUM.contains(&known) => known,
-        // Others by their ids only: cksum takes no other spelling either.
-        (_, id) if Digest::find(id).is_ok_and(|digest| digest.name() == id) => id,
-        (_, other) => {
-            let invalid = format!("invalid argument {} for {}", quoted(other), quoted("--algorithm"));
+        _ => {
+            let invalid = format!("invalid argument {} for {}", quoted(value), quoted("--algorithm"));
             let valid = BY_CKSUM.iter().map(|name| format!("  - {}", quoted(name)));
             let more = ["Valid arguments are:".to_string()].into_iter().chain(valid).collect();
             return Err(Refusal { more, ..Refusal::with_hint(&invalid) });
@@ -348,10 +355,11 @@ fn algorithm(kind: ProgramFamily, text: &str) -> Result<String, Refusal> {
 }
 
 /// A number of bits as the coreutils take it, a multiple of 8.
-fn length(text: &str) -> Result<u64, Refusal> {
+fn length(value: &OsStr) -> Result<u64, Refusal> {
+    let text = value.to_string_lossy();
     let digits = text.trim_start();
     let digits = digits.strip_prefix('+').unwrap_or(digits);
-    let invalid = format!("invalid length: {}", quoted(text));
+    let invalid = format!("invalid length: {}", quoted(value));
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return Err(Refusal::new([invalid]));
     }
@@ -362,6 +370,14 @@ fn length(text: &str) -> Result<u64, Refusal> {
         }
         Ok(bits) => Ok(bits),
     }
+}
+
+/// A number of bytes of a digest.
+fn bytes(text: &str) -> Result<usize, Refusal> {
+    let bytes = text.parse().ok().filter(|bytes| *bytes <= MAX_DIGEST_LEN);
+    bytes.ok_or_else(|| {
+        Refusal::with_hint(&format!("--length: {text}: must be a number up to {MAX_DIGEST_LEN}"))
+    })
 }
 
 /// A number of threads; none for 0.
