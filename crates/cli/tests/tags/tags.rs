@@ -187,6 +187,24 @@ fn times_of_shatag_are_the_same_to_100_nanoseconds() {
     }
 }
 
+/// It keeps neither a time of verification nor the inode's, so nothing is said of these.
+#[test]
+fn rot_by_a_tag_of_shatag_may_be_wanted_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("file");
+    for (family, word, keeps) in [("shatag", "never verified", true), ("verisum", "last good", false)] {
+        write(&path, "before");
+        verisum(["tag", "-q", "--family", family, path.to_str().unwrap()]).clean();
+        rot(&path, "behind");
+        let ended = verisum(["verify", "--family", family, path.to_str().unwrap()]);
+        assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+        assert_eq!(ended.stderr.contains(word), !keeps, "{}", ended.stderr);
+        assert!(ended.stderr.contains("repair --tags"), "{}", ended.stderr);
+        assert!(!keeps || ended.stderr.contains("--keep-bad"), "{}", ended.stderr);
+        fs::remove_file(&path).unwrap();
+    }
+}
+
 /// The recorded digest is what says which copy is the right one.
 #[test]
 fn nobody_is_told_to_throw_a_tag_away() {

@@ -198,7 +198,8 @@ fn bad_file(finding: &TagFinding, record: &Record, (roots, catalog): (&[PathBuf]
     BadFile {
         outcome: finding.outcome.name(),
         since: None,
-        last_good: Some(record.verified.map_or(Moment::NEVER, Moment::from)),
+        // What keeps no length keeps no time of verification either.
+        last_good: record.size.map(|_| record.verified.map_or(Moment::NEVER, Moment::from)),
         size: record.size,
         algorithm: record.algorithm.id.to_string(),
         digest: Some(record.digest),
@@ -210,8 +211,10 @@ fn bad_file(finding: &TagFinding, record: &Record, (roots, catalog): (&[PathBuf]
                     Some(catalog) => repair_commands::repair_by_scrub(catalog, directory),
                     None => repair_commands::repair_by_tags(directory),
                 };
-                // Somebody may have written to it.
-                if matches!(finding.outcome, TagOutcome::Judged(Verdict::Suspicious)) {
+                // Somebody may have written to it. Where no time of verification is recorded, rot cannot be told from a
+                // time that was set back.
+                let is_suspicious = matches!(finding.outcome, TagOutcome::Judged(Verdict::Suspicious));
+                if is_suspicious || record.verified.is_none() {
                     command += &repair_commands::keep_bad(Some(directory));
                 }
                 BadFileRepair::Directory { command, below: below.to_path_buf() }
