@@ -33,6 +33,7 @@ mod hosts;
 mod image;
 mod image_info;
 mod image_repair;
+mod image_verify;
 mod interrupt;
 mod iterator;
 mod log;
@@ -93,6 +94,8 @@ mod _native {
     use crate::image_info::{ImageBitmap, ImageInfo, ImageLayer, ImageSnapshot, image_info};
     #[pymodule_export]
     use crate::image_repair::{ImageRepair, image_repair};
+    #[pymodule_export]
+    use crate::image_verify::{ImageVerification, image_verify};
     #[pymodule_export]
     use crate::many::hash_many;
     #[pymodule_export]

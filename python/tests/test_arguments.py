@@ -74,6 +74,7 @@ def untyped(name: str) -> Callable[..., Any]:
         ("tag", {"paths": {7}}, "paths"),
         ("overview", {"catalogs": 7}, "catalogs"),
         ("image_sum", {"path": 7}, "path"),
+        ("image_verify", {"image": ".", "map": 7}, "map"),
         ("image_repair", {"image": ".", "map": 7, "sources": "."}, "map"),
         ("Catalog", {"path": 7}, "path"),
         ("Parity", {"tree": 7}, "tree"),

@@ -158,6 +158,39 @@ def test_a_damaged_map_is_told(image: Path) -> None:
         verisum.BlockMap(image)
 
 
+def test_an_image_is_compared_with_its_map(image: Path, tmp_path: Path) -> None:
+    path = tmp_path / "disk.map"
+    verisum.BlockMap.create(path, image)
+    length = image.stat().st_size
+    told: list[int] = []
+    same = verisum.image_verify(image, path, progress=told.append)
+    assert (same.equal, same.ranges, same.differing, same.class_, same.modified) == (True, [], 0, "clean", False)
+    assert (same.length, same.map_length, same.block_size) == (length, length, BLOCK)
+    assert told[-1] == length and told == sorted(told)
+    with open(image, "r+b") as file:
+        file.seek(BLOCK + 5)
+        file.write(b"another content")
+        file.truncate(length + 512)
+    found = verisum.image_verify(os.fsencode(image), path, threads=1)
+    said = subprocess.run(
+        [COMMAND, "image", "verify", "--json", "--map", path, image], stdout=subprocess.PIPE, text=True
+    )
+    line = json.loads(said.stdout)
+    ranges = [(one["offset"], one["offset"] + one["length"]) for one in line["ranges"]]
+    assert found.ranges == ranges and ranges[0] == (BLOCK, 2 * BLOCK) and len(ranges) == 2
+    assert found.differing == line["differing"] == sum(end - start for start, end in ranges)
+    assert (found.equal, found.class_, found.length, found.map_length) == (False, "mismatch", length + 512, length)
+    # As the map says, an odd end is not completed.
+    odd = tmp_path / "odd"
+    odd.write_bytes(b"x" * 1000)
+    verisum.BlockMap.create(path, odd, exact=True)
+    assert verisum.image_verify(odd, path).equal
+    with pytest.raises(verisum.ImageError, match="odd"):
+        verisum.image_verify(image, odd)
+    with pytest.raises(verisum.ImageError, match="gone"):
+        verisum.image_verify(tmp_path / "gone", path)
+
+
 def test_ctrl_c_ends_the_check_of_a_map(tmp_path: Path) -> None:
     # Almost no bytes, and blocks whose outer hash takes minutes.
     image, made = tmp_path / "empty.img", tmp_path / "empty.map"

@@ -126,6 +126,7 @@ PATHS: dict[str, Callable[[str | bytes], object]] = {
     "create_bag": verisum.create_bag,
     "overview": verisum.overview,
     "image_sum": verisum.image_sum,
+    "image_verify": lambda path: verisum.image_verify(path, "map"),
     "image_repair": lambda path: verisum.image_repair("x", "map", path),
     "Catalog": verisum.Catalog,
     "BlockMap": verisum.BlockMap,

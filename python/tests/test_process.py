@@ -220,6 +220,7 @@ TREES = {
     "create parity": "verisum.Parity(tree, place).create(progress=progress).finish()",
     "verify parity": "verisum.Parity(striped, made).verify(threads=1, progress=progress).finish()",
     "image_sum": "verisum.image_sum(image, 'sha3-512', threads=1, progress=progress)",
+    "image_verify": "verisum.image_verify(image, map, threads=1, progress=progress)",
     "update a map": "verisum.BlockMap(wide_map).update(new_map, wide, [(0, 1)], progress=progress)",
     "image_repair": "verisum.image_repair(image, map, other_image, threads=1, progress=progress)",
 }

@@ -13,7 +13,8 @@ takes a file as it is now, and `repair` gives bad ones their recorded content ag
 with proof, and `Parity` mends damage without another copy. `tag` and `verify` keep digests in the files'
 attributes, and `create_bag` makes BagIt bags.
 `image_sum` computes the block hash of a disk image, `image_info` describes it, `BlockMap` reads the digests of its
-blocks, and `image_repair` writes bad ones anew. `overview` tells what state catalogues are in.
+blocks, `image_verify` compares an image with them, and `image_repair` writes bad ones anew. `overview` tells what
+state catalogues are in.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ from verisum._native import (
     ImageRepair,
     ImageSnapshot,
     ImageSum,
+    ImageVerification,
     Overview,
     Parity,
     ParityFinding,
@@ -89,6 +91,7 @@ from verisum._native import (
     image_info,
     image_repair,
     image_sum,
+    image_verify,
     list_tags,
     new,
     overview,
@@ -150,6 +153,7 @@ __all__ = [
     "ImageRepair",
     "ImageSnapshot",
     "ImageSum",
+    "ImageVerification",
     "Overview",
     "Parity",
     "ParityFinding",
@@ -185,6 +189,7 @@ __all__ = [
     "image_info",
     "image_repair",
     "image_sum",
+    "image_verify",
     "list_tags",
     "new",
     "overview",

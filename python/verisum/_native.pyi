@@ -3080,8 +3080,8 @@ class ImageRepair:
         """The copies in which a bad block of the image is not as the map says either."""
 
     @property
-    def unreadable_copies(self) -> list[str]:
-        """The copies that could not be opened, or not be read where a block was wanted."""
+    def unreadable_copies(self) -> list[tuple[str, str]]:
+        """The copies that could not be opened, or not be read where a block was wanted, and why."""
 
     @property
     def bytes_repaired(self) -> int:
@@ -3152,6 +3152,69 @@ def image_repair(
         CatalogError: The catalogue cannot be used.
         HostError: A host cannot be reached.
         ValueError: No copy is named, or an address cannot be understood.
+    """
+
+@final
+class ImageVerification:
+    """How a disk image compares with its block map."""
+
+    @property
+    def ranges(self) -> list[tuple[int, int]]:
+        """Where they differ: begin and end in bytes, ascending. Whole blocks, except at the end."""
+
+    @property
+    def differing(self) -> int:
+        """How many bytes `ranges` has."""
+
+    @property
+    def equal(self) -> bool:
+        """Whether nothing differs."""
+
+    @property
+    def block_size(self) -> int:
+        """Length of the blocks of the map in bytes."""
+
+    @property
+    def length(self) -> int:
+        """How many bytes the guest sees, padding included."""
+
+    @property
+    def map_length(self) -> int:
+        """How many bytes the image of the map has."""
+
+    @property
+    def modified(self) -> bool:
+        """Whether somebody may have written to the image meanwhile."""
+
+    @property
+    def class_(self) -> Literal["clean", "mismatch"]:
+        """Whether the image is what the map says."""
+
+def image_verify(
+    image: _Path,
+    map: _Path,
+    *,
+    threads: int = 0,
+    hosts: Hosts | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> ImageVerification:
+    """Compares every block of a disk image with its block map, as `verisum image verify` does.
+
+    It hashes the image on all cores; holes are not read. Ctrl-C ends it.
+
+    Args:
+        image: A file of any format that verisum reads, a block device, a pipe, or the address of an NBD export. Text may
+            also be the address of an object in a bucket (``s3://BUCKET/KEY``); only data is read of it.
+        map: The block map of the image as it should be, by `BlockMap.create`.
+        threads: How many threads hash; 0 for as many as there are cores.
+        hosts: How buckets are reached.
+        progress: Called about 25 times a second with the number of bytes hashed so far, and with all at the end. What
+            it raises ends the work and comes through.
+
+    Raises:
+        HostError: The bucket cannot be reached.
+        ImageError: The image or the map cannot be opened, read or understood, or the map is damaged. It is an `OSError`.
+        ValueError: There are too many threads.
     """
 
 def algorithms() -> list[tuple[str, int, int, str]]:
