@@ -66,6 +66,21 @@ fn a_copy_of_a_message_goes_its_own_way() {
     }
 }
 
+/// The authors' test vector of the empty message.
+#[test]
+fn blake3_is_extended_to_64_bytes() {
+    let blake3 = Digest::find("blake3").unwrap();
+    let long = blake3.extended_to(64).unwrap().hash(b"").unwrap().to_string();
+    let first = "af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262";
+    assert_eq!(long, format!("{first}e00f03e7b69af26b7faaf09fcd333050338ddfe085b8cc869ca98b206c08243a"));
+    for len in 0..=64 {
+        let digest = blake3.extended_to(len).unwrap();
+        assert_eq!((digest.len(), digest.hash(b"").unwrap().to_string()), (len, long[..2 * len].to_string()));
+    }
+    assert!(blake3.extended_to(65).is_none());
+    assert!(Digest::find("sha256").unwrap().extended_to(16).is_none());
+}
+
 /// The code is that of `hashlib.blake2b(message, digest_size=length)` of Python.
 #[test]
 fn blake2b_has_digests_of_every_length() {
