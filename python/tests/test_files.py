@@ -315,12 +315,13 @@ def test_rows_that_were_read_are_no_empty_table(tree: Path, tmp_path: Path) -> N
 
 
 def test_the_first_row_does_not_wait_for_others(tmp_path: Path) -> None:
-    for number in range(100):
+    # All of them take eight minutes.
+    for number in range(1000):
         (tmp_path / str(number)).write_bytes(b"x" * 1000)
     begun = time.monotonic()
     with verisum.hash_files(tmp_path, limit=2000, threads=1) as rows:
         assert next(rows).size == 1000
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < 100
 
 
 def test_a_stream_that_nobody_reads_is_dropped(tree: Path) -> None:

@@ -80,8 +80,8 @@ def test_ctrl_c_at_a_terminal_ends_a_run_at_once(tmp_path: Path) -> None:
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     place = f'[[place]]\npath = "{tree}"\n'
-    # Its task takes a minute.
-    plan = plan_of(tmp_path, f'catalog = "{tmp_path}/lake"\n{place}requests_per_second = 15\n')
+    # Its task takes a quarter of an hour.
+    plan = plan_of(tmp_path, f'catalog = "{tmp_path}/lake"\n{place}requests_per_second = 1\n')
     command = [str(FLEET), "run", str(plan), "--workers", "2"]
     environment = {**os.environ, "TMPDIR": str(scratch)}
     with subprocess.Popen(
@@ -99,8 +99,7 @@ def test_ctrl_c_at_a_terminal_ends_a_run_at_once(tmp_path: Path) -> None:
     assert str(tree) in out
     assert "verisum-fleet: interrupted; what was done is kept, and the next run resumes\n" in error, error
     assert "Traceback" not in error
-    # Ten times what it takes, and a fifth of what the task does.
-    assert took < 12
+    assert took < 120
     assert not any(scratch.iterdir())
     with pytest.raises(ProcessLookupError):
         while True:

@@ -336,7 +336,7 @@ fn bad_objects_for_which_there_is_no_time_are_named() {
 fn a_scrub_ends_within_a_large_object_when_it_is_asked_to() {
     let Some(store) = Store::start() else { return };
     let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));
-    fs::write(bucket.join("large"), vec![7; 8 << 20]).unwrap();
+    fs::write(bucket.join("large"), vec![7; 80 << 20]).unwrap();
     let words =
         ["scrub", "--catalog", catalog.to_str().unwrap(), "--limit", "50kB/s", "--foreground", "s3://box"];
     let began = Instant::now();
@@ -348,6 +348,6 @@ fn a_scrub_ends_within_a_large_object_when_it_is_asked_to() {
     let ended = Ended::of(scrub.wait_with_output().unwrap());
     assert_eq!(ended.code, Some(130), "{} {}", ended.out(), ended.stderr);
     assert!(ended.out().contains("interrupted"), "{}", ended.out());
-    // All of it would take nearly three minutes.
-    assert!(began.elapsed() < Duration::from_secs(60), "{:?}", began.elapsed());
+    // All of it would take nearly half an hour.
+    assert!(began.elapsed() < Duration::from_secs(600), "{:?}", began.elapsed());
 }
