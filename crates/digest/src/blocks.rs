@@ -189,6 +189,11 @@ impl Made {
         if self.recipe.join == Join::Links { ipfs::CID_LEN } else { self.len() }
     }
 
+    /// The digest of messages of at most so many bytes, where that is the one of their only block.
+    pub(crate) fn one_part(&self) -> Option<(&Digest, usize)> {
+        (self.recipe.join == Join::Parts).then_some((&self.inner, self.recipe.block))
+    }
+
     /// The digest of each block.
     pub(crate) fn inner(&self) -> &Digest {
         &self.inner

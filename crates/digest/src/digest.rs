@@ -204,7 +204,10 @@ impl Digest {
                 let alone = alone.map(|stream| Alone { stream, name, most: 1, hashed: 0 });
                 Engine::SideBySide { kernel, alone }
             }
-            None => Engine::OneByOne(self.stream()?),
+            None => match self.parts().as_ref().and_then(Parts::one_part) {
+                Some((inner, most)) => Engine::Parts(Box::new((inner.batch()?, most)), self.stream()?),
+                None => Engine::OneByOne(self.stream()?),
+            },
         };
         Ok(Batch { engine, len: self.len, header: self.header })
     }
@@ -357,6 +360,8 @@ enum Engine {
         alone: Option<Alone>,
     },
     OneByOne(Box<dyn DigestStream>),
+    /// Messages of at most so many bytes are one part, whose digest is theirs.
+    Parts(Box<(Batch, usize)>, Box<dyn DigestStream>),
 }
 
 /// Who hashes a few messages one after the other.
@@ -424,11 +429,39 @@ impl Batch {
                 };
                 &mut alone.stream
             }
-            Engine::OneByOne(stream) => stream,
+            Engine::Parts(one_part, _) if messages.iter().all(|message| message.len() <= one_part.1) => {
+                return one_part.0.hash(messages, digests);
+            }
+            Engine::OneByOne(stream) | Engine::Parts(_, stream) => stream,
         };
         for (i, message) in messages.iter().enumerate() {
             stream.hash(message, &mut digests[i * self.len..(i + 1) * self.len])?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn uploads_in_one_piece_are_hashed_side_by_side() {
+        let (parts, md5) = (Digest::find("s3-etag:8M").unwrap(), Digest::find("md5").unwrap());
+        let mut batch = parts.batch().unwrap();
+        let Engine::Parts(one_part, _) = &batch.engine else { panic!("it is made of parts") };
+        assert_eq!(matches!(one_part.0.engine, Engine::SideBySide { .. }), md5.batch.is_some());
+        assert_eq!(one_part.1, 8 << 20);
+        let long = vec![7; (8 << 20) + 1];
+        for messages in [&[&b""[..], b"a", &long[..8 << 20]][..], &[b"a", &long]] {
+            let mut found = vec![0; messages.len() * 16];
+            batch.hash(messages, &mut found).unwrap();
+            for (message, found) in messages.iter().zip(found.chunks(16)) {
+                assert_eq!(parts.hash(message).unwrap().as_bytes(), found, "{} bytes", message.len());
+            }
+        }
+        let batch = Digest::find("glacier").unwrap().batch().unwrap();
+        let is_alone = matches!(batch.engine, Engine::OneByOne(_));
+        assert!(is_alone, "the digest of one block is not that of its content");
     }
 }

@@ -89,6 +89,14 @@ impl Parts {
         }
     }
 
+    /// The digest of messages of at most so many bytes, where that is the one of their only block.
+    pub(crate) fn one_part(&self) -> Option<(&Digest, usize)> {
+        match &self.0 {
+            Kind::Blake3 | Kind::Crc(..) => None,
+            Kind::LongBlocks(made) | Kind::ShortBlocks(made) => made.one_part(),
+        }
+    }
+
     /// How many parts are worth hashing side by side on one thread.
     pub fn lanes(&self) -> usize {
         match &self.0 {
