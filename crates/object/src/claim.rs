@@ -52,6 +52,11 @@ impl Claim {
         self
     }
 
+    /// The digest that it is, if it is one of the whole content.
+    pub(crate) fn of_content(&self) -> Option<&'static str> {
+        self.parts.is_empty().then_some(self.inner)
+    }
+
     /// The digest that computes it, if one of the table does.
     pub(crate) fn digest(&self) -> Option<Digest> {
         Digest::find(&self.recorded.algorithm).ok()

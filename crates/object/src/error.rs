@@ -124,7 +124,9 @@ pub(crate) enum RequestError {
     Region(String),
     /// No credentials were found: why, and what to do.
     Credentials(String, &'static str),
-    /// The store cannot be reached, or gives no answer: which of them, and why.
+    /// The store cannot be reached: why.
+    Unreachable(String),
+    /// The store gives no answer: why.
     Network(String),
     /// The store has no such names.
     Name(&'static str),
@@ -190,6 +192,10 @@ impl RequestError {
         }
         // Of what hyper says of heads.
         let is_of_head = ["parsed", "message head"].iter().any(|words| why.contains(words));
+        let cause = error.source().and_then(|cause| cause.downcast_ref::<reqwest::Error>());
+        if cause.is_some_and(reqwest::Error::is_connect) {
+            return RequestError::Unreachable(format!("the store cannot be reached: {host}: {why}"));
+        }
         let what = match error.kind() {
             HttpErrorKind::Timeout => "the store does not answer in time",
             _ if is_of_head => "the head of the store's answer is none of HTTP",
@@ -216,7 +222,7 @@ impl RequestError {
                     || matches!(status, 408 | 429)
                     || matches!(&code[..], "RequestTimeout" | "ConditionalRequestConflict")
             }
-            RequestError::Network(_) => true,
+            RequestError::Unreachable(_) | RequestError::Network(_) => true,
             RequestError::Answer(_) => ![TO_HTTP, TO_NO_END].contains(self),
             _ => false,
         }
@@ -250,10 +256,14 @@ impl RequestError {
         }
     }
 
-    /// Whether whatever else is asked for fails so: it is about the credentials or the bucket. Others may be about one name.
+    /// Whether whatever else is asked for fails so: it is about the endpoint, the credentials or the bucket. Others may be
+    /// about one name.
     pub(crate) fn is_of_all(&self) -> bool {
         match self {
-            RequestError::NoBucket | RequestError::Region(_) | RequestError::Credentials(..) => true,
+            RequestError::NoBucket
+            | RequestError::Region(_)
+            | RequestError::Credentials(..)
+            | RequestError::Unreachable(_) => true,
             RequestError::Refused { status, code, .. } => *status == 401 || OF_CREDENTIALS.contains(&&**code),
             _ => false,
         }
@@ -290,7 +300,7 @@ impl fmt::Display for RequestError {
                 write!(f, "the bucket is in the region {region}: name it by --region or AWS_REGION")
             }
             RequestError::Credentials(why, remedy) => write!(f, "no credentials ({why}): {remedy}"),
-            RequestError::Network(why) => f.write_str(why),
+            RequestError::Unreachable(why) | RequestError::Network(why) => f.write_str(why),
             RequestError::Name(why) => write!(f, "the store takes no such name: {why}"),
             RequestError::Answer(what) => write!(f, "the store's answer is wrong: {what}"),
         }

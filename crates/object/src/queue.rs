@@ -1,6 +1,7 @@
 //! Reads objects side by side, and hashes them in the order of the requests, many small ones as one batch.
 
-use std::collections::VecDeque;
+use std::collections::hash_map::Entry;
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,7 +19,7 @@ use crate::claim::{Claim, Claims, ComparedClaims};
 use crate::client::{Part, SharedClient};
 use crate::content::ObjectContent;
 use crate::error::RequestError;
-use crate::keys::{key, reason};
+use crate::keys::{key, machine, reason};
 use crate::recorded::{KnownRecord, Wanted};
 use crate::split::{LargeError, SplitObject};
 
@@ -88,6 +89,8 @@ pub(crate) struct Queue<'a> {
     stop: Arc<Stop>,
     digests: &'a [Digest],
     batches: Vec<Batch>,
+    /// The same for digests that the store recorded, by their names.
+    claim_batches: HashMap<&'static str, Batch>,
     sink: Sink<'a>,
     /// Whether objects are not read whose digests the store recorded.
     takes_records: bool,
@@ -124,6 +127,7 @@ impl<'a> Queue<'a> {
             stop: stop.clone(),
             digests,
             batches,
+            claim_batches: HashMap::new(),
             sink,
             takes_records,
             is_listed: false,
@@ -263,6 +267,9 @@ impl<'a> Queue<'a> {
 
     /// Says that an object was not read. An error of the whole store ends the work, and so do many in a row that may be.
     fn failed(&mut self, request: FileRequest, error: &RequestError) -> Result<bool, PlaceError> {
+        if error.is_of_all() {
+            return Err(machine(error));
+        }
         let why = reason(&self.client, (self.runtime, &self.stop), key(&request.path), error);
         // That what is listed is not there, or never the same, is as wrong as an answer that makes no sense.
         let is_contradiction = error.is_elusive() && (self.is_listed || matches!(why, Reason::Failed(_)));
@@ -296,9 +303,14 @@ impl<'a> Queue<'a> {
                 sums.push(output);
             }
         }
-        let compared = small.into_iter().zip(sums).map(|(Small { request, bytes, claims }, digests)| {
-            let compared = claims
-                .compared(|claim| found(claim, self.digests, &digests).or_else(|| claim.hash(&bytes).ok()));
+        let claimed = self.claimed(&small)?;
+        let compared = small.into_iter().zip(sums).enumerate().map(|(place, (small, digests))| {
+            let Small { request, bytes, claims } = small;
+            let compared = claims.compared(|claim| {
+                let batched = || claimed.get(&(place, claim.of_content()?)).copied();
+                let asked = found(claim, self.digests, &digests);
+                asked.or_else(batched).or_else(|| claim.hash(&bytes).ok())
+            });
             compared.note(&self.client.etags_tell);
             (request, digests, compared)
         });
@@ -309,6 +321,34 @@ impl<'a> Queue<'a> {
             is_wanted = is_wanted && self.tell(request, read);
         }
         Ok(is_wanted)
+    }
+
+    /// The digests that are claimed of small objects, by their places and names, as one batch for each name. What is asked for
+    /// is computed already.
+    fn claimed(&mut self, small: &[Small]) -> Result<HashMap<(usize, &'static str), Output>, PlaceError> {
+        let mut groups: BTreeMap<&'static str, Vec<usize>> = BTreeMap::new();
+        for (place, small) in small.iter().enumerate() {
+            for name in small.claims.0.iter().filter_map(Claim::of_content) {
+                if !self.digests.iter().any(|digest| digest.name() == name) {
+                    groups.entry(name).or_default().push(place);
+                }
+            }
+        }
+        let failed = |error: DigestError| PlaceError::Digest(error.into());
+        let mut found = HashMap::new();
+        for (name, places) in groups {
+            let digest = Digest::find(name).map_err(failed)?;
+            let batch = match self.claim_batches.entry(name) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => new.insert(digest.batch().map_err(failed)?),
+            };
+            let messages: Vec<&[u8]> = places.iter().map(|place| &small[*place].bytes[..]).collect();
+            let mut out = vec![0; messages.len() * digest.len()];
+            batch.hash(&messages, &mut out).map_err(failed)?;
+            let outputs = out.chunks(digest.len()).filter_map(Output::from_bytes);
+            found.extend(places.into_iter().map(|place| (place, name)).zip(outputs));
+        }
+        Ok(found)
     }
 
     /// What is said of an object that was read.
