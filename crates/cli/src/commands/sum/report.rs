@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use verisum::digest::Digest;
 use verisum::files::place::{FileAnswer, FileRead, FileRequest, PlaceEvent, below};
 use verisum::files::store::manifest::{Item, Writer};
-use verisum::remote::Address;
+use verisum::remote::{Address, Host};
 
 use super::personality;
 use crate::ui::exit::Exit;
@@ -113,7 +113,9 @@ impl SumLines<'_> {
             }
             event => return self.report.event(&address.host, event),
         };
-        let name = if *relative { address.below(&request.path) } else { address.shown(&request.path) };
+        // What stands behind a bucket is a whole key.
+        let relative = *relative && !(source.prefixed && matches!(address.host, Host::Bucket(_)));
+        let name = if relative { address.below(&request.path) } else { address.shown(&request.path) };
         let evidence = source.recorded.known(read.evidence, source.counts);
         let goes_on = match source.json {
             Some(digests) => {
@@ -122,7 +124,8 @@ impl SumLines<'_> {
                 let digests: BTreeMap<&str, String> =
                     named.map(|(digest, sum)| (digest.name(), sum.to_string())).collect();
                 let digests = Some(digests);
-                self.report.json("file", &PlaceRecord { digests, evidence, ..record })
+                let host = record.host.filter(|_| !relative || source.prefixed);
+                self.report.json("file", &PlaceRecord { host, digests, evidence, ..record })
             }
             None => {
                 let mut full = if source.prefixed { address.host.prefix(name) } else { Vec::new() };

@@ -12,7 +12,8 @@ use crate::ui::names::Name;
 /// A line of JSON, with the keys of `verisum sum --json` and those of hosts.
 #[derive(Serialize)]
 pub(crate) struct PlaceRecord<'a> {
-    pub(crate) host: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) host: Option<String>,
     pub(crate) way: &'a str,
     #[serde(flatten)]
     pub(crate) name: Name,
@@ -34,7 +35,7 @@ impl<'a> PlaceRecord<'a> {
     /// Without results.
     pub(crate) fn new(place: &Address, way: &'a str, name: &[u8], seen: &FileState) -> PlaceRecord<'a> {
         PlaceRecord {
-            host: place.host.name(),
+            host: Some(place.host.name()),
             way,
             name: Name::of_bytes(name),
             size: seen.size,

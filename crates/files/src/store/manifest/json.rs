@@ -50,6 +50,19 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
     Ok(Listed { name, claims, size: record.size, modified, ..Listed::default() })
 }
 
+/// The type of the line that says what a run cost, behind those of files.
+const COSTS: &str = "costs";
+
+/// Whether a line says what the run cost that wrote the list.
+pub(super) fn is_costs(line: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Typed<'a> {
+        #[serde(borrow, rename = "type")]
+        kind: Cow<'a, str>,
+    }
+    serde_json::from_slice::<Typed>(line).is_ok_and(|line| line.kind == COSTS)
+}
+
 /// What `verisum image sum` says of an image.
 #[derive(Deserialize)]
 struct Image<'a> {

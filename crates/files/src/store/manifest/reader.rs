@@ -284,13 +284,13 @@ impl<R: Read> Reader<R> {
                     if rows.is_some() { Ok(None) } else { Err(Bad::Malformed) }
                 }
                 Grammar::Bag(guess) => bag(line, guess).map(Some).map_err(|_| Bad::Damaged),
-                Grammar::Json(BlockHashes::Unknown) => json::parse(line).map(Some),
-                Grammar::Json(_) => json::parse(line)
+                Grammar::Json(hashes) => json::parse(line)
                     .or_else(|bad| match bad {
-                        Bad::Malformed => json::image(line),
+                        Bad::Malformed if *hashes != BlockHashes::Unknown => json::image(line),
                         bad => Err(bad),
                     })
-                    .map(Some),
+                    .map(Some)
+                    .or_else(|bad| if json::is_costs(line) { Ok(None) } else { Err(bad) }),
                 Grammar::Mtree(mtree) if !line.ends_with(b"\\") => mtree.parse(line),
                 Grammar::Mtree(_) => {
                     let whole = self.joined()?;
@@ -569,6 +569,13 @@ mod tests {
                 format!("{{\"path\":\"a\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n"),
                 Some(ListFormat::Json),
                 "md5:a",
+            ),
+            (
+                format!(
+                    "{{\"path\":\"a\",\"digests\":{{\"md5\":\"{MD5}\"}}}}\n{{\"type\":\"costs\"}}\n{{\"type\":\"x\"}}\n"
+                ),
+                Some(ListFormat::Json),
+                "md5:a bad",
             ),
             (format!("{MD5}  size=1\n"), None, "md5:size=1"),
             (format!("\\{MD5}  size=1\\r\n"), None, "md5:size=1\\r"),
