@@ -1,5 +1,6 @@
 //! Addresses of files: a host or a bucket, and a path there.
 
+use std::borrow::Cow;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
@@ -41,7 +42,7 @@ const BLANK: &str = "an address begins without a blank; take ./ before the name 
 /// Whether it begins, perhaps after blanks, with a scheme of ours or of others and `://`, or with less than that before
 /// what may be a password.
 pub fn is_url(text: &[u8]) -> bool {
-    let text = text.trim_ascii_start();
+    let text = &*without_codes(text.trim_ascii_start(), b":@");
     if text.starts_with(b"//") {
         return text.iter().rposition(|byte| *byte == b'@').is_some_and(|at| text[..at].contains(&b':'));
     }
@@ -429,13 +430,30 @@ fn bucket(address: &[u8]) -> Option<Result<Address, &'static str>> {
     })
 }
 
-/// Whether the query of an address lets whoever knows it read the object.
-fn is_signed(address: &[u8]) -> bool {
-    let query = address.iter().position(|byte| *byte == b'?').map_or(&[][..], |at| &address[at..]);
-    let query = query.to_ascii_lowercase();
+/// Whether the query of an address, or what follows its `#`, lets whoever knows it read the object.
+pub(crate) fn is_signed(address: &[u8]) -> bool {
+    let address = without_codes(address, b"?#=").to_ascii_lowercase();
+    let query = address.iter().position(|byte| b"?#".contains(byte)).map_or(&[][..], |at| &address[at..]);
     [&b"sig="[..], b"signature=", b"token="]
         .iter()
         .any(|name| query.windows(name.len()).any(|part| part == *name))
+}
+
+/// A text with these characters in place of their percent codes, also of those that were encoded twice. What is left of a code
+/// follows it, so that all else keeps its place.
+pub(crate) fn without_codes<'a>(text: &'a [u8], wanted: &[u8]) -> Cow<'a, [u8]> {
+    let mut plain = Cow::Borrowed(text);
+    for at in (0..text.len()).filter(|at| text[*at] == b'%') {
+        let mut code = &text[at + 1..];
+        while let Some(rest) = code.strip_prefix(b"25") {
+            code = rest;
+        }
+        let found = code.get(..2).and_then(|code| u8::from_str_radix(str::from_utf8(code).ok()?, 16).ok());
+        if let Some(found) = found.filter(|found| wanted.contains(found)) {
+            plain.to_mut()[at] = found;
+        }
+    }
+    plain
 }
 
 /// The name of a host, a port and a path.
@@ -549,6 +567,8 @@ mod tests {
             "https://user:secret@host/x",
             "s3://key:secret@bucket/x",
             "https://host/x?signature=secret",
+            "s3://bucket/x#signature=secret",
+            "s3://bucket/x%3Fsignature=secret",
         ] {
             assert!(Address::parse(OsStr::new(text), true).is_err(), "{text}");
         }

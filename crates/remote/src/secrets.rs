@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use crate::address::{Address, is_url};
+use crate::address::{Address, is_signed, is_url, without_codes};
 
 /// What stands for what is not shown.
 const HIDDEN: &str = "…";
@@ -71,8 +71,15 @@ pub fn secrets(typed: &OsStr) -> Vec<&[u8]> {
     found
 }
 
+/// A text with the characters that divide an address in place of their percent codes. A name may have a code for `?` or `#`
+/// in it, unless a signature follows.
+fn plain(text: &[u8]) -> Cow<'_, [u8]> {
+    without_codes(text, if is_signed(text) { b":@?#" } else { b":@" })
+}
+
 /// Where a text that is a URL and no address has what may be a secret: before an `@`, and at its end.
 fn secret_parts(text: &[u8]) -> Option<(Range<usize>, Range<usize>)> {
+    let text = &*plain(text);
     // An option with its value in one word.
     let start = match text.starts_with(b"--") {
         true => text.iter().position(|byte| *byte == b'=').map_or(0, |equals| equals + 1),
@@ -142,6 +149,13 @@ mod tests {
             ("//user:SECRET@host/x", "//…@host/x"),
             ("az://c/x?sv=1&sig=SECRET", "az://c/x"),
             ("s3://b/x?X-Amz-Signature=SECRET", "s3://b/x"),
+            ("s3://b/x%3FX-Amz-Signature=SECRET", "s3://b/x"),
+            ("s3://b/x%253fX-Amz-Signature%3DSECRET", "s3://b/x"),
+            ("s3://b/x#X-Amz-Signature=SECRET", "s3://b/x"),
+            ("https://h/x%3fsig=SECRET", "https://h/x"),
+            ("s3://user%3ASECRET%40b", "s3://…%40b"),
+            ("https:/user%3aSECRET%2540b/x", "https:/…%2540b/x"),
+            ("//user%3ASECRET@b/x", "//…@b/x"),
         ] {
             let text = OsStr::new(typed);
             assert!(typed.starts_with("--") || Address::parse(text, false).is_err(), "{typed}");
@@ -154,6 +168,9 @@ mod tests {
             "https://host:8443/a@b",
             "a@b:c",
             "s3:/a@b",
+            "s3://b/a%3Ab%40c%3Fd%23e",
+            "https://host/a%40b%3Fc%25",
+            "ssh://host/a%3Ab%40c%3Fd",
             "nbd://host:10809/x",
             "nbd://alice@host/x",
             "nbd://alice:...@host/x",

@@ -353,9 +353,12 @@ fn tags_are_read_where_the_catalogue_is_not_there_yet() {
 #[test]
 fn the_secret_of_an_endpoint_is_nowhere() {
     let places = "[places.store]\naddress = 's3://store'\nendpoint = 'https://user:SECRET@store'\n";
-    for endpoint in
-        ["https://user:SECRET@127.0.0.1:1", "user:SECRET@127.0.0.1:1", "https://127.0.0.1:1/?SECRET"]
-    {
+    for endpoint in [
+        "https://user:SECRET@127.0.0.1:1",
+        "user:SECRET@127.0.0.1:1",
+        "https://127.0.0.1:1/?SECRET",
+        "https://user%3ASECRET%40127.0.0.1:1",
+    ] {
         let home = home(&format!("[scrub]\nendpoint = '{endpoint}'\n{places}"));
         let joined = format!("--endpoint={endpoint}");
         for words in [
@@ -370,6 +373,9 @@ fn the_secret_of_an_endpoint_is_nowhere() {
             let said = [ended.out(), ended.stderr.as_str()].concat();
             assert!(!said.contains("SECRET"), "{words:?}: {said}");
         }
+        let shown = run(&home, &[("VERISUM_ENDPOINT", endpoint)], &["config", "show"]);
+        let shown = [shown.out(), &shown.stderr].concat();
+        assert!(shown.contains("(VERISUM_ENDPOINT)") && !shown.contains("SECRET"), "{shown}");
         let log = fs::read_to_string(home.path().join("log")).unwrap();
         assert!(log.contains("127.0.0.1:1") && !log.contains("SECRET"), "{log}");
     }
