@@ -556,6 +556,14 @@ pub(crate) fn connector(options: &StoreOptions) -> Connector {
     Connector { timeout: Duration::from_secs(options.timeout.into()), follows: false }
 }
 
+/// Whether a text is the URL of a store.
+///
+/// # Errors
+/// [`OpenError::Endpoint`], with what is wrong with it.
+pub fn require_endpoint(endpoint: &str) -> Result<(), OpenError> {
+    plain_endpoint(endpoint).map(drop)
+}
+
 /// The URL of a store, without a slash at its end.
 pub(crate) fn plain_endpoint(endpoint: &str) -> Result<&str, OpenError> {
     let Some(rest) = endpoint.strip_prefix("https://").or_else(|| endpoint.strip_prefix("http://")) else {
@@ -563,6 +571,9 @@ pub(crate) fn plain_endpoint(endpoint: &str) -> Result<&str, OpenError> {
     };
     if rest.contains(['@', '?', '#']) {
         return Err(OpenError::Endpoint("must be a URL without a user and without parameters"));
+    }
+    if endpoint.parse::<Uri>().is_err() || Url::parse(endpoint).is_err() {
+        return Err(OpenError::Endpoint("is no URL"));
     }
     Ok(endpoint.trim_end_matches('/'))
 }
@@ -586,7 +597,13 @@ mod tests {
     #[test]
     fn endpoints_have_no_secrets() {
         assert_eq!(plain_endpoint("http://localhost:9000/").unwrap(), "http://localhost:9000");
-        for bad in ["localhost:9000", "https://key:secret@store", "https://store?x=y"] {
+        for bad in [
+            "localhost:9000",
+            "https://key:secret@store",
+            "http://key:secret@",
+            "https://store?x=y",
+            "http://",
+        ] {
             let error = plain_endpoint(bad).unwrap_err().to_string();
             assert!(!error.contains("secret"), "{error}");
         }

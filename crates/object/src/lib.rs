@@ -59,6 +59,7 @@ mod split;
 mod store;
 mod upload;
 
+pub use client::require_endpoint;
 pub use error::OpenError;
 pub use inventory::Location;
 pub use meter::{Meter, RequestClass, Usage};

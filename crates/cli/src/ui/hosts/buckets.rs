@@ -7,7 +7,9 @@ use std::sync::Arc;
 use clap::{Args, ValueHint};
 use verisum::files::Limits;
 use verisum::files::place::Place;
-use verisum::object::{BucketPlace, Location, Meter, OpenError, Prices, StoreLists, StoreOptions};
+use verisum::object::{
+    BucketPlace, Location, Meter, OpenError, Prices, StoreLists, StoreOptions, require_endpoint,
+};
 use verisum::remote::{Address, Host, Hosts, without_secrets};
 
 use super::costs::{Costs, read_prices};
@@ -152,14 +154,10 @@ impl BucketArgs {
     pub(crate) fn check(&self) -> Result<(), Failure> {
         self.read_prices()?;
         if let Some(endpoint) = &self.endpoint
-            && !["https://", "http://"].iter().any(|start| endpoint.starts_with(start))
+            && let Err(OpenError::Endpoint(must)) = require_endpoint(endpoint)
         {
             let shown = without_secrets(OsStr::new(endpoint));
-            return Err(Failure::value(
-                "--endpoint",
-                shown.to_string_lossy(),
-                "must begin with https:// or http://",
-            ));
+            return Err(Failure::value("--endpoint", shown.to_string_lossy(), must));
         }
         match (&self.profile, StoreOptions::from_environment(variables(), self.profile.as_deref())) {
             (Some(_), Err(error @ (OpenError::NoProfile(_) | OpenError::NoKeys(_)))) => {
