@@ -11,7 +11,7 @@ use verisum_files::place::{FileIdentity, FileState};
 use crate::client::{Client, Request};
 use crate::error::RequestError;
 use crate::google::{md5_of, recorded};
-use crate::listing::{Listed, NO_LIST, Page, encoded, identity, is_answer, time_of_header};
+use crate::listing::{Listed, Page, encoded, identity, is_answer, no_list, time_of_header};
 use crate::replaced::Upload;
 use crate::upload::WrittenPart;
 
@@ -69,8 +69,8 @@ struct Properties {
 
 /// Reads the XML of a page.
 fn page(xml: &[u8]) -> Result<Page, RequestError> {
-    let answer: AzureAnswer =
-        from_reader(xml).ok().filter(|_| is_answer(xml, "EnumerationResults")).ok_or(NO_LIST)?;
+    let is_list = is_answer(xml, "EnumerationResults");
+    let answer: AzureAnswer = from_reader(xml).ok().filter(|_| is_list).ok_or_else(|| no_list(is_list))?;
     let mut objects = Vec::with_capacity(answer.blobs.blob.len());
     let was_empty = answer.blobs.blob.is_empty();
     for Blob { name, properties } in answer.blobs.blob {

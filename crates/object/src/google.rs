@@ -12,7 +12,7 @@ use std::io::Read;
 
 use crate::client::{Client, Request, text};
 use crate::error::RequestError;
-use crate::listing::{Listed, NO_LIST, Page, encoded, identity, time_of_listing};
+use crate::listing::{Listed, Page, encoded, identity, no_list, time_of_listing};
 use crate::replaced::{Replaced, Upload};
 use crate::upload::{PART, UploadError, piece};
 
@@ -60,7 +60,7 @@ fn page(json: &[u8]) -> Result<Page, RequestError> {
     let answer: GoogleAnswer = serde_json::from_slice(json)
         .ok()
         .filter(|answer: &GoogleAnswer| answer.kind == KIND)
-        .ok_or(NO_LIST)?;
+        .ok_or_else(|| no_list(json.windows(KIND.len()).any(|part| part == KIND.as_bytes())))?;
     let objects = answer.items.into_iter().map(|item| {
         let size = item.size.parse().map_err(|_| RequestError::Answer("an object has no length"))?;
         let modified = item.updated.as_deref().and_then(time_of_listing);

@@ -30,8 +30,13 @@ pub(crate) struct Listed {
 }
 
 /// What else answers may be that are no list: the page of a portal, or of another server.
-pub(crate) const NO_LIST: RequestError =
+const NO_LIST: RequestError =
     RequestError::Answer("no list of objects: does a store answer at this endpoint?");
+
+/// What is wrong with an answer that is no page of keys: one that begins as such a page is damaged.
+pub(crate) fn no_list(begins_as_one: bool) -> RequestError {
+    if begins_as_one { RequestError::Answer("its list of objects is cut or damaged") } else { NO_LIST }
+}
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -57,8 +62,9 @@ struct Contents {
 impl Page {
     /// Reads the XML of an answer.
     pub(crate) fn read(xml: &[u8]) -> Result<Page, RequestError> {
+        let is_list = is_answer(xml, "ListBucketResult");
         let answer: ListingAnswer =
-            from_reader(xml).ok().filter(|_| is_answer(xml, "ListBucketResult")).ok_or(NO_LIST)?;
+            from_reader(xml).ok().filter(|_| is_list).ok_or_else(|| no_list(is_list))?;
         let is_encoded = answer.encoding_type.as_deref() == Some("url");
         let mut objects = Vec::with_capacity(answer.contents.len());
         for found in answer.contents {
@@ -221,6 +227,14 @@ mod tests {
         {
             assert!(Page::read(bad.as_bytes()).is_err(), "{bad}");
         }
+        for cut in [
+            "<ListBucketResult><Contents><Key>a</Key><Size>1</Si",
+            "<?xml version='1.0'?>\n<ListBucketResult>",
+            "<ListBucketResult><Contents><Key>a</Key><Size>x</Size></Contents></ListBucketResult>",
+        ] {
+            assert!(Page::read(cut.as_bytes()).unwrap_err().to_string().contains("damaged"), "{cut}");
+        }
+        assert_eq!(Page::read(portal.as_bytes()).unwrap_err(), NO_LIST);
         let empty = "<ListBucketResult><IsTruncated>true</IsTruncated>
             <NextContinuationToken>x</NextContinuationToken></ListBucketResult>";
         assert_eq!(Page::read(empty.as_bytes()).unwrap_err(), RequestError::Answer("a page is empty"));
