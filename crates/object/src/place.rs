@@ -244,7 +244,8 @@ impl BucketPlace {
             note("it has no objects".to_string());
         } else if is_empty {
             let request = FileRequest { path: keys::path(key(root)), ..FileRequest::default() };
-            sink(PlaceEvent::Answer(FileAnswer::failed(request, Reason::Missing)));
+            let why = Reason::Failed(format!("{INVENTORY} lists nothing there"));
+            sink(PlaceEvent::Answer(FileAnswer::failed(request, why)));
         }
         ended
     }
@@ -462,7 +463,9 @@ impl Place for BucketPlace {
         written.map_err(|error| match error {
             UploadError::Content(source) => FileError::io(&path_of(path), Operation::Read, source).into(),
             UploadError::Request(RequestError::Replaced) => PlaceError::Replaced,
-            UploadError::Request(error @ RequestError::Name(_)) => not_created(&error),
+            UploadError::Request(error @ (RequestError::Name(_) | RequestError::Version(_))) => {
+                not_created(&error)
+            }
             UploadError::Request(error) => machine(&error),
         })
     }

@@ -19,7 +19,7 @@ use verisum_files::place::{FileIdentity, FileState};
 use crate::client::{Client, Request, SharedClient, text};
 use crate::error::RequestError;
 use crate::google::{self, no_md5};
-use crate::listing::{encoded, identity};
+use crate::listing::{encoded, identity, version_of};
 use crate::replaced::Upload;
 use crate::store::Store;
 
@@ -66,6 +66,10 @@ struct Completed {
     etag: Option<String>,
 }
 
+/// Why no object can have a key of this form.
+const IS_VERSION: &str =
+    "its name ends as the address of a version of an object does (?versionId=), and versions are only read";
+
 /// Fails if no new object may have this key. Listings are XML at most stores, and tell only its characters: one key with
 /// others can make a bucket that nobody can list.
 pub(crate) fn require_name(store: &Store, key: &[u8]) -> Result<(), RequestError> {
@@ -77,6 +81,9 @@ pub(crate) fn require_name(store: &Store, key: &[u8]) -> Result<(), RequestError
         }
         Ok(_) if matches!(store, Store::Azure { .. }) && key.contains(&b'\\') => {
             Err(RequestError::Name("it makes / of \\"))
+        }
+        Ok(_) if matches!(store, Store::S3 { .. }) && version_of(key).1.is_some() => {
+            Err(RequestError::Version(IS_VERSION))
         }
         Ok(_) => Ok(()),
     }
