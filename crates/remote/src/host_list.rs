@@ -34,6 +34,8 @@ pub struct HostList {
     algorithms: Vec<String>,
     /// The digests that lines have together.
     sets: Vec<Vec<String>>,
+    /// Lines of files at the address that have a digest.
+    pub own: u64,
     /// Lines of hosts that are not asked.
     pub of_others: u64,
     /// What was left out of it.
@@ -87,6 +89,7 @@ impl HostList {
             stands: false,
             algorithms: Vec::new(),
             sets: Vec::new(),
+            own: 0,
             of_others: 0,
             skipped: Skipped::default(),
         };
@@ -107,7 +110,7 @@ impl HostList {
         }
         list.skipped = reader.skipped().clone();
         if !list.stands {
-            list.of_others = 0;
+            list.own += std::mem::take(&mut list.of_others);
         }
         Ok(list)
     }
@@ -115,8 +118,12 @@ impl HostList {
     /// Takes in which digests a line has, and whose it is.
     fn note(&mut self, listed: &Listed) {
         match self.is_asked(&listed.name) {
-            true => self.stands = true,
-            false => self.of_others += u64::from(is_of_a_host(&listed.name)),
+            true => {
+                self.stands = true;
+                self.own += u64::from(self.address.host.strip(&listed.name).is_some());
+            }
+            false if is_of_a_host(&listed.name) => self.of_others += 1,
+            false => self.own += 1,
         }
         let claims = Claims::of(listed);
         let is_set = |set: &Vec<String>| claims.iter().map(|claim| &claim.algorithm[..]).eq(set.iter());

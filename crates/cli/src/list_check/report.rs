@@ -60,6 +60,8 @@ pub(crate) struct CheckReport<'a, 'o> {
     /// Where the names of each list begin.
     pub(super) bases: Vec<Option<PathBuf>>,
     bad: BadFiles,
+    /// Files for which a place did not answer.
+    not_asked: u64,
 }
 
 /// A tree on another machine, or one that is asked as if it were.
@@ -156,6 +158,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             is_over: false,
             bases: Vec::new(),
             bad: BadFiles::default(),
+            not_asked: 0,
         }
     }
 
@@ -188,8 +191,9 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         }
     }
 
-    /// Takes in that the place did not answer for all of the list at hand.
-    pub(crate) fn list_given_up(&mut self) {
+    /// Takes in that the place did not answer for so many files of the list at hand.
+    pub(crate) fn list_given_up(&mut self, not_asked: u64) {
+        self.not_asked += not_asked;
         self.worse(Exit::Unchecked);
         self.add_up();
     }
@@ -294,7 +298,13 @@ impl<'a, 'o> CheckReport<'a, 'o> {
                 }
             }
             if !is_complete {
-                line.push_str(", and not all were asked for");
+                match self.not_asked {
+                    0 => line.push_str(", and not all were asked for"),
+                    1 => line.push_str(", and 1 was not asked for"),
+                    others => {
+                        let _ = write!(line, ", and {others} were not asked for");
+                    }
+                }
             }
             self.say(&line)?;
         }

@@ -50,6 +50,29 @@ fn a_bucket_is_summed_checked_and_compared_as_any_tree() {
     local.sort_by(|one, other| one[66..].cmp(&other[66..]));
     assert_eq!(sum.lines().collect::<Vec<_>>(), local);
 
+    // JSON names no bucket either, and its line of costs is no file.
+    let list = store.path("list.json");
+    let list = list.to_str().unwrap();
+    let json = store.run(&["sum", "--json", "--relative", "s3://backup/data"]).clean();
+    assert!(json.contains("\"type\":\"costs\"") && !json.contains("\"host\""), "{json}");
+    fs::write(list, &json).unwrap();
+    for tree in ["s3://backup/data", here] {
+        let checked = store.run(&["check", "--warn", list, tree]);
+        assert_eq!(checked.code, Some(0), "{tree}: {}{}", checked.out(), checked.stderr);
+        assert!(!checked.stderr.contains("improperly") && !checked.stderr.contains("WARNING"), "{tree}");
+    }
+    // With several, each key is a whole one.
+    fill(&store.bucket("other").join("data"));
+    let both = ["s3://backup/data", "s3://other/data"];
+    for format in ["--json", "--format=gnu"] {
+        let sum = store.run(&[&["sum", format, "--relative"], &both[..]].concat());
+        assert_eq!(sum.code, Some(0), "{}", sum.stderr);
+        fs::write(list, sum.stdout).unwrap();
+        let checked = store.run(&[&["check", "--warn", list], &both[..]].concat());
+        assert_eq!(checked.code, Some(0), "{format}: {}{}", checked.out(), checked.stderr);
+        assert!(!checked.stderr.contains("improperly"), "{}", checked.stderr);
+    }
+
     // A place of the configuration says where its bucket is, and whose keys to use.
     let home = store.path("home");
     fs::create_dir_all(home.join(".aws")).unwrap();
@@ -238,6 +261,13 @@ fn what_is_not_there_is_named() {
     assert_eq!(all.out().matches(": UNKNOWN\n").count(), 20, "{}", all.out());
     let wrong = run_at("http://127.0.0.1:1", &["sum", "s3://empty"]);
     assert_one_line(&wrong, 3, "cannot be reached: 127.0.0.1: Connection refused\n");
+    let list = store.path("list");
+    let lines = (0..20).map(|number| format!("{}  {number}\n{}  {number}\n", "0".repeat(64), "0".repeat(32)));
+    fs::write(&list, lines.collect::<String>()).unwrap();
+    let wrong = run_at("http://127.0.0.1:1", &["check", list.to_str().unwrap(), "s3://empty/x"]);
+    assert_eq!((wrong.code, wrong.out()), (Some(3), ""), "{}", wrong.stderr);
+    assert_eq!(wrong.stderr.matches("cannot be reached").count(), 1, "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("0 verified, and 40 were not asked for\n"), "{}", wrong.stderr);
     let ended = store.run(&["sum", "--endpoint", "https://user:secret@host", "s3://empty"]);
     assert!(ended.code != Some(0) && !ended.stderr.contains("secret"), "{}", ended.stderr);
 }

@@ -302,6 +302,13 @@ fn what_is_odd_in_an_inventory_is_said() {
         );
         assert!(ended.stderr.contains(part), "{rows}: {}", ended.stderr);
     }
+    sum(&row);
+    let manifest_of = manifest(&folder, "CSV", "x.csv");
+    let ended = store.run(&["sum", "--inventory", manifest_of.to_str().unwrap(), "s3://box/none"]);
+    assert_eq!(
+        (ended.code, &ended.stderr[..]),
+        (Some(3), "verisum: s3://box: none: the inventory lists nothing there\n")
+    );
     fs::write(bucket.join("b"), "b").unwrap();
     for (times, part) in [
         (["2026-11-24T00:00:00.000Z", "yesterday"], "1 row has a time that cannot be read"),

@@ -8,6 +8,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use common::answers::{Answer, Server};
 use common::bucket::Store;
 use common::sshd::sshd;
 use common::{Ended, VERISUM, change_and_restore_time, command, start, trees, wait_until};
@@ -170,9 +171,30 @@ fn a_tree_is_copied_to_a_bucket_and_back() {
     assert_eq!(ended.stderr.lines().count(), 3, "{}", ended.stderr);
     expect(&store.run(&["copy", &path("nothing"), "s3://backup/x"]), 3, "", "No such file or directory");
     // A store that fails for one file after the other is given up.
-    let ended = store.run(&["copy", "--endpoint", "http://127.0.0.1:1", &here, "s3://backup/photos"]);
+    let failing = Server::start(|_| Answer::new(500, ""));
+    let ended = store.run(&["copy", "--endpoint", &failing.url, &here, "s3://backup/photos"]);
     expect(&ended, 3, "", "not all was copied, because the host or the store refused many files in a row");
     assert!(ended.stderr.lines().count() < 30, "{}", ended.stderr);
+    // One that cannot be reached is told of once.
+    let ended = store.run(&["copy", "--endpoint", "http://127.0.0.1:1", &here, "s3://backup/photos"]);
+    expect(&ended, 3, "", "; 1 failed; not all was copied: 44 other files not tried\n");
+    assert_eq!(ended.stderr.matches("the store cannot be reached").count(), 1, "{}", ended.stderr);
+    let note = "note: TO cannot hold 1 link or special file: left out\n";
+    assert!(ended.stderr.lines().count() == 4 && ended.stderr.ends_with(note), "{}", ended.stderr);
+
+    // What looks like the address of a version is no name of an object.
+    let odd = store.path("odd");
+    fs::create_dir(&odd).unwrap();
+    for name in ["a", "q?versionId=3"] {
+        fs::write(odd.join(name), name).unwrap();
+    }
+    let ended = store.run(&["copy", odd.to_str().unwrap(), "s3://backup/odd"]);
+    let why =
+        "s3://backup/odd/q?versionId=3: create: its name ends as the address of a version of an object does";
+    expect(&ended, 3, "", why);
+    assert!(ended.stderr.contains("1 file copied"), "{}", ended.stderr);
+    let ended = store.run(&["copy", &path("odd/a"), "s3://backup/q?versionId=3"]);
+    expect(&ended, 3, "", "s3://backup/q?versionId=3: create: its name ends as the address of a version");
 }
 
 /// Neither place is this machine: from a bucket to another, to a host and back, and from one host to another.

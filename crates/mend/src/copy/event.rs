@@ -150,6 +150,8 @@ pub struct CopySummary {
     pub reduced: u64,
     /// Links and special files that TO cannot hold.
     pub left_out: u64,
+    /// Files of this machine that were not sent, because a place failed for all.
+    pub not_tried: u64,
     /// Whether it ended before all was looked at.
     pub stopped: bool,
     /// Whether that was because many files in a row failed because of the place that they are in or go to.

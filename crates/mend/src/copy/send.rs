@@ -202,7 +202,7 @@ impl SendFeed<'_> {
         walk_options.roots = Roots::Trusted;
         walk_options.excludes = options.excludes.clone();
         for found in Walk::new(vec![from.to_path_buf()], walk_options) {
-            if self.shared.is_stopped() {
+            if self.shared.is_asked() {
                 break;
             }
             let entry = match found {
@@ -215,6 +215,10 @@ impl SendFeed<'_> {
                 }
             };
             match entry.kind() {
+                Kind::File if self.shared.is_stopped() => {
+                    self.shared.summary().not_tried += 1;
+                    continue;
+                }
                 Kind::File => {}
                 Kind::Directory => continue,
                 Kind::Link | Kind::Special => {
@@ -343,6 +347,7 @@ fn send_all(
         let next = lock(groups).recv();
         let Ok(group) = next else { break };
         if shared.is_stopped() || group.is_empty() {
+            shared.summary().not_tried += group.len() as u64;
             continue;
         }
         let open = |opened: Option<Box<dyn Place>>, tree: RemoteTree| {

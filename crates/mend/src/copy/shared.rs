@@ -8,7 +8,7 @@ use std::sync::{Mutex, MutexGuard};
 use verisum_files::lock;
 use verisum_files::place::PlaceScheme;
 
-use super::{CopyEvent, CopyOptions, CopyOutcome, CopySummary};
+use super::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary};
 
 /// Takes what comes of each entry, from several threads.
 pub(super) type Sink<'a> = &'a (dyn Fn(&CopyEvent) + Sync);
@@ -71,6 +71,7 @@ impl<'a> Shared<'a> {
             && error.ends_all()
             && self.is_ended.swap(true, Ordering::Relaxed)
         {
+            self.summary().not_tried += u64::from(matches!(error, CopyError::Place { .. }));
             return;
         }
         match &event.outcome {

@@ -5,10 +5,11 @@ use std::fs::File;
 use std::io::stdin;
 use std::os::fd::AsRawFd;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use verisum::files::check::{Event, Lists};
-use verisum::files::place::{ContentEvidence, FileAnswer, Files, Place, PlaceEvent, Sink};
+use verisum::files::place::{ContentEvidence, FileAnswer, Files, Place, PlaceError, PlaceEvent, Sink};
 use verisum::files::store::manifest::{Listed, ReadError, Skipped};
 use verisum::files::{Misjudged, VerdictClass, lock};
 use verisum::remote::{Address, Claims, Host, HostList, HostListError, Hosts, kept};
@@ -102,7 +103,8 @@ impl<'o> PlaceCheck<'_, 'o> {
                 tells_lists: first == Some(address),
                 evidence: None,
             });
-            let tree = TreeCheck { check: self, address, report: Mutex::new(report) };
+            let answered = AtomicU64::new(0);
+            let tree = TreeCheck { check: self, address, report: Mutex::new(report), answered };
             tree.with(|report| report.named_digests(&self.lists.named_digests()));
             let ended = (0..self.names.len()).map(|list| tree.list(list, &mut place));
             let is_complete = ended.fold(true, |all, one| all & one);
@@ -117,7 +119,12 @@ struct TreeCheck<'a, 'o> {
     check: &'a PlaceCheck<'a, 'o>,
     address: &'a Address,
     report: Mutex<CheckReport<'a, 'o>>,
+    /// Answers for the list at hand.
+    answered: AtomicU64,
 }
+
+/// A place that was opened; none where it failed for all that could be asked for.
+type OpenedPlace = Option<Box<dyn Place>>;
 
 impl<'a, 'o> TreeCheck<'a, 'o> {
     /// False where nothing can be printed any more.
@@ -131,8 +138,9 @@ impl<'a, 'o> TreeCheck<'a, 'o> {
     }
 
     /// Checks a list. False where not all of its lines were asked for.
-    fn list(&self, manifest: usize, place: &mut Option<Box<dyn Place>>) -> bool {
+    fn list(&self, manifest: usize, place: &mut Option<OpenedPlace>) -> bool {
         let check = self.check;
+        self.answered.store(0, Ordering::Relaxed);
         let mut tell = |event| {
             self.event(event);
         };
@@ -158,7 +166,7 @@ impl<'a, 'o> TreeCheck<'a, 'o> {
         match is_whole || error.is_some() {
             true => self.event(Event::End { manifest, error, skipped: list.skipped }),
             false => self.with(|report| {
-                report.list_given_up();
+                report.list_given_up(list.own.saturating_sub(self.answered.load(Ordering::Relaxed)));
                 Ok(())
             }),
         };
@@ -170,16 +178,17 @@ impl<'a, 'o> TreeCheck<'a, 'o> {
         &self,
         list: &HostList,
         claims: &Claims,
-        place: &mut Option<Box<dyn Place>>,
+        opened: &mut Option<OpenedPlace>,
     ) -> Result<bool, ReadError> {
         let PlaceCheck { arguments, report, hosts, evidences, .. } = self.check;
         let host = &self.address.host;
-        let opened = match place {
-            Some(opened) => Ok(opened),
-            None => hosts::place(hosts, host).map(|opened| place.insert(opened)),
+        let place = match opened {
+            Some(None) => return Ok(false),
+            Some(Some(place)) => Ok(place),
+            None => hosts::place(hosts, host).map(|place| opened.insert(None).insert(place)),
         };
         let digests = claims.names().iter().map(|name| hosts::digest(name)).collect::<Result<Vec<_>, _>>();
-        let (place, digests) = match opened.and_then(|place| Ok((place, digests?))) {
+        let (place, digests) = match place.and_then(|place| Ok((place, digests?))) {
             Ok(ready) => ready,
             Err(failure) => {
                 report.fail(host, &failure);
@@ -201,6 +210,7 @@ impl<'a, 'o> TreeCheck<'a, 'o> {
             arguments.recorded.hash(&mut **place, &digests, files, &tell)
         };
         let each = |event: Event, evidence: ContentEvidence| {
+            self.answered.fetch_add(1, Ordering::Relaxed);
             let is_known =
                 matches!(&event, Event::File { outcome, .. } if outcome.class() != VerdictClass::Unchecked);
             let known = if is_known { arguments.recorded.known(evidence, evidences) } else { None };
@@ -214,6 +224,9 @@ impl<'a, 'o> TreeCheck<'a, 'o> {
             Err(HostListError::List(error)) => Err(error),
             Err(HostListError::Place(error)) => {
                 report.failed(host, error.to_string());
+                if matches!(error, PlaceError::Absent(_)) {
+                    *opened = Some(None);
+                }
                 Ok(false)
             }
         }

@@ -229,6 +229,9 @@ fn total(summary: &CopySummary, recorded: Option<u64>, seconds: f64) -> String {
         if summary.gave_up {
             text += ", because the host or the store refused many files in a row";
         }
+        if summary.not_tried > 0 {
+            text += &format!(": {} not tried", counted(summary.not_tried, "other file", "other files"));
+        }
     }
     text
 }
@@ -305,6 +308,7 @@ fn totals(summary: &CopySummary, recorded: Option<u64>, seconds: f64) -> Value {
         "failed": summary.failed,
         "reduced": summary.reduced,
         "left_out": summary.left_out,
+        "not_tried": summary.not_tried,
         "stopped": summary.stopped,
         "seconds": seconds,
     });
