@@ -366,6 +366,34 @@ fn a_signal_ends_a_run_in_good_order() {
     assert_eq!(export(&tree.catalog()).matches("\"ok\"").count(), 211);
 }
 
+/// With --archive it is a failure by itself, and an alarm has it held.
+#[test]
+fn what_an_interrupted_run_replaced_is_named_once() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    for number in 0..4 {
+        fs::write(tree.path(&format!("f{number}")), format!("other content {number}")).unwrap();
+    }
+    for number in 0..200 {
+        fs::write(tree.path(&format!("z-big{number}")), vec![number as u8; 50_000]).unwrap();
+    }
+    let words = ["scrub", "--limit", "1MB/s", "--order", "name", "--threads", "1", "--catalog"].map(s);
+    let mut interrupted = common::command(common::VERISUM);
+    let child = common::start(interrupted.args(words).arg(tree.catalog()).arg(tree.root()));
+    let log = tree.folder.path().join("c.db-wal");
+    let recorded = || fs::read(&log).is_ok_and(|log| log.windows(6).any(|name| name == b"z-big1"));
+    common::wait_until("the changed files are recorded", recorded);
+    common::signal(&child, rustix::process::Signal::INT);
+    assert_eq!(Ended::of(child.wait_with_output().unwrap()).code, Some(130));
+    let ended = tree.scrub(&["--archive", "--alarm-changed", "1%"]);
+    assert!(ended.code == Some(1) && ended.stderr.contains("ALARM: 4 of "), "{}", ended.stderr);
+    for number in 0..4 {
+        let line = format!("{}  (", tree.path(&format!("f{number}")).display());
+        assert_eq!(ended.out().matches(&line).count(), 1, "{}", ended.out());
+    }
+    assert!(!ended.out().contains("... and "), "{}", ended.out());
+}
+
 #[test]
 fn what_an_interrupted_run_recorded_is_missing_once_it_is_gone() {
     let tree = Tree::new();

@@ -116,16 +116,18 @@ impl<'a, 'o> ScrubReporter<'a, 'o> {
         };
         let is_bad = report.verdict.class() >= VerdictClass::Unchecked;
         let is_missing = report.verdict == Verdict::Missing;
-        self.held += u64::from(report.held && !is_bad);
+        // Where a change is a failure, what an interrupted run replaced is named like what this one holds.
+        let is_held = report.held || self.failing.modified && report.verdict == Verdict::Modified;
+        self.held += u64::from(is_held && !is_bad);
         self.missing += u64::from(is_missing);
-        let is_named = is_bad || report.held && self.held <= NAMED || is_missing && self.missing <= NAMED;
-        if is_named || is_wrong && !report.held && !is_missing {
+        let is_named = is_bad || is_held && self.held <= NAMED || is_missing && self.missing <= NAMED;
+        if is_named || is_wrong && !is_held && !is_missing {
             log::note(told(report).line().as_bytes());
         }
         let is_short = matches!(self.style, ScrubStyle::Quiet | ScrubStyle::Usual);
         let is_one_of_many =
-            is_short && !is_bad && (report.held && self.held > NAMED || is_missing && self.missing > NAMED);
-        let may_be_of_alarm = report.verdict == Verdict::Modified && !report.held;
+            is_short && !is_bad && (is_held && self.held > NAMED || is_missing && self.missing > NAMED);
+        let may_be_of_alarm = report.verdict == Verdict::Modified && !is_held;
         if is_short && may_be_of_alarm && (self.modified.len() as u64) < NAMED {
             self.modified.push(report.clone());
         }
