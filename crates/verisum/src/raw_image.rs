@@ -1,7 +1,9 @@
 //! Disk images as what [`mend::image`](crate::mend::image) repairs, and reads copies from.
 
+use std::fs::File;
 use std::io::{self, Read};
 use std::ops::Range;
+use std::os::unix::fs::FileExt;
 
 use verisum_blockhash::BlockMap;
 use verisum_files::place::Place;
@@ -60,8 +62,9 @@ pub fn require_raw(opened: Opened) -> io::Result<Box<dyn Image>> {
     }
 }
 
-/// Where an image ends whose file is so long. A map that is not exact rounds that up: then a copy tells whose last block
-/// is good. None if no copy does, and the file ends within the last sector, perhaps after bytes that somebody appended.
+/// Where an image ends whose file is so long (`own`). A map that is not exact rounds that up, and so do many formats.
+/// `own` stays where it can: where a good last block has only zeros after it, and no copy ends earlier. None if the file
+/// ends within the last sector, and nobody knows whether somebody appended the bytes there.
 ///
 /// # Errors
 /// The map cannot be read.
@@ -72,16 +75,46 @@ pub fn image_end(
 ) -> Result<Option<u64>, ImageRepairError> {
     let length = target.map.length();
     let is_in_last = |end: u64| end.next_multiple_of(SECTOR) == length;
-    if length.is_multiple_of(SECTOR) {
-        for copy in copies {
-            if let Some(end) = copy.length.filter(|end| is_in_last(*end))
-                && target.has_last_block(&mut copy.read)?
-            {
-                return Ok(Some(end));
-            }
+    let mut told: Option<u64> = None;
+    for copy in copies.iter_mut() {
+        // One with a full last sector may be filled up.
+        if let Some(end) = copy.length.filter(|end| *end < length && is_in_last(*end))
+            && target.has_last_block(&mut copy.read)?
+        {
+            told = Some(told.map_or(end, |other| other.min(end)));
         }
     }
-    Ok((own >= length || !is_in_last(own)).then_some(length))
+    if own >= length || !is_in_last(own) {
+        return Ok(Some(told.unwrap_or(length)));
+    }
+    if told.is_some_and(|end| end <= own) {
+        return Ok(told);
+    }
+    // Whether the last block of a copy is good, and has only zeros from here on.
+    let mut ends_before = |end: u64| -> Result<bool, ImageRepairError> {
+        for copy in copies.iter_mut() {
+            let mut cut: ReadAt = Box::new(|buffer, offset| read_until(&mut copy.read, end, buffer, offset));
+            if target.has_last_block(&mut cut)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    };
+    if !ends_before(own)? {
+        return Ok(told.or(ends_before(length)?.then_some(length)));
+    }
+    let is_appended = match last_byte(target.file, length.saturating_sub(SECTOR)..own) {
+        Some(at) if told.is_none() => ends_before(at)?,
+        _ => false,
+    };
+    Ok((!is_appended).then_some(own))
+}
+
+/// Where the last byte of a range is that is not zero.
+fn last_byte(file: &File, range: Range<u64>) -> Option<u64> {
+    let mut bytes = vec![0; (range.end - range.start) as usize];
+    file.read_exact_at(&mut bytes, range.start).ok()?;
+    bytes.iter().rposition(|byte| *byte != 0).map(|at| range.start + at as u64)
 }
 
 /// The parts of ranges that differ from the map before the end of an image, and how many bytes it has after that.
@@ -123,9 +156,11 @@ pub fn image_reader(image: Box<dyn Image>) -> ReadAt<'static> {
 
 /// Reads an image as if it ended here, with zeros after it.
 pub fn reader_until(mut read: ReadAt<'static>, end: u64) -> ReadAt<'static> {
-    Box::new(move |buffer, offset| {
-        let stored = end.saturating_sub(offset).min(buffer.len() as u64) as usize;
-        buffer[stored..].fill(0);
-        read(&mut buffer[..stored], offset)
-    })
+    Box::new(move |buffer, offset| read_until(&mut read, end, buffer, offset))
+}
+
+fn read_until(read: &mut ReadAt, end: u64, buffer: &mut [u8], offset: u64) -> io::Result<()> {
+    let stored = end.saturating_sub(offset).min(buffer.len() as u64) as usize;
+    buffer[stored..].fill(0);
+    read(&mut buffer[..stored], offset)
 }

@@ -399,12 +399,57 @@ fn what_a_map_rounds_up_is_not_written() {
     assert!(fs::read(images.path("image")).unwrap() == with(b"tail"));
 }
 
+/// Copies that are longer by zeros, as those of other formats are, do not make an image longer.
+#[test]
+fn an_image_keeps_its_length_where_that_fits() {
+    let Some(qemu_img) = require_tool("qemu-img") else { return };
+    for length in [198_001_u64, 65_537, 1000] {
+        let images = Images::new(BLOCK);
+        let good: Vec<u8> = (0..length).map(|at| (at * 31 + at / 251) as u8 | 1).collect();
+        let padded = [&good[..], &vec![0; (length.next_multiple_of(512) - length) as usize]].concat();
+        for (name, bytes) in [("good", &good), ("image", &good), ("padded", &padded)] {
+            fs::write(images.path(name), bytes).unwrap();
+        }
+        let (map, image) = (images.path("map"), images.path("image"));
+        assert_eq!(verisum(["image".into(), "map".into(), "-o".into(), map, image]).code, Some(0));
+        let (from, to) = (images.path("padded"), images.path("qcow2"));
+        let convert = ["convert", "-f", "raw", "-O", "qcow2"];
+        let converted = std::process::Command::new(&qemu_img).args(convert).args([from, to]).status();
+        assert!(converted.unwrap().success());
+        for copies in [&["qcow2"][..], &["padded"], &["qcow2", "padded"]] {
+            let mut rotten = good.clone();
+            rotten[length as usize - 2..].copy_from_slice(b"\0X");
+            fs::write(images.path("image"), &rotten).unwrap();
+            let ended = images.repair(copies, &["--overwrite"]);
+            assert!(ended.code == Some(0) && images.is_good(), "{length} {copies:?} {}", ended.stderr);
+            // One that lost good bytes does not fit: and these copies do not say where it ends.
+            fs::write(images.path("image"), &good[..length as usize - 2]).unwrap();
+            let ended = images.repair(copies, &["--overwrite"]);
+            assert!(ended.code == Some(0), "{length} {copies:?} {}", ended.stderr);
+            assert!(fs::read(images.path("image")).unwrap() == padded, "{length} {copies:?}");
+        }
+        // Bytes that somebody may have appended are left alone.
+        let appended = [&good[..], b"X"].concat();
+        fs::write(images.path("image"), &appended).unwrap();
+        for copy in ["qcow2", "padded"] {
+            assert_eq!(images.repair(&[copy], &["--overwrite"]).code, Some(3));
+            assert!(fs::read(images.path("image")).unwrap() == appended);
+        }
+    }
+}
+
 #[test]
 fn a_copy_that_gives_nothing_is_named_and_the_next_one_is_asked() {
     let images = Images::new(10 * BLOCK);
     images.damage("image", &[1]);
     let alone = images.repair(&["nothere"], &[]);
     assert_eq!(alone.code, Some(3), "{}", alone.stderr);
+    let none = images.repair(&["nothere", "gone"], &[]);
+    assert_eq!(none.code, Some(3), "{}", none.stderr);
+    for name in ["nothere", "gone"] {
+        let why = format!("{}: open: No such file or directory", images.path(name).display());
+        assert!(none.stderr.contains(&why), "{}", none.stderr);
+    }
     File::options().write(true).open(images.path("two")).unwrap().set_len(100).unwrap();
     let ended = images.repair(&["nothere", "two", "one"], &["--json"]);
     assert!(ended.code == Some(0) && images.is_good(), "{}", ended.stderr);

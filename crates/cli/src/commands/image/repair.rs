@@ -220,12 +220,9 @@ fn copies(
             }
         }
     }
-    match failed.pop() {
-        Some(failure) if failed.len() + 1 == from.len() => return Err(failure),
-        last => failed.extend(last),
-    }
+    let last = if failed.len() == from.len() { failed.pop() } else { None };
     failed.iter().for_each(|failure| ui::say(PROGRAM, &failure.message()));
-    Ok(copies)
+    last.map_or(Ok(copies), Err)
 }
 
 /// Why a copy cannot be read, without its name.
