@@ -393,7 +393,7 @@ fn an_assumption_that_may_be_wrong_is_told() {
     let taken = "verisum: list: 64 digits were taken for blake3, which a file has\nverisum: 1 verified\n";
     assert_eq!((ended.code, text(&ended.err)), (Some(0), taken));
     // What can be read only once is not tried, nor can be what no file has.
-    let said = "64 digits were taken for sha256 (-a names a different digest)";
+    let said = "64 digits were taken for sha256 (-a names a different digest; `verisum image sum -c` checks ";
     let mut from_pipe = command("bash");
     from_pipe.args(["-c", &format!("cat list | {VERISUM} check")]);
     assert!(text(&run(from_pipe, tree.path()).err).contains(said));
