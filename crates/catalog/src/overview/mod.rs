@@ -20,7 +20,7 @@ pub use trouble::{KnownCopy, Troubled};
 use verisum_files::{FUTURE, VerdictClass};
 
 use crate::scrub::Forecast;
-use crate::store::{Catalog, CatalogError, Moment, Repair, Root, Run, State, TreeSurvey};
+use crate::store::{Catalog, CatalogError, Moment, Repair, Root, Run, State, TreeSurvey, UNLISTED};
 
 type Result<T> = std::result::Result<T, CatalogError>;
 
@@ -224,7 +224,7 @@ impl Overview {
 
     /// How many directories and files the last runs that ended could not look at.
     pub fn unlisted(&self) -> u64 {
-        self.trees.iter().map(|tree| Run::unlisted(&tree.runs)).sum()
+        self.trees.iter().map(|tree| Run::of_last(&tree.runs, UNLISTED)).sum()
     }
 
     /// What it means as a whole: [`VerdictClass::Corrupt`] where data is bad, [`VerdictClass::Unchecked`] where something could not be

@@ -155,7 +155,7 @@ fn note_attempt(
     let mut run = Run { started: options.started(), cycle: plan.cycle, ..Run::default() };
     run.id = catalog.begin_run(root.id, run.started, run.cycle)?;
     run.finished = Some(options.started() + clock.elapsed());
-    run.error = Some(error.to_string());
+    fail(&mut run, error);
     Ok(catalog.end_run(&run)?)
 }
 
@@ -200,7 +200,7 @@ fn end(
         Ok(done) => done,
         Err(error) => {
             // If that cannot be kept either, it looks as if it had been killed.
-            run.error = Some(error.to_string());
+            fail(&mut run, &error);
             let _ = catalog.end_run(&run);
             return Err(error);
         }
@@ -212,6 +212,14 @@ fn end(
     summary.forecast = forecast::forecast(&summary, &run, history, options);
     catalog.end_run(&run)?;
     Ok(summary)
+}
+
+/// Notes why a run failed.
+fn fail(run: &mut Run, error: &ScrubError) {
+    run.error = Some(error.to_string());
+    if matches!(error, ScrubError::Tree(error) if error.is_storage_failure()) {
+        run.counts = serde_json::json!({ Verdict::IoError.name(): 1 }).to_string();
+    }
 }
 
 fn counts(summary: &ScrubSummary) -> String {

@@ -63,10 +63,10 @@ impl Run {
         }
     }
 
-    /// How many directories and files the last of these runs that ended could not look at; the newest is the first.
-    pub fn unlisted(runs: &[Run]) -> u64 {
+    /// How many files the last of these runs that ended counted under a name of [`Run::verdicts`]; the newest is the first.
+    pub fn of_last(runs: &[Run], name: &str) -> u64 {
         let last = runs.iter().find(|run| run.finished.is_some());
-        last.and_then(|run| run.verdicts().get(UNLISTED).copied()).unwrap_or_default()
+        last.and_then(|run| run.verdicts().get(name).copied()).unwrap_or_default()
     }
 
     /// Whether it came to its end, and told what there was to tell then.

@@ -106,12 +106,51 @@ fn after_some_errors_nothing_more_of_a_device_is_read() {
         )
     };
     let nagios = of_catalog("status", "--nagios");
-    let line = "VERISUM CRITICAL - 11 files, 0 bad, 3 unchecked (3 because storage fails), 0 missing, \
-                1 not looked at, io-error ";
-    assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());
+    let line = format!(
+        "VERISUM CRITICAL - 11 files, 0 bad, 3 unchecked (3 because storage fails), 0 missing, \
+         1 not looked at in {}, io-error ",
+        root.display()
+    );
+    assert!(nagios.code == Some(2) && nagios.out().starts_with(&line), "{}", nagios.out());
     let list = of_catalog("list", "--bad");
     let told = "never read; read at 0: Input/output error; the storage failed: see to the disk first";
     assert_eq!((list.code, list.out().matches(told).count()), (Some(3), 3), "{}", list.out());
+}
+
+#[test]
+fn a_disk_that_dies_is_as_loud_as_a_bad_file() {
+    let Some(storage) = SwitchedFile::disk(32 << 20) else { return };
+    let Some(mut mount) = Mount::on(FsKind::Ext4, &storage.path(), &["-O", "^has_journal"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = folder.path().join("c.db");
+    let tree = mount.path().canonicalize().unwrap().join("tree");
+    fs::create_dir(&tree).unwrap();
+    fs::write(tree.join("good"), "good").unwrap();
+    fs::write(tree.join("bad"), "bad").unwrap();
+    scrub(&catalog, &tree, &[]).clean();
+    let time = fs::metadata(tree.join("bad")).unwrap().modified().unwrap();
+    fs::write(tree.join("bad"), "BAD").unwrap();
+    File::options().write(true).open(tree.join("bad")).unwrap().set_modified(time).unwrap();
+    assert_eq!(scrub(&catalog, &tree, &[]).code, Some(1));
+    mount.edit_image(|_| {});
+    verisum_testkit::cache::forget(&storage.path()).unwrap();
+    storage.fail(true);
+    let ended = scrub(&catalog, &tree, &[]);
+    assert!(ended.stderr.contains("Input/output error"), "{}{}", ended.out(), ended.stderr);
+    assert_eq!(ended.code, Some(1), "{}{}", ended.out(), ended.stderr);
+    let nagios = scrub(&catalog, &tree, &["--nagios"]);
+    let is_told = nagios.out().starts_with("VERISUM CRITICAL - ")
+        && nagios.out().contains(" 1 bad, 1 unchecked (1 because");
+    assert!(nagios.code == Some(2) && is_told, "{}", nagios.out());
+    let status = |words: &[&str]| {
+        let words = [words, &["--catalog", catalog.to_str().unwrap()]].concat();
+        verisum(words.into_iter().map(OsStr::new))
+    };
+    let nagios = status(&["catalog", "status", "--nagios"]);
+    assert!(nagios.code == Some(2) && nagios.out().contains("(1 because storage fails)"), "{}", nagios.out());
+    storage.fail(false);
+    mount.edit_image(|_| {});
+    assert_eq!(scrub(&catalog, &tree, &[]).code, Some(1));
 }
 
 #[test]

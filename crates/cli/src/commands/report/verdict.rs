@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use verisum::catalog::overview::TreeOverview;
-use verisum::catalog::store::{Moment, State, Trouble};
-use verisum::files::VerdictClass;
+use verisum::catalog::store::{Moment, Run, State, Trouble, UNLISTED};
+use verisum::files::{Verdict, VerdictClass};
 
 use super::{Subject, images, tagged};
 use crate::ui::exit::Exit;
@@ -56,12 +56,17 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         let unchecked = counted(unchecked, "file");
         lines.push(format!("UNCHECKED: {unchecked} could not be read or compared."));
     }
-    let unlisted = match overview.unlisted() {
-        0 => None,
-        1 => Some("1 file or directory".to_string()),
-        many => Some(format!("{many} files or directories")),
-    };
-    lines.extend(unlisted.map(|entries| format!("UNCHECKED: the last run could not look at {entries}.")));
+    for tree in &overview.trees {
+        let entries = match Run::of_last(&tree.runs, UNLISTED) {
+            0 => continue,
+            1 => "1 file or directory".to_string(),
+            many => format!("{many} files or directories"),
+        };
+        let is_storage = Run::of_last(&tree.runs, Verdict::IoError.name()) > 0;
+        let why = if is_storage { ": the storage fails, see to the disk first" } else { "" };
+        let path = names::quoted(tree.root.path.as_os_str());
+        lines.push(format!("UNCHECKED: the last run of {path} could not look at {entries}{why}."));
+    }
     if held > 0 {
         let files = counted(held, "changed file");
         let (are, their) = if held == 1 { ("is", "its record stays") } else { ("are", "their records stay") };

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use verisum::catalog::store::{Catalog, Moment, Root, Run, State, TreeSurvey, Trouble};
+use verisum::catalog::store::{Catalog, Moment, Root, Run, State, TreeSurvey, Trouble, UNLISTED};
 use verisum::files::Verdict;
 
 use super::metrics::{figure, label, repairable};
@@ -53,6 +53,18 @@ struct Tree {
     last: Option<(Moment, Option<String>)>,
     /// How many files and directories the last run could not look at.
     unlisted: u64,
+    /// How many of them, or of files that it could not read, because their storage failed.
+    failed_storage: u64,
+}
+
+impl Tree {
+    /// Files and directories whose storage fails, by their states and by the last run.
+    fn storage_errors(&self) -> u64 {
+        let is_one =
+            |(state, _): &&(State, u64)| *state == State::Trouble(Trouble::Verdict(Verdict::IoError));
+        let recorded = self.survey.troubles.iter().find(is_one).map_or(0, |(_, count)| *count);
+        recorded.max(self.failed_storage)
+    }
 }
 
 /// What a catalogue is judged by.
@@ -95,7 +107,8 @@ impl Health {
                 survey,
                 remedy,
                 last: runs.first().map(|run| (run.started, run.error.clone())),
-                unlisted: Run::unlisted(&runs),
+                unlisted: Run::of_last(&runs, UNLISTED),
+                failed_storage: Run::of_last(&runs, Verdict::IoError.name()),
             });
         }
         Ok(health)
@@ -106,8 +119,8 @@ impl Health {
         troubles.filter(|(state, _)| is_one(*state)).map(|(_, count)| count).sum()
     }
 
-    fn unlisted(&self) -> u64 {
-        self.trees.iter().map(|tree| tree.unlisted).sum()
+    fn storage_errors(&self) -> u64 {
+        self.trees.iter().map(Tree::storage_errors).sum()
     }
 
     fn oldest(&self) -> Option<Moment> {
@@ -142,7 +155,8 @@ impl Health {
             state => repair_commands::exit(state),
         };
         let worst = troubles.map(|(state, _)| exit(*state)).max().unwrap_or(Exit::Clean);
-        match self.is_stale() || self.failures().next().is_some() || self.unlisted() > 0 {
+        let is_partial = self.failures().next().is_some() || self.trees.iter().any(|tree| tree.unlisted > 0);
+        match self.is_stale() || is_partial || self.storage_errors() > 0 {
             true => worst.max(Exit::Unchecked),
             false => worst,
         }
@@ -153,7 +167,7 @@ impl Health {
         match self.exit() {
             _ if self.trees.is_empty() => Service::Unknown,
             Exit::Mismatch => Service::Critical,
-            _ if self.sum(is(Verdict::IoError)) > 0 => Service::Critical,
+            _ if self.storage_errors() > 0 => Service::Critical,
             Exit::Clean => Service::Ok,
             _ => Service::Warning,
         }
@@ -172,7 +186,7 @@ impl Health {
         } else {
             let files = counted(files, "file");
             let _ = write!(line, "{files}, {bad} bad, {unchecked} unchecked");
-            let errors = self.sum(is(Verdict::IoError));
+            let errors = self.storage_errors();
             if errors > 0 {
                 let _ = write!(line, " ({errors} because storage fails)");
             }
@@ -180,8 +194,9 @@ impl Health {
             if held > 0 {
                 let _ = write!(line, ", {held} held");
             }
-            if self.unlisted() > 0 {
-                let _ = write!(line, ", {} not looked at", self.unlisted());
+            for tree in self.trees.iter().filter(|tree| tree.unlisted > 0) {
+                let path = names::quoted_without_pipes(tree.path.as_os_str());
+                let _ = write!(line, ", {} not looked at in {path}", tree.unlisted);
             }
             let damaged = self.sum(|state| state == State::DAMAGED);
             if damaged > 0 {
@@ -268,8 +283,4 @@ impl Health {
         repairable(&mut text, "verisum_catalog_repairable_files", remedies);
         text
     }
-}
-
-fn is(verdict: Verdict) -> impl Fn(State) -> bool {
-    move |state| state == State::Trouble(Trouble::Verdict(verdict))
 }

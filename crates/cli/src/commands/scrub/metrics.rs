@@ -27,6 +27,7 @@ pub(crate) struct Reason {
     word: &'static str,
     /// The whole message.
     message: String,
+    storage_failed: bool,
 }
 
 impl Reason {
@@ -39,7 +40,9 @@ impl Reason {
             Failure::Scrub(ScrubError::Remote { .. }) => "host",
             _ => "other",
         };
-        Reason { word, message: failure.message() }
+        let storage_failed =
+            matches!(failure, Failure::Scrub(ScrubError::Tree(error)) if error.is_storage_failure());
+        Reason { word, message: failure.message(), storage_failed }
     }
 }
 
@@ -239,10 +242,13 @@ pub(crate) fn service(summaries: &Summaries, worst: Exit) -> Service {
     }
 }
 
-/// Files whose storage failed, or of whose device no more was read for that.
+/// Files and directories whose storage failed, or of whose device no more was read for that.
 fn storage_errors(summaries: &Summaries) -> u64 {
-    let summaries = summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
-    summaries.map(|s| s.count(Verdict::IoError) + s.given_up).sum()
+    let errors = summaries.iter().map(|(_, summary)| match summary {
+        Ok(summary) => summary.count(Verdict::IoError) + summary.given_up,
+        Err(reason) => u64::from(reason.storage_failed),
+    });
+    errors.sum()
 }
 
 /// The line for Nagios of a run that could not be made.
@@ -250,8 +256,13 @@ pub(super) fn nagios_failure(message: &str) -> String {
     format!("VERISUM {} - {}", Service::Unknown.name(), message.replace('|', "_"))
 }
 
-/// The line for Nagios.
-pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, now: Moment) -> String {
+/// The line for Nagios. So many files are known to be bad, whether or not these runs read them.
+pub(super) fn nagios(
+    (summaries, known_bad): (&Summaries, u64),
+    service: Service,
+    failing: Failing,
+    now: Moment,
+) -> String {
     let word = service.name();
     let all = || summaries.iter().filter_map(|(_, summary)| summary.as_ref().ok());
     let sum = |of: &dyn Fn(&ScrubSummary) -> u64| all().map(of).sum::<u64>();
@@ -259,7 +270,7 @@ pub(super) fn nagios(summaries: &Summaries, service: Service, failing: Failing, 
         sum(&|s| Verdict::ALL.iter().filter(|v| v.class() == class).map(|v| s.count(*v)).sum())
     };
     let failed = summaries.len() - all().count();
-    let bad = class(VerdictClass::Corrupt);
+    let bad = class(VerdictClass::Corrupt).max(known_bad);
     let unchecked = class(VerdictClass::Unchecked) + sum(&|s| s.given_up) + failed as u64;
     let files = counted(sum(&|s| s.files), "file");
     let mut line = format!("VERISUM {word} - {files}, {bad} bad, {unchecked} unchecked");

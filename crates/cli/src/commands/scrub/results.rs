@@ -105,7 +105,7 @@ impl ScrubResultArgs {
     /// Tells monitoring of the runs, and says how they ended.
     pub(crate) fn tell(
         &self,
-        summaries: &metrics::Summaries,
+        (summaries, known_bad): (&metrics::Summaries, u64),
         remedies: &dyn Fn() -> Result<Vec<(PathBuf, Option<Remedy>)>, Failure>,
         mut worst: Exit,
         options: &ScrubOptions,
@@ -126,7 +126,7 @@ impl ScrubResultArgs {
         if self.nagios {
             let service = metrics::service(summaries, worst);
             output.found(Exit::Nagios(service));
-            output.line(&metrics::nagios(summaries, service, self.failing(), Moment::now()))?;
+            output.line(&metrics::nagios((summaries, known_bad), service, self.failing(), Moment::now()))?;
             return Ok(Exit::Nagios(service));
         }
         output.found(worst);

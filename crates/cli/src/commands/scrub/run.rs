@@ -203,6 +203,9 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     }
     let is_interrupted = options.stop.is_due();
     let (summaries, found, damaged_parity, printed) = trees.end();
+    // A run that could not look at a bad file does not make it better.
+    let known_bad = known_bad(&catalog, &summaries, &options)?;
+    let found = if known_bad > 0 { found.max(Exit::Mismatch) } else { found };
     if arguments.repair && !is_interrupted {
         mend(arguments, &catalog, &summaries, &options, output)?;
     }
@@ -220,7 +223,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     let worst = if is_interrupted { Exit::Interrupted } else { found };
     // Monitoring is told what was found, whether or not that could be printed.
     let told = arguments.results.tell(
-        &summaries,
+        (&summaries, known_bad),
         &|| remedies(arguments, &catalog, &summaries, options.excludes.as_deref()),
         worst,
         &options,
@@ -248,6 +251,19 @@ fn note_untold(catalog: &Catalog, summaries: &Summaries, why: &str) {
             let _ = catalog.note_untold(root.id, why);
         }
     }
+}
+
+/// How many files of the trees that were scrubbed are known to be bad. What a run leaves out it does not tell of.
+fn known_bad(catalog: &Catalog, summaries: &Summaries, options: &ScrubOptions) -> Result<u64, Failure> {
+    let mut bad = 0;
+    for root in catalog.roots()?.iter().filter(|_| options.excludes.is_none()) {
+        if summaries.iter().any(|(path, _)| *path == root.path) {
+            let troubles = catalog.recorded_troubles(root.id)?;
+            bad +=
+                troubles.iter().filter(|(state, _)| state.is_corrupt()).map(|(_, count)| count).sum::<u64>();
+        }
+    }
+    Ok(bad)
 }
 
 /// What mends each tree that was scrubbed.
