@@ -13,7 +13,9 @@ use super::digests::digest_failed;
 use super::remote_tree::{Ask, Condition, PlaceTree, Request, Response, is_no_file};
 use super::top_directory::{Top, is_gone};
 use super::tree_guard::{UNMOUNTED, require_tree, unmounted};
-use crate::store::{Catalog, CatalogRecord, Moment, Position, RecordChange, Root, Seen, Stamp, State};
+use crate::store::{
+    Catalog, CatalogRecord, GoneContents, Moment, Position, RecordChange, Root, Seen, Stamp, State,
+};
 use verisum_files::reread::{self, Bypass};
 use verisum_files::{Stat, Timestamp};
 
@@ -155,7 +157,8 @@ fn accept_with(
     let path = what.path;
     let root = root_of(catalog, path)?;
     let algorithms = catalog.algorithms()?;
-    let accepting = Accepting { catalog, root: &root, algorithms, what };
+    let gone = catalog.gone_contents(root.id)?;
+    let accepting = Accepting { catalog, root: &root, algorithms, gone, what };
     let mut found = 0;
     let mut after = Position::START;
     let mut is_any_damaged = false;
@@ -212,6 +215,8 @@ struct Accepting<'a> {
     catalog: &'a Catalog,
     root: &'a Root,
     algorithms: HashMap<i64, String>,
+    /// Bad files that are gone. What is accepted may be one of them.
+    gone: GoneContents,
     what: &'a Accept<'a>,
 }
 
@@ -273,6 +278,10 @@ impl Accepting<'_> {
                 };
                 self.catalog.apply(root, directory, &name, &RecordChange::Add(record))?;
                 self.catalog.note_generation_at(self.root, &accepted.path, &record)?;
+                let content = (record.algorithm, record.digest.as_bytes().to_vec());
+                for other in self.gone.get(&content).into_iter().flatten() {
+                    self.catalog.forget_gone(other)?;
+                }
                 self.catalog.absolve(root, &record)
             })?;
         }

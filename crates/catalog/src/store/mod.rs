@@ -65,6 +65,7 @@ pub use lock::{Lock, own_files};
 pub use manifests::Exported;
 pub(crate) use overview::{FileContent, SoundFile};
 pub use pass_progress::{CatalogPass, PassCost};
+pub(crate) use previous::GoneContents;
 pub use record::{CatalogRecord, RecordChange, RecordFinding, RecordSummary, Seen, State, Trouble};
 pub use record_import::{RecordImport, RecordToImport, RepairToImport};
 pub use repairs::{Repair, Repairs};

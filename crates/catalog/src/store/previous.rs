@@ -5,6 +5,7 @@
 //! Records that other files took the names of are here too, as sound ones: their own files may be where the run
 //! did not look. They stay until a run has read all that is new or changed in the whole root, at most a year.
 
+use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
@@ -15,7 +16,7 @@ use rusqlite::{Row, params, params_from_iter};
 use verisum_digest::Output;
 
 use super::guard::IS_INTACT;
-use super::record::{CORRUPT, RECORDED, output, record, recorded, unsigned};
+use super::record::{CORRUPT, GONE, RECORDED, output, record, recorded, unsigned};
 use super::{Catalog, CatalogRecord, Moment, RecordName, Result, Root, Seen, Stamp};
 
 /// How long sound records are remembered at most: there may never be a run over the whole root.
@@ -37,6 +38,9 @@ pub(super) struct Previous {
     /// What it had for a content, if that was read.
     pub digest: Option<Output>,
 }
+
+/// The names of bad files that are gone, by algorithm and by the content that was found there.
+pub(crate) type GoneContents = HashMap<(i64, Vec<u8>), Vec<RecordName>>;
 
 impl Catalog {
     /// Remembers what was found of a file that is bad: it is about to be forgotten, unless the file is still as
@@ -153,6 +157,37 @@ impl Catalog {
                    AND (algorithm = ?2 AND seen_digest = ?3 OR seen_inode = ?4 AND ?4 <> 0)";
         let values = params![root, accepted.algorithm, accepted.digest.as_bytes(), accepted.inode as i64];
         self.write(sql, values)
+    }
+
+    /// The bad files of a root that are gone, as they were found last.
+    pub(crate) fn gone_contents(&self, root: i64) -> Result<GoneContents> {
+        let sql = format!(
+            "SELECT algorithm, finding.digest, directory, name FROM file JOIN finding USING(directory, name)
+             WHERE file.root = ?1 AND file.state <> 0 AND file.state IN {CORRUPT} AND {IS_INTACT}
+             AND finding.detail = ?2 AND finding.digest IS NOT NULL"
+        );
+        let content = |row: &Row<'_>| -> rusqlite::Result<((i64, Vec<u8>), RecordName)> {
+            Ok(((row.get(0)?, row.get(1)?), (row.get(2)?, row.get(3)?)))
+        };
+        let mut found: GoneContents = HashMap::new();
+        let all: Vec<_> = self.rows(&sql, (root, GONE), content)?;
+        for (content, name) in all {
+            found.entry(content).or_default().push(name);
+        }
+        Ok(found)
+    }
+
+    /// Forgets which file it was that is gone from a name, and what it had for a content: that was accepted elsewhere.
+    pub(crate) fn forget_gone(&self, (directory, name): &RecordName) -> Result<()> {
+        let sql = "UPDATE finding SET size = NULL, mtime = NULL, ctime = NULL, inode = NULL, digest = NULL
+                   WHERE directory = ?1 AND name = ?2";
+        self.write(sql, params![directory, name])?;
+        let sql = format!(
+            "UPDATE file SET inode = 0, guard = verisum_guard(directory, name, root, size, mtime, ctime, 0,
+                algorithm, digest, first_seen, changed, verified, state)
+             WHERE directory = ?1 AND name = ?2 AND state <> 0 AND {IS_INTACT}"
+        );
+        self.write(&sql, params![directory, name])
     }
 
     /// Forgets what was bad under a path, or only counts it.

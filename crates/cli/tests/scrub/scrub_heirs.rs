@@ -664,6 +664,32 @@ fn what_was_accepted_is_good_under_its_next_name() {
 }
 
 #[test]
+fn what_was_accepted_under_a_name_that_it_took_from_another_is_good_everywhere() {
+    for act in ["rename", "link", "copy"] {
+        let tree = Tree::new();
+        tree.scrub(&[]).clean();
+        rot(&tree.path("f1"), "CONTENT 1");
+        tree.scrub(&[]);
+        fs::rename(tree.path("f1"), tree.path("f2")).unwrap();
+        let bad = [("suspicious", "f1"), ("suspicious", "f2")];
+        expect_all(&tree, &tree.scrub(&["-v"]), 1, &bad);
+        tree.accept(&tree.path("f2")).clean();
+        let (from, to) = (tree.path("f2"), tree.path("n"));
+        let word = match act {
+            "rename" => fs::rename(from, to).map(|()| "moved"),
+            "link" => fs::hard_link(from, to).map(|()| "new"),
+            _ => fs::copy(from, to).map(|_| "new"),
+        };
+        // The old name has lost its content all the same.
+        expect_all(&tree, &tree.scrub(&["-v"]), 1, &[("suspicious", "f1"), (word.unwrap(), "n")]);
+        expect_all(&tree, &tree.scrub(&["-v"]), 1, &[("suspicious", "f1")]);
+        check(&tree.catalog());
+        tree.accept(&tree.path("f1")).clean();
+        assert_eq!(tree.scrub(&["-q"]).clean(), "", "{act}");
+    }
+}
+
+#[test]
 fn in_an_archive_what_is_missing_stays_in_the_figures() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();
