@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use serde::Serialize;
-use verisum::digest::Output;
+use verisum::digest::{Output, part_count};
 use verisum::files::check::{CheckOutcome, Difference};
 use verisum::files::store::manifest::{self, Listed};
 
+use crate::ui::digests;
 use crate::ui::hosts::ObjectEvidence;
 use crate::ui::json::ListState;
 use crate::ui::names::Name;
@@ -64,8 +65,12 @@ pub(super) fn states<'a>(
 ) -> (ListState<'a>, Option<ListState<'a>>) {
     let of = |digest: &dyn Fn(usize) -> Option<Output>| {
         let claims = listed.claims.iter().enumerate();
-        let digests =
-            claims.filter_map(|(place, claim)| Some((&*claim.algorithm, digest(place)?.to_string())));
+        let digests = claims.filter_map(|(place, claim)| {
+            // With another number the outcome is a difference.
+            let name = &*claim.algorithm;
+            let parts = claim.parts.or_else(|| part_count(name, listed.size?));
+            Some((name, digests::shown_of(name, &digest(place)?, parts)))
+        });
         ListState { size: None, digests: digests.collect() }
     };
     let claimed = of(&|place| Some(listed.claims[place].digest));

@@ -13,6 +13,7 @@ pub(super) fn unlike(difference: &Difference) -> String {
     match difference {
         Difference::Kind { listed, found } => format!("is {}, listed as {}", kind(*found), kind(*listed)),
         Difference::Size { listed, found } => format!("has {found} bytes, listed with {listed}"),
+        Difference::Parts { listed, found } => format!("is of {found} parts, listed with {listed}"),
     }
 }
 

@@ -11,7 +11,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::bucket::{KEY, SECRET, Store, run_at};
-use common::verisum;
+use common::{change_and_restore_time, verisum};
 use object_store::aws::{AwsAuthorizer, AwsCredential};
 use object_store::client::{HttpConnector, HttpRequest, ReqwestConnector};
 use serde_json::Value;
@@ -342,7 +342,7 @@ fn what_a_catalogue_knows_as_rot_is_never_the_same_by_a_record() {
     let (catalog, here) = (store.path("catalog"), here.to_str().unwrap());
     let catalog = catalog.to_str().unwrap();
     assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(0));
-    common::change_and_restore_time(&bucket.join("rot"), &"?".repeat(1000));
+    change_and_restore_time(&bucket.join("rot"), &"?".repeat(1000));
     assert_eq!(store.run(&["scrub", "--catalog", catalog, "s3://box"]).code, Some(1));
     for quick in [&[][..], &["--quick"]] {
         let words = [&["compare", "--json", "--catalog", catalog], quick, &[here, "s3://box"]].concat();
@@ -353,6 +353,59 @@ fn what_a_catalogue_knows_as_rot_is_never_the_same_by_a_record() {
         let summary = told.last().unwrap();
         assert_eq!((&summary["same"], &summary["differ"]), (&2.into(), &1.into()), "{summary}");
     }
+}
+
+#[test]
+fn json_tells_digests_as_text_does_and_check_counts_the_parts() {
+    let Some(store) = Store::start() else { return };
+    let object = store.bucket("box").join("big");
+    fs::write(&object, vec![7; 20 << 20]).unwrap();
+    let here = object.to_str().unwrap();
+    let digests = |place: &str| {
+        let sum = store.run(&["sum", "--json", "-a", "s3-etag:8M,s3-sha256:8M,s3-crc32c:8M,ipfs", place]);
+        lines(sum.out())[0]["digests"].clone()
+    };
+    let of = digests(here);
+    let etag = of["s3-etag:8M"].as_str().unwrap();
+    assert!(etag.ends_with("-3") && of["ipfs"].as_str().unwrap().starts_with('b'), "{of}");
+    assert_eq!(digests("s3://box/big"), of);
+
+    let list = store.path("list");
+    let list = list.to_str().unwrap();
+    let folder = object.parent().unwrap();
+    for format in ["bare", "gnu", "s3", "json"] {
+        let right = match format {
+            "bare" => format!("{etag}  big\n"),
+            _ => store
+                .run(&["sum", "--relative", "--format", format, "-a", "s3-etag:8M", "s3://box/big"])
+                .out()
+                .to_string(),
+        };
+        for (text, code) in [(right.clone(), 0), (right.replace(etag, &format!("{}99", &etag[..33])), 1)] {
+            fs::write(list, text).unwrap();
+            for place in ["s3://box", folder.to_str().unwrap()] {
+                let more: &[&str] = if format == "bare" { &["-a", "s3-etag:8M"] } else { &[] };
+                let check = store.run(&[&["check", "--json", list, place], more].concat());
+                assert_eq!(check.code, Some(code), "{format} {place}: {}{}", check.out(), check.stderr);
+                let line = &lines(check.out())[0];
+                if code == 0 {
+                    let states = ["listed", "found"].map(|state| &line[state]["digests"]["s3-etag:8M"]);
+                    assert_eq!(states, [etag, etag], "{format}: {line}");
+                } else {
+                    assert_eq!(line["error"], "is of 3 parts, listed with 99", "{format}: {line}");
+                }
+            }
+        }
+    }
+
+    let catalog = store.path("catalog");
+    let words = ["scrub", "--json", "-a", "s3-etag:8M", "--catalog", catalog.to_str().unwrap(), "s3://box"];
+    store.run(&words).clean();
+    change_and_restore_time(&object, &vec![b'7'; 20 << 20]);
+    let scrub = store.run(&words);
+    let found = &lines(scrub.out())[0];
+    assert_eq!(found["recorded"]["digest"], etag, "{found}");
+    assert_eq!(found["found"]["digest"], digests(here)["s3-etag:8M"], "{found}");
 }
 
 #[test]
@@ -552,7 +605,7 @@ fn three_commands_go_from_nothing_to_a_verified_bucket() {
         assert_eq!(ended.code, Some(0), "{words:?}: {} {}", ended.out(), ended.stderr);
     }
     // And it is verified: the next run of the last one finds rot. No secret is in the catalogue.
-    common::change_and_restore_time(&bucket.join("photos/a.jpg"), "A.jpg");
+    change_and_restore_time(&bucket.join("photos/a.jpg"), "A.jpg");
     let rotten = run(&commands[2]);
     assert!(rotten.code == Some(1) && rotten.out().contains("a.jpg"), "{} {}", rotten.out(), rotten.stderr);
     let catalogue = fs::read(store.path("here/photos.db")).unwrap();

@@ -179,6 +179,10 @@ fn a_tree_is_copied_to_a_bucket_and_back() {
     let ended = store.run(&["copy", "--endpoint", "http://127.0.0.1:1", &here, "s3://backup/photos"]);
     expect(&ended, 3, "", "; 1 failed; not all was copied: 44 other files not tried\n");
     assert_eq!(ended.stderr.matches("the store cannot be reached").count(), 1, "{}", ended.stderr);
+    // What a place did not come to list, nobody can count.
+    let there = format!("local:{here}");
+    let distant = store.run(&["copy", "--endpoint", "http://127.0.0.1:1", &there, "s3://backup/photos"]);
+    expect(&distant, 3, "", "; not all was copied\n");
     let note = "note: TO cannot hold 1 link or special file: left out\n";
     assert!(ended.stderr.lines().count() == 4 && ended.stderr.ends_with(note), "{}", ended.stderr);
 

@@ -148,6 +148,13 @@ pub enum Difference {
         /// What it is.
         found: u64,
     },
+    /// The number of parts that a digest of an object store is of: another length has them.
+    Parts {
+        /// How many there should be.
+        listed: u64,
+        /// How many there are.
+        found: u64,
+    },
 }
 
 /// Checks everything that manifests list, and tells of it in order.

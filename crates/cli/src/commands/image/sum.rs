@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use clap::{Args, ValueHint};
 use serde::Serialize;
-use verisum::digest::{cid_text, part_count};
 use verisum::files::store::manifest::BlockHashes;
 
 use super::options::{BlockHashOptions, ReadOptions};
 use crate::list_check;
 use crate::ui::PROGRAM;
 use crate::ui::block_hashes;
+use crate::ui::digests;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::StoreArgs;
@@ -146,10 +146,9 @@ pub(super) fn print(
 /// A value as those show it whose digest it is.
 fn shown(settings: &HashSettings, sum: &Sum) -> String {
     let name = settings.params.digest().name();
-    match part_count(name, sum.length) {
-        _ if name == "ipfs" && settings.is_made() => cid_text(&sum.digest),
-        Some(count) => format!("{}-{count}", sum.digest),
-        None => sum.digest.to_string(),
+    match name == "ipfs" && !settings.is_made() {
+        true => sum.digest.to_string(),
+        false => digests::shown(name, &sum.digest, Some(sum.length)),
     }
 }
 

@@ -136,8 +136,8 @@ fn print(accepted: &Accepted, arguments: &AcceptArgs, output: &mut Output) -> Re
         let line = json!({
             "was": accepted.state.name(),
             "algorithm": accepted.algorithm,
-            "recorded": state(&accepted.old),
-            "now": accepted.new.as_ref().map(state),
+            "recorded": state(&accepted.old, &accepted.algorithm),
+            "now": accepted.new.as_ref().map(|seen| state(seen, &accepted.algorithm)),
             "written": !arguments.dry_run,
         });
         return output.json("file", &with_name(line, &accepted.path));

@@ -15,6 +15,7 @@ use verisum_bench::export::csv_text;
 use super::report::{differences, state};
 use crate::ui::bad_file::{self, BadFile};
 use crate::ui::catalog::{CatalogArgs, here_or_remote, with_name};
+use crate::ui::digests;
 use crate::ui::exit::Exit;
 use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
@@ -257,9 +258,10 @@ impl PrintedList<'_> {
             recorded(moment(record.verified)),
             recorded(record.size.to_string()),
             recorded(csv_text(&file.algorithm)),
-            recorded(record.digest.to_string()),
+            recorded(digests::shown(&file.algorithm, &record.digest, Some(record.size))),
             read.map(|read| read.size.to_string()).unwrap_or_default(),
-            read.map(|read| read.digest.to_string()).unwrap_or_default(),
+            read.map(|read| digests::shown(&file.algorithm, &read.digest, Some(read.size)))
+                .unwrap_or_default(),
             finding
                 .and_then(|f| f.detail.as_ref())
                 .map(|text| csv_text(&names::plain(text)))
@@ -316,12 +318,12 @@ impl PrintedList<'_> {
         let mut line = json!({
             "outcome": file.record.state.name(),
             "algorithm": file.is_recorded().then_some(&file.algorithm),
-            "recorded": file.is_recorded().then(|| state(&Seen::of(&file.record))),
+            "recorded": file.is_recorded().then(|| state(&Seen::of(&file.record), &file.algorithm)),
             "verified": file.record.verified.known().filter(|_| file.is_recorded()),
         });
         if let Some(finding) = finding {
             line["since"] = json!(finding.since.known());
-            line["found"] = finding.read.as_ref().map(state).into();
+            line["found"] = finding.read.as_ref().map(|seen| state(seen, &file.algorithm)).into();
             line["error"] = finding.detail.clone().into();
             let name = |path: Option<&PathBuf>| json!(path.map(Name::new));
             line["copy"] = name(bad_file.and_then(|bad_file| bad_file.copy.as_ref()));

@@ -15,6 +15,7 @@ use super::results::Failing;
 use crate::ui::PROGRAM;
 use crate::ui::catalog::with_name;
 use crate::ui::color::Paint;
+use crate::ui::digests;
 use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
 use crate::ui::names::{self, Name};
@@ -309,7 +310,8 @@ fn told(report: &ScrubReport) -> FactLine {
 pub(super) fn differences(old: &Seen, new: &Seen, algorithm: &str) -> Vec<String> {
     let mut found = Vec::new();
     if old.digest != new.digest {
-        found.push(format!("{algorithm} {} recorded, {} read", old.digest, new.digest));
+        let [old, new] = [old, new].map(|seen| digests::shown(algorithm, &seen.digest, Some(seen.size)));
+        found.push(format!("{algorithm} {old} recorded, {new} read"));
     }
     if old.size != new.size {
         found.push(format!("size {} recorded, {} now", old.size, new.size));
@@ -366,8 +368,8 @@ fn line(report: &ScrubReport) -> ScrubLine<'_> {
         held: report.held,
         restored: report.restored,
         algorithm: &report.algorithm,
-        recorded: report.recorded.as_ref().map(state),
-        found: report.found.as_ref().map(state),
+        recorded: report.recorded.as_ref().map(|seen| state(seen, &report.algorithm)),
+        found: report.found.as_ref().map(|seen| state(seen, &report.algorithm)),
         second_read: report.second.map(|(same, bypass)| json!({ "same": same, "how": bypass.name() })),
         since: report.since,
         from: report.from.as_deref().map(Name::new),
@@ -376,9 +378,9 @@ fn line(report: &ScrubReport) -> ScrubLine<'_> {
 }
 
 /// A file's state in JSON.
-pub(super) fn state(seen: &Seen) -> Value {
+pub(super) fn state(seen: &Seen, algorithm: &str) -> Value {
     json!({
-        "digest": seen.digest.to_string(),
+        "digest": digests::shown(algorithm, &seen.digest, Some(seen.size)),
         "size": seen.size,
         "mtime": seen.mtime,
         "ctime": seen.ctime.known(),

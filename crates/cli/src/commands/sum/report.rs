@@ -13,7 +13,7 @@ use super::personality;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{Evidences, PlaceRecord, PlaceReport, RecordedArgs};
-use crate::ui::names;
+use crate::ui::{digests, names};
 
 const CHANGED: &str = "read: the file changed while it was read: the value may fit no state of it";
 
@@ -118,13 +118,18 @@ impl SumLines<'_> {
         let name = if relative { address.below(&request.path) } else { address.shown(&request.path) };
         let evidence = source.recorded.known(read.evidence, source.counts);
         let goes_on = match source.json {
-            Some(digests) => {
+            Some(all) => {
                 let record = PlaceRecord::new(address, source.way, name, &request.seen);
-                let named = digests.iter().zip(&read.digests);
-                let digests: BTreeMap<&str, String> =
-                    named.map(|(digest, sum)| (digest.name(), sum.to_string())).collect();
+                let named = all.iter().zip(&read.digests);
+                let digests: BTreeMap<&str, String> = named
+                    .map(|(digest, sum)| {
+                        (digest.name(), digests::shown(digest.name(), sum, request.seen.size))
+                    })
+                    .collect();
                 let digests = Some(digests);
-                let host = record.host.filter(|_| !relative || source.prefixed);
+                // `check` names the bucket itself; a name on a host is never taken for one of this machine.
+                let is_bucket = matches!(address.host, Host::Bucket(_));
+                let host = record.host.filter(|_| !(is_bucket && relative));
                 self.report.json("file", &PlaceRecord { host, digests, evidence, ..record })
             }
             None => {

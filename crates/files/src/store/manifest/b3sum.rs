@@ -51,7 +51,7 @@ fn take_apart(line: &str) -> Result<Listed, &'static str> {
     Ok(Listed {
         name: name.into_bytes(),
         written: format!("{backslash}{written}").into_bytes(),
-        claims: vec![Claim { algorithm: "blake3".into(), digest, assumed: false }],
+        claims: vec![Claim { algorithm: "blake3".into(), digest, assumed: false, parts: None }],
         ..Listed::default()
     })
 }

@@ -30,7 +30,7 @@ pub(super) fn sfv(line: &[u8], guess: &DigestGuess, comments: &Comments) -> Resu
         let claim = (|| {
             let digest = Output::from_hex(&rest[blank + 1..])?;
             let (algorithm, assumed) = guess.of(rest.len() - blank - 1)?;
-            Some(Claim { algorithm, digest, assumed })
+            Some(Claim { algorithm, digest, assumed, parts: None })
         })();
         let Some(claim) = claim else { break };
         claims.insert(0, claim);
@@ -69,7 +69,7 @@ pub(super) fn sized(line: &[u8], guess: &DigestGuess) -> Option<Listed> {
         return None;
     }
     let (algorithm, assumed) = guess.of(length)?;
-    let claim = Claim { algorithm, digest: Output::from_hex(hex)?, assumed };
+    let claim = Claim { algorithm, digest: Output::from_hex(hex)?, assumed, parts: None };
     Some(Listed { name: name.to_vec(), claims: vec![claim], size: Some(size), ..Listed::default() })
 }
 
@@ -121,7 +121,7 @@ impl Hashdeep {
                     if super::guess::digits(id) != Some(value.len()) {
                         return Err(Bad::Malformed);
                     }
-                    listed.claims.push(Claim { algorithm: id.clone(), digest, assumed: false });
+                    listed.claims.push(Claim { algorithm: id.clone(), digest, assumed: false, parts: None });
                 }
                 Column::Other(_) => {}
             }

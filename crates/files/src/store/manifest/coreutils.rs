@@ -152,13 +152,13 @@ impl CoreutilsLines {
             }
         };
         let Some((name, value)) = self.after_tag(rest, escaped) else { return Some(Err(Bad::Malformed)) };
-        let Some(mut digest) = digest_names::value(&id, value) else {
+        let Some((mut digest, parts)) = digest_names::value(&id, value) else {
             return Some(Err(digest_names::no_value(&id)));
         };
         if reversed {
             digest.as_mut_bytes().reverse();
         }
-        let claim = Claim { algorithm: id, digest, assumed: false };
+        let claim = Claim { algorithm: id, digest, assumed: false, parts };
         Some(Ok(Listed { block_hash, ..listed(name, claim) }))
     }
 
@@ -204,7 +204,7 @@ impl CoreutilsLines {
         if matches!(self.accept, Accept::Xxhsum { little_endian: true }) {
             digest.as_mut_bytes().reverse();
         }
-        self.after_word(rest, escaped, Claim { algorithm, digest, assumed })
+        self.after_word(rest, escaped, Claim { algorithm, digest, assumed, parts: None })
     }
 
     /// A blank and the name that follow a digest.

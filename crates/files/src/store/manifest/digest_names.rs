@@ -79,21 +79,25 @@ pub(super) fn from_tag(tag: &str) -> Option<Cow<'static, str>> {
     }
 }
 
-/// The digest that stands so behind this name. One of an object store may have the number of parts behind it, which
-/// the length of the file tells as well.
-pub(super) fn value(id: &str, text: &[u8]) -> Option<Output> {
+/// The digest that stands so behind this name, and the number of parts that one of an object store may have behind it.
+pub(super) fn value(id: &str, text: &[u8]) -> Option<(Output, Option<u64>)> {
     let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let hex = match text.iter().rposition(|byte| *byte == b'-') {
-        Some(place) if part_length(id).is_some() && is_number(&text[place + 1..]) => &text[..place],
-        _ => text,
+    let (hex, parts) = match text.iter().rposition(|byte| *byte == b'-') {
+        Some(place) if part_length(id).is_some() && is_number(&text[place + 1..]) => {
+            // No file has so many parts that their number is too large.
+            let number = std::str::from_utf8(&text[place + 1..]).ok()?.parse().unwrap_or(u64::MAX);
+            (&text[..place], Some(number))
+        }
+        _ => (text, None),
     };
     if id == "ipfs" && text.first() == Some(&b'b') {
-        return cid_from_text(text);
+        return Some((cid_from_text(text)?, None));
     }
     let digits = super::guess::digits(id)?;
     // Base64 of four bytes is as long as they are in hexadecimal.
     let found = Output::from_hex(hex).filter(|_| hex.len() == digits);
-    found.or_else(|| from_base64(hex)).filter(|digest| 2 * digest.as_bytes().len() == digits)
+    let found = found.or_else(|| from_base64(hex)).filter(|digest| 2 * digest.as_bytes().len() == digits);
+    Some((found?, parts))
 }
 
 /// What is wrong where a digest of this id stands and something else does.

@@ -122,15 +122,15 @@ impl DigestGuess {
     /// The digest that a word in front of a name is, which is no number in hexadecimal.
     pub(super) fn of_word(&self, word: &[u8]) -> Option<Claim> {
         if let Some((id, _)) = &self.told {
-            let digest = digest_names::value(id, word)?;
-            return Some(Claim { algorithm: id.clone(), digest, assumed: false });
+            let (digest, parts) = digest_names::value(id, word)?;
+            return Some(Claim { algorithm: id.clone(), digest, assumed: false, parts });
         }
         let (id, digest) = digest_names::other_word(word)?;
         let (algorithm, assumed) = match id {
             Some(id) => (id.into(), false),
             None => self.of(2 * digest.as_bytes().len())?,
         };
-        Some(Claim { algorithm, digest, assumed })
+        Some(Claim { algorithm, digest, assumed, parts: None })
     }
 
     /// The digest of a number of so many digits.

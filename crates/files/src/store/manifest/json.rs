@@ -39,8 +39,9 @@ pub(super) fn parse(line: &[u8]) -> Result<Listed, Bad> {
     let mut claims = Vec::with_capacity(record.digests.len());
     for (algorithm, value) in &record.digests {
         let Some(id) = digest_names::from_tag(algorithm) else { continue };
-        let digest = digest_names::value(&id, value.as_bytes()).ok_or_else(|| digest_names::no_value(&id))?;
-        claims.push(Claim { algorithm: id, digest, assumed: false });
+        let (digest, parts) =
+            digest_names::value(&id, value.as_bytes()).ok_or_else(|| digest_names::no_value(&id))?;
+        claims.push(Claim { algorithm: id, digest, assumed: false, parts });
     }
     if claims.is_empty() {
         let unknown = record.digests.into_keys().next().ok_or(Bad::Malformed)?;
@@ -87,7 +88,7 @@ pub(super) fn image(line: &[u8]) -> Result<Listed, Bad> {
     if guess::digits(&algorithm) != Some(image.digest.len()) {
         return Err(Bad::Malformed);
     }
-    let claims = vec![Claim { algorithm, digest, assumed: false }];
+    let claims = vec![Claim { algorithm, digest, assumed: false, parts: None }];
     Ok(Listed { name, claims, block_hash: Some(block_hash), ..Listed::default() })
 }
 

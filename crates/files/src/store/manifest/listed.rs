@@ -91,6 +91,8 @@ pub struct Claim {
     pub digest: Output,
     /// Whether that digest is a guess: by the length of the value alone, or by the manifest's name against it.
     pub assumed: bool,
+    /// The number of parts that stands behind the value, as object stores write it.
+    pub parts: Option<u64>,
 }
 
 /// A line of a manifest, or the few that belong together.

@@ -224,7 +224,7 @@ fn keyword(listed: &mut Listed, unknown: &mut Option<String>, word: &[u8]) -> Re
                 Some(_) => return Ok(()),
                 None => {}
             }
-            listed.claims.push(Claim { algorithm: id.into(), digest, assumed: false });
+            listed.claims.push(Claim { algorithm: id.into(), digest, assumed: false, parts: None });
         }
     }
     Ok(())

@@ -444,7 +444,12 @@ fn bag(line: &[u8], guess: &DigestGuess) -> Result<Listed, Bad> {
     }
     let name = escape::without_percents(raw);
     let otherwise = (name != raw).then(|| raw.to_vec());
-    Ok(Listed { name, otherwise, claims: vec![Claim { algorithm, digest, assumed }], ..Listed::default() })
+    Ok(Listed {
+        name,
+        otherwise,
+        claims: vec![Claim { algorithm, digest, assumed, parts: None }],
+        ..Listed::default()
+    })
 }
 
 /// Reads until there is a line to look at.

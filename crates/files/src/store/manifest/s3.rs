@@ -36,8 +36,8 @@ impl S3 {
             let value = values.next().ok_or(Bad::Malformed)?;
             // A store has not each digest of each object.
             if let Some(id) = id.as_ref().filter(|_| !value.is_empty()) {
-                let digest = digest_names::value(id, value).ok_or(Bad::Malformed)?;
-                claims.push(Claim { algorithm: id.clone(), digest, assumed: false });
+                let (digest, parts) = digest_names::value(id, value).ok_or(Bad::Malformed)?;
+                claims.push(Claim { algorithm: id.clone(), digest, assumed: false, parts });
             }
         }
         if values.next().is_some() {
