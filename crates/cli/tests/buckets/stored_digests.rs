@@ -373,7 +373,7 @@ fn json_tells_digests_as_text_does_and_check_counts_the_parts() {
     let list = store.path("list");
     let list = list.to_str().unwrap();
     let folder = object.parent().unwrap();
-    for format in ["bare", "gnu", "s3", "json"] {
+    for format in ["bare", "bsd", "s3", "json"] {
         let right = match format {
             "bare" => format!("{etag}  big\n"),
             _ => store
