@@ -474,7 +474,7 @@ fn what_a_scrub_could_not_look_at_is_unchecked_afterwards() {
     assert!(scrub.code == Some(3) && text.contains("b//: the key is no file name"), "{text}");
     let report = run(&["report"]);
     assert_eq!(report.code, Some(3), "{}", report.out());
-    let told = "UNCHECKED: the last run of s3://bucket could not look at 1 file or directory.";
+    let told = "UNCHECKED: the last run of s3://bucket/ could not look at 1 file or directory.";
     assert!(report.out().contains(told) && !report.out().contains("All of"), "{}", report.out());
     let mut status = common::command(common::VERISUM);
     status.args(["catalog", "status", "--nagios", "--catalog"]).arg(&catalog);
