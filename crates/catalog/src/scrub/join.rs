@@ -235,9 +235,12 @@ impl Writer<'_> {
             after = last.clone();
             for (place, record) in page {
                 let finding = self.catalog.finding(place.0, OsStr::from_bytes(&place.1))?.unwrap_or_default();
-                // The records that it replaced are put back after an alarm.
-                let is_final = self.summary.alarm.is_none();
-                match self.catalog.heir_in_place(self.scope.root.id, &record)?.filter(|_| is_final) {
+                // After an alarm the records that it replaced are put back.
+                let heir = match self.summary.alarm {
+                    None => self.catalog.heir_in_place(self.scope.root.id, &record)?,
+                    Some(_) => None,
+                };
+                match heir {
                     Some(heir) => {
                         self.hand_on((Lost::Missing, &place), HEIRS[0], heir, (&record, &finding), names)?;
                     }

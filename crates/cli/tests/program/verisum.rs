@@ -402,7 +402,7 @@ fn starting_loads_little_and_takes_little() {
         let libraries = command(program).env("LD_TRACE_LOADED_OBJECTS", "1").output().unwrap();
         let libraries = String::from_utf8(libraries.stdout).unwrap();
         assert!(!libraries.contains("libcrypto"), "{libraries}");
-        // Milliseconds of processor time, as other tests run beside it; a release takes less than one.
+        // Milliseconds of processor time, as other tests run beside it.
         let measure = "import os, subprocess, sys
 child = subprocess.Popen(sys.argv[1:], stdout=subprocess.DEVNULL)
 _, status, usage = os.wait4(child.pid, 0)

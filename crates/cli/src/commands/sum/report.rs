@@ -1,6 +1,5 @@
 //! Prints the list of digests, in the order of the answers from places.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
@@ -114,21 +113,17 @@ impl SumLines<'_> {
             event => return self.report.event(&address.host, event),
         };
         // What stands behind a bucket is a whole key.
-        let relative = *relative && !(source.prefixed && matches!(address.host, Host::Bucket(_)));
+        let is_bucket = matches!(address.host, Host::Bucket(_));
+        let relative = *relative && !(source.prefixed && is_bucket);
         let name = if relative { address.below(&request.path) } else { address.shown(&request.path) };
         let evidence = source.recorded.known(read.evidence, source.counts);
         let goes_on = match source.json {
             Some(all) => {
                 let record = PlaceRecord::new(address, source.way, name, &request.seen);
                 let named = all.iter().zip(&read.digests);
-                let digests: BTreeMap<&str, String> = named
-                    .map(|(digest, sum)| {
-                        (digest.name(), digests::shown(digest.name(), sum, request.seen.size))
-                    })
-                    .collect();
-                let digests = Some(digests);
+                let shown = |name, sum| (name, digests::shown(name, sum, request.seen.size));
+                let digests = Some(named.map(|(digest, sum)| shown(digest.name(), sum)).collect());
                 // `check` names the bucket itself; a name on a host is never taken for one of this machine.
-                let is_bucket = matches!(address.host, Host::Bucket(_));
                 let host = record.host.filter(|_| !(is_bucket && relative));
                 self.report.json("file", &PlaceRecord { host, digests, evidence, ..record })
             }
