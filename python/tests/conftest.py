@@ -16,6 +16,9 @@ import pytest
 
 import verisum
 
+# A scrub waits for all other programs otherwise, for minutes on a busy machine.
+os.environ["VERISUM_FOREGROUND"] = "true"
+
 # A busy machine starts workers late, and no test is about such a limit; also for the programs that tests start.
 os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__CONNECT", "300s")
 os.environ.setdefault("DASK_DISTRIBUTED__COMM__TIMEOUTS__TCP", "300s")

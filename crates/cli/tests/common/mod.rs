@@ -72,10 +72,12 @@ impl Ended {
     }
 }
 
-/// A program that sees none of this machine's settings.
+/// A program that sees none of this machine's settings. Scrubs run at normal priority: at their own, the lowest, they
+/// would wait for minutes on a busy machine.
 pub fn command(program: &str) -> Command {
     let mut command = Command::new(program);
-    command.env_remove("VERISUM_KERNEL").env("VERISUM_CONFIG", "").stdin(Stdio::null());
+    command.env_remove("VERISUM_KERNEL").env("VERISUM_CONFIG", "").env("VERISUM_FOREGROUND", "true");
+    command.stdin(Stdio::null());
     command
 }
 

@@ -29,7 +29,7 @@ fn file(home: &Path) -> std::path::PathBuf {
 fn run(home: &TempDir, variables: &[(&str, &str)], words: &[&str]) -> Ended {
     let mut command = command(VERISUM);
     command.args(words).current_dir(home.path()).env("HOME", home.path()).env_remove("XDG_CONFIG_HOME");
-    command.env_remove("VERISUM_CONFIG").envs(variables.iter().copied());
+    command.env_remove("VERISUM_CONFIG").env_remove("VERISUM_FOREGROUND").envs(variables.iter().copied());
     Ended::of(command.output().unwrap())
 }
 

@@ -510,3 +510,32 @@ fn files_that_went_missing_are_named_also_where_little_is_said() {
     let ended = std::process::Command::new("sh").args(["-c", command]).output().unwrap();
     expect(&Ended::of(ended), 0, &[("missing", &tree.path("f2"))]);
 }
+
+/// The niceness of a process, once it is this; a process that has ended has none.
+fn comes_to(process: u32, niceness: i64) -> bool {
+    loop {
+        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
+        let (_, fields) = stat.rsplit_once(')').unwrap();
+        let fields: Vec<&str> = fields.split_whitespace().collect();
+        if fields[0] == "Z" {
+            return false;
+        }
+        if fields[16].parse::<i64>().unwrap() == niceness {
+            return true;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn scrubs_let_other_programs_go_first() {
+    let tree = Tree::new();
+    fs::write(tree.path("large"), vec![1; 1 << 20]).unwrap();
+    let mut command = common::command(common::VERISUM);
+    command.env_remove("VERISUM_FOREGROUND").args(["scrub", "--limit", "1kB/s", "--catalog"]);
+    let mut scrub = common::start(command.arg(tree.catalog()).arg(tree.root()));
+    let is_last = comes_to(scrub.id(), 19);
+    scrub.kill().unwrap();
+    scrub.wait().unwrap();
+    assert!(is_last, "it ended at normal priority");
+}
