@@ -43,8 +43,11 @@ pub fn main() -> ExitCode {
         _ => output.flush(),
     };
     let mut exit = *result.as_ref().unwrap_or(&output.worst());
+    let mut said = String::new();
     for failure in result.err().into_iter().chain(flushed.err()) {
-        ui::say(PROGRAM, &failure.message());
+        let message = failure.message();
+        ui::say(PROGRAM, &message);
+        said += &message;
         exit = exit.then(failure.exit());
     }
     verbosity::end(begun.elapsed());
@@ -52,7 +55,7 @@ pub fn main() -> ExitCode {
         ui::say(PROGRAM, &failure.message());
         exit = exit.then(failure.exit());
     }
-    if exit == Exit::Usage && !config.is_empty() {
+    if exit == Exit::Usage && config.is_named_in(&said) {
         ui::say(PROGRAM, "some options have values of the configuration: `verisum config show` prints them");
     }
     exit.into()

@@ -143,6 +143,12 @@ impl Config {
         self.tables.is_empty() && self.variables.is_empty()
     }
 
+    /// Whether a message names an option that has a value here.
+    pub(crate) fn is_named_in(&self, message: &str) -> bool {
+        let mut options = self.tables.values().chain([&self.variables]).flat_map(BTreeMap::keys);
+        options.any(|option| message.contains(&format!("--{option}")))
+    }
+
     /// The values of all options.
     pub(crate) fn values(&self) -> impl Iterator<Item = &str> {
         let settings = self.tables.values().flat_map(BTreeMap::values).chain(self.variables.values());

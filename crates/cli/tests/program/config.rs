@@ -380,3 +380,13 @@ fn the_secret_of_an_endpoint_is_nowhere() {
         assert!(log.contains("127.0.0.1:1") && !log.contains("SECRET"), "{log}");
     }
 }
+
+#[test]
+fn the_configuration_is_named_where_it_may_be_the_cause() {
+    let home = home("threads = 1\n");
+    let other = run(&home, &[], &["sum", "-r", "--exclude", "[z-a]", "."]);
+    other.failed(2, "verisum: --exclude: [z-a]: invalid range; 'z' > 'a'");
+    let own = run(&home, &[("VERISUM_EXCLUDE", "[z-a]")], &["sum", "-r", "."]);
+    assert_eq!(own.code, Some(2));
+    assert!(own.stderr.ends_with("`verisum config show` prints them\n"), "{}", own.stderr);
+}
