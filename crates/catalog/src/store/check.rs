@@ -19,9 +19,6 @@ const MOST: usize = 20;
 /// A catalogue of up to so many bytes is read whole before anything of it is told.
 const SMALL: i64 = 256 << 20;
 
-/// What to do about damage.
-const ADVICE: &str = "(verisum catalog check says more, and verisum catalog restore takes a backup)";
-
 /// Something that no sound catalogue has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem(pub String);
@@ -97,8 +94,7 @@ impl Catalog {
     }
 
     fn check_all(&self) -> Result<Vec<Problem>> {
-        let mut problems = self.texts(&format!("PRAGMA integrity_check({MOST})"))?;
-        problems.retain(|line| line != "ok");
+        let mut problems = self.structural(MOST)?;
         if problems.is_empty() {
             problems.extend(self.wrong_values().map_err(self.failed("read"))?);
             match self.check_rows() {
@@ -126,10 +122,7 @@ impl Catalog {
     /// What to say where a row could not be read because of a [wrong value](is_of_wrong_value).
     pub(super) fn told_of_wrong_value(&self) -> String {
         let found = self.wrong_values().unwrap_or_default().into_iter().next();
-        format!(
-            "{} {ADVICE}",
-            found.unwrap_or_else(|| "a row is missing, or a number is too large".to_string())
-        )
+        found.unwrap_or_else(|| "a row is missing, or a number is too large".to_string())
     }
 
     /// The columns with values that none of their declared type are, or digests of no length: SQLite takes any value for
@@ -173,14 +166,46 @@ impl Catalog {
     /// table: whoever trusted it would leave files out without a word. Reads all of it, but not the check
     /// values of records, which are looked at where a record is used.
     pub fn require_sound(&self) -> Result<()> {
-        let problems = self.texts("PRAGMA integrity_check(1)")?;
-        match problems.into_iter().find(|line| line != "ok") {
-            Some(problem) => {
-                let problem = problem.replace('\n', ", ");
-                Err(self.damaged(format!("{problem} {ADVICE}")))
-            }
+        match self.structural(1)?.into_iter().next() {
+            Some(problem) => Err(self.damaged(problem)),
             None => Ok(()),
         }
+    }
+
+    /// What is wrong with the database's own structure and its indexes: up to so many problems.
+    fn structural(&self, most: usize) -> Result<Vec<String>> {
+        let said = match self.texts(&format!("PRAGMA integrity_check({most})")) {
+            // It found something before it could not go on.
+            Err(error) if error.is_damage() => self.texts("PRAGMA integrity_check(1)")?,
+            said => said?,
+        };
+        let lines = said.iter().flat_map(|said| said.lines());
+        let problems = lines.filter(|line| !line.is_empty() && *line != "ok" && !line.starts_with("***"));
+        Ok(problems.map(|problem| self.in_plain_words(problem)).collect())
+    }
+
+    /// What SQLite says of damage, after words that tell what it concerns.
+    fn in_plain_words(&self, said: &str) -> String {
+        let number = said.strip_prefix("Tree ").and_then(|rest| rest.split(' ').next()?.parse().ok());
+        let index = ["missing from index ", "entries in index ", "entry in index "]
+            .iter()
+            .find_map(|words| Some(said.split_once(words)?.1));
+        let what = match (number, index) {
+            (Some(1), _) => "its list of tables is damaged".to_string(),
+            (Some(root), _) => match self.part_at(root) {
+                Some(part) => format!("{part} is damaged"),
+                None => "its structure is damaged".to_string(),
+            },
+            (_, Some(index)) => format!("index {index} and its table differ"),
+            _ => "its structure is damaged".to_string(),
+        };
+        format!("{what} (SQLite: {said})")
+    }
+
+    /// The table or the index that begins with this page.
+    fn part_at(&self, page: i64) -> Option<String> {
+        let sql = "SELECT type || ' ' || name FROM main.sqlite_schema WHERE rootpage = ?1";
+        self.connection.query_row(sql, [page], |row| row.get(0)).ok()
     }
 
     /// The same for those who only read. The structure of a large catalogue is not looked at, but of any there have to
@@ -209,13 +234,13 @@ impl Catalog {
             self.require_all(&root, files)?;
             if bytes != root.bytes {
                 let (path, recorded) = (root.path.display(), root.bytes);
-                let what = format!("{path}: its records add up to {bytes} bytes, not {recorded} {ADVICE}");
+                let what = format!("{path}: its records add up to {bytes} bytes, not {recorded}");
                 return Err(self.damaged(what));
             }
         }
         match found.is_empty() {
             true => Ok(()),
-            false => Err(self.damaged(format!("records belong to no tree {ADVICE}"))),
+            false => Err(self.damaged("records belong to no tree")),
         }
     }
 
@@ -231,7 +256,7 @@ impl Catalog {
             return Ok(());
         }
         let (path, files) = (root.path.display(), root.files);
-        Err(self.damaged(format!("{path}: {found} of {files} records are found {ADVICE}")))
+        Err(self.damaged(format!("{path}: {found} of {files} records are found")))
     }
 
     fn pragma(&self, name: &str) -> Result<i64> {
@@ -433,6 +458,87 @@ mod tests {
         }
     }
 
+    /// Says what is wrong with a catalogue, however it can be found out, and whether anything is.
+    fn told(path: &Path) -> Vec<String> {
+        let catalog = match Catalog::open_to_read(path) {
+            Ok(catalog) => catalog,
+            Err(error) => return vec![error.to_string()],
+        };
+        let errors = [catalog.check().err(), catalog.require_complete().err(), catalog.roots().err()];
+        let errors = errors.iter().flatten().map(ToString::to_string);
+        let problems = catalog.check().unwrap_or_default().into_iter().map(|problem| problem.0);
+        errors.chain(problems).collect()
+    }
+
+    #[test]
+    fn damage_is_told_in_plain_words_and_with_what_to_do() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("c.db");
+        let (catalog, _) = crate::store::tests::catalog(folder.path());
+        let page: i64 = catalog.pragma("page_size").unwrap();
+        drop(catalog);
+        let good = std::fs::read(&path).unwrap();
+        let (page, bad_path) = (page as usize, folder.path().join("bad.db"));
+        let flipped = |at: usize| {
+            let mut bad = good.clone();
+            bad[at] ^= 0xff;
+            bad
+        };
+        let zeroed = |start: usize| {
+            let mut bad = good.clone();
+            bad[start..start + page].fill(0);
+            bad
+        };
+        let cut = [1, 50, 100, page, good.len() / 2, good.len() - page].map(|length| good[..length].to_vec());
+        let header = (0..100).chain(page..page + 12).map(flipped);
+        let bad = header.chain((0..good.len()).step_by(page).map(zeroed)).chain(cut);
+        let mut found = 0;
+        for (number, bad) in bad.enumerate() {
+            std::fs::write(&bad_path, &bad).unwrap();
+            for text in told(&bad_path) {
+                let is_error = text.starts_with(bad_path.to_str().unwrap());
+                let names_remedy = text.contains("verisum catalog restore takes a backup");
+                assert_eq!(is_error, names_remedy, "{number}: {text}");
+                let plain = text.split("(SQLite: ").next().unwrap();
+                for word in ["malformed", "file is not", "unsupported", "btree", "***", "Tree "] {
+                    assert!(!plain.contains(word), "{number}: {text}");
+                }
+                found += 1;
+            }
+            for log in ["-wal", "-shm"] {
+                let _ = std::fs::remove_file(format!("{}{log}", bad_path.display()));
+            }
+        }
+        assert!(found > 100, "{found}");
+    }
+
+    #[test]
+    fn a_bit_in_the_name_of_a_directory_or_the_path_of_a_tree_is_found() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = crate::store::tests::catalog(folder.path());
+        catalog.add_directory(77, root.directory, "directory-name".as_ref(), 1).unwrap();
+        let other = Path::new("/path-of-a-tree");
+        catalog.add_root(other, Identity { device: 1, inode: 3 }).unwrap();
+        drop(catalog);
+        let good = std::fs::read(folder.path().join("c.db")).unwrap();
+        let bad_path = folder.path().join("bad.db");
+        for name in ["directory-name", "/path-of-a-tree"] {
+            let places = good.windows(name.len()).enumerate().filter(|(_, part)| *part == name.as_bytes());
+            let places: Vec<usize> = places.map(|(at, _)| at).collect();
+            // The table, and its index.
+            assert_eq!(places.len(), 2, "{name}");
+            for at in places.iter().flat_map(|at| [*at, at + name.len() - 1]) {
+                let mut bad = good.clone();
+                bad[at] ^= 1;
+                std::fs::write(&bad_path, &bad).unwrap();
+                let catalog = Catalog::open_to_read(&bad_path).unwrap();
+                assert!(catalog.require_sound().is_err_and(|error| error.is_damage()), "{name}: byte {at}");
+                let problems = catalog.check().unwrap();
+                assert!(problems[0].0.contains(" and its table differ (SQLite: "), "{name}: {problems:?}");
+            }
+        }
+    }
+
     #[test]
     fn an_index_that_leaves_files_out_is_never_trusted() {
         let folder = tempfile::tempdir().unwrap();
@@ -496,11 +602,10 @@ mod tests {
             let sql = format!("INSERT INTO {table}({}) VALUES ({})", names.join(", "), values.join(", "));
             catalog.connection.execute(&sql, []).unwrap();
             let told = catalog.told_of_wrong_value();
-            let begins =
-                format!("table {table}: damaged values in column {column}: 1 (verisum catalog check");
-            assert!(told.starts_with(&begins), "{told}");
+            let expected = format!("table {table}: damaged values in column {column}: 1");
+            assert_eq!(told, expected);
             let problems = catalog.check_all().unwrap();
-            assert!(problems.iter().any(|problem| begins.starts_with(&problem.0)), "{problems:?}");
+            assert!(problems.iter().any(|problem| problem.0 == expected), "{problems:?}");
             catalog.roll_back();
         }
         assert!(catalog.check().unwrap().is_empty());

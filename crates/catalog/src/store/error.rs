@@ -13,11 +13,20 @@ use verisum_files::text::of_system;
 /// The least length in bytes of the files that SQLite needs beside a catalogue, together.
 const BESIDE: u64 = 64 << 10;
 
+/// What is done first.
+const OPEN: &str = "open";
+
+/// What to do about a catalogue that cannot be opened. One whose beginning is damaged is replaced by nothing.
+pub(super) const RESTORE: &str = "move it away, then verisum catalog restore takes a backup";
+
+/// What to do about any other damage.
+const ADVICE: &str = "(verisum catalog check says more, and verisum catalog restore takes a backup)";
+
 /// What went wrong with a catalogue.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The database failed.
-    #[error("{}: {operation}: {}", path.display(), cause(source))]
+    #[error("{}: {operation}: {}", path.display(), cause(operation, source))]
     Database {
         /// The catalogue.
         path: PathBuf,
@@ -70,13 +79,22 @@ pub enum CatalogError {
         path: PathBuf,
     },
     /// It is a database of something else.
-    #[error("{}: open: not a catalogue of verisum", path.display())]
+    #[error(
+        "{}: open: not a catalogue of verisum, or its beginning is damaged (if it was one, {restore})",
+        path.display(),
+        restore = RESTORE
+    )]
     Foreign {
         /// The file.
         path: PathBuf,
     },
     /// It was written by a later version.
-    #[error("{}: open: its version is {found}, and this program knows {known} at most", path.display())]
+    #[error(
+        "{}: open: its version is {found}, and this program knows {known} at most (a newer verisum reads it; if \
+         there is none, its beginning is damaged: {restore})",
+        path.display(),
+        restore = RESTORE
+    )]
     Newer {
         /// The catalogue.
         path: PathBuf,
@@ -148,6 +166,16 @@ impl CatalogError {
     /// Wraps an error of the operating system.
     pub(crate) fn io(path: &Path, operation: &'static str, source: impl Into<io::Error>) -> CatalogError {
         CatalogError::Io { path: path.to_path_buf(), operation, source: source.into() }
+    }
+
+    /// What is wrong with a catalogue that could be opened.
+    pub(super) fn damaged(path: &Path, what: &str) -> CatalogError {
+        CatalogError::Damaged { path: path.to_path_buf(), what: format!("{what} {ADVICE}") }
+    }
+
+    /// The same of one that could not.
+    pub(super) fn damaged_at_open(path: &Path, what: &str) -> CatalogError {
+        CatalogError::Damaged { path: path.to_path_buf(), what: format!("{what} ({RESTORE})") }
     }
 
     /// The file that it is about: the catalogue, or what else could not be used.
@@ -244,10 +272,12 @@ impl CatalogError {
     pub fn is_damage(&self) -> bool {
         match self {
             CatalogError::Damaged { .. } => true,
-            CatalogError::Database { source, .. } => matches!(
-                source.sqlite_error_code(),
-                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase)
-            ),
+            CatalogError::Database { operation, source, .. } => match source.sqlite_error_code() {
+                Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => true,
+                // The first statements are right in any database.
+                Some(ErrorCode::Unknown) => *operation == OPEN,
+                _ => false,
+            },
             _ => false,
         }
     }
@@ -279,7 +309,7 @@ fn full() -> rusqlite::Error {
 }
 
 /// SQLite's words, or clearer ones for what users meet.
-fn cause(error: &rusqlite::Error) -> String {
+fn cause(operation: &str, error: &rusqlite::Error) -> String {
     match error.sqlite_error_code() {
         Some(ErrorCode::DiskFull) => "no space left on device".to_string(),
         Some(ErrorCode::ReadOnly) => "it is read-only".to_string(),
@@ -290,8 +320,11 @@ fn cause(error: &rusqlite::Error) -> String {
         }
         Some(ErrorCode::PermissionDenied) => "permission denied".to_string(),
         Some(ErrorCode::SystemIoFailure) => "input/output error".to_string(),
-        Some(ErrorCode::NotADatabase) => "not a catalogue, or its beginning is damaged".to_string(),
-        Some(ErrorCode::DatabaseCorrupt) => "it is damaged (`verisum catalog restore` takes a backup)".to_string(),
+        Some(ErrorCode::NotADatabase) => {
+            format!("not a catalogue, or its beginning is damaged (if it was one, {RESTORE})")
+        }
+        Some(ErrorCode::Unknown) if operation == OPEN => format!("its beginning is damaged ({RESTORE})"),
+        Some(ErrorCode::DatabaseCorrupt) => "its structure is damaged (verisum catalog restore takes a backup)".to_string(),
         _ => error.to_string(),
     }
 }

@@ -368,7 +368,7 @@ impl TableOrder {
     /// Counts a record, which has to be after the last one.
     pub(super) fn next(&mut self, catalog: &Catalog, directory: i64, name: &[u8]) -> Result<()> {
         if self.last.as_ref().is_some_and(|(last, known)| (*last, known.as_slice()) >= (directory, name)) {
-            return Err(catalog.damaged("records are out of order (verisum catalog check says more)"));
+            return Err(catalog.damaged("records are out of order"));
         }
         let (last, known) = self.last.get_or_insert_default();
         *last = directory;

@@ -231,7 +231,7 @@ impl Catalog {
     }
 
     fn damaged(&self, what: impl Into<String>) -> CatalogError {
-        CatalogError::Damaged { path: self.path.clone(), what: what.into() }
+        CatalogError::damaged(&self.path, &what.into())
     }
 }
 

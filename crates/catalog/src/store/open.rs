@@ -156,7 +156,7 @@ fn look_at(path: &Path) -> Result<()> {
     if found.len() <= 1 {
         // SQLite would take it for a new one, and everything in the trees would be new.
         let what = if found.len() == 0 { "it is empty" } else { "it is cut off" };
-        return Err(CatalogError::Damaged { path: path.to_path_buf(), what: what.to_string() });
+        return Err(CatalogError::damaged_at_open(path, what));
     }
     Ok(())
 }
@@ -198,7 +198,7 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
         return Err(CatalogError::Newer { path: path.to_path_buf(), found, known });
     }
     if let Some(what) = schema::difference(&parts, version).map_err(failed)? {
-        return Err(CatalogError::Damaged { path: path.to_path_buf(), what });
+        return Err(CatalogError::damaged_at_open(path, &what));
     }
     connection.pragma_update(None, "cache_size", -CACHE_KIB).map_err(failed)?;
     connection.set_prepared_statement_cache_capacity(64);

@@ -234,10 +234,14 @@ pub(super) fn difference(found: &BTreeSet<Part>, version: i64) -> rusqlite::Resu
     // What `ANALYZE` leaves changes nothing.
     let is_harmless = |part: &Part| part.kind == "table" && part.name.starts_with("sqlite_stat");
     if let Some(Part { kind, name, .. }) = found.difference(&known).find(|part| !is_harmless(part)) {
-        return Ok(Some(format!("{kind} {name:?} was not made by verisum")));
+        return Ok(Some(format!(
+            "its list of tables does not fit its version: {kind} {name:?} was not made by verisum"
+        )));
     }
     let lost = known.difference(found).find(|part| part.name != "fresh_by_digest");
-    Ok(lost.map(|Part { kind, name, .. }| format!("{kind} {name:?} is missing")))
+    Ok(lost.map(|Part { kind, name, .. }| {
+        format!("its list of tables does not fit its version: {kind} {name:?} is missing")
+    }))
 }
 
 /// The parts that a version may have.
