@@ -23,13 +23,12 @@ pub struct Address {
 const SSH: &str = "ssh://";
 
 /// What is wrong with a URL that leads to no place.
-const OTHER_SCHEME: &str =
-    "no place has this scheme: take ssh://, s3://, gs://, az:// or https://, or ./ before the name of a file";
+const OTHER_SCHEME: &str = "no place has this scheme: take HOST:PATH, ssh://, s3://, gs://, az:// or https://, or ./ before the name of a file";
 
 /// What is wrong with a URL that has a user or a key in it.
 const NO_KEYS: &str = "must be without a user and without keys: lists and logs show addresses";
 
-/// Schemes that are known elsewhere. Nobody means a host of this name by them; another name may be one: `HOST://PATH`.
+/// Schemes that are known elsewhere. What looks like a password behind them is one, also without `//`.
 const OTHER_SCHEMES: [&str; 35] = [
     "abfs", "abfss", "adl", "azure", "b2", "cos", "dav", "davs", "dropbox", "file", "ftp", "ftps", "gcs",
     "gdrive", "git", "git+ssh", "hdfs", "minio", "nbd", "nbds", "nfs", "obs", "oss", "r2", "rclone", "rsync",
@@ -39,9 +38,20 @@ const OTHER_SCHEMES: [&str; 35] = [
 /// What is wrong with blanks before a URL.
 const BLANK: &str = "an address begins without a blank; take ./ before the name of a file";
 
-/// Whether it begins, perhaps after blanks, with a scheme of ours or of others and `://`, or with less than that before
-/// what may be a password.
+/// Whether it begins, perhaps after blanks, with any scheme and `://`, or with less than that before what may be a
+/// password.
 pub fn is_url(text: &[u8]) -> bool {
+    let plain = without_codes(text.trim_ascii_start(), b":@");
+    let scheme = plain.windows(3).position(|part| part == b"://").map(|end| &plain[..end]);
+    let is_scheme = |word: &[u8]| {
+        let is_of_scheme = |byte: &u8| byte.is_ascii_alphanumeric() || b"+-.".contains(byte);
+        word[0].is_ascii_alphabetic() && word.iter().all(is_of_scheme) && word != b"local"
+    };
+    scheme.is_some_and(|word| !word.is_empty() && is_scheme(word)) || is_url_of_known_scheme(text)
+}
+
+/// The same where the scheme is one of ours or known elsewhere.
+pub(crate) fn is_url_of_known_scheme(text: &[u8]) -> bool {
     let text = &*without_codes(text.trim_ascii_start(), b":@");
     if text.starts_with(b"//") {
         return text.iter().rposition(|byte| *byte == b'@').is_some_and(|at| text[..at].contains(&b':'));
@@ -512,7 +522,8 @@ mod tests {
             ("ssh://web", "web", "."),
             ("ssh://web/~/a", "web", "./a"),
             ("ssh://web/~a", "web", "/~a"),
-            ("web://srv", "web", "/srv"),
+            ("alice@web://srv", "alice@web", "/srv"),
+            ("local://srv", "local", "/srv"),
             ("s3://b.1/x/y/", "s3://b.1", "/x/y"),
             ("s3://b/a%20b", "s3://b", "/a%20b"),
             ("s3://b", "s3://b", "/"),
@@ -563,6 +574,9 @@ mod tests {
             "ftp://h/x",
             "S3://b/x",
             "git+ssh://h/x",
+            "s4://b/x",
+            "http+x://h/x",
+            "web://srv",
             "gs:///x",
             "https://user:secret@host/x",
             "s3://key:secret@bucket/x",
@@ -590,8 +604,12 @@ mod tests {
         }
         assert!(Address::typed(OsStr::new("ssh://h:0/")).is_err());
         // Nobody asks ssh for a host of this name.
-        assert_eq!(Address::typed(OsStr::new("ftp://host/x")), Err(OTHER_SCHEME));
-        assert!(!is_address(OsStr::new("./ftp://host/x")));
+        for text in ["ftp://host/x", "s4://host/x", "http+x://host/x", "web://host/x"] {
+            assert_eq!(Address::typed(OsStr::new(text)), Err(OTHER_SCHEME), "{text}");
+        }
+        for text in ["./ftp://host/x", "./s4://host/x", "a b://x"] {
+            assert!(!is_address(OsStr::new(text)), "{text}");
+        }
     }
 
     #[test]

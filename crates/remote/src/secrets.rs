@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use crate::address::{Address, is_signed, is_url, without_codes};
+use crate::address::{Address, is_signed, is_url, is_url_of_known_scheme, without_codes};
 
 /// What stands for what is not shown.
 const HIDDEN: &str = "…";
@@ -52,7 +52,7 @@ fn hidden_in_word(word: &[u8]) -> Option<Vec<u8>> {
     let schemes = colons.flat_map(|colon| colon.saturating_sub(LONGEST)..colon);
     schemes.filter(|at| word[*at].is_ascii_alphabetic()).chain(slashes).find_map(|at| {
         let address = OsStr::from_bytes(&word[at..end]);
-        let shown = is_url(address.as_bytes()).then(|| without_secrets(address))?;
+        let shown = is_url_of_known_scheme(address.as_bytes()).then(|| without_secrets(address))?;
         (*shown != *address).then(|| [&word[..at], shown.as_bytes(), &word[end..]].concat())
     })
 }
@@ -139,6 +139,7 @@ mod tests {
             ("ssh://user:SECRET@host:22/x", "ssh://…@host:22/x"),
             ("ftp://user:SECRET@host/x", "ftp://…@host/x"),
             ("nbd://user:SECRET@host/x", "nbd://…@host/x"),
+            ("s4://user:SECRET@host/x", "s4://…@host/x"),
             ("--endpoint=https://user:SECRET@host", "--endpoint=https://…@host"),
             ("gs://a b/x", "gs://a b/x"),
             ("https:/user:SECRET@host/x", "https:/…@host/x"),

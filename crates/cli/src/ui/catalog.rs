@@ -18,7 +18,7 @@ use crate::ui::names::{self, Name};
 use crate::ui::{self, PROGRAM, config, progress, verbosity};
 use verisum::files::replace::require_trusted;
 use verisum::files::{trusted_name, trusted_path};
-use verisum::remote::{Address, Host};
+use verisum::remote::{Address, Host, is_url};
 
 /// Which catalogue.
 #[derive(Args, Debug)]
@@ -238,7 +238,7 @@ pub(crate) fn address(catalog: &Catalog, path: &Path, wanted: bool) -> Result<Op
                 || path.symlink_metadata().is_err() && catalog.root_of(&address)?.is_some();
             Ok(is_meant.then_some(address))
         }
-        Err(must) if is_address(path) => Err(bad_place(path.as_os_str(), must)),
+        Err(must) if is_url(path.as_os_str().as_bytes()) => Err(bad_place(path.as_os_str(), must)),
         _ => Ok(None),
     }
 }

@@ -416,3 +416,34 @@ print(int(1000 * (usage.ru_utime + usage.ru_stime)) if status == 0 else status)"
         assert!(best < 60, "{program}: {best} ms");
     }
 }
+
+/// A typing error is no host that ssh is asked for, and a file of such a name is read.
+#[test]
+fn an_address_of_no_known_kind_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("s4:")).unwrap();
+    std::fs::write(folder.path().join("s4:/file"), "content").unwrap();
+    let run = |words: &[&str]| {
+        let mut command = command(VERISUM);
+        command.args(words).current_dir(folder.path());
+        Ended::of(command.output().unwrap())
+    };
+    for words in [
+        &["sum", "s4://file"][..],
+        &["sum", "http+x://host/file"],
+        &["tag", "s4://file"],
+        &["scrub", "--catalog", "c.db", "s4://file"],
+        &["compare", "s4:", "s4://file"],
+        &["copy", "s4://file", "copy"],
+        &["repair", "--trust", "s4://file", "--keep-bad", "kept", "s4:"],
+        &["image", "sum", "s4://file"],
+    ] {
+        let ended = run(words);
+        let told =
+            "s4://file: no place has this scheme: take HOST:PATH, ssh://, s3://, gs://, az:// or https://";
+        let told =
+            if words[1].starts_with("http") { told.replace("s4://file", words[1]) } else { told.to_string() };
+        assert!(ended.code == Some(2) && ended.stderr.contains(&told), "{words:?}: {}", ended.stderr);
+    }
+    run(&["sum", "./s4:/file"]).clean();
+}

@@ -196,7 +196,11 @@ impl CopyArgs {
     /// FROM and TO, as far as they are on other machines.
     fn places(&self) -> Result<[Option<Remote>; 2], Failure> {
         // Also this machine by the programs of a host.
-        let is_remote = [&self.from, &self.to].map(|text| matches!(Address::typed(text), Ok(Some(_))));
+        let is_remote = |text| match Address::typed(text) {
+            Ok(address) => Ok(address.is_some()),
+            Err(must) => Err(hosts::bad_place(text, must)),
+        };
+        let is_remote = [is_remote(&self.from)?, is_remote(&self.to)?];
         if is_remote == [false, false] {
             return Ok([None, None]);
         }
