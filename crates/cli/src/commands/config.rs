@@ -1,6 +1,6 @@
 //! `verisum config`: prints the values that options get from files and the environment.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use clap::Subcommand;
@@ -10,7 +10,8 @@ use crate::ui::config::Config;
 use crate::ui::exit::Exit;
 use crate::ui::fact_line::FactLine;
 use crate::ui::failure::Failure;
-use crate::ui::{self, Output, PROGRAM, names, secrets};
+use crate::ui::untyped::Setting;
+use crate::ui::{self, Output, PROGRAM, names, refused_values, secrets};
 
 /// What `verisum config` takes.
 #[derive(Debug, Subcommand)]
@@ -74,6 +75,7 @@ pub(crate) fn run(
             }
         }
     }
+    let is_refused = tell_refused(&settings, &words, definition);
     // Commands that can do without a catalogue do not say so.
     let catalogs = settings.iter().filter(|(key, _)| key.rsplit('.').next() == Some("catalog"));
     for catalog in catalogs.flat_map(|(_, setting)| &setting.values).collect::<BTreeSet<_>>() {
@@ -85,5 +87,24 @@ pub(crate) fn run(
     for (path, _) in config.files.iter().filter(|(_, is_there)| !is_there) {
         ui::say(PROGRAM, &format!("{}: not there, or not yours", names::quoted(path.as_os_str())));
     }
-    Ok(Exit::Clean)
+    Ok(if is_refused { Exit::Usage } else { Exit::Clean })
+}
+
+/// Says which values no command takes, and whether there are any. The keys are those of a file, or of a command.
+fn tell_refused(settings: &BTreeMap<String, Setting>, words: &[String], definition: &clap::Command) -> bool {
+    let mut is_refused = false;
+    for (key, setting) in settings {
+        let (of, option) = key.rsplit_once('.').unwrap_or(("", key));
+        let words: Vec<String> = match words {
+            [] => of.split(' ').filter(|word| !word.is_empty()).map(String::from).collect(),
+            words => words.to_vec(),
+        };
+        for value in &setting.values {
+            if let Some(why) = refused_values::why_refused(definition, &words, option, value) {
+                is_refused = true;
+                ui::say(PROGRAM, &format!("{}: {key}: {why}", setting.place()));
+            }
+        }
+    }
+    is_refused
 }

@@ -12,18 +12,20 @@ use std::fs::{File, Metadata};
 use std::io::{self, ErrorKind, Read};
 use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::OnceLock;
 
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use toml::de::DeValue;
 use verisum::files::replace::is_trusted;
 
-use super::config_file;
+use super::config_file::{self, Key, WrongValue};
 use super::configured_places::{self, Places};
 use super::failure::Failure;
 use super::kernel;
+use super::untyped::{self, Setting};
 use super::verbosity;
+
+pub(crate) use super::untyped::is_untyped;
 
 /// The file of the machine.
 const SYSTEM: &str = "/etc/verisum.toml";
@@ -42,6 +44,9 @@ const PREFIX: &str = "VERISUM_";
 
 /// Operands that have keys: the key, the commands, and what the operand is called in them.
 const OPERANDS: [(&str, &[&str], &str); 1] = [("trees", &["scrub", "schedule"], "directories")];
+
+/// How many words the longest name of a command has.
+const DEEPEST: usize = 3;
 
 /// The longest file that is read, in bytes.
 const MOST_BYTES: u64 = 1 << 20;
@@ -68,23 +73,6 @@ struct Fault {
     why: String,
 }
 
-/// What an option gets.
-#[derive(Clone, Debug)]
-pub(crate) struct Setting {
-    pub(crate) values: Vec<String>,
-    /// The file or the variable that says so.
-    pub(crate) source: String,
-    /// The line of the file.
-    pub(crate) line: Option<usize>,
-}
-
-impl Setting {
-    /// The file with the line, or the variable.
-    fn place(&self) -> String {
-        self.line.map_or(self.source.clone(), |line| format!("{}: line {line}", self.source))
-    }
-}
-
 impl Config {
     /// Reads the files and the environment, for the options of a definition.
     pub(crate) fn load(definition: fn() -> Command) -> Result<Config, Failure> {
@@ -103,8 +91,8 @@ impl Config {
                 let why = format!("{}: line {line}: must be UTF-8", path.display());
                 config.faults.push(Fault { verb: None, why });
             }
-            let mut take = |words: &[String], at: (&str, usize), value: DeValue| {
-                config.take((path.as_path(), words), at, value, &definition)
+            let mut take = |words: &[String], key: Key, value: DeValue| {
+                config.take((path.as_path(), words), key, value, &definition)
             };
             for fault in config_file::read(&text, &mut take) {
                 let verb = fault.words.into_iter().next();
@@ -168,21 +156,22 @@ impl Config {
     fn take(
         &mut self,
         (path, words): (&Path, &[String]),
-        (name, line): (&str, usize),
+        key: Key,
         value: DeValue,
         definition: &Command,
-    ) -> Result<(), String> {
-        let source = path.display().to_string();
+    ) -> Result<(), WrongValue> {
+        let (source, Key { name, line, .. }) = (path.display().to_string(), key);
         if words == [configured_places::TABLE] {
-            let place = configured_places::place(&source, value);
-            let place = place.map_err(|why| format!("{}.{name}: {why}", configured_places::TABLE))?;
+            let place = configured_places::place(&source, key, value).map_err(|wrong| WrongValue {
+                why: format!("{}.{name}: {}", configured_places::TABLE, wrong.why),
+                ..wrong
+            })?;
             let same = self.places.iter().find(|(known, other)| *known != name && place.excludes(other));
             if let Some((known, other)) = same {
                 if other.source() == source {
                     let table = configured_places::TABLE;
-                    return Err(format!(
-                        "{table}.{name}: {table}.{known} is the same bucket or host: keep one"
-                    ));
+                    let why = format!("{table}.{name}: {table}.{known} is the same bucket or host: keep one");
+                    return Err(why.into());
                 }
                 // As of two files with the same key, the one that is read later holds.
                 let known = known.clone();
@@ -191,7 +180,7 @@ impl Config {
             self.places.insert(name.to_string(), place);
             return Ok(());
         }
-        let wrong = |why: &str| format!("{}: {why}", key(words, name));
+        let wrong = |why: &str| WrongValue::from(format!("{}: {why}", self::key(words, name)));
         if matches!(value, DeValue::Table(_)) {
             let words = [words, &config_file::split(name)].concat();
             return Err(wrong(&match command_of(definition, &words) {
@@ -242,8 +231,9 @@ impl Config {
     /// Takes out a value that is none of its option, as `why` says, unless it is typed; whether that is so.
     pub(crate) fn take_back(&mut self, line: &[OsString], option: &str, why: &str) -> bool {
         let is_typed = line.iter().any(|word| word.to_string_lossy().starts_with(&format!("--{option}")));
-        let verb = line.get(1).map(|verb| vec![verb.to_string_lossy().into_owned()]);
-        let fault = verb.and_then(|words| self.fault_of(&words, option, why)).filter(|_| !is_typed);
+        let words = line.iter().skip(1).map(|word| word.to_string_lossy().into_owned());
+        let words: Vec<String> = words.filter(|word| !word.starts_with('-')).take(DEEPEST).collect();
+        let fault = self.fault_of(&words, option, why).filter(|_| !is_typed);
         let Some(why) = fault else { return false };
         for options in self.tables.values_mut().chain([&mut self.variables]) {
             options.remove(option);
@@ -329,7 +319,7 @@ impl Config {
         let options = command.get_arguments().filter(is_untyped).filter_map(Arg::get_long);
         let set =
             options.filter_map(|option| Some((format!("--{option}"), self.of(&words, option)?.clone())));
-        let _ = UNTYPED.set(set.collect());
+        untyped::note(set.collect());
     }
 
     /// The values that the options of a command have when it is called without them, by key.
@@ -367,25 +357,11 @@ impl Config {
     }
 }
 
-/// The options of this run whose values nobody typed.
-static UNTYPED: OnceLock<BTreeMap<String, Setting>> = OnceLock::new();
-
 /// Tells which options have values that nobody typed, if that is wanted.
 pub(crate) fn tell_untyped() {
-    for (option, Setting { values, source, .. }) in UNTYPED.get().into_iter().flatten() {
+    for (option, Setting { values, source, .. }) in untyped::all() {
         verbosity::how(|| format!("{option} {} ({source})", values.join(", ")));
     }
-}
-
-/// Whether the value of an option, as it would be typed, comes from the configuration: then it is passed over where it
-/// does not fit.
-pub(crate) fn is_untyped(option: &str) -> bool {
-    UNTYPED.get().is_some_and(|untyped| untyped.contains_key(option))
-}
-
-/// Where the configuration gives the value of an option, as it would be typed, if it does: the file and the line.
-pub(crate) fn place_of(option: &str) -> Option<String> {
-    UNTYPED.get()?.get(option).map(Setting::place)
 }
 
 /// The command with these words.

@@ -3,6 +3,8 @@
 
 use toml::de::{DeTable, DeValue, Error};
 
+use super::configured_places;
+
 /// Something wrong in a file.
 pub(super) struct FileFault {
     /// The table that has it, by the words of its command; empty at the top, and where that is not known.
@@ -12,8 +14,37 @@ pub(super) struct FileFault {
     pub(super) why: String,
 }
 
-/// Takes a value by the words of its table, its key and its line; fails with what is wrong.
-type Take<'t> = &'t mut dyn FnMut(&[String], (&str, usize), DeValue) -> Result<(), String>;
+/// Takes a value by the words of its table and its key; fails with what is wrong.
+type Take<'t> = &'t mut dyn FnMut(&[String], Key, DeValue) -> Result<(), WrongValue>;
+
+/// The key of a value in a file.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) name: &'a str,
+    /// Its line, from 1.
+    pub(super) line: usize,
+    /// What was read, before which there are so many lines.
+    text: (&'a str, usize),
+}
+
+impl Key<'_> {
+    /// The line of a key in its value, by where that begins.
+    pub(super) fn line_of(&self, start: usize) -> usize {
+        self.text.1 + line_at(self.text.0, start)
+    }
+}
+
+/// What is wrong with a value, and the line if that is not the line of its key.
+pub(super) struct WrongValue {
+    pub(super) why: String,
+    pub(super) line: Option<usize>,
+}
+
+impl From<String> for WrongValue {
+    fn from(why: String) -> WrongValue {
+        WrongValue { why, line: None }
+    }
+}
 
 /// Reads a file. Tables in a table are values.
 pub(super) fn read(text: &str, take: Take) -> Vec<FileFault> {
@@ -44,7 +75,9 @@ impl ConfigFile<'_> {
         let header = lines.first().filter(|line| is_header(line));
         let words = header.map_or(Some(Vec::new()), |header| words_of(header));
         self.fault(words.as_deref().unwrap_or_default(), before + line_of(&whole, &error), error.message());
-        for (at, line) in lines.iter().enumerate().filter(|_| words.is_some()) {
+        // Of a place, no line is anything without its address.
+        let is_by_line = words.as_ref().is_some_and(|words| *words != [configured_places::TABLE]);
+        for (at, line) in lines.iter().enumerate().filter(|_| is_by_line) {
             let _ = match header {
                 Some(_) if at == 0 => Ok(()),
                 Some(header) => self.toml(&format!("{header}\n{line}"), before + at - 1),
@@ -66,8 +99,9 @@ impl ConfigFile<'_> {
                 DeValue::Table(below) if words.is_empty() => self.values(text, &split(key.get_ref()), below),
                 value => {
                     let line = text.1 + line_at(text.0, key.span().start);
-                    if let Err(why) = (self.take)(words, (&**key.get_ref(), line), value) {
-                        self.fault(words, line, &why);
+                    let key = Key { name: key.get_ref(), line, text };
+                    if let Err(WrongValue { why, line: inner }) = (self.take)(words, key, value) {
+                        self.fault(words, inner.unwrap_or(line), &why);
                     }
                 }
             }

@@ -10,7 +10,8 @@ use toml::de::DeValue;
 use verisum::files::place::{PlaceScheme, SCHEMES};
 use verisum::remote::{Address, Host};
 
-use super::config::Setting;
+use super::config_file::{Key, WrongValue};
+use super::untyped::Setting;
 
 /// The table of a file that has a table for each place.
 pub(crate) const TABLE: &str = "places";
@@ -57,25 +58,33 @@ impl ConfiguredPlace {
 static PLACES: OnceLock<Places> = OnceLock::new();
 
 /// A place, by its table in a file.
-pub(crate) fn place(source: &str, value: DeValue) -> Result<ConfiguredPlace, String> {
-    let DeValue::Table(table) = value else { return Err(format!("must be a table, [{TABLE}.NAME]")) };
-    let mut fields = BTreeMap::new();
+pub(super) fn place(source: &str, place: Key, value: DeValue) -> Result<ConfiguredPlace, WrongValue> {
+    let DeValue::Table(table) = value else { return Err(format!("must be a table, [{TABLE}.NAME]").into()) };
+    let mut fields: BTreeMap<String, Setting> = BTreeMap::new();
     for (key, value) in table {
+        let line = Some(place.line_of(key.span().start));
         let key = key.into_inner().into_owned();
-        let DeValue::String(text) = value.into_inner() else { return Err(format!("{key}: must be a text")) };
-        let setting = Setting { values: vec![text.into_owned()], source: source.to_string(), line: None };
+        let DeValue::String(text) = value.into_inner() else {
+            return Err(WrongValue { why: format!("{key}: must be a text"), line });
+        };
+        let setting = Setting { values: vec![text.into_owned()], source: source.to_string(), line };
         fields.insert(key, setting);
     }
-    let Some(address) = fields.get(ADDRESS).map(|setting| &*setting.values[0]) else {
-        return Err(format!("{ADDRESS} is missing: {FORMS}"));
+    let Some(Setting { values, line, .. }) = fields.get(ADDRESS) else {
+        return Err(format!("{ADDRESS} is missing: {FORMS}").into());
     };
-    let parsed = Address::parse(OsStr::new(address), true).map_err(|must| format!("{ADDRESS}: {must}"))?;
+    let (address, line) = (&*values[0], *line);
+    let wrong = |must: &str| WrongValue { why: format!("{ADDRESS}: {must}"), line };
+    let parsed = Address::parse(OsStr::new(address), true).map_err(wrong)?;
     if parsed.host == Host::Local {
-        return Err(format!("{ADDRESS}: must be that of a bucket or another machine: {FORMS}"));
+        return Err(wrong(&format!("must be that of a bucket or another machine: {FORMS}")));
     }
     let known = fields_of(address);
-    match fields.keys().find(|key| *key != ADDRESS && !known.contains(&key.as_str())) {
-        Some(key) => Err(format!("{key}: such a place has {}", [&[ADDRESS], known].concat().join(", "))),
+    match fields.iter().find(|(key, _)| *key != ADDRESS && !known.contains(&key.as_str())) {
+        Some((key, setting)) => {
+            let why = format!("{key}: such a place has {}", [&[ADDRESS], known].concat().join(", "));
+            Err(WrongValue { why, line: setting.line })
+        }
         None => Ok(ConfiguredPlace { host: parsed.host, fields }),
     }
 }

@@ -12,6 +12,7 @@ use verisum::mend::repair;
 use crate::ui::exit::Exit;
 use crate::ui::kernel;
 use crate::ui::names;
+use crate::ui::untyped;
 
 /// Why something that was asked for was not done.
 #[derive(Debug)]
@@ -101,14 +102,23 @@ impl Failure {
     /// What happened, in one line: the name, the operation, the cause.
     pub(crate) fn message(&self) -> String {
         match self {
-            Failure::Usage(what) => names::plain(what),
-            Failure::Value { option, value, must } => {
-                format!("{option}: {}: {must}", names::quoted(value.as_ref()))
+            Failure::Usage(what) => {
+                let said = names::plain(what);
+                let option = said.split_once(": ").map(|(option, _)| option.to_string());
+                placed(option.and_then(|option| untyped::place_of(&option)), said)
             }
+            Failure::Value { option, value, must } => placed(
+                untyped::place_of(option),
+                format!("{option}: {}: {must}", names::quoted(value.as_ref())),
+            ),
             Failure::UnknownDigest { name, similar } => {
                 let hint =
                     if name.contains(',') { " (one name for each -a)".to_string() } else { hint(similar) };
-                format!("unknown digest: {}{hint}", names::quoted(name.as_ref()))
+                let said = format!("unknown digest: {}{hint}", names::quoted(name.as_ref()));
+                match untyped::place_of_value("--algorithm", name) {
+                    Some(place) => format!("{place}: --algorithm: {said}"),
+                    None => said,
+                }
             }
             Failure::LevelUnknown(value) => {
                 let known: Vec<&str> = Level::ALL.iter().map(|level| level.name()).collect();
@@ -143,6 +153,11 @@ impl Failure {
             Failure::Output(error) => format!("standard output: write: {}", cause(error)),
         }
     }
+}
+
+/// What is said of a value of the configuration, with the place that has it.
+fn placed(place: Option<String>, said: String) -> String {
+    place.map_or(said.clone(), |place| format!("{place}: {said}"))
 }
 
 /// Says as what each error of a library ends a command.

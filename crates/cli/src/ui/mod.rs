@@ -37,6 +37,7 @@ pub(crate) mod parity;
 pub(crate) mod progress;
 pub(crate) mod reading;
 pub(crate) mod recipients;
+pub(crate) mod refused_values;
 pub(crate) mod repair_commands;
 pub(crate) mod repair_from_copies;
 pub(crate) mod repair_recorder;
@@ -46,6 +47,7 @@ pub(crate) mod shell;
 pub(crate) mod signals;
 pub(crate) mod sizes;
 pub(crate) mod terminal;
+pub(crate) mod untyped;
 pub(crate) mod values;
 pub(crate) mod verbosity;
 

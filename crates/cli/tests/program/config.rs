@@ -207,6 +207,75 @@ fn what_is_wrong_names_file_and_key() {
 }
 
 #[test]
+fn what_commands_refuse_is_shown_so_and_told_with_its_place() {
+    let lines = "limit = '12 parsecs'\n[sum]\nalgorithm = 'sha257'\nrequests-per-second = 'many'\n\
+                 [scrub]\nmax-age = 'x'\n['image sum']\nfollow = 'some'\n[bag]\nalgorithm = 'md5,sha256'\n";
+    let home = home(lines);
+    let path = file(home.path()).display().to_string();
+    let shown = run(&home, &[("VERISUM_SAMPLE", "all")], &["config", "show"]);
+    assert_eq!((shown.code, shown.out().lines().count()), (Some(2), 7), "{}{}", shown.out(), shown.stderr);
+    let refused: Vec<&str> = shown.stderr.lines().filter(|line| line.contains(": line ")).collect();
+    let told = [
+        "line 8: image sum.follow: invalid value 'some' for '--follow",
+        "line 1: limit: 12 parsecs: must be a number of bytes a second",
+        "line 6: scrub.max-age: x: must be a number and s, m, h, d, w or y",
+        "line 3: sum.algorithm: unknown digest: sha257 (did you mean",
+        "line 4: sum.requests-per-second: invalid value 'many'",
+    ];
+    assert_eq!(refused.len(), told.len(), "{}", shown.stderr);
+    for (line, told) in refused.iter().zip(told) {
+        assert!(line.starts_with(&format!("verisum: {path}: {told}")), "{line}: {told}");
+    }
+    let sample = "verisum: VERISUM_SAMPLE: sample: all: must be a share";
+    assert!(shown.stderr.contains(sample) && !shown.stderr.contains("are of the"), "{}", shown.stderr);
+    assert_eq!(run(&home, &[], &["config", "show", "scrub"]).code, Some(2));
+    fs::write(file(home.path()), lines.replace("12 parsecs", "12M")).unwrap();
+    assert_eq!(run(&home, &[], &["config", "show", "bag", "create"]).code, Some(0));
+    // Commands say the same, unless the value was typed.
+    for (words, told) in [
+        (&["scrub", "."][..], "line 6: --max-age: x: must be"),
+        (&["sum", "data"], "line 4: requests-per-second: invalid value 'many'"),
+        (&["image", "sum", "data"], "line 8: follow: invalid value 'some'"),
+    ] {
+        let ended = run(&home, &[], words);
+        let told = format!("verisum: {path}: {told}");
+        assert!(ended.code == Some(2) && ended.stderr.starts_with(&told), "{}", ended.stderr);
+    }
+    let ended = run(&home, &[], &["scrub", "--max-age", "y", "."]);
+    assert!(ended.code == Some(2) && ended.stderr.starts_with("verisum: --max-age: y: "), "{}", ended.stderr);
+    let ended = run(&home, &[("VERISUM_MAX_AGE", "z")], &["scrub", "."]);
+    assert!(ended.stderr.starts_with("verisum: VERISUM_MAX_AGE: --max-age: z: must be"), "{}", ended.stderr);
+    fs::write(file(home.path()), "algorithm = 'sha257'\n").unwrap();
+    let ended = run(&home, &[], &["sum", "data"]);
+    let told = format!("verisum: {path}: line 1: --algorithm: unknown digest: sha257 (");
+    assert!(ended.code == Some(2) && ended.stderr.starts_with(&told), "{}", ended.stderr);
+    let ended = run(&home, &[], &["sum", "-a", "sha255", "data"]);
+    assert!(ended.stderr.starts_with("verisum: unknown digest: sha255 ("), "{}", ended.stderr);
+}
+
+#[test]
+fn what_is_wrong_in_a_place_names_its_line() {
+    for (lines, told) in [
+        ("[places.x]\naddress = 's3://b'\npassword = 'a'\n", "line 3: places.x: password: such a place has"),
+        ("[places.x]\nregion = 'eu'\naddress = 'ftp://b'\n", "line 3: places.x: address: no place has"),
+        ("[places]\n\nx = { address = 's3://b', region = 7 }\n", "line 3: places.x: region: must be a text"),
+        ("[places.x]\nregion = 'eu'\n", "line 1: places.x: address is missing"),
+    ] {
+        let ended = run(&home(lines), &[], &["sum", "data"]);
+        let is_told = ended.stderr.contains(&format!("config.toml: {told}"));
+        assert!(ended.code == Some(2) && is_told, "{lines}: {}", ended.stderr);
+    }
+    // Lines that are right one by one are no places.
+    let broken = home("[places.x]\naddress = 's3://b'\nregion = = 'eu'\nprofile = 'a'\n");
+    let all = run(&broken, &[], &["notify", "--mail", "root", "--sendmail", "/bin/true", "--", "digests"]);
+    assert!(
+        all.stderr.contains("config.toml: line 3: ") && !all.stderr.contains("places.x"),
+        "{}",
+        all.stderr
+    );
+}
+
+#[test]
 fn a_file_that_others_may_write_is_refused() {
     let home = home("algorithm = 'md5'\n");
     let assert_refused = || {

@@ -150,8 +150,10 @@ pub(crate) fn run(arguments: &NotifyArgs, config: &Config, output: &mut Output) 
 
 /// Says what is wrong with a value of the configuration; one that is typed ends the run.
 fn of_configuration(option: &str, failure: Failure, said: &mut Said) -> Result<Exit, Failure> {
-    let Some(place) = config::place_of(option) else { return Err(failure) };
-    said.remark(&format!("{place}: {}", failure.message()));
+    if !config::is_untyped(option) {
+        return Err(failure);
+    }
+    said.remark(&failure.message());
     Ok(Exit::Unchecked)
 }
 
