@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
@@ -58,6 +59,12 @@ pub(crate) fn url_of(file: &Path) -> Result<Url, Failure> {
     read.map_err(|error| Failure::file(file, "read", error))?;
     let none = || io::Error::other("its first line is no URL of http or https");
     text.lines().next().and_then(url).ok_or_else(|| Failure::file(file, "read", none()))
+}
+
+/// Why a file with a URL should be closed, if others may read it.
+pub(crate) fn told_if_open_to_others(file: &Path) -> io::Result<Option<&'static str>> {
+    let is_open = std::fs::metadata(file)?.mode() & 0o077 != 0;
+    Ok(is_open.then_some("others may read it, and a URL may hold a secret (chmod 600 closes it)"))
 }
 
 #[cfg(test)]

@@ -62,6 +62,7 @@ impl Archive {
 
     fn url(&self, url: &str) -> String {
         fs::write(self.path("url"), format!("{url}\n")).unwrap();
+        fs::set_permissions(self.path("url"), fs::Permissions::from_mode(0o600)).unwrap();
         self.text("url")
     }
 }
@@ -511,9 +512,14 @@ fn a_url_that_others_may_write_is_refused() {
     let ended = archive.notify(&["--webhook-file", &file]);
     let told = format!("verisum: {file}: read: another user may write it\n");
     assert!(ended.stderr.starts_with(&told) && !ended.stderr.contains(": send: "), "{}", ended.stderr);
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
-    let ended = archive.notify(&["--timeout", "1s", "--webhook-file", &file]);
-    assert!(ended.stderr.contains(": send: "), "{}", ended.stderr);
+    // Who may only read it gets the secret in it, which is told; the message is sent.
+    for (mode, is_told) in [(0o644, true), (0o600, false)] {
+        fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        let ended = archive.notify(&["--timeout", "1s", "--webhook-file", &file]);
+        let told = format!("verisum: --webhook-file: {file}: others may read it");
+        assert_eq!(ended.stderr.contains(&told), is_told, "{}", ended.stderr);
+        assert!(ended.stderr.contains(": send: "), "{}", ended.stderr);
+    }
 }
 
 #[test]

@@ -217,9 +217,16 @@ fn targets(
         }
     }
     for file in &arguments.webhooks {
+        let name = names::quoted(file.as_os_str());
         match Webhook::of(file) {
-            Ok(webhook) => found.push((names::quoted(file.as_os_str()), Target::Webhook(webhook))),
-            Err(failure) => tell(names::quoted(file.as_os_str()), failure),
+            Ok(webhook) => {
+                // The message matters more.
+                if let Ok(Some(why)) = recipients::told_if_open_to_others(file) {
+                    ui::say(PROGRAM, &format!("--webhook-file: {name}: {why}"));
+                }
+                found.push((name, Target::Webhook(webhook)));
+            }
+            Err(failure) => tell(name, failure),
         }
     }
     found

@@ -1,9 +1,7 @@
 //! Options and units for messages about a failed scrub.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::Write;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use verisum::files::Replacement;
@@ -37,10 +35,8 @@ pub(super) fn check(arguments: &ScheduleArgs) -> Result<(), Failure> {
         return Err(Failure::Usage("--webhook: must be a URL of http or https".to_string()));
     }
     for file in arguments.webhook_files.iter().filter(|_| arguments.root.is_none()) {
-        let found = fs::metadata(file).map_err(failed(file, "open"))?;
-        if found.mode() & 0o077 != 0 {
+        if let Some(why) = recipients::told_if_open_to_others(file).map_err(failed(file, "open"))? {
             let name = names::quoted(file.as_os_str());
-            let why = "others may read it, and a URL may hold a secret (chmod 600 closes it)";
             return Err(Failure::Usage(format!("--webhook-file: {name}: {why}")));
         }
         recipients::url_of(file)?;
