@@ -212,7 +212,30 @@ fn no_arguments(line: &[OsString], error: &clap::Error, output: &mut Output) -> 
         ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
             Err(Failure::Usage("a command is missing (--help lists them)".to_string()))
         }
-        _ => Err(Failure::Usage(hint(error).unwrap_or_else(|| one_line(&text.to_string())))),
+        _ => {
+            let said = || one_line(&text.to_string()) + hint_of_map(line, error).unwrap_or_default();
+            Err(Failure::Usage(hint(error).unwrap_or_else(said)))
+        }
+    }
+}
+
+/// What to say to those who name no block map, or name one as if it were an image.
+fn hint_of_map(line: &[OsString], error: &clap::Error) -> Option<&'static str> {
+    let verb = line.get(2).filter(|_| line.get(1).is_some_and(|word| word == "image"))?;
+    if !["verify", "repair", "update"].iter().any(|with_map| verb == with_map) {
+        return None;
+    }
+    let is_map = |missing: &String| missing.starts_with("--map ");
+    match (error.kind(), error.get(ContextKind::InvalidArg)) {
+        (ErrorKind::MissingRequiredArgument, Some(ContextValue::Strings(missing)))
+            if missing.iter().any(is_map) =>
+        {
+            Some(" (`verisum image map -o MAP IMAGE` makes a map while the image is good)")
+        }
+        (ErrorKind::UnknownArgument, Some(ContextValue::String(word))) if !word.starts_with('-') => {
+            Some(" (one image is named here: --map names its block map, and --from of `repair` a copy)")
+        }
+        _ => None,
     }
 }
 

@@ -68,6 +68,47 @@ impl Images {
 }
 
 #[test]
+fn who_mixes_up_image_map_and_copy_is_told_what_to_write() {
+    let images = Images::new(8 * BLOCK);
+    let [map, image, one] = ["map", "image", "one"].map(|name| images.path(name).display().to_string());
+    let run = |words: &[&str]| verisum(words);
+    let to_make = "(`verisum image map -o MAP IMAGE` makes a map while the image is good)";
+    let made =
+        "nowhere: open: no such file (`verisum image map -o MAP IMAGE` makes it while the image is good)";
+    let one_image = "(one image is named here: --map names its block map, and --from of `repair` a copy)";
+    for (words, code, told) in [
+        (&["verify", &image][..], 2, to_make),
+        (&["repair", "--from", &one, &image], 2, to_make),
+        (&["verify", &map, &image], 2, one_image),
+        (&["repair", "--map", &map, &image, &one], 2, one_image),
+        (
+            &["verify", "--map", &image, &map],
+            3,
+            "/image: open: not a block map (--map takes what `verisum image map",
+        ),
+        (&["verify", "--map", "nowhere", &image], 3, made),
+        (
+            &["repair", "--map", &map, "--from", &image, &image],
+            2,
+            "/image: is the image itself: --from takes a copy",
+        ),
+        (
+            &["repair", "--map", &map, "--from", &map, &image],
+            2,
+            "/map: is a block map: --from takes an image",
+        ),
+        (
+            &["repair", "--map", &map, "--from", &one, &image],
+            0,
+            "/image: nothing to repair: all blocks are as",
+        ),
+    ] {
+        let ended = run(&[&["image"], words].concat());
+        assert!(ended.code == Some(code) && ended.stderr.contains(told), "{words:?}: {}", ended.stderr);
+    }
+}
+
+#[test]
 fn copies_of_which_none_is_good_give_what_each_has() {
     for length in [40 * BLOCK, 40 * BLOCK + 1000] {
         let images = Images::new(length);

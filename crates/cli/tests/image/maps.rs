@@ -431,7 +431,7 @@ fn hostile_maps_are_refused_in_a_line() {
     folder.image("info bad.map").clean();
     // Whether these are maps at all is not known.
     for (bytes, why) in [
-        (&[0; 100][..], "open: not a block map"),
+        (&[0; 100][..], "open: not a block map (--map takes what `verisum image map -o MAP IMAGE` wrote)"),
         (&with(8, &[2]), "open: a block map of version 2, which is not known"),
     ] {
         fs::write(folder.path("bad.map"), bytes).unwrap();

@@ -1,10 +1,11 @@
 //! `verisum image map`: the block map of a disk image.
 
 use std::ffi::OsString;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
-use verisum::blockhash::{BlockMap, MapWriter};
+use verisum::blockhash::{BlockHashError, BlockMap, MapError, MapWriter};
 use verisum::files::Replacement;
 use verisum::image::Opened;
 pub(super) use verisum::mend::image::is_map;
@@ -69,10 +70,19 @@ pub(crate) fn run(mut arguments: MapArgs, output: &mut Output) -> Result<Exit, F
     Ok(Exit::Clean)
 }
 
-/// Opens a map by its name.
+/// Opens the map that `--map` names.
 pub(super) fn open(name: &Path) -> Result<BlockMap, Failure> {
-    BlockMap::open(name, &kernel::policy()?)
-        .map_err(|error| input::failed(&Input::new(name.as_os_str().to_os_string()), error))
+    BlockMap::open(name, &kernel::policy()?).map_err(|error| match &error {
+        BlockHashError::Map(MapError::NotAMap { .. }) if !is_map(name) => {
+            let why = "not a block map (--map takes what `verisum image map -o MAP IMAGE` wrote)";
+            Failure::file(name, "open", io::Error::other(why))
+        }
+        BlockHashError::Map(MapError::Io { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+            let why = "no such file (`verisum image map -o MAP IMAGE` makes it while the image is good)";
+            Failure::file(name, "open", io::Error::other(why))
+        }
+        _ => input::failed(&Input::new(name.as_os_str().to_os_string()), error),
+    })
 }
 
 /// Begins a map. Nothing but an older map, or an empty file, is replaced: least of all an image.

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io;
 use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
@@ -73,6 +74,7 @@ pub(crate) struct ImageRepairArgs {
 /// Repairs an image.
 pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exit, Failure> {
     let map = map::open(&arguments.map)?;
+    require_copies(&arguments)?;
     map.check().map_err(|error| input::failed(&Input::new(arguments.map.clone().into()), error))?;
     let settings = verify::settings(&arguments.read, &map)?;
     let input = Input::typed(arguments.image.clone(), false)?;
@@ -119,6 +121,21 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
     let exit = print(&arguments, &mended, longer, output)?;
     ending.obey();
     Ok(exit)
+}
+
+/// Fails for copies that are none: the image itself, or a map.
+fn require_copies(arguments: &ImageRepairArgs) -> Result<(), Failure> {
+    let inode = |name: &OsStr| Path::new(name).metadata().ok().map(|found| (found.dev(), found.ino()));
+    let image = inode(&arguments.image);
+    for from in &arguments.from {
+        let must = match () {
+            () if image.is_some() && inode(from) == image => "is the image itself: --from takes a copy of it",
+            () if map::is_map(Path::new(from)) => "is a block map: --from takes an image, and --map the map",
+            () => continue,
+        };
+        return Err(Failure::value("--from", from.to_string_lossy(), must));
+    }
+    Ok(())
 }
 
 /// Records the repair where a catalogue knows the image as a file.
@@ -280,7 +297,10 @@ fn print(
     }
     output.flush()?;
     let name = names::quoted(&arguments.image);
-    let mut facts = vec![format!("{} {word}", human(done))];
+    let mut facts = match done + left + longer == 0 && !mended.interrupted {
+        true => vec!["nothing to repair: all blocks are as the map says".to_string()],
+        false => vec![format!("{} {word}", human(done))],
+    };
     if left > 0 {
         facts.push(format!("{} that no copy has", human(left)));
     }
