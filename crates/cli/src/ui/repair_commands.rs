@@ -201,9 +201,21 @@ pub(crate) fn needs_none(count: u64) -> String {
     format!("{count} {} no copy, being empty", if count == 1 { "needs" } else { "need" })
 }
 
+/// How many of the files that are wanted again the known copies bring back, in words.
+pub(crate) fn from_copies(mendable: u64, wanted: u64) -> String {
+    match (mendable, wanted) {
+        (1, 1) => "it can be repaired from a known copy".to_string(),
+        (1, _) => "1 of them can be repaired from a known copy".to_string(),
+        (all, wanted) if all == wanted => "all can be repaired from known copies".to_string(),
+        (some, _) => format!("{some} of them can be repaired from known copies"),
+    }
+}
+
 /// What comes before any repair of a file in this state.
 pub(crate) fn storage_advice(outcome: &str) -> Option<&'static str> {
-    (outcome == Verdict::IoError.name()).then_some("the storage failed: see to the disk first")
+    (outcome == Verdict::IoError.name()).then_some(
+        "the storage failed: first copy what can be read to a new disk (verisum copy), and mount that in its place",
+    )
 }
 
 /// What mends a tree.
@@ -322,7 +334,6 @@ impl Remedy {
                 let and = if first.is_some() { "; " } else { ", and " };
                 format!("{and}no copy is known (`{command} --from PLACE` takes one)")
             }
-            [only] if self.mendable > 0 => format!("; {only}: `{command}` puts them in place"),
             known => format!("; {}: `{command}`", known.join(", and ")),
         };
         let first = first.map_or(String::new(), |first| format!("; {first}"));
@@ -335,9 +346,9 @@ impl Remedy {
 
     /// What is known that may mend files, in words.
     fn known(&self) -> Vec<String> {
-        let Remedy { mendable, with_parity, empty, .. } = self;
+        let Remedy { wanted, mendable, with_parity, empty, .. } = self;
         let mut known = Vec::new();
-        known.extend((*mendable > 0).then(|| format!("copies of {mendable} are known")));
+        known.extend((*mendable > 0).then(|| from_copies(*mendable, *wanted)));
         known.extend((*with_parity > 0).then(|| format!("parity may mend {with_parity}")));
         known.extend((*empty > 0).then(|| needs_none(*empty)));
         known

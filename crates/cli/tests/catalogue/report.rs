@@ -101,7 +101,7 @@ fn what_is_bad_is_named_with_the_command_that_mends_it() {
         report["lines"].as_array().unwrap().iter().map(|line| line.as_str().unwrap()).collect();
     assert!(lines[0].starts_with("BAD: 1 of 42 files ("), "{lines:?}");
     assert!(lines[1].starts_with("MISSING: 1 file is"), "{lines:?}");
-    let known = "Of 2 files that are bad or missing, copies of 0 are known, and of 2 in another catalogue;";
+    let known = "2 bad or missing files: 2 can be repaired from copies in another catalogue. The page";
     assert!(lines[2].starts_with(known), "{lines:?}");
     assert!(lines.last().unwrap().starts_with("This report is of 20"), "{lines:?}");
     let trees = report["tables"].as_array().unwrap().iter().find(|table| table["title"] == "Trees").unwrap();
@@ -413,7 +413,11 @@ fn the_page_names_the_same_source_and_command_as_the_alarms() {
     let tree = &table(&report, "Trees")[0];
     assert_eq!((&tree["copies known"], &tree["with parity"]), (&0.into(), &1.into()), "{tree}");
     assert!(!tree["mend with"].as_str().unwrap().contains("PLACE"), "{tree}");
-    assert!(report["lines"].to_string().contains("and parity may mend 1"), "{}", report["lines"]);
+    assert!(
+        report["lines"].to_string().contains("1 bad file: parity may mend 1. The page"),
+        "{}",
+        report["lines"]
+    );
     change_and_restore_time(&archive.path.join("tree/lone"), "nobody else has it");
     fs::remove_dir_all(parity).unwrap();
     scrub("tree.db", &["tree"]).clean();

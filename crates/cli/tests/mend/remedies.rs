@@ -368,7 +368,7 @@ fn an_empty_file_needs_no_copy_and_its_alarm_says_so() {
     assert!(found.stderr.contains("it was empty: no copy is needed\n"), "{}", found.stderr);
     assert!(found.stderr.contains("1 needs no copy, being empty: `verisum repair"), "{}", found.stderr);
     let page = place.sh("verisum report -o page.html c.db");
-    assert!(page.out().contains(", and 1 needs no copy, being empty;"), "{}", page.out());
+    assert!(page.out().contains("1 missing file: 1 needs no copy, being empty. The page"), "{}", page.out());
     assert!(
         fs::read_to_string(place.path.join("page.html")).unwrap().contains("none is needed: it was empty")
     );
@@ -486,7 +486,7 @@ fn a_list_with_files_that_storage_cannot_read_says_so_and_is_mended() {
     change_and_restore_time(&mount.path().join("other"), "baad content");
     let look = format!("verisum check -C {tree} list");
     let found = place.sh(&look);
-    assert!(found.stderr.contains("the storage failed: see to the disk first"), "{}", found.stderr);
+    assert!(found.stderr.contains("the storage failed: first copy what can be read"), "{}", found.stderr);
     place.run_remedy(&command_in(&found.stderr).replace("PLACE", "mirror"));
     assert_eq!(place.sh(&look).code, Some(0));
 }

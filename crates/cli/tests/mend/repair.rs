@@ -216,7 +216,9 @@ fn a_scrub_repairs_what_it_finds_and_leaves_missing_files_missing() {
     scrub(&trees.catalog(), &copy, &[]).clean();
     let status = verisum([s("catalog"), s("status"), s("--catalog"), trees.catalog()]).clean();
     assert!(
-        status.contains("1 file is bad or missing; copies of 1 are known: `verisum repair --catalog "),
+        status.contains(
+            "1 file is bad or missing; it can be repaired from a known copy: `verisum repair --catalog "
+        ),
         "{status}"
     );
     // A copy of which directory?

@@ -160,7 +160,7 @@ fn the_command_of_a_tree_mends_what_cannot_be_read_too() {
     common::change_and_restore_time(&tree.join("other"), "baad content");
     assert_eq!(trees.run(&["scrub", tree.to_str().unwrap()]).code, Some(1));
     let status = trees.run(&["catalog", "status"]);
-    assert!(status.out().contains("the storage failed: see to the disk first"), "{}", status.out());
+    assert!(status.out().contains("the storage failed: first copy what can be read"), "{}", status.out());
     let joined = status.out().split_whitespace().collect::<Vec<_>>().join(" ");
     let line = joined.split('`').nth(1).unwrap().replace('\'', "");
     let keep =

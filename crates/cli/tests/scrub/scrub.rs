@@ -168,6 +168,9 @@ fn too_many_changes_are_not_taken_over() {
     let accept =
         format!("`verisum accept --catalog '{}' '{}'`", tree.catalog().display(), tree.root().display());
     assert!(ended.stderr.contains(&accept), "{}", ended.stderr);
+    // There is none.
+    let undo = "` brings back what has a known copy or parity, and --from PLACE names a copy)";
+    assert!(ended.stderr.contains(undo), "{}", ended.stderr);
     let held = |line: &&str| line.starts_with("modified ") && line.contains("held until it is accepted");
     assert_eq!(ended.out().lines().filter(held).count(), 4, "{}", ended.out());
     let digests = |export: &str| -> Vec<String> {

@@ -57,15 +57,18 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         lines.push(format!("UNCHECKED: {unchecked} could not be read or compared."));
     }
     for tree in &overview.trees {
-        let entries = match Run::of_last(&tree.runs, UNLISTED) {
-            0 => continue,
-            1 => "1 file or directory".to_string(),
-            many => format!("{many} files or directories"),
-        };
-        let is_storage = Run::of_last(&tree.runs, Verdict::IoError.name()) > 0;
-        let why = if is_storage { ": the storage fails, see to the disk first" } else { "" };
+        let unlisted = Run::of_last(&tree.runs, UNLISTED);
+        if unlisted == 0 {
+            continue;
+        }
         let path = names::quoted(tree.root.path.as_os_str());
-        lines.push(format!("UNCHECKED: the last run of {path} could not look at {entries}{why}."));
+        lines.push(format!("UNCHECKED: the last run of {path} could not look at {}.", entries(unlisted)));
+        // Among those, or among the files that could not be read: which, the run does not say.
+        let io_error = Verdict::IoError.name();
+        let failed = Run::of_last(&tree.runs, io_error);
+        if let Some(advice) = repair_commands::storage_advice(io_error).filter(|_| failed > 0) {
+            lines.push(format!("IO-ERROR: at {} of {path} {advice}.", entries(failed)));
+        }
     }
     if held > 0 {
         let files = counted(held, "changed file");
@@ -123,10 +126,6 @@ fn sources(subject: &Subject) -> Option<String> {
     if wanted == 0 {
         return None;
     }
-    let elsewhere = match elsewhere {
-        0 => String::new(),
-        count => format!(", and of {count} in another catalogue"),
-    };
     let is_wanted =
         |is_it: fn(State) -> bool| overview.count(|state| is_it(state) && state.wants_content()) > 0;
     let is_unchecked = |state: State| repair_commands::exit(state) == Exit::Unchecked;
@@ -144,18 +143,20 @@ fn sources(subject: &Subject) -> Option<String> {
         Some((last, others)) if !others.is_empty() => format!("{} or {last}", others.join(", ")),
         last => last.map_or(String::new(), |(last, _)| last.to_string()),
     };
-    let parity = match with_parity {
-        0 => String::new(),
-        count => format!(", and parity may mend {count}"),
-    };
     let empty: u64 = subject.remedies.iter().flatten().map(Remedy::empty).sum();
-    let empty =
-        if empty > 0 { format!(", and {}", repair_commands::needs_none(empty)) } else { String::new() };
-    Some(format!(
-        "Of {} that {} {what}, copies of {mendable} are known{elsewhere}{parity}{empty}; the table of the page says where, and the command.",
-        counted(wanted, "file"),
-        are(wanted),
-    ))
+    let mut known = Vec::new();
+    known.extend((mendable > 0).then(|| repair_commands::from_copies(mendable, wanted)));
+    known.extend((elsewhere > 0).then(|| {
+        let copies = if elsewhere == 1 { "a copy" } else { "copies" };
+        format!("{elsewhere} can be repaired from {copies} in another catalogue")
+    }));
+    known.extend((with_parity > 0).then(|| format!("parity may mend {with_parity}")));
+    known.extend((empty > 0).then(|| repair_commands::needs_none(empty)));
+    if known.is_empty() {
+        known.push("no copy is known".to_string());
+    }
+    let (files, known) = (counted(wanted, &format!("{what} file")), known.join(", "));
+    Some(format!("{files}: {known}. The page lists the commands."))
 }
 
 /// What is said where nothing is wrong. Tags hold no verdict, so that of their files less is known.
@@ -188,6 +189,13 @@ fn all_well(subject: &Subject) -> Vec<String> {
         lines.push("Tags do not say what the last `verisum verify` found.".to_string());
     }
     lines
+}
+
+fn entries(count: u64) -> String {
+    match count {
+        1 => "1 file or directory".to_string(),
+        many => format!("{many} files or directories"),
+    }
 }
 
 fn are(count: u64) -> &'static str {

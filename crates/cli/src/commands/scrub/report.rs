@@ -236,7 +236,10 @@ fn remarks(summary: &ScrubSummary, commands: &RepairCommands) -> Vec<String> {
     let mut remarks = Vec::new();
     let (accept, repair) = (commands.accept(&summary.root), commands.repair(&summary.root));
     let keep = keep_bad(Some(&summary.root));
-    let undo = format!("; if it was not, `{repair}{keep}` brings back what was");
+    // What is known is found at the end of the run, and may be nothing.
+    let undo = format!(
+        "; if it was not, `{repair}{keep}` brings back what has a known copy or parity, and --from PLACE names a copy"
+    );
     if let Some(TooMuch { files, of, unread }) = summary.alarm {
         let not_read = match unread {
             0 => String::new(),
