@@ -133,7 +133,7 @@ fn what_a_store_does_not_have_as_it_recorded_it_is_told_when_it_is_read_first() 
 }
 
 #[test]
-fn an_object_that_was_accepted_is_named_by_its_key() {
+fn a_rotten_object_is_named_by_its_key() {
     let Some(store) = Store::start() else { return };
     let (bucket, catalog) = (store.bucket("box"), store.path("catalog"));
     let catalog = catalog.to_str().unwrap();
@@ -142,6 +142,10 @@ fn an_object_that_was_accepted_is_named_by_its_key() {
     assert_eq!(ask(&store, "PUT", "box/t/f1", &[checksum], &bytes).0, 200);
     let file = fs::File::options().write(true).open(bucket.join("t/f1")).unwrap();
     file.write_all_at(b"!", 500).unwrap();
+    // Whatever the list calls it.
+    let sum = store.run(&["sum", "--quiet", "--relative", "s3://box/t"]);
+    assert!(sum.code == Some(1) && sum.out().ends_with("  f1\n"), "{}", sum.out());
+    assert!(sum.stderr.contains("s3://box: t/f1: crc64-nvme is "), "{}", sum.stderr);
     let scrub = || store.run(&["scrub", "--catalog", catalog, "s3://box/t"]);
     assert_eq!(scrub().code, Some(1));
     assert_eq!(store.run(&["accept", "--catalog", catalog, "s3://box/t/f1"]).code, Some(0));

@@ -107,8 +107,7 @@ impl SumLines<'_> {
         let (request, read) = match event {
             PlaceEvent::Answer(FileAnswer { request, result: Ok(read) }) => (request, read),
             PlaceEvent::Answer(FileAnswer { request, result: Err(error) }) => {
-                let shown = address.shown(&request.path);
-                return self.wrong(address, shown, &error.reason().message());
+                return self.wrong(address, &request, &error.reason().message());
             }
             event => return self.report.event(&address.host, event),
         };
@@ -137,20 +136,20 @@ impl SumLines<'_> {
                         let comment = comment.map(|known| format!("# {}\n", known.text()));
                         self.report.result(&[comment.unwrap_or_default().into_bytes(), line].concat())
                     }
-                    Err(error) => return self.wrong(address, &full, &error),
+                    Err(error) => return self.wrong(address, &request, &error),
                 }
             }
         };
         if read.changed {
-            return self.wrong(address, name, CHANGED);
+            return self.wrong(address, &request, CHANGED);
         }
-        self.report.contradicted(&address.host, name, &read) && goes_on
+        self.report.contradicted(&address.host, address.shown(&request.path), &read) && goes_on
     }
 
-    /// Says what is wrong with a file of a host.
-    fn wrong(&self, address: &Address, name: &[u8], what: &str) -> bool {
+    /// Says what is wrong with a file of a host, by its whole path, whatever the list calls it.
+    fn wrong(&self, address: &Address, request: &FileRequest, what: &str) -> bool {
         self.report.worse(Exit::Unchecked);
-        let name = names::quoted(OsStr::from_bytes(name));
+        let name = names::quoted(OsStr::from_bytes(address.shown(&request.path)));
         self.report.note(&address.host, &format!("{name}: {what}"))
     }
 
