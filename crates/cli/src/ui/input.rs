@@ -210,7 +210,7 @@ fn in_bucket(
         return Err(failed("it is no address of an object".to_string()));
     };
     buckets.check()?;
-    let mut place = buckets.open(&bucket).map_err(|error| failed(error.to_string()))?;
+    let mut place = buckets.open(&bucket)?;
     verisum::open_image(&mut place, &path, name, options).map_err(|error| match error {
         PlaceImageError::Image(error) => error.into(),
         PlaceImageError::Place(PlaceError::File(error)) => failed(error.reason().message()),

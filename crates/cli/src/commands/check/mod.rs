@@ -93,6 +93,7 @@ pub(crate) fn run(mut arguments: CheckArgs, output: &mut Output) -> Result<Exit,
     }
     arguments.recorded.refuse(&places)?;
     arguments.refuse_for_hosts(&places)?;
+    arguments.hosts.require_endpoints(places.iter().map(|on| &on.host))?;
     // A tree of this machine is a place, too. A bag is a list.
     if places.is_empty()
         && let [_, .., last] = &lists[..]

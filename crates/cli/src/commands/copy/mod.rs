@@ -240,7 +240,9 @@ impl CopyArgs {
                 Failure::Value { option: "PLACE", value, must: must.to_string() }
             })?,
         };
-        Ok(Remote { hosts: self.hosts.hosts_with_report(1, ObjectReading::default())?, tree, address })
+        let hosts = self.hosts.hosts_with_report(1, ObjectReading::default())?;
+        self.hosts.require_endpoints([&tree.host])?;
+        Ok(Remote { hosts, tree, address })
     }
 
     fn options(&self) -> Result<CopyOptions, Failure> {

@@ -110,8 +110,7 @@ impl ParityTreeArgs {
             }
             Err(must) => return Err(elsewhere("--to", to, must)),
         };
-        let opened = buckets.open(&bucket);
-        let place = opened.map_err(|error| Failure::Program { name: bucket, why: error.to_string() })?;
+        let place = buckets.open(&bucket)?;
         let root = root.strip_suffix(b"/").unwrap_or(&root).to_vec();
         Ok((ParityLocation::Place { place: Box::new(place), root, name: to.clone() }, buckets))
     }

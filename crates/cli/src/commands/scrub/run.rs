@@ -172,6 +172,7 @@ fn scrub_all(arguments: &ScrubArgs, output: &mut Output) -> Result<Exit, Failure
     trees::check(&there)?;
     if !there.is_empty() {
         arguments.refused_for_hosts()?;
+        arguments.hosts.require_endpoints(there.iter().map(|on| &on.host))?;
     }
     let all_recorded = arguments.directories.is_empty();
     let (_lock, mut catalog) = match all_recorded {

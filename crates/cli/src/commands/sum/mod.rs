@@ -132,6 +132,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     }
     if !there.is_empty() {
         arguments.refuse_for_hosts(&there)?;
+        arguments.hosts.require_endpoints(there.iter().map(|on| &on.host))?;
     }
     arguments.recorded.refuse(&there)?;
     if arguments.relative && there.is_empty() && arguments.files0_from.is_some() {

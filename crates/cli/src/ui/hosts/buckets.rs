@@ -14,7 +14,7 @@ use verisum::remote::{Address, Host, Hosts, without_secrets};
 
 use super::costs::{Costs, read_prices};
 use super::reach::Reach;
-use super::{DEFAULT_TIMEOUT, timeout};
+use super::{DEFAULT_TIMEOUT, not_opened, timeout};
 use crate::ui::failure::Failure;
 use crate::ui::{config, configured_places, verbosity};
 
@@ -167,9 +167,14 @@ impl BucketArgs {
         }
     }
 
-    /// A bucket, or why it cannot be opened.
-    pub(crate) fn open(&self, bucket: &str) -> Result<BucketPlace, OpenError> {
-        BucketPlace::open(bucket, &self.options(bucket)?)
+    /// A bucket.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub(crate) fn open(&self, bucket: &str) -> Result<BucketPlace, Failure> {
+        let opened = self.options(bucket).and_then(|options| BucketPlace::open(bucket, &options));
+        opened
+            .map_err(|error| not_opened(bucket.to_string(), verisum::remote::OpenError::Bucket(error.into())))
     }
 
     fn options(&self, bucket: &str) -> Result<StoreOptions, OpenError> {

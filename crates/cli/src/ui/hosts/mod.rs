@@ -371,6 +371,21 @@ impl HostArgs {
         self.buckets.opened_by(hosts, timeout(&self.timeout)?, (lists, reading))
     }
 
+    /// Fails for buckets with an endpoint that is none, before any work.
+    pub(crate) fn require_endpoints<'a>(
+        &self,
+        hosts: impl IntoIterator<Item = &'a Host>,
+    ) -> Result<(), Failure> {
+        for host in hosts {
+            if let Host::Bucket(bucket) = host
+                && let Err(failure @ Failure::Usage(_)) = self.buckets.open(bucket)
+            {
+                return Err(failure);
+            }
+        }
+        Ok(())
+    }
+
     /// What stores were asked for so far; none where none was.
     pub(crate) fn costs(&self) -> Option<Costs> {
         self.buckets.costs()
@@ -476,8 +491,14 @@ pub(crate) fn way(
     }
 }
 
+/// Why a place was not opened. An endpoint that is none is bad usage, wherever it is set.
 fn not_opened(name: String, error: OpenError) -> Failure {
+    let is_usage =
+        |error: &verisum::object::OpenError| matches!(error, verisum::object::OpenError::Endpoint(_));
     match error {
+        OpenError::Bucket(error) if error.downcast_ref().is_some_and(is_usage) => {
+            Failure::Usage(format!("{name}: {error}"))
+        }
         OpenError::Folder(error) => no_folder(error),
         OpenError::Address(why) => Failure::Program { name, why: why.to_string() },
         OpenError::Bucket(error) => Failure::Program { name, why: error.to_string() },
