@@ -387,9 +387,18 @@ impl Client {
         }
     }
 
-    /// Why a request failed. Answers to HEAD have no body, which would say it: where it may be because of the credentials,
-    /// the first byte of the object is asked for.
+    /// Why a request failed in the end. Answers to HEAD have no body, which would say it: where it may be because of the
+    /// credentials, the first byte of the object is asked for.
     async fn explained(&self, url: &str, request: &Request<'_>, error: RequestError) -> RequestError {
+        if let RequestError::Network(why) = error {
+            // It may be so for one object: then the store answers if it is asked for none.
+            let is_of_all = request.key.is_empty() && url == self.url || {
+                let asked = Request { most: 0, ..Request::new(Method::HEAD, b"", "") };
+                let answer = self.once(&self.url, &asked).await;
+                matches!(answer, Err(RequestError::Network(_) | RequestError::Unreachable(_)))
+            };
+            return if is_of_all { RequestError::Unreachable(why) } else { RequestError::Network(why) };
+        }
         let may_be_credentials = match &error {
             RequestError::Missing | RequestError::Version(_) => !self.knows_us.load(Ordering::Relaxed),
             RequestError::Refused { status: 400 | 403, head: Some(_), .. } => true,

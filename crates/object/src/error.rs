@@ -124,7 +124,7 @@ pub(crate) enum RequestError {
     Region(String),
     /// No credentials were found: why, and what to do.
     Credentials(String, &'static str),
-    /// The store cannot be reached: why.
+    /// The store cannot be reached, or answers nothing at all: why.
     Unreachable(String),
     /// The store gives no answer: why.
     Network(String),

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use common::answers::{Answer, Asked, Server};
+use common::answers::{Answer, Asked, NONE, Server};
 use common::bucket::{KEY, SECRET, run_at};
 use common::{Ended, VERISUM, command, wait_until};
 use rustix::process::Signal;
@@ -798,6 +798,88 @@ fn a_copy_whose_credentials_expire_asks_for_little_more() {
     assert_said(&ended, 3, "the store answers 400 (ExpiredToken)");
     let asked = store.asked().len();
     assert!(asked < OBJECTS / 2, "{asked} requests: {}", ended.stderr);
+}
+
+/// As where the store cannot be reached.
+#[test]
+fn a_store_that_breaks_every_connection_is_told_once() {
+    const OBJECTS: usize = 60;
+    let folder = tempfile::tempdir().unwrap();
+    let here = folder.path().join("here");
+    fs::create_dir(&here).unwrap();
+    let names: Vec<String> = (0..OBJECTS).map(|number| format!("f{number:03}")).collect();
+    names.iter().for_each(|name| fs::write(here.join(name), "lorem").unwrap());
+    let here = here.to_str().unwrap();
+    let to = folder.path().join("to");
+    let to = to.to_str().unwrap();
+    let store = Server::start(move |asked| match asked.is_listing() {
+        true => page(&names.iter().map(|name| (&**name, 5, "v1")).collect::<Vec<_>>()),
+        false => Answer::new(NONE, ""),
+    });
+    for (words, end) in [
+        (&["copy", here, "s3://bucket"][..], "1 failed; not all was copied: 59 other files not tried"),
+        (&["copy", "s3://bucket", to], "1 failed; not all was copied\n"),
+        (&["compare", "--read", here, "s3://bucket"], "cost: "),
+        (&["sum", "s3://bucket"], "cost: "),
+    ] {
+        let mut ends = vec![store.run(words)];
+        // Where nothing listens, nothing is listed either.
+        if words[1] == here {
+            ends.push(run_at("http://127.0.0.1:1", words));
+        }
+        for ended in ends {
+            assert_said(&ended, 3, end);
+            let told = ended.stderr.matches("the store cannot be reached").count();
+            assert_eq!(told, 1, "{words:?}: {}", ended.stderr);
+        }
+    }
+    // One object alone is named, and the others are read.
+    let store = Server::start(|asked| match (asked.is_listing(), asked.key()) {
+        (true, _) => asked_page(asked, &["a", "b", "c"]),
+        (_, "b") => Answer::new(NONE, ""),
+        _ => good(asked),
+    });
+    let sum = store.run(&["sum", "--relative", "s3://bucket"]);
+    assert_said(&sum, 3, "b: the store cannot be reached: ");
+    assert_eq!(sum.out().lines().count(), 2, "{}", sum.stderr);
+}
+
+#[test]
+fn a_listing_that_fails_in_the_middle_leaves_totals_and_costs() {
+    let folder = tempfile::tempdir().unwrap();
+    let [here, to] = ["here", "to"].map(|name| folder.path().join(name));
+    fs::create_dir(&here).unwrap();
+    fs::write(here.join("a"), "lorem").unwrap();
+    let [here, to] = [&here, &to].map(|path| path.to_str().unwrap());
+    for status in [403, NONE] {
+        let store = Server::start(move |asked| match asked.is_listing() {
+            true if asked.target.contains("continuation-token=") => {
+                Answer::new(status, "<Error><Code>AccessDenied</Code></Error>")
+            }
+            true => {
+                let body = String::from_utf8(asked_page(asked, &["a", "b"]).body).unwrap();
+                let next = "<IsTruncated>true</IsTruncated><NextContinuationToken>2</NextContinuationToken>";
+                Answer::new(200, body.replace("</ListBucketResult>", &format!("{next}</ListBucketResult>")))
+            }
+            false if asked.target.starts_with("/other") && asked.method != "PUT" => Answer::new(404, ""),
+            false if asked.method == "PUT" => Answer::new(200, "").header("ETag", "\"v1\""),
+            false => good(asked),
+        });
+        let why = if status == 403 { "the store answers 403 (AccessDenied)" } else { "cannot be reached" };
+        for to in [to, "s3://other"] {
+            let copied = store.run(&["copy", "--verify", "none", "s3://bucket", to]);
+            assert_said(&copied, 3, why);
+            for part in ["2 files copied", "; 1 failed; not all was copied\n", "cost: "] {
+                assert_said(&copied, 3, part);
+            }
+            assert_eq!(copied.stderr.matches(why).count(), 1, "{}", copied.stderr);
+        }
+        fs::remove_dir_all(to).unwrap();
+        let words = ["compare", here, "s3://bucket"];
+        assert_said(&store.run(&words), 3, "cost: ");
+        let json = store.run(&[&words[..], &["--json"]].concat());
+        assert!(json.out().contains("\"type\":\"costs\""), "{}", json.out());
+    }
 }
 
 #[test]

@@ -39,6 +39,9 @@ impl Asked {
     }
 }
 
+/// In place of a status: the connection breaks without an answer.
+pub const NONE: u16 = 0;
+
 /// What the server answers.
 #[derive(Clone, Debug)]
 pub struct Answer {
@@ -114,6 +117,9 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> Answer, noted: &Mutex
     let _ = lines.take(length).read_to_end(&mut asked.body);
     noted.lock().unwrap().push(asked.clone());
     let Answer { status, headers, body, sent, drip } = answer(&asked);
+    if status == NONE {
+        return;
+    }
     let headers: String = headers.iter().map(|(name, value)| format!("{name}: {value}\r\n")).collect();
     let length = body.len();
     let _ = write!(

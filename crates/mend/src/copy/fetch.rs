@@ -106,16 +106,14 @@ fn fetch_tree<'a>(
     lister.end_by(&shared.options.stop);
     let top = thread::scope(|scope| {
         let (listed, answers) = mpsc::sync_channel(MOST_WAITING);
-        let list = move || {
-            let ended = lister.list(from.root, &|event| listed.send(event).is_ok());
-            ended.map_err(|error| CopyError::place(from.address, error))
-        };
-        let listing = scope.spawn(list);
+        let listing = scope.spawn(move || lister.list(from.root, &|event| listed.send(event).is_ok()));
         let fed = feed_workers(shared, from, &mut feed, &answers);
         // A listing whose answers nobody takes ends.
         drop(answers);
         let listing = listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        fed.and_then(|top| listing.map(|()| top))
+        let top = fed?;
+        listing.or_else(|error| shared.unlisted(top.is_some(), from.address, error))?;
+        Ok::<_, CopyError>(top)
     })?;
     drop(feed);
     match top {

@@ -145,7 +145,8 @@ fn send_tree(
         let able = lister.capabilities(&[needed], &|_| true);
         able.map_err(|error| CopyError::place(to.address, error))?;
     }
-    let shared = Shared::new(&options, sink);
+    let mut shared = Shared::new(&options, sink);
+    shared.counts_untried = source.is_none();
     let sets = Sets::new(options.policy.clone());
     let (give, take) = mpsc::sync_channel(MOST_WAITING);
     let take = Mutex::new(take);
@@ -174,7 +175,7 @@ fn send_tree(
             true => Ok(()),
             false => place.remove_staged(&leftovers),
         });
-        removed.map_err(|error| CopyError::place(to.address, error))
+        removed.or_else(|error| shared.unlisted(true, to.address, error))
     })?;
     Ok(shared.ended())
 }
@@ -216,7 +217,7 @@ impl SendFeed<'_> {
             };
             match entry.kind() {
                 Kind::File if self.shared.is_stopped() => {
-                    self.shared.summary().not_tried += 1;
+                    self.shared.untried(1);
                     continue;
                 }
                 Kind::File => {}
@@ -248,19 +249,22 @@ impl SendFeed<'_> {
             // A listing whose answers nobody takes ends.
             drop(answers);
             let listing = listing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            fed?;
-            listing.map_err(failed)
+            let has_begun = fed?;
+            listing.or_else(|error| self.shared.unlisted(has_begun, from.address, error))
         })?;
         Ok(self.end())
     }
 
-    fn take(&mut self, from: RemoteTree, answers: &Receiver<PlaceEvent>) -> Result<(), CopyError> {
+    /// Gives what is listed. Returns whether there was anything.
+    fn take(&mut self, from: RemoteTree, answers: &Receiver<PlaceEvent>) -> Result<bool, CopyError> {
+        let mut has_begun = false;
         for event in answers {
             if self.shared.is_stopped() {
                 break;
             }
             match Distant::listed(from, event, self.shared) {
                 Some((distant, below)) => {
+                    has_begun = true;
                     let is_small = distant.seen.size.is_some_and(|size| size <= MOST_SMALL);
                     if !self.give(FileToSend::Remote(distant), below, is_small)? {
                         break;
@@ -269,7 +273,7 @@ impl SendFeed<'_> {
                 None => continue,
             }
         }
-        Ok(())
+        Ok(has_begun)
     }
 
     /// Gives a file, at once or with others. Returns whether anybody takes files.
@@ -347,7 +351,7 @@ fn send_all(
         let next = lock(groups).recv();
         let Ok(group) = next else { break };
         if shared.is_stopped() || group.is_empty() {
-            shared.summary().not_tried += group.len() as u64;
+            shared.untried(group.len() as u64);
             continue;
         }
         let open = |opened: Option<Box<dyn Place>>, tree: RemoteTree| {

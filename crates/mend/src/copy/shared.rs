@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard};
 
 use verisum_files::lock;
-use verisum_files::place::PlaceScheme;
+use verisum_files::place::{PlaceError, PlaceScheme};
 
 use super::{CopyError, CopyEvent, CopyOptions, CopyOutcome, CopySummary};
 
@@ -24,6 +24,8 @@ pub(super) struct Shared<'a> {
     is_ended: AtomicBool,
     /// How many files failed in a row because of the place that they are in or go to.
     failed_there: AtomicU32,
+    /// Whether files that are not tried are counted: what a place did not come to list, nobody can count.
+    pub(super) counts_untried: bool,
     /// Whether files at TO have names from the start: its file system knows no others.
     pub(super) has_names_only: AtomicBool,
     /// Whether files may be opened without moving the time of their last access.
@@ -41,6 +43,7 @@ impl<'a> Shared<'a> {
             summary: Mutex::default(),
             is_ended: AtomicBool::new(false),
             failed_there: AtomicU32::new(0),
+            counts_untried: false,
             has_names_only: AtomicBool::new(false),
             opens_quietly: AtomicBool::new(true),
             next_name: AtomicU64::new(0),
@@ -71,7 +74,7 @@ impl<'a> Shared<'a> {
             && error.ends_all()
             && self.is_ended.swap(true, Ordering::Relaxed)
         {
-            self.summary().not_tried += u64::from(matches!(error, CopyError::Place { .. }));
+            self.untried(u64::from(matches!(error, CopyError::Place { .. })));
             return;
         }
         match &event.outcome {
@@ -99,13 +102,37 @@ impl<'a> Shared<'a> {
         self.tell(&CopyEvent { path, name, outcome, size: 0, modified: None, mode: None, digests: &[] });
     }
 
+    /// Counts files that are not tried because a place failed for all.
+    pub(super) fn untried(&self, files: u64) {
+        if self.counts_untried {
+            self.summary().not_tried += files;
+        }
+    }
+
+    /// Tells that a place does not list what is left. What was listed before is copied; if that is nothing, it is the
+    /// error of the whole copy.
+    pub(super) fn unlisted(
+        &self,
+        has_begun: bool,
+        address: &Path,
+        error: PlaceError,
+    ) -> Result<(), CopyError> {
+        let error = CopyError::place(address, error);
+        if !has_begun {
+            return Err(error);
+        }
+        self.tell_plain(address, Path::new(""), CopyOutcome::Failed(error));
+        self.summary().stopped = true;
+        Ok(())
+    }
+
     pub(super) fn summary(&self) -> MutexGuard<'_, CopySummary> {
         lock(&self.summary)
     }
 
     pub(super) fn ended(&self) -> CopySummary {
         let mut summary = *self.summary();
-        summary.stopped = self.is_stopped();
+        summary.stopped |= self.is_stopped();
         summary
     }
 }

@@ -147,6 +147,7 @@ fn compared<const N: usize>(
             }
         }
     };
+    let say_costs = || arguments.hosts.say_costs(&report, arguments.json, arguments.quiet);
     let lists = lists(&arguments.sums, arguments.algorithm.as_deref(), &sides, &report)?;
     let trees = sides.each_mut().map(|side| &mut side.tree);
     let list = || compare::list(trees, &digest, &std::env::temp_dir(), &sink);
@@ -154,6 +155,7 @@ fn compared<const N: usize>(
         Ok(listed) => listed,
         Err(error) => {
             failed(error);
+            say_costs();
             return report.end();
         }
     };
@@ -212,6 +214,7 @@ fn compared<const N: usize>(
         }
     };
     if !progress::of_files(arguments.reading.progress(), Total::Unknown, &progress, compare)? {
+        say_costs();
         return report.end();
     }
     let facts = facts(sides.each_mut().map(|side| &mut side.tree), &digest);

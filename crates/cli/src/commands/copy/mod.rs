@@ -162,13 +162,6 @@ pub(crate) fn run(arguments: CopyArgs, output: &mut Output) -> Result<Exit, Fail
             (None, None) => copy(from, to, &options, catalog.as_ref(), sink),
         }
     });
-    // What a place did not come to list, nobody can count.
-    let copied = copied.map(|mut summary| {
-        if source.is_some() {
-            summary.not_tried = 0;
-        }
-        summary
-    });
     let ended = reporter.end(copied, arguments.hosts.costs().as_ref());
     ending.obey();
     ended

@@ -26,6 +26,18 @@ pub(super) struct Shown {
     pub(super) verbose: bool,
 }
 
+impl Shown {
+    /// Prints what stores were asked for.
+    fn costs(&self, costs: Option<&Costs>, output: &mut Output) -> Result<(), Failure> {
+        match costs {
+            Some(costs) if self.json => output.json("costs", costs)?,
+            Some(costs) if !self.quiet => ui::say(PROGRAM, &costs.text()),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
 /// Prints what comes of files, from several threads.
 pub(super) struct CopyReporter<'a> {
     shown: Shown,
@@ -105,6 +117,7 @@ impl<'a> CopyReporter<'a> {
             Ok(summary) => summary,
             Err(error) => {
                 ui::say(PROGRAM, &message(&error));
+                self.shown.costs(costs, output)?;
                 return Ok(output.worst().max(Exit::Unchecked));
             }
         };
@@ -118,11 +131,10 @@ impl<'a> CopyReporter<'a> {
         let recorded = recorded?;
         if self.shown.json {
             output.json("summary", &totals(&summary, recorded, seconds))?;
-            costs.map_or(Ok(()), |costs| output.json("costs", costs))?;
         } else if !self.shown.quiet {
             ui::say(PROGRAM, &total(&summary, recorded, seconds));
-            costs.iter().for_each(|costs| ui::say(PROGRAM, &costs.text()));
         }
+        self.shown.costs(costs, output)?;
         if unlisted > 0 && !self.shown.quiet {
             let files =
                 counted(unlisted, "file that was there already is", "files that were there already are");
