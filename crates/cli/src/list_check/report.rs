@@ -10,7 +10,7 @@ use verisum::catalog::store::is_address;
 use verisum::files::check::{CheckOutcome, Difference, Event, ListClass};
 use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
 use verisum::files::{FileError, Misjudged, NamedDigest, Verdict};
-use verisum::remote::Address;
+use verisum::remote::{Address, Host};
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
@@ -121,6 +121,9 @@ struct CheckCounts {
     /// Whether it is a list for other hosts, too: of this one it may have no file.
     #[serde(skip)]
     is_shared: bool,
+    /// The host or bucket that a missing name has in front.
+    #[serde(skip)]
+    elsewhere: Option<Host>,
 }
 
 /// The totals, in JSON.
@@ -425,6 +428,10 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             }
             CheckOutcome::Missing(error) => {
                 self.list.missing += 1;
+                if self.list.missing == 1 && self.place.is_none() && self.is_own() {
+                    let address = Address::parse(OsStr::from_bytes(&listed.name), false);
+                    self.list.elsewhere = address.ok().map(|address| address.host);
+                }
                 self.say_of_file(&listed.name, error)?;
                 MISSING
             }
@@ -586,6 +593,16 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         let is_for_nothing = self.is_own() && list.failed + unread == 0;
         if (self.options.ignore_missing || is_for_nothing) && list.verified == 0 {
             self.say(&format!("{}: no file was verified", self.shown(manifest)))?;
+        }
+        if let Some(host) = list.elsewhere.filter(|host| list.verified == 0 && *host != Host::Local) {
+            let root: &[u8] = if matches!(host, Host::Bucket(_)) { b"/" } else { b"." };
+            let named = self.names.get(manifest).map_or(&b""[..], |name| name.as_bytes());
+            let (place, name) = (Address::new(host.clone(), root).typed_form(), names::plain(&host.name()));
+            let command = format!("verisum check {} {}", shell::word(named), shell::word(&place));
+            self.say(&format!(
+                "{}: if its files are on {name}, check them there: {command}",
+                self.shown(manifest)
+            ))?;
         }
         if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
             let (digits, id) = list.taken.unwrap_or_default();

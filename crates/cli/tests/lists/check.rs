@@ -325,6 +325,28 @@ fn extra_and_missing_files_are_told() {
 }
 
 #[test]
+fn where_no_file_of_a_list_is_here_its_host_is_to_be_named() {
+    let tree = folder(&[b"t/a"]);
+    for (name, host, place) in [
+        ("web:data/a", "web", "web:."),
+        ("me@web:/data/a", "me@web", "me@web:."),
+        ("ssh://web:22/~/a", "ssh://web:22", "ssh://web:22/~/."),
+        ("s3://box/a", "s3://box", "s3://box"),
+    ] {
+        std::fs::write(tree.path().join("list"), format!("{ABC}  {name}\n")).unwrap();
+        let told = text(&check(tree.path(), &["list"]).err).to_string();
+        let hint =
+            format!("list: if its files are on {host}, check them there: verisum check list {place}\n");
+        assert!(told.contains(&hint), "{told}");
+    }
+    // What is here is not elsewhere.
+    std::fs::write(tree.path().join("list"), format!("{ABC}  web:data/a\n{ABC}  t/a\n")).unwrap();
+    assert!(!text(&check(tree.path(), &["list"]).err).contains("check them there"));
+    std::fs::write(tree.path().join("list"), format!("{ABC}  t/gone\n{ABC}  local:gone\n")).unwrap();
+    assert!(!text(&check(tree.path(), &["list"]).err).contains("check them there"));
+}
+
+#[test]
 fn a_bag_is_checked_as_a_whole() {
     let tree = folder(&[b"bag/data/a", b"bag/data/line\nend", b"bag/data/100%25", b"outside"]);
     let bag = tree.path().join("bag");
