@@ -732,12 +732,11 @@ impl<'a, 'o> CheckReport<'a, 'o> {
 
 /// The whole path of a file, or its address.
 fn whole_path(place: Option<&Address>, base: &Path, name: &[u8]) -> PathBuf {
-    let path: PathBuf = match place {
+    let path: PathBuf = match place.map(|address| (&address.host, address.join(name))) {
         None => base.join(OsStr::from_bytes(name)),
-        Some(address) => {
-            let file = Address::new(address.host.clone(), &address.join(name));
-            OsString::from_vec(file.address()).into()
-        }
+        // A key with `//` is one of its own.
+        Some((Host::Bucket(url), path)) => OsString::from_vec([url.as_bytes(), &path].concat()).into(),
+        Some((host, path)) => OsString::from_vec(Address::new(host.clone(), &path).address()).into(),
     };
     match is_address(&path) {
         true => path,

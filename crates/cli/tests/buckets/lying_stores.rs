@@ -1084,3 +1084,29 @@ fn a_head_that_is_none_of_http_is_called_so() {
     let ended = run_at(&url, &["sum", "--quiet", "s3://bucket/x"]);
     assert_said(&ended, 3, "the head of the store's answer is none of HTTP: 127.0.0.1: ");
 }
+
+/// `a//b` is no name of a file, and none of `a/b`.
+#[test]
+fn an_alarm_names_the_key_of_its_line() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list");
+    let list = list.to_str().unwrap();
+    let lorem = "3400bb495c3f8c4c3483a44c6bc1a92e9d94406db75a6f27dbccc11c76450d8a";
+    let store = Server::start(|asked| match asked.is_listing() {
+        true => asked_page(asked, &["a//b", "a/b", "d", "d/"]),
+        false => good(asked),
+    });
+    for (digest, wrong) in
+        [(lorem.to_string(), vec!["a//b", "d/"]), ("0".repeat(64), vec!["a//b", "a/b", "d/", "d"])]
+    {
+        let lines = ["a//b", "a/b", "d/", "d"].map(|key| format!("{digest}  {key}\n"));
+        fs::write(list, lines.concat()).unwrap();
+        let checked = store.run(&["check", list, "s3://bucket"]);
+        let alarms: Vec<&str> = checked
+            .stderr
+            .lines()
+            .filter_map(|line| line.strip_prefix("s3://bucket/")?.split_once(": ").map(|(key, _)| key))
+            .collect();
+        assert_eq!((checked.code, alarms), (Some(1), wrong), "{}{}", checked.out(), checked.stderr);
+    }
+}
