@@ -187,6 +187,9 @@ impl Catalog {
                         return Err(wrong(Misjudged::Images.to_string()));
                     }
                     Some(Line::File(listed)) => {
+                        if let Some(why) = listed.contradiction() {
+                            return Err(wrong(why));
+                        }
                         let longest = listed.longest(|_| true).map_err(|error| wrong(error.to_string()))?;
                         // A directory, or a file that is listed without a digest.
                         let Some((algorithm, digest)) = longest else { continue };

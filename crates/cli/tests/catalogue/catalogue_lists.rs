@@ -102,6 +102,15 @@ fn lines_that_no_catalogue_could_have_are_refused() {
         assert!(ended.stderr.contains(&format!("line {number}")), "{text}: {}", ended.stderr);
         assert!(!other.exists(), "{text}");
     }
+    // A digest of other parts than a file of that length has.
+    fs::write(&list, format!("Key,Size,s3-etag:8M\nf1,20971520,{}-99\n", "0".repeat(32))).unwrap();
+    let ended = run(&["catalog", "import"], &other, &[&list]);
+    assert!(
+        ended.stderr.contains("line 2: its length is that of 3 parts, its digest one of 99"),
+        "{}",
+        ended.stderr
+    );
+    assert_eq!((ended.code, other.exists()), (Some(3), false));
     // The same line twice is no contradiction.
     fs::write(&list, format!("{}\n{file}\n{file}\n", lines[0])).unwrap();
     assert_eq!(run(&["catalog", "import"], &other, &[&list]).clean(), "1 recorded, 1 known already\n");

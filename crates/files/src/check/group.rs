@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::io;
 use std::sync::Arc;
 
-use verisum_digest::{Output, part_count};
+use verisum_digest::Output;
 
 use super::listed_path::ListedPath;
 use super::{CheckOutcome, Difference, Event};
@@ -131,11 +131,7 @@ impl CheckOutcome {
         {
             return CheckOutcome::Unlike(Difference::Size { listed, found });
         }
-        let mut parts = listed
-            .claims
-            .iter()
-            .filter_map(|claim| Some((claim.parts?, part_count(&claim.algorithm, length?).unwrap_or(1))));
-        if let Some((listed, found)) = parts.find(|(listed, found)| listed != found) {
+        if let Some((listed, found)) = listed.unlike_parts(length) {
             return CheckOutcome::Unlike(Difference::Parts { listed, found });
         }
         let mut pairs = listed.claims.iter().zip(&found);

@@ -77,6 +77,9 @@ fn file(listed: &Listed, is_of_use: fn(&Digest) -> bool) -> Result<LongestDigest
     if listed.block_hash.is_some() {
         return Err("this is a block hash (`verisum image repair` mends images)".to_string());
     }
+    if let Some(why) = listed.contradiction() {
+        return Err(why);
+    }
     let longest = listed.longest(is_of_use).map_err(|error| error.to_string())?;
     let (digest, value) = longest.ok_or_else(|| match listed.claims.first() {
         Some(claim) => format!("tags have no place for {}", claim.algorithm),

@@ -118,6 +118,22 @@ mod tests {
     }
 
     #[test]
+    fn a_digest_of_parts_is_one_of_the_listed_length() {
+        let folder = tempfile::tempdir().unwrap();
+        let list = folder.path().join("list");
+        for (parts, count) in [(3, 1), (99, 0)] {
+            let etag = format!("{}-{parts}", "0".repeat(32));
+            std::fs::write(&list, format!("Key,Size,s3-etag:8M\na,20971520,{etag}\n")).unwrap();
+            let mut useless = Vec::new();
+            let trees = [folder.path().to_path_buf()];
+            let found =
+                recorded_in(&list, None, &trees, &mut |line| useless.push(line.why)).unwrap().contents;
+            assert_eq!((found.len(), useless.len()), (count, 1 - count), "{useless:?}");
+            assert!(useless.iter().all(|why| why.ends_with(" 3 parts, its digest one of 99")), "{useless:?}");
+        }
+    }
+
+    #[test]
     fn names_of_a_bag_are_read_as_bags_write_them() {
         let bag = tempfile::tempdir().unwrap();
         let list = bag.path().join("manifest-md5.txt");

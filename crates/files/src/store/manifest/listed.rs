@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use verisum_digest::{Digest, DigestError, Output};
+use verisum_digest::{Digest, DigestError, Output, part_count};
 
 use crate::{Kind, Timestamp};
 
@@ -34,6 +34,18 @@ pub struct Listed {
 }
 
 impl Listed {
+    /// The number of parts behind a digest, and that of a file of this length, where they are not the same.
+    pub(crate) fn unlike_parts(&self, length: Option<u64>) -> Option<(u64, u64)> {
+        let of = |claim: &Claim| Some((claim.parts?, part_count(&claim.algorithm, length?).unwrap_or(1)));
+        self.claims.iter().filter_map(of).find(|(listed, found)| listed != found)
+    }
+
+    /// What is wrong with a line whose digest is not one of a file of its own length.
+    pub fn contradiction(&self) -> Option<String> {
+        let (listed, found) = self.unlike_parts(self.size)?;
+        Some(format!("its length is that of {found} parts, its digest one of {listed}"))
+    }
+
     /// The longest of its digests that are of use, which is the hardest to forge; none if there is none.
     ///
     /// # Errors
