@@ -100,6 +100,16 @@ pub fn part_count(name: &str, length: u64) -> Option<u64> {
     part_length(name).filter(|part| length > *part).map(|part| length.div_ceil(part))
 }
 
+/// A digest as the system shows it that it is of: a CID, one of an object store with the number of its parts behind it
+/// (see [`part_count`]), any other in hexadecimal.
+pub fn digest_text(name: &str, digest: &Output, parts: Option<u64>) -> String {
+    match parts {
+        _ if name == "ipfs" => ipfs::cid_text(digest),
+        Some(count) => format!("{digest}-{count}"),
+        None => digest.to_string(),
+    }
+}
+
 /// The digest of the parts, and their length.
 fn of_parts(name: &str) -> Option<(&str, u64)> {
     let lengths = SHORTEST_PART..=LONGEST_PART;

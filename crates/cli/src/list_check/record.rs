@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use serde::Serialize;
-use verisum::digest::{Output, part_count};
+use verisum::digest::{Output, digest_text, part_count};
 use verisum::files::check::{CheckOutcome, Difference};
 use verisum::files::store::manifest::{self, Listed};
 
-use crate::ui::digests;
 use crate::ui::hosts::ObjectEvidence;
 use crate::ui::json::ListState;
 use crate::ui::names::Name;
@@ -69,7 +68,7 @@ pub(super) fn states<'a>(
             // With another number the outcome is a difference.
             let name = &*claim.algorithm;
             let parts = claim.parts.or_else(|| part_count(name, listed.size?));
-            Some((name, digests::shown_of(name, &digest(place)?, parts)))
+            Some((name, digest_text(name, &digest(place)?, parts)))
         });
         ListState { size: None, digests: digests.collect() }
     };

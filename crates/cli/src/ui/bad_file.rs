@@ -19,7 +19,7 @@ use crate::ui::parity::Beside;
 use crate::ui::repair_commands::RepairCommands;
 use crate::ui::sizes::human;
 use crate::ui::values::written;
-use crate::ui::{self, Output, log, repair_commands, shell};
+use crate::ui::{self, Output, digests, log, repair_commands, shell};
 
 /// How many bad files are told of in full; a disk that dies has as many as files.
 pub(crate) const NAMED: usize = 10;
@@ -121,8 +121,12 @@ impl BadFile {
     fn then(&self) -> String {
         let mut facts = Vec::new();
         facts.extend(self.size.map(human));
-        facts.extend(self.digest.map(|digest| format!("{} {digest}", self.algorithm)));
+        facts.extend(self.digest().map(|digest| format!("{} {digest}", self.algorithm)));
         facts.join(", ")
+    }
+
+    fn digest(&self) -> Option<String> {
+        self.digest.map(|digest| digests::shown(&self.algorithm, &digest, self.size))
     }
 
     fn good(&self) -> Option<String> {
@@ -204,7 +208,7 @@ impl BadFile {
             "since": self.since.and_then(Moment::known),
             "verified": self.last_good.and_then(Moment::known),
             "algorithm": (!self.algorithm.is_empty()).then_some(&self.algorithm),
-            "digest": self.digest.map(|digest| digest.to_string()),
+            "digest": self.digest(),
             "size": self.size,
             "copy": self.copy.as_deref().map(Name::new),
             "parity": self.parity.as_deref().map(Name::new),

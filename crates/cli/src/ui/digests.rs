@@ -1,6 +1,6 @@
 //! Finds a digest by the name that a user typed.
 
-use verisum::digest::{ALGORITHMS, Digest, DigestError, Output, Policy, cid_text, part_count};
+use verisum::digest::{ALGORITHMS, Digest, DigestError, Output, Policy, digest_text, part_count};
 
 use crate::ui::failure::Failure;
 use crate::ui::{kernel, verbosity};
@@ -37,18 +37,9 @@ pub(crate) fn optional_name(name: Option<&str>) -> Result<Option<String>, Failur
     name.map(|name| Ok(find(name, &kernel::policy()?)?.name().to_string())).transpose()
 }
 
-/// A digest of a file of this length as lists have it: a CID, and one of an object store with the number of its parts.
+/// A digest of a file of this length as lists have it.
 pub(crate) fn shown(name: &str, digest: &Output, length: Option<u64>) -> String {
-    shown_of(name, digest, length.and_then(|length| part_count(name, length)))
-}
-
-/// The same where the number of parts is known.
-pub(crate) fn shown_of(name: &str, digest: &Output, parts: Option<u64>) -> String {
-    match parts {
-        _ if name == "ipfs" => cid_text(digest),
-        Some(count) => format!("{digest}-{count}"),
-        None => digest.to_string(),
-    }
+    digest_text(name, digest, length.and_then(|length| part_count(name, length)))
 }
 
 /// The names of digests that were most likely meant.

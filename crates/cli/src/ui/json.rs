@@ -7,6 +7,7 @@ use serde::Serialize;
 use verisum::digest::Output;
 use verisum::files::store::manifest::JSON_VERSION;
 
+use super::digests;
 use super::names::Name;
 
 /// An object: its version, its type, and its own fields.
@@ -47,8 +48,8 @@ pub(crate) struct DigestState {
 }
 
 impl DigestState {
-    pub(crate) fn of(digest: &Output) -> DigestState {
-        DigestState { digest: digest.to_string() }
+    pub(crate) fn of(algorithm: &str, digest: &Output, size: Option<u64>) -> DigestState {
+        DigestState { digest: digests::shown(algorithm, digest, size) }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::ui::names::{self, Name};
 use crate::ui::repair_commands::RepairCommands;
 use crate::ui::sizes::human;
 use crate::ui::values::counted;
-use crate::ui::{self, Output, PROGRAM, progress};
+use crate::ui::{self, Output, PROGRAM, digests, progress};
 
 /// The copies that were named; without any, all trees of the catalogue that knows the path. The tree itself may have copies under other
 /// names, and comes last.
@@ -264,7 +264,7 @@ fn told(file: &Repaired) -> FactLine {
         RepairOutcome::Repaired { from, bytes, other_names, has_usual_permissions, also_from } => {
             facts.push(givers(from, also_from));
             facts.push(taken(file, *bytes));
-            facts.push(format!("{} {} read back", file.algorithm, file.recorded));
+            facts.push(format!("{} {} read back", file.algorithm, digest(file)));
             if *has_usual_permissions {
                 facts.push("its permissions are those of a new file".to_string());
             }
@@ -312,12 +312,17 @@ fn taken(file: &Repaired, bytes: u64) -> String {
     }
 }
 
+/// The recorded digest.
+fn digest(file: &Repaired) -> String {
+    digests::shown(&file.algorithm, &file.recorded, file.size)
+}
+
 fn line(file: &Repaired) -> Value {
     let mut line = json!({
         "outcome": file.outcome.name(),
         "was": file.state.name(),
         "algorithm": file.algorithm,
-        "digest": file.recorded.to_string(),
+        "digest": digest(file),
         "size": file.size,
     });
     match &file.outcome {

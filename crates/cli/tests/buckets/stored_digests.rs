@@ -409,6 +409,55 @@ fn json_tells_digests_as_text_does_and_check_counts_the_parts() {
 }
 
 #[test]
+fn every_verb_tells_the_same_text_of_a_digest_of_parts() {
+    let Some(store) = Store::start() else { return };
+    let object = store.bucket("box").join("big");
+    let [here, out, catalog, list] = ["here", "out", "catalog", "list"].map(|name| store.path(name));
+    fs::create_dir(&here).unwrap();
+    for path in [&object, &here.join("big")] {
+        fs::write(path, vec![7; 20 << 20]).unwrap();
+    }
+    let [here, out, catalog, list] = [&here, &out, &catalog, &list].map(|path| path.to_str().unwrap());
+    let digest = ["-a", "s3-etag:8M", "--json", "--verbose"];
+    let first = |words: &[&str], code: i32| {
+        let ended = store.run(words);
+        assert_eq!(ended.code, Some(code), "{words:?}: {}{}", ended.out(), ended.stderr);
+        lines(ended.out())[0].clone()
+    };
+    let etag = first(&["sum", "-a", "s3-etag:8M", "--json", "s3://box"], 0)["digests"]["s3-etag:8M"].clone();
+    assert!(etag.as_str().unwrap().ends_with("-3"), "{etag}");
+    let compared = first(&[&["compare", "--read", here, "s3://box"], &digest[..]].concat(), 0);
+    assert_eq!([&compared["a"]["digest"], &compared["b"]["digest"]], [&etag, &etag], "{compared}");
+    // A list of such digests is one to which a later copy adds.
+    for from in ["s3://box", here] {
+        let copied = first(&[&["copy", "--sums", list, from, out], &digest[..]].concat(), 0);
+        assert_eq!(copied["digest"], etag, "{copied}");
+        fs::remove_dir_all(out).unwrap();
+    }
+    assert!(fs::read_to_string(list).unwrap().ends_with(&format!(" = {}\n", etag.as_str().unwrap())));
+
+    let scrub = ["scrub", "--catalog", catalog, "s3://box", "-a", "s3-etag:8M"];
+    first(&[&scrub[..], &["--json"]].concat(), 0);
+    change_and_restore_time(&object, &vec![b'7'; 20 << 20]);
+    let alarm = lines(store.run(&[&scrub[..], &["--json"]].concat()).out());
+    let alarm = alarm.iter().find(|line| line["type"] == "alarm").unwrap();
+    assert_eq!(alarm["digest"], etag, "{alarm}");
+    let listed = first(&["catalog", "list", "--bad", "--json", "--catalog", catalog], 0);
+    assert_eq!(listed["recorded"]["digest"], etag, "{listed}");
+    let bad = first(&["copy", "--json", "--catalog", catalog, "s3://box", out], 1);
+    assert_eq!(bad["recorded"]["digest"], etag, "{bad}");
+    assert!(bad["found"]["digest"].as_str().is_some_and(|found| found.ends_with("-3")), "{bad}");
+    let told = store.run(&["copy", "--catalog", catalog, "s3://box", out]);
+    assert!(
+        told.out().contains(&format!("-3, recorded {} (catalogue)", etag.as_str().unwrap())),
+        "{}",
+        told.out()
+    );
+    let mended = first(&["repair", "--json", "--catalog", catalog, "--from", here, "s3://box"], 0);
+    assert_eq!(mended["digest"], etag, "{mended}");
+}
+
+#[test]
 fn all_digests_of_an_object_take_one_read() {
     let Some(store) = Store::start() else { return };
     let bucket = store.bucket("box");

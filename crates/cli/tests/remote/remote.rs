@@ -377,6 +377,34 @@ fn a_pushed_verisum_leaves_nothing_behind() {
 }
 
 #[test]
+fn digests_of_blocks_have_one_text_wherever_the_file_is() {
+    let Some(server) = forced(RUN) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let file = folder.path().join("file");
+    fs::write(&file, vec![7; (5 << 19) + 1]).unwrap();
+    let of = |line: &str| serde_json::from_str::<serde_json::Value>(line).unwrap();
+    let there = place("web1:", folder.path());
+    for digest in ["s3-etag:1M", "s3-sha256:1M", "ipfs"] {
+        let list = verisum(["sum", "--tag", "-a", digest, file.to_str().unwrap()]).clean();
+        let text = list.trim_end().rsplit(' ').next().unwrap();
+        assert!(text.ends_with("-3") || digest == "ipfs" && text.starts_with('b'), "{text}");
+        let run = |verb: &str, words: &[&str]| {
+            let pushed = ["--push", "--way", "verisum", "-a", digest];
+            let ended = server.run(server.remote(verb).args(pushed).args(words).arg(&there));
+            assert_eq!(ended.code, Some(0), "{digest} {verb}: {}{}", ended.out(), ended.stderr);
+            ended.out().to_string()
+        };
+        assert_eq!(run("sum", &["--tag"]), list);
+        let json = run("sum", &["--json"]);
+        assert_eq!(of(json.lines().next().unwrap())["digests"][digest], text, "{json}");
+        let json = run("compare", &["--json", "--verbose", folder.path().to_str().unwrap()]);
+        let line = of(json.lines().next().unwrap());
+        assert_eq!([&line["a"]["digest"], &line["b"]["digest"]], [text, text], "{json}");
+    }
+}
+
+#[test]
 fn a_host_whose_shell_hangs_is_given_up() {
     let Some(server) = forced("exec sleep 300\n") else { return };
     // As long as ssh may take to connect, and as long again for the shell.

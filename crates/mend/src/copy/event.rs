@@ -38,6 +38,8 @@ pub struct Mismatch {
     pub algorithm: String,
     /// What was recorded.
     pub expected: Output,
+    /// The length of what was recorded, in bytes, if that is known.
+    pub expected_size: Option<u64>,
     /// What was read.
     pub found: Output,
     /// Where the record is.

@@ -30,6 +30,7 @@ pub(super) struct SourceRecord {
 pub(super) struct Expected {
     pub(super) algorithm: Arc<str>,
     pub(super) digest: Output,
+    size: Option<u64>,
     /// What another digest means.
     verdict: Verdict,
     place: RecordPlace,
@@ -93,6 +94,7 @@ impl SourceRecord {
         Expected {
             algorithm: self.algorithm.clone(),
             digest: record.digest,
+            size: Some(record.size),
             verdict: Evidence::Compared(comparison).verdict(),
             place: RecordPlace::Catalogue,
         }
@@ -116,6 +118,7 @@ pub(super) fn of_tags(file: &File, stat: &Stat, expected: &mut Vec<Expected>) {
         expected.push(Expected {
             algorithm: record.algorithm.id.into(),
             digest: record.digest,
+            size: None,
             verdict: Evidence::Compared(comparison).verdict(),
             place: RecordPlace::Tag,
         });
@@ -142,6 +145,7 @@ pub(super) fn of_place(record: &FileRecord, seen: &FileState) -> Option<Expected
         // By the name that it is computed under.
         algorithm: Digest::find(&certain.algorithm).ok()?.name().into(),
         digest: certain.digest,
+        size: seen.size,
         verdict: Evidence::Compared(comparison).verdict(),
         place: RecordPlace::Store,
     })
@@ -155,6 +159,7 @@ pub(super) fn mismatch(expected: &[Expected], sums: &Sums) -> Option<Mismatch> {
             verdict: expected.verdict,
             algorithm: expected.algorithm.to_string(),
             expected: expected.digest,
+            expected_size: expected.size,
             found: *found,
             place: expected.place,
         })

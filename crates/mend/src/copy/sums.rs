@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{Mode, OFlags, openat};
-use verisum_digest::{ALGORITHMS, Digest, Output};
+use verisum_digest::{ALGORITHMS, Digest, Output, cid_from_text};
 use verisum_files::store::manifest::{Item, ListFormat, Writer, tag};
 use verisum_files::{Directory, Kind, ReplaceError, Replacement, Stat};
 
@@ -239,14 +239,20 @@ fn name_of(line: &[u8]) -> Option<&[u8]> {
     line.get(from..end)
 }
 
-/// Whether a line is `DIGEST (NAME) = HEX`.
+/// Whether a line is `DIGEST (NAME) = HEX`, or has another text of a digest.
 fn is_tagged(line: &[u8]) -> bool {
     let line = line.strip_prefix(b"\\").unwrap_or(line);
     let Some(name) = name_of(line) else { return false };
     let digest = line.split(|byte| *byte == b' ').next().unwrap_or_default();
     let hex = &line[digest.len() + name.len() + 6..];
     let hex = hex.strip_suffix(b"\n").unwrap_or(hex);
-    !digest.is_empty() && !hex.is_empty() && hex.iter().all(u8::is_ascii_hexdigit)
+    // A digest of parts has their number behind it.
+    let of_parts = hex.iter().position(|byte| *byte == b'-').map(|end| hex.split_at(end));
+    let (hex, parts) = of_parts.unwrap_or((hex, b""));
+    let is_hex = !hex.is_empty() && hex.iter().all(u8::is_ascii_hexdigit);
+    !digest.is_empty()
+        && (is_hex || cid_from_text(hex).is_some())
+        && parts.iter().skip(1).all(u8::is_ascii_digit)
 }
 
 /// Whether a line without its end begins as those of a list do: only such a one may a kill have cut off.
@@ -281,6 +287,9 @@ mod tests {
         assert_eq!(name_of(b"\\MD5 (a\\nb) = 00\n"), Some(&b"a\\nb"[..]));
         assert_eq!(name_of(b"no line\n"), None);
         assert!(is_tagged(b"SHA256 (a (b) = c) = 00ff\n") && is_tagged(b"\\MD5 (a\\nb) = 00\n"));
+        let cid = b"IPFS (a) = bafkreihdwdcefgh4dqkjv67uzcmw7ojee6xedzdetojuzjevtenxquvyku\n";
+        assert!(is_tagged(b"s3-etag:8M (a) = 00ff-3\n") && is_tagged(cid));
+        assert!(!is_tagged(b"s3-etag:8M (a) = 00ff-x\n") && !is_tagged(b"text (of) = bafk\n"));
         assert!(!is_tagged(b"text (of) = somebody\n") && !is_tagged(b"00ff  name\n"));
     }
 

@@ -13,6 +13,7 @@ use verisum::files::compare::{ComparedFile, ContentEvidence, FileStatus, Pair};
 use verisum::remote::{Address, Host};
 
 use super::PlaceCompareArgs;
+use crate::ui::digests;
 use crate::ui::exit::Exit;
 use crate::ui::hosts::{Costs, PlaceReport, tally};
 use crate::ui::names::{self, Name};
@@ -182,11 +183,14 @@ impl<const N: usize> CompareReport<'_, '_, N> {
 
     fn record<'p>(&'p self, pair: &'p Pair<N>, judgement: Option<&Judgement<N>>) -> CompareRecord<'p> {
         let standings = judgement.map_or([None; N], |judgement| judgement.sides);
-        let state = |side: usize| pair.files[side].as_ref().map(|file| SideState::of(file, standings[side]));
+        let algorithm = pair.settled_by.as_deref().unwrap_or(self.digest.name());
+        let state = |side: usize| {
+            pair.files[side].as_ref().map(|file| SideState::of(file, algorithm, standings[side]))
+        };
         CompareRecord {
             name: Name::of_bytes(self.name(pair)),
             outcome: pair.status.name(),
-            algorithm: pair.settled_by.as_deref().unwrap_or(self.digest.name()),
+            algorithm,
             evidence: pair.evidence.name(),
             recorded_at: recorded_at(pair),
             as_recorded: judgement.and_then(Judgement::as_recorded),
@@ -364,11 +368,12 @@ struct SideState {
 }
 
 impl SideState {
-    fn of(file: &ComparedFile, standing: Option<RecordedStanding>) -> SideState {
+    fn of(file: &ComparedFile, algorithm: &str, standing: Option<RecordedStanding>) -> SideState {
         let read = file.read.as_deref();
         SideState {
             size: file.seen.size,
-            digest: read.and_then(|read| Some(read.as_ref().ok()?.to_string())),
+            digest: read
+                .and_then(|read| Some(digests::shown(algorithm, read.as_ref().ok()?, file.seen.size))),
             error: read.and_then(|read| Some(read.as_ref().err()?.message())),
             as_recorded: standing.map(RecordedStanding::name),
         }

@@ -6,6 +6,7 @@ use std::time::Instant;
 use serde::Serialize;
 use serde_json::{Value, json};
 use verisum::catalog::store::Lock;
+use verisum::digest::Output as DigestValue;
 use verisum::files::{Stop, lock};
 use verisum::mend::copy::{
     CopyError, CopyEvent, CopyOptions, CopyOutcome, CopyRecorder, CopySummary, Mismatch, SumsList,
@@ -17,7 +18,7 @@ use crate::ui::hosts::Costs;
 use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
-use crate::ui::{self, Output, PROGRAM};
+use crate::ui::{self, Output, PROGRAM, digests};
 
 /// What is printed, and how.
 pub(super) struct Shown {
@@ -196,9 +197,12 @@ fn message(error: &CopyError) -> String {
 /// `NAME: rot: sha256 is FOUND, recorded EXPECTED (tag): not copied`.
 fn text(event: &CopyEvent, is_bucket: bool) -> String {
     let name = names::quoted(event.path.as_os_str());
+    let shown = |algorithm: &str, output: &DigestValue| digests::shown(algorithm, output, Some(event.size));
     let bad = |mismatch: &Mismatch, what: &str| {
-        let Mismatch { verdict, algorithm, expected, found, place, .. } = mismatch;
+        let Mismatch { verdict, algorithm, expected, expected_size, found, place } = mismatch;
         let (verdict, place) = (verdict.name(), place.name());
+        let (found, expected) =
+            (shown(algorithm, found), digests::shown(algorithm, expected, *expected_size));
         format!("{name}: {verdict}: {algorithm} is {found}, recorded {expected} ({place}): {what}")
     };
     match &event.outcome {
@@ -206,6 +210,7 @@ fn text(event: &CopyEvent, is_bucket: bool) -> String {
         CopyOutcome::CopiedBad(mismatch) => bad(mismatch, "copied"),
         CopyOutcome::Differs { algorithm, written, found } => {
             let what = if is_bucket { "copy again" } else { "not kept" };
+            let (found, written) = (shown(algorithm, found), shown(algorithm, written));
             format!("{name}: differs: {algorithm} read back is {found}, written {written}: {what}")
         }
         outcome => format!("{name}: {}", outcome.name()),
@@ -273,6 +278,10 @@ struct CopyLine<'a> {
 
 impl<'a> CopyLine<'a> {
     fn new(event: &'a CopyEvent) -> CopyLine<'a> {
+        let shown =
+            |algorithm: &str, output: &DigestValue| digests::shown(algorithm, output, Some(event.size));
+        let state =
+            |algorithm: &str, output: &DigestValue| DigestState::of(algorithm, output, Some(event.size));
         let mut line = CopyLine {
             name: Name::new(event.path),
             outcome: event.outcome.name(),
@@ -280,7 +289,7 @@ impl<'a> CopyLine<'a> {
             copied: !event.digests.is_empty()
                 && !matches!(event.outcome, CopyOutcome::Linked | CopyOutcome::Current),
             algorithm: event.digests.first().map(|(digest, _)| digest.name()),
-            digest: event.digests.first().map(|(_, output)| output.to_string()),
+            digest: event.digests.first().map(|(digest, output)| shown(digest.name(), output)),
             recorded: None,
             written: None,
             found: None,
@@ -289,13 +298,14 @@ impl<'a> CopyLine<'a> {
         match &event.outcome {
             CopyOutcome::Bad(mismatch) | CopyOutcome::CopiedBad(mismatch) => {
                 line.algorithm = Some(&mismatch.algorithm);
-                line.found = Some(DigestState::of(&mismatch.found));
-                line.recorded = Some(DigestState::of(&mismatch.expected));
+                let Mismatch { expected, expected_size, .. } = mismatch;
+                line.found = Some(state(&mismatch.algorithm, &mismatch.found));
+                line.recorded = Some(DigestState::of(&mismatch.algorithm, expected, *expected_size));
             }
             CopyOutcome::Differs { algorithm, written, found } => {
                 line.algorithm = Some(algorithm);
-                line.found = Some(DigestState::of(found));
-                line.written = Some(DigestState::of(written));
+                line.found = Some(state(algorithm, found));
+                line.written = Some(state(algorithm, written));
             }
             CopyOutcome::Failed(error) => line.error = Some(message(error)),
             _ => {}

@@ -3,14 +3,16 @@
 use std::path::Path;
 
 use verisum::catalog::overview::Troubled;
+use verisum::catalog::store::Seen;
+use verisum::digest::Output;
 use verisum_bench::export::{Cell, Table};
 
 use super::{FOLDED, Subject, bytes, moment, path};
 use crate::ui::bad_file::{self, BadFileRepair, GoodContent};
-use crate::ui::names;
 use crate::ui::parity::Beside;
 use crate::ui::repair_commands::{keep_bad, of_catalog, repair_by_tags, with_source};
 use crate::ui::shell;
+use crate::ui::{digests, names};
 
 /// How many letters the rows of files may have together: a page has to stay one that is mailed.
 const LETTERS: usize = 600_000;
@@ -82,7 +84,7 @@ fn troubled_row(subject: &Subject, one: &Troubled, beside: &mut Beside) -> Vec<C
         bad_file.since.map_or(Cell::Missing, moment),
         recorded(moment(record.verified)),
         recorded(bytes(record.size)),
-        recorded(Cell::text(format!("{} {}", file.algorithm, record.digest))),
+        recorded(Cell::text(digest(&file.algorithm, &record.digest, record.size))),
         found(one),
         bad_file.parity.as_deref().map_or(Cell::Missing, path),
     ]
@@ -106,16 +108,22 @@ fn by_tags(one: &Troubled, root: &Path, has_parity: bool) -> Option<String> {
     Some(command + &keep_bad(Some(root)))
 }
 
+/// A digest of a file of this length, after its name.
+fn digest(algorithm: &str, digest: &Output, size: u64) -> String {
+    format!("{algorithm} {}", digests::shown(algorithm, digest, Some(size)))
+}
+
 /// What was last seen of a file, in a few words.
 fn found(one: &Troubled) -> Cell {
     let Some(finding) = &one.finding else { return Cell::Missing };
     let record = &one.file.record;
+    let told = |read: &Seen| digest(&one.file.algorithm, &read.digest, read.size);
     match (&finding.detail, &finding.read) {
         (Some(detail), _) => Cell::text(names::plain(detail)),
         (None, Some(read)) if read.size != record.size => {
-            Cell::text(format!("{} bytes, {} {}", read.size, one.file.algorithm, read.digest))
+            Cell::text(format!("{} bytes, {}", read.size, told(read)))
         }
-        (None, Some(read)) => Cell::text(format!("{} {}", one.file.algorithm, read.digest)),
+        (None, Some(read)) => Cell::text(told(read)),
         (None, None) => Cell::Missing,
     }
 }

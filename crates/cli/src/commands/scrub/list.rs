@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use verisum::catalog::store::{
     Catalog, CatalogPass, ListedRecord, Moment, RecordFinding, Repair, Root, Seen, State,
 };
+use verisum::digest::Output as DigestValue;
 use verisum::files::FUTURE;
 use verisum_bench::export::csv_text;
 
@@ -346,8 +347,9 @@ fn told_repair(path: &Path, repair: &Repair, algorithm: &str) -> FactLine {
         let bytes = ranges.iter().map(|range| range.end - range.start).sum();
         facts.push(format!("{} of it new, in {}", human(bytes), counted(ranges.len() as u64, "place")));
     }
-    let before = repair.before.map_or("unknown".to_string(), |before| before.to_string());
-    facts.push(format!("{algorithm} {}, before {before}", repair.digest));
+    let shown = |digest: &DigestValue| digests::shown(algorithm, digest, None);
+    let before = repair.before.as_ref().map_or("unknown".to_string(), shown);
+    facts.push(format!("{algorithm} {}, before {before}", shown(&repair.digest)));
     FactLine { what: format!("{REPAIRED:<12}  {}", names::quoted(path.as_os_str())), facts }
 }
 
@@ -360,8 +362,8 @@ fn repair_json(repair: &Repair, algorithm: &str) -> Value {
         "from": Name::new(&repair.source),
         "bytes": repair.bytes,
         "algorithm": algorithm,
-        "before": repair.before.map(|before| before.to_string()),
-        "digest": repair.digest.to_string(),
+        "before": repair.before.map(|before| digests::shown(algorithm, &before, None)),
+        "digest": digests::shown(algorithm, &repair.digest, None),
         "ranges": repair.ranges.as_ref().map(|ranges| ranges.iter().map(range).collect::<Vec<_>>()),
     })
 }
@@ -380,7 +382,10 @@ fn told(file: &ListedRecord, finding: Option<&RecordFinding>, bad_file: Option<&
             facts.extend([format!("{good} {verified}"), human(record.size)]);
             match read {
                 Some(read) => facts.extend(differences(&Seen::of(record), read, &file.algorithm)),
-                None => facts.push(format!("{} {}", file.algorithm, record.digest)),
+                None => {
+                    let digest = digests::shown(&file.algorithm, &record.digest, Some(record.size));
+                    facts.push(format!("{} {digest}", file.algorithm));
+                }
             }
         }
     }

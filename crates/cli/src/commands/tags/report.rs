@@ -302,12 +302,15 @@ struct TagLine<'a> {
 
 impl<'a> TagLine<'a> {
     fn new(finding: &TagFinding<'a>, dry: bool) -> TagLine<'a> {
+        let algorithm = finding.record.map(|record| record.algorithm.id);
+        // No digest in tags is of parts.
+        let state = |digest| DigestState::of(algorithm.unwrap_or_default(), digest, None);
         TagLine {
             name: Name::new(finding.path()),
             outcome: finding.outcome.name(),
-            algorithm: finding.record.map(|record| record.algorithm.id),
-            recorded: finding.record.map(|record| DigestState::of(&record.digest)),
-            found: finding.computed.map(DigestState::of),
+            algorithm,
+            recorded: finding.record.map(|record| state(&record.digest)),
+            found: finding.computed.map(state),
             verified: finding.record.and_then(|record| record.verified).map(Timestamp::to_rfc3339),
             error: finding.error.map(failure::tree_message),
             stands_for_all: finding.stands_for_all,

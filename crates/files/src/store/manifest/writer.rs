@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt::Write;
 
 use data_encoding::{BASE64, HEXLOWER};
-use verisum_digest::{Digest, Output, cid_text, part_count};
+use verisum_digest::{Digest, Output, digest_text, part_count};
 
 use super::mtree::MAX_NAME;
 use super::{JSON_VERSION, ListFormat, digest_names, escape, s3};
@@ -264,21 +264,19 @@ impl Writer {
         }
     }
 
-    /// A digest in hexadecimal or Base64. One of an object store has the number of parts behind it, as the store shows it.
+    /// A digest as its system shows it, but for Base64.
     fn value(&self, out: &mut Vec<u8>, name: &str, digest: &Output, size: u64) {
         let mut digest = *digest;
         if self.little_endian {
             digest.as_mut_bytes().reverse();
         }
-        if name == "ipfs" {
-            return out.extend_from_slice(cid_text(&digest).as_bytes());
-        }
-        match self.base64 {
-            true => out.extend_from_slice(BASE64.encode(digest.as_bytes()).as_bytes()),
-            false => push(out, format_args!("{digest}")),
-        }
-        if let Some(count) = part_count(name, size) {
-            push(out, format_args!("-{count}"));
+        let parts = part_count(name, size);
+        match self.base64 && name != "ipfs" {
+            true => {
+                let count = parts.map_or(String::new(), |count| format!("-{count}"));
+                out.extend_from_slice((BASE64.encode(digest.as_bytes()) + &count).as_bytes());
+            }
+            false => out.extend_from_slice(digest_text(name, &digest, parts).as_bytes()),
         }
     }
 
