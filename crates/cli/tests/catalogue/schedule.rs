@@ -6,7 +6,7 @@ use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
 
-use common::{VERISUM, command, verisum};
+use common::{Ended, VERISUM, command, verisum};
 use verisum_testkit::require_tool;
 
 /// Not every machine has systemd.
@@ -41,7 +41,7 @@ fn systemd_takes_the_units() {
         "--stop-after=5".into(),
         "--exclude=*.tmp file".into(),
     ];
-    verisum(arguments).clean();
+    Ended::of(command(VERISUM).args(arguments).env_remove("VERISUM_FOREGROUND").output().unwrap()).clean();
     let units = folder.path().join("etc/systemd/system");
     let service = fs::read_to_string(units.join("verisum-scrub.service")).unwrap();
     assert!(service.contains("50%% of $$HOME \\\"it's\\\" \\\\ größer\""), "{service}");
@@ -75,7 +75,7 @@ fn a_schedule_has_what_the_configuration_gives_to_scrubs() {
         schedule.args(["schedule", "--catalog", "c.db"]).current_dir(folder.path());
         schedule.env("VERISUM_CONFIG", folder.path().join("config.toml"));
         schedule.arg(folder.path()).args(options);
-        let planned = common::Ended::of(schedule.output().unwrap()).clean();
+        let planned = Ended::of(schedule.output().unwrap()).clean();
         planned.lines().find(|line| line.starts_with("ExecStart=")).unwrap().to_string()
     };
     let line = planned(&[]);
@@ -107,7 +107,7 @@ fn a_schedule_drops_nothing_of_the_configuration_in_silence() {
         let mut schedule = command(VERISUM);
         schedule.args(["schedule", "--catalog", "c.db", "--cron", "@daily", "."]).current_dir(&here);
         schedule.env("VERISUM_CONFIG", "config.toml").args(options);
-        common::Ended::of(schedule.output().unwrap())
+        Ended::of(schedule.output().unwrap())
     };
     let whole = planned(&[]).clean();
     for option in ["--prometheus", "--exclude-from"] {
@@ -127,7 +127,7 @@ fn what_the_configuration_gives_is_refused_as_a_scrub_refuses_it() {
         let mut program = command(VERISUM);
         program.current_dir(folder.path()).env("VERISUM_CONFIG", "config.toml");
         program.args([verb, "--catalog", "c.db", "."]).args(options);
-        common::Ended::of(program.output().unwrap())
+        Ended::of(program.output().unwrap())
     };
     for (value, typed) in [
         ("for = '2 hours'", "--for=2h"),
@@ -189,7 +189,7 @@ fn bad_rhythms_are_bad_usage() {
     let without = |event: &str| {
         let mut command = command(VERISUM);
         command.args(["schedule", "--on", event, "--catalog", "c.db", "/"]).env("PATH", "");
-        common::Ended::of(command.output().unwrap())
+        Ended::of(command.output().unwrap())
     };
     without("weekly").clean();
     let ended = without("*:0/15");
