@@ -244,7 +244,12 @@ impl Config {
 
     /// Says why the value that a command's option is set to is none of it.
     pub(crate) fn fault_of(&self, command: &[String], option: &str, why: &str) -> Option<String> {
-        Some(format!("{}: {option}: {why}", self.of(command, option)?.place()))
+        Some(format!("{}: {option}: {why}", self.place_of(command, option)?))
+    }
+
+    /// Where a command's option is set.
+    pub(crate) fn place_of(&self, command: &[String], option: &str) -> Option<String> {
+        Some(self.of(command, option)?.place())
     }
 
     /// What a command's option is set to.
