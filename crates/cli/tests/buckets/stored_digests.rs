@@ -442,7 +442,7 @@ fn every_verb_tells_the_same_text_of_a_digest_of_parts() {
     let alarm = lines(store.run(&[&scrub[..], &["--json"]].concat()).out());
     let alarm = alarm.iter().find(|line| line["type"] == "alarm").unwrap();
     assert_eq!(alarm["digest"], etag, "{alarm}");
-    let listed = first(&["catalog", "list", "--bad", "--json", "--catalog", catalog], 0);
+    let listed = first(&["catalog", "list", "--bad", "--json", "--catalog", catalog], 1);
     assert_eq!(listed["recorded"]["digest"], etag, "{listed}");
     let bad = first(&["copy", "--json", "--catalog", catalog, "s3://box", out], 1);
     assert_eq!(bad["recorded"]["digest"], etag, "{bad}");

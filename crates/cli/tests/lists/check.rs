@@ -330,8 +330,8 @@ fn where_no_file_of_a_list_is_here_its_host_is_to_be_named() {
     for (name, host, place) in [
         ("web:data/a", "web", "web:."),
         ("me@web:/data/a", "me@web", "me@web:."),
-        ("ssh://web:22/~/a", "ssh://web:22", "ssh://web:22/~/."),
-        ("s3://box/a", "s3://box", "s3://box"),
+        ("ssh://web:22/~/a", "ssh://web:22", "'ssh://web:22/~/.'"),
+        ("s3://box/a", "s3://box", "'s3://box'"),
     ] {
         std::fs::write(tree.path().join("list"), format!("{ABC}  {name}\n")).unwrap();
         let told = text(&check(tree.path(), &["list"]).err).to_string();

@@ -377,9 +377,9 @@ impl HostArgs {
         hosts: impl IntoIterator<Item = &'a Host>,
     ) -> Result<(), Failure> {
         for host in hosts {
-            if let Host::Bucket(bucket) = host
-                && let Err(failure @ Failure::Usage(_)) = self.buckets.open(bucket)
-            {
+            let Host::Bucket(bucket) = host else { continue };
+            self.buckets.check()?;
+            if let Err(failure @ Failure::Usage(_)) = self.buckets.open(bucket) {
                 return Err(failure);
             }
         }

@@ -217,7 +217,21 @@ fn taken_with(config: &Config, command: &[OsString]) -> Result<(), Failure> {
         let fault = option.and_then(|option| config.fault_of(&["scrub".to_string()], option, &why));
         Failure::Usage(fault.unwrap_or(why))
     })?;
-    parsed.check()
+    parsed.check().map_err(|failure| with_place(failure, config, command))
+}
+
+/// The same failure, after the place in the configuration of the refused value, if nobody typed it.
+fn with_place(failure: Failure, config: &Config, command: &[OsString]) -> Failure {
+    let said = match &failure {
+        Failure::UnknownDigest { .. } => format!("--algorithm: {}", failure.message()),
+        _ => failure.message(),
+    };
+    let Some((option, _)) = said.split_once(": ") else { return failure };
+    let is_typed = command.iter().any(|word| word.as_encoded_bytes().starts_with(option.as_bytes()));
+    match config.place_of(&["scrub".to_string()], option.trim_start_matches('-')) {
+        Some(place) if !is_typed => Failure::Usage(format!("{place}: {said}")),
+        _ => failure,
+    }
 }
 
 /// With the options that a scrub gets from the configuration of the one who asks, which may not be that of the one who
