@@ -88,12 +88,16 @@ pub(crate) fn unplaced_name(path: &[u8]) -> String {
 }
 
 impl Draft {
-    /// Begins with a copy of what is there. What an earlier run left behind is replaced.
-    pub(crate) fn begin(tree: &Tree, record: &Piece) -> Result<Draft, ParityError> {
+    /// Begins with a copy of what is there. What an earlier run left behind is replaced. A file with another time than
+    /// recorded was written to since it was looked at, unless it `may_differ`.
+    pub(crate) fn begin(tree: &Tree, record: &Piece, may_differ: bool) -> Result<Draft, ParityError> {
         let path = tree.path_of(&record.path);
         let old = match tree.file(&record.path) {
             Ok((_, file)) => {
                 let stat = Stat::of(&file).map_err(|errno| ParityError::io(&path, "stat", errno))?;
+                if !may_differ && time(stat.modified) != record.modified {
+                    return Err(ParityError::damaged(&path, "it changed while it was repaired"));
+                }
                 Some((file, stat))
             }
             Err(verisum_files::FileError::Io { source, .. }) if crate::scan::is_absent(&source) => None,
@@ -491,11 +495,8 @@ pub(crate) fn name_of(path: &[u8]) -> &OsStr {
 mod tests {
     use super::*;
 
-    #[test]
-    fn what_somebody_put_in_its_place_is_not_removed() {
-        let folder = tempfile::tempdir().unwrap();
-        let tree = Tree::open(folder.path(), &Arc::default(), &Arc::default()).unwrap();
-        let record = Piece {
+    fn record() -> Piece {
+        Piece {
             path: b"file".as_slice().into(),
             size: 5,
             modified: verisum_files::Timestamp { seconds: 0, nanoseconds: 0 },
@@ -503,13 +504,31 @@ mod tests {
             owner: (0, 0),
             offset: 0,
             length: 0,
-        };
+        }
+    }
+
+    #[test]
+    fn what_somebody_wrote_since_the_file_was_looked_at_is_not_repaired() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree::open(folder.path(), &Arc::default(), &Arc::default()).unwrap();
+        std::fs::write(folder.path().join("file"), "theirs").unwrap();
+        let begun = Draft::begin(&tree, &record(), false);
+        assert!(begun.is_err_and(|error| error.to_string().contains("it changed while it was repaired")));
+        assert!(Draft::begin(&tree, &record(), true).is_ok());
+        assert_eq!(std::fs::read_to_string(folder.path().join("file")).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn what_somebody_put_in_its_place_is_not_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let tree = Tree::open(folder.path(), &Arc::default(), &Arc::default()).unwrap();
+        let record = record();
         let longest = "n".repeat(300);
         // The name is that of the repaired file, or of nothing, or none that can be given.
         for (name, repaired, is_back) in
             [("taken", true, true), ("free", false, true), (&*longest, false, false)]
         {
-            let mut draft = Draft::begin(&tree, &record).unwrap();
+            let mut draft = Draft::begin(&tree, &record, false).unwrap();
             let own = folder.path().join(&draft.name);
             // As after the swap.
             std::fs::write(&own, "other").unwrap();

@@ -596,7 +596,7 @@ impl RepairJob<'_> {
         }
         let mut draft = match self.drafts.remove(&piece.path) {
             Some(draft) => draft,
-            None => Draft::begin(self.tree, piece)?,
+            None => Draft::begin(self.tree, piece, self.may_differ(&piece.path))?,
         };
         for (number, parts) in head.parts_of_pieces() {
             if head.pieces[number].path != piece.path {
@@ -634,6 +634,12 @@ impl RepairJob<'_> {
         Ok(Some(mended))
     }
 
+    /// Whether a file is repaired that has another time than recorded: at the user's wish, or as an interrupted repair
+    /// in place gave it that.
+    fn may_differ(&self, path: &[u8]) -> bool {
+        self.options.changed || self.interrupted.contains_key(path)
+    }
+
     /// Writes what a set gives for a file into the file. None if it is not there, or not as long as it was; else what
     /// that came to, if that was the last of its sets.
     fn repair_piece_in_place(
@@ -650,7 +656,7 @@ impl RepairJob<'_> {
                     .get(&piece.path)
                     .map(|bad_file| bad_file.ranges.clone())
                     .unwrap_or_default();
-                let may_differ = self.options.changed || self.interrupted.contains_key(&piece.path);
+                let may_differ = self.may_differ(&piece.path);
                 match InPlace::begin(self.tree, piece, (bad, may_differ), self.options.keep())? {
                     Some(open) => open,
                     None => return Ok(None),

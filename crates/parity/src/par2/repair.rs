@@ -95,7 +95,8 @@ impl Par2Job<'_> {
         let Opened { tree, set, .. } = self.opened;
         let mut drafts = BTreeMap::new();
         for &number in members {
-            match Draft::begin(tree, &piece_of(self.opened, &set.members[number])) {
+            // PAR2 records no times.
+            match Draft::begin(tree, &piece_of(self.opened, &set.members[number]), true) {
                 Ok(draft) => drop(drafts.insert(number, draft)),
                 Err(error) => self.tell(number, Err(error), report),
             }
