@@ -221,8 +221,7 @@ mod tests {
         let file = folder.path().join("file");
         std::fs::write(&file, "content").unwrap();
         let lie = folder.path().join("lie");
-        std::fs::write(&lie, "#!/bin/sh\necho d41d8cd98f00b204e9800998ecf8427e \"$1\"\n").unwrap();
-        std::fs::set_permissions(&lie, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        verisum_testkit::write_script(&lie, "#!/bin/sh\necho d41d8cd98f00b204e9800998ecf8427e \"$1\"\n");
         let way = ways().into_iter().find(|way| way.executable == "md5sum").unwrap();
         let about = About::new("md5", "lie").expect(expected("md5", &file).unwrap());
         let mut subjects = [way.subject(about, &lie, &file).boxed()];

@@ -300,11 +300,9 @@ mod tests {
 
     #[test]
     fn a_script_that_stands_before_a_program_is_told() {
-        use std::os::unix::fs::PermissionsExt;
         let folder = tempfile::tempdir().unwrap();
         let script = folder.path().join("sh");
-        std::fs::write(&script, "#!/bin/sh\n").unwrap();
-        std::fs::set_permissions(&script, std::fs::Permissions::from_mode(0o755)).unwrap();
+        verisum_testkit::write_script(&script, "#!/bin/sh\n");
         let path = std::env::join_paths([folder.path(), Path::new("/bin")]).unwrap();
         let path = Some(path.as_os_str());
         let found = find_program("sh", path).unwrap();

@@ -4,13 +4,13 @@ use crate::common;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use common::{Ended, VERISUM, command, data_file, signal, start, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
+use verisum_testkit::copy_program;
 
 /// A folder of links to these programs, and nothing else to be found in it.
 fn programs(folder: &Path, names: &[&str]) -> PathBuf {
@@ -136,8 +136,7 @@ fn a_wrong_program_is_caught_and_a_missing_one_is_named() {
     let folder = tempfile::tempdir().unwrap();
     let bin = programs(folder.path(), &["true"]);
     // As what is found first in the path: it is no script, so that it is taken for the real one.
-    fs::copy("/bin/echo", bin.join("md5sum")).unwrap();
-    fs::set_permissions(bin.join("md5sum"), fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program("/bin/echo", bin.join("md5sum"));
     let file = data_file(folder.path(), "file", 50_000);
     let output = command(VERISUM)
         .args(["bench", "digests", "--only", "programs", "-a", "md5", "--runs", "3"])

@@ -9,7 +9,7 @@ use std::process::Command;
 use common::{Ended, VERISUM, command, signal, start, verisum, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
-use verisum_testkit::{require_root, require_tool};
+use verisum_testkit::{copy_program, require_root, require_tool};
 
 /// In a temporary folder of its own, which shows what it leaves.
 fn bench(folder: &Path, arguments: &[&str]) -> Command {
@@ -146,7 +146,7 @@ fn without_root_the_tools_and_the_model_are_measured() {
         fs::set_permissions(path, everybody).unwrap();
     }
     let program = folder.path().join("verisum");
-    fs::copy(VERISUM, &program).unwrap();
+    copy_program(VERISUM, &program);
     let output = command(setpriv.to_str().unwrap())
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)

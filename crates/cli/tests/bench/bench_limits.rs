@@ -3,13 +3,12 @@
 use crate::common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
 use common::{Ended, VERISUM, command, signal, start, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
-use verisum_testkit::{require_root, require_tool};
+use verisum_testkit::{require_root, require_tool, write_script};
 
 #[test]
 fn a_file_that_may_not_grow_is_an_error_and_nothing_is_left() {
@@ -54,8 +53,7 @@ fn nothing_goes_on_when_all_of_verisum_is_killed() {
 fn what_is_not_known_by_name_is_not_asked_for_its_version() {
     let folder = tempfile::tempdir().unwrap();
     let script = folder.path().join("mine");
-    fs::write(&script, "#!/bin/sh\necho \"$@\" >> \"$0.log\"\nexec md5sum \"$1\"\n").unwrap();
-    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&script, "#!/bin/sh\necho \"$@\" >> \"$0.log\"\nexec md5sum \"$1\"\n");
     let file = common::data_file(folder.path(), "file", 1000);
     let output = command(VERISUM)
         .args(["bench", "files", "--runs", "2", "--way", "md5sum", "--json", "--way"])

@@ -8,7 +8,7 @@ use std::path::Path;
 use common::{Ended, VERISUM, command, signal, start, verisum, wait_until};
 use rustix::process::Signal;
 use serde_json::Value;
-use verisum_testkit::require_tool;
+use verisum_testkit::{copy_program, require_tool};
 
 fn tree() -> tempfile::TempDir {
     let tree = tempfile::tempdir().unwrap();
@@ -153,8 +153,7 @@ fn what_cannot_be_read_is_counted() {
     fs::set_permissions(tree.path(), everybody(0o755)).unwrap();
     fs::set_permissions(tree.path().join("small 7"), everybody(0o600)).unwrap();
     let program = tree.path().join("small 1");
-    fs::copy(VERISUM, &program).unwrap();
-    fs::set_permissions(&program, everybody(0o755)).unwrap();
+    copy_program(VERISUM, &program);
     let output = command(setpriv.to_str().unwrap())
         .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
         .arg(&program)

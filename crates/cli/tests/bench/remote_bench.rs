@@ -3,13 +3,13 @@
 use crate::common;
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt, symlink};
+use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use common::sshd::{RUN, forced, sshd};
 use common::{Ended, VERISUM, command, verisum};
 use serde_json::Value;
-use verisum_testkit::require_tool;
+use verisum_testkit::{require_tool, write_script};
 
 /// As quick as can be.
 const QUICK: [&str; 6] = ["--runs", "2", "--many", "20", "--large", "100k"];
@@ -135,8 +135,7 @@ fn a_way_that_lies_has_no_times() {
          shift; for f do case $f in /dev/null) ;; *) printf '%064d  %s\\0' 7 \"$f\" ;; esac; done\n",
         sum = sum.display()
     );
-    fs::write(&lie, text).unwrap();
-    fs::set_permissions(&lie, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&lie, &text);
     let path = format!("export PATH={}; {RUN}", programs.display());
     server.force(&path);
     let mut command = server.verisum(&["bench", "files"]);

@@ -11,7 +11,7 @@ use std::process::Command;
 use common::recording::{FILES, run, tree};
 use common::{Ended, VERISUM, command, start, verisum};
 use rustix::process::Signal;
-use verisum_testkit::{FsKind, Mount, require_root, require_tool};
+use verisum_testkit::{FsKind, Mount, copy_program, require_root, require_tool};
 
 /// The verbs that only read.
 const READ: [&str; 4] = ["status", "check", "export", "list"];
@@ -32,7 +32,7 @@ fn reading_needs_no_right_to_write() {
     let before = fs::read(&catalog).unwrap();
     // The other user need not reach the folder that the program was built in.
     let program = folder.path().join("verisum");
-    fs::copy(VERISUM, &program).unwrap();
+    copy_program(VERISUM, &program);
     let as_other = |verb: &str| {
         let mut command = command(program.to_str().unwrap());
         command.args(["catalog", verb, "--catalog"]).arg(&catalog).uid(65534).gid(65534);

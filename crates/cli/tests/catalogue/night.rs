@@ -4,7 +4,6 @@
 use crate::common;
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -12,7 +11,7 @@ use common::webhook::answering;
 use common::{Ended, VERISUM, command, flip};
 use serde_json::Value;
 use verisum_testkit::fault::SwitchedFile;
-use verisum_testkit::{FsKind, Mount, require_root, require_tool, skip};
+use verisum_testkit::{FsKind, Mount, require_root, require_tool, skip, write_script};
 
 const MARKER: &[u8] = b"verisum: these bytes are going to rot";
 
@@ -172,8 +171,7 @@ fn a_dead_disk_is_mended_on_the_next_one_by_what_is_said() {
     assert_eq!(status.out().matches(advice).count(), 2, "{}", status.out());
     // So does who is told at home.
     let sendmail = here.join("sendmail");
-    fs::write(&sendmail, format!("#!/bin/sh\ncat > '{}/mail'\n", here.display())).unwrap();
-    fs::set_permissions(&sendmail, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(&sendmail, &format!("#!/bin/sh\ncat > '{}/mail'\n", here.display()));
     let (url, served) = answering("HTTP/1.1 204 No Content\r\nconnection: close\r\n\r\n");
     fs::write(here.join("url"), url).unwrap();
     let told = ["--mail", "root", "--sendmail", sendmail.to_str().unwrap(), "--webhook-file", "url"];

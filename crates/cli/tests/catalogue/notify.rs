@@ -13,7 +13,7 @@ use common::webhook::answering;
 use common::{Ended, VERISUM, change_and_restore_time, command, wait_until};
 use serde_json::Value;
 use tempfile::TempDir;
-use verisum_testkit::{Port, require_tool};
+use verisum_testkit::{Port, require_tool, write_script};
 
 /// An archive with a catalogue, in which one file is rotten that was sound when it was recorded.
 struct Archive(TempDir);
@@ -55,8 +55,7 @@ impl Archive {
     fn sendmail(&self, script: &str) -> String {
         let path = self.path("sendmail");
         let text = format!("#!/bin/sh\ncd '{}'\n{script}\n", self.0.path().display());
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(&path, &text);
         path.display().to_string()
     }
 

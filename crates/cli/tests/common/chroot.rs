@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use tempfile::TempDir;
+use verisum_testkit::{copy_program, write_script};
 
 use super::sshd::Sshd;
 
@@ -46,9 +47,7 @@ impl Chroot {
     pub fn copy(&self, from: &Path, to: &str) {
         let to = self.path(to);
         fs::create_dir_all(to.parent().unwrap()).unwrap();
-        fs::copy(from, &to).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
-        let mode = fs::metadata(from).unwrap().permissions().mode();
-        fs::set_permissions(&to, fs::Permissions::from_mode(mode & 0o555 | 0o444)).unwrap();
+        copy_program(from, to);
     }
 
     /// Copies a program, and the libraries that it loads to where they are here.
@@ -73,8 +72,7 @@ impl Chroot {
     pub fn script(&self, name: &str, text: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
-        fs::write(&path, text).unwrap();
-        fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(path, text);
     }
 
     /// Makes a link to what is in it.

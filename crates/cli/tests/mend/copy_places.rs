@@ -12,7 +12,7 @@ use common::answers::{Answer, Server};
 use common::bucket::Store;
 use common::sshd::sshd;
 use common::{Ended, VERISUM, change_and_restore_time, command, start, trees, wait_until};
-use verisum_testkit::{require_root, require_tool};
+use verisum_testkit::{require_root, require_tool, write_script};
 
 /// The regular files below a directory, with their content.
 fn files(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
@@ -437,8 +437,7 @@ fn what_is_damaged_on_the_way_gets_no_name() {
     let programs = tempfile::tempdir().unwrap();
     let Some(dd) = require_tool("dd") else { return };
     let script = format!("#!/bin/sh\nexec {} \"$@\" | tr x y\n", dd.display());
-    fs::write(programs.path().join("dd"), script).unwrap();
-    fs::set_permissions(programs.path().join("dd"), fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(programs.path().join("dd"), &script);
     let folder = tempfile::tempdir().unwrap();
     for (name, text) in [("from/a", "fox"), ("from/b", "good"), ("to/a", "older")] {
         fs::create_dir_all(folder.path().join(name).parent().unwrap()).unwrap();

@@ -13,7 +13,7 @@ use std::thread;
 
 use common::sshd::{Sshd, sshd};
 use common::{Ended, VERISUM, command};
-use verisum_testkit::require_tool;
+use verisum_testkit::{copy_program, require_tool, write_script};
 
 const BLOCK: u64 = 65536;
 /// Of the file; `TEST_WIRE_BYTES` sets another length.
@@ -171,9 +171,8 @@ fn without_recorded_digests_of_blocks_verisum_on_the_host_computes_them() {
     all("", 0o755);
     let Some(server) = sshd(&format!("SetEnv PATH={}:/usr/bin:/bin", there.display())) else { return };
     // A copy: the user may not reach the build.
-    fs::copy(VERISUM, there.join("own")).unwrap();
-    fs::write(there.join("verisum"), STAND_IN.replace("HERE", there.to_str().unwrap())).unwrap();
-    all("verisum", 0o755);
+    copy_program(VERISUM, there.join("own"));
+    write_script(there.join("verisum"), &STAND_IN.replace("HERE", there.to_str().unwrap()));
     let way = |way: &str| fs::write(there.join("way"), way).unwrap();
     way("");
     let length = 32 << 20;

@@ -15,7 +15,7 @@ use common::tagging::attribute;
 use common::{Ended, VERISUM, command, signal, start, verisum, wait_until};
 use rustix::fs::{CWD, FileType, Mode, RenameFlags, mknodat, renameat_with};
 use rustix::process::Signal;
-use verisum_testkit::{require_root, require_tool};
+use verisum_testkit::{copy_program, require_root, require_tool};
 
 /// A user without any right.
 const NOBODY: u32 = 65534;
@@ -300,7 +300,7 @@ fn only_what_could_not_be_looked_at_is_unknown() {
     fs::remove_file(folder.path().join("one/gone")).unwrap();
     set_mode(&folder.path().join("one/closed"), 0o700);
     let program = folder.path().join("verisum");
-    fs::copy(VERISUM, &program).unwrap();
+    copy_program(VERISUM, &program);
     let mut compare = Command::new(&program);
     compare.args(["compare", "one", "other"]).current_dir(folder.path()).uid(NOBODY).gid(NOBODY);
     let ended = run(compare.env("VERISUM_CONFIG", ""));
@@ -319,7 +319,7 @@ fn who_may_not_read_a_catalogue_is_told_so() {
     let path = tree.catalog();
     // What runs as another user must be where it can be reached.
     let program = tree.folder.path().join("verisum");
-    fs::copy(VERISUM, &program).unwrap();
+    copy_program(VERISUM, &program);
     let status = || {
         let mut command = Command::new(&program);
         command.args(["catalog", "status", "--catalog"]).arg(&path).uid(NOBODY).gid(NOBODY);

@@ -13,7 +13,7 @@ use common::sshd::{RUN, Sshd, forced, sshd};
 use common::trees::{assert_lists, expected, place, tree};
 use common::{Ended, VERISUM, command, verisum, wait_until, with_pipe};
 use tempfile::TempDir;
-use verisum_testkit::require_tool;
+use verisum_testkit::{require_tool, write_script};
 
 /// `sum -z` of this machine by one way, with only these programs to be found.
 fn local(way: &str, path: &OsStr, folder: &Path) -> Ended {
@@ -35,12 +35,6 @@ fn programs(names: &[(&str, &Path)]) -> TempDir {
 fn with_find(program: &str, target: &Path) -> Option<TempDir> {
     let (find, xargs) = (require_tool("find")?, require_tool("xargs")?);
     Some(programs(&[("find", &find), ("xargs", &xargs), (program, target)]))
-}
-
-fn script(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    fs::write(&path, text).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 #[test]
@@ -111,7 +105,7 @@ fn programs_of_the_bsds_and_solaris_are_understood() {
         [("bsd", "sha256", bsd), ("digest", "digest", digest), ("openssl", "openssl", openssl)]
     {
         let Some(path) = with_find("cat", &require_tool("cat").unwrap()) else { return };
-        script(path.path(), program, &text);
+        write_script(path.path().join(program), &text);
         let ended = local(way, path.path().as_os_str(), folder.path());
         assert_lists(&ended, 0, &expected, way);
     }
@@ -123,7 +117,7 @@ fn a_way_that_lies_is_not_used() {
     let Some(path) = with_find("openssl", &require_tool("openssl").unwrap()) else { return };
     // Right for "abc" alone, and a constant for all else.
     let known = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
-    script(path.path(), "sha256sum", &format!("#!/bin/sh\necho '{known}  -'\n"));
+    write_script(path.path().join("sha256sum"), &format!("#!/bin/sh\necho '{known}  -'\n"));
     let mut command = command(VERISUM);
     command.args(["sum", "-z"]).arg(place("local:", folder.path())).env("PATH", path.path());
     let ended = Ended::of(command.output().unwrap());
@@ -149,7 +143,7 @@ fn a_program_that_turns_bad_is_noticed() {
         "#!/bin/sh\ncase $# in 0) exec {sum} ;; 1 | 2) exec {sum} \"$@\" ;; esac\nprintf 'nonsense\\n'\n",
         sum = sum.display()
     );
-    script(path.path(), "sha256sum", &text);
+    write_script(path.path().join("sha256sum"), &text);
     let ended = local("coreutils", path.path().as_os_str(), folder.path());
     assert_eq!(ended.code, Some(3));
     assert!(ended.stderr.contains("unexpected"), "{}", ended.stderr);

@@ -12,7 +12,7 @@ use common::sshd::{RUN, Sshd, forced, sshd};
 use common::{Ended, VERISUM, command, signal, wait_until};
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
-use verisum_testkit::require_tool;
+use verisum_testkit::{require_tool, write_script};
 
 /// What a script has to do to be taken for the shell that was asked for.
 const GREETING: &str = "while IFS= read -r l; do [ \"$l\" = '#end' ] && break; done\n\
@@ -33,10 +33,7 @@ fn open(folder: &Path) {
 }
 
 fn script(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    let _ = fs::remove_file(&path);
-    fs::write(&path, format!("#!/bin/sh\n{text}")).unwrap();
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(folder.join(name), &format!("#!/bin/sh\n{text}"));
 }
 
 /// The programs that the coreutils' way needs, and a `sha256sum` that does this when it is given files.

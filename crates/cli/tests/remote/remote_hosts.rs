@@ -12,7 +12,7 @@ use std::thread::JoinHandle;
 use common::network::Network;
 use common::trees::{assert_lists, expected, place, tree};
 use common::{Ended, wait_until};
-use verisum_testkit::require_tool;
+use verisum_testkit::{require_tool, write_script};
 
 /// A program that stops at its first batch until it may go on, and is `sha256sum` otherwise.
 struct Gate {
@@ -31,9 +31,7 @@ impl Gate {
              while [ ! -e {here}/open ]; do sleep 0.02; done\nfi\nexec {} \"$@\"\n",
             sum.display()
         );
-        let program = folder.join("sha256sum");
-        fs::write(&program, text).unwrap();
-        fs::set_permissions(program, fs::Permissions::from_mode(0o755)).unwrap();
+        write_script(folder.join("sha256sum"), &text);
         gate
     }
 

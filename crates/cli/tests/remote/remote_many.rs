@@ -13,7 +13,7 @@ use common::sshd::{Sshd, sshd};
 use common::trees::place;
 use common::{Ended, VERISUM};
 use tempfile::TempDir;
-use verisum_testkit::require_tool;
+use verisum_testkit::{copy_program, require_tool, write_script};
 
 /// How many files there are; lists name each of them many times.
 const FILES: usize = 500;
@@ -54,8 +54,7 @@ fn told(folder: &Path, name: &str, program: &Path) {
         program = program.display(),
         folder = folder.display()
     );
-    fs::write(folder.join(name), text).unwrap();
-    fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o755)).unwrap();
+    write_script(folder.join(name), &text);
 }
 
 /// The peaks of the asker and of the host for so many names, in KiB.
@@ -109,7 +108,7 @@ fn memory_does_not_grow_with_the_names() {
         return;
     };
     // A copy: the user may not reach the build.
-    fs::copy(VERISUM, programs.path().join("own")).unwrap();
+    copy_program(VERISUM, programs.path().join("own"));
     told(programs.path(), "verisum", &programs.path().join("own"));
     for name in ["sha256sum", "perl"] {
         let Some(program) = require_tool(name) else { return };

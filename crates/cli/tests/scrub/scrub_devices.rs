@@ -12,7 +12,7 @@ use std::process::Command;
 use common::scrubbing::{expect, scrub};
 use common::{Ended, flip, verisum};
 use verisum_testkit::fault::SwitchedFile;
-use verisum_testkit::{FsKind, Mount, require_tool};
+use verisum_testkit::{FsKind, Mount, copy_program, require_tool};
 
 const BAD: usize = 4;
 const GOOD: usize = 10;
@@ -260,7 +260,7 @@ fn a_place_that_cannot_be_listed_keeps_nobody_from_the_rest() {
     closed(0);
     // The other user need not reach the folder that the program was built in.
     let program = folder.path().join("verisum");
-    fs::copy(common::VERISUM, &program).unwrap();
+    copy_program(common::VERISUM, &program);
     let run = || {
         let mut command = common::command(program.to_str().unwrap());
         command.args(["scrub", "--json", "--catalog"]).arg(folder.path().join("c.db")).arg(&tree);
@@ -298,7 +298,7 @@ fn files_that_no_run_could_read_are_known_until_they_are_read_gone_or_left_out()
         mode(path, 0);
     }
     let program = folder.path().join("verisum");
-    fs::copy(common::VERISUM, &program).unwrap();
+    copy_program(common::VERISUM, &program);
     let run = |words: &[&str], more: &[&Path]| {
         let mut command = common::command(program.to_str().unwrap());
         command.args(words).arg("--catalog").arg(folder.path().join("c.db")).args(more);

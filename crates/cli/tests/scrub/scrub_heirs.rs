@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use common::scrubbing::{Tree, check, expect, export, refused};
 use common::{Ended, change_and_restore_time as rot, verisum};
-use verisum_testkit::{FsKind, Mount};
+use verisum_testkit::{FsKind, Mount, copy_program};
 
 /// What happens to a bad f1 and its neighbour f2, and what is then said, if f1 was known to be bad and if not.
 type Mishap = (fn(&Tree), &'static [(&'static str, &'static str)], &'static [(&'static str, &'static str)]);
@@ -281,7 +281,7 @@ fn a_file_that_cannot_be_read_is_what_it_was_under_its_new_name() {
         let tree = Tree::new();
         age(&tree, &["f1", "f2", "f3", "f4"]);
         fs::set_permissions(tree.folder.path(), Permissions::from_mode(0o777)).unwrap();
-        fs::copy(common::VERISUM, tree.folder.path().join("verisum")).unwrap();
+        copy_program(common::VERISUM, tree.folder.path().join("verisum"));
         scrub(&tree).clean();
         let record = recorded(&tree, unreadable);
         rot(&tree.path("f3"), "CONTENT 3");

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use common::{Ended, VERISUM, change_and_restore_time, command, flip, verisum};
 use tempfile::TempDir;
-use verisum_testkit::{FsKind, Mount, require_root, require_tool};
+use verisum_testkit::{FsKind, Mount, copy_program, require_root, require_tool};
 
 fn tag(folder: &Path) -> Ended {
     verisum(["tag".as_ref(), folder.as_os_str()])
@@ -169,8 +169,7 @@ fn files_of_others_are_reported() {
     }
     // A copy that everybody may run, wherever this program was built.
     let program = folder.path().join("program");
-    fs::copy(VERISUM, &program).unwrap();
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    copy_program(VERISUM, &program);
     let mut nobody = command(setpriv.to_str().unwrap());
     nobody.args(["--reuid=65534", "--regid=65534", "--clear-groups"]).arg(&program);
     let ended = Ended::of(nobody.args(["tag", "--exclude", "program"]).arg(folder.path()).output().unwrap());

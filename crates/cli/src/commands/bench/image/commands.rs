@@ -354,8 +354,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let program = |name: &str, script: &str| {
             let path = folder.path().join(name);
-            std::fs::write(&path, format!("#!/bin/sh\n{script}\n")).unwrap();
-            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+            verisum_testkit::write_script(&path, &format!("#!/bin/sh\n{script}\n"));
             path
         };
         let (good, bad) = (program("good", "echo \"$2\""), program("bad", "echo \"$2\"; exit 3"));
