@@ -10,5 +10,6 @@ mod inventories;
 mod lying_stores;
 mod parity_places;
 mod rotten_uploads;
+mod store_settings;
 mod stored_digests;
 mod uploads;

@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use common::answers::{Answer, Asked, Server};
+use common::answers::{Answer, Asked, Server, assert_said};
 use common::bucket::Store;
 use common::{Ended, VERISUM, command};
 use verisum::digest::Digest;
@@ -38,12 +38,6 @@ fn copy_verified(server: &Server, address: &str, verify: &str) -> Ended {
     command.args(["copy", "--verify", verify, "--no-sign-request", "--endpoint", &server.url]);
     command.env("AZURE_STORAGE_ACCOUNT_NAME", "acme").arg(file.path()).arg(address);
     Ended::of(command.output().unwrap())
-}
-
-#[track_caller]
-fn assert_said(ended: &Ended, code: i32, part: &str) {
-    let about = format!("{:?} {}{}", ended.code, ended.out(), ended.stderr);
-    assert!(ended.code == Some(code) && ended.stderr.contains(part), "{about}");
 }
 
 fn uploads(server: &Server) -> Vec<Asked> {

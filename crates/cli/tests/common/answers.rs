@@ -6,8 +6,8 @@ use std::net::{TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use super::Ended;
-use super::bucket::run_at;
+use super::bucket::{KEY, SECRET, run_at};
+use super::{Ended, VERISUM, command};
 
 /// A request, as it came.
 #[derive(Clone, Debug, Default)]
@@ -137,4 +137,31 @@ fn serve(mut stream: TcpStream, answer: &dyn Fn(&Asked) -> Answer, noted: &Mutex
             return;
         }
     }
+}
+
+/// A page of keys, with lengths and ETags.
+pub fn page(objects: &[(&str, usize, &str)]) -> Answer {
+    let objects = objects.iter().map(|(key, size, etag)| {
+        format!("<Contents><Key>{key}</Key><Size>{size}</Size><ETag>&quot;{etag}&quot;</ETag></Contents>")
+    });
+    let objects: String = objects.collect();
+    Answer::new(200, format!("<ListBucketResult>{objects}</ListBucketResult>"))
+}
+
+/// Runs the command with a store at this address, and with these variables of the environment.
+pub fn run_with(variables: &[(&str, &str)], url: &str, words: &[&str]) -> Ended {
+    let mut command = command(VERISUM);
+    command.args(words).env("AWS_ENDPOINT_URL", url);
+    command.env("AWS_ACCESS_KEY_ID", KEY).env("AWS_SECRET_ACCESS_KEY", SECRET);
+    command.envs(variables.iter().copied());
+    Ended::of(command.output().unwrap())
+}
+
+/// Checks the exit code and a part of what was said, and that no secret was.
+#[track_caller]
+pub fn assert_said(ended: &Ended, code: i32, part: &str) {
+    let about = format!("{:?} {}{}", ended.code, ended.out(), ended.stderr);
+    assert_eq!(ended.code, Some(code), "{about}");
+    assert!(ended.stderr.contains(part), "{about}");
+    assert!(!about.contains(SECRET) && !about.contains(KEY) && !about.contains("panicked"), "{about}");
 }
