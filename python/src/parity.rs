@@ -9,12 +9,14 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use verisum::files::{Progress, Stop};
 use verisum::parity::{
-    self, CreateOptions, FileVerdict, ParityRepairOptions, ParityVerifyOptions, UpdateOptions,
+    self, CreateOptions, FileVerdict, ParityLocation, ParityRepairOptions, ParityVerifyOptions, UpdateOptions,
 };
 
 use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind};
+use crate::hosts::{Hosts, Reach};
 use crate::iterator::{Done, Running, python_iterator};
+use crate::place::Named;
 
 type Counts = BTreeMap<&'static str, u64>;
 
@@ -27,6 +29,7 @@ pub(crate) struct ParityFinding {
     ranges: Option<Vec<(u64, u64)>>,
     mendable: Option<bool>,
     kept_unread: Option<u64>,
+    unread_sets: Option<u64>,
     of_parity: bool,
     error: Option<Failure>,
 }
@@ -38,6 +41,7 @@ getters! { |finding: ParityFinding|
     ranges: Option<Vec<(u64, u64)>> = finding.ranges.clone();
     mendable: Option<bool> = finding.mendable;
     kept_unread: Option<u64> = finding.kept_unread;
+    unread_sets: Option<u64> = finding.unread_sets;
     of_parity: bool = finding.of_parity;
 }
 
@@ -63,6 +67,7 @@ impl From<parity::Finding> for ParityFinding {
             ranges: None,
             mendable: None,
             kept_unread: None,
+            unread_sets: None,
             of_parity: false,
             error: None,
         };
@@ -76,10 +81,10 @@ impl From<parity::Finding> for ParityFinding {
                     FileVerdict::Missing { can_be_repaired } => {
                         ParityFinding { mendable: Some(can_be_repaired), ..found }
                     }
-                    FileVerdict::Repaired { bytes, ranges, kept_unread, .. } => {
+                    FileVerdict::Repaired { bytes, ranges, kept_unread, unread_sets, .. } => {
                         let ranges = ranges.into_iter().map(|range| (range.start, range.end)).collect();
                         let (bytes, ranges, kept_unread) = (Some(bytes), Some(ranges), Some(kept_unread));
-                        ParityFinding { bytes, ranges, kept_unread, ..found }
+                        ParityFinding { bytes, ranges, kept_unread, unread_sets: Some(unread_sets), ..found }
                     }
                     FileVerdict::Finished { bytes, ranges } => {
                         let ranges = ranges.into_iter().map(|range| (range.start, range.end)).collect();
@@ -108,9 +113,26 @@ impl From<parity::Finding> for ParityFinding {
 
 #[doc = stub!("ParityRun")]
 #[pyclass(frozen, module = "verisum")]
-pub(crate) struct ParityRun(Running<ParityFinding, Counts>);
+pub(crate) struct ParityRun(Running<ParityFinding, Totals>);
 
-python_iterator!(ParityRun, ParityFinding, |counts| -> Counts { (*counts).clone() });
+python_iterator!(ParityRun, ParityFinding, |totals| -> Counts { totals.counts.clone() });
+
+getters! { |run: ParityRun|
+    bad_sets: Option<Vec<u64>> = run.0.summary().map(|totals| totals.bad_sets.clone());
+}
+
+/// What a run came to.
+#[derive(Default)]
+struct Totals {
+    counts: Counts,
+    bad_sets: Vec<u64>,
+}
+
+impl From<Counts> for Totals {
+    fn from(counts: Counts) -> Totals {
+        Totals { counts, ..Totals::default() }
+    }
+}
 
 /// How a run tells how far it is, and when it is to end.
 type Watched = (Arc<Progress>, Arc<Stop>);
@@ -119,33 +141,39 @@ type Watched = (Arc<Progress>, Arc<Stop>);
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Parity {
     tree: PathBuf,
-    place: Option<PathBuf>,
+    /// Where its parity is, as it was named and what that is; none in the tree itself.
+    place: Option<(PathBuf, Named)>,
+    hosts: Option<Hosts>,
     is_par2: bool,
 }
 
 impl Parity {
-    fn run(
+    fn run<T: Into<Totals>>(
         &self,
+        py: Python<'_>,
         changes: bool,
         progress: Option<Callback>,
         work: impl FnOnce(
             &Path,
-            Option<&Path>,
+            ParityLocation<'_>,
             Watched,
             &mut dyn FnMut(parity::Finding),
-        ) -> Result<Counts, parity::ParityError>
+        ) -> Result<T, parity::ParityError>
         + Send
         + 'static,
     ) -> PyResult<ParityRun> {
         let done = Arc::new(Done::default());
         let (tree, place, told) = (self.tree.clone(), self.place.clone(), done.here.clone());
+        let reach = Reach::of(py, self.hosts.clone())?;
         let running = Running::start(changes, (done, progress), move |steps| {
             // Who takes no more has also asked it to stop.
             let mut report = |finding: parity::Finding| {
                 steps.result(finding.into());
             };
-            let ended = work(&tree, place.as_deref(), (told, steps.stop()), &mut report);
-            steps.end(ended.map_err(|error| failure(&error)));
+            let ended = location(place.as_ref(), reach, &steps.stop()).and_then(|location| {
+                work(&tree, location, (told, steps.stop()), &mut report).map_err(|error| failure(&error))
+            });
+            steps.end(ended.map(Into::into));
         })?;
         Ok(ParityRun(running))
     }
@@ -159,16 +187,38 @@ impl Parity {
     }
 }
 
+/// Where parity is. A place in a bucket ends its work when it is time to stop.
+fn location<'p>(
+    place: Option<&'p (PathBuf, Named)>,
+    reach: Reach,
+    stop: &Arc<Stop>,
+) -> Result<ParityLocation<'p>, Failure> {
+    Ok(match place {
+        None => ParityLocation::Usual,
+        Some((_, Named::Here(path))) => ParityLocation::Directory(path),
+        Some((name, Named::There(address))) => {
+            let mut place = crate::place::host(&reach.open(), &address.host)?;
+            place.end_by(stop);
+            let root = address.path.strip_suffix(b"/").unwrap_or(&address.path).to_vec();
+            ParityLocation::Place { place, root, name: name.clone() }
+        }
+    })
+}
+
 #[pymethods]
 impl Parity {
     #[new]
-    #[pyo3(signature = (tree, place=None))]
-    fn new(tree: FsPath, place: Option<FsPath>) -> PyResult<Parity> {
-        let (tree, place) = (tree.path, place.map(PathBuf::from));
+    #[pyo3(signature = (tree, place=None, *, hosts=None))]
+    fn new(tree: FsPath, place: Option<FsPath>, hosts: Option<Hosts>) -> PyResult<Parity> {
+        let tree = tree.path;
+        let place = place.map(|place| PyResult::Ok((place.path.clone(), Named::of(place)?))).transpose()?;
+        if place.as_ref().is_some_and(|(_, named)| !named.is_here() && !named.is_bucket()) {
+            return Err(PyValueError::new_err("place: must be a directory of this machine, or in a bucket"));
+        }
         let is_par2 = std::fs::metadata(&tree).is_ok_and(|found| found.is_file());
         match is_par2 && place.is_some() {
             true => Err(PyValueError::new_err("a PAR2 file has no place")),
-            false => Ok(Parity { tree, place, is_par2 }),
+            false => Ok(Parity { tree, place, hosts, is_par2 }),
         }
     }
 
@@ -176,6 +226,7 @@ impl Parity {
     #[pyo3(signature = (*, redundancy=0.05, set_bytes=None, threads=0, progress=None))]
     fn create(
         &self,
+        py: Python<'_>,
         redundancy: f64,
         #[pyo3(from_py_with = crate::arguments::whole)] set_bytes: Option<u64>,
         #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
@@ -188,7 +239,7 @@ impl Parity {
         let mut options = CreateOptions::default();
         options.redundancy = (redundancy * 1e6).round() as u32;
         options.set_bytes = set_bytes;
-        self.run(true, progress, move |tree, place, (progress, stop), report| {
+        self.run(py, true, progress, move |tree, place, (progress, stop), report| {
             (options.progress, options.stop) = (progress, stop);
             set_threads(&mut options.threads, threads);
             parity::create(tree, place, &options, report).map(|made| counts_of_made(&made))
@@ -199,6 +250,7 @@ impl Parity {
     #[pyo3(signature = (*, accept_damage=false, accept_changes=false, threads=0, progress=None))]
     fn update(
         &self,
+        py: Python<'_>,
         accept_damage: bool,
         accept_changes: bool,
         #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
@@ -208,7 +260,7 @@ impl Parity {
         let mut options = UpdateOptions::default();
         options.accept_damage = accept_damage;
         options.accept_changes = accept_changes;
-        self.run(true, progress, move |tree, place, (progress, stop), report| {
+        self.run(py, true, progress, move |tree, place, (progress, stop), report| {
             (options.progress, options.stop) = (progress, stop);
             set_threads(&mut options.threads, threads);
             parity::update(tree, place, &options, report).map(|made| counts_of_made(&made))
@@ -219,33 +271,38 @@ impl Parity {
     #[pyo3(signature = (*, threads=0, progress=None))]
     fn verify(
         &self,
+        py: Python<'_>,
         #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         progress: Option<Callback>,
     ) -> PyResult<ParityRun> {
         let is_par2 = self.is_par2;
         let mut options = ParityVerifyOptions::default();
-        self.run(false, progress, move |tree, place, (progress, stop), report| {
+        self.run(py, false, progress, move |tree, place, (progress, stop), report| {
             (options.progress, options.stop) = (progress, stop);
             set_threads(&mut options.threads, threads);
             let verified = match is_par2 {
                 true => parity::verify_par2(tree, &options, report),
                 false => parity::verify(tree, place, &options, report),
             };
-            verified.map(|verified| counts_of_verified(&verified))
+            verified
+                .map(|verified| Totals { counts: counts_of_verified(&verified), bad_sets: verified.bad_sets })
         })
     }
 
     #[doc = stub!("Parity.repair")]
     #[pyo3(signature = (
-        *, dry_run=false, changed=false, keep_bad=None, only=None, in_place=false, threads=0, progress=None
+        *, dry_run=false, changed=false, keep_bad=None, only=None, sets=Vec::new(), in_place=false, threads=0,
+        progress=None
     ))]
     #[allow(clippy::too_many_arguments)] // Python names them.
     fn repair(
         &self,
+        py: Python<'_>,
         dry_run: bool,
         changed: bool,
         keep_bad: Option<FsPath>,
         only: Option<Several<FsPath>>,
+        sets: Vec<u64>,
         in_place: bool,
         #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         progress: Option<Callback>,
@@ -256,12 +313,16 @@ impl Parity {
         if in_place {
             self.require_own("repair in place")?;
         }
+        if !sets.is_empty() {
+            self.require_own("sets that can be named")?;
+        }
         let is_par2 = self.is_par2;
         let mut options = ParityRepairOptions::default();
-        (options.dry_run, options.changed, options.in_place) = (dry_run, changed, in_place);
+        (options.dry_run, options.changed, options.in_place, options.sets) =
+            (dry_run, changed, in_place, sets);
         options.keep_bad = keep_bad.map(PathBuf::from);
         options.only = only.map(Several::paths).unwrap_or_default();
-        self.run(!dry_run, progress, move |tree, place, (progress, stop), report| {
+        self.run(py, !dry_run, progress, move |tree, place, (progress, stop), report| {
             (options.progress, options.stop) = (progress, stop);
             set_threads(&mut options.threads, threads);
             let repaired = match is_par2 {

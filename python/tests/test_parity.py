@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 import verisum
-from conftest import loud_skip
+from conftest import Store, loud_skip
 
 CONTENT = {name: name.encode() * 30_000 for name in ("aa", "bb", "cc")}
 
@@ -115,6 +115,45 @@ def test_parity_is_given_up_for_most_files_only_where_that_is_wanted(tree: Path)
     assert list(parity.verify()) == []
 
 
+def test_only_bad_sets_are_read(tree: Path) -> None:
+    parity = verisum.Parity(tree)
+    parity.create(set_bytes=64 << 10, redundancy=0.2).finish()
+    rot(tree / "aa")
+    verification = parity.verify()
+    assert verification.bad_sets is None
+    assert verification.finish()["damaged"] == 1
+    [bad] = verification.bad_sets or []
+    sets = parity.repair(dry_run=True).finish()["sets"]
+    assert sets > 1
+    # Another set has nothing bad in it.
+    assert parity.repair(sets=[bad + 1]).finish()["repaired"] == 0
+    run = parity.repair(sets=[bad], in_place=True)
+    assert [(found.outcome, found.unread_sets) for found in run] == [("repaired", 0)]
+    assert run.finish()["sets"] == 1
+    assert_whole(tree)
+    with pytest.raises(TypeError):
+        parity.repair(sets="1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def test_parity_in_a_bucket(store: Store, tree: Path) -> None:
+    bucket = store.bucket("parity")
+    parity = verisum.Parity(tree, "s3://parity/of/tree", hosts=store.hosts)
+    parity.create().finish()
+    assert (bucket / "of" / "tree" / "index").exists()
+    assert sorted(path.name for path in tree.iterdir()) == ["aa", "bb", "cc"]
+    rot(tree / "aa")
+    (found,) = parity.verify()
+    assert (found.path, found.mendable) == ("aa", True)
+    assert parity.repair().finish()["repaired"] == 1
+    assert_whole(tree)
+    with pytest.raises(verisum.HostError, match="s3://parity"):
+        nowhere = verisum.Hosts(endpoint="http://127.0.0.1:1", timeout=1)
+        verisum.Parity(tree, "s3://parity/of/tree", hosts=nowhere).verify().finish()
+    for place in ("web1:/parity", "ssh://web1/parity"):
+        with pytest.raises(ValueError, match="in a bucket"):
+            verisum.Parity(tree, place)
+
+
 def test_par2_files(tree: Path) -> None:
     par2 = shutil.which("par2")
     if par2 is None:
@@ -134,6 +173,8 @@ def test_par2_files(tree: Path) -> None:
             refused()
     with pytest.raises(ValueError, match="PAR2 files have no repair in place"):
         parity.repair(in_place=True)
+    with pytest.raises(ValueError, match="PAR2 files have no sets"):
+        parity.repair(sets=[1])
     with pytest.raises(ValueError, match="place"):
         verisum.Parity(tree / "set.par2", tree)
 

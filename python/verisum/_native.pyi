@@ -1189,6 +1189,11 @@ class ParityFinding:
         not repaired."""
 
     @property
+    def unread_sets(self) -> int | None:
+        """How many sets have other parts of it, and were not read because `sets` does not name them; None where it was not
+        repaired."""
+
+    @property
     def of_parity(self) -> bool:
         """Whether it is a file of the parity itself."""
 
@@ -1210,6 +1215,11 @@ class ParityRun(_Iterator[ParityFinding]):
         Of a dry run ``mendable`` and ``parity_mendable`` count what a repair would, and nothing is ``repaired``.
         """
 
+    @property
+    def bad_sets(self) -> list[int] | None:
+        """After `Parity.verify`, the sets in which something is bad, for the `sets` of `Parity.repair`; None until all
+        findings were taken."""
+
     def finish(self) -> dict[str, int]:
         """Takes all findings that are left, and gives the totals."""
 
@@ -1219,10 +1229,12 @@ class Parity:
 
     Args:
         tree: A directory, or a PAR2 file, which can be verified and repaired with.
-        place: The directory of the parity files; None for the usual one in the tree.
+        place: The directory of the parity files, or a place in a bucket (``s3://BUCKET/PREFIX``); None for the usual
+            directory in the tree.
+        hosts: How buckets are reached.
     """
 
-    def __new__(cls, tree: _Path, place: _Path | None = None) -> Self: ...
+    def __new__(cls, tree: _Path, place: _Path | None = None, *, hosts: Hosts | None = None) -> Self: ...
     def create(
         self,
         *,
@@ -1282,6 +1294,7 @@ class Parity:
         changed: bool = False,
         keep_bad: _Path | None = None,
         only: _Path | Iterable[_Path] | None = None,
+        sets: Sequence[int] = (),
         in_place: bool = False,
         threads: int = 0,
         progress: _Progress | None = None,
@@ -1293,6 +1306,8 @@ class Parity:
             changed: Also restore files that somebody wrote to since their parity was made.
             keep_bad: Keep a copy of each bad file in this directory.
             only: Mend only these files, by their paths below the tree, and read only what they need.
+            sets: Read only these sets, which `bad_sets` names. Without `in_place`, the rest of the files that are bad in
+                them is read too.
             in_place: Write what is lost into the bad files themselves, where they are as long as they were.
             threads: How many; 0 for one for each core.
             progress: Called with files and bytes that were read.
