@@ -45,7 +45,7 @@ impl<'a> RecordedTree<'a> {
         is_local: bool,
     ) -> Result<Option<RecordedTree<'a>>, CatalogError> {
         let tree = if is_local { absolute(path)? } else { path.to_path_buf() };
-        Ok(TreeRecords::with_trees_below(catalog, &tree)?.map(|records| RecordedTree { records, is_local }))
+        Ok(TreeRecords::of(catalog, &tree)?.map(|records| RecordedTree { records, is_local }))
     }
 
     /// What is recorded of a file with this digest, by its name below the tree.

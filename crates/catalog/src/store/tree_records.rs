@@ -19,32 +19,23 @@ pub struct TreeRecords<'c> {
 }
 
 impl<'c> TreeRecords<'c> {
-    /// Those of a tree by its absolute path or its address. None where the catalogue does not know it.
+    /// Those of a tree by its absolute path or its address, with those of trees that lie below it. None where the
+    /// catalogue knows neither.
     ///
     /// # Errors
     /// The catalogue cannot be read.
     pub fn of(catalog: &'c Catalog, tree: &Path) -> Result<Option<TreeRecords<'c>>> {
-        let Some(root) = catalog.root_of(tree)? else { return Ok(None) };
-        Ok(Some(TreeRecords::of_roots(catalog, tree, vec![root])?))
-    }
-
-    /// The same, with the records of trees that lie below it: none is needed of the whole.
-    ///
-    /// # Errors
-    /// The catalogue cannot be read.
-    pub fn with_trees_below(catalog: &'c Catalog, tree: &Path) -> Result<Option<TreeRecords<'c>>> {
         let own = catalog.root_of(tree)?;
         let is_other = |root: &Root| own.as_ref().is_none_or(|own| own.id != root.id);
         let mut roots = catalog.roots()?;
         roots.retain(|root| root.path.starts_with(tree) && is_other(root));
         roots.sort_by_key(|root| std::cmp::Reverse(root.path.components().count()));
         roots.extend(own);
-        (!roots.is_empty()).then(|| TreeRecords::of_roots(catalog, tree, roots)).transpose()
-    }
-
-    fn of_roots(catalog: &'c Catalog, tree: &Path, roots: Vec<Root>) -> Result<TreeRecords<'c>> {
+        if roots.is_empty() {
+            return Ok(None);
+        }
         let algorithms = catalog.algorithms()?.into_iter().map(|(id, name)| (id, name.into())).collect();
-        Ok(TreeRecords { catalog, algorithms, tree: tree.to_path_buf(), roots, last: None })
+        Ok(Some(TreeRecords { catalog, algorithms, tree: tree.to_path_buf(), roots, last: None }))
     }
 
     /// The record of a file by its name below the tree, which is empty for the path of the tree itself.
@@ -98,14 +89,11 @@ mod tests {
         catalog.apply(root.id, root.directory, "f".as_ref(), &add).unwrap();
         let above = root.path.parent().unwrap();
         let below = Path::new(root.path.file_name().unwrap()).join("f");
-        assert!(TreeRecords::of(&catalog, above).unwrap().is_none());
-        let mut records = TreeRecords::with_trees_below(&catalog, above).unwrap().unwrap();
+        let mut records = TreeRecords::of(&catalog, above).unwrap().unwrap();
         assert_eq!(records.record(&below).unwrap(), Some(record(3)));
         assert_eq!(records.record(Path::new("f")).unwrap(), None);
-        assert!(TreeRecords::with_trees_below(&catalog, &above.join("elsewhere")).unwrap().is_none());
-        for of in [TreeRecords::of, TreeRecords::with_trees_below] {
-            let mut records = of(&catalog, &root.path).unwrap().unwrap();
-            assert_eq!(records.record(Path::new("f")).unwrap(), Some(record(3)));
-        }
+        assert!(TreeRecords::of(&catalog, &above.join("elsewhere")).unwrap().is_none());
+        let mut records = TreeRecords::of(&catalog, &root.path).unwrap().unwrap();
+        assert_eq!(records.record(Path::new("f")).unwrap(), Some(record(3)));
     }
 }

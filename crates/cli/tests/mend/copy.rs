@@ -152,6 +152,35 @@ fn what_the_catalogue_calls_rotten_is_not_copied() {
     assert!(path.join("to/file-3").exists());
 }
 
+/// As of a disk that is copied whole: each file is compared with the record of the tree that it lies in.
+#[test]
+fn what_the_catalogue_calls_rotten_below_is_not_copied() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    for tree in ["all/one", "all/two/inner"] {
+        fs::create_dir_all(path.join(tree)).unwrap();
+        fs::write(path.join(tree).join("good"), tree).unwrap();
+        fs::write(path.join(tree).join("bad"), tree).unwrap();
+        let mut scrub = command(VERISUM);
+        scrub.args(["scrub", "--quiet", "--catalog", "c.db", tree]).current_dir(path);
+        Ended::of(scrub.output().unwrap()).clean();
+        change_and_restore_time(&path.join(tree).join("bad"), &tree.to_uppercase());
+    }
+    fs::write(path.join("all/free"), "in no tree").unwrap();
+    for (to, folder) in [("to", "to"), ("local:there", "there")] {
+        let ended = copy(path, ["--catalog", "c.db", "all", to]);
+        assert_eq!(
+            (ended.code, ended.out().lines().count()),
+            (Some(1), 2),
+            "{}{}",
+            ended.out(),
+            ended.stderr
+        );
+        let names: Vec<PathBuf> = files(&path.join(folder)).into_iter().map(|(name, _)| name).collect();
+        assert_eq!(names, ["free", "one/good", "two/inner/good"].map(PathBuf::from));
+    }
+}
+
 #[test]
 fn the_catalogue_of_to_knows_the_copies() {
     let folder = folder();

@@ -37,7 +37,7 @@ pub(super) struct Expected {
 }
 
 impl<'c> Records<'c> {
-    /// Those of a path, if it is in a tree of the catalogue.
+    /// Those of a path, if it is in a tree of the catalogue, or one is below it.
     pub(super) fn of(catalog: &'c Catalog, path: &Path) -> Result<Option<Records<'c>>, store::CatalogError> {
         Records::of_address(catalog, &absolute(path)?)
     }
