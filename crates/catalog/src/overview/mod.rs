@@ -135,6 +135,8 @@ pub struct TreeOverview {
     pub oldest: Option<Moment>,
     /// How many files were verified by a clock that ran ahead; they count as never verified.
     pub future: u64,
+    /// Whether scrubs have begun and none came to its end.
+    pub is_unfinished: bool,
     /// What is verified too seldom.
     pub stale: Amount,
     /// What has content that no other recorded file has.
@@ -228,11 +230,14 @@ impl Overview {
     }
 
     /// What it means as a whole: [`VerdictClass::Corrupt`] where data is bad, [`VerdictClass::Unchecked`] where something could not be
-    /// checked, is older than may be, or the last run over a tree failed; otherwise [`VerdictClass::Clean`].
+    /// checked, is older than may be, or the last run over a tree failed, or none came to its end; otherwise
+    /// [`VerdictClass::Clean`].
     pub fn class(&self) -> VerdictClass {
         let is = |class: VerdictClass| self.count(|state| state.class() == class) > 0;
-        let has_failed =
-            self.trees.iter().any(|tree| tree.runs.first().is_some_and(|run| run.error.is_some()));
+        let has_failed = self
+            .trees
+            .iter()
+            .any(|tree| tree.is_unfinished || tree.runs.first().is_some_and(|run| run.error.is_some()));
         match (is(VerdictClass::Corrupt), is(VerdictClass::Unchecked) || has_failed) {
             (true, _) => VerdictClass::Corrupt,
             (false, false) if self.stale.files + self.unlisted() == 0 => VerdictClass::Clean,
@@ -260,6 +265,7 @@ fn tree(
         forecast: Forecast::of_runs(root.files, root.bytes, &runs, options.max_age),
         oldest: survey.oldest,
         future: survey.future,
+        is_unfinished: survey.is_unfinished,
         stale: Amount::default(),
         only: Amount::default(),
         troubles: survey.troubles,

@@ -24,7 +24,7 @@ const SMALL: i64 = 256 << 20;
 pub struct Problem(pub String);
 
 /// What SQLite does not know of: a query that finds nothing in a sound catalogue, and what a row means.
-const INVARIANTS: [(&str, &str); 11] = [
+const INVARIANTS: [(&str, &str); 12] = [
     (
         "directories without a parent",
         "SELECT 'directory ' || id FROM directory AS child WHERE parent >= id
@@ -84,6 +84,12 @@ const INVARIANTS: [(&str, &str); 11] = [
          AND (NOT EXISTS (SELECT 1 FROM directory AS known WHERE known.id = former.directory)
          OR NOT EXISTS (SELECT 1 FROM root AS known WHERE known.id = former.root)
          OR NOT EXISTS (SELECT 1 FROM algorithm AS known WHERE known.id = former.algorithm))",
+    ),
+    (
+        "runs whose counts are damaged",
+        "SELECT 'run ' || id FROM run WHERE CASE WHEN json_valid(counts) THEN json_type(counts) <> 'object'
+         OR EXISTS (SELECT 1 FROM json_each(counts) AS entry WHERE entry.type <> 'integer' OR entry.value < 0)
+         ELSE 1 END",
     ),
 ];
 

@@ -75,6 +75,9 @@ impl Run {
     }
 }
 
+/// What is told as the error of a run whose counts cannot be read: none of them is zero.
+const DAMAGED: &str = "the record of this run is damaged (verisum catalog check)";
+
 /// A column's text. Runs have no check value: what is damaged of one keeps nothing else from being read.
 fn text(row: &Row<'_>, column: usize) -> Option<String> {
     let bytes = row.get_ref(column).ok()?.as_bytes().ok()?;
@@ -97,6 +100,8 @@ impl Catalog {
         let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts, interrupted, error
                    FROM run WHERE root = ?1 ORDER BY id DESC LIMIT ?2";
         self.rows(sql, params![root, most as i64], |row| {
+            let counts = text(row, 8).unwrap_or_default();
+            let is_damaged = serde_json::from_str::<BTreeMap<String, u64>>(&counts).is_err();
             Ok(Run {
                 id: row.get(0)?,
                 started: row.get(1)?,
@@ -106,9 +111,9 @@ impl Catalog {
                 seconds: row.get(5)?,
                 read_files: unsigned(row, 6)?,
                 read_bytes: unsigned(row, 7)?,
-                counts: text(row, 8).unwrap_or_default(),
+                counts,
                 interrupted: row.get(9)?,
-                error: text(row, 10),
+                error: text(row, 10).or_else(|| is_damaged.then(|| DAMAGED.to_string())),
             })
         })
     }

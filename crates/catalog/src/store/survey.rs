@@ -1,6 +1,6 @@
 //! One pass over all records, for monitors: what is wrong in each tree, and how old its verifications are.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use rusqlite::types::ValueRef;
 
@@ -32,6 +32,8 @@ pub struct TreeSurvey {
     pub oldest: Option<Moment>,
     /// How many files were verified by a clock that ran ahead; they count as never verified.
     pub future: u64,
+    /// Whether scrubs have begun and none came to its end: files that none has met yet have no record.
+    pub is_unfinished: bool,
 }
 
 /// What is counted of a tree on the way.
@@ -71,6 +73,7 @@ impl Catalog {
         self.require_sums(
             trees.iter().map(|(root, counts)| (*root, (counts.files, counts.bytes))).collect(),
         )?;
+        let unfinished = self.unfinished()?;
         let mut told = HashMap::new();
         for root in self.roots()? {
             let SurveyCounts { mut survey, mut states, .. } = trees.remove(&root.id).unwrap_or_default();
@@ -81,9 +84,17 @@ impl Catalog {
             }
             let troubles = State::troubles().map(|state| (state, states[state.code() as usize]));
             survey.troubles = troubles.filter(|(_, count)| *count > 0).collect();
+            survey.is_unfinished = unfinished.contains(&root.id);
             told.insert(root.id, survey);
         }
         Ok(told)
+    }
+
+    /// The numbers of the roots of which each run failed, was interrupted or killed, or goes on.
+    fn unfinished(&self) -> Result<HashSet<i64>> {
+        let sql = "SELECT root FROM run GROUP BY root
+                   HAVING NOT max(finished NOTNULL AND NOT interrupted AND error IS NULL)";
+        self.rows(sql, [], |row| row.get(0))
     }
 
     /// The files whose records are not as they were written, whether a run has met them or not.
@@ -120,7 +131,7 @@ mod tests {
 
     use super::*;
     use crate::store::tests::{catalog, record};
-    use crate::store::{CatalogRecord, RecordChange, RecordFinding, Trouble};
+    use crate::store::{CatalogRecord, RecordChange, RecordFinding, Run, Trouble};
     use verisum_files::Verdict;
 
     #[test]
@@ -134,6 +145,36 @@ mod tests {
             .unwrap();
         let runs = catalog.runs(root.id, 9).unwrap();
         assert_eq!((runs.len(), runs[0].verdicts().len()), (1, 0));
+        // It is told, as other damage is.
+        catalog.connection.execute("UPDATE run SET counts = '{\"ok\":', error = NULL", []).unwrap();
+        let run = &catalog.runs(root.id, 9).unwrap()[0];
+        assert_eq!(run.error.as_deref(), Some("the record of this run is damaged (verisum catalog check)"));
+        let problems = catalog.check().unwrap();
+        assert!(
+            problems.iter().any(|problem| problem.0 == "runs whose counts are damaged: run 1"),
+            "{problems:?}"
+        );
+    }
+
+    #[test]
+    fn a_tree_is_unfinished_until_a_run_comes_to_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, root) = catalog(folder.path());
+        let is_unfinished = || catalog.survey(Moment::MAX).unwrap()[&root.id].is_unfinished;
+        assert!(!is_unfinished(), "what was imported or copied needs no run");
+        let ended = |interrupted, error: Option<&str>| {
+            let at = Moment::of_milliseconds(1);
+            let id = catalog.begin_run(root.id, at, at).unwrap();
+            assert!(is_unfinished(), "killed");
+            let (finished, error) = (Some(at), error.map(str::to_string));
+            catalog.end_run(&Run { id, finished, interrupted, error, ..Run::default() }).unwrap();
+            is_unfinished()
+        };
+        assert!(ended(true, None) && ended(false, Some("failed")));
+        // A run that had no time for all has come to its end.
+        assert!(!ended(false, None));
+        catalog.begin_run(root.id, Moment::of_milliseconds(2), Moment::of_milliseconds(2)).unwrap();
+        assert!(!is_unfinished());
     }
 
     #[test]
@@ -159,7 +200,8 @@ mod tests {
                 troubles: vec![(State::MISSING, 1)],
                 wanted: 1,
                 oldest: Some(Moment::of_milliseconds(5)),
-                future: 0
+                future: 0,
+                is_unfinished: false,
             }
         );
         add("future", 1001);

@@ -69,6 +69,9 @@ pub(crate) fn damaged_records(count: u64) -> String {
     format!("{} (verisum catalog check names them)", counted(count, "damaged record"))
 }
 
+/// What is told of a tree that scrubs have begun and never came to the end of.
+pub(crate) const UNFINISHED: &str = "no scrub has come to its end yet: some files may have no record";
+
 /// What is told of verifications that a clock dated which ran ahead.
 pub(crate) fn verified_in_future(count: u64) -> String {
     format!("verified in the future: {count} (a clock ran ahead: they count as never verified)")

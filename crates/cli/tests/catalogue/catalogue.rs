@@ -276,9 +276,67 @@ fn monitoring_needs_no_scrub() {
         "{}",
         nagios.out()
     );
-    assert_eq!(status(&["--max-age", "1s"]).code, Some(3));
+    let late = status(&["--max-age", "1s"]);
+    let told = "\n  late: the stalest verification is older than ";
+    assert!(late.code == Some(3) && late.out().contains(told), "{}", late.out());
+    for (options, told) in
+        [(&["--max-age", "1s"][..], "true"), (&["--max-age", "35d"], "false"), (&[], "null")]
+    {
+        let line = status(&[&["--json"], options].concat());
+        assert!(line.out().contains(&format!("\"late\":{told},")), "{}", line.out());
+    }
     let nothing = run(&["catalog", "status", "--nagios"], &folder.path().join("none"), &[]);
     assert_eq!((nothing.code, nothing.out().starts_with("VERISUM UNKNOWN - ")), (Some(3), true));
+}
+
+#[test]
+fn a_tree_is_not_well_before_a_scrub_came_to_its_end() {
+    let (folder, root, catalog) = tree();
+    let figures = folder.path().join("figures");
+    let status = |options: &[&str]| run(&[&["catalog", "status"], options].concat(), &catalog, &[]);
+    let with_file = ["--prometheus", figures.to_str().unwrap()];
+    let report = || verisum(["report".as_ref(), "--json".as_ref(), catalog.as_os_str()]);
+    for signal in [Signal::INT, Signal::KILL] {
+        let mut scrub = command(VERISUM);
+        scrub.args(["scrub", "--limit-iops", "1", "--catalog"]).arg(&catalog).arg(&root);
+        let mut child = start(&mut scrub);
+        common::wait_until("it goes on", || {
+            catalog.exists() && status(&[]).out().contains(": in progress\n")
+        });
+        common::signal(&child, signal);
+        child.wait().unwrap();
+        let nagios = status(&["--nagios"]);
+        let told = format!(", no scrub of {} has come to its end yet", root.display());
+        assert!(nagios.code == Some(1) && nagios.out().contains(&told), "{}", nagios.out());
+        let told = "no scrub has come to its end yet: some files may have no record";
+        let text = status(&with_file);
+        assert!(text.code == Some(3) && text.out().contains(&format!("\n  {told}\n")), "{}", text.out());
+        let figures = fs::read_to_string(&figures).unwrap();
+        let figure = format!("verisum_catalog_unfinished{{root=\"{}\"}} 1\n", root.display());
+        assert!(figures.contains(&figure), "{figures}");
+        assert!(status(&["--json"]).clean().contains("\"unfinished\":true"));
+        let report = report();
+        assert!(report.code == Some(3) && report.out().contains(told), "{}", report.out());
+    }
+    run(&["scrub"], &catalog, &[&root]).clean();
+    assert_eq!(status(&["--nagios"]).code, Some(0));
+    assert_eq!((status(&with_file).code, report().code), (Some(0), Some(0)));
+    assert!(status(&["--json"]).clean().contains("\"unfinished\":false"));
+    // What it counted cannot be read any more: nothing of that is zero.
+    if !flip(&catalog, "UPDATE run SET counts = '{\"rot\":' WHERE complete") {
+        return;
+    }
+    let told = "the record of this run is damaged (verisum catalog check)";
+    for ended in [status(&["--nagios"]), status(&with_file), report()] {
+        let code = if ended.out().starts_with("VERISUM WARNING - ") { 1 } else { 3 };
+        assert!(ended.code == Some(code) && ended.out().contains(told), "{}", ended.out());
+    }
+    let check = run(&["catalog", "check"], &catalog, &[]);
+    assert!(
+        check.code == Some(1) && check.stderr.contains("runs whose counts are damaged"),
+        "{}",
+        check.stderr
+    );
 }
 
 #[test]

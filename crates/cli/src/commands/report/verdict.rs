@@ -11,7 +11,7 @@ use crate::ui::exit::Exit;
 use crate::ui::names;
 use crate::ui::repair_commands::{self, Remedy};
 use crate::ui::sizes::human;
-use crate::ui::values::{self, counted};
+use crate::ui::values::{self, UNFINISHED, counted};
 
 /// The code that the command ends with, that of `catalog status`.
 pub(super) fn exit(subject: &Subject) -> Exit {
@@ -86,6 +86,10 @@ pub(super) fn lines(subject: &Subject) -> Vec<String> {
         if let Some(error) = tree.runs.first().and_then(|run| run.error.as_ref()) {
             let path = names::quoted(tree.root.path.as_os_str());
             lines.push(format!("FAILED: the last run of {path}: {}", names::plain(error)));
+        }
+        if tree.is_unfinished {
+            let path = names::quoted(tree.root.path.as_os_str());
+            lines.push(format!("UNCHECKED: {path}: {UNFINISHED}."));
         }
     }
     let stale = overview.stale;

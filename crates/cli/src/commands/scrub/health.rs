@@ -38,6 +38,8 @@ pub(super) struct TreeStatus {
     /// The last ones, newest first.
     pub(super) runs: Vec<Run>,
     pub(super) survey: TreeSurvey,
+    /// Whether its stalest verification is older than may be; none if it may be of any age.
+    pub(super) is_late: Option<bool>,
     /// What mends it.
     pub(super) remedy: Option<Remedy>,
 }
@@ -47,6 +49,7 @@ struct Tree {
     files: u64,
     bytes: u64,
     survey: TreeSurvey,
+    is_late: bool,
     /// What mends it.
     remedy: Option<Remedy>,
     /// When the last run began, and why it failed.
@@ -99,12 +102,13 @@ impl Health {
             let named = bad_file::of_trees(catalog, commands, &roots, (missing_fails, None), NAMED)?;
             (health.bad, health.more) = named;
         }
-        for TreeStatus { root, runs, survey, remedy } in trees {
+        for TreeStatus { root, runs, survey, is_late, remedy } in trees {
             health.trees.push(Tree {
                 path: root.path,
                 files: root.files,
                 bytes: root.bytes,
                 survey,
+                is_late: is_late == Some(true),
                 remedy,
                 last: runs.first().map(|run| (run.started, run.error.clone())),
                 unlisted: Run::of_last(&runs, UNLISTED),
@@ -133,7 +137,7 @@ impl Health {
     }
 
     fn is_stale(&self) -> bool {
-        self.max_age.is_some_and(|most| self.age().is_some_and(|age| age > most))
+        self.trees.iter().any(|tree| tree.is_late)
     }
 
     /// Why the last run of a tree failed, if it did.
@@ -155,7 +159,8 @@ impl Health {
             state => repair_commands::exit(state),
         };
         let worst = troubles.map(|(state, _)| exit(*state)).max().unwrap_or(Exit::Clean);
-        let is_partial = self.failures().next().is_some() || self.trees.iter().any(|tree| tree.unlisted > 0);
+        let is_partial = self.failures().next().is_some()
+            || self.trees.iter().any(|tree| tree.unlisted > 0 || tree.survey.is_unfinished);
         match self.is_stale() || is_partial || self.storage_errors() > 0 {
             true => worst.max(Exit::Unchecked),
             false => worst,
@@ -197,6 +202,10 @@ impl Health {
             for tree in self.trees.iter().filter(|tree| tree.unlisted > 0) {
                 let path = names::quoted_without_pipes(tree.path.as_os_str());
                 let _ = write!(line, ", {} not looked at in {path}", tree.unlisted);
+            }
+            for tree in self.trees.iter().filter(|tree| tree.survey.is_unfinished) {
+                let path = names::quoted_without_pipes(tree.path.as_os_str());
+                let _ = write!(line, ", no scrub of {path} has come to its end yet");
             }
             let damaged = self.sum(|state| state == State::DAMAGED);
             if damaged > 0 {
@@ -268,6 +277,10 @@ impl Health {
         of_trees("verisum_catalog_last_run_failed", "Whether the last run failed.", &|tree| {
             tree.last.as_ref().map(|(_, error)| f64::from(error.is_some()))
         });
+        let help = "Whether scrubs have begun, and none came to its end.";
+        of_trees("verisum_catalog_unfinished", help, &|tree| Some(f64::from(tree.survey.is_unfinished)));
+        let help = "Directories and files that the last run could not look at.";
+        of_trees("verisum_catalog_unlisted", help, &|tree| Some(tree.unlisted as f64));
         let help = "Files that are not as recorded, by what the last run thought of them.";
         figure(&mut text, "verisum_catalog_troubled_files", help, |text, name| {
             for tree in &self.trees {

@@ -20,7 +20,7 @@ use crate::ui::names;
 use crate::ui::progress::ProgressArgs;
 use crate::ui::repair_commands::{Remedies, Remedy, RepairCommands};
 use crate::ui::sizes::human;
-use crate::ui::values::{self, counted, verified_in_future, written};
+use crate::ui::values::{self, UNFINISHED, counted, rough, verified_in_future, written};
 use crate::ui::{self, Output, PROGRAM};
 
 /// How many runs of each tree are listed.
@@ -80,7 +80,7 @@ fn judge(
         refuse_own(catalog.path(), path)?;
     }
     let health = catalog.at_one_moment(|| {
-        let trees = status_of(&catalog, arguments, output)?;
+        let trees = status_of(&catalog, (arguments, max_age), output)?;
         let limits = Limits {
             max_age,
             missing_fails: arguments.missing == Missing::Fail,
@@ -105,19 +105,22 @@ fn judge(
 /// Prints each tree, and returns it. Each fact that takes a pass over all records is read once.
 fn status_of(
     catalog: &Catalog,
-    arguments: &CatalogStatusArgs,
+    (arguments, max_age): (&CatalogStatusArgs, Option<Duration>),
     output: &mut Output,
 ) -> Result<Vec<TreeStatus>, Failure> {
-    let mut surveys = catalog.survey(Moment::now() + FUTURE)?;
+    let now = Moment::now();
+    let mut surveys = catalog.survey(now + FUTURE)?;
     let commands = RepairCommands::new(arguments.catalog.catalog.as_deref());
     let mut remedies = Remedies::new(catalog, &commands);
     // A line for Nagios tells nothing of what mends a whole tree.
     let has_remedies = !arguments.nagios || arguments.prometheus.is_some();
     let mut trees = Vec::new();
     for root in catalog.roots()? {
+        let survey = surveys.remove(&root.id).unwrap_or_default();
         trees.push(TreeStatus {
             runs: catalog.runs(root.id, RUNS)?,
-            survey: surveys.remove(&root.id).unwrap_or_default(),
+            is_late: max_age.map(|most| survey.oldest.is_some_and(|oldest| now - oldest > most)),
+            survey,
             remedy: if has_remedies { remedies.of(&root)? } else { None },
             root,
         });
@@ -128,7 +131,7 @@ fn status_of(
     for tree in trees.iter().filter(|_| !arguments.nagios) {
         match arguments.json {
             true => output.json("tree", &line(catalog, tree, goes_on)?)?,
-            false => print(catalog, tree, goes_on, output)?,
+            false => print(catalog, tree, (goes_on, max_age), output)?,
         }
     }
     if trees.len() > 1 && !arguments.json && !arguments.nagios {
@@ -146,8 +149,8 @@ fn status_of(
 
 fn print(
     catalog: &Catalog,
-    TreeStatus { root, runs, survey, remedy }: &TreeStatus,
-    goes_on: Option<i64>,
+    TreeStatus { root, runs, survey, is_late, remedy }: &TreeStatus,
+    (goes_on, max_age): (Option<i64>, Option<Duration>),
     output: &mut Output,
 ) -> Result<(), Failure> {
     let path = names::quoted(root.path.as_os_str());
@@ -170,6 +173,13 @@ fn print(
     }
     if survey.future > 0 {
         output.sentence(&format!("  {}", verified_in_future(survey.future)))?;
+    }
+    if let Some(most) = max_age.filter(|_| *is_late == Some(true)) {
+        let most = rough(most);
+        output.sentence(&format!("  late: the stalest verification is older than {most} (--max-age)"))?;
+    }
+    if survey.is_unfinished {
+        output.sentence(&format!("  {UNFINISHED}"))?;
     }
     if let Some(to) = catalog.rehash_target()?.filter(|_| !root.is_remote()) {
         output.sentence(&format!("  {}", rehash::left(catalog, Some(root.id), &to)?))?;
@@ -209,7 +219,7 @@ fn counts(run: &Run) -> Vec<String> {
 
 fn line(
     catalog: &Catalog,
-    TreeStatus { root, runs, survey, remedy }: &TreeStatus,
+    TreeStatus { root, runs, survey, is_late, remedy }: &TreeStatus,
     goes_on: Option<i64>,
 ) -> Result<Value, Failure> {
     let troubles = survey.troubles.iter().map(|(state, count)| (state.name().to_string(), (*count).into()));
@@ -246,6 +256,8 @@ fn line(
         "repair": remedy.as_ref().map(Remedy::json),
         "stalest_verification": survey.oldest.and_then(Moment::known),
         "verified_in_future": survey.future,
+        "late": is_late,
+        "unfinished": survey.is_unfinished,
         "rehash": rehash,
         "runs": runs,
     });
