@@ -214,7 +214,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                     self.listing.outcome.unlisted += 1;
                     self.listing.first_error.get_or_insert_with(|| error.clone());
                     let path = self.work.scope.path.clone();
-                    messages.push(Message::Unlisted { path, error, storage_failed: false });
+                    messages.push(Message::Unlisted { path, error, storage_failed: false, place: None });
                 }
             }
         }
@@ -366,7 +366,7 @@ impl<'w> RemoteScrub<'_, 'w> {
                 let path = self.work.scope.path.join(OsStr::from_bytes(name));
                 let (error, storage_failed) =
                     (observation.error.unwrap_or_default(), observation.found == Verdict::IoError);
-                messages.push(Message::Unlisted { path, error, storage_failed });
+                messages.push(Message::Unlisted { path, error, storage_failed, place: None });
             }
         }
         Ok(())

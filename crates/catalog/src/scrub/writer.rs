@@ -45,8 +45,8 @@ pub(super) enum Message {
     NotTried { directory: i64, name: OsString, path: PathBuf, state: Option<State>, why: Untried },
     /// A recorded file that is none of the tree's.
     Forget { directory: i64, name: OsString, record: CatalogRecord },
-    /// Something that could not be looked at.
-    Unlisted { path: PathBuf, error: String, storage_failed: bool },
+    /// Something that could not be looked at, and if it is in a recorded directory, its place and when that was.
+    Unlisted { path: PathBuf, error: String, storage_failed: bool, place: Option<(RecordName, Moment)> },
 }
 
 /// A file that was looked at, and what follows from it.
@@ -165,7 +165,7 @@ impl<'a> Writer<'a> {
         for message in batch.drain(..) {
             match message {
                 Message::Judged(mut judged) => self.tell(&mut judged),
-                Message::Unlisted { path, error, storage_failed } => {
+                Message::Unlisted { path, error, storage_failed, .. } => {
                     self.tell_unlisted(path, error, storage_failed);
                 }
                 Message::NotTried { directory, name, path, state, why } => {
@@ -264,6 +264,13 @@ impl<'a> Writer<'a> {
             Message::Forget { directory, name, record } => {
                 self.catalog.apply(root, *directory, name, &RecordChange::Forget(*record))
             }
+            Message::Unlisted { error, storage_failed, place: Some(((directory, name), at)), .. } => {
+                let state = State::Trouble(Trouble::Verdict(unlisted(*storage_failed)));
+                let finding =
+                    RecordFinding { since: *at, seen: *at, read: None, detail: Some(error.clone()) };
+                let change = RecordChange::Unread(state, finding, None);
+                self.catalog.apply(root, *directory, OsStr::from_bytes(name), &change)
+            }
             Message::Gone { .. } | Message::NotTried { .. } | Message::Unlisted { .. } => Ok(()),
         }
     }
@@ -338,7 +345,7 @@ impl<'a> Writer<'a> {
     }
 
     fn tell_unlisted(&mut self, path: PathBuf, error: String, storage_failed: bool) {
-        let verdict = if storage_failed { Verdict::IoError } else { Verdict::Unverifiable };
+        let verdict = unlisted(storage_failed);
         self.summary.add(verdict, 1);
         (self.report)(ScrubReport { error: Some(error), ..ScrubReport::new(path, verdict) });
     }
@@ -377,6 +384,11 @@ impl ScrubReport {
             error: None,
         }
     }
+}
+
+/// What is thought of something that could not be looked at.
+fn unlisted(storage_failed: bool) -> Verdict {
+    if storage_failed { Verdict::IoError } else { Verdict::Unverifiable }
 }
 
 /// Directories first, in the order of their numbers, then files as they lie in the catalogue.

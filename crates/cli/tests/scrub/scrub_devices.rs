@@ -261,15 +261,18 @@ fn a_place_that_cannot_be_listed_keeps_nobody_from_the_rest() {
     // The other user need not reach the folder that the program was built in.
     let program = folder.path().join("verisum");
     copy_program(common::VERISUM, &program);
-    let run = || {
+    let as_other = |words: &[&str], more: &[&Path]| {
         let mut command = common::command(program.to_str().unwrap());
-        command.args(["scrub", "--json", "--catalog"]).arg(folder.path().join("c.db")).arg(&tree);
+        command.args(words).arg("--catalog").arg(folder.path().join("c.db")).args(more);
         if verisum_testkit::require_root().is_some() {
             // Root may list everything.
             use std::os::unix::process::CommandExt;
             command.uid(65534).gid(65534);
         }
-        let ended = Ended::of(command.output().unwrap());
+        Ended::of(command.output().unwrap())
+    };
+    let run = || {
+        let ended = as_other(&["scrub", "--json"], &[&tree]);
         assert_eq!(ended.code, Some(3), "{}", ended.stderr);
         summary(&ended)
     };
@@ -279,7 +282,28 @@ fn a_place_that_cannot_be_listed_keeps_nobody_from_the_rest() {
         assert_eq!(summary["read_files"], 1, "{summary}");
         assert_eq!((&summary["unlisted"], &summary["complete"]), (&1.into(), &false.into()));
     }
+    // The catalogue names and counts it while that is so.
+    let figures = folder.path().join("figures.prom");
+    let prometheus = format!("--prometheus={}", figures.display());
+    let expect_closed = |count: usize| {
+        let code = Some(if count == 0 { 0 } else { 3 });
+        let list = as_other(&["catalog", "list", "--bad"], &[]);
+        let named = list.out().matches(tree.join("closed").to_str().unwrap()).count();
+        assert_eq!((list.code, named), (code, count), "{}", list.out());
+        assert!(count == 0 || list.out().contains("never read; "), "{}", list.out());
+        let status = as_other(&["catalog", "status", &prometheus], &[]);
+        assert_eq!(status.code, code, "{}", status.out());
+        assert_eq!(status.out().contains("\n  unverifiable: 1\n"), count == 1, "{}", status.out());
+        let figures = fs::read_to_string(&figures).unwrap();
+        for figure in ["state=\"unverifiable\"", "verisum_catalog_unlisted{"] {
+            let line = figures.lines().find(|line| line.contains(figure)).unwrap();
+            assert!(line.ends_with(&format!("}} {count}")), "{line}");
+        }
+    };
+    expect_closed(1);
     closed(0o755);
+    assert_eq!(as_other(&["scrub"], &[&tree]).code, Some(0));
+    expect_closed(0);
 }
 
 #[test]

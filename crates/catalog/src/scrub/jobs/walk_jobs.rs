@@ -136,7 +136,7 @@ impl Jobs<'_> {
         self.outcome.unlisted += 1;
         self.outcome.passed_over.insert(path.clone());
         let error = "the file system that was recorded here is not mounted".to_string();
-        self.send(Message::Unlisted { path, error, storage_failed: false });
+        self.send(Message::Unlisted { path, error, storage_failed: false, place: None });
     }
 
     fn file(&mut self, entry: Entry) -> Result<Option<Job<Token>>, ScrubError> {
@@ -160,7 +160,7 @@ impl Jobs<'_> {
         self.outcome.known += u64::from(known.is_some());
         if let Some(error) = self.withheld(&entry) {
             self.outcome.unlisted += 1;
-            self.send(Message::Unlisted { path: entry.path(), error, storage_failed: false });
+            self.send(Message::Unlisted { path: entry.path(), error, storage_failed: false, place: None });
             return Ok(None);
         }
         // Of what is read anyway, opening it tells the same.
@@ -221,6 +221,7 @@ impl Jobs<'_> {
     /// Takes note of what could not be looked at: it is not missing.
     fn walk_failed(&mut self, error: verisum_files::FileError) {
         if let verisum_files::FileError::Io { path, source, .. } = &error {
+            let mut place = None;
             if let (Some(name), Some(parent)) = (path.file_name(), path.parent()) {
                 for level in &mut self.levels {
                     if level.path == *path {
@@ -228,6 +229,7 @@ impl Jobs<'_> {
                     } else if level.path == parent {
                         level.child(name);
                         let _ = level.file(&self.reader, name);
+                        place = Some((level.id, name.as_bytes().to_vec()));
                     }
                 }
             }
@@ -237,7 +239,13 @@ impl Jobs<'_> {
             }
             self.outcome.unlisted += 1;
             let storage_failed = error.is_storage_failure();
-            self.send(Message::Unlisted { path: path.clone(), error: error_text(&error), storage_failed });
+            let place = place.map(|place| (place, self.plan.now()));
+            self.send(Message::Unlisted {
+                path: path.clone(),
+                error: error_text(&error),
+                storage_failed,
+                place,
+            });
         }
     }
 
