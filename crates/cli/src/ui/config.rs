@@ -14,7 +14,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
 use toml::de::DeValue;
 use verisum::files::replace::is_trusted;
 
@@ -86,6 +86,10 @@ impl Config {
         for path in files {
             let bytes = read(&path, is_named)?;
             config.files.push((path.clone(), bytes.is_some()));
+            if bytes.is_none() && leads_nowhere(&path) {
+                let why = format!("{}: it is a link to a file that is not there", path.display());
+                config.faults.push(Fault { verb: None, why });
+            }
             let (text, broken) = decoded(&bytes.unwrap_or_default());
             if let Some(line) = broken {
                 let why = format!("{}: line {line}: must be UTF-8", path.display());
@@ -189,6 +193,7 @@ impl Config {
             }));
         }
         let is_list = matches!(value, DeValue::Array(_));
+        let has_number = has_number(&value);
         let values = match value {
             DeValue::Array(values) => values.into_iter().map(|value| text(value.into_inner())).collect(),
             value => text(value).map(|text| vec![text]),
@@ -196,8 +201,18 @@ impl Config {
         let values: Vec<String> = values.ok_or_else(|| wrong("no value of an option"))?;
         let command = command_of(definition, words).ok_or_else(|| wrong("there is no such command"))?;
         let arg = find(command, name).ok_or_else(|| wrong("there is no such option"))?;
-        if is_list && !takes_list(command, name) {
-            return Err(wrong("must be one value, and no list"));
+        let (list_taker, others) = (taker(command, name, true), taker(command, name, false));
+        match list_taker {
+            None if is_list => return Err(wrong("must be one value, and no list")),
+            // The others would pass over all but the first.
+            Some(taker) if values.len() > 1 && others.is_some() => {
+                let why = format!("must be one value: not every command takes several, as {taker} does");
+                return Err(wrong(&why));
+            }
+            _ => {}
+        }
+        if has_number && is_name(arg) {
+            return Err(wrong("must be a name, in quotes"));
         }
         let is_boolean = matches!(&values[..], [one] if one == "true" || one == "false");
         match arg.get_action() {
@@ -399,12 +414,24 @@ fn find<'c>(command: &'c Command, option: &str) -> Option<&'c Arg> {
     own.or_else(|| command.get_subcommands().find_map(|below| find(below, option)))
 }
 
-/// Whether a key of a command, or of one below it, takes several values.
-fn takes_list(command: &Command, option: &str) -> bool {
+/// The name of a command, or of one below it, that has a key and takes several values of it, or only one.
+fn taker<'c>(command: &'c Command, option: &str, several: bool) -> Option<&'c str> {
     let is_it = |arg: &Arg| key_of(command.get_name(), arg) == Some(option);
-    let takes_list = |arg: &Arg| matches!(arg.get_action(), ArgAction::Append);
-    command.get_arguments().any(|arg| is_it(arg) && takes_list(arg))
-        || command.get_subcommands().any(|below| self::takes_list(below, option))
+    let takes_so = |arg: &Arg| matches!(arg.get_action(), ArgAction::Append) == several;
+    let own = command.get_arguments().any(|arg| is_it(arg) && takes_so(arg)).then(|| command.get_name());
+    own.or_else(|| command.get_subcommands().find_map(|below| taker(below, option, several)))
+}
+
+/// Whether the value of an option is the name of something.
+fn is_name(arg: &Arg) -> bool {
+    matches!(arg.get_value_hint(), ValueHint::FilePath | ValueHint::DirPath | ValueHint::AnyPath)
+}
+
+fn has_number(value: &DeValue) -> bool {
+    match value {
+        DeValue::Array(values) => values.iter().any(|value| has_number(value.get_ref())),
+        value => matches!(value, DeValue::Integer(_) | DeValue::Float(_)),
+    }
 }
 
 /// The file of the user.
@@ -447,6 +474,12 @@ fn read(path: &Path, is_named: bool) -> Result<Option<Vec<u8>>, Failure> {
         return Err(failed(io::Error::other("it is longer than 1 MiB")));
     }
     Ok(Some(bytes))
+}
+
+/// Whether somebody who may say what is done here made a link, and what it leads to is not there.
+fn leads_nowhere(path: &Path) -> bool {
+    let is_own = std::fs::symlink_metadata(path).is_ok_and(|link| is_trusted(link.uid()));
+    is_own && path.try_exists().is_ok_and(|is_there| !is_there)
 }
 
 /// Fails if another user may write a file: who may says what is done here.

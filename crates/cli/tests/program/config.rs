@@ -177,6 +177,12 @@ fn what_is_wrong_names_file_and_key() {
         ("algorithm = 2026-11-23", "algorithm: no value of an option"),
         ("\nlimit = ['1M']", "line 2: limit: must be one value, and no list"),
         ("[sum]\nrecursive = [true]", "line 2: sum.recursive: must be one value, and no list"),
+        (
+            "catalog = ['a.db', 'b.db']",
+            "line 1: catalog: must be one value: not every command takes several, as report does",
+        ),
+        ("[scrub]\ncatalog = 5", "line 2: scrub.catalog: must be a name, in quotes"),
+        ("trees = ['a', 7]", "line 1: trees: must be a name, in quotes"),
         ("a = '\u{1b}[2J'\u{1b}", "line 1: "),
     ] {
         fs::write(file(home.path()), lines).unwrap();
@@ -186,6 +192,21 @@ fn what_is_wrong_names_file_and_key() {
         assert!(ended.stderr.lines().count() == 1 && !ended.stderr.contains('\u{1b}'), "{}", ended.stderr);
         assert_eq!(run(&home, &[], &["sum", "--help"]).code, Some(0));
     }
+    // The one command that takes several.
+    fs::write(file(home.path()), "[report]\ncatalog = ['a.db', 'b.db']\n").unwrap();
+    assert_eq!(run(&home, &[], &["config", "show"]).code, Some(0));
+    // Somebody made a link to what is not there any more.
+    fs::remove_file(file(home.path())).unwrap();
+    run(&home, &[], &["sum", "data"]).clean();
+    std::os::unix::fs::symlink("nowhere", file(home.path())).unwrap();
+    let path = file(home.path()).display().to_string();
+    let told = format!("verisum: {path}: it is a link to a file that is not there");
+    run(&home, &[], &["sum", "data"]).failed(2, &told);
+    // The message is sent all the same.
+    let notify = ["notify", "--mail", "root", "--sendmail", "/bin/true", "--", "digests"];
+    let ended = run(&home, &[], &notify);
+    assert!(ended.code == Some(2) && ended.stderr.starts_with(&told), "{}", ended.stderr);
+    fs::remove_file(file(home.path())).unwrap();
     let missing = run(&home, &[("VERISUM_CONFIG", "nowhere.toml")], &["sum", "data"]);
     assert_eq!(missing.code, Some(3), "{}", missing.stderr);
     assert_eq!(run(&home, &[("VERISUM_CONFIG", "/dev/null")], &["sum", "data"]).code, Some(0));
