@@ -340,6 +340,16 @@ fn a_tree_is_not_well_before_a_scrub_came_to_its_end() {
 }
 
 #[test]
+fn what_a_report_cannot_say_it_ends_with() {
+    let (_folder, _root, catalog) = troubled();
+    let mut report = command(VERISUM);
+    report.arg("report").arg(&catalog).stdout(File::options().write(true).open("/dev/full").unwrap());
+    let ended = Ended::of(report.output().unwrap());
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert_eq!(ended.stderr, "verisum: standard output: write: No space left on device\n");
+}
+
+#[test]
 fn damage_to_a_record_is_no_rot_of_the_file() {
     let (_folder, root, catalog) = tree();
     run(&["scrub"], &catalog, &[&root]).clean();

@@ -503,6 +503,12 @@ fn commands_of_this_machine_refuse_urls_before_they_open_anything() {
         let why = format!("verisum: PLACE: {place}: must be on this machine: ");
         assert!(ended.stderr.starts_with(&why), "{words}: {}", ended.stderr);
     }
+    // What no command takes is no file that is missing.
+    for words in ["report", "schedule --catalog c.db", "scrub --catalog c.db", "sum"] {
+        let ended = run(words, "s4://b/k");
+        let why = "verisum: PLACE: s4://b/k: no place has this scheme";
+        assert!(ended.code == Some(2) && ended.stderr.starts_with(why), "{words}: {}", ended.stderr);
+    }
     assert_eq!(attribute(&own, "user.verisum.sha256"), None);
     assert_eq!(run("tag", "./s3:/b/k").code, Some(0));
     // Other programs' names take what they always took.

@@ -24,6 +24,7 @@ use verisum_bench::export::{Cell, Report};
 use crate::ui::catalog::{CatalogArgs, absolute, refuse_own};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
+use crate::ui::hosts::refuse_urls;
 use crate::ui::progress::{self, ProgressArgs};
 use crate::ui::repair_commands::{self, Remedies, Remedy, RepairCommands};
 use crate::ui::sizes::human;
@@ -137,6 +138,8 @@ pub(crate) fn run(arguments: &ReportArgs, output: &mut Output) -> Result<Exit, F
     let report = report(&subject, &catalogs);
     drop(catalogs.split_off(subject.named.len()));
     scratch.map_or(Ok(()), Tagged::remove)?;
+    // What cannot be written keeps nobody from hearing that something is bad.
+    output.found(verdict::exit(&subject));
     if let Some(folder) = &arguments.csv {
         write_tables(folder, &report, &catalogs)?;
     }
@@ -166,6 +169,7 @@ struct ReportInputs {
 
 impl ReportInputs {
     fn of(paths: &[PathBuf]) -> Result<ReportInputs, Failure> {
+        refuse_urls(paths)?;
         let mut inputs = ReportInputs::default();
         for path in paths {
             let whole = absolute(path)?;

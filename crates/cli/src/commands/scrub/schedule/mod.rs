@@ -213,6 +213,7 @@ fn taken_with(config: &Config, command: &[OsString]) -> Result<(), Failure> {
         let option = match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::String(arg)) => arg.strip_prefix("--").and_then(|arg| arg.split(' ').next()),
             _ => None,
+        hosts::refuse_urls([directory])?;
         };
         let fault = option.and_then(|option| config.fault_of(&["scrub".to_string()], option, &why));
         Failure::Usage(fault.unwrap_or(why))
