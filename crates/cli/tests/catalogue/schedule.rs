@@ -235,6 +235,37 @@ fn what_a_scrub_would_not_take_is_refused() {
     schedule(folder.path(), &["--wrong"]).failed(2, "verisum: after --: unexpected argument '--wrong' found");
 }
 
+/// Nobody would notice that the first are scrubbed no more.
+#[test]
+fn a_schedule_of_other_directories_takes_the_place_of_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let units = folder.path().join("etc/systemd/system");
+    let install = |options: &[&str], directory: &str| {
+        let mut schedule = command(VERISUM);
+        schedule.args(["schedule", "--install", "--catalog", "/c.db", "--root"]).arg(folder.path());
+        Ended::of(schedule.args(options).arg(directory).output().unwrap())
+    };
+    let service = |name: &str| fs::read_to_string(units.join(name)).unwrap();
+    install(&[], "/srv/a").clean();
+    install(&["--webhook", "http://localhost:1/hook", "--on", "daily"], "/srv/a").clean();
+    let first = service("verisum-scrub.service");
+    assert!(first.contains(" notify ") && first.contains(" -- /srv/a\n"), "{first}");
+    let other = install(&["--webhook", "http://localhost:1/other"], "/srv/b");
+    let unit = units.join("verisum-scrub.service");
+    let told = format!(
+        "verisum: --install: {} scrubs other directories: --name NAME makes units beside it, \
+         --name verisum-scrub replaces it",
+        unit.display()
+    );
+    other.failed(2, &told);
+    assert_eq!(service("verisum-scrub.service"), first);
+    assert_eq!(service("verisum-scrub.webhook"), "http://localhost:1/hook\n");
+    install(&["--name", "verisum-b"], "/srv/b").clean();
+    assert!(service("verisum-b.service").contains(" -- /srv/b\n"));
+    install(&["--name", "verisum-scrub"], "/srv/b").clean();
+    assert!(service("verisum-scrub.service").contains(" -- /srv/b\n"));
+}
+
 #[test]
 fn what_is_not_on_this_machine_is_not_scheduled() {
     for place in ["s3://backup/data", "web1:/srv"] {

@@ -27,6 +27,9 @@ use crate::ui::hosts;
 use crate::ui::messages::MessageArgs;
 use crate::ui::{self, Output, names};
 
+/// The name of units that get no other.
+const NAME: &str = "verisum-scrub";
+
 /// How much a scrub prints: what is typed holds before what is configured.
 const LOUDNESS: [&str; 5] = ["-q", "--quiet", "-v", "-vv", "--verbose"];
 
@@ -56,9 +59,9 @@ pub(crate) struct ScheduleArgs {
     #[arg(long, value_name = "DIR", requires = "install", value_hint = ValueHint::DirPath)]
     root: Option<PathBuf>,
 
-    /// Name of the units
-    #[arg(long, value_name = "NAME", default_value = "verisum-scrub")]
-    name: String,
+    /// Name of the units; without it verisum-scrub, if no units of that name scrub other directories
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
 
     /// As in `verisum scrub`
     #[arg(long, value_name = "DURATION")]
@@ -106,9 +109,9 @@ pub(crate) struct ScheduleArgs {
 /// Prints or installs.
 pub(crate) fn run(arguments: &ScheduleArgs, config: &Config, output: &mut Output) -> Result<Exit, Failure> {
     let is_part = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-    if arguments.name.is_empty() || arguments.name.starts_with('.') || !arguments.name.chars().all(is_part) {
-        let must = "must be letters, digits, -, _ and .".to_string();
-        return Err(Failure::Value { option: "--name", value: arguments.name.clone(), must });
+    let name = arguments.name();
+    if name.is_empty() || name.starts_with('.') || !name.chars().all(is_part) {
+        return Err(Failure::value("--name", name, "must be letters, digits, -, _ and ."));
     }
     notify_command::check(arguments)?;
     let command = notify_command::wrapped(arguments, command(arguments, config)?)?;
@@ -128,7 +131,6 @@ pub(crate) fn run(arguments: &ScheduleArgs, config: &Config, output: &mut Output
     if let Some(remark) = calendar::check_calendar(&arguments.on)? {
         ui::say(PROGRAM, &format!("--on: {}: {remark}", names::quoted(arguments.on.as_ref())));
     }
-    let name = &arguments.name;
     let units = [
         (format!("{name}.service"), service(arguments, &command)),
         (format!("{name}.timer"), timer(&arguments.on)),
@@ -140,6 +142,9 @@ pub(crate) fn run(arguments: &ScheduleArgs, config: &Config, output: &mut Output
         return Ok(Exit::Clean);
     }
     let folder = folder(arguments)?;
+    if arguments.name.is_none() {
+        refuse_others(&folder.join(&units[0].0), &units[0].1)?;
+    }
     fs::create_dir_all(&folder).map_err(failed(&folder, "create"))?;
     notify_command::keep_url(arguments, &folder)?;
     for (file, text) in &units {
@@ -153,6 +158,29 @@ pub(crate) fn run(arguments: &ScheduleArgs, config: &Config, output: &mut Output
         "start it with: systemctl{user} daemon-reload && systemctl{user} enable --now {name}.timer"
     ))?;
     Ok(Exit::Clean)
+}
+
+impl ScheduleArgs {
+    /// The name of the units.
+    fn name(&self) -> &str {
+        self.name.as_deref().unwrap_or(NAME)
+    }
+}
+
+/// Fails if a unit is there that scrubs other directories than a new one: nobody would scrub these any more.
+fn refuse_others(path: &Path, new: &str) -> Result<(), Failure> {
+    let directories = |unit: &str| -> Option<String> {
+        let command = unit.lines().find(|line| line.starts_with("ExecStart="))?;
+        command.rsplit_once(" -- ").map(|(_, directories)| directories.to_string())
+    };
+    match fs::read_to_string(path) {
+        Ok(old) if directories(&old) != directories(new) => Err(Failure::Usage(format!(
+            "--install: {} scrubs other directories: --name NAME makes units beside it, --name {NAME} replaces it",
+            names::quoted(path.as_os_str())
+        ))),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(path, "read")(error)),
+        _ => Ok(()),
+    }
 }
 
 /// The command that is scheduled. All that depends on who runs it is spelled out.
@@ -185,6 +213,7 @@ fn command(arguments: &ScheduleArgs, config: &Config) -> Result<Vec<OsString>, F
             let why = "is not on this machine: a schedule takes directories of this machine";
             return Err(Failure::Usage(format!("DIR: {place} {why}")));
         }
+        hosts::refuse_urls([directory])?;
         let path = absolute(directory)?;
         // An image's directories are not here.
         if arguments.root.is_none() {
@@ -213,7 +242,6 @@ fn taken_with(config: &Config, command: &[OsString]) -> Result<(), Failure> {
         let option = match error.get(ContextKind::InvalidArg) {
             Some(ContextValue::String(arg)) => arg.strip_prefix("--").and_then(|arg| arg.split(' ').next()),
             _ => None,
-        hosts::refuse_urls([directory])?;
         };
         let fault = option.and_then(|option| config.fault_of(&["scrub".to_string()], option, &why));
         Failure::Usage(fault.unwrap_or(why))

@@ -92,7 +92,7 @@ fn is_told(arguments: &ScheduleArgs) -> bool {
 
 /// Where a URL is kept. systemd passes over files of this kind.
 fn url_file(arguments: &ScheduleArgs, folder: &Path) -> PathBuf {
-    folder.join(format!("{}.webhook", arguments.name))
+    folder.join(format!("{}.webhook", arguments.name()))
 }
 
 /// Writes the URL into a file that nobody else can read.
