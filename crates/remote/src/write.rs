@@ -15,7 +15,7 @@ const WRITE: &str = include_str!("script/write.sh");
 const SWEEP: &str = include_str!("script/sweep.sh");
 
 /// How passing names begin; the number of a process of the host follows.
-const PASSING: &str = ".verisum-copy-";
+const PASSING: &str = ".verisum-copy-unfinished-";
 
 /// The permissions that a shell can give to new files.
 const PLAIN: u32 = 0o666;
@@ -299,7 +299,7 @@ mod tests {
         assert_eq!(all(b"/", b"/a/file"), [&b"/"[..], b"/a"]);
         assert_eq!(all(b".", b"./a/file"), [&b"."[..], b"./a"]);
         assert!(all(b"./a/file", b"./a/file").is_empty());
-        assert_eq!(passing(b"./a/file"), b"./a/.verisum-copy-");
+        assert_eq!(passing(b"./a/file"), b"./a/.verisum-copy-unfinished-");
     }
 
     #[test]

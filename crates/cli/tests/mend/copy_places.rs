@@ -512,14 +512,18 @@ fn a_copy_to_a_host_that_is_killed_leaves_no_half_file_and_the_next_removes_what
     wait_until("the host has removed it", || passing(&to).is_empty());
     assert!(!to.join("large").exists());
     // As if the host itself had been killed: no process has this number. What a process is at work on stays.
-    let at_work = format!(".verisum-copy-{}-1", std::process::id());
+    let at_work = format!(".verisum-copy-unfinished-{}-1", std::process::id());
+    let (own, similar) = (".verisum-copy-4194305-1", ".verisum-copy-unfinished-x");
     fs::create_dir_all(to.join("sub")).unwrap();
-    for name in [".verisum-copy-4194305-1", ".verisum-copy-x", "sub/.verisum-copy-4194305-7", &at_work] {
+    for left in [".verisum-copy-unfinished-4194305-1", "sub/.verisum-copy-unfinished-4194305-7"] {
+        fs::write(to.join(left), "half").unwrap();
+    }
+    for name in [own, &at_work, similar] {
         fs::write(to.join(name), "half").unwrap();
     }
     let ended = copy_there(folder.path(), &path(), &["from", "local:to"]);
     assert_eq!(ended.code, Some(0), "{}", ended.stderr);
-    assert_eq!(passing(&to), [PathBuf::from(at_work), PathBuf::from(".verisum-copy-x")]);
+    assert_eq!(passing(&to), [own, &at_work, similar].map(PathBuf::from));
     assert_eq!(fs::read(to.join("large")).unwrap(), large);
     assert_eq!(fs::read(to.join("sub/small")).unwrap(), b"small");
 }
@@ -545,7 +549,7 @@ fn a_connection_that_breaks_while_a_file_is_sent_is_made_again() {
     });
     // The number of the shell that writes it stands in its name; the server's own process is the shell's parent.
     let name = found.unwrap().to_str().unwrap().to_string();
-    let shell = name.strip_prefix(".verisum-copy-").unwrap().split('-').next().unwrap();
+    let shell = name.strip_prefix(".verisum-copy-unfinished-").unwrap().split('-').next().unwrap();
     let status = fs::read_to_string(format!("/proc/{shell}/status")).unwrap();
     let parent = status.lines().find_map(|line| line.strip_prefix("PPid:")).unwrap().trim().to_string();
     assert!(Command::new("kill").args(["-9", &parent]).status().unwrap().success());

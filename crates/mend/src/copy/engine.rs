@@ -219,7 +219,9 @@ mod tests {
         std::fs::write(to.join("sub/two"), "old").unwrap();
         std::fs::write(to.join(format!("sub/{LEFTOVER}1-1")), "left").unwrap();
         // What only begins so is somebody's own.
-        let own = ["notes", "1", "1-2-3", "+1-1", "x-1", "1-"].map(|end| to.join(format!("{LEFTOVER}{end}")));
+        let own = ["notes", "1", "1-2-3", "+1-1", "x-1", "1-"].map(|end| format!("{LEFTOVER}{end}"));
+        let own = own.into_iter().chain([".verisum-copy-2024-1".to_string()]).map(|name| to.join(name));
+        let own: Vec<_> = own.collect();
         own.iter().for_each(|path| std::fs::write(path, "own").unwrap());
         // One that another copy is at work on.
         let held = to.join(format!("{LEFTOVER}1-2"));

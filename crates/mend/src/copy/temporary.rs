@@ -15,10 +15,10 @@ use super::shared::Shared;
 use super::target::{TargetDirectory, TargetName};
 
 /// How the names begin that files have while they take their places. Those of a copy that was killed are
-/// removed by the next one.
-pub const LEFTOVER: &str = ".verisum-copy-";
+/// removed by the next one, so they are such that nobody gives one to a file of his own.
+pub const LEFTOVER: &str = ".verisum-copy-unfinished-";
 
-/// Whether a file may be what a killed copy left. Other names that begin so are somebody's own.
+/// Whether a file is what a killed copy left. Other names that begin so are somebody's own.
 pub(super) fn is_leftover(name: &[u8]) -> bool {
     name.strip_prefix(LEFTOVER.as_bytes()).is_some_and(|rest| process_of(rest).is_some())
 }
