@@ -251,10 +251,11 @@ pub(crate) fn copy(
             };
             let summary = copied.map_err(|error| failure(&error))?;
             let (list, recorder, failed) = listing.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let complaint = recorder.as_ref().and_then(|(_, recorder)| recorder.complaint());
             let recorded = recorder.map(|(_lock, recorder)| recorder.end()).transpose();
             let recorded = recorded.map_err(|error| Failure::from(&error))?;
             let unlisted = list.map(SumsList::end).transpose().map_err(|error| failure(&error))?;
-            match failed {
+            match failed.or(complaint.map(|text| Failure::new(Kind::Catalog, &text))) {
                 Some(failed) => Err(failed),
                 None => Ok(Ended { summary, unlisted: unlisted.unwrap_or(0), recorded }),
             }

@@ -8,7 +8,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use common::{Ended, VERISUM, change_and_restore_time, command, signal, start, trees, wait_until};
+use common::{
+    Ended, VERISUM, change_and_restore_time, command, signal, start, trees, wait_for_open, wait_until,
+};
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
@@ -244,6 +246,26 @@ fn the_catalogue_of_to_knows_the_copies() {
     let other = run(&["copy", "--json", "from", "other"]);
     assert!(!other.out().lines().last().unwrap().contains("\"recorded\":"), "{}", other.out());
     assert_eq!(records(), before);
+}
+
+/// Nothing is recorded of what is not where it would be recorded, and that is no success.
+#[test]
+fn copies_that_are_moved_away_meanwhile_are_said_not_to_be_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path();
+    fs::create_dir(path.join("from")).unwrap();
+    fs::write(path.join("from/file"), vec![7; 2 << 20]).unwrap();
+    let mut run = command(VERISUM);
+    run.args(["copy", "--record", "--catalog", "c.db", "--limit", "1M", "from", "to"]).current_dir(path);
+    let mut child = start(&mut run);
+    wait_for_open(&mut child, &path.join("from/file"));
+    fs::rename(path.join("to"), path.join("moved")).unwrap();
+    let ended = Ended::of(child.wait_with_output().unwrap());
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    let to = path.canonicalize().unwrap().join("to");
+    let line = format!("{}: not recorded, as they were moved or removed meanwhile: 1 copies", to.display());
+    assert!(ended.stderr.contains(&line), "{}", ended.stderr);
+    assert_eq!(fs::metadata(path.join("moved/file")).unwrap().len(), 2 << 20);
 }
 
 /// What is at TO already is recorded only after it was read, and copied again if it is not what FROM has.

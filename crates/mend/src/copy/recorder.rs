@@ -25,6 +25,7 @@ pub struct CopyRecorder {
     /// How many records are not committed yet.
     open: u64,
     recorded: u64,
+    missed: u64,
 }
 
 impl CopyRecorder {
@@ -47,6 +48,7 @@ impl CopyRecorder {
             last: None,
             open: 0,
             recorded: 0,
+            missed: 0,
         })
     }
 
@@ -65,8 +67,11 @@ impl CopyRecorder {
             true => self.to.clone(),
             false => self.to.join(event.name),
         };
+        let Ok(stat) = Entry::named(&path).and_then(|entry| entry.stat()) else {
+            self.missed += 1;
+            return Ok(());
+        };
         // What somebody wrote to meanwhile the next scrub looks at.
-        let Ok(stat) = Entry::named(&path).and_then(|entry| entry.stat()) else { return Ok(()) };
         let is_as_written = stat.kind == Kind::File
             && stat.size == event.size
             && event.modified.is_some_and(|time| is_same_time(Stamp::from(time), Stamp::from(stat.modified)));
@@ -92,6 +97,13 @@ impl CopyRecorder {
         self.open += 1;
         self.recorded += u64::from(self.catalog.record_written(&root, &file)?);
         if self.open >= BATCH { self.commit() } else { Ok(()) }
+    }
+
+    /// Says that copies were no longer at TO when they were to be recorded; none if all were there.
+    pub fn complaint(&self) -> Option<String> {
+        let (to, missed) = (self.to.display(), self.missed);
+        let text = format!("{to}: not recorded, as they were moved or removed meanwhile: {missed} copies");
+        (missed > 0).then_some(text)
     }
 
     /// Keeps what was recorded, and returns how many copies that were.

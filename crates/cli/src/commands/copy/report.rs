@@ -113,6 +113,7 @@ impl<'a> CopyReporter<'a> {
         let CopyShared { output, list, recorder, failed } =
             self.shared.into_inner().unwrap_or_else(PoisonError::into_inner);
         let unlisted = list.map(SumsList::end).transpose();
+        let complaint = recorder.as_ref().and_then(|(_, recorder)| recorder.complaint());
         let recorded = recorder.map(|(_lock, recorder)| recorder.end()).transpose();
         let summary = match copied {
             Ok(summary) => summary,
@@ -123,7 +124,7 @@ impl<'a> CopyReporter<'a> {
             }
         };
         let is_corrupt = summary.bad + summary.differ > 0;
-        let exit = exit(is_corrupt, summary.failed > 0 || summary.stopped);
+        let exit = exit(is_corrupt, summary.failed > 0 || summary.stopped || complaint.is_some());
         output.found(exit);
         if let Some(failure) = failed {
             return Err(failure);
@@ -134,6 +135,9 @@ impl<'a> CopyReporter<'a> {
             output.json("summary", &totals(&summary, recorded, seconds))?;
         } else if !self.shown.quiet {
             ui::say(PROGRAM, &total(&summary, recorded, seconds));
+        }
+        if let Some(complaint) = complaint {
+            ui::say(PROGRAM, &names::plain(&complaint));
         }
         self.shown.costs(costs, output)?;
         if unlisted > 0 && !self.shown.quiet {
