@@ -15,9 +15,9 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, RenameFlags};
 use rustix::io::Errno;
 use tempfile::{NamedTempFile, TempPath};
 
-use crate::Stat;
 use crate::error::explained;
 use crate::walk::trusted;
+use crate::{Stat, has_writer};
 use passing::{complete_name, make_passing, passing_name, with_end};
 
 /// How many links one after the other are followed, as Linux has it.
@@ -256,7 +256,10 @@ fn exchange(passing: &mut Passing, target: &Path, expected: &Stat, keep: Option<
         }
         Err(error) => return Err(error.into()),
     }
-    let kept = match (is_there(&passing.0), keep) {
+    // By this name nobody opens it: whoever is going to write to it has it open, and the times tell of others.
+    let has_writer = || File::open(&passing.0).is_ok_and(|old| has_writer(&old));
+    let is_it = is_there(&passing.0) && !has_writer() && is_there(&passing.0);
+    let kept = match (is_it, keep) {
         (true, None) => return Ok(true),
         (true, Some(keep)) => rename_to_keep(&passing.0, keep).map(|()| true),
         (false, _) => Ok(false),
@@ -534,6 +537,32 @@ mod tests {
         assert!(named.swap(Some(&stat("b")), None).unwrap());
         assert_eq!(read("b"), "");
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 3, "nothing is left behind");
+    }
+
+    #[test]
+    fn what_is_appended_while_the_names_are_exchanged_stays() {
+        // In memory, where there is one: each round waits for the disk.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let path = folder.path().join("file");
+        for round in 0..2000 {
+            std::fs::write(&path, "old").unwrap();
+            File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+            let (new, stat) = (write(&path, "new"), Stat::of(File::open(&path).unwrap()).unwrap());
+            let start = std::sync::Barrier::new(2);
+            let is_placed = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    (0..fastrand::u32(..2000)).for_each(|_| std::hint::spin_loop());
+                    let mut file = File::options().append(true).open(&path).unwrap();
+                    (0..fastrand::u32(..1000)).for_each(|_| std::hint::spin_loop());
+                    file.write_all(b"!").unwrap();
+                });
+                start.wait();
+                new.swap(Some(&stat), None).unwrap()
+            });
+            let now = std::fs::read_to_string(&path).unwrap();
+            assert!(["new!", "old!"].contains(&&*now), "round {round}: {now}, {is_placed}");
+        }
     }
 
     #[test]

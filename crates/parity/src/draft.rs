@@ -302,14 +302,16 @@ impl Draft {
             }
             Err(errno) => return Err(failed(errno)),
         }
-        // A rename moves the time of the inode's change.
-        let told = |stat: &Stat| (stat.device, stat.inode, stat.size, stat.modified);
-        let now = rustix::fs::statat(&self.folder, self.name.as_str(), AtFlags::SYMLINK_NOFOLLOW);
-        let is_it = now.map(Stat::from).is_ok_and(|now| told(&now) == told(before));
-        let required = match is_it {
-            true => require_no_writer(old, path),
-            false => Err(ParityError::damaged(path, "it changed while it was repaired")),
-        };
+        // By this name nobody opens it: whoever is going to write to it has it open, and the times tell of others.
+        let required = require_no_writer(old, path).and_then(|()| {
+            // A rename moves the time of the inode's change.
+            let told = |stat: &Stat| (stat.device, stat.inode, stat.size, stat.modified);
+            let now = rustix::fs::statat(&self.folder, self.name.as_str(), AtFlags::SYMLINK_NOFOLLOW);
+            match now.map(Stat::from).is_ok_and(|now| told(&now) == told(before)) {
+                true => Ok(()),
+                false => Err(ParityError::damaged(path, "it changed while it was repaired")),
+            }
+        });
         match required {
             Ok(()) => {
                 rustix::fs::unlinkat(&self.folder, self.name.as_str(), AtFlags::empty()).map_err(failed)
@@ -516,6 +518,35 @@ mod tests {
         assert!(begun.is_err_and(|error| error.to_string().contains("it changed while it was repaired")));
         assert!(Draft::begin(&tree, &record(), true).is_ok());
         assert_eq!(std::fs::read_to_string(folder.path().join("file")).unwrap(), "theirs");
+    }
+
+    #[test]
+    fn what_is_appended_while_the_names_are_exchanged_stays() {
+        use std::io::Write;
+        // In memory, where there is one: each round waits for the disk.
+        let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir()).unwrap();
+        let tree = Tree::open(folder.path(), &Arc::default(), &Arc::default()).unwrap();
+        let path = folder.path().join("file");
+        for round in 0..2000 {
+            std::fs::write(&path, "wrong").unwrap();
+            File::options().write(true).open(&path).unwrap().set_modified(std::time::UNIX_EPOCH).unwrap();
+            let mut draft = Draft::begin(&tree, &record(), false).unwrap();
+            draft.write(&tree, b"right", 0).unwrap();
+            let start = std::sync::Barrier::new(2);
+            let placed = std::thread::scope(|scope| {
+                scope.spawn(|| {
+                    start.wait();
+                    (0..fastrand::u32(..2000)).for_each(|_| std::hint::spin_loop());
+                    let mut file = File::options().append(true).open(&path).unwrap();
+                    (0..fastrand::u32(..1000)).for_each(|_| std::hint::spin_loop());
+                    file.write_all(b"!").unwrap();
+                });
+                start.wait();
+                draft.place(&tree, None).is_ok()
+            });
+            let now = std::fs::read_to_string(&path).unwrap();
+            assert!(["right!", "wrong!"].contains(&&*now), "round {round}: {now}, {placed}");
+        }
     }
 
     #[test]

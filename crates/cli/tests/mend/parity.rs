@@ -161,6 +161,40 @@ fn of_a_lost_set_is_said_what_the_others_can_still_do() {
     assert_eq!(parity("update", tree, &[]).stderr, "");
 }
 
+/// It opens the file before the repaired one takes its place, and writes to it then or later.
+#[test]
+fn what_somebody_appends_during_a_repair_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, content) = (folder.path().join("a"), bytes(1, 100_000));
+    fs::write(&path, &content).unwrap();
+    let modified = fs::metadata(&path).unwrap().modified().unwrap();
+    assert_eq!(parity("create", folder.path(), &[]).code, Some(0));
+    let is_begun = || {
+        let names = fs::read_dir(folder.path()).unwrap().flatten().map(|entry| entry.file_name());
+        names.into_iter().any(|name| name.to_str().unwrap().starts_with(".verisum-repair-"))
+    };
+    let wait = |most: u64| std::thread::sleep(Duration::from_micros(fastrand::u64(..most)));
+    for round in 0..30 {
+        fs::write(&path, &content).unwrap();
+        let file = fs::File::options().append(true).open(&path).unwrap();
+        file.set_modified(modified).unwrap();
+        drop(file);
+        rot(&path, 5_000);
+        let mut child = start(command(VERISUM).args(["parity", "repair"]).arg(folder.path()));
+        while !is_begun() && child.try_wait().unwrap().is_none() {}
+        wait(3_000);
+        let mut file = fs::File::options().append(true).open(&path).unwrap();
+        wait(1_000);
+        std::io::Write::write_all(&mut file, b"!").unwrap();
+        drop(file);
+        let ended = Ended::of(child.wait_with_output().unwrap());
+        let now = fs::read(&path).unwrap();
+        assert_eq!((now.len(), now.last()), (content.len() + 1, Some(&b'!')), "{round}: {ended:?}");
+        let is_repaired = now[..content.len()] == content;
+        assert_eq!(ended.code == Some(0), is_repaired, "{round}: {ended:?}");
+    }
+}
+
 #[test]
 fn what_changed_is_renewed() {
     let folder = tempfile::tempdir().unwrap();
