@@ -293,6 +293,9 @@ fn hostile_sets_lead_nowhere() {
         let error = repair_with(&set_of(name.as_bytes(), 5_000, 5_000, 1)).unwrap_err().to_string();
         assert!(error.ends_with("it names a file outside its directory"), "{error}");
     }
+    // Its own PAR2 file.
+    let error = repair_with(&set_of(b"x.par2", 5_000, 5_000, 1)).unwrap_err().to_string();
+    assert!(error.ends_with("it names one of its own PAR2 files as a file to repair"), "{error}");
     // More files than are listed, blocks of no bytes, files of a size that nothing fits.
     assert!(repair_with(&set_of(b"a", 5_000, 5_000, 2)).is_err());
     assert!(repair_with(&set_of(b"a", 0, 5_000, 1)).is_err());

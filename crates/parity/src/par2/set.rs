@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use verisum_digest::Digest;
-use verisum_files::Directory;
+use verisum_files::{Directory, Stat};
 
 use super::Md5;
 use super::packet::{Body, Packet, Recovery, read};
@@ -171,6 +171,13 @@ impl Set {
         }
         let path = tree.path_of(name.as_bytes());
         let (block, members) = packets.members().map_err(|what| ParityError::damaged(&path, what))?;
+        // A repair would write over what it repairs with.
+        let own: HashSet<_> = volumes.iter().filter_map(|volume| identity(tree, &volume.name)).collect();
+        let is_own = |member: &Member| identity(tree, &member.path).is_some_and(|its| own.contains(&its));
+        if members.iter().any(is_own) {
+            let what = "it names one of its own PAR2 files as a file to repair";
+            return Err(ParityError::damaged(&path, what));
+        }
         let mut stored = packets.stored;
         stored.retain(|stored| stored.recovery.length == block);
         Ok(Set { block, members, volumes, stored })
@@ -185,6 +192,12 @@ impl Set {
     pub(super) fn volume(&self, tree: &Tree, number: usize) -> Result<File, ParityError> {
         Ok(tree.file(&self.volumes[number].name)?.1)
     }
+}
+
+/// Which file has a name, whatever its other names.
+fn identity(tree: &Tree, name: &[u8]) -> Option<(u64, u64)> {
+    let stat = Stat::of(&tree.file(name).ok()?.1).ok()?;
+    Some((stat.device, stat.inode))
 }
 
 /// The names of all PAR2 files of a directory, this one first.
