@@ -160,9 +160,20 @@ fn rot_is_not_copied() {
         assert!(!other.join("bad").exists() && !other.join("short").exists());
         let mut options = options();
         options.allow_bad = true;
-        let told = copy_to(&from, &other, &options);
-        assert_eq!((told.summary.copied, told.summary.bad), (2, 2));
-        assert_eq!(fs::read(other.join("bad")).unwrap(), rotten);
+        let recorded = Digest::find("blake3").unwrap().hash(&vec![b'a'; length]).unwrap();
+        for tag in [false, true] {
+            options.tag = tag;
+            let other = folder.path().join(format!("tagged-{tag}"));
+            let told = copy_to(&from, &other, &options);
+            assert_eq!((told.summary.copied, told.summary.bad), (4, 2));
+            assert_eq!(fs::read(other.join("bad")).unwrap(), rotten);
+            // It stays known to be bad.
+            let mut found = Vec::new();
+            Family::Verisum.read(&File::open(other.join("bad")).unwrap(), &mut found).unwrap();
+            let found: Vec<_> = found.into_iter().flatten().map(|record| record.digest).collect();
+            assert_eq!(found, [recorded], "--tag: {tag}");
+        }
+        options.tag = false;
         // A digest of the caller's own does not keep the record's from being compared.
         options.allow_bad = false;
         options.algorithm = Some(Digest::find("md5").unwrap());

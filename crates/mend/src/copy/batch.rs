@@ -112,7 +112,6 @@ impl<'a> Worker<'a, '_> {
             return self.give_up(pending.identity);
         }
         if self.shared.options.tag
-            && pending.mismatch.is_none()
             && let Err(errno) = self.tag(&pending)
         {
             return self.not_kept(&pending, "set attribute", errno);
@@ -140,13 +139,24 @@ impl<'a> Worker<'a, '_> {
         }
     }
 
-    /// Writes a tag, with the times that the copy has.
+    /// Writes a tag, with the times that the copy has. What is known to be bad stays so: its tag has the recorded digest.
     fn tag(&self, pending: &Pending<'a>) -> Result<(), Errno> {
-        let Some(algorithm) = pending.sums.set.digests[0].algorithm() else { return Err(Errno::INVAL) };
+        let recorded = pending.mismatch.as_ref().and_then(|mismatch| {
+            let algorithm = Digest::find(&mismatch.algorithm).ok()?.algorithm()?;
+            Family::Verisum.holds(algorithm).then_some((algorithm, mismatch.expected))
+        });
+        let (algorithm, digest) = match (recorded, &pending.mismatch) {
+            (Some(recorded), _) => recorded,
+            // A tag has no place for it.
+            (None, Some(_)) => return Ok(()),
+            (None, None) => {
+                (pending.sums.set.digests[0].algorithm().ok_or(Errno::INVAL)?, pending.sums.outputs[0])
+            }
+        };
         // What was not read back was not found to be so.
-        let verified = (self.shared.options.verification == Verification::Reread).then(Timestamp::now);
+        let is_found = recorded.is_none() && self.shared.options.verification == Verification::Reread;
         let stat = Stat::of(&pending.temporary.file)?;
-        let record = Record::new(algorithm, pending.sums.outputs[0], &stat, verified);
+        let record = Record::new(algorithm, digest, &stat, is_found.then(Timestamp::now));
         Family::Verisum.write(&pending.temporary.file, &record)
     }
 }
