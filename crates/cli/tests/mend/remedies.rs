@@ -84,6 +84,33 @@ fn what_a_scrub_names_mends_from_the_catalogue() {
 }
 
 #[test]
+fn a_copy_that_a_repair_found_bad_is_called_good_no_more() {
+    let place = Place::new();
+    assert_eq!(place.sh("verisum scrub 'my tree' mirror").code, Some(0));
+    place.damage();
+    let copy = place.path.join("mirror/a b").join(NAME);
+    change_and_restore_time(&copy, "baad, too ..");
+    let found = place.sh("verisum scrub 'my tree'");
+    assert!(found.stderr.contains("a good copy is "), "{}", found.stderr);
+    let command = command_in(&found.stderr);
+    let foretold = place.sh(&format!("{command} --dry-run"));
+    assert!(place.sh("verisum scrub 'my tree'").stderr.contains("a good copy is "), "{}", foretold.out());
+    let tried = place.sh(&command);
+    assert_eq!(tried.code, Some(1), "{}", tried.stderr);
+    assert!(tried.out().contains("different content"), "{}", tried.out());
+    let again = place.sh("verisum scrub 'my tree'");
+    assert!(!again.stderr.contains("a good copy is "), "{}", again.stderr);
+    let bad = place.sh("verisum catalog list --bad");
+    assert!(bad.out().contains("mirror/a b/"), "{}", bad.out());
+    // Its own scrub says so, too, and takes it for good again once it is.
+    let own = place.sh("verisum scrub mirror");
+    assert_eq!(own.code, Some(1), "{}", own.stderr);
+    change_and_restore_time(&copy, "good content");
+    assert_eq!(place.sh("verisum scrub mirror").code, Some(0));
+    place.run_remedy(&command);
+}
+
+#[test]
 fn what_a_scrub_names_mends_from_a_place_or_parity() {
     let place = Place::new();
     assert_eq!(place.sh("verisum scrub 'my tree'").code, Some(0));

@@ -15,6 +15,7 @@ use super::damaged::{ANY_LENGTH, Damaged};
 use super::in_place::{Finished, ForetoldRepair, finish_in_place, give_up_replaced, journal_of};
 use super::keep::require_room;
 use super::mend::{DistantTree, Done, MAY_BE_MEANT, MendedTree, Tree};
+use super::record::suspect_copies;
 use super::{RepairError, RepairOptions, RepairOutcome, RepairSummary, Repaired, Source, Taken};
 
 /// How many files are repaired together: a source is asked once for all of them.
@@ -356,6 +357,10 @@ impl<'a> Work<'a> {
             let ((position, record), damaged) = (&records[at], &damaged[at]);
             if written.is_ok() {
                 written = self.record((position, &damaged.path), record, &done);
+            }
+            if written.is_ok() && !self.options.dry {
+                let copies = done.copies_with_other_content();
+                written = suspect_copies(self.catalog, &copies, record, self.options.now.into());
             }
             let algorithm = damaged.digest.name().to_string();
             let file = self.repaired(damaged.path.clone(), record, algorithm, done.outcome);

@@ -75,6 +75,18 @@ pub(super) struct Done {
     pub(super) bad_copies: Vec<PathBuf>,
 }
 
+impl Done {
+    /// The copies that were found to have other content.
+    pub(super) fn copies_with_other_content(&self) -> Vec<PathBuf> {
+        let mut copies = self.bad_copies.clone();
+        if let RepairOutcome::NoSource { tried } = &self.outcome {
+            let others = tried.iter().filter(|(_, why)| [OTHER_CONTENT, OTHER_LENGTH].contains(&&**why));
+            copies.extend(others.map(|(path, _)| path.clone()));
+        }
+        copies
+    }
+}
+
 impl From<RepairOutcome> for Done {
     fn from(outcome: RepairOutcome) -> Done {
         let (taken, bad_copies) = (Vec::new(), Vec::new());

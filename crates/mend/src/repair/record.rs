@@ -4,9 +4,12 @@ use std::ffi::OsStr;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, CatalogRecord, RecordChange, Repair, Root, State};
+use verisum_catalog::scrub::is_same_time;
+use verisum_catalog::store::{
+    Catalog, CatalogRecord, Moment, RecordChange, RecordFinding, Repair, Root, State, Trouble,
+};
 use verisum_digest::{Digest, Output};
-use verisum_files::{Entry, Stat, Stop, Timestamp, reread};
+use verisum_files::{Comparison, Entry, Evidence, SecondRead, Stat, Stop, Timestamp, VerdictClass, reread};
 
 use super::RepairError;
 
@@ -100,6 +103,46 @@ fn known(catalog: &Catalog, path: &Path) -> Result<Option<(Root, i64, CatalogRec
     let Some(directory) = catalog.directory(&root, folder)? else { return Ok(None) };
     let record = catalog.record(directory, name)?.filter(|record| record.state != State::DAMAGED);
     Ok(record.map(|record| (root, directory, record)))
+}
+
+/// Records copies as bad that were found to have other content than the catalogue says, unless somebody wrote to them
+/// since: nobody is told any more that they are good.
+pub(super) fn suspect_copies(
+    catalog: &Catalog,
+    copies: &[PathBuf],
+    wanted: &CatalogRecord,
+    now: Moment,
+) -> Result<(), RepairError> {
+    for path in copies {
+        let Some((root, directory, record)) = known(catalog, path)? else { continue };
+        let is_wanted = (record.algorithm, record.digest) == (wanted.algorithm, wanted.digest);
+        let stat = Entry::trusted(path).and_then(|entry| entry.stat());
+        let (Ok(stat), Some(name)) = (stat, path.file_name()) else { continue };
+        let comparison = Comparison {
+            same_digest: false,
+            same_mtime: is_same_time(record.mtime, stat.modified.into()),
+            same_ctime: Some(record.ctime == stat.changed.into()),
+            same_file: (record.inode != 0).then_some(record.inode == stat.inode),
+            time_tells: false,
+            second: SecondRead::Same,
+        };
+        let verdict = Evidence::Compared(comparison).verdict();
+        if !is_wanted || record.state != State::Sound || verdict.class() != VerdictClass::Corrupt {
+            continue;
+        }
+        let detail = Some("a repair found it to have other content".to_string());
+        let finding = RecordFinding { since: now, seen: now, read: None, detail };
+        let change = RecordChange::Suspect(State::Trouble(Trouble::Verdict(verdict)), finding);
+        catalog.begin()?;
+        match catalog.apply(root.id, directory, name, &change) {
+            Ok(()) => catalog.commit()?,
+            Err(error) => {
+                catalog.roll_back();
+                return Err(error.into());
+            }
+        }
+    }
+    Ok(())
 }
 
 struct Place<'a> {
