@@ -77,7 +77,10 @@ impl Reader {
 
     /// The next block, which is as the map says.
     pub(super) fn next(&mut self, target: &Target) -> Result<Option<(u64, Vec<u8>)>, ImageRepairError> {
-        let cut = |error: io::Error| unfit(target, &format!("read: {error}"));
+        let cut = |error: io::Error| match error.kind() {
+            ErrorKind::UnexpectedEof => unfit(target, "it is cut short: move it away and repair again"),
+            _ => unfit(target, &format!("read: {error}: move it away and repair again")),
+        };
         let mut number = [0; 8];
         match self.file.read(&mut number[..1]) {
             Ok(0) => return Ok(None),
