@@ -110,6 +110,20 @@ fn immutable_and_read_only_targets_stay() {
 }
 
 #[test]
+fn exfat_has_no_pipes_and_gets_no_files_instead() {
+    let Some(mount) = Mount::new(FsKind::Exfat, 0) else { return };
+    let from = tempfile::tempdir().unwrap();
+    fs::write(from.path().join("file"), "content").unwrap();
+    mknodat(CWD, from.path().join("pipe"), FileType::Fifo, Mode::RUSR, 0).unwrap();
+    let to = mount.path().join("to");
+    let told = copy_to(from.path(), &to, &options());
+    assert_eq!((told.summary.copied, told.summary.failed), (1, 1), "{:?}", told.problems);
+    assert!(told.problems[0].contains("has no pipes, sockets and devices"), "{:?}", told.problems);
+    let names: Vec<_> = fs::read_dir(&to).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+    assert_eq!(names, ["file"], "nothing is left behind");
+}
+
+#[test]
 fn fat_keeps_what_it_can() {
     let (Some(format), Some(())) = (require_tool("mkfs.vfat"), require_root()) else { return };
     let folder = tempfile::tempdir().unwrap();

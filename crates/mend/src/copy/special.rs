@@ -5,7 +5,7 @@ use std::path::Path;
 
 use rustix::fs::{
     AtFlags, FileType, Gid, Mode, OFlags, Uid, chmodat, chownat, linkat, mknodat, openat, readlinkat, statat,
-    symlinkat, utimensat,
+    symlinkat, unlinkat, utimensat,
 };
 use rustix::io::Errno;
 use verisum_files::Operation;
@@ -70,7 +70,17 @@ impl<'a> Worker<'a, '_> {
             return Ok(CopyOutcome::Current);
         }
         let mode = Mode::from_raw_mode(stat.st_mode & 0o777);
-        mknodat(directory, &target.name, kind, mode, stat.st_rdev).map_err(target.failed("create"))?;
+        let made = mknodat(directory, &target.name, kind, mode, stat.st_rdev);
+        let is_empty_file = |there: rustix::fs::Stat| {
+            FileType::from_raw_mode(there.st_mode) == FileType::RegularFile && there.st_size == 0
+        };
+        if made != Err(Errno::EXIST) && target.stat()?.is_some_and(is_empty_file) {
+            // exFAT in user space makes that instead, and fails.
+            let _ = unlinkat(directory, &target.name, AtFlags::empty());
+            let why = std::io::Error::other("its file system has no pipes, sockets and devices");
+            return Err(CopyError::target(&target.path(), "create", why));
+        }
+        made.map_err(target.failed("create"))?;
         self.dress(job, &stat, None)?;
         Ok(CopyOutcome::Made)
     }
