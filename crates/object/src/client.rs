@@ -424,7 +424,7 @@ impl Client {
             _ => (request.key, None),
         };
         // URLs resolve `..`: such a key would name something outside the bucket.
-        if !key.is_empty() && !listing::is_name(key) {
+        if !listing::is_in_url(key) {
             return Err(RequestError::Missing);
         }
         if version.is_some() && !matches!(request.method, Method::GET | Method::HEAD) {

@@ -145,6 +145,11 @@ pub(crate) fn is_name(key: &[u8]) -> bool {
     key.split(|byte| *byte == b'/').all(|part| !matches!(part, b"" | b"." | b"..") && !part.contains(&0))
 }
 
+/// Whether a URL leads to a key as it is, be it the name of a file or not.
+pub(crate) fn is_in_url(key: &[u8]) -> bool {
+    key.split(|byte| *byte == b'/').all(|part| !matches!(part, b"." | b"..") && !part.contains(&0))
+}
+
 /// What stands before the name of a version.
 pub(crate) const VERSION: &[u8] = b"?versionId=";
 
@@ -265,16 +270,16 @@ mod tests {
 
     #[test]
     fn keys_that_leave_a_tree_are_no_names() {
-        for (key, fits) in [
-            ("a", true),
-            ("a/b", true),
-            ("a//b", false),
-            ("../x", false),
-            ("a/.", false),
-            ("a/", false),
-            ("", false),
+        for (key, fits, is_asked) in [
+            ("a", true, true),
+            ("a/b", true, true),
+            ("a//b", false, true),
+            ("../x", false, false),
+            ("a/.", false, false),
+            ("a/", false, true),
+            ("", false, true),
         ] {
-            assert_eq!(is_name(key.as_bytes()), fits, "{key}");
+            assert_eq!((is_name(key.as_bytes()), is_in_url(key.as_bytes())), (fits, is_asked), "{key}");
         }
         assert!(is_name(b"line\nbreak") && !is_name(b"a\0b"));
         assert_eq!(encoded("a b/\u{e9}".as_bytes(), true), "a%20b/%C3%A9");
