@@ -89,7 +89,7 @@ const INVARIANTS: [(&str, &str); 12] = [
         "runs whose counts are damaged",
         "SELECT 'run ' || id FROM run WHERE CASE WHEN json_valid(counts) THEN json_type(counts) <> 'object'
          OR EXISTS (SELECT 1 FROM json_each(counts) AS entry WHERE entry.type <> 'integer' OR entry.value < 0)
-         ELSE 1 END",
+         ELSE counts <> '' END",
     ),
 ];
 

@@ -100,8 +100,12 @@ impl Catalog {
         let sql = "SELECT id, started, cycle, finished, complete, seconds, read_files, read_bytes, counts, interrupted, error
                    FROM run WHERE root = ?1 ORDER BY id DESC LIMIT ?2";
         self.rows(sql, params![root, most as i64], |row| {
-            let counts = text(row, 8).unwrap_or_default();
-            let is_damaged = serde_json::from_str::<BTreeMap<String, u64>>(&counts).is_err();
+            let counts = text(row, 8);
+            // A run that failed counted nothing.
+            let is_sound = |counts: &str| {
+                counts.is_empty() || serde_json::from_str::<BTreeMap<String, u64>>(counts).is_ok()
+            };
+            let is_damaged = !counts.as_deref().is_some_and(is_sound);
             Ok(Run {
                 id: row.get(0)?,
                 started: row.get(1)?,
@@ -111,7 +115,7 @@ impl Catalog {
                 seconds: row.get(5)?,
                 read_files: unsigned(row, 6)?,
                 read_bytes: unsigned(row, 7)?,
-                counts,
+                counts: counts.unwrap_or_default(),
                 interrupted: row.get(9)?,
                 error: text(row, 10).or_else(|| is_damaged.then(|| DAMAGED.to_string())),
             })

@@ -145,7 +145,11 @@ mod tests {
             .unwrap();
         let runs = catalog.runs(root.id, 9).unwrap();
         assert_eq!((runs.len(), runs[0].verdicts().len()), (1, 0));
-        // It is told, as other damage is.
+        // A run that failed counted nothing.
+        catalog.connection.execute("UPDATE run SET counts = '', error = NULL", []).unwrap();
+        assert_eq!(catalog.runs(root.id, 9).unwrap()[0].error, None);
+        assert_eq!(catalog.check().unwrap(), []);
+        // Damage is told, as other damage is.
         catalog.connection.execute("UPDATE run SET counts = '{\"ok\":', error = NULL", []).unwrap();
         let run = &catalog.runs(root.id, 9).unwrap()[0];
         assert_eq!(run.error.as_deref(), Some("the record of this run is damaged (verisum catalog check)"));
