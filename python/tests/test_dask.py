@@ -8,23 +8,37 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
+import fsspec
 import pytest
 import pyarrow.parquet
 from dask.utils import key_split
 from distributed import Client, LocalCluster
 from fleet_tree import Trace, contents, expected, make_tree, notes, present, wait_until_idle
+from fsspec.implementations.memory import MemoryFileSystem
 
 import verisum.dask
-from verisum.dask import LakeError, Place, PlaceError, VersionError, compare_places, hash_places, scrub_places
+from verisum.dask import (
+    BadFile,
+    LakeError,
+    Place,
+    PlaceError,
+    PlaceReport,
+    Report,
+    VersionError,
+    compare_places,
+    hash_places,
+    scrub_places,
+)
 from verisum.dask._cut import Cut, Mode, Step, cut
-from verisum.dask._lake import Lake, LakeRecord, part_bytes
-from verisum.dask._run import Run, prefix
+from verisum.dask._errors import PartError
+from verisum.dask._lake import Lake, LakeRecord, part_bytes, part_groups
+from verisum.dask._run import PlaceState, Run, prefix
 from verisum.dask._version import VERSION
 from verisum.dask._work import Order, Outcome, Row, columns_of, milliseconds, work
 from verisum.fleet import read_plan
@@ -192,6 +206,35 @@ def test_a_budget_leaves_the_rest_and_says_so(client: Client, tree: Path, tmp_pa
     report = scrub_places(client, str(tree), str(tmp_path / "lake"), budget=1e-9)
     assert (report.read_files, report.places[0].left_files, report.seconds_left) == (0, None, None)
     assert report.exit_code == 0
+
+
+class Unreachable(MemoryFileSystem):
+    """A file system with an exception of its own, as that of each store has."""
+
+    protocol = "unreachable"
+
+    def unreachable(self, *_: Any, **__: Any) -> Any:
+        raise LookupError("no answer\nfrom the store")
+
+    find = exists = _open = cat_file = pipe_file = makedirs = rm = unreachable
+
+
+def test_whatever_the_file_system_of_a_lake_raises_is_an_error_of_the_lake() -> None:
+    fsspec.register_implementation("unreachable", Unreachable, clobber=True)
+    lake = Lake("unreachable://lakes/a")
+    calls: list[Callable[[], object]] = [
+        lambda: lake.parts("p"),
+        lambda: lake.find_part("p", "n", 0, 0),
+        lambda: lake.read(f"{lake.root}/b"),
+        lambda: lake.write(f"{lake.root}/b", b""),
+        lambda: lake.read_note("p", "cycle"),
+        lambda: part_groups(lake.url, f"{lake.root}/b"),
+    ]
+    for call in calls:
+        with pytest.raises(LakeError, match="^unreachable://.*lakes/a/.*: no answer from the store$") as raised:
+            call()
+        assert not isinstance(raised.value, PartError)
+    lake.remove(f"{lake.root}/b", recursive=True)
 
 
 def replace_record(lake: Path, place: str, path: bytes, **changes: Any) -> None:

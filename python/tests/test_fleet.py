@@ -75,6 +75,20 @@ def test_a_plan_that_makes_no_sense_is_bad_usage(text: str, error: str, tmp_path
     assert error in str(raised.value)
 
 
+def test_a_lake_that_cannot_be_reached_is_one_line(tmp_path: Path) -> None:
+    tree = make_tree(tmp_path / "tree", 5)
+    plan = plan_of(tmp_path, f'catalog = "s3://lakes/a"\n[[place]]\npath = "{tree}"\n')
+    nowhere = {"AWS_ENDPOINT_URL": "http://127.0.0.1:1", "AWS_MAX_ATTEMPTS": "1", "AWS_EC2_METADATA_DISABLED": "true"}
+    keys = {"AWS_ACCESS_KEY_ID": "id", "AWS_SECRET_ACCESS_KEY": "secret"}
+    for more, said in ((keys, "Could not connect"), ({"HOME": str(tmp_path)}, "Unable to locate credentials")):
+        environment = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
+        command = [str(FLEET), "run", str(plan), "--workers", "1"]
+        ended = subprocess.run(command, capture_output=True, text=True, env={**environment, **nowhere, **more})
+        assert ended.returncode == 3, ended.stderr
+        (line,) = ended.stderr.splitlines()
+        assert line.startswith("verisum-fleet: s3://lakes/a/.verisum/") and said in line
+
+
 def test_ctrl_c_at_a_terminal_ends_a_run_at_once(tmp_path: Path) -> None:
     tree = make_tree(tmp_path / "tree", 1000)
     scratch = tmp_path / "scratch"

@@ -6,6 +6,8 @@ import io
 import json
 import os
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -16,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.parquet
 
-from verisum.dask._errors import LakeError, PartError
+from verisum.dask._errors import FleetError, LakeError, PartError
 
 # Their types are not complete.
 pc: Any = pyarrow.compute
@@ -79,8 +81,8 @@ class Lake:
             raise ValueError("empty path")
         try:
             self.files, root = fsspec.core.url_to_fs(url)
-        except (ImportError, ValueError) as error:
-            raise LakeError(f"{url}: {error}") from None
+        except Exception as error:  # Some file systems connect here.
+            raise LakeError(f"{url}: {one_line(error)}") from None
         self.root = root.rstrip("/")
         protocols = self.files.protocol
         self.protocols = {protocols} if isinstance(protocols, str) else set(protocols)
@@ -102,14 +104,14 @@ class Lake:
 
     def parts(self, place: str) -> list[str]:
         """The paths of all parts of a place."""
-        try:
-            # What a listing remembers may be older than what another machine wrote.
-            self.files.invalidate_cache()
-            found = self.files.find(self.folder(place))
-        except FileNotFoundError:
-            return []
-        except OSError as error:
-            raise self.failed(self.folder(place), "list", error) from None
+        folder = self.folder(place)
+        with self.asked(folder, "list"):
+            try:
+                # What a listing remembers may be older than what another machine wrote.
+                self.files.invalidate_cache()
+                found = self.files.find(folder)
+            except FileNotFoundError:
+                return []
         names = [(path, path.rsplit("/", 1)[-1]) for path in found]
         return sorted(path for path, name in names if name.endswith(".parquet") and name[0] not in "._")
 
@@ -117,23 +119,21 @@ class Lake:
         """A part of this name that was written between two times, if there is one."""
         while day(since) <= day(until):
             path = self.part(place, name, since)
-            if self.files.exists(path):
-                return path
+            with self.asked(path, "find"):
+                if self.files.exists(path):
+                    return path
             since += 86_400_000
         return None
 
     def read(self, path: str) -> bytes:
-        try:
-            with self.files.open(path, "rb") as file:
-                return bytes(file.read())
-        except OSError as error:
-            raise broken(path, error) from None
+        with self.reading(path), self.files.open(path, "rb") as file:
+            return bytes(file.read())
 
     def write(self, path: str, data: bytes) -> None:
         """Makes a file appear whole; one that is there already is replaced."""
         folder, name = path.rsplit("/", 1)
         scratch = f"{folder}/.{name}.{uuid.uuid4().hex}"
-        try:
+        with self.asked(path, "write"):
             if self.protocols & ATOMIC_STORES:
                 self.files.pipe_file(path, data)
                 return
@@ -148,36 +148,56 @@ class Lake:
             except BaseException:
                 self.remove(scratch)
                 raise
-        except OSError as error:
-            raise self.failed(path, "write", error) from None
 
     def remove(self, path: str, recursive: bool = False) -> None:
         """Removes what is there; it is no error if that cannot be done."""
         try:
             self.files.rm(path, recursive=recursive)
-        except OSError:
+        except Exception:
             pass
 
     def read_note(self, place: str, name: str) -> dict[str, Any] | None:
         """A note of a run, if there is one."""
         path = f"{self.notes(place)}/{name}.json"
+        with self.asked(path, "read"):
+            try:
+                data = self.files.cat_file(path)
+            except FileNotFoundError:
+                return None
         try:
-            found = json.loads(self.files.cat_file(path))
-        except FileNotFoundError:
-            return None
-        except OSError as error:
-            raise self.failed(path, "read", error) from None
+            found = json.loads(data)
         except ValueError:
             found = None
         if not isinstance(found, dict):
-            raise PartError(f"{path}: this note of an earlier run is damaged; remove it")
+            raise PartError(f"{self.address(path)}: this note of an earlier run is damaged; remove it")
         return found
 
     def write_note(self, place: str, name: str, note: dict[str, Any]) -> None:
         self.write(f"{self.notes(place)}/{name}.json", json.dumps(note).encode())
 
-    def failed(self, path: str, operation: str, error: OSError) -> LakeError:
-        return LakeError(f"{path}: {operation}: {error.strerror or error}", path, operation, error.errno)
+    def address(self, path: str) -> str:
+        """A path as errors name it."""
+        return path if "file" in self.protocols else str(self.files.unstrip_protocol(path))
+
+    @contextmanager
+    def asked(self, path: str, operation: str) -> Iterator[None]:
+        """Makes whatever the file system of the lake raises an error of the lake: each has exceptions of its own."""
+        try:
+            yield
+        except FleetError:
+            raise
+        except Exception as error:
+            name, number = self.address(path), error.errno if isinstance(error, OSError) else None
+            raise LakeError(f"{name}: {operation}: {one_line(error)}", name, operation, number) from None
+
+    @contextmanager
+    def reading(self, part: str) -> Iterator[None]:
+        """The same, where a part that is not whole is an error of its place."""
+        with self.asked(part, "read"):
+            try:
+                yield
+            except (pa.ArrowException, ValueError, EOFError, OSError) as error:
+                raise broken(self.address(part), error) from None
 
     def groups(self, place: str) -> list[Group]:
         """All row groups of a place."""
@@ -213,20 +233,24 @@ def day(milliseconds: int) -> str:
 def opened(url: str, part: str) -> Any:
     """A part that is open; a part that is not whole is an error that names it."""
     lake = Lake(url)
-    try:
+    with lake.reading(part):
         file = pq.ParquetFile(lake.files.open(part, "rb"), page_checksum_verification=True)
-    except (pa.ArrowInvalid, EOFError, OSError) as error:
-        raise broken(part, error) from None
     version = (file.metadata.metadata or {}).get(LAYOUT)
     if version != b"1" or not set(COLUMNS) <= set(file.schema_arrow.names):
-        raise PartError(f"{part}: this is no part of a lake of layout 1")
+        raise PartError(f"{lake.address(part)}: this is no part of a lake of layout 1")
     return file
+
+
+def one_line(error: Exception) -> str:
+    """What an exception says."""
+    said = (error.strerror if isinstance(error, OSError) else None) or error
+    return " ".join(str(said).split()) or type(error).__name__
 
 
 def broken(part: str, error: Exception) -> PartError:
     # pyarrow has no other class for a footer that makes no sense, but then without a number.
-    if isinstance(error, OSError) and error.errno:
-        return PartError(f"{part}: read: {error.strerror}", part, "read", error.errno)
+    if isinstance(error, OSError) and (error.errno or type(error) is not OSError):
+        return PartError(f"{part}: read: {one_line(error)}", part, "read", error.errno)
     lost = "this part is not whole, so its records are lost; put back a whole copy, or remove it and have its files read again"
     return PartError(f"{part}: {lost} ({error})", part, "read")
 
@@ -267,11 +291,8 @@ def encoded(value: str | bytes) -> bytes:
 @lru_cache(maxsize=4)
 def group_table(url: str, part: str, number: int) -> pa.Table:
     """A row group with its paths as bytes, and times as numbers."""
-    with opened(url, part) as file:
-        try:
-            table = file.read_row_group(number, columns=COLUMNS)
-        except (pa.ArrowInvalid, pa.ArrowKeyError, OSError) as error:
-            raise broken(part, error) from None
+    with opened(url, part) as file, Lake(url).reading(part):
+        table = file.read_row_group(number, columns=COLUMNS)
     paths = pc.coalesce(table["path"].cast(pa.binary()), table["path_bytes"])
     columns = {"key": paths}
     for name in LakeRecord._fields:
@@ -343,5 +364,5 @@ def task_note(url: str, part: str) -> dict[str, Any]:
         except ValueError:
             note = None
     if not isinstance(note, dict):
-        raise PartError(f"{part}: its note of the task is damaged")
+        raise PartError(f"{Lake(url).address(part)}: its note of the task is damaged")
     return note
