@@ -208,6 +208,20 @@ def test_a_budget_leaves_the_rest_and_says_so(client: Client, tree: Path, tmp_pa
     assert report.exit_code == 0
 
 
+def test_a_run_that_continues_a_cycle_names_what_is_missing(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    place = Place(str(tree), name="tree")
+    scrub_places(client, place, str(lake))
+    (tree / "d1" / "f00001").unlink()
+    begun = milliseconds()
+    scrub_places(client, place, str(lake))
+    # As if the run had been killed after its last part: its cycle has not ended.
+    Lake(str(lake)).write_note("tree", "cycle", {"begun": begun})
+    report = scrub_places(client, place, str(lake))
+    assert (report.read_files, report.places[0].still_missing, report.verdicts) == (0, 0, {"missing": 1})
+    assert "missing: tree: d1/f00001: as this cycle found before" in str(report)
+
+
 class Unreachable(MemoryFileSystem):
     """A file system with an exception of its own, as that of each store has."""
 

@@ -94,7 +94,7 @@ class Cut:
     top: int = 0
     listed_files: int = 0
     listed_bytes: int = 0
-    # Files that are not due and are known to be bad, with their states.
+    # Files that this cycle has found bad or missing, with their states.
     bad: list[tuple[bytes, str]] = field(default_factory=list)
     # How many files earlier runs found missing.
     missing: int = 0
@@ -183,7 +183,12 @@ def select(
         for path, record in records.items()
         if not path.startswith(hidden) and (walk.excludes is None or not walk.excludes.leaves_out_file(path))
     }
-    found.missing += sum(record.state == "missing" for record in absent.values())
+    for path, record in absent.items():
+        if record.state == "missing" and record.exported >= mode.begun:
+            # The run that found it may have been killed before it named it.
+            found.bad.append((path, record.state))
+        elif record.state == "missing":
+            found.missing += 1
     gone = [
         DueFile(path, None, record)
         for path, record in absent.items()

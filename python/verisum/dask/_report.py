@@ -24,7 +24,7 @@ class PlaceReport:
         read_files: Files that were read.
         read_bytes: Their bytes.
         verdicts: How many files have each verdict.
-        still_missing: Files that earlier runs found missing and named.
+        still_missing: Files that runs of earlier cycles found missing and named.
         bad: Files that are bad, missing, or could not be compared: the first ones.
         errors: What went wrong with the place itself, one line each.
         left_files: Files that are due and were not read; `None` where the listing did not come to its end.
