@@ -205,7 +205,30 @@ def test_a_place_without_files_never_looks_clean(client: Client, tree: Path, tmp
 def test_a_budget_leaves_the_rest_and_says_so(client: Client, tree: Path, tmp_path: Path) -> None:
     report = scrub_places(client, str(tree), str(tmp_path / "lake"), budget=1e-9)
     assert (report.read_files, report.places[0].left_files, report.seconds_left) == (0, None, None)
-    assert report.exit_code == 0
+    assert report.exit_code == 3 and "the budget was over before" in str(report)
+
+
+def test_a_budget_that_the_listing_uses_up_says_so(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    scrub_places(client, Place(str(tree), name="tree"), str(lake))
+    replace_record(lake, "tree", b"d1/f00001", state="suspicious")
+    (tree / "d2" / "f00002").unlink()
+    mode = Mode(True, "sha256", milliseconds())
+    run = Run(client, [Place(str(tree), name="tree")], str(lake), mode, budget=3600)
+    # The budget ends when the listing does.
+    listed = run.listed
+
+    def late(state: PlaceState, found: Cut) -> None:
+        listed(state, found)
+        run.begun -= 3600
+
+    run.listed = late  # type: ignore[method-assign]
+    report = run.go()
+    assert (report.read_files, report.places[0].listed_files, report.places[0].left_files) == (0, 305, 305)
+    assert report.exit_code == 1
+    assert "suspicious: tree: d1/f00001: as an earlier run found" in str(report)
+    (error,) = report.places[0].errors
+    assert error.startswith("the budget was over before anything was verified")
 
 
 def test_a_run_that_continues_a_cycle_names_what_is_missing(client: Client, tree: Path, tmp_path: Path) -> None:

@@ -96,7 +96,9 @@ class Cut:
     listed_bytes: int = 0
     # Files that this cycle has found bad or missing, with their states.
     bad: list[tuple[bytes, str]] = field(default_factory=list)
-    # How many files earlier runs found missing.
+    # Files that are due, and were bad when they were read last.
+    doubted: list[tuple[bytes, str]] = field(default_factory=list)
+    # How many files earlier cycles found missing.
     missing: int = 0
     errors: list[tuple[bytes, str]] = field(default_factory=list)
 
@@ -175,6 +177,8 @@ def select(
             record = record._replace(algorithm=mode.algorithm)
         if is_due(file, record, mode):
             due.append(DueFile(file.path, file, record))
+            if record is not None and record.state not in ("ok", *ABSENT):
+                found.doubted.append((file.path, record.state))
         elif record is not None and record.state != "ok":
             found.bad.append((file.path, record.state))
     hidden = tuple(walk.unlisted)

@@ -82,6 +82,8 @@ class PlaceState:
     started: float | None = None
     steps: int = 0
     listing_losses: int = 0
+    # Files that are due, and were bad when they were read last.
+    doubted: list[tuple[bytes, str]] = field(default_factory=list)
 
     @property
     def is_done(self) -> bool:
@@ -183,12 +185,22 @@ class Run:
             if not is_late and self.client.status == "running":
                 self.submit()
             if not self.jobs and (is_late or all(state.is_done for state in self.states)):
+                self.note_not_begun()
                 return
             try:
                 future = self.ended.get(timeout=TICK)
             except queue.Empty:
                 continue
             self.take(future)
+
+    def note_not_begun(self) -> None:
+        """Where the budget was over before the first task: then nothing was verified, and what was bad still is."""
+        if any(state.started for state in self.states):
+            return
+        for state in self.states:
+            if not state.is_done:
+                state.report.errors.append("the budget was over before anything was verified; listing counts, too")
+                state.report.add(known_bad(state.doubted, "as an earlier run found"))
 
     def count_workers(self) -> None:
         """Finds out how many tasks of each place the workers take, and gives up places that no worker has."""
@@ -401,11 +413,9 @@ class Run:
             self.wait(state, task, 0)
             state.left_files += task.files
             state.left_bytes += task.bytes
-        known = Outcome()
-        for path, verdict in found.bad:
-            known.note(path, "modified" if verdict == "held" else verdict, "as this cycle found before")
+        state.doubted += found.doubted
         report = state.report
-        report.add(known)
+        report.add(known_bad(found.bad, "as this cycle found before"))
         report.bad += [BadFile(path, "unverifiable", error) for path, error in found.errors[: NAMED - len(report.bad)]]
         report.verdicts["unverifiable"] += len(found.errors)
         report.still_missing += found.missing
@@ -440,6 +450,14 @@ class Run:
             report.left_files, report.left_bytes = state.left_files, state.left_bytes
             if state.is_done and not state.is_given_up and not state.failed:
                 self.lake.remove(self.lake.notes(state.place.name), recursive=True)
+
+
+def known_bad(files: list[tuple[bytes, str]], detail: str) -> Outcome:
+    """What is known of files, by the states of their records."""
+    known = Outcome()
+    for path, state in files:
+        known.note(path, "modified" if state == "held" else state, detail)
+    return known
 
 
 class Lost(Exception):
