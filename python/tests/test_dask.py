@@ -274,6 +274,25 @@ def test_whatever_the_file_system_of_a_lake_raises_is_an_error_of_the_lake() -> 
     lake.remove(f"{lake.root}/b", recursive=True)
 
 
+@pytest.mark.parametrize(
+    ("name", "printed"),
+    [
+        (b"n/caf\xe9\xff", r"$'n/caf\351\377'"),
+        (b"a\nb", r"$'a\nb'"),
+        (rb"a\nb", r"a\nb"),
+        (b"$'a'", r"$'$\'a\''"),
+        (b"a\\\x1b[2J", r"$'a\\\033[2J'"),
+        ("\u202egnp.exe".encode(), r"$'\342\200\256gnp.exe'"),
+        ("caf\u00e9".encode(), "caf\u00e9"),
+    ],
+)
+def test_names_are_printed_as_the_command_does(name: bytes, printed: str) -> None:
+    place = PlaceReport(os.fsdecode(name), bad=[BadFile(name, "rot", "")], errors=["gone"])
+    said = str(Report([place], 0)).splitlines()
+    assert said[1].startswith(f"{printed}  ")
+    assert said[2:] == [f"{printed}: gone", f"rot: {printed}: {printed}"]
+
+
 def replace_record(lake: Path, place: str, path: bytes, **changes: Any) -> None:
     """Writes a newer row of a file."""
     row = present(lake, place)[path]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -11,6 +12,11 @@ from datetime import datetime, timezone
 from typing import Any
 
 from verisum.dask._work import CLASSES, NAMED, BadFile, Outcome
+
+ESCAPES = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+# What reverses the order of the characters after it.
+TURNING = "\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
 
 
 @dataclass
@@ -181,14 +187,14 @@ class Report:
         yield from map(printable, self.refused)
         for place in self.places:
             for error in place.errors:
-                yield f"{printable(place.name)}: {printable(error)}"
+                yield f"{named(place.name)}: {printable(error)}"
             for bad in place.bad:
                 detail = f": {printable(bad.detail)}" if bad.detail else ""
-                yield f"{bad.verdict}: {printable(place.name)}: {printable(os.fsdecode(bad.path))}{detail}"
-            named = Counter(bad.verdict for bad in place.bad)
-            more = sum(place.verdicts[verdict] - count for verdict, count in named.items())
+                yield f"{bad.verdict}: {named(place.name)}: {named(bad.path)}{detail}"
+            counts = Counter(bad.verdict for bad in place.bad)
+            more = sum(place.verdicts[verdict] - count for verdict, count in counts.items())
             if more > 0:
-                yield f"{printable(place.name)}: {more} more such files are in the lake"
+                yield f"{named(place.name)}: {more} more such files are in the lake"
 
 
 def row_of(place: PlaceReport) -> list[str]:
@@ -205,9 +211,33 @@ def row_of(place: PlaceReport) -> list[str]:
     else:
         forecast = datetime.fromtimestamp(time.time() + left, timezone.utc).strftime("%Y-%m-%d %H:%M UTC")
     done = [number(place.listed_files), str(place.read_files), str(place.read_bytes)]
-    return [printable(place.name), *done, verdicts or "-", number(place.left_files), forecast]
+    return [named(place.name), *done, verdicts or "-", number(place.left_files), forecast]
+
+
+def named(name: str | bytes) -> str:
+    """A name as the command prints it: as it is, or as ``$'…'`` of a shell if something of it cannot be printed, or if it
+    would be taken for that.
+    """
+    text = os.fsdecode(name)
+    if text and text != "''" and not text.startswith("$'") and all(map(is_printable, text)):
+        return text
+    if not text:
+        return "''"
+    return "$'" + "".join(f"\\{char}" if char in "\\'" else escaped(char) for char in text) + "'"
 
 
 def printable(text: str) -> str:
     """Text that keeps to its line and does nothing to a terminal."""
-    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
+    return "".join(map(escaped, text))
+
+
+def is_printable(char: str) -> bool:
+    """Whether it is no surrogate, moves no cursor, ends no line, and turns nothing around."""
+    return unicodedata.category(char) not in ("Cc", "Cs", "Zl", "Zp") and char not in TURNING
+
+
+def escaped(char: str) -> str:
+    """A character, or its bytes in octal if it cannot be printed."""
+    if is_printable(char):
+        return char
+    return ESCAPES.get(char) or "".join(f"\\{byte:03o}" for byte in char.encode("utf-8", "surrogateescape"))
