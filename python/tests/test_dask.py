@@ -133,6 +133,7 @@ WRONG_TYPES: list[tuple[dict[str, Any], str]] = [
     ({"algorithm": 7}, "algorithm: text"),
     ({"catalog": 7}, "catalog: text"),
     ({"places": 7}, "places: text"),
+    ({"client": None}, "client: a distributed.Client"),
     ({"places": [7]}, "places: text"),
 ]
 WRONG_VALUES: list[tuple[dict[str, Any], str]] = [
@@ -156,7 +157,7 @@ def test_a_wrong_argument_is_named(
 ) -> None:
     run: Any = scrub_places
     with pytest.raises(kind, match=re.escape(said)):
-        run(client, **{"places": str(tree), "catalog": str(tmp_path / "lake"), **given})
+        run(**{"client": client, "places": str(tree), "catalog": str(tmp_path / "lake"), **given})
     assert not (tmp_path / "lake").exists()
 
 
@@ -291,6 +292,11 @@ def test_names_are_printed_as_the_command_does(name: bytes, printed: str) -> Non
     said = str(Report([place], 0)).splitlines()
     assert said[1].startswith(f"{printed}  ")
     assert said[2:] == [f"{printed}: gone", f"rot: {printed}: {printed}"]
+
+
+def test_a_place_without_files_has_no_forecast() -> None:
+    place = PlaceReport("empty", listed_files=0, listed_bytes=0, left_files=0, left_bytes=0)
+    assert str(Report([place], 0)).splitlines()[1].endswith("?")
 
 
 def replace_record(lake: Path, place: str, path: bytes, **changes: Any) -> None:

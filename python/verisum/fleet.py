@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import inspect
 import json
 import logging
 import multiprocessing
@@ -99,6 +100,7 @@ def hosts(table: object) -> Hosts:
 
     if not isinstance(table, dict):
         raise PlanError("hosts is no table, such as { endpoint = \"http://store:9000\" }")
+    refuse_unknown(table, set(inspect.signature(Hosts).parameters), "hosts")
     return Hosts(**table)
 
 

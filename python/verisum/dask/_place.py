@@ -21,7 +21,8 @@ class Place:
 
     Attributes:
         path: The directory, as the workers that have it see it; or the URL of a tree on another machine or in a bucket,
-            ``ssh://HOST/PATH`` or ``s3://BUCKET/PREFIX``, which any worker reads, or those with the resource.
+            ``ssh://HOST/PATH`` or ``s3://BUCKET/PREFIX``, which any worker reads, or those with the resource. ``HOST:PATH``
+            is refused: it might be meant as either.
         name: Its name in the lake and in reports; the path if there is none.
         resource: The Dask resource of the workers that have it; each task takes 1 of it. None: the workers with a
             resource of the place's name, or all workers where there are none.
@@ -34,7 +35,7 @@ class Place:
 
     Raises:
         TypeError: A field has a wrong type.
-        ValueError: The path is empty, the URL is none of a place, or a limit or `hosts` is not for such a place.
+        ValueError: The path is empty, the name blank, the URL is none of a place, or a limit or `hosts` is not for such a place.
     """
 
     path: str
@@ -47,17 +48,22 @@ class Place:
     hosts: Hosts | None = None
 
     def __post_init__(self) -> None:
+        is_text = isinstance(self.path, str)
         for name in ("path", "name", "resource"):
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, text(name, getattr(self, name)))
         if not self.path:
             raise ValueError("empty path")
+        if self.name and not self.name.strip():
+            raise ValueError(f"{self.path}: name: {self.name!r} is blank")
         if self.hosts is not None and not isinstance(self.hosts, Hosts):
             raise TypeError(f"{self.path}: hosts: must be a verisum.Hosts, not {self.hosts!r}")
         if "://" in self.path:
             object.__setattr__(self, "path", place_address(self.path))
             self.refuse_limits()
         else:
+            if is_text:
+                refuse_host(self.path)
             # Workers have other working directories.
             object.__setattr__(self, "path", os.path.abspath(self.path))
             if self.hosts is not None:
@@ -110,6 +116,14 @@ class ListedFile(NamedTuple):
     mtime: int | None
     ctime: int | None
     inode: int | None
+
+
+def refuse_host(path: str) -> None:
+    """Fails for what is an address of a host elsewhere, and would be a directory here."""
+    host, colon, rest = path.partition(":")
+    if host and colon and "/" not in host:
+        remote = f"ssh://{host}/{rest.lstrip('/')}"
+        raise ValueError(f"{path}: on the host {host}, write {remote}; for a directory of the workers, ./{path}")
 
 
 @dataclass

@@ -205,7 +205,7 @@ def row_of(place: PlaceReport) -> list[str]:
     verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts if count)
     left = place.seconds_left
     if place.left_files == 0:
-        forecast = "now" if not place.errors else "?"
+        forecast = "now" if place.listed_files and not place.errors else "?"
     elif left is None:
         forecast = "?"
     else:

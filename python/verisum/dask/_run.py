@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from distributed import Status
+from distributed import Client, Status
 
 from verisum.dask._arguments import number, seconds, text
 from verisum.dask._cut import Cut, Mode, Step, Task, cut
@@ -24,7 +24,7 @@ from verisum.dask._version import VERSION, mismatch
 from verisum.dask._work import NAMED, BadFile, Order, Outcome, milliseconds, work
 
 if TYPE_CHECKING:
-    from distributed import Client, Future
+    from distributed import Future
 
 # How often workers are counted, and how long one call waits: Ctrl-C comes between.
 TICK = 0.25
@@ -105,6 +105,8 @@ class Run:
         threads: int = 1,
         patience: float = 60.0,
     ) -> None:
+        if not isinstance(client, Client):
+            raise TypeError(f"client: a distributed.Client is needed, not {client!r}")
         names = [place.name for place in places]
         if not names:
             raise ValueError("places: none is named")
