@@ -288,7 +288,7 @@ def hash_many(
         The digests in the order of the buffers.
 
     Raises:
-        DigestError: The digest is not to be had.
+        DigestError: There is no such digest, or this machine lacks it.
         TypeError: A buffer is none.
         BufferError: A buffer is not contiguous (NumPy: `ValueError`).
     """
@@ -363,7 +363,7 @@ class FileRow:
 
     @property
     def changed(self) -> bool:
-        """Whether it changed while it was read: the digests may fit no state of it then."""
+        """Whether it changed during every try to read it: the digests may fit no state of it then."""
 
     @property
     def evidence(self) -> Literal["read", "recorded"]:
@@ -537,8 +537,8 @@ def hash_files(
     Which program hashes there goes to the logger ``verisum``.
 
     Hosts and buckets take `exclude`, `limit` and `requests` too. On a host, each file counts as one read, and verisum waits
-    before it asks for the file; a second connection lists the files. Buckets also take `threads` and `recorded`. What fsspec
-    opens takes none of these options, because Python reads it.
+    before it asks for the file; a second connection lists the files. Buckets also take `threads` and `recorded`. With files that
+    fsspec opens, each of these options raises `ValueError`, because Python reads those files.
 
     Args:
         paths: A file or directory, or several; a pipe or a device is a row with an error. Links among them are
@@ -683,8 +683,8 @@ def compare(
     """Compares two or three trees, each on this machine or on another one, as `verisum compare` does.
 
     All are listed; files of the same size are read, and their digests compared where they are. Of files that differ the
-    catalogue, the lists and the files' own tags say which is the recorded one. The names of all trees are held in memory.
-    Ctrl-C ends it within 100 ms.
+    catalogue, the lists and the files' own tags say which is the recorded one. Memory does not grow with the trees:
+    names that it does not take wait in a temporary file in ``TMPDIR``. Ctrl-C ends it within 100 ms.
 
     Args:
         a: A directory or file, or an address, as for `hash_files`.
