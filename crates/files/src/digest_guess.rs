@@ -236,11 +236,15 @@ impl Assumed {
             let mut claims = listed.claims.iter().filter(is_doubtful).peekable();
             let place = claims.peek().and_then(|_| {
                 let path = base?.join(OsStr::from_bytes(&listed.name));
-                let directory = Directory::named(path.parent()?).ok()?;
-                let name = path.file_name()?;
-                let stat = Entry::beneath(&directory, Path::new(name)).ok()?.stat().ok()?;
-                let place = || SamplePlace { directory, name: name.into(), size: stat.size };
-                (stat.kind == Kind::File).then(place)
+                match SamplePlace::of(&path)? {
+                    (place, Kind::File) => Some(place),
+                    // Who only checks follows links, who records a digest does not.
+                    (_, Kind::Link) if !all => {
+                        let (place, kind) = SamplePlace::of(&path.canonicalize().ok()?)?;
+                        (kind == Kind::File).then_some(place)
+                    }
+                    _ => None,
+                }
             });
             // An absolute name is rather of another tree.
             assumed.is_any_there |=
@@ -314,6 +318,16 @@ impl Assumed {
                 _ => Guess::Wrong(Misjudged::Digest { digits, id, read: read.len(), instead }),
             }
         })
+    }
+}
+
+impl SamplePlace {
+    /// What is at `path`, and of which kind it is; none if nothing is.
+    fn of(path: &Path) -> Option<(SamplePlace, Kind)> {
+        let directory = Directory::named(path.parent()?).ok()?;
+        let name = path.file_name()?;
+        let stat = Entry::beneath(&directory, Path::new(name)).ok()?.stat().ok()?;
+        Some((SamplePlace { directory, name: name.into(), size: stat.size }, stat.kind))
     }
 }
 

@@ -108,7 +108,7 @@ struct CheckCounts {
     class: ListClass,
     /// How many hexadecimal digits the last assumed digest had, and what it was taken for.
     #[serde(skip)]
-    taken: Option<(usize, &'static str)>,
+    taken: Option<(usize, String)>,
     /// Whether its numbers are block hashes, and nothing more is said of its lines.
     #[serde(skip)]
     refused: bool,
@@ -421,8 +421,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
                 if let Some(claim) = listed.claims.iter().find(|claim| claim.assumed) {
                     self.list.assumed += 1;
                     let digits = claim.digest.as_bytes().len() * 2;
-                    let id = verisum::digest::Algorithm::find(&claim.algorithm).map_or("", |row| row.id);
-                    self.list.taken = Some((digits, id));
+                    self.list.taken = Some((digits, claim.algorithm.to_string()));
                 }
                 "failed"
             }
@@ -605,7 +604,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             ))?;
         }
         if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
-            let (digits, id) = list.taken.unwrap_or_default();
+            let (digits, id) = list.taken.clone().unwrap_or_default();
             // Nobody takes block hashes of checksums.
             let or = match digits < BLOCK_HASH_DIGITS {
                 true => "",

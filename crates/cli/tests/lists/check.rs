@@ -687,3 +687,15 @@ fn extra_files_may_be_excluded() {
     let ended = check(tree.path(), &["--strict-tree", "tree", "--exclude", "*.tmp", "-j", "1", "list"]);
     assert_eq!((ended.code, text(&ended.out)), (Some(1), "tree/a: OK\ntree/c: EXTRA\n"));
 }
+
+#[test]
+fn a_list_of_symbolic_links_gets_its_digest_recognized() {
+    let Some(b2sum) = require_tool("b2sum") else { return };
+    let folder = folder(&[b"f"]);
+    std::os::unix::fs::symlink("f", folder.path().join("latest")).unwrap();
+    let mut theirs = Command::new(b2sum);
+    theirs.arg("latest");
+    std::fs::write(folder.path().join("list"), run(theirs, folder.path()).out).unwrap();
+    let ended = check(folder.path(), &["list"]);
+    assert_eq!((ended.code, text(&ended.out)), (Some(0), "latest: OK\n"), "{}", text(&ended.err));
+}

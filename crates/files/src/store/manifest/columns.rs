@@ -12,10 +12,13 @@ use super::rhash::Comments;
 
 /// `NAME CRC`, or a name and several numbers two blanks apart, as RHash prints them. Those of a list
 /// by RHash may be one blank apart; what is as long as a number after it is then part of the name, and so is
-/// what its comments have as one.
+/// what its comments have as one. One blank is between the name and its number, or as many as between the numbers:
+/// more are the end of the name.
 pub(super) fn sfv(line: &[u8], guess: &DigestGuess, comments: &Comments) -> Result<Listed, Bad> {
     let mut rest = trim_end(line);
     let mut claims: Vec<Claim> = Vec::new();
+    // How many blanks are before the first number, and between it and the second.
+    let (mut gap, mut between) = (0, 1);
     while let Some(blank) = rest.iter().rposition(|byte| is_blank(*byte)) {
         // One blank is part of a name as soon as there is a number.
         let one_blank = blank == 0 || !is_blank(rest[blank - 1]);
@@ -33,13 +36,19 @@ pub(super) fn sfv(line: &[u8], guess: &DigestGuess, comments: &Comments) -> Resu
             Some(Claim { algorithm, digest, assumed, parts: None })
         })();
         let Some(claim) = claim else { break };
+        if !claims.is_empty() {
+            between = gap;
+        }
         claims.insert(0, claim);
-        rest = trim_end(&rest[..blank]);
+        let before = trim_end(&rest[..blank]);
+        gap = blank + 1 - before.len();
+        rest = before;
     }
     if claims.is_empty() || rest.is_empty() || rest.contains(&0) {
         return Err(Bad::Malformed);
     }
-    Ok(Listed { name: rest.to_vec(), claims, ..Listed::default() })
+    let name = &line[..rest.len() + gap.saturating_sub(between)];
+    Ok(Listed { name: name.to_vec(), claims, ..Listed::default() })
 }
 
 fn trim_end(text: &[u8]) -> &[u8] {
@@ -189,6 +198,9 @@ mod tests {
         assert_eq!(both.name, b"a b");
         assert_eq!(both.claims.len(), 2);
         assert_eq!(both.claims[0].algorithm, "md5");
+        assert_eq!(parse("a  352441C2").unwrap().name, b"a ");
+        assert_eq!(parse("a \t 352441C2 ").unwrap().name, b"a \t");
+        assert_eq!(parse(&format!("a    {MD5}  352441c2")).unwrap().name, b"a  ");
         for line in ["", "a", "352441c2", " 352441c2", "a 352441c", "a g52441c2"] {
             assert_eq!(parse(line), Err(Bad::Malformed), "{line}");
         }

@@ -480,7 +480,10 @@ fn is_idle(line: &[u8]) -> bool {
 /// Text of ASCII characters in two bytes each.
 fn is_utf16(head: &[u8]) -> bool {
     let pairs = head.chunks_exact(2).take(8);
-    head.len() >= 8 && (pairs.clone().all(|pair| pair[0] == 0) || pairs.clone().all(|pair| pair[1] == 0))
+    let is_text = head.iter().take(16).any(|byte| *byte != 0);
+    head.len() >= 8
+        && is_text
+        && (pairs.clone().all(|pair| pair[0] == 0) || pairs.clone().all(|pair| pair[1] == 0))
 }
 
 enum DetectedFormat {
@@ -651,6 +654,8 @@ mod tests {
         let error = |bytes: &[u8]| Reader::new(bytes, &ListOptions::default()).err().unwrap().to_string();
         assert!(error(b"\xff\xfea\0").contains("UTF-16"));
         assert!(error(b"a\0b\0c\0d\0e\0").contains("UTF-16"));
+        // NUL bytes are no text.
+        assert!(Reader::new(&[0; 64][..], &ListOptions::default()).is_ok());
         assert!(error(b"SQLite format 3\0").contains("database"));
         assert!(error(b"{\"v\":2,\"idx\":{}}").contains("chkbit"));
         assert!(error(b"{\"type\":\"chkbit\",\"version\":6,\"data\":{\"path\":").contains("chkbit"));
