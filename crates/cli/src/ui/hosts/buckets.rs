@@ -197,7 +197,7 @@ impl BucketArgs {
         options.endpoint = value(&self.endpoint, "endpoint");
         options.region = value(&self.region, "region");
         let typed = [("endpoint", &self.endpoint), ("region", &self.region), ("profile", &self.profile)];
-        let is_typed = |field| typed.iter().any(|(name, value)| *name == field && value.is_some());
+        let is_typed = |field: &str| typed.iter().any(|(name, value)| *name == field && value.is_some());
         for field in configured_places::fields_of(bucket) {
             if let Some(value) = configured_places::of_bucket(bucket, field).filter(|_| !is_typed(field)) {
                 verbosity::how(|| format!("{bucket}: {field} {value} (configuration)"));
