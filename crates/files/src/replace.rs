@@ -5,7 +5,7 @@ mod passing;
 pub use passing::{PASSING, is_passing, process_of, remove_passing};
 
 use std::ffi::OsStr;
-use std::fs::{File, Permissions};
+use std::fs::{File, OpenOptions, Permissions};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt, PermissionsExt, fchown};
@@ -422,6 +422,16 @@ pub fn folder_of(path: &Path) -> &Path {
 /// Fails if a link of another user is on the way to a name, or is that name.
 pub fn require_trusted(name: &Path) -> io::Result<()> {
     behind_links(name).map(drop)
+}
+
+/// Opens a file through links of root's and our own only, also if somebody exchanges its folder for a link meanwhile.
+/// The flags of `options` are set here: nothing waits for a pipe.
+///
+/// # Errors
+/// A link of another user leads there, and what opening says.
+pub fn open_trusted(name: &Path, options: &mut OpenOptions) -> io::Result<File> {
+    let (_folder, target) = behind_links(name)?;
+    options.custom_flags((OFlags::NOFOLLOW | OFlags::NONBLOCK).bits().cast_signed()).open(target)
 }
 
 /// What a name leads to through links of root's and our own, by way of its folder, which is open. Whoever

@@ -6,14 +6,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use rusqlite::types::{ToSqlOutput, ValueRef};
-
 use super::absolute::absolute;
 use super::lock::{own_files, sweep};
+use super::open::uri;
 use super::restore::is_catalogue;
 use super::{Catalog, CatalogError, Result};
 use verisum_files::replace::Permitted;
-use verisum_files::{Replacement, Stop};
+use verisum_files::{Replacement, Stop, percent};
 
 impl Catalog {
     /// Copies the catalogue as it is at one moment, while others use it. The copy appears whole or not
@@ -44,15 +43,18 @@ impl Catalog {
             return Err(CatalogError::io(to, "write", io::Error::other(why)));
         }
         sweep(&copy.target());
-        // SQLite takes the bytes of a name as they are, UTF-8 or not.
-        let name = ToSqlOutput::Borrowed(ValueRef::Text(copy.path().as_os_str().as_bytes()));
-        let copied = self.connection.execute("VACUUM INTO ?1", [name]);
-        copied.map_err(|e| CatalogError::database(to, "write", e))?;
+        self.write_copy(copy.path()).map_err(|e| CatalogError::database(to, "write", e))?;
         // SQLite goes there by a path of its own making, which somebody may have led elsewhere meanwhile.
         if copy.file().metadata().map_err(|e| CatalogError::io(to, "write", e))?.len() == 0 {
             return Err(CatalogError::io(to, "write", io::Error::other("its folder was moved meanwhile")));
         }
         self.require_unchanged().map(|()| copy)
+    }
+
+    /// Writes a copy into a file that is empty. If it has to make one, that has the permissions of the catalogue.
+    fn write_copy(&self, to: &Path) -> rusqlite::Result<()> {
+        let mode = format!("modeof={}", percent::encoded(self.path.as_os_str().as_bytes(), b"/"));
+        self.connection.execute("VACUUM INTO ?1", [uri(to, &mode).to_string_lossy()]).map(drop)
     }
 }
 
@@ -63,8 +65,24 @@ pub(super) fn copies_of(catalog: &Metadata) -> Permitted {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::Permissions;
+    use std::os::unix::fs::PermissionsExt;
+
     use crate::store::tests::catalog;
     use verisum_files::Stop;
+
+    /// As one in a folder that another user moves meanwhile.
+    #[test]
+    fn a_copy_that_sqlite_makes_by_itself_is_no_more_readable_than_the_catalogue() {
+        let folder = tempfile::tempdir().unwrap();
+        let (catalog, _) = catalog(folder.path());
+        for (name, mode) in [("% a?b&c#d", 0o600), ("other", 0o640)] {
+            let path = folder.path().join(name);
+            std::fs::set_permissions(catalog.path(), Permissions::from_mode(mode)).unwrap();
+            catalog.write_copy(&path).unwrap();
+            assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, mode, "{name}");
+        }
+    }
 
     #[test]
     fn only_files_are_replaced_by_a_backup() {

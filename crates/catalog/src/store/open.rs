@@ -175,7 +175,12 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
     let failed = |e| CatalogError::database(path, "open", e);
     mapping::allocate_before_mapping();
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(path, flags).map_err(failed)?;
+    // A connection by a URL takes one for a backup, too.
+    let opened = match flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
+        true => Connection::open_with_flags(uri(path, "mode=rw"), flags | OpenFlags::SQLITE_OPEN_URI),
+        false => Connection::open_with_flags(path, flags),
+    };
+    let connection = opened.map_err(failed)?;
     connection.busy_timeout(Duration::from_secs(10)).map_err(failed)?;
     if sharing == Sharing::Alone {
         connection.pragma_update(None, "locking_mode", "exclusive").map_err(failed)?;

@@ -10,10 +10,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, OnceLock};
 use std::time::Instant;
 
-use rustix::io::Errno;
 use verisum::catalog::store::Moment;
 use verisum::files::lock;
-use verisum::files::replace::{is_trusted, require_trusted};
+use verisum::files::replace::{is_trusted, open_trusted};
 use verisum::remote::without_secrets;
 
 use super::catalog::{NO_TEXT, begins_as_no_text};
@@ -49,20 +48,7 @@ pub(crate) fn open(path: &Path, line: &[OsString]) -> Result<(), Failure> {
 
 /// Opens a file to add to. A link or a file of another user would lead what we write elsewhere.
 fn opened(path: &Path) -> io::Result<File> {
-    require_trusted(path)?;
-    let options = |flags| {
-        let mut options = File::options();
-        options.append(true).create(true).mode(0o600).custom_flags(libc::O_NONBLOCK | flags).open(path)
-    };
-    let file = match options(libc::O_NOFOLLOW) {
-        Err(error) if error.raw_os_error() == Some(Errno::LOOP.raw_os_error()) => {
-            if !is_trusted(std::fs::symlink_metadata(path)?.uid()) {
-                return Err(io::Error::other("it is a link of another user"));
-            }
-            options(0)?
-        }
-        opened => opened?,
-    };
+    let file = open_trusted(path, File::options().append(true).create(true).mode(0o600))?;
     let stat = file.metadata()?;
     if stat.is_file() && !is_trusted(stat.uid()) {
         return Err(io::Error::other("it is a file of another user"));
