@@ -291,7 +291,7 @@ impl Parity {
 
     #[doc = stub!("Parity.repair")]
     #[pyo3(signature = (
-        *, dry_run=false, changed=false, keep_bad=None, only=None, sets=Vec::new(), in_place=false, threads=0,
+        *, dry_run=false, changed=false, keep_bad=None, only=None, sets=None, in_place=false, threads=0,
         progress=None
     ))]
     #[allow(clippy::too_many_arguments)] // Python names them.
@@ -302,7 +302,7 @@ impl Parity {
         changed: bool,
         keep_bad: Option<FsPath>,
         only: Option<Several<FsPath>>,
-        sets: Vec<u64>,
+        sets: Option<Vec<u64>>,
         in_place: bool,
         #[pyo3(from_py_with = crate::arguments::threads)] threads: usize,
         progress: Option<Callback>,
@@ -313,7 +313,7 @@ impl Parity {
         if in_place {
             self.require_own("repair in place")?;
         }
-        if !sets.is_empty() {
+        if sets.is_some() {
             self.require_own("sets that can be named")?;
         }
         let is_par2 = self.is_par2;

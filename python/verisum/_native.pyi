@@ -1294,7 +1294,7 @@ class Parity:
         changed: bool = False,
         keep_bad: _Path | None = None,
         only: _Path | Iterable[_Path] | None = None,
-        sets: Sequence[int] = (),
+        sets: Sequence[int] | None = None,
         in_place: bool = False,
         threads: int = 0,
         progress: _Progress | None = None,

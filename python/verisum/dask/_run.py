@@ -55,6 +55,10 @@ class Job:
     workers: frozenset[str] = frozenset()
 
 
+# A name and its verdict.
+Doubt = tuple[bytes, str]
+
+
 @dataclass
 class PlaceState:
     """How far a run is with a place."""
@@ -83,7 +87,7 @@ class PlaceState:
     steps: int = 0
     listing_losses: int = 0
     # Files that are due, and were bad when they were read last.
-    doubted: list[tuple[bytes, str]] = field(default_factory=list)
+    doubted: list[Doubt] = field(default_factory=list)
 
     @property
     def is_done(self) -> bool:

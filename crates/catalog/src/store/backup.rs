@@ -43,7 +43,7 @@ impl Catalog {
             return Err(CatalogError::io(to, "write", io::Error::other(why)));
         }
         sweep(&copy.target());
-        self.write_copy(copy.path()).map_err(|e| CatalogError::database(to, "write", e))?;
+        self.write_copy(copy.path(), copy.path()).map_err(|e| CatalogError::database(to, "write", e))?;
         // SQLite goes there by a path of its own making, which somebody may have led elsewhere meanwhile.
         if copy.file().metadata().map_err(|e| CatalogError::io(to, "write", e))?.len() == 0 {
             return Err(CatalogError::io(to, "write", io::Error::other("its folder was moved meanwhile")));
@@ -51,9 +51,9 @@ impl Catalog {
         self.require_unchanged().map(|()| copy)
     }
 
-    /// Writes a copy into a file that is empty. If it has to make one, that has the permissions of the catalogue.
-    fn write_copy(&self, to: &Path) -> rusqlite::Result<()> {
-        let mode = format!("modeof={}", percent::encoded(self.path.as_os_str().as_bytes(), b"/"));
+    /// Writes a copy into a file that is empty. It gets the permissions of another file, also if SQLite has to make it.
+    fn write_copy(&self, to: &Path, like: &Path) -> rusqlite::Result<()> {
+        let mode = format!("modeof={}", percent::encoded(like.as_os_str().as_bytes(), b"/"));
         self.connection.execute("VACUUM INTO ?1", [uri(to, &mode).to_string_lossy()]).map(drop)
     }
 }
@@ -73,13 +73,15 @@ mod tests {
 
     /// As one in a folder that another user moves meanwhile.
     #[test]
-    fn a_copy_that_sqlite_makes_by_itself_is_no_more_readable_than_the_catalogue() {
+    fn a_copy_that_sqlite_makes_by_itself_is_no_more_readable_than_ours() {
         let folder = tempfile::tempdir().unwrap();
         let (catalog, _) = catalog(folder.path());
+        let like = folder.path().join("% e?f&g#h");
+        std::fs::write(&like, "").unwrap();
         for (name, mode) in [("% a?b&c#d", 0o600), ("other", 0o640)] {
             let path = folder.path().join(name);
-            std::fs::set_permissions(catalog.path(), Permissions::from_mode(mode)).unwrap();
-            catalog.write_copy(&path).unwrap();
+            std::fs::set_permissions(&like, Permissions::from_mode(mode)).unwrap();
+            catalog.write_copy(&path, &like).unwrap();
             assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, mode, "{name}");
         }
     }

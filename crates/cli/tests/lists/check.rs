@@ -699,3 +699,19 @@ fn a_list_of_symbolic_links_gets_its_digest_recognized() {
     let ended = check(folder.path(), &["list"]);
     assert_eq!((ended.code, text(&ended.out)), (Some(0), "latest: OK\n"), "{}", text(&ended.err));
 }
+
+#[test]
+fn what_a_link_to_the_tree_leads_to_is_listed() {
+    let folder = folder(&[b"q/a", b"q/below/b", b"q/extra"]);
+    std::os::unix::fs::symlink("q", folder.path().join("ql")).unwrap();
+    let list = |tree: &str| format!("{ABC}  {tree}/a\n{ABC}  {tree}/below/b\n");
+    for (listed, named) in [("q", "ql"), ("q", "ql/"), ("ql", "q"), ("ql", "ql"), ("q", "q/../ql")] {
+        std::fs::write(folder.path().join("list"), list(listed)).unwrap();
+        let ended = check(folder.path(), &["--quiet", "--strict-tree", named, "list"]);
+        let extra = format!("{}/extra: EXTRA\n", named.trim_end_matches('/'));
+        assert_eq!((ended.code, text(&ended.out)), (Some(1), &*extra), "{listed} {named}");
+    }
+    std::fs::write(folder.path().join("list"), list(".")).unwrap();
+    let ended = check(folder.path(), &["--quiet", "-C", "ql", "--strict-tree", "q", "list"]);
+    assert_eq!((ended.code, text(&ended.out)), (Some(1), "q/extra: EXTRA\n"));
+}

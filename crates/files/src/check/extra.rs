@@ -1,5 +1,6 @@
 //! Finds files that no list has.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::hash::{BuildHasher, RandomState};
@@ -28,6 +29,8 @@ pub struct Extra {
     state: RandomState,
     /// What is left out.
     excludes: Option<Arc<Excludes>>,
+    /// The folder of the last name, and where it leads.
+    last_folder: RefCell<(PathBuf, PathBuf)>,
 }
 
 impl Extra {
@@ -55,6 +58,7 @@ impl Extra {
             is_incomplete: false,
             state: RandomState::new(),
             excludes,
+            last_folder: RefCell::default(),
         };
         // The lists themselves are listed nowhere.
         for name in lists.names() {
@@ -110,7 +114,8 @@ impl Extra {
         self.listed.insert(key);
     }
 
-    /// What is kept of a path in one list, or in any: the same for all ways to write it, links aside.
+    /// What is kept of a path in one list, or in any: the same for all ways to write it, and for all links that lead to
+    /// its folder.
     fn key(&self, manifest: Option<usize>, path: &Path) -> u64 {
         let mut whole = PathBuf::new();
         for component in self.here.join(path).components() {
@@ -121,6 +126,15 @@ impl Extra {
                 Component::CurDir => {}
                 other => whole.push(other),
             }
+        }
+        if let (Some(folder), Some(name)) = (whole.parent(), whole.file_name()) {
+            let mut last = self.last_folder.borrow_mut();
+            if last.0 != folder {
+                // What is not there leads nowhere.
+                let leads = folder.canonicalize().unwrap_or_else(|_| folder.to_path_buf());
+                *last = (folder.to_path_buf(), leads);
+            }
+            whole = last.1.join(name);
         }
         self.state.hash_one((manifest, whole.as_os_str().as_bytes()))
     }

@@ -561,7 +561,8 @@ mod tests {
             (format!("# c\n\n{MD5}  a\r\nx\nMD5 (b) = {MD5}\n"), None, "md5:a bad md5:b"),
             (format!("\u{feff}{MD5}  a"), None, "md5:a"),
             (format!("a {CRC}\nGOST (b) = {MD5}\nMD5 (c) = {CRC}"), None, "crc32:a bad bad"),
-            (format!("; c\n{CRC}  {CRC}\n"), Some(ListFormat::Sfv), "crc32:352441c2"),
+            // The second blank is the end of the name.
+            (format!("; c\n{CRC}  {CRC}\n"), Some(ListFormat::Sfv), "crc32:352441c2 "),
             (
                 format!("%%%% HASHDEEP-1.0\r\n%%%% size,md5,filename\r\n## c\r\n3,{MD5},a,b\r\n1,2\n"),
                 Some(ListFormat::Hashdeep),
@@ -608,7 +609,7 @@ mod tests {
     #[test]
     fn a_manifests_name_helps() {
         let text = format!("{CRC}  {CRC}\n");
-        assert_eq!(read(text.as_bytes(), &options("x.sfv")).0, ["crc32:352441c2"]);
+        assert_eq!(read(text.as_bytes(), &options("x.sfv")).0, ["crc32:352441c2 "]);
         let text = format!("{}  a\n", "0".repeat(64));
         assert_eq!(read(text.as_bytes(), &options("B3SUMS")).0, ["blake3:a"]);
     }
