@@ -318,8 +318,8 @@ impl Parity {
         }
         let is_par2 = self.is_par2;
         let mut options = ParityRepairOptions::default();
-        (options.dry_run, options.changed, options.in_place, options.sets) =
-            (dry_run, changed, in_place, sets);
+        (options.dry_run, options.changed, options.in_place) = (dry_run, changed, in_place);
+        options.sets = sets.unwrap_or_default();
         options.keep_bad = keep_bad.map(PathBuf::from);
         options.only = only.map(Several::paths).unwrap_or_default();
         self.run(py, !dry_run, progress, move |tree, place, (progress, stop), report| {
