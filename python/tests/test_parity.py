@@ -133,8 +133,6 @@ def test_only_bad_sets_are_read(tree: Path) -> None:
     assert [(found.outcome, found.unread_sets) for found in run] == [("repaired", 0)]
     assert run.finish()["sets"] == 1
     assert_whole(tree)
-    with pytest.raises(TypeError):
-        parity.repair(sets="1")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
 
 def test_parity_in_a_bucket(store: Store, tree: Path) -> None:
