@@ -1,4 +1,4 @@
-//! Programs that a test makes and starts.
+//! Writes programs and scripts that a test starts.
 //!
 //! Another process writes them. If a test wrote one itself, a command that another test starts at that
 //! moment would have the file open for writing too, until its `exec`, and the system starts no program

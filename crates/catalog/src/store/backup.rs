@@ -51,7 +51,8 @@ impl Catalog {
         self.require_unchanged().map(|()| copy)
     }
 
-    /// Writes a copy into a file that is empty. It gets the permissions of another file, also if SQLite has to make it.
+    /// Writes a copy into an empty file, with the permissions of `like`: SQLite may also make a file of its own, where
+    /// somebody led it.
     fn write_copy(&self, to: &Path, like: &Path) -> rusqlite::Result<()> {
         let mode = format!("modeof={}", percent::encoded(like.as_os_str().as_bytes(), b"/"));
         self.connection.execute("VACUUM INTO ?1", [uri(to, &mode).to_string_lossy()]).map(drop)

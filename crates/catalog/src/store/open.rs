@@ -175,7 +175,7 @@ fn connect(path: &Path, flags: OpenFlags, sharing: Sharing) -> Result<(Connectio
     let failed = |e| CatalogError::database(path, "open", e);
     mapping::allocate_before_mapping();
     let flags = flags | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    // A connection by a URL takes one for a backup, too.
+    // A backup names its file by a URL, which SQLite takes only from a connection that was opened by one.
     let opened = match flags.contains(OpenFlags::SQLITE_OPEN_READ_WRITE) {
         true => Connection::open_with_flags(uri(path, "mode=rw"), flags | OpenFlags::SQLITE_OPEN_URI),
         false => Connection::open_with_flags(path, flags),

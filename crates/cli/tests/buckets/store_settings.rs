@@ -1,4 +1,4 @@
-//! How a store is reached, set wrongly: each setting is named with what is wrong, and no secret is repeated.
+//! Wrong settings of a store (endpoint, keys, profile): each is named with what is wrong, and no secret is repeated.
 
 use crate::common;
 
