@@ -32,7 +32,7 @@ use crate::place::{self, Named, refuse};
 use crate::row::recorded_at;
 
 /// The keys of summaries: those of `verisum check --json`, and lists that cannot be read.
-const COUNTED: [&str; 11] = [
+const COUNTED: [&str; 12] = [
     "verified",
     "size_only",
     "present",
@@ -43,6 +43,7 @@ const COUNTED: [&str; 11] = [
     "comments",
     "unknown_digests",
     "extra",
+    "left_out",
     "unreadable_lists",
 ];
 
@@ -336,7 +337,8 @@ struct Here {
 
 impl Here {
     fn check(self, telling: Telling, done: &Done, steps: &Steps<CheckRow, Ended>) -> Result<Ended, Failure> {
-        let mut lists = Lists::new(&self.lists, self.reading, self.base, || Ok(Box::new(io::empty())));
+        let lists = Lists::new(&self.lists, self.reading, self.base, || Ok(Box::new(io::empty())));
+        let mut lists = lists.excluding(self.excludes.clone());
         let names = lists.names();
         let mut extra = Extra::new(self.strict_tree.as_deref(), self.excludes, &lists).map_err(|error| {
             let message = format!(".: open: {error}");
@@ -396,8 +398,10 @@ fn told(
             let list = names.get(manifest);
             let Some(outcome_name) = name_of(&outcome) else {
                 counter.list.formatted += 1;
-                if matches!(outcome, CheckOutcome::Present { .. }) {
-                    counter.add("present", 1);
+                match outcome {
+                    CheckOutcome::Present { .. } => counter.add("present", 1),
+                    CheckOutcome::LeftOut => counter.add("left_out", 1),
+                    _ => {}
                 }
                 return true;
             };
@@ -463,12 +467,12 @@ fn shown(list: Option<&OsString>) -> String {
     list.map_or_else(String::new, |list| list.to_string_lossy().into_owned())
 }
 
-/// The word for an outcome; none for what is there without a digest or a length, or need not be there.
+/// The word for an outcome; none for what is there without a digest or a length, need not be there, or is left out.
 fn name_of(outcome: &CheckOutcome) -> Option<&'static str> {
     Some(match outcome {
         CheckOutcome::Match => "ok",
         CheckOutcome::Present { sized: true } => "size-only",
-        CheckOutcome::Present { sized: false } | CheckOutcome::Absent => return None,
+        CheckOutcome::Present { sized: false } | CheckOutcome::Absent | CheckOutcome::LeftOut => return None,
         CheckOutcome::Mismatch(_) | CheckOutcome::Unlike(_) => "failed",
         CheckOutcome::Missing(_) => "missing",
         CheckOutcome::Failed(_) => "unreadable",

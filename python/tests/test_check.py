@@ -87,6 +87,8 @@ def test_bad_missing_and_other_files(tree: Path) -> None:
     agrees("--ignore-missing", ignore_missing=True)
     agrees("--strict-tree", "tree", strict_tree="tree")
     agrees("--strict-tree", "tree", "--exclude", "mo*", strict_tree="tree", exclude=["mo*"])
+    left = agrees("--exclude", "/tree/sub/[345]", exclude="/tree/sub/[345]")
+    assert left.class_ == "clean" and left.finish()["left_out"] == 3
     (row,) = [row for row in verisum.check("SUMS") if row.outcome == "missing"]
     assert isinstance(row.error, verisum.FileError) and isinstance(row.error.__cause__, FileNotFoundError)
     assert row.class_ == "unchecked" and row.name == "tree/sub/4" and row.host is None

@@ -2380,7 +2380,7 @@ class Check(_Iterator[CheckRow]):
     @property
     def summary(self) -> dict[str, int] | None:
         """How many files were ``verified``, ``size_only``, ``present`` (only there, without a row), ``failed``,
-        ``missing``, ``unreadable`` and ``extra``; how many lines were ``bad_lines``, ``comments`` and of
+        ``missing``, ``unreadable``, ``extra`` and ``left_out``; how many lines were ``bad_lines``, ``comments`` and of
         ``unknown_digests``; and ``unreadable_lists``. None until all rows were taken."""
 
     @property
@@ -2424,7 +2424,8 @@ def check(
         ignore_missing: Leave missing files out.
         strict: Lines that are improperly formatted are a mismatch.
         threads: How many threads read and hash; 0 for as many as there are cores.
-        exclude: What of `strict_tree` is left out, by patterns as in `.gitignore`.
+        exclude: What of the lists and of `strict_tree` is left out, by patterns as in `.gitignore`: it is neither read nor
+            missing. A path in a pattern begins where the names in the lists do, or at `strict_tree`.
         limit: The most bytes to read in a second.
         recorded: Take the digests that a store recorded when objects were uploaded, and read only objects without such a
             digest. This does not find rot in the store.

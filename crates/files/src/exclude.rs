@@ -1,9 +1,14 @@
 //! Exclude patterns of a walk, written as in `.gitignore`.
 
-use std::path::Path;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
 
 use ignore::Match;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
+
+use crate::Kind;
+use crate::store::manifest::Listed;
 
 /// Patterns of what a walk leaves out. A later one overrules an earlier one; `!` takes back in; one with a
 /// slash at its start or within it is for paths from a root of the walk, any other for names at any depth;
@@ -47,6 +52,15 @@ impl Excludes {
     pub fn leaves_out_file(&self, path: &Path) -> bool {
         let folders = path.ancestors().skip(1).filter(|folder| *folder != Path::new(""));
         self.leaves_out(path, false) || folders.into_iter().any(|folder| self.leaves_out(folder, true))
+    }
+
+    /// Whether what a list names is left out: its name is a path from where the names of the list begin.
+    pub(crate) fn leaves_out_listed(&self, listed: &Listed) -> bool {
+        let name = Path::new(OsStr::from_bytes(&listed.name));
+        // `.` and `..` are no names that a pattern is for.
+        let name: PathBuf = name.components().filter(|part| matches!(part, Component::Normal(_))).collect();
+        let is_directory = listed.kind == Some(Kind::Directory);
+        self.leaves_out_file(&name) || (is_directory && self.leaves_out(&name, true))
     }
 }
 

@@ -73,6 +73,7 @@ impl CheckSummary {
                 match outcome {
                     CheckOutcome::Match => &mut self.verified,
                     CheckOutcome::Present { .. } | CheckOutcome::Absent => &mut self.present,
+                    CheckOutcome::LeftOut => return,
                     CheckOutcome::Mismatch(_) | CheckOutcome::Unlike(_) => &mut self.different,
                     CheckOutcome::Missing(_) => &mut self.missing,
                     CheckOutcome::Failed(_) => &mut self.unreadable,

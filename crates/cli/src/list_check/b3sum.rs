@@ -17,9 +17,10 @@ impl CheckReport<'_, '_> {
         match event {
             Event::File { listed, outcome, .. } => {
                 let result = match outcome {
-                    CheckOutcome::Match | CheckOutcome::Present { .. } | CheckOutcome::Absent => {
-                        "OK".to_string()
-                    }
+                    CheckOutcome::Match
+                    | CheckOutcome::Present { .. }
+                    | CheckOutcome::Absent
+                    | CheckOutcome::LeftOut => "OK".to_string(),
                     CheckOutcome::Mismatch(_) | CheckOutcome::Unlike(_) => "FAILED".to_string(),
                     CheckOutcome::Missing(error) | CheckOutcome::Failed(error) => {
                         format!("FAILED ({})", why(error))

@@ -111,7 +111,7 @@ pub(crate) struct ListCheckOptions {
     /// The catalogue in which copies of bad files are looked for, instead of the usual one.
     pub(crate) catalog: Option<PathBuf>,
     pub(crate) threads: Option<usize>,
-    /// What --strict-tree leaves out.
+    /// What is left out of the lists, and of --strict-tree.
     pub(crate) excludes: Option<Arc<Excludes>>,
     pub(crate) limits: Option<Arc<Limits>>,
     /// Whether to draw progress.
@@ -129,7 +129,8 @@ pub(crate) fn lists_of(
     output: &mut ui::Output,
 ) -> Result<Exit, Failure> {
     let policy = kernel::policy()?;
-    let mut lists = Lists::new(lists, options.reading(), options.base.clone(), open_stdin);
+    let lists = Lists::new(lists, options.reading(), options.base.clone(), open_stdin);
+    let mut lists = lists.excluding(options.excludes.clone());
     let mut extra = Extra::new(options.strict_tree.as_deref(), options.excludes.clone(), &lists)
         .map_err(|error| Failure::file(".", "open", error))?;
     let threads = options.threads.unwrap_or_else(sizes::usable_cores);

@@ -94,6 +94,9 @@ struct CheckCounts {
     /// Lines whose digest is known to nobody here.
     unknown_digests: u64,
     extra: u64,
+    /// Listed files that match --exclude.
+    #[serde(skip_serializing_if = "is_zero")]
+    left_out: u64,
     /// Whether all bags are valid, if bags were checked.
     #[serde(skip_serializing_if = "Option::is_none")]
     valid: Option<bool>,
@@ -124,6 +127,10 @@ struct CheckCounts {
     /// The host or bucket that a missing name has in front.
     #[serde(skip)]
     elsewhere: Option<Host>,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 /// The totals, in JSON.
@@ -265,7 +272,9 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             self.output.with(|output| bad_file::tell(&bad_files, beyond, None, json, output))?;
         }
         let is_valid = self.worst == Exit::Clean;
-        self.total.valid = (self.bags > 0).then_some(is_valid);
+        // A bag of which files were left out may be valid or not.
+        let is_judged = self.bags > 0 && (self.total.left_out == 0 || !is_valid);
+        self.total.valid = is_judged.then_some(is_valid);
         // A bag that is not valid is no news that somebody wants to miss.
         let is_quiet = self.options.quiet && self.total.valid != Some(false);
         if self.options.json {
@@ -282,9 +291,9 @@ impl<'a, 'o> CheckReport<'a, 'o> {
                 self.count(self.total.extra, "file is not listed", "files are not listed")?;
             }
             let total = &self.total;
-            let mut line = match self.bags {
-                0 => String::new(),
-                bags => format!("{}: ", self.verdict_of(bags)),
+            let mut line = match total.valid {
+                None => String::new(),
+                Some(_) => format!("{}: ", self.verdict_of(self.bags)),
             };
             let _ = write!(line, "{} verified", total.verified);
             for (count, what) in [
@@ -295,6 +304,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
                 (total.unreadable, "unreadable"),
                 (total.unknown_digests, "of unknown digests"),
                 (total.extra, "not listed"),
+                (total.left_out, "left out"),
             ] {
                 if count > 0 {
                     let _ = write!(line, ", {count} {what}");
@@ -411,6 +421,10 @@ impl<'a, 'o> CheckReport<'a, 'o> {
                 return Ok(None);
             }
             CheckOutcome::Absent => return Ok(None),
+            CheckOutcome::LeftOut => {
+                self.list.left_out += 1;
+                return Ok(None);
+            }
             CheckOutcome::Unlike(difference) => {
                 self.list.failed += 1;
                 self.say_unlike(&listed.name, difference)?;
@@ -533,6 +547,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         self.total.size_only += list.size_only;
         self.total.present += list.present;
         self.total.unknown_digests += list.unknown_digests;
+        self.total.left_out += list.left_out;
         list
     }
 

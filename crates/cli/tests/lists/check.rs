@@ -689,6 +689,34 @@ fn extra_files_may_be_excluded() {
 }
 
 #[test]
+fn listed_files_may_be_excluded() {
+    let tree = folder(&[b"tree/a", b"tree/bad", b"tree/cache/x", b"tree/top"]);
+    let names = ["./tree/a", "tree/bad", "tree/cache/gone", "../none/skipped", "tree/top"];
+    let bare = |name: &&str| format!("{} *{name}\n", if *name == "tree/bad" { OTHER } else { ABC });
+    std::fs::write(tree.path().join("list"), names.iter().map(bare).collect::<String>()).unwrap();
+    // `.*` is for no `.` or `..`, and `/top` for no file below another directory.
+    let patterns = ["--exclude=bad", "--exclude=cache/", "--exclude=skip*", "--exclude=.*", "--exclude=/top"];
+    let ended = check(tree.path(), &[&patterns[..], &["--strict-tree=tree", "list"]].concat());
+    assert_eq!((ended.code, text(&ended.out)), (Some(0), "./tree/a: OK\ntree/top: OK\n"));
+    assert_eq!(text(&ended.err), "verisum: 2 verified, 3 left out\n");
+    let ended = check(tree.path(), &["--json", "--exclude=*", "list"]);
+    assert_eq!(ended.code, Some(1));
+    assert!(text(&ended.out).contains(r#""left_out":5"#), "{}", text(&ended.out));
+    assert_eq!(text(&ended.err), "verisum: list: no file was verified\n");
+    let tree_list = "#mtree\ncache type=dir\n    x type=file\n..\na type=file size=3\n";
+    std::fs::write(tree.path().join("mtree"), tree_list).unwrap();
+    let ended = check(tree.path(), &["-C", "tree", "--exclude=cache/", "mtree"]);
+    assert!(text(&ended.err).ends_with("2 left out\n"), "{}", text(&ended.err));
+    std::fs::write(tree.path().join("tree/bagit.txt"), "BagIt-Version: 1.0\n").unwrap();
+    std::fs::create_dir(tree.path().join("tree/data")).unwrap();
+    std::fs::write(tree.path().join("tree/data/a"), "abc").unwrap();
+    std::fs::write(tree.path().join("tree/manifest-md5.txt"), format!("{ABC}  data/a\n{ABC}  data/b\n"))
+        .unwrap();
+    let ended = check(tree.path(), &["--exclude=/data/b", "tree"]);
+    assert_eq!((ended.code, text(&ended.err)), (Some(0), "verisum: 1 verified, 1 left out\n"));
+}
+
+#[test]
 fn a_list_of_symbolic_links_gets_its_digest_recognized() {
     let Some(b2sum) = require_tool("b2sum") else { return };
     let folder = folder(&[b"f"]);

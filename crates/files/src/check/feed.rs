@@ -224,6 +224,10 @@ impl<'a> Feed<'a> {
                 if dash && source.is_stdin {
                     return Some(NextGroup::Event(Event::Bad { manifest, number, bad: Bad::Malformed }));
                 }
+                if !dash && source.leaves_out(&listed) {
+                    let outcome = CheckOutcome::LeftOut;
+                    return Some(NextGroup::Event(Event::File { manifest, number, listed, outcome }));
+                }
                 let base = (!dash).then(|| source.base.clone());
                 return Some(NextGroup::File { manifest, number, listed, base });
             }

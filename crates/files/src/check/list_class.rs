@@ -8,7 +8,10 @@ impl CheckOutcome {
     /// What it means. A file that is not there was not compared; it need not be lost.
     pub const fn class(&self) -> VerdictClass {
         match self {
-            CheckOutcome::Match | CheckOutcome::Present { .. } | CheckOutcome::Absent => VerdictClass::Clean,
+            CheckOutcome::Match
+            | CheckOutcome::Present { .. }
+            | CheckOutcome::Absent
+            | CheckOutcome::LeftOut => VerdictClass::Clean,
             CheckOutcome::Mismatch(_) | CheckOutcome::Unlike(_) => VerdictClass::Corrupt,
             CheckOutcome::Missing(_) | CheckOutcome::Failed(_) => VerdictClass::Unchecked,
         }

@@ -6,12 +6,13 @@ use std::fs::File;
 use std::io::{self, Cursor, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use super::feed::AHEAD;
 use super::listed_path::ListedPath;
 use super::{Base, OpenList};
 use crate::store::manifest::{Dialect, Line, ListOptions, Listed, ReadError, Reader};
-use crate::{IsBlockHash, Kind, NamedDigest, Stat, digest_guess};
+use crate::{Excludes, IsBlockHash, Kind, NamedDigest, Stat, digest_guess};
 
 /// Opens standard input, whose name is `-`.
 pub type OpenInput = fn() -> io::Result<Box<dyn Read + Send>>;
@@ -34,6 +35,8 @@ pub struct Lists {
     lists: std::vec::IntoIter<ListFile>,
     base: Option<PathBuf>,
     stdin: OpenInput,
+    /// Which listed files are left out.
+    excludes: Option<Arc<Excludes>>,
 }
 
 /// A list in a file, and what is known of it before it is read: all commands that read lists know it from here.
@@ -129,7 +132,12 @@ impl Lists {
         });
         let from = base.as_deref().unwrap_or(Path::new(""));
         let lists: Vec<ListFile> = expanded.map(|name| ListFile::new(&name, &reading, from)).collect();
-        Lists { lists: lists.into_iter(), base, stdin }
+        Lists { lists: lists.into_iter(), base, stdin, excludes: None }
+    }
+
+    /// The same without the listed files that match these patterns, which are for paths from where names begin.
+    pub fn excluding(self, excludes: Option<Arc<Excludes>>) -> Lists {
+        Lists { excludes, ..self }
     }
 
     /// All that are not opened yet.
@@ -192,7 +200,8 @@ impl Lists {
 
     fn open(&self, list: &ListFile) -> Result<OpenList, ReadError> {
         let base = list.bag.clone().map_or_else(|| self.base(), Base::Inside);
-        Ok(OpenList { reader: list.open(self.stdin)?, base, is_stdin: list.name == "-" })
+        let excludes = self.excludes.clone();
+        Ok(OpenList { reader: list.open(self.stdin)?, base, is_stdin: list.name == "-", excludes })
     }
 }
 
@@ -228,6 +237,7 @@ impl Iterator for ListedFiles {
                 self.near.clear();
             }
             match source.reader.line() {
+                Ok(Some(Line::File(listed))) if source.leaves_out(&listed) => {}
                 Ok(Some(Line::File(listed))) => {
                     let place = ListedPath::new(&Some(source.base.clone()), &listed);
                     if let Some(stat) = stat_of(&place, &listed)

@@ -22,7 +22,7 @@ use std::sync::{Arc, Mutex};
 use verisum_digest::{Digest, Output};
 
 use crate::store::manifest::{Bad, Listed, ReadError, Reader, Skipped};
-use crate::{FileError, Hashed, Kind, Plan, lock};
+use crate::{Excludes, FileError, Hashed, Kind, Plan, lock};
 
 pub use extra::Extra;
 pub use list_class::ListClass;
@@ -60,6 +60,14 @@ pub struct OpenList {
     pub base: Base,
     /// Whether it is standard input itself, which then is no file that it may name `-`.
     pub is_stdin: bool,
+    /// Which files that it names are left out.
+    pub excludes: Option<Arc<Excludes>>,
+}
+
+impl OpenList {
+    fn leaves_out(&self, listed: &Listed) -> bool {
+        self.excludes.as_ref().is_some_and(|excludes| excludes.leaves_out_listed(listed))
+    }
 }
 
 /// Where the names in a manifest begin.
@@ -126,6 +134,8 @@ pub enum CheckOutcome {
     },
     /// There is no such file, and the manifest says that there need not be.
     Absent,
+    /// It is left out: nobody looked whether it is there.
+    LeftOut,
     /// It is of another length than listed, whatever its digests, for which it was not read if that could
     /// be seen without; or it is listed without a digest, and is there, of another kind or length.
     Unlike(Difference),
