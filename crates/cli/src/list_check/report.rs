@@ -25,10 +25,6 @@ use crate::ui::hosts::{ObjectEvidence, PlaceReport};
 use crate::ui::names;
 use crate::ui::{self, Output, locale, shell, verbosity};
 
-/// Of how many files of a list it is told on standard error why they cannot be compared, without `--verbose`. The result
-/// of each has a line in any case, and a short line may stand for a long name.
-const REASONS: u64 = 1000;
-
 /// The fewest hexadecimal digits of digests that block hashes are made of: those of MD5.
 const BLOCK_HASH_DIGITS: usize = 32;
 
@@ -560,9 +556,8 @@ impl<'a, 'o> CheckReport<'a, 'o> {
     ) -> Result<(), Failure> {
         let list = self.add_up();
         let unread = list.missing + list.unreadable;
-        if self.is_own() && list.reasons > REASONS && !verbosity::names_all() {
-            let hidden = list.reasons - REASONS;
-            self.say(&format!("{}: ... and {hidden} more (--verbose tells why)", self.shown(manifest)))?;
+        if let Some(untold) = verbosity::untold_reasons(list.reasons).filter(|_| self.is_own()) {
+            self.say(&format!("{}: {untold}", self.shown(manifest)))?;
         }
         if let Some(error) = error {
             self.worse(list.class.end(false).into());
@@ -674,7 +669,7 @@ impl<'a, 'o> CheckReport<'a, 'o> {
 
     fn reason(&mut self, name: &[u8], why: &str) -> Result<(), Failure> {
         self.list.reasons += 1;
-        if self.is_own() && self.list.reasons > REASONS && !verbosity::names_all() {
+        if self.is_own() && !verbosity::tells_reason(self.list.reasons) {
             return Ok(());
         }
         let name = self.quoted(OsStr::from_bytes(name));

@@ -8,7 +8,7 @@ use verisum::mend::repair::{ListRecords, UselessLine, recorded_in};
 use crate::ui::PROGRAM;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::{self, names};
+use crate::ui::{self, names, verbosity};
 
 /// What a list records of the files below one of these trees, by their paths below it; how many of its lines are of no
 /// use; and what that means.
@@ -22,8 +22,13 @@ pub(crate) fn records_in(
     let say = |what: &str| ui::say(PROGRAM, &format!("{name}: {}", names::plain(what)));
     let records = recorded_in(list, algorithm, trees, &mut |UselessLine { number, why }| {
         useless += 1;
-        say(&format!("line {number}: {why}"));
+        if verbosity::tells_reason(useless) {
+            say(&format!("line {number}: {why}"));
+        }
     })?;
+    if let Some(untold) = verbosity::untold_reasons(useless) {
+        say(&untold);
+    }
     let named = records.named.as_ref().filter(|named| !matches!(named, NamedDigest::ByNumber { .. }));
     let named = named.map(ToString::to_string);
     let skipped = &records.skipped;

@@ -22,6 +22,20 @@ pub(crate) fn names_all() -> bool {
     LEVEL.load(Ordering::Relaxed) >= 1
 }
 
+/// Of how many files or lines of a list it is told on standard error why they cannot be compared, without `--verbose`. A
+/// short line may stand for a long name.
+const REASONS: u64 = 1000;
+
+/// Whether it is told why a file or line of a list cannot be compared, of which there were so many.
+pub(crate) fn tells_reason(count: u64) -> bool {
+    count <= REASONS || names_all()
+}
+
+/// How many reasons were not told, of so many.
+pub(crate) fn untold_reasons(count: u64) -> Option<String> {
+    (!tells_reason(count)).then(|| format!("... and {} more (--verbose tells why)", count - REASONS))
+}
+
 /// Tells with what or where the work is done, if that is wanted.
 pub(crate) fn how(text: impl FnOnce() -> String) {
     tell(2, text);

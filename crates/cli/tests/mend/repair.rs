@@ -788,3 +788,26 @@ fn a_place_that_is_trusted_is_the_record() {
     let refused = repair_by(Path::new(&tree), Path::new(&tree), &["--sums", &list]);
     assert_eq!((refused.code, refused.out()), (Some(3), "1 not compared\n"), "{}", refused.stderr);
 }
+
+#[test]
+fn the_first_useless_lines_of_a_list_are_told() {
+    let trees = Trees::new(&[(b"a", "text")]);
+    let [list, tree, copy] = ["SUMS", "tree", "copy"].map(|name| trees.path(name));
+    fs::write(&list, format!("SHA256 (../a) = {}\n", "0".repeat(64)).repeat(1003)).unwrap();
+    let list = list.to_str().unwrap();
+    let compare = |options: &[&str]| {
+        let mut arguments = vec![s("compare"), s("--sums"), list.into()];
+        arguments.extend(options.iter().map(PathBuf::from));
+        verisum([&arguments[..], &[tree.clone(), copy.clone()]].concat())
+    };
+    let repair = |options: &[&str]| repair_by(&tree, &copy, &[&["--sums", list], options].concat());
+    for ended in [compare(&[]), repair(&[])] {
+        let told = ended.stderr.matches(": the file is outside the directory\n").count();
+        let more = format!("verisum: {list}: ... and 3 more (--verbose tells why)\n");
+        assert!(told == 1000 && ended.stderr.contains(&more), "{told}: {}", ended.stderr);
+    }
+    for ended in [compare(&["--verbose"]), repair(&["--verbose"])] {
+        let told = ended.stderr.matches(": the file is outside the directory\n").count();
+        assert!(told == 1003 && !ended.stderr.contains("tells why"), "{told}: {}", ended.stderr);
+    }
+}
