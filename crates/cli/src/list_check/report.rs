@@ -2,6 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
+use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
@@ -24,6 +25,9 @@ use crate::ui::failure::{Failure, cause};
 use crate::ui::hosts::{ObjectEvidence, PlaceReport};
 use crate::ui::names;
 use crate::ui::{self, Output, locale, shell, verbosity};
+
+/// What a directory is that stands in the place of a list.
+const NO_BAG: &str = "is a directory without bagit.txt; verisum check takes a bag or a list";
 
 /// The fewest hexadecimal digits of digests that block hashes are made of: those of MD5.
 const BLOCK_HASH_DIGITS: usize = 32;
@@ -634,6 +638,11 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             // A directory opens, and cannot be read.
             ReadError::Io(error) if self.options.dialect == Dialect::Coreutils && is_read(error) => {
                 format!("{name}: read error")
+            }
+            ReadError::Io(error)
+                if self.options.dialect == Dialect::Any && error.kind() == ErrorKind::IsADirectory =>
+            {
+                format!("{name}: {NO_BAG}")
             }
             ReadError::Io(error) => format!("{name}: {}", cause(error)),
             other => format!("{name}: {other}"),

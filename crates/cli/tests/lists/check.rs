@@ -177,7 +177,7 @@ fn a_list_that_cannot_be_read_is_a_line() {
     std::fs::write(folder.path().join("utf16"), b"\xff\xfe9\x000\x00").unwrap();
     for (name, message) in [
         ("no list", "'no list': No such file or directory"),
-        (".", ".: Is a directory"),
+        (".", ".: is a directory without bagit.txt; verisum check takes a bag or a list"),
         ("utf16", "utf16: this is UTF-16 text, which is not read (save it as UTF-8)"),
     ] {
         let ended = check(folder.path(), &["--quiet", name]);
@@ -296,7 +296,7 @@ fn a_directory_behind_the_lists_is_where_their_names_begin() {
     assert_eq!(twice.code, Some(2), "{}", text(&twice.err));
     let alone = check(folder.path(), &["tree"]);
     assert!(
-        alone.code == Some(3) && text(&alone.err).contains("tree: Is a directory"),
+        alone.code == Some(3) && text(&alone.err).contains("tree: is a directory without bagit.txt;"),
         "{}",
         text(&alone.err)
     );
