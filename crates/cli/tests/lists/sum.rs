@@ -5,7 +5,7 @@ use crate::common;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::symlink;
+use std::os::unix::fs::{lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::{Ended, VERISUM, command, data_file, verisum, wait_until, with_pipe};
 use proptest::prelude::*;
 use rustix::process::Signal;
-use verisum_testkit::{Run, paint, require_tool};
+use verisum_testkit::{Run, paint, require_root, require_tool};
 
 /// Names that trouble those who print, split or escape them.
 const NAMES: [&[u8]; 12] = [
@@ -368,6 +368,32 @@ fn links_touch_nothing_that_is_there() {
     let below = folder.path().join("md5sum/bin");
     verisum([OsStr::new("links"), below.as_os_str()])
         .failed(3, &format!("verisum: {}: make directory: Not a directory", below.display()));
+}
+
+#[test]
+fn links_are_made_through_no_link_of_another_user() {
+    if require_root().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("bin")).unwrap();
+    for (name, leads) in [("ours", "bin"), ("theirs", "bin"), ("bin/md5sum", "victim")] {
+        symlink(leads, path(name)).unwrap();
+    }
+    for name in ["theirs", "bin/md5sum"] {
+        lchown(path(name), Some(65534), Some(65534)).unwrap();
+    }
+    for name in ["theirs", "theirs/new/bin"] {
+        let why = "make directory: a link of another user leads there";
+        verisum([OsStr::new("links"), path(name).as_os_str()])
+            .failed(3, &format!("verisum: {}: {why}", path(name).display()));
+    }
+    assert_eq!(fs::read_dir(path("bin")).unwrap().count(), 1);
+    let ended = verisum([OsStr::new("links"), path("ours").as_os_str()]);
+    assert_eq!(ended.stderr, format!("verisum: {}/md5sum: link: File exists\n", path("ours").display()));
+    assert_eq!(fs::read_link(path("bin/md5sum")).unwrap(), Path::new("victim"));
+    assert!(path("bin/b3sum").exists() && !path("bin/victim").exists());
 }
 
 #[test]

@@ -1,8 +1,12 @@
 //! `verisum links`: links so that `verisum` replaces `md5sum` and the like.
 
-use std::path::PathBuf;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueHint};
+use rustix::fs::{OFlags, symlinkat};
+use verisum::files::{FileError, Reached, trusted_path};
 
 use super::NAMES;
 use crate::ui::PROGRAM;
@@ -26,22 +30,29 @@ pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Fa
         error,
     })?;
     let directory = &arguments.directory;
-    std::fs::create_dir_all(directory).map_err(|error| Failure::File {
-        name: directory.clone(),
-        operation: "make directory",
-        error,
-    })?;
+    let folder = made(directory).map_err(|error| Failure::file(directory, "make directory", error))?;
     let mut worst = Exit::Clean;
     for personality in NAMES {
         let name = directory.join(personality.name);
-        match std::os::unix::fs::symlink(&program, &name) {
+        match symlinkat(&program, &folder, personality.name) {
             Ok(()) => output.line(&ui::names::quoted(name.as_os_str()))?,
             Err(error) => {
-                let failure = Failure::File { name, operation: "link", error };
+                let failure = Failure::file(name, "link", error.into());
                 ui::say(PROGRAM, &failure.message());
                 worst = worst.max(failure.exit());
             }
         }
     }
     Ok(worst)
+}
+
+/// Opens the directory, which is made where it is missing. Nobody else leads root to another one by a link.
+fn made(directory: &Path) -> io::Result<File> {
+    let cause = |error| match error {
+        FileError::Io { source, .. } => source,
+        other => io::Error::other(other.to_string()),
+    };
+    let path = trusted_path(directory).map_err(cause)?;
+    std::fs::create_dir_all(&path)?;
+    Reached::new(&path).and_then(|reached| reached.open(OFlags::DIRECTORY)).map_err(cause)
 }
