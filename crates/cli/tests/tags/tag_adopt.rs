@@ -84,6 +84,16 @@ fn lists_are_adopted() {
     assert_eq!(code, Some(3));
     assert!(stderr.contains(&format!("{}: read: line 1: ", list.display())), "{stderr}");
     assert!(stderr.contains("1 current"), "{stderr}");
+    // What somebody hashed from a pipe is no file, whatever there is of its name.
+    fs::write(folder.path().join("-"), "one\n").unwrap();
+    fs::write(&list, format!("{md5}  -\n{md5}  a\n")).unwrap();
+    let (code, _, stderr) = adopt(&[]);
+    let stdin = "read: line 1: - is standard input (a file of this name is listed as ./-)";
+    assert!(code == Some(3) && stderr.contains(stdin) && stderr.contains("1 current"), "{stderr}");
+    assert_eq!(attribute(&folder.path().join("-"), "user.verisum"), None);
+    fs::write(&list, format!("{md5}  ./-\n")).unwrap();
+    assert_eq!(adopt(&[]).0, Some(0));
+    fs::remove_file(folder.path().join("-")).unwrap();
     // Of lines that contradict each other none is taken, and a list of nothing is no success.
     let zeros = "0".repeat(32);
     fs::write(&list, format!("{md5}  sub/c\n{zeros}  ./sub/c\n")).unwrap();

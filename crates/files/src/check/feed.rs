@@ -15,7 +15,7 @@ use super::group::{LineGroup, Member};
 use super::listed_path::{ListedPath, path_of};
 use super::{Base, CheckOutcome, Compute, Event, OpenList, Sources};
 use crate::hash_reader::hash_reader;
-use crate::store::manifest::{Bad, Line, ListFormat, Listed, Skipped};
+use crate::store::manifest::{Bad, Line, Listed, Skipped};
 use crate::{FileError, Job, Kind, Operation, lock};
 
 /// How many lines are looked at to find those of the same file.
@@ -218,9 +218,8 @@ impl<'a> Feed<'a> {
         let number = source.reader.number();
         let error = match line {
             Ok(Some(Line::File(listed))) => {
-                // In lists of the coreutils, `-` is standard input, unless that is the list itself.
-                let dash =
-                    listed.name == b"-" && matches!(source.reader.format(), None | Some(ListFormat::Json));
+                let dash = source.reader.names_stdin(&listed);
+                // Standard input may be the list itself.
                 if dash && source.is_stdin {
                     return Some(NextGroup::Event(Event::Bad { manifest, number, bad: Bad::Malformed }));
                 }

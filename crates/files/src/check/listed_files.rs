@@ -9,6 +9,9 @@ use verisum_digest::{Digest, Output};
 use crate::store::manifest::{Bad, Line, Listed, ReadError, Reader};
 use crate::{Kind, Timestamp};
 
+/// Why a line of `-` says nothing of a file.
+const STDIN: &str = "- is standard input (a file of this name is listed as ./-)";
+
 /// What a list says of a file.
 #[derive(Clone, Debug)]
 pub struct LongestDigest {
@@ -53,6 +56,7 @@ pub fn listed_files<R: Read>(
             Line::Bad(bad) => Err(bad.to_string()),
             // What is no file has no content.
             Line::File(listed) if listed.kind.is_some_and(|kind| kind != Kind::File) => continue,
+            Line::File(listed) if reader.names_stdin(&listed) => Err(STDIN.to_string()),
             Line::File(listed) => path(&listed).and_then(|path| Ok((path, file(&listed, is_of_use)?))),
         };
         let (path, file) = match found {

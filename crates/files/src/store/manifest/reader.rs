@@ -234,6 +234,11 @@ impl<R: Read> Reader<R> {
         }
     }
 
+    /// Whether a line is about standard input: in lists of the coreutils that is `-`.
+    pub(crate) fn names_stdin(&self, listed: &Listed) -> bool {
+        listed.name == b"-" && matches!(self.format(), None | Some(ListFormat::Json))
+    }
+
     /// The number of the last line that was read, from 1.
     pub fn number(&self) -> u64 {
         self.lines.number()
