@@ -953,7 +953,8 @@ def scrub(
         threads: How many threads read and hash; 0 for as many as there are cores. In buckets: how many requests at a time; 0
             for 16.
         max_age: Let no verification get older than this, in seconds; with 0, all files are verified.
-        budget: Begin no file after this time, in seconds.
+        budget: Time budget in seconds, for the walk and the reads. A run always finishes its walk and the files that it has
+            begun, and reads for at least a tenth of this time.
         sample: Verify a random share of the files that are due, more than 0 and at most 1.
         shuffle: Random order among files that are about equally stale.
         since: Verify only files that were not verified since: seconds since 1970, or a `datetime`.

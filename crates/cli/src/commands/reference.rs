@@ -17,7 +17,7 @@ const HEAD: &str = "# Commands\n\n\
     the [exit codes](exit-codes.md). Every command also takes `--log-file`, `--color`, and `-v` or `-vv` to [say \
     more](configuration.md#say-more).\n\n\
     Everywhere a size is a number of bytes (65536) or has a unit: `64k` and `64KiB` are 65536 bytes, `64KB` is 64000. A \
-    rate is a size with its unit, `200MB/s`; a duration has units from seconds to years, `90s`, `1h30m`, `35d`, `2y`.\n";
+    rate is a size with its unit, `200MB/s`; a duration has units from seconds to years, `90s`, `1h30m`, `1.5h`, `35d`, `2y`.\n";
 
 /// Prints the page.
 pub(crate) fn run(command: Command, output: &mut Output) -> Result<Exit, Failure> {

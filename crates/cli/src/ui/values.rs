@@ -19,7 +19,7 @@ pub(crate) fn optional_duration(
     text.as_deref().map(|text| duration(option, text)).transpose()
 }
 
-/// Reads a duration: a whole number and its unit, as `90d` or `2h`; several may follow each other.
+/// Reads a duration: a number and its unit, as `90d` or `1.5h`; several may follow each other.
 pub(crate) fn duration(option: &'static str, text: &str) -> Result<Duration, Failure> {
     parse_duration(text).ok_or_else(|| {
         Failure::value(
@@ -42,17 +42,22 @@ fn parse_duration(text: &str) -> Option<Duration> {
     parse_seconds(text).filter(|seconds| (1..LONGEST).contains(seconds)).map(Duration::from_secs)
 }
 
-/// The seconds, as many as fit.
+/// The seconds, as many as fit. A part of a second is a whole one.
 fn parse_seconds(text: &str) -> Option<u64> {
     let mut seconds: u64 = 0;
     let mut rest = text;
     while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit())?;
-        let number: u64 = if digits == 0 { return None } else { rest[..digits].parse().unwrap_or(u64::MAX) };
-        rest = &rest[digits..];
+        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+        let (whole, part) = rest[..number].split_once('.').unwrap_or((&rest[..number], "0"));
+        // More digits change nothing.
+        let part = &part[..part.len().min(18)];
+        let parts: u128 = part.parse().ok()?;
+        let whole: u64 = if whole.is_empty() { return None } else { whole.parse().unwrap_or(u64::MAX) };
+        rest = &rest[number..];
         let length = rest.find(|c: char| c.is_ascii_digit()).unwrap_or(rest.len());
         let (_, unit) = UNITS.iter().find(|(name, _)| *name == &rest[..length])?;
-        seconds = seconds.saturating_add(number.saturating_mul(*unit));
+        let rounded_up = (parts * u128::from(*unit)).div_ceil(10_u128.pow(part.len() as u32)) as u64;
+        seconds = seconds.saturating_add(whole.saturating_mul(*unit)).saturating_add(rounded_up);
         rest = &rest[length..];
     }
     Some(seconds)
@@ -139,7 +144,32 @@ mod tests {
     fn durations_have_units() {
         assert_eq!(parse_duration("90d"), Some(Duration::from_secs(90 * 86_400)));
         assert_eq!(parse_duration("1h30m"), Some(Duration::from_secs(5400)));
-        for bad in ["", "0s", "5", "d", "1.5h", "-1d", "1 d", "1dd", "99999999999999999999d", "10001y"] {
+        for (text, seconds) in [
+            ("1.5h", 5400),
+            ("1.1h", 3960),
+            ("0.5d1.5m", 43_290),
+            ("0.2s", 1),
+            ("1.00000000000000000000h", 3600),
+        ] {
+            assert_eq!(parse_duration(text), Some(Duration::from_secs(seconds)), "{text}");
+        }
+        for bad in [
+            "",
+            "0s",
+            "0.0h",
+            "5",
+            "1.5",
+            "d",
+            ".5h",
+            "1.h",
+            "1..5h",
+            "1.5.5h",
+            "-1d",
+            "1 d",
+            "1dd",
+            "99999999999999999999d",
+            "10001y",
+        ] {
             assert_eq!(parse_duration(bad), None, "{bad}");
         }
         for (text, why) in [

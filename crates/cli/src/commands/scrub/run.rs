@@ -51,7 +51,8 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "DURATION")]
     max_age: Option<String>,
 
-    /// Time budget: begin no file after this time
+    /// Time budget for the walk and the reads. A run always finishes its walk and the files that it has begun, and reads for
+    /// at least a tenth of this time
     #[arg(long = "for", value_name = "DURATION")]
     budget: Option<String>,
 
