@@ -55,8 +55,13 @@ impl Output {
 
     /// Takes note of what was found, before the line about it is added.
     pub(crate) fn found(&mut self, exit: Exit) {
-        self.worst = self.worst.max(exit);
+        self.judged(exit);
         self.is_urgent |= exit != Exit::Clean;
+    }
+
+    /// Takes note of what was found and can wait for its line, which may say no more than how much there is.
+    pub(crate) fn judged(&mut self, exit: Exit) {
+        self.worst = self.worst.max(exit);
     }
 
     /// The worst that was found.

@@ -85,6 +85,39 @@ fn a_mismatch_ranks_above_an_output_that_fails() {
 }
 
 #[test]
+fn what_a_catalogue_knows_ranks_above_a_long_output_that_fails() {
+    let rotten = Rotten::new(&[]);
+    // Lines that do not wait for the end, as they are longer together than what is held back.
+    let long = vec!["n".repeat(250); 13].join("/");
+    let trees: Vec<String> = (0..6).map(|number| format!("{long}/{number}")).collect();
+    for tree in &trees {
+        fs::create_dir_all(rotten.path(tree)).unwrap();
+        fs::write(rotten.path(&format!("{tree}/a")), "good").unwrap();
+    }
+    let scrub = format!("scrub -q --catalog long {}", trees.join(" "));
+    rotten.clean(&scrub);
+    trees.iter().for_each(|tree| change_and_restore_time(&rotten.path(&format!("{tree}/a")), "evil"));
+    assert_eq!(rotten.command(&scrub).output().unwrap().status.code(), Some(1));
+    for (words, code) in [
+        ("status --max-age 1d", 1),
+        ("status --max-age 1d --json", 1),
+        ("status --prometheus figures", 1),
+        ("status --nagios", 2),
+        ("list", 1),
+        ("list --bad --json", 1),
+        ("list --csv", 1),
+    ] {
+        let words = format!("catalog {words} --catalog long");
+        let full = File::options().write(true).open("/dev/full").unwrap();
+        let ended = Ended::of(rotten.command(&words).stdout(full).output().unwrap());
+        assert_eq!(ended.code, Some(code), "{words}: {ended:?}");
+        assert!(ended.stderr.contains("verisum: standard output: write: "), "{words}: {ended:?}");
+    }
+    // Another program reads these.
+    assert!(fs::read_to_string(rotten.path("figures")).unwrap().contains("verisum_catalog_"));
+}
+
+#[test]
 fn what_nobody_could_read_is_told_by_the_next_scrub() {
     let rotten = Rotten::new(&[]);
     change_and_restore_time(&rotten.path("tree/a"), "good");

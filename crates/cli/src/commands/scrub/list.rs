@@ -117,7 +117,6 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
             beside: Beside::default(),
             arguments,
             commands: RepairCommands::new(arguments.catalog.catalog.as_deref()).knowing(&catalog.roots()?),
-            worst: Exit::Clean,
             output,
         };
         if arguments.csv {
@@ -125,7 +124,7 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
         }
         if arguments.duplicates {
             list.duplicates()?;
-            return Ok(list.worst);
+            return Ok(list.output.worst());
         }
         let (roots, below) = match &arguments.tree {
             Some(path) => {
@@ -158,7 +157,7 @@ pub(super) fn run(arguments: &CatalogListArgs, output: &mut Output) -> Result<Ex
                 None => all(&catalog, root, &mut each)?,
             }
         }
-        Ok(list.worst)
+        Ok(list.output.worst())
     })
 }
 
@@ -194,13 +193,12 @@ struct PrintedList<'a> {
     beside: Beside,
     arguments: &'a CatalogListArgs,
     commands: RepairCommands,
-    worst: Exit,
     output: &'a mut Output,
 }
 
 impl PrintedList<'_> {
     fn file(&mut self, file: &ListedRecord) -> Result<(), Failure> {
-        self.worst = self.worst.max(repair_commands::exit(file.record.state));
+        self.output.judged(repair_commands::exit(file.record.state));
         let name = file.path.file_name().unwrap_or_default();
         let finding = match file.record.state {
             State::Sound => None,

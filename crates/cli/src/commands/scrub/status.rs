@@ -79,34 +79,46 @@ fn judge(
     if let Some(path) = &arguments.prometheus {
         refuse_own(catalog.path(), path)?;
     }
-    let health = catalog.at_one_moment(|| {
-        let trees = status_of(&catalog, (arguments, max_age), output)?;
+    // An output that fails must not hide what is wrong.
+    let (health, printed) = catalog.at_one_moment(|| {
+        let trees = status_of(&catalog, arguments, max_age)?;
+        let printed = match arguments.nagios {
+            true => Ok(()),
+            false => print_all(&catalog, &trees, (arguments, max_age), output),
+        };
         let limits = Limits {
             max_age,
             missing_fails: arguments.missing == Missing::Fail,
             names_bad: arguments.nagios,
         };
-        Health::of(&catalog, &RepairCommands::new(arguments.catalog.catalog.as_deref()), trees, limits)
+        let commands = RepairCommands::new(arguments.catalog.catalog.as_deref());
+        Ok::<_, Failure>((Health::of(&catalog, &commands, trees, limits)?, printed))
     })?;
+    let is_judged = max_age.is_some() || arguments.prometheus.is_some() || arguments.missing == Missing::Fail;
+    let exit = match arguments.nagios {
+        true => Exit::Nagios(health.service()),
+        false if is_judged => health.exit(),
+        false => Exit::Clean,
+    };
+    output.judged(exit);
     if let Some(path) = &arguments.prometheus {
         match metrics::write(path, &health.prometheus()) {
             Err(failure) if health.exit() == Exit::Mismatch => ui::say(PROGRAM, &failure.message()),
             written => written?,
         }
     }
+    printed?;
     if arguments.nagios {
         output.line(&health.nagios())?;
-        return Ok(Exit::Nagios(health.service()));
     }
-    let is_judged = max_age.is_some() || arguments.prometheus.is_some() || arguments.missing == Missing::Fail;
-    Ok(if is_judged { health.exit() } else { Exit::Clean })
+    Ok(exit)
 }
 
-/// Prints each tree, and returns it. Each fact that takes a pass over all records is read once.
+/// How it is with each tree. Each fact that takes a pass over all records is read once.
 fn status_of(
     catalog: &Catalog,
-    (arguments, max_age): (&CatalogStatusArgs, Option<Duration>),
-    output: &mut Output,
+    arguments: &CatalogStatusArgs,
+    max_age: Option<Duration>,
 ) -> Result<Vec<TreeStatus>, Failure> {
     let now = Moment::now();
     let mut surveys = catalog.survey(now + FUTURE)?;
@@ -125,18 +137,28 @@ fn status_of(
             root,
         });
     }
+    Ok(trees)
+}
+
+/// Prints each tree, and what they come to.
+fn print_all(
+    catalog: &Catalog,
+    trees: &[TreeStatus],
+    (arguments, max_age): (&CatalogStatusArgs, Option<Duration>),
+    output: &mut Output,
+) -> Result<(), Failure> {
     // One goes on at a time, and it is the last that was begun.
     let last = trees.iter().flat_map(|tree| &tree.runs).map(|run| run.id).max();
     let goes_on = last.filter(|_| Lock::is_taken(catalog.path()));
-    for tree in trees.iter().filter(|_| !arguments.nagios) {
+    for tree in trees {
         match arguments.json {
             true => output.json("tree", &line(catalog, tree, goes_on)?)?,
             false => print(catalog, tree, (goes_on, max_age), output)?,
         }
     }
-    if trees.len() > 1 && !arguments.json && !arguments.nagios {
+    if trees.len() > 1 && !arguments.json {
         let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-        for tree in &trees {
+        for tree in trees {
             for (state, count) in &tree.survey.troubles {
                 *sums.entry(state.name()).or_default() += count;
             }
@@ -144,7 +166,7 @@ fn status_of(
         let sums: String = sums.iter().map(|(name, count)| format!(", {name} {count}")).collect();
         output.sentence(&format!("in all: {}{sums}", totals(trees.iter().map(|tree| &tree.root))))?;
     }
-    Ok(trees)
+    Ok(())
 }
 
 fn print(
