@@ -482,9 +482,12 @@ fn leads_nowhere(path: &Path) -> bool {
     is_own && path.try_exists().is_ok_and(|is_there| !is_there)
 }
 
-/// Fails if another user may write a file: who may says what is done here.
+/// Fails if another user may write a file: who may says what is done here. The groups of root and of this process are
+/// taken for theirs alone.
 pub(crate) fn require_own(stat: &Metadata) -> io::Result<()> {
-    match stat.is_file() && (!is_trusted(stat.uid()) || stat.mode() & 0o002 != 0) {
+    let is_own_group = [0, rustix::process::getegid().as_raw()].contains(&stat.gid());
+    let others = if is_own_group { 0o002 } else { 0o022 };
+    match stat.is_file() && (!is_trusted(stat.uid()) || stat.mode() & others != 0) {
         true => Err(io::Error::other("another user may write it")),
         false => Ok(()),
     }

@@ -311,6 +311,13 @@ fn a_file_that_others_may_write_is_refused() {
     if require_root().is_none() {
         return;
     }
+    // A group that others may be in.
+    std::os::unix::fs::chown(file(home.path()), None, Some(1234)).unwrap();
+    assert_eq!(run(&home, &[], &["sum", "data"]).clean(), MD5);
+    fs::set_permissions(file(home.path()), fs::Permissions::from_mode(0o664)).unwrap();
+    assert_refused();
+    std::os::unix::fs::chown(file(home.path()), None, Some(0)).unwrap();
+    assert_eq!(run(&home, &[], &["sum", "data"]).clean(), MD5);
     // The home of another user: its file is not ours, unless it is named.
     std::os::unix::fs::chown(file(home.path()), Some(1234), None).unwrap();
     assert_eq!(run(&home, &[], &["sum", "data"]).clean().len(), 64 + 7);
