@@ -353,6 +353,10 @@ fn what_is_wrong_in_the_configuration_keeps_nobody_from_being_told() {
         ("[scrub]\nlimit = '1G'\n[notify]\nmail = 'root'\ntimeout = '1m\n", "config.toml: line 5: "),
         ("[notify]\nmail = 'root'\njson = 'no'\n", "config.toml: line 3: notify.json: must be true or false"),
         ("[image]\nlimit = 3 MB\n[notify]\nmail = 'root'\n", "config.toml: line 2: "),
+        (
+            "[notify]\nmail = 'root'\n[image]\nmail = 'x'\n",
+            "config.toml: line 4: image.mail: there is no such",
+        ),
         ("[notify]\nmail = 'root'\n[notify]\n", "config.toml: line 3: "),
     ] {
         let (ended, mail) = notify(configuration);
