@@ -522,17 +522,16 @@ impl<'w> RemoteScrub<'_, 'w> {
         if let (true, Some(error)) = (self.listing.has_met_nothing(), self.listing.first_error.take()) {
             return Err(self.error(error));
         }
-        let is_whole = self.work.scope.is_whole();
-        let is_nothing_there = self.listing.has_met_nothing() && !self.listing.leaves_out_any();
-        if is_whole && is_nothing_there && self.work.scope.root.files > 0 && !self.work.options.replaced_root
-        {
-            let why = "nothing is there of what is recorded: is it mounted? (--replaced-root takes it for the \
-                       same tree)";
-            return Err(self.error(why.to_string()));
-        }
         // Of a tree without records nothing is missing.
         if self.work.scope.root.files == 0 {
             return Ok(());
+        }
+        let is_whole = self.work.scope.is_whole();
+        let is_nothing_there = self.listing.has_met_nothing() && !self.listing.leaves_out_any();
+        if is_whole && is_nothing_there && !self.work.options.replaced_root {
+            let why = "nothing is there of what is recorded: is it mounted? (--replaced-root takes it for the \
+                       same tree)";
+            return Err(self.error(why.to_string()));
         }
         let _turn = self.work.take_turn();
         let mut messages = Vec::new();
