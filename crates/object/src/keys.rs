@@ -59,8 +59,8 @@ impl<'a> Keys<'a> {
                 if self.stop.is_due() {
                     return Ok(None);
                 }
-                // That is the root itself, as it was typed.
-                if listed.key == self.root {
+                // That is the root itself, as it was typed. Of a bucket an empty key is none.
+                if listed.key == self.root && !self.root.is_empty() {
                     return Ok(Some(listed));
                 }
                 match is_file(&listed, self.sink, matches!(self.client.store, Store::S3 { .. })) {
@@ -176,7 +176,8 @@ pub(crate) fn is_file(listed: &Listed, sink: Sink, has_versions: bool) -> Option
         return Some(false);
     }
     let key = text::printable(&String::from_utf8_lossy(&listed.key));
-    sink(PlaceEvent::Unlisted(format!("{key}: the key is no file name"))).then_some(false)
+    let what = if key.is_empty() { "(an empty key)" } else { &key };
+    sink(PlaceEvent::Unlisted(format!("{what}: the key is no file name"))).then_some(false)
 }
 
 /// Why an object has no content. One that the store does not have must not be in the list still. Keys below it do not make

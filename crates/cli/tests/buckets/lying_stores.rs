@@ -756,6 +756,27 @@ fn a_head_that_is_none_of_http_is_called_so() {
     assert_said(&ended, 3, "the head of the store's answer is none of HTTP: 127.0.0.1: ");
 }
 
+/// Every object would become one file at the place of the folder.
+#[test]
+fn an_empty_key_is_not_the_bucket() {
+    let folder = tempfile::tempdir().unwrap();
+    let target = folder.path().join("target");
+    let store = Server::start(|asked| match asked.is_listing() {
+        true => asked_page(asked, &["", "one", "two"]),
+        false => good(asked),
+    });
+    let said = "(an empty key): the key is no file name";
+    assert_said(&store.run(&["copy", "s3://bucket", target.to_str().unwrap()]), 3, said);
+    for name in ["one", "two"] {
+        assert_eq!(fs::read(target.join(name)).unwrap(), b"lorem");
+    }
+    let catalog = folder.path().join("c.db");
+    let scrub = ["scrub", "--foreground", "--catalog", catalog.to_str().unwrap(), "s3://bucket"];
+    let ended = store.run(&scrub);
+    assert_said(&ended, 3, said);
+    assert!(ended.out().contains("new 2"), "{}", ended.out());
+}
+
 /// `a//b` is no name of a file, and none of `a/b`. A list names it as the bucket has it.
 #[test]
 fn an_alarm_names_the_key_of_its_line() {
