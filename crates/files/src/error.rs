@@ -148,6 +148,14 @@ impl FileError {
         }
     }
 
+    /// What is wrong, for those who name the file themselves.
+    pub fn into_io(self) -> io::Error {
+        match self {
+            FileError::Io { source, .. } => source,
+            other => io::Error::other(other),
+        }
+    }
+
     /// The file's path as it was walked to.
     pub fn path(&self) -> &Path {
         match self {

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use verisum_digest::{Digest, Output};
 
 use crate::replace::remove_passing;
-use crate::{Entry, Replacement, Stop, reread, says_storage_failed};
+use crate::{Entry, Replacement, Stop, reread, says_storage_failed, trusted_name};
 
 /// What a bad file was read as.
 #[derive(Clone, Copy, Debug)]
@@ -112,7 +112,8 @@ impl KeptFile {
     /// Whether a directory has a copy of a bad file already, which is another file.
     pub fn has_copy(kept: (&Path, &Path), old: &File, as_read: AsRead) -> bool {
         let is_copy = is_copy_of(old, as_read);
-        is_copy.is_ok_and(|is_copy| matches!(search(kept, &is_copy), Room::Kept(_)))
+        let room = is_copy.and_then(|is_copy| search(kept, &is_copy));
+        matches!(room, Ok(Room::Kept(_)))
     }
 
     /// Where the bad file is to move, if it is not there already.
@@ -161,7 +162,7 @@ enum Room {
 
 /// The same as [`search`], with the directories on the way to what nothing has made.
 fn room_for(kept: (&Path, &Path), is_such: &IsSuch) -> io::Result<Room> {
-    let room = search(kept, is_such);
+    let room = search(kept, is_such)?;
     if let Room::Free(path) = &room
         && let Some(folder) = path.parent()
     {
@@ -170,21 +171,22 @@ fn room_for(kept: (&Path, &Path), is_such: &IsSuch) -> io::Result<Room> {
     Ok(room)
 }
 
-/// A path below a directory that nothing has, unless one such file is among those that are kept by this name.
-fn search((keep, name): (&Path, &Path), is_such: &IsSuch) -> Room {
-    let path = keep.join(name);
+/// A path below a directory that nothing has, unless one such file is among those that are kept by this name. Nobody else
+/// leads it elsewhere by a link.
+fn search((keep, name): (&Path, &Path), is_such: &IsSuch) -> io::Result<Room> {
+    let path = trusted_name(&keep.join(name)).map_err(io::Error::other)?;
     let mut numbered = path.clone();
     let mut number = 0;
     while let Ok(about) = numbered.symlink_metadata() {
         if about.is_file() && is_such(&about, &numbered) {
-            return Room::Kept(numbered);
+            return Ok(Room::Kept(numbered));
         }
         number += 1;
         let mut name = path.clone().into_os_string();
         name.push(format!(".{number}"));
         numbered = name.into();
     }
-    Room::Free(numbered)
+    Ok(Room::Free(numbered))
 }
 
 /// Tells files that have the content of a bad one, but are not that. Where it could not be read as a whole, none is known

@@ -286,6 +286,20 @@ fn nothing_is_repaired_behind_the_link_of_another_user() {
     for link in ["theirs", "way"] {
         lchown(trees.path(link), Some(0), Some(0)).unwrap();
     }
+    // What is bad would get a name where they chose.
+    for directory in ["bad", "ours"] {
+        fs::create_dir_all(trees.path(directory)).unwrap();
+    }
+    for (link, to) in [("linked.bad", "ours"), ("bad/linked", "../ours")] {
+        symlink(to, trees.path(link)).unwrap();
+        lchown(trees.path(link), Some(65534), Some(65534)).unwrap();
+    }
+    for (keep, tree) in [("linked.bad", "tree"), ("linked.bad/below", "tree/f"), ("bad/linked", "tree")] {
+        let ended = trees.run(&["repair", "--from", "copy", "--keep-bad", keep, tree]);
+        assert_eq!(ended.code, Some(3), "{keep}: {}{}", ended.out(), ended.stderr);
+        assert!(ended.stderr.contains("a link of another user leads there"), "{}", ended.stderr);
+        assert_eq!(fs::read_dir(trees.path("ours")).unwrap().count(), 0, "{keep}");
+    }
     trees.run(&["repair", "--from", "copy", "--keep-bad", "bad", "way/tree/f"]).clean();
     assert_eq!(fs::read(trees.path("tree/f")).unwrap(), content());
 }

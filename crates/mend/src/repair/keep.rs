@@ -9,6 +9,7 @@ use rustix::io::Errno;
 
 use super::RepairError;
 use crate::metadata::Metadata;
+use verisum_files::trusted_path;
 
 /// Fails if bad files could not be kept in a directory. It is made for the first of them only: a repair that is refused
 /// leaves nothing behind.
@@ -16,6 +17,9 @@ pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), RepairError> 
     let failed = |operation, source: io::Error| {
         Err(RepairError::KeepBad { path: keep.to_path_buf(), operation, source })
     };
+    if let Err(error) = trusted_path(keep) {
+        return failed("open", error.into_io());
+    }
     let there = keep.ancestors().find(|path| path.symlink_metadata().is_ok());
     let there = there.unwrap_or(Path::new("."));
     let is_inside = |(keep, tree): (PathBuf, PathBuf)| keep.starts_with(tree);

@@ -48,11 +48,7 @@ pub(crate) fn run(arguments: &LinksArgs, output: &mut Output) -> Result<Exit, Fa
 
 /// Opens the directory, which is made where it is missing. Nobody else leads root to another one by a link.
 fn made(directory: &Path) -> io::Result<File> {
-    let cause = |error| match error {
-        FileError::Io { source, .. } => source,
-        other => io::Error::other(other.to_string()),
-    };
-    let path = trusted_path(directory).map_err(cause)?;
+    let path = trusted_path(directory).map_err(FileError::into_io)?;
     std::fs::create_dir_all(&path)?;
-    Reached::new(&path).and_then(|reached| reached.open(OFlags::DIRECTORY)).map_err(cause)
+    Reached::new(&path).and_then(|reached| reached.open(OFlags::DIRECTORY)).map_err(FileError::into_io)
 }
