@@ -36,6 +36,11 @@ impl Tree {
         if self.stop.is_due() { Err(ParityError::Stopped) } else { Ok(()) }
     }
 
+    /// When the run is to end.
+    pub(crate) fn stop(&self) -> &Stop {
+        &self.stop
+    }
+
     /// Tells which file is read now.
     pub(crate) fn is_at(&self, path: &[u8]) {
         self.progress.now_at(|| self.path_of(path));

@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use super::{Amount, KnownCopy, Overview, OverviewOptions, Result};
+use super::{Amount, KnownCopy, Overview, OverviewOptions, Result, Troubled};
 use crate::store::{Catalog, CatalogError, FileContent, ListedRecord, SoundFile};
 
 /// How often content is there. Of sound files that are not empty; names of one inode are one file.
@@ -49,7 +49,7 @@ struct Wanted {
     files: Vec<usize>,
     /// How many files of each tree, by its index.
     trees: BTreeMap<usize, u64>,
-    /// A sound file of each catalogue that has it.
+    /// A sound file of each tree that has it.
     found: Vec<(usize, SoundFile)>,
 }
 
@@ -74,7 +74,7 @@ impl Overview {
         Catalog::each_content(catalogs, &mut |number, content, file| {
             if !wanted.is_empty()
                 && let Some(wanted) = wanted.get_mut(&(content.algorithm.clone(), content.digest.clone()))
-                && wanted.found.last().is_none_or(|(last, _)| *last != number)
+                && wanted.found.last().is_none_or(|(last, other)| (*last, other.root) != (number, file.root))
             {
                 wanted.found.push((number, file));
             }
@@ -133,24 +133,29 @@ impl Overview {
     }
 
     /// Says of files and trees where a content is that they want. One of the same catalogue is what its repair finds by
-    /// itself.
+    /// itself. One in the same tree, as another catalogue knows it, is none: it may be the bad file.
     fn found(&mut self, catalogs: &[Catalog], digest: &[u8], wanted: &Wanted) -> Result<()> {
-        let best =
-            |own: usize| wanted.found.iter().find(|(number, _)| *number == own).or(wanted.found.first());
+        let best = |all: &Overview, own: usize, path: &Path| {
+            let paths = |found: &&(usize, SoundFile)| all.root_path(found.0, found.1.root);
+            let of_own = wanted.found.iter().find(|(number, _)| *number == own);
+            of_own.or_else(|| wanted.found.iter().find(|found| !path.starts_with(paths(found)))).copied()
+        };
         for index in &wanted.files {
-            if let Some((number, file)) = best(self.troubled[*index].catalog) {
-                let path = self.path_of(&catalogs[*number], *number, *file, digest)?;
-                let tree = self.root_path(*number, file.root);
-                self.troubled[*index].copy = Some(KnownCopy { catalog: *number, tree, path });
+            let Troubled { catalog, file, .. } = &self.troubled[*index];
+            if let Some((number, file)) = best(self, *catalog, &file.path) {
+                let path = self.path_of(&catalogs[number], number, file, digest)?;
+                let tree = self.root_path(number, file.root);
+                self.troubled[*index].copy = Some(KnownCopy { catalog: number, tree, path });
             }
         }
         for (index, count) in &wanted.trees {
-            match best(self.trees[*index].catalog) {
-                Some((number, _)) if *number == self.trees[*index].catalog => {
+            let tree = &self.trees[*index];
+            match best(self, tree.catalog, &tree.root.path) {
+                Some((number, _)) if number == tree.catalog => {
                     self.trees[*index].mendable += count;
                 }
                 Some((number, file)) => {
-                    let source = (*number, self.root_path(*number, file.root));
+                    let source = (number, self.root_path(number, file.root));
                     self.trees[*index].elsewhere += count;
                     self.trees[*index].sources.insert(source);
                 }

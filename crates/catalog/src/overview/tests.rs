@@ -192,3 +192,30 @@ fn an_empty_catalogue_has_an_overview() {
     let overview = Overview::of(&[catalog], &OverviewOptions::new(NOW)).unwrap();
     assert!(overview.trees.is_empty() && overview.directories.is_empty() && overview.oldest().is_none());
 }
+
+/// As where somebody looks at a catalogue and its backup.
+#[test]
+fn a_bad_file_is_no_copy_of_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let made = |catalog: usize, tree, path: &str, state| Made {
+        catalog,
+        tree,
+        path: path.to_string(),
+        size: 1000,
+        content: 1,
+        inode: 7,
+        verified: NOW,
+        state,
+    };
+    let bad = State::Trouble(Trouble::Verdict(Verdict::Rot));
+    let mut files = vec![made(0, "/a", "d/f", bad), made(1, "/a", "d/f", State::Sound)];
+    for copy in [None, Some("/c/d/g")] {
+        files.extend(copy.map(|_| made(1, "/c", "d/g", State::Sound)));
+        let folder = tempfile::tempdir_in(folder.path()).unwrap();
+        let overview = Overview::of(&catalogs(folder.path(), &files), &OverviewOptions::new(NOW)).unwrap();
+        let found = overview.troubled[0].copy.as_ref().map(|copy| &*copy.path);
+        assert_eq!(found, copy.map(Path::new));
+        let tree = &overview.trees[0];
+        assert_eq!((tree.mendable, tree.elsewhere), (0, u64::from(copy.is_some())));
+    }
+}

@@ -8,6 +8,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 
 use verisum_digest::Digest;
+use verisum_files::Stop;
 
 use super::Md5;
 use crate::ParityError;
@@ -116,11 +117,16 @@ fn is_recovery(kind: &[u8; 16]) -> bool {
 }
 
 /// Finds all packets of a file, and reads all but the recovery blocks. Returns how many bytes are in no packet.
-pub(super) fn read(file: &File, md5: &Digest, take: &mut dyn FnMut(Packet)) -> Result<u64, ReadError> {
+pub(super) fn read(
+    file: &File,
+    (md5, stop): (&Digest, &Stop),
+    take: &mut dyn FnMut(Packet),
+) -> Result<u64, ReadError> {
     let end = file.metadata()?.len();
     let mut damaged = 0;
     let (mut at, mut tries) = (0, end.saturating_mul(MOST_TRIES));
     while at < end {
+        go_on(stop)?;
         if let Some(head) = PacketHead::at(file, at, end)? {
             let next = at + head.length;
             // Where the next packet begins behind a recovery block, its length is right, and the rest is compared
@@ -140,17 +146,23 @@ pub(super) fn read(file: &File, md5: &Digest, take: &mut dyn FnMut(Packet)) -> R
                 continue;
             }
         }
-        let next = find(file, at + 1, end)?;
+        let next = find(file, at + 1, end, stop)?;
         damaged += next - at;
         at = next;
     }
     Ok(damaged)
 }
 
+/// Fails if the run is to end.
+fn go_on(stop: &Stop) -> Result<(), ReadError> {
+    if stop.is_due() { Err(ReadError::Stopped) } else { Ok(()) }
+}
+
 /// Where the next packet may begin.
-fn find(file: &File, mut at: u64, end: u64) -> io::Result<u64> {
+fn find(file: &File, mut at: u64, end: u64, stop: &Stop) -> Result<u64, ReadError> {
     let mut window = vec![0; WINDOW];
     while end - at >= HEAD {
+        go_on(stop)?;
         let length = WINDOW.min((end - at) as usize);
         file.read_exact_at(&mut window[..length], at)?;
         if let Some(found) = window[..length].windows(MAGIC.len()).position(|bytes| bytes == MAGIC) {
@@ -230,6 +242,8 @@ fn parse(kind: &[u8; 16], body: &[u8]) -> Option<Body> {
 /// Why a PAR2 file could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum ReadError {
+    #[error("the run is to end")]
+    Stopped,
     #[error(transparent)]
     Io(#[from] io::Error),
     #[error(transparent)]
@@ -239,6 +253,7 @@ pub(super) enum ReadError {
 impl ReadError {
     pub(super) fn of(self, path: &std::path::Path) -> ParityError {
         match self {
+            ReadError::Stopped => ParityError::Stopped,
             ReadError::Io(error) => ParityError::io(path, "read", error),
             ReadError::Digest(error) => error.into(),
         }

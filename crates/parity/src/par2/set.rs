@@ -10,7 +10,7 @@ use verisum_digest::Digest;
 use verisum_files::{Directory, Stat};
 
 use super::Md5;
-use super::packet::{Body, Packet, Recovery, read};
+use super::packet::{Body, Packet, ReadError, Recovery, read};
 use crate::ParityError;
 use crate::list::is_plain;
 use crate::tree::Tree;
@@ -155,7 +155,8 @@ impl Set {
                     packets.take(packet.body, volumes.len());
                 }
             };
-            let damaged = match read(&file, md5, &mut take) {
+            let damaged = match read(&file, (md5, tree.stop()), &mut take) {
+                Err(ReadError::Stopped) => return Err(ParityError::Stopped),
                 Err(error) if !is_of_set => {
                     drop(error);
                     continue;

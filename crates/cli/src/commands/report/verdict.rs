@@ -22,11 +22,13 @@ pub(super) fn exit(subject: &Subject) -> Exit {
     of_catalogs.max(tagged::exit(&subject.tagged)).max(images::exit(&subject.images, &subject.options))
 }
 
-/// The catalogues without trees, which say nothing.
+/// The catalogues without files, which say nothing.
 fn empty(subject: &Subject) -> impl Iterator<Item = Option<&Path>> {
-    let has_trees = |number: usize| subject.overview.trees.iter().any(|tree| tree.catalog == number);
+    let has_files = |tree: &TreeOverview| tree.root.files > 0 || !tree.troubles.is_empty();
+    let is_told =
+        move |number: usize| subject.overview.trees.iter().any(|tree| tree.catalog == number && has_files(tree));
     let named = subject.named.iter().enumerate();
-    named.filter(move |(number, _)| !has_trees(*number)).map(|(_, path)| path.as_deref())
+    named.filter(move |(number, _)| !is_told(*number)).map(|(_, path)| path.as_deref())
 }
 
 /// The lines that are read first.

@@ -148,9 +148,14 @@ impl Health {
         })
     }
 
+    /// Whether no file is recorded: nothing was there yet to be mounted, for example.
+    fn is_empty(&self) -> bool {
+        self.trees.iter().all(|tree| tree.files == 0 && tree.survey.troubles.is_empty())
+    }
+
     /// The code that all this ends with. An empty catalogue says nothing.
     pub(super) fn exit(&self) -> Exit {
-        if self.trees.is_empty() {
+        if self.is_empty() {
             return Exit::Unchecked;
         }
         let troubles = self.trees.iter().flat_map(|tree| &tree.survey.troubles);
@@ -170,7 +175,7 @@ impl Health {
     /// The same for Nagios. Storage that fails is as bad as what it did.
     pub(super) fn service(&self) -> Service {
         match self.exit() {
-            _ if self.trees.is_empty() => Service::Unknown,
+            _ if self.is_empty() => Service::Unknown,
             Exit::Mismatch => Service::Critical,
             _ if self.storage_errors() > 0 => Service::Critical,
             Exit::Clean => Service::Ok,
@@ -186,7 +191,7 @@ impl Health {
         let unchecked = self.sum(|state| repair_commands::exit(state) == Exit::Unchecked);
         let held = self.sum(|state| state == State::Trouble(Trouble::Held));
         let mut line = format!("VERISUM {} - ", self.service().name());
-        if self.trees.is_empty() {
+        if self.is_empty() {
             line.push_str("nothing is recorded");
         } else {
             let files = counted(files, "file");
