@@ -469,6 +469,24 @@ def test_a_damaged_record_is_no_rot(tree: Path, tmp_path: Path) -> None:
         lake.records(lake.groups("place"), None, None)
 
 
+def test_a_damaged_part_is_not_imported(client: Client, tree: Path, tmp_path: Path) -> None:
+    lake = tmp_path / "lake"
+    hash_places(client, str(tree), str(lake))
+    (part,) = parts(lake)
+    whole = part.read_bytes()
+    digests = sorted(row.digest for row in verisum.hash_files(str(tree), ["sha256"]))
+    # One that does not stand in the statistics too.
+    middle = next(digest for digest in digests[1:-1] if whole.count(digest) == 1)
+    damaged = bytearray(whole)
+    damaged[whole.index(middle)] ^= 1
+    part.write_bytes(damaged)
+    catalog = str(tmp_path / "c.db")
+    with pytest.raises(verisum.Error, match=part.name):
+        verisum.Catalog.import_lake(catalog, str(lake))
+    part.write_bytes(whole)
+    assert verisum.Catalog.import_lake(catalog, str(lake))["added"] == len(digests)
+
+
 def test_parquet_of_something_else_is_no_part(tmp_path: Path) -> None:
     write: Any = pyarrow.parquet
     lake = Lake(str(tmp_path / "lake"))
