@@ -14,7 +14,7 @@ use verisum::catalog::scrub::{
 };
 use verisum::catalog::store::{Catalog, Lock, Moment, Seen, Stamp, absolute};
 use verisum::files::place::PlaceEvent;
-use verisum::files::{Entry, Timestamp, Verdict};
+use verisum::files::{Entry, Timestamp, Verdict, trusted_path};
 use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
 use verisum::parity_sources;
 
@@ -220,9 +220,10 @@ pub(crate) fn scrub(
         }
     }
     let whole = |path: FsPath| absolute(&path.path).map_err(|error| Failure::from(&error).raise(py));
+    let kept = |path: FsPath| trusted_path(&path.path).map_err(|error| Failure::from(&error).raise(py));
     let mending = Mending {
         sources: repair_from.map(Named::several).transpose()?,
-        keep_bad: keep_bad.map(whole).transpose()?,
+        keep_bad: keep_bad.map(kept).transpose()?,
         parity: parity.map(whole).transpose()?,
     };
     let done = Arc::new(Done::default());
