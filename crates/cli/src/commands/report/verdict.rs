@@ -25,8 +25,9 @@ pub(super) fn exit(subject: &Subject) -> Exit {
 /// The catalogues without files, which say nothing.
 fn empty(subject: &Subject) -> impl Iterator<Item = Option<&Path>> {
     let has_files = |tree: &TreeOverview| tree.root.files > 0 || !tree.troubles.is_empty();
-    let is_told =
-        move |number: usize| subject.overview.trees.iter().any(|tree| tree.catalog == number && has_files(tree));
+    let is_told = move |number: usize| {
+        subject.overview.trees.iter().any(|tree| tree.catalog == number && has_files(tree))
+    };
     let named = subject.named.iter().enumerate();
     named.filter(move |(number, _)| !is_told(*number)).map(|(_, path)| path.as_deref())
 }
