@@ -84,6 +84,22 @@ fn a_mismatch_ranks_above_an_output_that_fails() {
     }
 }
 
+/// As where its file system was not mounted yet when it was recorded.
+#[test]
+fn a_tree_without_files_says_nothing() {
+    let rotten = Rotten::new(&[]);
+    fs::create_dir(rotten.path("empty")).unwrap();
+    rotten.clean("scrub -q --catalog e.db empty");
+    for (words, said) in [
+        ("catalog status --nagios --catalog e.db", "VERISUM UNKNOWN - nothing is recorded"),
+        ("catalog status --max-age 1d --catalog e.db", ""),
+        ("report --json e.db", "UNCHECKED: nothing is recorded in "),
+    ] {
+        let ended = Ended::of(rotten.command(words).output().unwrap());
+        assert!(ended.code == Some(3) && ended.out().contains(said), "{words}: {ended:?}");
+    }
+}
+
 #[test]
 fn what_a_catalogue_knows_ranks_above_a_long_output_that_fails() {
     let rotten = Rotten::new(&[]);
