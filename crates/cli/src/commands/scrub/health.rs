@@ -148,9 +148,11 @@ impl Health {
         })
     }
 
-    /// Whether no file is recorded: nothing was there yet to be mounted, for example.
+    /// Whether no file is recorded, though nothing went wrong: a file system may not have been mounted.
     fn is_empty(&self) -> bool {
-        self.trees.iter().all(|tree| tree.files == 0 && tree.survey.troubles.is_empty())
+        let is_empty =
+            |tree: &Tree| tree.files == 0 && tree.survey.troubles.is_empty() && !tree.survey.is_unfinished;
+        self.trees.iter().all(is_empty) && self.failures().next().is_none()
     }
 
     /// The code that all this ends with. An empty catalogue says nothing.
