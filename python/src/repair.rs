@@ -11,7 +11,7 @@ use pyo3::prelude::*;
 use verisum::catalog::store::{Catalog, Lock, absolute};
 use verisum::digest::Digest;
 use verisum::files::place::LocalPlace;
-use verisum::files::{FileError, Stop, Timestamp, lock, trusted_path};
+use verisum::files::{FileError, Stop, Timestamp, lock};
 use verisum::mend::repair::{
     self as engine, ExpectedContent, RepairOptions, RepairOutcome, RepairSummary as Summary, Repaired,
     Source, SourceCatalog, UselessLine,
@@ -242,8 +242,7 @@ pub(crate) fn repair(
     }
     let mut options = RepairOptions::default();
     options.dry = dry_run;
-    let kept = |path: FsPath| trusted_path(&path.path).map_err(|error| Failure::from(&error).raise(py));
-    options.keep_bad = keep_bad.map(kept).transpose()?;
+    options.keep_bad = keep_bad.map(PathBuf::from);
     options.leaves_missing = leave_missing;
     options.enters = cross_file_systems;
     options.in_place = in_place;

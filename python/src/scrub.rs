@@ -14,7 +14,7 @@ use verisum::catalog::scrub::{
 };
 use verisum::catalog::store::{Catalog, Lock, Moment, Seen, Stamp, absolute};
 use verisum::files::place::PlaceEvent;
-use verisum::files::{Entry, Timestamp, Verdict, trusted_path};
+use verisum::files::{Entry, Timestamp, Verdict};
 use verisum::mend::repair::{self, Finished, Repaired, finish_in_place};
 use verisum::parity_sources;
 
@@ -220,10 +220,9 @@ pub(crate) fn scrub(
         }
     }
     let whole = |path: FsPath| absolute(&path.path).map_err(|error| Failure::from(&error).raise(py));
-    let kept = |path: FsPath| trusted_path(&path.path).map_err(|error| Failure::from(&error).raise(py));
     let mending = Mending {
         sources: repair_from.map(Named::several).transpose()?,
-        keep_bad: keep_bad.map(kept).transpose()?,
+        keep_bad: keep_bad.map(PathBuf::from),
         parity: parity.map(whole).transpose()?,
     };
     let done = Arc::new(Done::default());

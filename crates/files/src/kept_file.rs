@@ -309,6 +309,31 @@ mod tests {
     }
 
     #[test]
+    fn nobody_else_leads_what_is_kept_elsewhere() {
+        if verisum_testkit::require_root().is_none() {
+            return;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for name in ["keep", "elsewhere"] {
+            std::fs::create_dir(path(name)).unwrap();
+        }
+        std::os::unix::fs::symlink("../elsewhere", path("keep/sub")).unwrap();
+        std::os::unix::fs::lchown(path("keep/sub"), Some(65534), None).unwrap();
+        std::fs::write(path("bad"), "bad").unwrap();
+        let (old, digest) = (File::open(path("bad")).unwrap(), Digest::find("sha256").unwrap());
+        let as_read = AsRead { digest: &digest, value: None, stop: &Stop::default() };
+        let kept = (&*path("keep"), Path::new("sub/f"));
+        for made in [
+            KeptFile::new(kept, &old, as_read, &|_| Ok(())),
+            KeptFile::copy(kept, &old, as_read, &|_| Ok(())),
+        ] {
+            assert!(made.unwrap_err().to_string().ends_with("a link of another user leads there"));
+        }
+        assert_eq!(std::fs::read_dir(path("elsewhere")).unwrap().count(), 0);
+    }
+
+    #[test]
     fn only_what_storage_does_not_give_is_zeros() {
         for bad in [0..0, 0..1, 3..4, 5..37, 600..603, 699..700, 650..700, 0..690] {
             let expected: Vec<u8> = (0..700).map(|piece| u8::from(!bad.contains(&piece))).collect();

@@ -149,6 +149,13 @@ pub struct TreeOverview {
     pub forecast: Option<Forecast>,
 }
 
+impl TreeOverview {
+    /// Whether the last run over it failed, or none came to its end.
+    pub fn has_failed(&self) -> bool {
+        self.is_unfinished || self.runs.first().is_some_and(|run| run.error.is_some())
+    }
+}
+
 /// A repair that a catalogue has recorded.
 #[derive(Clone, Debug)]
 pub struct RepairedFile {
@@ -234,10 +241,7 @@ impl Overview {
     /// [`VerdictClass::Clean`].
     pub fn class(&self) -> VerdictClass {
         let is = |class: VerdictClass| self.count(|state| state.class() == class) > 0;
-        let has_failed = self
-            .trees
-            .iter()
-            .any(|tree| tree.is_unfinished || tree.runs.first().is_some_and(|run| run.error.is_some()));
+        let has_failed = self.trees.iter().any(TreeOverview::has_failed);
         match (is(VerdictClass::Corrupt), is(VerdictClass::Unchecked) || has_failed) {
             (true, _) => VerdictClass::Corrupt,
             (false, false) if self.stale.files + self.unlisted() == 0 => VerdictClass::Clean,

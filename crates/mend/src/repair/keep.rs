@@ -2,14 +2,14 @@
 
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use rustix::fs::Access;
 use rustix::io::Errno;
+use verisum_files::trusted_path;
 
 use super::RepairError;
 use crate::metadata::Metadata;
-use verisum_files::trusted_path;
 
 /// Fails if bad files could not be kept in a directory. It is made for the first of them only: a repair that is refused
 /// leaves nothing behind.
@@ -17,17 +17,14 @@ pub(super) fn require_room(keep: &Path, tree: &Path) -> Result<(), RepairError> 
     let failed = |operation, source: io::Error| {
         Err(RepairError::KeepBad { path: keep.to_path_buf(), operation, source })
     };
-    if let Err(error) = trusted_path(keep) {
-        return failed("open", error.into_io());
-    }
-    let there = keep.ancestors().find(|path| path.symlink_metadata().is_ok());
-    let there = there.unwrap_or(Path::new("."));
-    let is_inside = |(keep, tree): (PathBuf, PathBuf)| keep.starts_with(tree);
-    if keep.starts_with(tree)
-        || there.canonicalize().ok().zip(tree.canonicalize().ok()).is_some_and(is_inside)
-    {
+    let keep = match trusted_path(keep) {
+        Ok(keep) => keep,
+        Err(error) => return failed("open", error.into_io()),
+    };
+    if keep.starts_with(tree) || tree.canonicalize().is_ok_and(|tree| keep.starts_with(tree)) {
         return failed("move bad files there", io::Error::other("it is in the tree itself"));
     }
+    let there = keep.ancestors().find(|path| path.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
     if !there.is_dir() {
         return failed("create", Errno::NOTDIR.into());
     }

@@ -259,3 +259,18 @@ impl ReadError {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is no packet may be as long as somebody likes.
+    #[test]
+    fn the_search_for_packets_ends_when_the_run_does() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(1 << 50).unwrap();
+        let (md5, stop) = (Digest::find("md5").unwrap(), Stop::default());
+        stop.request();
+        assert!(matches!(read(&file, (&md5, &stop), &mut |_| {}), Err(ReadError::Stopped)));
+    }
+}

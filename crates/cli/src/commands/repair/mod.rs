@@ -9,7 +9,7 @@ use std::sync::Arc;
 use clap::{Args, ValueHint};
 use verisum::catalog::store::is_address;
 use verisum::files::place::LocalPlace;
-use verisum::files::{Stop, Timestamp, trusted_path};
+use verisum::files::{Stop, Timestamp};
 use verisum::mend::repair::{self, ExpectedContent, RepairOptions, Repaired, Source};
 use verisum::parity_sources;
 
@@ -124,7 +124,7 @@ pub(crate) fn run(arguments: &RepairArgs, output: &mut Output) -> Result<Exit, F
     let ending = Ending::new()?;
     let mut options = RepairOptions::default();
     options.dry = arguments.dry_run;
-    options.keep_bad = arguments.keep_bad.as_deref().map(trusted_path).transpose()?;
+    options.keep_bad.clone_from(&arguments.keep_bad);
     options.leaves_missing = arguments.except_missing;
     options.enters = arguments.cross_file_systems;
     options.in_place = arguments.in_place;

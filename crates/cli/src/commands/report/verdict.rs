@@ -24,10 +24,8 @@ pub(super) fn exit(subject: &Subject) -> Exit {
 
 /// The catalogues without files, which say nothing.
 fn empty(subject: &Subject) -> impl Iterator<Item = Option<&Path>> {
-    let has_failed =
-        |tree: &TreeOverview| tree.is_unfinished || tree.runs.first().is_some_and(|run| run.error.is_some());
     let has_files =
-        move |tree: &TreeOverview| tree.root.files > 0 || !tree.troubles.is_empty() || has_failed(tree);
+        |tree: &TreeOverview| tree.root.files > 0 || !tree.troubles.is_empty() || tree.has_failed();
     let is_told = move |number: usize| {
         subject.overview.trees.iter().any(|tree| tree.catalog == number && has_files(tree))
     };

@@ -8,7 +8,7 @@ use clap::{Args, ValueHint};
 use verisum::catalog::scrub::{ScrubOptions, ScrubSummary};
 use verisum::catalog::store::{Catalog, Moment, Root, State};
 use verisum::digest::{Digest, Policy};
-use verisum::files::{Excludes, Stop, Timestamp, Verdict, trusted_path};
+use verisum::files::{Excludes, Stop, Timestamp, Verdict};
 use verisum::mend::repair;
 use verisum::parity_sources;
 
@@ -374,7 +374,7 @@ fn mend(
         }
         let options = {
             let mut adapted = repair::RepairOptions::default();
-            adapted.keep_bad = arguments.keep_bad.as_deref().map(trusted_path).transpose()?;
+            adapted.keep_bad.clone_from(&arguments.keep_bad);
             adapted.leaves_missing = true;
             adapted.enters = !options.one_file_system;
             adapted.stop = options.stop.clone();
