@@ -1,4 +1,4 @@
-//! Writes over data that cannot be read.
+//! Overwrites blocks of a file that cannot be read.
 
 use std::fs::File;
 use std::io;

@@ -1,4 +1,4 @@
-//! Snapshots and bitmaps that an image may keep besides the guest's current state.
+//! What an image of any format keeps besides the guest's current state: snapshots and bitmaps.
 
 /// All of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -27,7 +27,7 @@
 //! # }
 //! ```
 //!
-//! Non-goals: what a digest that a store recorded proves, and removing anything from a store.
+//! Non-goals: what a digest that a store recorded proves.
 
 #![forbid(unsafe_code)]
 

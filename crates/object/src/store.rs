@@ -77,7 +77,7 @@ fn wrong(error: object_store::Error) -> OpenError {
 }
 
 /// Requests for credentials are made once more at most.
-fn retry(options: &StoreOptions) -> RetryConfig {
+fn retry_of_credentials(options: &StoreOptions) -> RetryConfig {
     let retry_timeout = std::time::Duration::from_secs(options.timeout.into());
     RetryConfig { backoff: BackoffConfig::default(), max_retries: 1, retry_timeout }
 }
@@ -116,8 +116,9 @@ fn s3(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
         false => {
             let builder = builder.with_bucket_name(bucket).with_region(&region);
             let builder = builder.with_http_connector(connector(options));
-            let builder =
-                builder.with_client_options(client_options(&url, options)).with_retry(retry(options));
+            let builder = builder
+                .with_client_options(client_options(&url, options))
+                .with_retry(retry_of_credentials(options));
             let builder = match &options.credential_process {
                 Some(command) => builder
                     .with_credentials(Arc::new(ProcessProvider::new(command, connector(options).timeout))),
@@ -159,7 +160,7 @@ fn google(bucket: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
                     builder = builder.with_config(key, value);
                 }
             }
-            let builder = builder.with_bucket_name(bucket).with_retry(retry(options));
+            let builder = builder.with_bucket_name(bucket).with_retry(retry_of_credentials(options));
             let builder = builder.with_http_connector(connector(options));
             let builder = builder.with_client_options(client_options(USUAL, options));
             let built = builder.build().map_err(|error| of_google(error, options))?;
@@ -213,8 +214,9 @@ fn azure(container: &str, options: &StoreOptions) -> Result<Opened, OpenError> {
             }
             let builder = builder.with_account(account).with_container_name(container);
             let builder = builder.with_http_connector(connector(options));
-            let builder =
-                builder.with_client_options(client_options(&url, options)).with_retry(retry(options));
+            let builder = builder
+                .with_client_options(client_options(&url, options))
+                .with_retry(retry_of_credentials(options));
             Some(builder.build().map_err(wrong)?.credentials().clone())
         }
     };

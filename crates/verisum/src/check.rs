@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::mem;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
@@ -28,6 +28,16 @@ pub struct CheckOptions {
     pub stop: Arc<Stop>,
     /// Where to tell how far it is.
     pub progress: Arc<Progress>,
+}
+
+/// What was found, and by which list.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Checked {
+    /// The list: the path that was given, or a manifest of the bag that was.
+    pub list: Arc<Path>,
+    /// What was found.
+    pub event: Event,
 }
 
 /// What came of a check: how many files and lines of each kind there were.
@@ -114,8 +124,8 @@ impl CheckSummary {
 /// let mut options = verisum::CheckOptions::default();
 /// options.base = Some(folder.path().into());
 /// let mut results = verisum::check(vec![list], &options)?;
-/// for event in &mut results {
-///     println!("{event:?}");
+/// for found in &mut results {
+///     println!("{}: {:?}", found.list.display(), found.event);
 /// }
 /// assert_eq!(results.finish().class(), verisum::files::VerdictClass::Clean);
 /// # Ok(())
@@ -127,13 +137,13 @@ impl CheckSummary {
 pub fn check(
     lists: Vec<PathBuf>,
     options: &CheckOptions,
-) -> Result<Results<Event, CheckSummary>, StartError> {
+) -> Result<Results<Checked, CheckSummary>, StartError> {
     let options = options.clone();
     let stop = options.stop.clone();
     Ok(Results::start("check", &stop, move |outlet| run(&lists, options, outlet))?)
 }
 
-fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Event>) -> CheckSummary {
+fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Checked>) -> CheckSummary {
     let mut summary = CheckSummary::default();
     if lists.is_empty() {
         // None would be standard input.
@@ -144,6 +154,7 @@ fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Event>) -> Chec
     let mut reading = ListOptions::default();
     reading.algorithm = options.digest.map(|digest| digest.name().to_string().into());
     let mut lists = Lists::new(&names, reading, options.base, || Ok(Box::new(io::empty())));
+    let paths: Vec<Arc<Path>> = lists.names().iter().map(|name| Path::new(name).into()).collect();
     let threads = match options.threads {
         0 => thread::available_parallelism().map_or(1, usize::from),
         threads => threads,
@@ -161,7 +172,9 @@ fn run(lists: &[PathBuf], options: CheckOptions, outlet: &Outlet<Event>) -> Chec
     };
     verisum_files::check::check(&plan, compute, &mut lists, &mut |event| {
         summary.count(&event);
-        match outlet.give(event) {
+        let (Event::File { manifest, .. } | Event::Bad { manifest, .. } | Event::End { manifest, .. }) =
+            event;
+        match outlet.give(Checked { list: paths[manifest].clone(), event }) {
             true => std::ops::ControlFlow::Continue(()),
             false => std::ops::ControlFlow::Break(()),
         }

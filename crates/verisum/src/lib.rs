@@ -27,8 +27,8 @@
 //! }
 //!
 //! let mut results = verisum::check(vec![list], &verisum::CheckOptions::default())?;
-//! for event in &mut results {
-//!     if let Event::File { listed, outcome, .. } = event {
+//! for found in &mut results {
+//!     if let Event::File { listed, outcome, .. } = found.event {
 //!         println!("{}: {outcome:?}", String::from_utf8_lossy(&listed.name));
 //!     }
 //! }
@@ -58,7 +58,10 @@
 #![cfg_attr(feature = "catalog", doc = "| [`catalog`] | records of trees, and scrubs | `catalog` |")]
 #![cfg_attr(feature = "lake", doc = "| [`lake`] | catalogues as Parquet files | `lake` |")]
 #![cfg_attr(feature = "mend", doc = "| [`mend`] | verified copies, and repair from other copies | `mend` |")]
-#![cfg_attr(feature = "object", doc = "| [`object`] | trees in buckets, over S3 | `object` |")]
+#![cfg_attr(
+    feature = "object",
+    doc = "| [`object`] | trees in object stores and behind web servers | `object` |"
+)]
 #![cfg_attr(feature = "remote", doc = "| [`remote`] | trees on other machines, over ssh | `remote` |")]
 #![cfg_attr(feature = "parity", doc = "| [`parity`] | parity of trees, and repair with it | `parity` |")]
 //!
@@ -66,7 +69,8 @@
 //! SQLite. `scrub` needs `catalog`, and `repair` needs `mend`. What hashes, checks and compares needs no feature.
 //!
 //! The library never prints, ends the process, handles signals or changes the process's priority, unless a
-//! function says so by its name ([`files::go_to_background`]).
+//! function says so by its name ([`files::go_to_background`]). Two things it sets for the whole process: `object` the
+//! provider of rustls, where nothing did before, and `catalog` how the SQLite in it maps the files that it shares.
 
 #![forbid(unsafe_code)]
 
@@ -115,7 +119,7 @@ pub use verisum_files::{
     FileDigests, HashFiles, HashOptions, Outlet, ResultOrder, Results, StartError, hash_files,
 };
 
-pub use check::{CheckOptions, CheckSummary, check};
+pub use check::{CheckOptions, CheckSummary, Checked, check};
 pub use compare::{CompareOptions, CompareSummary, Compared, compare};
 #[cfg(feature = "mend")]
 pub use repair::repair;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use verisum_catalog::store::{Catalog, Lock};
+use verisum_catalog::store::{Catalog, Lock, absolute};
 use verisum_files::place::LocalPlace;
 use verisum_files::{Results, StartError};
 use verisum_mend::repair::{RepairError, RepairOptions, RepairSummary, Repaired, Source};
@@ -48,6 +48,7 @@ pub fn repair(
     let results = Results::start("repair", &stop, move |outlet| {
         let _lock = Lock::take(&catalog)?;
         let catalog = Catalog::open(&catalog)?;
+        let path = absolute(&path)?;
         options.stop = outlet.stop().clone();
         let source = |copy: &PathBuf| Source::new(copy, Box::new(LocalPlace::default()));
         let mut sources: Vec<_> = copies.iter().map(source).collect();

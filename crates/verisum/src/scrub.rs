@@ -1,6 +1,8 @@
 //! Scrubs, as iterators.
 
 use std::path::Path;
+#[cfg(feature = "mend")]
+use std::path::PathBuf;
 
 use verisum_catalog::scrub::{ScrubError, ScrubOptions, ScrubReport, ScrubSummary};
 use verisum_catalog::store::{Catalog, Lock};
@@ -9,6 +11,9 @@ use verisum_files::{Results, StartError};
 /// Scrubs a directory of this machine: compares it with the catalogue at a path, records what is new or changed, and
 /// reads the rest again, stalest first. Each file that is not as it was is a result. The catalogue is made if there
 /// is none, and locked until the end.
+///
+/// With the feature `mend`, it first finishes a repair in place that was interrupted. While that cannot be finished, the
+/// file is not read, and is told as one that cannot be.
 ///
 /// ```
 /// use verisum::catalog::scrub::ScrubOptions;
@@ -41,6 +46,8 @@ pub fn scrub(
         let _lock = Lock::take(&catalog)?;
         let mut catalog = Catalog::open(&catalog)?;
         options.stop = outlet.stop().clone();
+        #[cfg(feature = "mend")]
+        options.withheld.extend(unfinished(&catalog, &options)?);
         // Who takes no more has also asked it to stop.
         let mut report = |file| {
             outlet.give(file);
@@ -48,4 +55,22 @@ pub fn scrub(
         verisum_catalog::scrub::scrub(&mut catalog, &directory, &options, &mut report)
     })?;
     Ok(results)
+}
+
+/// The file of a repair in place that cannot be finished now, and why.
+#[cfg(feature = "mend")]
+fn unfinished(catalog: &Catalog, options: &ScrubOptions) -> Result<Option<(PathBuf, String)>, ScrubError> {
+    use verisum_files::{FileError, Operation};
+    use verisum_mend::repair::{Finished, RepairError, finish_in_place};
+
+    match finish_in_place(catalog, options.now, &options.stop) {
+        Ok(Some(Finished::Waits { path, why, .. })) => Ok(Some((path, why))),
+        Ok(_) => Ok(None),
+        Err(RepairError::Catalog(error)) => Err(error.into()),
+        Err(RepairError::Tree(error)) => Err(error),
+        // The journal cannot be used. It says which file nothing is to look at.
+        Err(error) => {
+            Err(FileError::io(catalog.path(), Operation::Read, std::io::Error::other(error)).into())
+        }
+    }
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use verisum::catalog::scrub::ScrubOptions;
 use verisum::catalog::store::Lock;
-use verisum::files::VerdictClass;
 use verisum::files::check::{CheckOutcome, Event};
 use verisum::files::compare::{FileStatus, Tree};
 use verisum::files::place::LocalPlace;
+use verisum::files::{Verdict, VerdictClass};
 use verisum::{CheckOptions, CompareOptions, Compared, HashOptions};
 
 /// More files than results may wait.
@@ -35,14 +35,31 @@ fn a_check_gives_every_file_and_counts_it() {
     let (tree, list) = tree(folder.path(), 10);
     fs::write(tree.join("0003"), "x").unwrap();
     fs::remove_file(tree.join("0004")).unwrap();
-    let mut results = verisum::check(vec![list], &CheckOptions::default()).unwrap();
-    let bad = results.by_ref().filter(|event| {
-        matches!(event, Event::File { outcome: CheckOutcome::Mismatch(_) | CheckOutcome::Missing(_), .. })
+    let mut results = verisum::check(vec![list.clone()], &CheckOptions::default()).unwrap();
+    let bad = results.by_ref().filter(|found| {
+        assert_eq!(*found.list, *list);
+        let Event::File { outcome, .. } = &found.event else { return false };
+        matches!(outcome, CheckOutcome::Mismatch(_) | CheckOutcome::Missing(_))
     });
     assert_eq!(bad.count(), 2);
     let summary = results.finish();
     assert_eq!((summary.verified, summary.different, summary.missing), (8, 1, 1));
     assert_eq!(summary.class(), VerdictClass::Corrupt);
+}
+
+#[test]
+fn a_manifest_of_a_bag_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let bag = folder.path().join("bag");
+    fs::create_dir_all(bag.join("data")).unwrap();
+    fs::write(bag.join("bagit.txt"), "BagIt-Version: 1.0\nTag-File-Character-Encoding: UTF-8\n").unwrap();
+    fs::write(bag.join("manifest-md5.txt"), "900150983cd24fb0d6963f7d28e17f72  data/file\n").unwrap();
+    fs::write(bag.join("data/file"), "abd").unwrap();
+    let none = folder.path().join("none");
+    let results = verisum::check(vec![none.clone(), bag.clone()], &CheckOptions::default()).unwrap();
+    let lists: Vec<_> = results.map(|found| found.list.to_path_buf()).collect();
+    let manifest = bag.join("manifest-md5.txt");
+    assert_eq!(lists, [none, manifest.clone(), manifest]);
 }
 
 #[test]
@@ -156,6 +173,28 @@ fn a_dropped_scrub_ends_in_good_order() {
     drop(Lock::take(&catalog).unwrap());
     let summary = scrub().finish().unwrap();
     assert_eq!((summary.files, summary.interrupted), (MANY as u64, false));
+}
+
+#[test]
+fn a_tree_is_the_same_by_whatever_path_it_is_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (tree, _) = tree(folder.path(), 2);
+    let catalog = folder.path().join("catalog.db");
+    let scrub = |path: &Path| {
+        let results = verisum::scrub(&catalog, path, &ScrubOptions::default()).unwrap();
+        results.map(|file| file.verdict).collect::<Vec<_>>()
+    };
+    assert_eq!(scrub(&tree), [Verdict::New; 2]);
+    let up: PathBuf = std::env::current_dir().unwrap().iter().skip(1).map(|_| "..").collect();
+    let relative = up.join(tree.strip_prefix("/").unwrap());
+    for path in [relative.clone(), relative.join(""), tree.join("."), tree.join("../tree")] {
+        assert_eq!(scrub(&path), [], "{}", path.display());
+    }
+    // And bad data is no new file by another path.
+    let modified = fs::metadata(tree.join("0001")).unwrap().modified().unwrap();
+    fs::write(tree.join("0001"), "x").unwrap();
+    fs::File::options().write(true).open(tree.join("0001")).unwrap().set_modified(modified).unwrap();
+    assert_eq!(scrub(&relative), [Verdict::Suspicious]);
 }
 
 #[test]

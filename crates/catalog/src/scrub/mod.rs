@@ -1,5 +1,5 @@
-//! Scrubs: compares a tree with its catalogue, records new and changed files, and reads the others again,
-//! stalest first.
+//! A scrub compares a tree with its catalogue, records new and changed files, and reads the others again, stalest
+//! first.
 //!
 //! A run has three stages that feed one engine: the files that were bad the last time; a walk, which
 //! gives the new and the changed ones and finds the missing; and the files whose turn it is. Where everything

@@ -14,7 +14,7 @@ use super::local_tree::LocalTree;
 use super::tally::Tally;
 use super::writer::Writer;
 use super::{PlaceTree, Scope, ScrubError, ScrubOptions, ScrubReport, ScrubSummary, due, forecast};
-use crate::store::{self, Catalog, Run};
+use crate::store::{self, Catalog, Run, absolute};
 use verisum_files::place::LocalPlace;
 use verisum_files::{Verdict, lock};
 
@@ -63,6 +63,8 @@ pub fn scrub(
     options: &ScrubOptions,
     report: &mut (dyn FnMut(ScrubReport) + Send),
 ) -> Result<ScrubSummary, ScrubError> {
+    // As the catalogue names it: by another name it would be another tree, all of whose files are new.
+    let directory = &absolute(directory)?;
     let mut place = LocalPlace::default();
     let root = directory.as_os_str().as_bytes();
     let mut tree = PlaceTree { place: &mut place, root, notes: &|_| true };

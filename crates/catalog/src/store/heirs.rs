@@ -1,5 +1,4 @@
-//! Files that a run recorded for the first time. Some of them were moved: they have the content of a missing
-//! file.
+//! New files of a run. Some of them were moved: they have the content of a file that is now missing.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;

@@ -12,7 +12,9 @@ use std::time::Duration;
 use common::{Ended, VERISUM, command, start};
 use rustix::fs::{FallocateFlags, fallocate};
 use serde_json::Value;
+use verisum::catalog::scrub::ScrubOptions;
 use verisum::catalog::store::Catalog;
+use verisum::files::Verdict;
 use verisum::files::place::LocalPlace;
 use verisum::mend::repair::{RepairOptions, RepairOutcome, Source, repair};
 use verisum_testkit::{FsKind, Mount, require_root, require_tool, skip};
@@ -248,6 +250,27 @@ impl Trees {
         self.run(&["image", "map", "--exact", "--output", &format!("{path}.map"), &path]).clean();
         self.run(&["scrub", "tree"]).clean();
     }
+}
+
+#[test]
+fn the_scrub_of_a_program_finishes_it_too() {
+    let (Some(_), Some(chattr)) = (require_root(), require_tool("chattr")) else { return };
+    let Some(trees) = interrupted(&chattr) else { return };
+    let scrub =
+        || verisum::scrub(&trees.path("c.db"), &trees.path("tree"), &ScrubOptions::default()).unwrap();
+    // While it cannot, the file is not read.
+    let held = File::options().append(true).open(trees.long()).unwrap();
+    let mut results = scrub();
+    let verdicts: Vec<_> = results.by_ref().map(|file| (file.verdict, file.error)).collect();
+    assert!(verdicts.iter().all(|(verdict, _)| *verdict == Verdict::Unverifiable), "{verdicts:?}");
+    assert!(!verdicts.is_empty() && trees.journal().exists() && !trees.is_good());
+    drop(held);
+    scrub().finish().unwrap();
+    assert!(trees.is_good() && !trees.journal().exists());
+    // What is no journal is an error.
+    fs::write(trees.journal(), "something else").unwrap();
+    let refused = scrub().finish().unwrap_err().to_string();
+    assert!(refused.contains("it is no journal of a repair in place"), "{refused}");
 }
 
 #[test]

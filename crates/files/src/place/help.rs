@@ -1,4 +1,4 @@
-//! Requests of parity for lost parts of other files, which it needs to compute the part that is wanted.
+//! Parity computes a lost part from parts of other files: requests for those.
 
 use std::collections::HashMap;
 

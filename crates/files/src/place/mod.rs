@@ -1,7 +1,7 @@
 //! Places where trees of files are: one trait for what can be asked of each.
 //!
-//! [`LocalPlace`] is this machine. Other crates have the places behind ssh and, in time, behind other
-//! protocols; every verb takes any of them. A place computes digests where the data is: this machine by its
+//! [`LocalPlace`] is this machine. Other crates have hosts behind ssh, object stores and web servers;
+//! every verb takes any of them. A place computes digests where the data is: this machine by its
 //! batch engine while it walks, a host by the programs that it has.
 //!
 //! ```

@@ -492,7 +492,7 @@ fn summary_text(summary: &ScrubSummary) -> String {
             values::rough(forecast.time)
         );
         let _ = match forecast.needed {
-            Some(needed) if needed > 1.0 => writeln!(text, ": {needed:.1} x more is needed for --max-age"),
+            Some(needed) if needed > 1.0 => writeln!(text, ": --max-age needs {needed:.1} times this budget"),
             Some(_) => writeln!(text, ": --max-age is kept"),
             None => writeln!(text),
         };
