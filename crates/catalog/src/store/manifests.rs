@@ -18,6 +18,7 @@ use super::{
     State, is_address,
 };
 use verisum_files::LEADS_OUT;
+use verisum_files::check::STDIN;
 use verisum_files::outlast;
 use verisum_files::place::scheme;
 use verisum_files::store::manifest::{Bad, ChkbitFile, Item, Line, ListFormat, ReadError, Reader, Writer};
@@ -134,7 +135,7 @@ impl Catalog {
                 return Ok(());
             };
             let item = Item {
-                name: named.as_os_str().as_bytes(),
+                name: writer.file_name(named.as_os_str().as_bytes()),
                 size: record.size,
                 modified: Some(record.mtime.timestamp()),
                 mode: None,
@@ -185,6 +186,9 @@ impl Catalog {
                     Some(Line::Bad(bad)) => return Err(wrong(bad.to_string())),
                     Some(Line::File(listed)) if listed.block_hash.is_some() => {
                         return Err(wrong(Misjudged::Images.to_string()));
+                    }
+                    Some(Line::File(listed)) if reader.names_stdin(&listed) => {
+                        return Err(wrong(STDIN.to_string()));
                     }
                     Some(Line::File(listed)) => {
                         if let Some(why) = listed.contradiction() {

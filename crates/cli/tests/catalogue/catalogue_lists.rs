@@ -174,6 +174,43 @@ fn what_a_list_says_is_not_overwritten_by_what_is_there() {
     }
 }
 
+/// By that name lists have what came through a pipe.
+#[test]
+fn a_file_called_like_standard_input_is_listed_as_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    fs::create_dir(path("tree")).unwrap();
+    fs::write(path("tree/-"), "a name of one character").unwrap();
+    run(&["scrub"], &path("db"), &[&path("tree")]).clean();
+    let (tree, list) = (path("tree"), path("list"));
+    let check = |list: &str| {
+        let mut command = command(VERISUM);
+        command.current_dir(&tree).args(["check", list]).stdin(std::process::Stdio::null());
+        let ended = Ended::of(command.output().unwrap());
+        assert_eq!(ended.code, Some(0), "{}{}", ended.out(), ended.stderr);
+        ended.out().to_string()
+    };
+    for format in ["gnu", "bsd", "hashdeep", "mtree", "json", "s3"] {
+        let words = ["catalog", "export", "--format", format, "--tree", tree.to_str().unwrap()];
+        run(&words, &path("db"), &[&list]).clean();
+        assert!(check(list.to_str().unwrap()).ends_with("-: OK\n"), "{format}");
+        let words = ["catalog", "import", "--tree", tree.to_str().unwrap()];
+        let imported = run(&words, &path(format), &[&list]).clean();
+        assert_eq!(imported, "1 recorded, 0 known already\n", "{format}");
+    }
+    let [tree_name, copy, sums] =
+        [path("tree"), path("copy"), path("sums")].map(|path| path.display().to_string());
+    assert_eq!(verisum(["copy", "--sums", &sums, &tree_name, &copy]).code, Some(0));
+    assert_eq!(check(&sums), "./-: OK\n");
+    fs::write(&list, "900150983cd24fb0d6963f7d28e17f72  -\n").unwrap();
+    let words = ["catalog", "import", "-a", "md5", "--tree", &tree_name];
+    let message = format!(
+        "verisum: {}: line 1: - is standard input (a file of this name is listed as ./-)",
+        list.display()
+    );
+    run(&words, &path("other"), &[&list]).failed(3, &message);
+}
+
 #[test]
 fn indexes_of_other_programs_are_imported() {
     let (folder, root, catalog) = tree();

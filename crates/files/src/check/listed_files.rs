@@ -9,8 +9,8 @@ use verisum_digest::{Digest, Output};
 use crate::store::manifest::{Bad, Line, Listed, ReadError, Reader};
 use crate::{Kind, Timestamp};
 
-/// Why a line of `-` says nothing of a file.
-const STDIN: &str = "- is standard input (a file of this name is listed as ./-)";
+/// Why a line of `-` says nothing of a file, in lists of the coreutils.
+pub const STDIN: &str = "- is standard input (a file of this name is listed as ./-)";
 
 /// What a list says of a file.
 #[derive(Clone, Debug)]

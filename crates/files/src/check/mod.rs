@@ -26,7 +26,7 @@ use crate::{Excludes, FileError, Hashed, Kind, Plan, lock};
 
 pub use extra::Extra;
 pub use list_class::ListClass;
-pub use listed_files::{LongestDigest, UselessLine, listed_files};
+pub use listed_files::{LongestDigest, STDIN, UselessLine, listed_files};
 pub use lists::{ListFile, ListReader, Lists, OpenInput, bag_of, manifests_of, open_to_record};
 
 use answers::Answers;

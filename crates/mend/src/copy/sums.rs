@@ -162,7 +162,7 @@ impl SumsList {
         };
         self.line.clear();
         let item = Item {
-            name: event.name.as_os_str().as_bytes(),
+            name: writer.file_name(event.name.as_os_str().as_bytes()),
             size: event.size,
             modified: event.modified,
             mode: event.mode,
@@ -179,7 +179,7 @@ impl SumsList {
         let failed = |error| failed_line(&self.path, &error);
         let writer = Writer::new(ListFormat::Bsd, &[digest]).map_err(failed)?;
         let digests = &[Output::zeroed(32)];
-        let name = name.as_os_str().as_bytes();
+        let name = writer.file_name(name.as_os_str().as_bytes());
         let item = Item { name, size: 0, modified: None, mode: None, digests };
         let mut line = Vec::new();
         writer.item(&mut line, &item).map_err(|error| failed_line(&self.path, &error))?;

@@ -235,7 +235,7 @@ impl<R: Read> Reader<R> {
     }
 
     /// Whether a line is about standard input: in lists of the coreutils that is `-`.
-    pub(crate) fn names_stdin(&self, listed: &Listed) -> bool {
+    pub fn names_stdin(&self, listed: &Listed) -> bool {
         listed.name == b"-" && matches!(self.format(), None | Some(ListFormat::Json))
     }
 

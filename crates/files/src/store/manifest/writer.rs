@@ -156,6 +156,14 @@ impl Writer {
         self.format
     }
 
+    /// The name to give a file of this name. In lists of the coreutils, `-` is standard input.
+    pub fn file_name<'a>(&self, name: &'a [u8]) -> &'a [u8] {
+        match self.format {
+            ListFormat::Gnu | ListFormat::Bsd | ListFormat::Json if name == b"-" => b"./-",
+            _ => name,
+        }
+    }
+
     /// Whether lines that begin with `#` may stand between its lines.
     pub fn has_comments(&self) -> bool {
         self.format.traits().is_lines && !self.zero && !self.nameless && !self.raw
