@@ -107,12 +107,12 @@ impl Default for ScrubOptions {
 }
 
 impl ScrubOptions {
-    /// What is usual for new files of this digest: all that is due is verified, on one thread, without limits.
+    /// What is usual for new files of this digest: all that is due is verified, on all cores, without limits.
     pub fn new(digest: Digest) -> ScrubOptions {
         ScrubOptions {
             digest,
             policy: verisum_digest::Policy::default(),
-            threads: 1,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
             max_age: None,
             budget: None,
             sample: 1.0,
