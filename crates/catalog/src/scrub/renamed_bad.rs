@@ -68,15 +68,14 @@ impl Writer<'_> {
     /// What decides of each of these files which record its name has from now on.
     fn claims(&self, all: &[KnownBad]) -> Result<Vec<Claim>, ScrubError> {
         let by_heir: HashMap<&RecordName, usize> = all.iter().map(|one| &one.heir).zip(0..).collect();
-        let by_known: HashMap<&RecordName, usize> = all.iter().map(|one| &one.known).zip(0..).collect();
+        // Whatever name the record was found by: it may have been of several.
+        let by_record: HashMap<_, usize> = all.iter().map(|one| identity(&one.record)).zip(0..).collect();
         let claim = |bad: &KnownBad| {
             let Succession { is_free, there, own, own_found } = self.catalog.succession(bad)?;
             let there = self.elsewhere(bad)?.or(there);
             // A name that was bad before has its record until that has found its file, or the content is back.
             let was_bad = bad.was_told && own.is_some_and(|own| own.state.is_corrupt());
             let is_back = was_bad || self.catalog.is_back(bad, there)?;
-            let has_own =
-                |heir: &usize| !bad.was_told || own.is_none_or(|own| own.digest == all[*heir].record.digest);
             let is_own_there =
                 own.is_some_and(|own| there == Some(own.inode) && self.is_at(&bad.known, &own));
             Ok(Claim {
@@ -86,7 +85,7 @@ impl Writer<'_> {
                 is_own_safe: own.is_none()
                     || is_own_there
                     || own_found.iter().any(|place| !by_heir.contains_key(place)),
-                own_heir: by_known.get(&bad.heir).copied().filter(has_own),
+                own_heir: own.and_then(|own| by_record.get(&identity(&own)).copied()),
                 is_back,
             })
         };
@@ -167,6 +166,13 @@ impl Writer<'_> {
                 return Ok(false);
             }
         }
+        // A good file may have had the name of a bad one, and be under its own again.
+        let root = self.scope.root.id;
+        if let Some((since, _)) = *found
+            && self.catalog.was_recorded_before(root, record.algorithm, &bad.seen, since)?
+        {
+            return Ok(false);
+        }
         if *likeness == Likeness::BadContent {
             let since = found.map_or(Moment::MAX, |(since, _)| since);
             return self.is_telling(heir, (record.algorithm, &bad.seen.digest), since);
@@ -243,6 +249,11 @@ impl Writer<'_> {
         let find = |place: &RecordName| Ok::<_, ScrubError>(self.find(&self.path(place.0, &place.1)?));
         Ok(is_one_file(&find(one)?, &find(other)?))
     }
+}
+
+/// What tells a record from others.
+fn identity(record: &CatalogRecord) -> (i64, u64, Vec<u8>) {
+    (record.algorithm, record.inode, record.digest.as_bytes().to_vec())
 }
 
 /// What decides which record the name of a bad file has from now on: its own, or that of the file.

@@ -273,7 +273,8 @@ impl Catalog {
             let sql =
                 "SELECT EXISTS (SELECT 1 FROM replaced WHERE directory = ?1 AND name = ?2 AND digest = ?3)
                     OR EXISTS (SELECT 1 FROM former
-                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0),
+                        WHERE directory = ?1 AND name = ?2 AND digest = ?3 AND state = 0)
+                    OR NOT EXISTS (SELECT 1 FROM file WHERE directory = ?1 AND name = ?2 AND digest = ?3),
                     (SELECT found_inode FROM temp.misnamed WHERE directory = ?1 AND name = ?2 AND digest = ?3
                      UNION ALL SELECT 0 FROM file WHERE directory = ?1 AND name = ?2 AND digest = ?3
                         AND (state = ?4 OR EXISTS (SELECT 1 FROM temp.gone WHERE directory = ?1 AND name = ?2)))";

@@ -123,6 +123,17 @@ impl Catalog {
         found.map_err(self.failed("read"))
     }
 
+    /// Whether a file was recorded as it is now before some time, under a name that has the file of another since.
+    pub fn was_recorded_before(&self, root: i64, algorithm: i64, file: &Seen, time: Moment) -> Result<bool> {
+        let sql =
+            "SELECT EXISTS (SELECT 1 FROM former WHERE root = ?1 AND state = 0 AND inode = ?2 AND size = ?3
+                   AND mtime = ?4 AND algorithm = ?5 AND digest = ?6 AND changed < ?7)";
+        let Seen { size, mtime, inode, digest, .. } = file;
+        let values = params![root, *inode as i64, *size as i64, mtime, algorithm, digest.as_bytes(), time];
+        let found = self.connection.query_row(sql, values, |row| row.get(0));
+        found.map_err(self.failed("read"))
+    }
+
     /// Remembers which files the records were of that a run replaced by those of others: they may be where it did not
     /// look.
     pub fn remember_replaced(&self, root: i64, now: Moment) -> Result<()> {
