@@ -233,10 +233,9 @@ fn parsed<C: Subcommand>((line, config): (&[OsString], &Config)) -> Result<Veris
     if config.is_empty() {
         return Verisum::try_parse_from(line);
     }
-    let definition = config.apply(Verisum::<C>::command());
-    let matches = definition.clone().try_get_matches_from(line)?;
-    config.note(&definition, &matches);
-    Verisum::from_arg_matches(&matches)
+    let configured = config.parse(Verisum::<C>::command, line)?;
+    config.note(&configured);
+    Verisum::from_arg_matches(&configured.matches)
 }
 
 /// Parses a command line whose verb is one of a group's, of which it makes a `whole` command.

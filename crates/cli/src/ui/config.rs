@@ -6,6 +6,7 @@
 //! typed without an option: see [`OPERANDS`].
 
 use std::cell::LazyCell;
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::fs::{File, Metadata};
@@ -65,17 +66,27 @@ pub(crate) struct Config {
     pub(crate) files: Vec<(PathBuf, bool)>,
 }
 
+/// A command line, parsed with the configuration.
+pub(crate) struct Configured {
+    command: Command,
+    pub(crate) matches: ArgMatches,
+    /// The keys whose values do not hold in it.
+    displaced: Vec<String>,
+}
+
 /// Something wrong in a file or a variable.
 #[derive(Debug)]
 struct Fault {
     /// The verb whose table has it; none if it may concern every command.
     verb: Option<String>,
     why: String,
+    /// It is the file itself, which cannot be read or trusted.
+    is_of_file: bool,
 }
 
 impl Config {
     /// Reads the files and the environment, for the options of a definition.
-    pub(crate) fn load(definition: fn() -> Command) -> Result<Config, Failure> {
+    pub(crate) fn load(definition: fn() -> Command) -> Config {
         let definition = LazyCell::new(definition);
         let mut config = Config::default();
         let (files, is_named) = match std::env::var_os(FILE_VARIABLE) {
@@ -84,16 +95,23 @@ impl Config {
             None => ([SYSTEM.into()].into_iter().chain(of_user()).collect(), false),
         };
         for path in files {
-            let bytes = read(&path, is_named)?;
+            let bytes = match read(&path, is_named) {
+                Ok(bytes) => bytes,
+                Err(failure) => {
+                    config.faults.push(Fault { verb: None, why: failure.message(), is_of_file: true });
+                    config.files.push((path, true));
+                    continue;
+                }
+            };
             config.files.push((path.clone(), bytes.is_some()));
             if bytes.is_none() && leads_nowhere(&path) {
                 let why = format!("{}: it is a link to a file that is not there", path.display());
-                config.faults.push(Fault { verb: None, why });
+                config.faults.push(Fault { verb: None, why, is_of_file: false });
             }
             let (text, broken) = decoded(&bytes.unwrap_or_default());
             if let Some(line) = broken {
                 let why = format!("{}: line {line}: must be UTF-8", path.display());
-                config.faults.push(Fault { verb: None, why });
+                config.faults.push(Fault { verb: None, why, is_of_file: false });
             }
             let mut take = |words: &[String], key: Key, value: DeValue| {
                 config.take((path.as_path(), words), key, value, &definition)
@@ -102,7 +120,7 @@ impl Config {
                 let verb = fault.words.into_iter().next();
                 let why = format!("{}: line {}: {}", path.display(), fault.line, fault.why);
                 let verb = verb.filter(|verb| definition.find_subcommand(verb).is_some());
-                config.faults.push(Fault { verb, why });
+                config.faults.push(Fault { verb, why, is_of_file: false });
             }
         }
         for (name, value) in std::env::vars_os() {
@@ -112,7 +130,11 @@ impl Config {
             }
             let source = format!("{PREFIX}{option}");
             let Some(value) = value.to_str() else {
-                config.faults.push(Fault { verb: None, why: format!("{source}: must be UTF-8") });
+                config.faults.push(Fault {
+                    verb: None,
+                    why: format!("{source}: must be UTF-8"),
+                    is_of_file: false,
+                });
                 continue;
             };
             if value.is_empty() {
@@ -120,14 +142,18 @@ impl Config {
             }
             let option = option.to_ascii_lowercase().replace('_', "-");
             if find(&definition, &option).is_some_and(is_flag) && !["true", "false"].contains(&value) {
-                config.faults.push(Fault { verb: None, why: format!("{source}: must be true or false") });
+                config.faults.push(Fault {
+                    verb: None,
+                    why: format!("{source}: must be true or false"),
+                    is_of_file: false,
+                });
                 continue;
             }
             let setting = Setting { values: vec![value.to_string()], source, line: None };
             config.variables.insert(option, setting);
         }
         configured_places::know(&config.places);
-        Ok(config)
+        config
     }
 
     /// Whether no option is set.
@@ -240,7 +266,10 @@ impl Config {
         let is_typed = |verb: &String| line.iter().any(|word| word == &**verb);
         let mut faults = self.faults.iter();
         let fault = faults.find(|fault| !is_watched || fault.verb.as_ref().is_none_or(is_typed))?;
-        Some(Failure::Usage(fault.why.clone()))
+        Some(match fault.is_of_file {
+            true => Failure::Library(fault.why.clone().into()),
+            false => Failure::Usage(fault.why.clone()),
+        })
     }
 
     /// Takes out a value that is none of its option, as `why` says, unless it is typed; whether that is so.
@@ -253,7 +282,7 @@ impl Config {
         for options in self.tables.values_mut().chain([&mut self.variables]) {
             options.remove(option);
         }
-        self.faults.push(Fault { verb: None, why });
+        self.faults.push(Fault { verb: None, why, is_of_file: false });
         true
     }
 
@@ -296,19 +325,30 @@ impl Config {
         definition.get_arguments().filter_map(typed).collect()
     }
 
-    /// Gives these values to the options of a definition.
-    pub(crate) fn apply(&self, command: Command) -> Command {
-        self.applied(command, &mut Vec::new())
+    /// Parses a command line, with these values for options that it does not have.
+    pub(crate) fn parse(
+        &self,
+        definition: impl Fn() -> Command,
+        line: &[OsString],
+    ) -> Result<Configured, clap::Error> {
+        let mut command = self.applied(definition(), &[], &mut Vec::new());
+        let mut matches = command.try_get_matches_from_mut(line)?;
+        let displaced = self.displaced(&command, &matches);
+        if !displaced.is_empty() {
+            command = self.applied(definition(), &displaced, &mut Vec::new());
+            matches = command.try_get_matches_from_mut(line)?;
+        }
+        Ok(Configured { command, matches, displaced })
     }
 
-    fn applied(&self, command: Command, words: &mut Vec<String>) -> Command {
+    fn applied(&self, command: Command, but: &[String], words: &mut Vec<String>) -> Command {
         if command.is_hide_set() {
             return command;
         }
         let name = command.get_name().to_string();
         let command = command.mut_args(|arg| {
-            let setting = key_of(&name, &arg).and_then(|key| self.of(words, key));
-            match setting {
+            let key = key_of(&name, &arg).filter(|key| !but.iter().any(|other| other == key));
+            match key.and_then(|key| self.of(words, key)) {
                 // Definitions live as long as the program.
                 Some(setting) => {
                     let values: Vec<&'static str> =
@@ -320,23 +360,44 @@ impl Config {
         });
         command.mut_subcommands(|below| {
             words.push(below.get_name().to_string());
-            let below = self.applied(below, words);
+            let below = self.applied(below, but, words);
             words.pop();
             below
         })
     }
 
-    /// Keeps in mind which options have values of these that nobody typed.
-    pub(crate) fn note(&self, definition: &Command, matches: &ArgMatches) {
-        let (mut command, mut found, mut words) = (definition, matches, Vec::new());
-        while let Some((word, below)) = found.subcommand() {
-            let Some(next) = command.find_subcommand(word) else { return };
-            words.push(word.to_string());
-            (command, found) = (next, below);
-        }
-        let is_untyped =
-            |arg: &&Arg| found.value_source(arg.get_id().as_str()) == Some(ValueSource::DefaultValue);
+    /// The keys of options whose values do not hold in a command line, because it has options that exclude them; of two
+    /// keys that exclude each other, the one whose value counts less, or that comes later in the help.
+    fn displaced(&self, definition: &Command, matches: &ArgMatches) -> Vec<String> {
+        let Some((command, found, words)) = asked(definition, matches) else { return Vec::new() };
+        let rank = |arg: &Arg| {
+            let key = key_of(command.get_name(), arg)?;
+            self.of(&words, key).filter(|setting| setting.values != ["false"])?;
+            let has_it =
+                |depth: &usize| self.tables.get(&words[..*depth]).is_some_and(|all| all.contains_key(key));
+            let place = command.get_arguments().position(|other| other.get_id() == arg.get_id());
+            Some((self.variables.contains_key(key), (0..=words.len()).rev().find(has_it), Reverse(place)))
+        };
+        let excludes = |one: &Arg, other: &Arg| {
+            command.get_arg_conflicts_with(one).iter().any(|excluded| excluded.get_id() == other.get_id())
+        };
+        let is_displaced = |arg: &&Arg| {
+            let mut others =
+                command.get_arguments().filter(|other| excludes(arg, other) || excludes(other, arg));
+            !is_typed(found, arg)
+                && rank(arg)
+                    .is_some_and(|own| others.any(|other| is_typed(found, other) || rank(other) > Some(own)))
+        };
+        let displaced = command.get_arguments().filter(is_displaced);
+        displaced.filter_map(|arg| key_of(command.get_name(), arg)).map(String::from).collect()
+    }
+
+    /// Keeps in mind which options of a line have values of these that nobody typed.
+    pub(crate) fn note(&self, Configured { command, matches, displaced }: &Configured) {
+        let Some((command, found, words)) = asked(command, matches) else { return };
+        let is_untyped = |arg: &&Arg| !is_typed(found, arg);
         let options = command.get_arguments().filter(is_untyped).filter_map(Arg::get_long);
+        let options = options.filter(|option| !displaced.iter().any(|key| key == option));
         let set =
             options.filter_map(|option| Some((format!("--{option}"), self.of(&words, option)?.clone())));
         untyped::note(set.collect());
@@ -387,6 +448,24 @@ pub(crate) fn tell_untyped() {
 /// The command with these words.
 fn command_of<'c>(definition: &'c Command, words: &[String]) -> Option<&'c Command> {
     words.iter().try_fold(definition, |above, word| above.find_subcommand(word))
+}
+
+/// The command that a line asks for, its options, and its words.
+fn asked<'a>(
+    definition: &'a Command,
+    matches: &'a ArgMatches,
+) -> Option<(&'a Command, &'a ArgMatches, Vec<String>)> {
+    let (mut command, mut found, mut words) = (definition, matches, Vec::new());
+    while let Some((word, below)) = found.subcommand() {
+        words.push(word.to_string());
+        (command, found) = (command.find_subcommand(word)?, below);
+    }
+    Some((command, found, words))
+}
+
+/// Whether a line has an option.
+fn is_typed(found: &ArgMatches, arg: &Arg) -> bool {
+    found.value_source(arg.get_id().as_str()).is_some_and(|source| source != ValueSource::DefaultValue)
 }
 
 /// Whether an option has no value.

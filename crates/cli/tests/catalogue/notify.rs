@@ -372,6 +372,25 @@ fn what_is_wrong_in_the_configuration_keeps_nobody_from_being_told() {
         let ending = if code == 3 { "scrub ended with 0" } else { "scrub ended with 2" };
         assert!(mail.contains(ending), "{configuration}: {mail}");
     }
+    // A file that is not read at all is told to those who are typed.
+    let configuration = archive.path("config.toml");
+    let refused = |why: &str| {
+        let _ = fs::remove_file(archive.path("mail"));
+        let mut command = command(VERISUM);
+        command.args(["notify", "--mail=root", "--catalog", &catalog, "--sendmail", &sendmail]);
+        command.args(["--", "scrub", "--quiet", &photos]).env("VERISUM_CONFIG", &configuration);
+        let ended = Ended::of(command.output().unwrap());
+        let mail = fs::read_to_string(archive.path("mail")).unwrap();
+        assert!(ended.code == Some(3) && mail.contains(why), "{}{mail}", ended.stderr);
+        assert!(mail.contains("scrub ended with 3"), "{mail}");
+    };
+    fs::set_permissions(&configuration, fs::Permissions::from_mode(0o666)).unwrap();
+    refused("another user may write it");
+    fs::remove_file(&configuration).unwrap();
+    refused("No such file");
+    fs::create_dir(&configuration).unwrap();
+    refused("it is no regular file");
+    fs::remove_dir(&configuration).unwrap();
     // Nobody is to be told; the scrub's own table is what it may not pass over.
     let (ended, mail) = notify("[notify]\nmial = 'root'\n");
     assert_eq!((ended.code, &*mail), (Some(3), ""), "{}", ended.stderr);

@@ -116,6 +116,48 @@ fn what_is_nearer_to_the_command_holds() {
     assert_eq!(out.stdout.len(), 64 + 7);
 }
 
+/// As one who types wants it; of two values of the configuration, the one that counts first.
+#[test]
+fn what_excludes_an_option_takes_the_place_of_its_value() {
+    let kind = |text: &str| match text {
+        text if text.starts_with('{') => "json",
+        text if text.starts_with("VERISUM ") => "nagios",
+        text if text.starts_with("outcome,") => "csv",
+        text if text.starts_with("SHA256 (") => "bsd",
+        text if text.ends_with("  data\n") => "gnu",
+        _ => "text",
+    };
+    let home = home("");
+    run(&home, &[], &["scrub", "--quiet", "--catalog=c.db", "."]).clean();
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let status = ["catalog", "status", "--catalog=c.db"];
+    let list = ["catalog", "list", "--catalog=c.db", "--stale=1s"];
+    for (lines, variables, words, format) in [
+        ("['catalog list']\njson = true\n", &[][..], [&list[..], &["--csv"]].concat(), "csv"),
+        ("['catalog list']\njson = true\n", &[], list.to_vec(), "json"),
+        ("['catalog status']\nnagios = true\n", &[], [&status[..], &["--json"]].concat(), "json"),
+        ("['catalog status']\nnagios = true\n", &[], status.to_vec(), "nagios"),
+        ("json = true\n['catalog status']\nnagios = true\n", &[], status.to_vec(), "nagios"),
+        ("json = true\n['catalog status']\nnagios = true\n", &[], list.to_vec(), "json"),
+        ("nagios = true\n['catalog status']\njson = true\n", &[], status.to_vec(), "json"),
+        ("nagios = true\n", &[("VERISUM_JSON", "true")], status.to_vec(), "json"),
+        ("nagios = true\n", &[("VERISUM_JSON", "false")], status.to_vec(), "nagios"),
+        ("json = true\n", &[], vec!["sum", "--tag", "data"], "bsd"),
+        ("format = 'bsd'\n", &[], vec!["sum", "data"], "bsd"),
+        ("format = 'bsd'\n", &[], vec!["sum", "--json", "data"], "json"),
+        ("tag = true\n", &[], vec!["sum", "--format", "gnu", "data"], "gnu"),
+    ] {
+        fs::write(file(home.path()), lines).unwrap();
+        let ended = run(&home, variables, &words);
+        assert_eq!(ended.code, Some(0), "{lines} {words:?}: {}", ended.stderr);
+        assert_eq!(kind(ended.out()), format, "{lines} {words:?}: {}", ended.out());
+    }
+    // What does not hold is not told as what does.
+    fs::write(file(home.path()), "json = true\n").unwrap();
+    let told = run(&home, &[], &["-vv", "sum", "--tag", "data"]);
+    assert!(!told.stderr.contains("--json"), "{}", told.stderr);
+}
+
 #[test]
 fn values_are_those_that_options_take() {
     let home =

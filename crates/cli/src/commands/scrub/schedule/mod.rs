@@ -232,11 +232,12 @@ fn command(arguments: &ScheduleArgs, config: &Config) -> Result<Vec<OsString>, F
 
 /// Fails as this scrub would with the configuration of the one who asks.
 fn taken_with(config: &Config, command: &[OsString]) -> Result<(), Failure> {
-    let definition = config.apply(clap::Command::new(PROGRAM).subcommand(scrub_command()));
-    let parsed = definition.try_get_matches_from(command).and_then(|found| match found.subcommand() {
-        Some((_, found)) => ScrubArgs::from_arg_matches(found),
-        None => ScrubArgs::from_arg_matches(&found),
-    });
+    let definition = || clap::Command::new(PROGRAM).subcommand(scrub_command());
+    let parsed =
+        config.parse(definition, command).and_then(|configured| match configured.matches.subcommand() {
+            Some((_, found)) => ScrubArgs::from_arg_matches(found),
+            None => ScrubArgs::from_arg_matches(&configured.matches),
+        });
     let parsed = parsed.map_err(|error| {
         let why = one_line(&error.render().to_string());
         let option = match error.get(ContextKind::InvalidArg) {
