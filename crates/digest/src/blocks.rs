@@ -94,6 +94,12 @@ pub fn part_length(name: &str) -> Option<u64> {
     of_parts(name).map(|(_, length)| length)
 }
 
+/// The digest of each part of such a digest, which is also the one that a store has of an upload in one piece: md5 of
+/// `s3-etag:8M`.
+pub fn part_digest(name: &str) -> Option<&'static str> {
+    of_parts(name).and_then(|(inner, _)| Algorithm::find(inner)).map(|inner| inner.id)
+}
+
 /// The number that a store puts behind such a digest, after a `-`: that of the parts of a message of so many bytes. None
 /// of a message that is uploaded in one piece.
 pub fn part_count(name: &str, length: u64) -> Option<u64> {

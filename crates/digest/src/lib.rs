@@ -40,7 +40,7 @@ mod parts;
 mod provider;
 
 pub use algorithm::{ALGORITHMS, Algorithm, DigestClass};
-pub use blocks::{block_digests, digest_text, part_count, part_length};
+pub use blocks::{block_digests, digest_text, part_count, part_digest, part_length};
 pub use digest::{Batch, Digest, Message};
 pub use error::DigestError;
 pub use git::git_digests;

@@ -224,7 +224,8 @@ impl Assumed {
         let mut reader = Reader::new(head, options)?;
         let (largest, lines) = if all { (LARGEST, LOOKED_AT) } else { (LARGEST_TO_TAKE, LOOKED_AT_TO_TAKE) };
         let mut assumed = Assumed { largest, ..Assumed::default() };
-        let is_doubtful = |claim: &&Claim| all || claim.assumed || is_named(&options.name, &claim.algorithm);
+        let is_told = |claim: &Claim| !claim.assumed && !is_named(&options.name, &claim.algorithm);
+        let is_doubtful = |claim: &&Claim| !claim.is_of_digest() && (all || !is_told(claim));
         for _ in 0..lines {
             let Some(line) = reader.line()? else { break };
             let Line::File(listed) = line else { continue };
@@ -250,7 +251,7 @@ impl Assumed {
             assumed.is_any_there |=
                 place.is_some() && Path::new(OsStr::from_bytes(&listed.name)).is_relative();
             for claim in claims {
-                assumed.note(&claim.algorithm, claim.assumed, claim.digest, place.as_ref());
+                assumed.note(&claim.computed(), claim.assumed, claim.digest, place.as_ref());
             }
         }
         Ok(assumed)

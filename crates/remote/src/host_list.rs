@@ -3,6 +3,7 @@
 //! The list is read once to know its digests, and once for each of them, or of the sets of digests that lines have, in
 //! memory that does not grow with it.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fmt;
@@ -125,14 +126,13 @@ impl HostList {
             false if is_of_a_host(&listed.name) => self.of_others += 1,
             false => self.own += 1,
         }
-        let claims = Claims::of(listed);
-        let is_set = |set: &Vec<String>| claims.iter().map(|claim| &claim.algorithm[..]).eq(set.iter());
-        if !self.sets.iter().any(is_set) {
-            self.sets.push(claims.iter().map(|claim| claim.algorithm.to_string()).collect());
+        let names = Claims::computed(listed);
+        if !self.sets.iter().any(|set| names.iter().eq(set.iter())) {
+            self.sets.push(names.iter().map(ToString::to_string).collect());
         }
-        for claim in claims {
-            if !self.algorithms.iter().any(|known| *known == claim.algorithm) {
-                self.algorithms.push(claim.algorithm.to_string());
+        for name in names {
+            if !self.algorithms.iter().any(|known| *known == name) {
+                self.algorithms.push(name.into_owned());
             }
         }
     }
@@ -172,7 +172,7 @@ impl HostList {
                 let line = lock(&under_way).remove(&request.tag);
                 let Some((number, listed)) = line else { return true };
                 let evidence = result.as_ref().map_or(ContentEvidence::Read, |read| read.evidence);
-                let outcome = outcome(&listed, request, result);
+                let outcome = outcome((&listed, claims), request, result);
                 each(Event::File { manifest: self.manifest, number, listed, outcome }, evidence)
             }
             // Every file has an answer, whatever its program said beside.
@@ -217,7 +217,11 @@ fn without_digest(manifest: usize, number: u64, listed: Listed) -> Event {
 }
 
 /// What an answer means for the line that it is for.
-fn outcome(listed: &Listed, request: FileRequest, result: Result<FileRead, FileError>) -> CheckOutcome {
+fn outcome(
+    (listed, claims): (&Listed, &Claims),
+    request: FileRequest,
+    result: Result<FileRead, FileError>,
+) -> CheckOutcome {
     match result {
         Ok(read) if read.digests.is_empty() => {
             let path = OsStr::from_bytes(&request.path).into();
@@ -225,7 +229,11 @@ fn outcome(listed: &Listed, request: FileRequest, result: Result<FileRead, FileE
             CheckOutcome::Failed(Arc::new(error))
         }
         Ok(read) => {
-            let found = read.digests.into_iter().map(Some).collect();
+            let digest = |claim: &Claim| {
+                let place = claims.names().iter().position(|name| *name == claim.computed())?;
+                read.digests.get(place).copied()
+            };
+            let found = listed.claims.iter().map(digest).collect();
             CheckOutcome::of_read(listed, request.seen.size, found)
         }
         Err(error) => CheckOutcome::of_failure(listed, Arc::new(error)),
@@ -264,30 +272,26 @@ impl Claims {
         }
     }
 
-    /// Those of a line, each once.
-    fn of(listed: &Listed) -> Vec<&Claim> {
-        let mut claims: Vec<&Claim> = Vec::with_capacity(listed.claims.len());
-        for claim in &listed.claims {
-            if !claims.iter().any(|known| known.algorithm == claim.algorithm) {
-                claims.push(claim);
+    /// The digests that the claims of a line need, each once.
+    fn computed(listed: &Listed) -> Vec<Cow<'static, str>> {
+        let mut names = Vec::with_capacity(listed.claims.len());
+        for name in listed.claims.iter().map(Claim::computed) {
+            if !names.contains(&name) {
+                names.push(name);
             }
         }
-        claims
+        names
     }
 
     /// What a line claims that belongs to the pass.
     fn made_by(&self, listed: &Listed) -> Option<Vec<Claim>> {
-        let claims = Claims::of(listed);
-        match self {
-            Claims::One(name) => {
-                let claim = claims.into_iter().find(|claim| claim.algorithm == name[..])?;
-                Some(vec![claim.clone()])
-            }
-            Claims::All(names) => {
-                let is_of_it = claims.iter().map(|claim| &claim.algorithm[..]).eq(names.iter());
-                is_of_it.then(|| claims.into_iter().cloned().collect())
-            }
-        }
+        let is_of_it = match self {
+            Claims::One(_) => true,
+            Claims::All(names) => Claims::computed(listed).iter().eq(names.iter()),
+        };
+        let is_own = |claim: &&Claim| self.names().iter().any(|name| *name == claim.computed());
+        let claims: Vec<Claim> = listed.claims.iter().filter(|_| is_of_it).filter(is_own).cloned().collect();
+        (!claims.is_empty()).then_some(claims)
     }
 }
 
@@ -320,7 +324,8 @@ impl Iterator for Claimed<'_> {
             };
             let Some(claims) = self.claims.made_by(&listed) else { continue };
             let Some(name) = self.list.own(&listed.name) else { continue };
-            let expected = claims.first().map(|claim| claim.digest);
+            // Of the digest of a digest nothing is known before it is made.
+            let expected = claims.first().filter(|claim| claim.parts != Some(1)).map(|claim| claim.digest);
             let (path, name) = (self.list.address.join(name), name.to_vec());
             let tag = self.next;
             self.next += 1;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsStr;
 
 use serde::Serialize;
-use verisum::digest::{Output, digest_text, part_count};
+use verisum::digest::{Output, digest_text};
 use verisum::files::check::{CheckOutcome, Difference};
 use verisum::files::store::manifest::{self, Listed};
 
@@ -67,8 +67,7 @@ pub(super) fn states<'a>(
         let digests = claims.filter_map(|(place, claim)| {
             // With another number the outcome is a difference.
             let name = &*claim.algorithm;
-            let parts = claim.parts.or_else(|| part_count(name, listed.size?));
-            Some((name, digest_text(name, &digest(place)?, parts)))
+            Some((name, digest_text(name, &digest(place)?, claim.parts)))
         });
         ListState { size: None, digests: digests.collect() }
     };

@@ -235,6 +235,83 @@ fn digests_of_parts_are_written_and_checked_as_stores_show_them() {
     }
 }
 
+/// Objects that were uploaded in one piece, or in one part, whatever the length of the parts of others.
+#[test]
+fn the_form_of_a_listed_value_tells_how_the_object_was_uploaded() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list");
+    for (name, inner) in [("s3-etag:1M", "md5"), ("s3-sha256:1M", "sha256"), ("s3-crc32c:1M", "crc32c")] {
+        let digest = Digest::find(inner).unwrap();
+        for length in [0, 1 << 20, 5_000_000] {
+            let file = data_file(folder.path(), "file", length);
+            let mut content = std::fs::read(&file).unwrap();
+            let whole = digest.hash(&content).unwrap();
+            let one_part = format!("{}-1", digest.hash(whole.as_bytes()).unwrap());
+            let path = file.to_str().unwrap();
+            for value in [whole.to_string(), one_part.clone()] {
+                let json = format!(r#"{{"path":"{path}","size":{length},"digests":{{"{name}":"{value}"}}}}"#);
+                let forms = [
+                    (&["-a", name][..], format!("{value}  {path}\n")),
+                    (&[], format!("{name} ({path}) = {value}\n")),
+                    (&[], format!("Key,Size,{name}\n{path},{length},{value}\n")),
+                    (&[], json),
+                ];
+                for (told, text) in forms {
+                    std::fs::write(&list, &text).unwrap();
+                    let check = || verisum([&["check", "--json", list.to_str().unwrap()], told].concat());
+                    let ended = check();
+                    assert_eq!(ended.code, Some(0), "{text}: {}{}", ended.out(), ended.stderr);
+                    let digests = format!(r#""digests":{{"{name}":"{value}"}}"#);
+                    assert_eq!(ended.out().matches(&digests).count(), 2, "{text}: {}", ended.out());
+                    let Some(byte) = content.last_mut() else { continue };
+                    *byte ^= 1;
+                    std::fs::write(&file, &content).unwrap();
+                    assert_eq!(check().code, Some(1), "{text}");
+                    *content.last_mut().unwrap() ^= 1;
+                    std::fs::write(&file, &content).unwrap();
+                }
+            }
+            // The digest of a digest is none that a scrub could compute of the file.
+            std::fs::write(&list, format!("Key,Size,{name}\nfile,{length},{one_part}\n")).unwrap();
+            let catalog = folder.path().join("catalog");
+            let words = ["catalog", "import", "--catalog", catalog.to_str().unwrap(), list.to_str().unwrap()];
+            let import = verisum(words);
+            assert!(import.stderr.contains("that of an upload in one part (-1)"), "{}", import.stderr);
+            assert_eq!((import.code, catalog.exists()), (Some(3), false));
+        }
+    }
+}
+
+#[test]
+fn a_line_with_a_number_of_parts_is_never_left_out_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    let list = folder.path().join("list");
+    let small = data_file(folder.path(), "small", 10);
+    let large = data_file(folder.path(), "large", 3_000_000);
+    let files = [small.to_str().unwrap(), large.to_str().unwrap()];
+    for name in ["s3-etag:1M", "s3-sha256:1M", "s3-crc32:1M"] {
+        for form in [&[][..], &["--base64"], &["-z"], &["--binary"]] {
+            let words = [&["sum", "-a", name], form, &files].concat();
+            let text = verisum(words).clean();
+            std::fs::write(&list, text).unwrap();
+            for told in [&[][..], &["-a", "sha512"]] {
+                let ends: &[&str] = if form == ["-z"] { form } else { &[] };
+                let check = verisum([&["check", list.to_str().unwrap()], told, ends].concat());
+                let said = "1 line has an unknown digest: that of an upload in parts (-a names it";
+                assert!(check.stderr.contains(said), "{name} {form:?} {told:?}: {}", check.stderr);
+                assert_eq!(check.code, Some(3), "{name} {form:?} {told:?}");
+            }
+            let check = verisum(["check", "-a", name, list.to_str().unwrap()]);
+            assert_eq!((check.code, check.out().matches(": OK").count()), (Some(0), 2), "{}", check.stderr);
+        }
+    }
+    // Text is no line of a file.
+    let sum = verisum(["sum", files[0]]).clean();
+    std::fs::write(&list, format!("20260101-1 is a day\nChapter-1  begins\n{sum}")).unwrap();
+    let check = verisum(["check", list.to_str().unwrap()]);
+    assert!(check.code == Some(0) && !check.stderr.contains("unknown"), "{}", check.stderr);
+}
+
 fn md5(message: &[u8]) -> Output {
     Digest::find("md5").unwrap().hash(message).unwrap()
 }

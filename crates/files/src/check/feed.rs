@@ -250,10 +250,10 @@ impl<'a> Feed<'a> {
         let mut why = None;
         for claim in &listed.claims {
             let find = self.compute.find;
-            let id = &claim.algorithm;
-            let digest = match self.computed.get(id) {
+            let id = claim.computed();
+            let digest = match self.computed.get(&id) {
                 Some(digest) => digest,
-                None => self.computed.entry(id.clone()).or_insert_with(|| find(id)),
+                None => self.computed.entry(id.clone()).or_insert_with(|| find(&id)),
             };
             match digest {
                 Ok(_) => return None,
@@ -268,14 +268,13 @@ impl<'a> Feed<'a> {
         let mut wanted: Vec<Cow<'static, str>> = Vec::new();
         for claim in members.iter().flat_map(|member| &member.listed.claims) {
             let find = self.compute.find;
-            let available = match self.computed.get(&claim.algorithm) {
+            let id = claim.computed();
+            let available = match self.computed.get(&id) {
                 Some(digest) => digest,
-                None => {
-                    self.computed.entry(claim.algorithm.clone()).or_insert_with(|| find(&claim.algorithm))
-                }
+                None => self.computed.entry(id.clone()).or_insert_with(|| find(&id)),
             };
-            if available.is_ok() && !wanted.contains(&claim.algorithm) {
-                wanted.push(claim.algorithm.clone());
+            if available.is_ok() && !wanted.contains(&id) {
+                wanted.push(id);
             }
         }
         wanted.sort_unstable();

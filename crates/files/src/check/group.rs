@@ -9,7 +9,7 @@ use verisum_digest::Output;
 use super::listed_path::ListedPath;
 use super::{CheckOutcome, Difference, Event};
 use crate::place::Reason;
-use crate::store::manifest::Listed;
+use crate::store::manifest::{Claim, Listed};
 use crate::{Content, Entry, FileError, Kind};
 
 /// Lines about one file.
@@ -98,7 +98,7 @@ impl LineGroup {
     ) -> Vec<(u64, Event)> {
         let find = |id: &str| names.iter().position(|name| name == id).map(|place| digests[place]);
         let event = |member: Member| {
-            let found = member.listed.claims.iter().map(|claim| find(&claim.algorithm)).collect();
+            let found = member.listed.claims.iter().map(|claim| find(&claim.computed())).collect();
             let outcome = CheckOutcome::of_read(&member.listed, Some(length), found);
             member.event(outcome)
         };
@@ -125,7 +125,7 @@ impl Member {
 impl CheckOutcome {
     /// What a read of a file means for a line: by its length, if that is known, and what it has for each listed digest,
     /// as far as that was computed.
-    pub fn of_read(listed: &Listed, length: Option<u64>, found: Vec<Option<Output>>) -> CheckOutcome {
+    pub fn of_read(listed: &Listed, length: Option<u64>, computed: Vec<Option<Output>>) -> CheckOutcome {
         if let (Some(listed), Some(found)) = (listed.size, length)
             && listed != found
         {
@@ -134,6 +134,8 @@ impl CheckOutcome {
         if let Some((listed, found)) = listed.unlike_parts(length) {
             return CheckOutcome::Unlike(Difference::Parts { listed, found });
         }
+        let in_form = |(claim, computed): (&Claim, Option<Output>)| Some(claim.in_form(computed?));
+        let found: Vec<Option<Output>> = listed.claims.iter().zip(computed).map(in_form).collect();
         let mut pairs = listed.claims.iter().zip(&found);
         match pairs.all(|(claim, found)| found.is_none_or(|found| found == claim.digest)) {
             true => CheckOutcome::Match,

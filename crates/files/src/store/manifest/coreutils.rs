@@ -181,7 +181,14 @@ impl CoreutilsLines {
         if let Accept::Any(guess) = &self.accept
             && !word.iter().all(u8::is_ascii_hexdigit)
         {
-            let claim = guess.of_word(word).ok_or(Bad::Malformed)?;
+            let Some(claim) = guess.of_word(word) else {
+                // Text may have such a word, but not before two blanks.
+                let is_line = rest.starts_with(b"  ") || rest.starts_with(b" *");
+                return Err(match is_line && digest_names::is_of_parts(word) {
+                    true => Bad::UnknownDigest(digest_names::OF_PARTS.to_string()),
+                    false => Bad::Malformed,
+                });
+            };
             return self.after_word(rest, escaped, claim);
         }
         let length = word.len();

@@ -3,7 +3,9 @@
 use std::borrow::Cow;
 
 use data_encoding::BASE64;
-use verisum_digest::{Algorithm, Digest, Output, block_digests, cid_from_text, git_digests, part_length};
+use verisum_digest::{
+    ALGORITHMS, Algorithm, Digest, Output, block_digests, cid_from_text, git_digests, part_length,
+};
 
 use super::listed::{Bad, BlockHash};
 
@@ -81,13 +83,8 @@ pub(super) fn from_tag(tag: &str) -> Option<Cow<'static, str>> {
 
 /// The digest that stands so behind this name, and the number of parts that one of an object store may have behind it.
 pub(super) fn value(id: &str, text: &[u8]) -> Option<(Output, Option<u64>)> {
-    let is_number = |text: &[u8]| !text.is_empty() && text.iter().all(u8::is_ascii_digit);
-    let (hex, parts) = match text.iter().rposition(|byte| *byte == b'-') {
-        Some(place) if part_length(id).is_some() && is_number(&text[place + 1..]) => {
-            // No file has so many parts that their number is too large.
-            let number = std::str::from_utf8(&text[place + 1..]).ok()?.parse().unwrap_or(u64::MAX);
-            (&text[..place], Some(number))
-        }
+    let (hex, parts) = match before_count(text) {
+        Some((hex, count)) if part_length(id).is_some() => (hex, Some(count)),
         _ => (text, None),
     };
     if id == "ipfs" && text.first() == Some(&b'b') {
@@ -98,6 +95,29 @@ pub(super) fn value(id: &str, text: &[u8]) -> Option<(Output, Option<u64>)> {
     let found = Output::from_hex(hex).filter(|_| hex.len() == digits);
     let found = found.or_else(|| from_base64(hex)).filter(|digest| 2 * digest.as_bytes().len() == digits);
     Some((found?, parts))
+}
+
+/// What the digest of a line is whose word has a number of parts behind it, in messages.
+pub(super) const OF_PARTS: &str =
+    "that of an upload in parts (-a names it with the length of its parts, such as s3-etag:8M)";
+
+/// Whether a word is the digest of an upload in parts, with their number behind it. It does not tell which digest, nor how
+/// long the parts are.
+pub(super) fn is_of_parts(word: &[u8]) -> bool {
+    let digest =
+        before_count(word).and_then(|(text, _)| Output::from_hex(text).or_else(|| from_base64(text)));
+    digest.is_some_and(|digest| ALGORITHMS.iter().any(|row| row.digest_len() == digest.as_bytes().len()))
+}
+
+/// What stands before the number of parts, and the number.
+fn before_count(text: &[u8]) -> Option<(&[u8], u64)> {
+    let place = text.iter().rposition(|byte| *byte == b'-')?;
+    let count = &text[place + 1..];
+    if count.is_empty() || !count.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    // No file has so many parts that their number is too large.
+    Some((&text[..place], std::str::from_utf8(count).ok()?.parse().unwrap_or(u64::MAX)))
 }
 
 /// What is wrong where a digest of this id stands and something else does.

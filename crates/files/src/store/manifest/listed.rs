@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use verisum_digest::{Digest, DigestError, Output, part_count};
+use verisum_digest::{Digest, DigestError, Output, part_count, part_digest};
 
 use crate::{Kind, Timestamp};
 
@@ -34,14 +34,21 @@ pub struct Listed {
 }
 
 impl Listed {
-    /// The number of parts behind a digest, and that of a file of this length, where they are not the same.
+    /// The number of parts behind a digest, and that of a file of this length, where they are not the same. One part may
+    /// be as long as any file.
     pub(crate) fn unlike_parts(&self, length: Option<u64>) -> Option<(u64, u64)> {
-        let of = |claim: &Claim| Some((claim.parts?, part_count(&claim.algorithm, length?).unwrap_or(1)));
+        let several = |claim: &Claim| claim.parts.filter(|parts| *parts != 1);
+        let of = |claim: &Claim| Some((several(claim)?, part_count(&claim.algorithm, length?).unwrap_or(1)));
         self.claims.iter().filter_map(of).find(|(listed, found)| listed != found)
     }
 
-    /// What is wrong with a line whose digest is not one of a file of its own length.
+    /// Why a line cannot be recorded: its digest is not one of a file of its own length, or none of a file at all.
     pub fn contradiction(&self) -> Option<String> {
+        if !self.claims.is_empty() && self.claims.iter().all(Claim::is_of_digest) {
+            return Some(
+                "its digest is that of an upload in one part (-1), which is not recorded".to_string(),
+            );
+        }
         let (listed, found) = self.unlike_parts(self.size)?;
         Some(format!("its length is that of {found} parts, its digest one of {listed}"))
     }
@@ -53,8 +60,8 @@ impl Listed {
     pub fn longest(&self, is_of_use: fn(&Digest) -> bool) -> Result<Option<(Digest, Output)>, DigestError> {
         let mut longest: Option<(Digest, Output)> = None;
         let mut why = None;
-        for claim in &self.claims {
-            match Digest::find(&claim.algorithm) {
+        for claim in self.claims.iter().filter(|claim| !claim.is_of_digest()) {
+            match Digest::find(&claim.computed()) {
                 Ok(digest) if longest.as_ref().is_none_or(|(known, _)| known.len() < digest.len()) => {
                     if is_of_use(&digest) {
                         longest = Some((digest, claim.digest));
@@ -105,6 +112,27 @@ pub struct Claim {
     pub assumed: bool,
     /// The number of parts that stands behind the value, as object stores write it.
     pub parts: Option<u64>,
+}
+
+impl Claim {
+    /// The digest to compute of the file. With a digest that object stores make of parts, the form of the value tells how
+    /// the object was uploaded: without a number behind it in one piece, with a 1 in one part, whose digest was hashed
+    /// again. Both follow from the digest of the whole file, however long parts usually are.
+    pub fn computed(&self) -> Cow<'static, str> {
+        let whole = part_digest(&self.algorithm).filter(|_| self.parts.is_none_or(|parts| parts == 1));
+        whole.map_or_else(|| self.algorithm.clone(), Cow::Borrowed)
+    }
+
+    /// Whether the value is the digest of the file's digest.
+    pub(crate) fn is_of_digest(&self) -> bool {
+        self.parts == Some(1)
+    }
+
+    /// A value that was computed of the file, in the form of the listed one.
+    pub(crate) fn in_form(&self, computed: Output) -> Output {
+        let twice = || Digest::find(&self.computed()).and_then(|digest| digest.hash(computed.as_bytes()));
+        if self.is_of_digest() { twice().unwrap_or(computed) } else { computed }
+    }
 }
 
 /// A line of a manifest, or the few that belong together.

@@ -350,7 +350,9 @@ impl<R: Read> Reader<R> {
 /// text behind one shows that the NUL is damage; so do two NULs, as no name is empty.
 fn ends_lines_with_nul(head: &[u8], guess: &DigestGuess) -> bool {
     let mut lines = coreutils::CoreutilsLines::new(Accept::Any(guess.clone()), false);
-    let mut is_line = |piece: &[u8]| !piece.contains(&0) && lines.parse(piece).is_ok();
+    let mut is_line = |piece: &[u8]| {
+        !piece.contains(&0) && matches!(lines.parse(piece), Ok(_) | Err(Bad::UnknownDigest(_)))
+    };
     let Some(last) = head.iter().rposition(|byte| *byte == 0) else { return false };
     let (are, are_not): (Vec<_>, Vec<_>) = head[..last]
         .split(|byte| *byte == 0)
