@@ -262,11 +262,11 @@ impl Client {
     }
 
     /// Whether the parts of an object have these lengths: one request for each but the first. Where the last has another one,
-    /// the object is shorter or longer than it was.
-    pub(crate) async fn are_parts(&self, key: &[u8], lengths: &[u64]) -> bool {
+    /// the object is shorter or longer than it was. With an ETag only of that content.
+    pub(crate) async fn are_parts(&self, key: &[u8], lengths: &[u64], etag: Option<&str>) -> bool {
         for (number, wanted) in (1..).zip(lengths).skip(1) {
             let is_last = number as usize == lengths.len();
-            match self.part_size(key, number, None).await {
+            match self.part_size(key, number, etag).await {
                 Ok(Some(length)) if length == *wanted || is_last && length <= lengths[0] => {}
                 _ => return false,
             }
@@ -416,6 +416,13 @@ impl Attributes {
         };
         let total = lengths.iter().try_fold(0_u64, |total, length| total.checked_add(*length));
         (total == Some(size)).then_some(lengths)
+    }
+
+    /// Takes the parts for as long as the first, if nothing else is known of them. Returns their lengths.
+    pub(crate) fn take_equal_parts(&mut self) -> Option<Vec<u64>> {
+        let lengths = self.part_lengths().filter(|_| !self.knows_lengths())?;
+        self.parts = lengths.iter().map(|size| PartOf { size: *size, checksums: Vec::new() }).collect();
+        Some(lengths)
     }
 
     /// What the ETag says of the content, if it has the form of such a digest.

@@ -237,6 +237,25 @@ pub(crate) struct Object {
 const PLAIN: &[u8] = b"p";
 const OPAQUE: &[u8] = b"o";
 
+/// How a NUL in a key is written. What stands before an ETag is less, so that the order of keys stays.
+const NUL: &[u8] = b"\0\xff";
+
+/// The key, and what follows the NUL at its end.
+fn key_of(text: &[u8]) -> (Vec<u8>, &[u8]) {
+    let (mut key, mut rest) = (Vec::new(), text);
+    while let Some(place) = rest.iter().position(|byte| *byte == 0) {
+        key.extend_from_slice(&rest[..place]);
+        match rest[place..].strip_prefix(NUL) {
+            Some(more) => {
+                key.push(0);
+                rest = more;
+            }
+            None => return (key, &rest[place + 1..]),
+        }
+    }
+    (key, rest)
+}
+
 impl Rows<'_> {
     /// Adds the rows of a data file whose keys are below this root, or are it.
     pub(crate) fn add(&mut self, root: &[u8], file: &DataFile, content: impl Read) -> io::Result<()> {
@@ -272,8 +291,8 @@ impl Rows<'_> {
         // The ETag of an object that a key encrypts says nothing of its content.
         let is_plain = object.encryption.is_none_or(|how| how == "SSE-S3" || how == "NOT-SSE");
         let etag = object.etag.unwrap_or_default();
-        // No file has such a name, nor one with `//`; it must not hide where a key ends.
-        let key = key.split(|byte| *byte == 0).collect::<Vec<_>>().join(&b"//"[..]);
+        // A NUL in it must not hide where a key ends, nor change the order.
+        let key = key.split(|byte| *byte == 0).collect::<Vec<_>>().join(NUL);
         self.sorted.add(
             [&key[..], b"\0", if is_plain { PLAIN } else { OPAQUE }, etag.as_bytes()].concat(),
             FileState { size: Some(size), modified: object.modified, ..FileState::default() },
@@ -285,12 +304,11 @@ impl Rows<'_> {
     pub(crate) fn each(self, mut each: impl FnMut(Listed) -> bool) -> io::Result<u64> {
         let (mut last, mut repeated, mut is_ambiguous) = (None, 0, false);
         self.sorted.each(|text, seen| {
-            let end = text.iter().position(|byte| *byte == 0).unwrap_or(text.len());
-            let (key, rest) = (&text[..end], text.get(end + 1..).unwrap_or_default());
+            let (key, rest) = key_of(&text);
             let etag = String::from_utf8_lossy(rest.get(1..).unwrap_or_default());
             let recorded = listing::recorded(&etag).filter(|_| rest.starts_with(PLAIN));
-            let seen = FileState { identity: listing::identity(key, &etag), ..seen };
-            let listed = Listed { key: key.to_vec(), seen, recorded };
+            let seen = FileState { identity: listing::identity(&key, &etag), ..seen };
+            let listed = Listed { key, seen, recorded };
             let before = last.replace(listed.clone());
             if let Some(before) = before.filter(|before: &Listed| before.key == listed.key) {
                 repeated += 1;
@@ -460,8 +478,12 @@ mod tests {
         assert!(read("", key(&"k".repeat(1025)).as_bytes()).is_err());
         assert!(read("", key("k").replacen('b', "c", 1).as_bytes()).is_err());
         // A key that no file has does not become one that is a file's.
-        let found = read("", key("x%00y").as_bytes()).unwrap();
-        assert!(!listing::is_name(&found[0].key), "{found:?}");
+        let keys = ["x", "x!", "x%00", "x%00%FF", "x%00y", "y"];
+        let rows: String = keys.iter().rev().map(|name| key(name)).collect();
+        let found = read("", rows.as_bytes()).unwrap();
+        let all: Vec<&[u8]> = found.iter().map(|listed| &listed.key[..]).collect();
+        assert_eq!(all, [&b"x"[..], b"x\0", b"x\0y", b"x\0\xff", b"x!", b"y"]);
+        assert_eq!(all.iter().filter(|key| listing::is_name(key)).count(), 3);
         // An open quote ends with the file.
         assert!(read("", b"\"b").is_err());
     }
@@ -500,6 +522,15 @@ mod tests {
         }
         let named = |key: &str| DataFile { key: key.to_string(), md5: None, size: None };
         assert!(Inventory::open(Path::new("/m/x/manifest.json"), &named("../..")).is_err());
+        // The folder of the bucket comes before the one of the manifest.
+        let folder = tempfile::tempdir().unwrap();
+        let manifest = folder.path().join("day/manifest.json");
+        for (place, text) in [("day", "beside"), ("data", "data")] {
+            std::fs::create_dir(folder.path().join(place)).unwrap();
+            std::fs::write(folder.path().join(place).join("x"), text).unwrap();
+            let opened = Inventory::open(&manifest, &named("inventory/data/x")).unwrap();
+            assert_eq!(io::read_to_string(opened).unwrap(), text);
+        }
         // Nobody writes to the pipe.
         let folder = tempfile::tempdir().unwrap();
         let (pipe, mode) = (folder.path().join("pipe"), Mode::from_raw_mode(0o600));

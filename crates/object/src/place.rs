@@ -392,7 +392,7 @@ impl Place for BucketPlace {
     fn has_parts_of(&mut self, file: &FileRequest, length: u64) -> bool {
         let Some(size) = file.seen.size.filter(|_| length > 0) else { return false };
         let lengths: Vec<u64> = (0..size).step_by(length as usize).map(|at| length.min(size - at)).collect();
-        self.unless_stopped(self.client.are_parts(key(&file.path), &lengths)).unwrap_or_default()
+        self.unless_stopped(self.client.are_parts(key(&file.path), &lengths, None)).unwrap_or_default()
     }
 
     fn open(&mut self, path: &[u8]) -> Result<Box<dyn RangedFile>, PlaceError> {

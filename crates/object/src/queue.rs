@@ -419,7 +419,8 @@ impl<'a> Queue<'a> {
     fn told(&self, request: &FileRequest, compared: ComparedClaims) -> FileRead {
         let are_parts = |lengths: &[u64]| {
             let (client, key, lengths) = (self.client.clone(), key(&request.path).to_vec(), lengths.to_vec());
-            let asked = Fetch(self.runtime.spawn(async move { client.are_parts(&key, &lengths).await }));
+            let asked =
+                Fetch(self.runtime.spawn(async move { client.are_parts(&key, &lengths, None).await }));
             matches!(asked.wait_unless(self.runtime, &self.stop), Ok(Some(true)))
         };
         compared.told(&self.client.etags_tell, are_parts)

@@ -84,6 +84,10 @@ fn an_inventory_stands_for_listing_the_bucket() {
     let first = scrub(&["--inventory", manifest]);
     let told = format!("{}{}", first.out(), first.stderr);
     assert!(first.code == Some(0) && told.contains("new 20"), "{told}");
+    // Without times nothing tells what is due: all is read.
+    let again = scrub(&["--max-age", "1d", "--inventory", manifest]);
+    let told = format!("{}{}", again.out(), again.stderr);
+    assert!(again.code == Some(0) && told.contains("20 get"), "{told}");
     // What is newer than the inventory is not missing, because it is not in it.
     fs::write(store.bucket("box").join("newer"), "newer").unwrap();
     assert_eq!(scrub(&[]).code, Some(0));
@@ -291,6 +295,7 @@ fn what_is_odd_in_an_inventory_is_said() {
         (row.repeat(2), 0, 1, "the inventory: 1 row is there twice\n"),
         (row.repeat(3), 0, 1, "the inventory: 2 rows are there more than once\n"),
         (String::new(), 0, 0, "the inventory: it has no objects\n"),
+        (format!("{row}box,x%00y%01,1,{}\n", md5(b"a")), 3, 1, "x\\000y\\001: the key is no file name\n"),
         (format!("{row}box,a,2,{}\n", md5(b"b")), 3, 0, "it has several rows of one object"),
     ] {
         let ended = sum(&rows);
