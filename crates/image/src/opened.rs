@@ -88,11 +88,13 @@ fn streamed(mut stream: Stream, options: &OpenOptions) -> Result<Stream, ImageEr
     Ok(stream)
 }
 
+/// Why an image that needs another file is not opened.
+const ALONE: &str = "only images that need no other file are read there: copy both to this machine";
+
 /// Opens what gives ranges of an image, which errors call `path`: a raw image, or a qcow2 one that needs no other file.
 ///
 /// # Errors
-/// As those of [`open`]; [`ImageError::Refused`] for formats that QEMU reads, and [`ImageError::Reference`] for an
-/// image that names another file.
+/// As those of [`open`]; [`ImageError::Refused`] for formats that QEMU reads, and for an image that names another file.
 pub fn open_ranged(
     source: Box<dyn RangedSource>,
     path: &Path,
@@ -102,7 +104,16 @@ pub fn open_ranged(
     // Names in it would be those of files of this machine.
     let options = OpenOptions { follow: Follow::None, ..options.clone() };
     match format_of(&bytes, &options)? {
-        ImageFormat::Raw | ImageFormat::Qcow2 => decoded(bytes, path, false, &options),
+        ImageFormat::Raw | ImageFormat::Qcow2 => {
+            decoded(bytes, path, false, &options).map_err(|error| match error {
+                ImageError::Reference { path, role, reference, .. } => {
+                    let name = reference.display();
+                    let what = format!("{role} {name}: {ALONE}");
+                    ImageError::Refused { path, what }
+                }
+                error => error,
+            })
+        }
         format => {
             let what = format!("{format} images are read from files only: copy it to this machine");
             Err(ImageError::Refused { path: path.to_path_buf(), what })
