@@ -1,5 +1,6 @@
 """`check` against the command: the same outcomes, counts and classes."""
 
+import base64
 import json
 import os
 import subprocess
@@ -74,6 +75,29 @@ def test_a_digest_that_the_list_does_not_tell(tree: Path) -> None:
     # Small files tell what the list leaves open, and an algorithm that is named decides.
     assert agrees().class_ == "clean"
     assert agrees("-a", "sha256", algorithm="sha256").class_ == "mismatch"
+
+
+def test_digests_are_bytes_and_other_systems_write_more_of_some(tree: Path) -> None:
+    part = 1024
+    listed(tree, "--format", "json", "-a", "s3-etag:1K,ipfs")
+    lines = [json.loads(line) for line in (tree.parent / "SUMS").read_text().splitlines()]
+    theirs = {line["path"]: line["digests"] for line in lines}
+    rows = list(verisum.hash_files("tree", ["s3-etag:1K", "ipfs"]))
+    for row in rows:
+        etag, cid = row.digests
+        count = f"-{-(-row.size // part)}" if row.size > part else ""
+        text = {
+            "s3-etag:1K": f"{etag.hex()}{count}",
+            "ipfs": "b" + base64.b32encode(cid).decode().lower().rstrip("="),
+        }
+        assert theirs[row.path_bytes.decode(errors="replace")] == text
+    assert len(rows) == 21
+    whole = verisum.new("md5", (tree / "sub" / "19").read_bytes())
+    twice = verisum.new("md5", whole.digest())
+    (tree.parent / "SUMS").write_text(f"s3-etag:1K (tree/sub/19) = {twice.hexdigest()}-1\n")
+    checked = verisum.check("SUMS")
+    (row,) = checked
+    assert (row.outcome, row.digests) == ("ok", [("s3-etag:1K", twice.digest(), twice.digest())])
 
 
 def test_bad_missing_and_other_files(tree: Path) -> None:
