@@ -372,7 +372,7 @@ impl Config {
         let Some((command, found, words)) = asked(definition, matches) else { return Vec::new() };
         let rank = |arg: &Arg| {
             let key = key_of(command.get_name(), arg)?;
-            self.of(&words, key).filter(|setting| setting.values != ["false"])?;
+            self.of(&words, key).filter(|setting| setting.values != ["false"] && setting.values != ["0"])?;
             let has_it =
                 |depth: &usize| self.tables.get(&words[..*depth]).is_some_and(|all| all.contains_key(key));
             let place = command.get_arguments().position(|other| other.get_id() == arg.get_id());
