@@ -321,7 +321,10 @@ impl ScrubJudge<'_> {
         };
         let mut observation = observation;
         if verdict != found && found != Verdict::Modified {
-            let now = observation.error.unwrap_or_else(|| "it changed while it was read".to_string());
+            let now = observation.error.unwrap_or_else(|| match found {
+                Verdict::Busy => "it changed while it was read".to_string(),
+                found => found.to_string(),
+            });
             observation.error = Some(match verdict {
                 Verdict::RecordDamaged => now,
                 _ => format!("{now}{PAST}{verdict} when it was last read"),

@@ -97,6 +97,7 @@ pub fn scrub_tree(
             return Err(error);
         }
     };
+    catalog.require_all_records(scope.root.id)?;
     let history = catalog.runs(scope.root.id, forecast::RUNS)?;
     let target = if passage.rehashes() { rehash_target(catalog, options)? } else { None };
     let is_rehashed = target.is_some();

@@ -250,6 +250,18 @@ impl Catalog {
         }
     }
 
+    /// Fails unless all records of a root are there, by their number: a file whose record is lost would be new.
+    pub fn require_all_records(&self, root: i64) -> Result<()> {
+        // At one moment, as others may write.
+        let sql = "SELECT path, files, (SELECT count(*) FROM file NOT INDEXED WHERE file.root = ?1) FROM root
+                   WHERE id = ?1 AND files <> (SELECT count(*) FROM file NOT INDEXED WHERE file.root = ?1)";
+        let row = |row: &Row<'_>| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?, row.get(2)?));
+        let lost: Vec<(Vec<u8>, i64, i64)> = self.rows(sql, [root], row)?;
+        let Some((path, files, found)) = lost.into_iter().next() else { return Ok(()) };
+        let path = String::from_utf8_lossy(&path);
+        Err(self.damaged(format!("{path}: {found} of {files} records are found")))
+    }
+
     /// Whether it is read whole before anything of it is told.
     pub(super) fn is_small(&self) -> Result<bool> {
         let pages: i64 = self.pragma("page_count")?;

@@ -37,11 +37,18 @@ pub(crate) const FILE_VARIABLE: &str = "VERISUM_CONFIG";
 /// Names the catalogue of commands whose line names none.
 pub(crate) const CATALOG_VARIABLE: &str = "VERISUM_CATALOG";
 
-/// Is set for a command that `verisum notify` runs, and that passes over what is wrong in tables of other commands.
+/// Is set for a command that `verisum notify` runs, and that passes over what is wrong in tables of other commands; to
+/// [`REPORT`] for the report that it sends.
 pub(crate) const WATCHED_VARIABLE: &str = "VERISUM_WATCHED";
+pub(crate) const REPORT: &str = "report";
 
 /// How the variables begin that give options their values.
 const PREFIX: &str = "VERISUM_";
+
+/// Options that are for those who read what a command prints, which `verisum notify` does for a command that it runs;
+/// and more of them for the report that it asks for.
+const FOR_READERS: [&str; 2] = ["color", "nagios"];
+const OF_REPORT: [&str; 3] = ["csv", "json", "output"];
 
 /// Operands that have keys: the key, the commands, and what the operand is called in them.
 const OPERANDS: [(&str, &[&str], &str); 1] = [("trees", &["scrub", "schedule"], "directories")];
@@ -153,6 +160,12 @@ impl Config {
             config.variables.insert(option, setting);
         }
         configured_places::know(&config.places);
+        if let Some(watched) = std::env::var_os(WATCHED_VARIABLE) {
+            let of_report = if watched == REPORT { &OF_REPORT[..] } else { &[] };
+            for options in config.tables.values_mut().chain([&mut config.variables]) {
+                options.retain(|option, _| !FOR_READERS.iter().chain(of_report).any(|other| option == other));
+            }
+        }
         config
     }
 
@@ -591,5 +604,6 @@ fn text(value: DeValue) -> Option<String> {
 pub(crate) fn asks_for_help(line: &[OsString]) -> bool {
     let is_help =
         |word: &OsString| ["-h", "--help", "-V", "--version", "help"].iter().any(|help| word == help);
-    line.len() < 2 || line.iter().skip(1).any(is_help)
+    // What comes after it is a name, or of another command.
+    line.len() < 2 || line.iter().skip(1).take_while(|word| *word != "--").any(is_help)
 }

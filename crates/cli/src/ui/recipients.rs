@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use reqwest::Url;
@@ -52,8 +52,14 @@ pub(crate) fn url(text: &str) -> Option<Url> {
 /// Also if another user may write the file: the messages would go to whom he likes.
 pub(crate) fn url_of(file: &Path) -> Result<Url, Failure> {
     let mut text = String::new();
-    let read = File::open(file).and_then(|open| {
-        require_own(&open.metadata()?)?;
+    // A pipe that nobody writes to is no reason to wait until it is refused.
+    let open = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(file);
+    let read = open.and_then(|open| {
+        let about = open.metadata()?;
+        require_own(&about)?;
+        if !about.is_file() {
+            return Err(io::Error::other("it is no regular file"));
+        }
         open.take(LONGEST).read_to_string(&mut text)
     });
     read.map_err(|error| Failure::file(file, "read", error))?;

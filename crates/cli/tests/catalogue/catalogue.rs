@@ -427,6 +427,23 @@ fn flip(catalog: &Path, set: &str) -> bool {
     Command::new(python).args(["-c", script]).arg(catalog).arg(set).status().unwrap().success()
 }
 
+/// The file of a lost record would be new, whatever became of its content.
+#[test]
+fn a_scrub_misses_records() {
+    let (_folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    if !flip(&catalog, "DELETE FROM file WHERE name = CAST('f3' AS BLOB)") {
+        return;
+    }
+    let scrub = run(&["scrub", "--quiet"], &catalog, &[&root]);
+    let said = format!("{} of {FILES} records are found", FILES - 1);
+    assert!(scrub.code == Some(3) && scrub.stderr.contains(&said), "{:?} {}", scrub.code, scrub.stderr);
+    // The records are as they were: it is said again.
+    assert_eq!(run(&["scrub", "--quiet"], &catalog, &[&root]).code, Some(3));
+    let nagios = run(&["scrub", "--nagios"], &catalog, &[&root]);
+    assert!(nagios.code == Some(3) && nagios.out().contains(&said), "{}", nagios.out());
+}
+
 #[test]
 fn a_damaged_record_is_only_damaged() {
     let (_folder, root, catalog) = tree();

@@ -323,6 +323,61 @@ fn a_schedule_tells_whom_it_is_to_tell() {
     assert!(schedule(&["--webhook-file", &open]).clean().contains(&format!(" --webhook-file {open} ")));
 }
 
+/// What is set for those who read the command's output themselves changes nothing of what is sent.
+#[test]
+fn a_message_is_the_same_whatever_output_is_configured() {
+    let archive = Archive::new();
+    let sendmail = archive.sendmail(KEEP);
+    let mut command = command(VERISUM);
+    let (catalog, photos) = (archive.text("c.db"), archive.text("photos"));
+    command.args(["notify", "--mail=root", "--sendmail", &sendmail, "--catalog", &catalog]);
+    command.args(["--", "scrub", "--quiet", &photos]).current_dir(archive.0.path());
+    for (variable, value) in [("NAGIOS", "true"), ("COLOR", "always"), ("JSON", "true"), ("OUTPUT", "page")] {
+        let variable = format!("VERISUM_{variable}");
+        let ended = Ended::of(command.env(&variable, value).output().unwrap());
+        command.env_remove(&variable);
+        assert_eq!(ended.code, Some(1), "{variable}: {}", ended.stderr);
+        let mail = fs::read_to_string(archive.path("mail")).unwrap();
+        assert!(mail.contains("scrub ended with 1") && !mail.contains('\u{1b}'), "{variable}: {mail}");
+        assert!(mail.contains("<!doctype html>") && !archive.path("page").exists(), "{variable}: {mail}");
+    }
+    // A report that is refused says why.
+    let ended = Ended::of(command.env("VERISUM_MAX_AGE", "35x").output().unwrap());
+    let mail = fs::read_to_string(archive.path("mail")).unwrap();
+    assert!(
+        ended.code == Some(2) && mail.contains("VERISUM_MAX_AGE: --max-age: 35x: "),
+        "{}{mail}",
+        ended.stderr
+    );
+}
+
+#[test]
+fn what_cannot_be_printed_or_read_is_no_success_and_keeps_nobody_waiting() {
+    let archive = Archive::new();
+    fs::write(archive.path("photos/a"), "content of a").unwrap();
+    let sendmail = archive.sendmail(KEEP);
+    let mut command = command(VERISUM);
+    command.args(["notify", "--mail=root", "--sendmail", &sendmail]).current_dir(archive.0.path());
+    command
+        .args(["--", "sum", "photos/b"])
+        .stdout(fs::File::options().write(true).open("/dev/full").unwrap());
+    let ended = Ended::of(command.output().unwrap());
+    let mail = fs::read_to_string(archive.path("mail")).unwrap();
+    assert!(
+        ended.code == Some(3) && mail.contains("No space left"),
+        "{:?} {}{mail}",
+        ended.code,
+        ended.stderr
+    );
+    // A pipe holds no URL.
+    let fifo = archive.path("fifo");
+    rustix::fs::mkfifoat(rustix::fs::CWD, &fifo, rustix::fs::Mode::RUSR).unwrap();
+    let ended =
+        archive.notify(&["--sendmail", &sendmail, "--mail=root", "--webhook-file", fifo.to_str().unwrap()]);
+    assert!(ended.stderr.contains("fifo: read: it is no regular file"), "{}", ended.stderr);
+    assert_eq!(ended.code, Some(3));
+}
+
 /// A typing error in the configuration is told of, and the scrub is made.
 #[test]
 fn what_is_wrong_in_the_configuration_keeps_nobody_from_being_told() {
@@ -360,8 +415,8 @@ fn what_is_wrong_in_the_configuration_keeps_nobody_from_being_told() {
         ("[notify]\nmail = 'root'\n[notify]\n", "config.toml: line 3: "),
     ] {
         let (ended, mail) = notify(configuration);
-        let concerns_all =
-            configuration.starts_with("color") || configuration.matches("[notify]").count() == 2;
+        // The command does not use `color`: nobody sees what it prints.
+        let concerns_all = configuration.matches("[notify]").count() == 2;
         let code = if concerns_all { 2 } else { 3 };
         assert_eq!(ended.code, Some(code), "{configuration}: {}", ended.stderr);
         assert!(

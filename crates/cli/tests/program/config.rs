@@ -146,12 +146,17 @@ fn what_excludes_an_option_takes_the_place_of_its_value() {
         ("format = 'bsd'\n", &[], vec!["sum", "data"], "bsd"),
         ("format = 'bsd'\n", &[], vec!["sum", "--json", "data"], "json"),
         ("tag = true\n", &[], vec!["sum", "--format", "gnu", "data"], "gnu"),
+        ("zero = true\nbase64 = true\n", &[], vec!["sum", "--json", "data"], "json"),
     ] {
         fs::write(file(home.path()), lines).unwrap();
         let ended = run(&home, variables, &words);
         assert_eq!(ended.code, Some(0), "{lines} {words:?}: {}", ended.stderr);
         assert_eq!(kind(ended.out()), format, "{lines} {words:?}: {}", ended.out());
     }
+    // What comes after -- asks for no help.
+    fs::write(file(home.path()), "tag = true\n").unwrap();
+    fs::write(home.path().join("-h"), "data").unwrap();
+    assert_eq!(kind(run(&home, &[], &["sum", "--", "-h"]).out()), "bsd");
     // What does not hold is not told as what does.
     fs::write(file(home.path()), "json = true\n").unwrap();
     let told = run(&home, &[], &["-vv", "sum", "--tag", "data"]);

@@ -24,11 +24,15 @@ pub(super) struct ProgramEnd {
     pub(super) stderr: Vec<u8>,
 }
 
+/// How many lines of what a program said are told.
+const SAID: usize = 4;
+
 impl ProgramEnd {
-    /// The last line that it said, which names the cause.
-    pub(super) fn last_line(&self) -> String {
+    /// The last lines that it said, as one: they name the cause.
+    pub(super) fn said(&self) -> String {
         let said = String::from_utf8_lossy(&self.stderr);
-        said.lines().map(str::trim).rfind(|line| !line.is_empty()).unwrap_or_default().to_string()
+        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        lines[lines.len().saturating_sub(SAID)..].join("; ")
     }
 }
 

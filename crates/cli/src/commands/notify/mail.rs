@@ -41,7 +41,11 @@ impl Mail {
         })?;
         match ended.status.success() {
             true => Ok(()),
-            false => Err(failed(format!("{}: {}", ended.status, ended.last_line()))),
+            false => {
+                let said = ended.said();
+                let why = if said.is_empty() { "it says nothing" } else { &said };
+                Err(failed(format!("{}: {why}", ended.status)))
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use super::limited_program::{self, ProgramEnd};
 use super::watched_command::{Said, Watched};
 use crate::ui::bad_file::{self, BadFile, NAMED};
 use crate::ui::catalog::CatalogArgs;
-use crate::ui::config::WATCHED_VARIABLE;
+use crate::ui::config::{REPORT, WATCHED_VARIABLE};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::help::EXIT_CODES;
@@ -52,7 +52,12 @@ impl ArchiveState {
         let ask = |options: &[&str]| -> Result<Vec<u8>, String> {
             let program = env::current_exe().map_err(|error| error.to_string())?;
             let mut command = Command::new(program);
-            command.arg("report").args(options).arg("--").args(&catalog.catalog).env(WATCHED_VARIABLE, "1");
+            command
+                .arg("report")
+                .args(options)
+                .arg("--")
+                .args(&catalog.catalog)
+                .env(WATCHED_VARIABLE, REPORT);
             let ended = limited_program::run(&mut command, Vec::new(), LONGEST, timeout)?;
             made(ended)
         };
@@ -111,10 +116,7 @@ fn worst((alarms, beyond): &WorstFiles) -> Option<String> {
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
 fn made(ended: ProgramEnd) -> Result<Vec<u8>, String> {
     match ended.stdout.is_empty() {
-        true => {
-            let line = ended.last_line();
-            Err(format!("verisum report: {}", line.strip_prefix("verisum: ").unwrap_or(&line)))
-        }
+        true => Err(format!("verisum report: {}", ended.said().replace("verisum: ", ""))),
         false => Ok(ended.stdout),
     }
 }

@@ -74,6 +74,8 @@ impl Said {
 /// A command that was run to its end.
 pub(super) struct Watched {
     status: ExitStatus,
+    /// Whether all that it printed could be passed on.
+    is_passed_on: bool,
     /// Whether a signal asked us to end it.
     was_asked: bool,
 }
@@ -99,7 +101,7 @@ impl Watched {
         let printed = pass_on(&mut child, said, output);
         let status = relay.wait(&mut child).map_err(failed)?;
         let was_asked = relay.end();
-        let watched = Watched { status, was_asked };
+        let watched = Watched { status, is_passed_on: printed.is_ok(), was_asked };
         if let Some(signal) = status.signal().filter(|_| !was_asked) {
             said.remark(&format!("the command was ended by signal {signal}"));
         }
@@ -112,7 +114,7 @@ impl Watched {
     /// How it ended. All codes of `verisum` are passed on as they are, those for Nagios too.
     pub(super) fn exit(&self) -> Exit {
         match self.status.code() {
-            Some(0) => Exit::Clean,
+            Some(0) if self.is_passed_on => Exit::Clean,
             Some(1) => Exit::Mismatch,
             Some(2) => Exit::Usage,
             Some(130) => Exit::Interrupted,

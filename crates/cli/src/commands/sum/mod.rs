@@ -15,6 +15,7 @@ use verisum::files::place::{FileRequest, Files, LocalPlace, Place};
 use verisum::files::store::manifest::{ListFormat, Writer};
 
 use crate::ui::PROGRAM;
+use crate::ui::config::is_untyped;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, PlaceReport, RecordedArgs, refuse};
@@ -126,7 +127,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
         arguments.algorithm.iter().map(|name| digests::find(name, &policy)).collect::<Result<_, _>>()?;
     let format = arguments.format();
     for (option, is_given) in [("--zero", arguments.zero), ("--base64", arguments.base64)] {
-        if is_given && !format.traits().is_lines {
+        if is_given && !format.traits().is_lines && !is_untyped(option) {
             return Err(Failure::Usage(format!("{option}: only the formats gnu and bsd have it")));
         }
     }
@@ -141,7 +142,10 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
         ));
     }
     let writer = Writer::new(format, &found).map_err(|error| Failure::Usage(error.to_string()))?;
-    let writer = writer.zero(arguments.zero).binary(arguments.binary).base64(arguments.base64);
+    // Values of the configuration hold where they fit.
+    let is_lines = format.traits().is_lines;
+    let (zero, base64) = (arguments.zero && is_lines, arguments.base64 && is_lines);
+    let writer = writer.zero(zero).binary(arguments.binary).base64(base64);
     let report = PlaceReport::new(output).quiet(arguments.quiet);
     let below = arguments.relative.then(|| here.clone());
     let lines = SumLines { program: PROGRAM, imitates: false, writer, stdin: "-", below, report };
