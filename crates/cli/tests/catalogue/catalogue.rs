@@ -244,6 +244,40 @@ fn what_is_wrong_is_summed_up() {
     assert!(last.ends_with(", missing 1, suspicious 1"), "{status}");
 }
 
+/// Whoever reads only the figures sees that nobody knows how it is.
+#[test]
+fn figures_of_a_catalogue_that_cannot_be_read_say_so() {
+    let (folder, root, catalog) = tree();
+    run(&["scrub"], &catalog, &[&root]).clean();
+    let figures = folder.path().join("figures");
+    let words = ["catalog", "status", "--prometheus", figures.to_str().unwrap()];
+    let status = |code| {
+        let ended = run(&words, &catalog, &[]);
+        assert_eq!(ended.code, Some(code), "{}", ended.stderr);
+        fs::read_to_string(&figures).unwrap()
+    };
+    let good = status(0);
+    assert!(good.contains("\nverisum_catalog_up 1\n"), "{good}");
+    let aside = folder.path().join("aside");
+    fs::rename(&catalog, &aside).unwrap();
+    for _ in 0..2 {
+        assert_eq!(status(3), good.replace("verisum_catalog_up 1", "verisum_catalog_up 0"));
+    }
+    fs::write(&catalog, "no catalogue").unwrap();
+    assert!(status(3).contains("\nverisum_catalog_up 0\n"));
+    // It is never written over.
+    let own = ["catalog", "status", "--prometheus", catalog.to_str().unwrap()];
+    assert_eq!(run(&own, &catalog, &[]).code, Some(3));
+    assert_eq!(fs::read_to_string(&catalog).unwrap(), "no catalogue");
+    fs::rename(&aside, &catalog).unwrap();
+    assert_eq!(status(0), good);
+    // What is stale has a name.
+    std::thread::sleep(std::time::Duration::from_millis(1100));
+    let nagios = run(&["catalog", "status", "--nagios", "--max-age", "1s"], &catalog, &[]);
+    let said = format!(" ago, more than 1.0 s (--max-age) in {}", root.display());
+    assert!(nagios.code == Some(1) && nagios.out().contains(&said), "{}", nagios.out());
+}
+
 #[test]
 fn monitoring_needs_no_scrub() {
     let (folder, root, catalog) = troubled();

@@ -8,7 +8,7 @@ use std::time::Duration;
 use verisum::catalog::store::{Catalog, Moment, Root, Run, State, TreeSurvey, Trouble, UNLISTED};
 use verisum::files::Verdict;
 
-use super::metrics::{figure, label, repairable};
+use super::metrics::{catalog_up, figure, label, repairable};
 use crate::ui::bad_file::{self, BadFile};
 use crate::ui::exit::{Exit, Service};
 use crate::ui::failure::Failure;
@@ -236,6 +236,11 @@ impl Health {
                 let _ = write!(line, ", stalest verification {} ago", rough(age));
                 if let Some(most) = self.max_age.filter(|_| self.is_stale()) {
                     let _ = write!(line, ", more than {} (--max-age)", rough(most));
+                    let late = self.trees.iter().filter(|tree| tree.is_late);
+                    for (number, tree) in late.enumerate() {
+                        let path = names::quoted_without_pipes(tree.path.as_os_str());
+                        let _ = write!(line, "{}{path}", if number == 0 { " in " } else { ", " });
+                    }
                 }
             }
             _ => {}
@@ -261,7 +266,7 @@ impl Health {
 
     /// The text for Prometheus.
     pub(super) fn prometheus(&self) -> String {
-        let mut text = String::new();
+        let mut text = catalog_up(true);
         let mut of_trees = |name: &str, help: &str, value: &dyn Fn(&Tree) -> Option<f64>| {
             figure(&mut text, name, help, |text, name| {
                 for tree in &self.trees {

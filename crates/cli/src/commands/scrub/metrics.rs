@@ -90,6 +90,8 @@ const FIGURES: [Figure; 16] = [
 const OF_ATTEMPTS: [&str; 3] =
     ["verisum_scrub_up", "verisum_scrub_last_attempt_timestamp_seconds", "verisum_scrub_failure"];
 
+const CATALOG_UP: &str = "verisum_catalog_up";
+
 /// What is told of every attempt: whether the catalogue could be used, when it was, and what failed.
 fn attempt(is_up: bool, failed: &[(&Path, &Reason)], now: Moment) -> String {
     let [up, last, failure] = OF_ATTEMPTS;
@@ -193,18 +195,37 @@ pub(super) fn write_failure(
 ) -> Result<(), Failure> {
     let reason = Reason::of(failure);
     let failed: Vec<(&Path, &Reason)> = roots.iter().map(|root| (root.as_path(), &reason)).collect();
-    let mut text = attempt(false, &failed, now);
+    write(path, &(attempt(false, &failed, now) + &before(path, "verisum_scrub_", &OF_ATTEMPTS)))
+}
+
+/// The same where `catalog status` cannot use the catalogue.
+pub(super) fn write_catalog_failure(path: &Path) -> Result<(), Failure> {
+    write(path, &(catalog_up(false) + &before(path, "verisum_catalog_", &[CATALOG_UP])))
+}
+
+/// Whether the figures that follow are of now.
+pub(super) fn catalog_up(is_up: bool) -> String {
+    let mut text = String::new();
+    figure(&mut text, CATALOG_UP, "Whether the catalogue could be read the last time.", |text, name| {
+        let _ = writeln!(text, "{name} {}", u8::from(is_up));
+    });
+    text
+}
+
+/// The figures with this beginning that a file has, but for some.
+fn before(path: &Path, beginning: &str, but: &[&str]) -> String {
     // A pipe would be waited for.
     let is_file = std::fs::metadata(path).is_ok_and(|found| found.is_file());
     let before = if is_file { std::fs::read_to_string(path).unwrap_or_default() } else { String::new() };
+    let mut text = String::new();
     for line in before.lines() {
         let name = line.trim_start_matches("# HELP ").trim_start_matches("# TYPE ");
         let name = name.split([' ', '{']).next().unwrap_or_default();
-        if name.starts_with("verisum_scrub_") && !OF_ATTEMPTS.contains(&name) {
+        if name.starts_with(beginning) && !but.contains(&name) {
             let _ = writeln!(text, "{line}");
         }
     }
-    write(path, &text)
+    text
 }
 
 /// A path as the value of a label.

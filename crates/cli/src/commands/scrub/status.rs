@@ -61,6 +61,18 @@ pub(crate) struct CatalogStatusArgs {
 pub(super) fn run(arguments: &CatalogStatusArgs, output: &mut Output) -> Result<Exit, Failure> {
     let max_age = values::optional_duration("--max-age", &arguments.max_age)?;
     let judged = judge(arguments, max_age, output);
+    if let (Err(failure), Some(path)) = (&judged, &arguments.prometheus)
+        && !matches!(failure, Failure::Output(_))
+    {
+        // Nothing is written over the catalogue, which is said already.
+        let catalog = arguments.catalog.path();
+        let told = catalog.and_then(|catalog| refuse_own(&catalog, path));
+        if let Err(other) = told.and_then(|()| metrics::write_catalog_failure(path))
+            && other.message() != failure.message()
+        {
+            ui::say(PROGRAM, &other.message());
+        }
+    }
     match judged {
         Err(failure) if arguments.nagios && !matches!(failure, Failure::Output(_)) => {
             output.line(&metrics::nagios_failure(&failure.message()))?;
