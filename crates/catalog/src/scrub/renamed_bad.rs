@@ -259,7 +259,8 @@ fn identity(record: &CatalogRecord) -> (i64, u64, Vec<u8>) {
 /// What decides which record the name of a bad file has from now on: its own, or that of the file.
 #[derive(Clone, Copy, Debug)]
 struct Claim {
-    /// The record of the file was replaced under the name that it is of, or the name has another file or none.
+    /// The record of the file was replaced under the name that it is of, or the name has another record, another file, or
+    /// none.
     is_free: bool,
     /// The inode of what has that name, where another one is known, and whether that is the file which the name of this
     /// one was recorded of; 0 if nothing has it.

@@ -40,7 +40,7 @@ pub struct KnownBad {
 /// What the two names have to do with it that a file was recorded under another one than it has.
 #[derive(Clone, Debug, Default)]
 pub struct Succession {
-    /// Whether the record was replaced, or its name has another file or none.
+    /// Whether the record was replaced, or its name has another record, another file, or none.
     pub is_free: bool,
     /// The inode that the name of the record has, if that is another one; 0 if nothing is there.
     pub there: Option<u64>,

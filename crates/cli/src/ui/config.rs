@@ -91,6 +91,13 @@ struct Fault {
     is_of_file: bool,
 }
 
+impl Fault {
+    /// One that may concern every command.
+    fn of(why: String) -> Fault {
+        Fault { verb: None, why, is_of_file: false }
+    }
+}
+
 impl Config {
     /// Reads the files and the environment, for the options of a definition.
     pub(crate) fn load(definition: fn() -> Command) -> Config {
@@ -105,7 +112,7 @@ impl Config {
             let bytes = match read(&path, is_named) {
                 Ok(bytes) => bytes,
                 Err(failure) => {
-                    config.faults.push(Fault { verb: None, why: failure.message(), is_of_file: true });
+                    config.faults.push(Fault { is_of_file: true, ..Fault::of(failure.message()) });
                     config.files.push((path, true));
                     continue;
                 }
@@ -113,12 +120,12 @@ impl Config {
             config.files.push((path.clone(), bytes.is_some()));
             if bytes.is_none() && leads_nowhere(&path) {
                 let why = format!("{}: it is a link to a file that is not there", path.display());
-                config.faults.push(Fault { verb: None, why, is_of_file: false });
+                config.faults.push(Fault::of(why));
             }
             let (text, broken) = decoded(&bytes.unwrap_or_default());
             if let Some(line) = broken {
                 let why = format!("{}: line {line}: must be UTF-8", path.display());
-                config.faults.push(Fault { verb: None, why, is_of_file: false });
+                config.faults.push(Fault::of(why));
             }
             let mut take = |words: &[String], key: Key, value: DeValue| {
                 config.take((path.as_path(), words), key, value, &definition)
@@ -127,7 +134,7 @@ impl Config {
                 let verb = fault.words.into_iter().next();
                 let why = format!("{}: line {}: {}", path.display(), fault.line, fault.why);
                 let verb = verb.filter(|verb| definition.find_subcommand(verb).is_some());
-                config.faults.push(Fault { verb, why, is_of_file: false });
+                config.faults.push(Fault { verb, ..Fault::of(why) });
             }
         }
         for (name, value) in std::env::vars_os() {
@@ -137,11 +144,7 @@ impl Config {
             }
             let source = format!("{PREFIX}{option}");
             let Some(value) = value.to_str() else {
-                config.faults.push(Fault {
-                    verb: None,
-                    why: format!("{source}: must be UTF-8"),
-                    is_of_file: false,
-                });
+                config.faults.push(Fault::of(format!("{source}: must be UTF-8")));
                 continue;
             };
             if value.is_empty() {
@@ -149,11 +152,7 @@ impl Config {
             }
             let option = option.to_ascii_lowercase().replace('_', "-");
             if find(&definition, &option).is_some_and(is_flag) && !["true", "false"].contains(&value) {
-                config.faults.push(Fault {
-                    verb: None,
-                    why: format!("{source}: must be true or false"),
-                    is_of_file: false,
-                });
+                config.faults.push(Fault::of(format!("{source}: must be true or false")));
                 continue;
             }
             let setting = Setting { values: vec![value.to_string()], source, line: None };
@@ -295,7 +294,7 @@ impl Config {
         for options in self.tables.values_mut().chain([&mut self.variables]) {
             options.remove(option);
         }
-        self.faults.push(Fault { verb: None, why, is_of_file: false });
+        self.faults.push(Fault::of(why));
         true
     }
 

@@ -142,6 +142,7 @@ fn what_excludes_an_option_takes_the_place_of_its_value() {
         ("nagios = true\n['catalog status']\njson = true\n", &[], status.to_vec(), "json"),
         ("nagios = true\n", &[("VERISUM_JSON", "true")], status.to_vec(), "json"),
         ("nagios = true\n", &[("VERISUM_JSON", "false")], status.to_vec(), "nagios"),
+        ("nagios = true\njson = true\n", &[], status.to_vec(), "json"),
         ("json = true\n", &[], vec!["sum", "--tag", "data"], "bsd"),
         ("format = 'bsd'\n", &[], vec!["sum", "data"], "bsd"),
         ("format = 'bsd'\n", &[], vec!["sum", "--json", "data"], "json"),

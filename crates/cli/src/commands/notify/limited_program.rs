@@ -28,10 +28,11 @@ pub(super) struct ProgramEnd {
 const SAID: usize = 4;
 
 impl ProgramEnd {
-    /// The last lines that it said, as one: they name the cause.
+    /// The last lines that it said, as one and without our name: they tell the cause.
     pub(super) fn said(&self) -> String {
         let said = String::from_utf8_lossy(&self.stderr);
-        let lines: Vec<&str> = said.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
+        let lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+        let lines: Vec<&str> = lines.map(|line| line.strip_prefix("verisum: ").unwrap_or(line)).collect();
         lines[lines.len().saturating_sub(SAID)..].join("; ")
     }
 }

@@ -116,7 +116,7 @@ fn worst((alarms, beyond): &WorstFiles) -> Option<String> {
 /// What a report printed; it also ends with other codes than 0, if something is wrong with the archive.
 fn made(ended: ProgramEnd) -> Result<Vec<u8>, String> {
     match ended.stdout.is_empty() {
-        true => Err(format!("verisum report: {}", ended.said().replace("verisum: ", ""))),
+        true => Err(format!("verisum report: {}", ended.said())),
         false => Ok(ended.stdout),
     }
 }
