@@ -120,6 +120,21 @@ fn copies_that_are_bad_too_are_named() {
 }
 
 #[test]
+fn copies_that_a_list_alone_knows_are_not_all_named() {
+    let trees = Trees::new(b"content");
+    let digest = "1".repeat(64);
+    let list: String = (0..20).map(|name| format!("{digest}  {name}\n")).collect();
+    fs::write(trees.path("list"), list).unwrap();
+    let ended = trees.run(&["repair", "--sums", "list", "--from", "copy", "tree"]);
+    assert_eq!(ended.code, Some(3), "{}", ended.stderr);
+    let lines: Vec<_> = ended.out().lines().filter(|line| line.starts_with("no-source")).collect();
+    assert_eq!(lines.len(), 20, "{}", ended.out());
+    for line in lines {
+        assert_eq!(line.matches(": No such file or directory").count(), 2, "{line}");
+    }
+}
+
+#[test]
 fn a_signal_ends_it_in_the_middle_of_a_copy() {
     let trees = Trees::new(b"good");
     // A list tells no lengths.

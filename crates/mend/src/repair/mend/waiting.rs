@@ -35,10 +35,15 @@ impl<'w, B> WaitingFiles<'w, B> {
         self.bad.iter().flatten().count()
     }
 
-    /// Takes note of why a copy does not do, instead of what was noted of it before.
+    /// Takes note of why a copy does not do, instead of what was noted of it before. A list may name many copies that
+    /// are not there: two of one reason are enough, but all that have other content are named.
     pub(super) fn note(&mut self, at: usize, path: PathBuf, why: String) {
-        self.tried[at].retain(|(known, _)| *known != path);
-        self.tried[at].push((path, why));
+        let tried = &mut self.tried[at];
+        tried.retain(|(known, _)| *known != path);
+        let has_other_content = [OTHER_CONTENT, OTHER_LENGTH].contains(&&*why);
+        if has_other_content || tried.iter().filter(|(_, known)| *known == why).count() < 2 {
+            tried.push((path, why));
+        }
     }
 
     /// Tells what became of one, which waits no more.
