@@ -63,7 +63,7 @@ pub fn main() -> ExitCode {
 
 fn run(config: &mut Config, output: &mut Output) -> Result<Exit, Failure> {
     let line: Vec<_> = std::env::args_os().collect();
-    if !config::asks_for_help(&line) {
+    if !config::asks_for_help(&line, definition) {
         let read = Config::load(definition);
         // What a host answers is for a program, and shows nobody its configuration.
         if !line.iter().any(|word| word == "remote-serve") {

@@ -15,7 +15,7 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint};
+use clap::{Arg, ArgAction, ArgMatches, Command, ValueHint, error};
 use toml::de::DeValue;
 use verisum::files::replace::is_trusted;
 
@@ -600,9 +600,12 @@ fn text(value: DeValue) -> Option<String> {
 }
 
 /// Whether a command line asks for help or the version, which a broken file must not prevent.
-pub(crate) fn asks_for_help(line: &[OsString]) -> bool {
+pub(crate) fn asks_for_help(line: &[OsString], definition: fn() -> Command) -> bool {
     let is_help =
         |word: &OsString| ["-h", "--help", "-V", "--version", "help"].iter().any(|help| word == help);
-    // What comes after it is a name, or of another command.
-    line.len() < 2 || line.iter().skip(1).take_while(|word| *word != "--").any(is_help)
+    let shown = [error::ErrorKind::DisplayHelp, error::ErrorKind::DisplayVersion];
+    // Each of these words may be the name of a file, or the value of an option.
+    line.len() < 2
+        || line.iter().skip(1).any(is_help)
+            && definition().try_get_matches_from(line).is_err_and(|error| shown.contains(&error.kind()))
 }

@@ -154,10 +154,14 @@ fn what_excludes_an_option_takes_the_place_of_its_value() {
         assert_eq!(ended.code, Some(0), "{lines} {words:?}: {}", ended.stderr);
         assert_eq!(kind(ended.out()), format, "{lines} {words:?}: {}", ended.out());
     }
-    // What comes after -- asks for no help.
+    // Names and values ask for no help.
     fs::write(file(home.path()), "tag = true\n").unwrap();
-    fs::write(home.path().join("-h"), "data").unwrap();
-    assert_eq!(kind(run(&home, &[], &["sum", "--", "-h"]).out()), "bsd");
+    for name in ["-h", "help"] {
+        fs::write(home.path().join(name), "data").unwrap();
+    }
+    for words in [&["sum", "--", "-h"][..], &["sum", "help"], &["sum", "--exclude", "help", "data"]] {
+        assert_eq!(kind(run(&home, &[], words).out()), "bsd", "{words:?}");
+    }
     // What does not hold is not told as what does.
     fs::write(file(home.path()), "json = true\n").unwrap();
     let told = run(&home, &[], &["-vv", "sum", "--tag", "data"]);
