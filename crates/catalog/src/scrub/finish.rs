@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
+use super::digests::Digests;
 use super::jobs::Outcome;
 use super::join::Lost;
 use super::top_directory::is_gone;
@@ -22,8 +23,9 @@ impl Writer<'_> {
     /// Ends the run, in one transaction: what was moved keeps its history, and what was replaced is
     /// final or put back. A run that was interrupted has not seen enough to say so; like one that was
     /// killed it leaves that to the next.
-    pub(super) fn finish(mut self, outcome: &Outcome) -> Result<ScrubSummary, ScrubError> {
-        if !outcome.is_interrupted {
+    pub(super) fn finish(mut self, outcome: &Outcome, digests: &Digests) -> Result<ScrubSummary, ScrubError> {
+        let is_interrupted = outcome.is_interrupted || !self.read_by_own_records(digests)?;
+        if !is_interrupted {
             self.catalog.begin()?;
             let finished = self.settle(outcome);
             match finished {
@@ -51,8 +53,8 @@ impl Writer<'_> {
         self.summary.oldest = self.catalog.oldest(self.scope.root.id, now + FUTURE)?;
         self.summary.unlisted = outcome.unlisted;
         self.summary.parity.clone_from(&outcome.parity);
-        self.summary.complete = outcome.is_complete;
-        self.summary.interrupted = outcome.is_interrupted;
+        self.summary.complete = outcome.is_complete && !is_interrupted;
+        self.summary.interrupted = is_interrupted;
         Ok(self.summary)
     }
 
@@ -106,6 +108,10 @@ impl Writer<'_> {
         self.tell_all_gone()?;
         self.summary.alarm = self.too_much(outcome)?;
         self.tell_all_missing(&names)?;
+        // After an alarm the records that it replaced are put back.
+        if has_heirs && looks_elsewhere && self.summary.alarm.is_none() {
+            self.tell_renamed_over(&names)?;
+        }
         // A file whose record was replaced may be where this run did not look.
         let mut unread = Verdict::ALL.iter().filter(|verdict| verdict.is_unread());
         let has_read_all = was_everywhere && unread.all(|verdict| self.summary.count(*verdict) == 0);

@@ -436,7 +436,7 @@ impl Iterator for Jobs<'_> {
 
 /// Whether the storage of a file was found to fail, or its content to be bad: if it fails again, that is nothing new. A
 /// damaged record says nothing of the file.
-fn tells_of_storage(state: State) -> bool {
+pub(super) fn tells_of_storage(state: State) -> bool {
     state != State::DAMAGED && is_bad(state)
 }
 

@@ -91,7 +91,7 @@ impl Writer<'_> {
             Lost::OfOther(other, _) => return Ok(catalog.in_trouble(other.id, after, false, PAGE)?),
             Lost::Itself | Lost::Missing => catalog.missing(root, &place, PAGE)?,
             Lost::Gone => catalog.gone(root, &place, PAGE)?,
-            Lost::SoundElsewhere => catalog.may_be_renamed(root, &place, PAGE)?,
+            Lost::SoundElsewhere => catalog.may_be_renamed(root, false, &place, PAGE)?,
         };
         let position = |(directory, name)| Position { value: 0, directory, name };
         Ok(rows.into_iter().map(|(place, record)| (position(place), record)).collect())
@@ -245,6 +245,24 @@ impl Writer<'_> {
                         self.hand_on((Lost::Missing, &place), HEIRS[0], heir, (&record, &finding), names)?;
                     }
                     None => self.tell_missing(&place, (&record, &finding), names)?,
+                }
+            }
+        }
+    }
+
+    /// Hands the records on of files that were renamed over others, from where the walk was not.
+    pub(super) fn tell_renamed_over(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
+        let (root, mut after) = (self.scope.root.id, RecordName::default());
+        loop {
+            let page = self.catalog.may_be_renamed(root, true, &after, PAGE)?;
+            let Some((last, _)) = page.last() else { return Ok(()) };
+            after = last.clone();
+            for (place, record) in page.into_iter().filter(|(_, record)| record.state == State::Sound) {
+                if is_gone(&self.find(&self.path(place.0, &place.1)?))
+                    && let Some(heir) = self.catalog.heir_in_place(root, &record)?
+                {
+                    let finding = RecordFinding::default();
+                    self.hand_on((Lost::Missing, &place), HEIRS[0], heir, (&record, &finding), names)?;
                 }
             }
         }

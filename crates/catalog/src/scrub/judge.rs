@@ -14,6 +14,7 @@ use verisum_digest::Output;
 use super::alarm::written_to;
 use super::digests::Digests;
 use super::finish::last_known;
+use super::jobs::tells_of_storage;
 use super::tally::{Tally, Untried};
 use super::top_directory::is_mounted_over;
 use super::writer::{Judged, Message};
@@ -331,7 +332,10 @@ impl ScrubJudge<'_> {
             });
         }
         if found == Verdict::IoError {
-            self.tally.failed(token.device, token.is_known_bad);
+            // Of a file that was written to since it is known, too: it is tried again, and says nothing new of the device.
+            let is_known =
+                token.is_known_bad || token.record.is_some_and(|record| tells_of_storage(record.state));
+            self.tally.failed(token.device, is_known);
         }
         let held = state == State::Trouble(Trouble::Held);
         let change = match (&token.record, &observation.read) {

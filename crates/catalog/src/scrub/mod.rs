@@ -19,6 +19,7 @@ mod join;
 mod judge;
 mod local_tree;
 mod merge;
+mod other_digests;
 mod parity_files;
 mod remote_tree;
 mod renamed_bad;

@@ -172,20 +172,23 @@ impl Catalog {
     }
 
     /// Up to `most` recorded files, after a place, whose inode, length and time of modification a fresh file
-    /// has, and that are neither missing nor new themselves. They may have been renamed.
+    /// has, and that are neither missing nor new themselves. They may have been renamed. With `in_place` a file whose
+    /// record was replaced has them: they may have been renamed over that.
     pub fn may_be_renamed(
         &self,
         root: i64,
+        in_place: bool,
         after: &RecordName,
         most: usize,
     ) -> Result<Vec<(RecordName, CatalogRecord)>> {
+        let is_heir = if in_place { "IS NULL" } else { "IN (SELECT rowid FROM fresh)" };
         let sql = format!(
             "SELECT file.directory, file.name, {} FROM file
              WHERE file.state <> {MISSING} AND file.root = ?1
              AND file.directory >= ?2 AND (file.directory, file.name) > (?2, ?3)
              AND EXISTS (SELECT 1 FROM temp.fresh_inode AS heir WHERE heir.inode = file.inode AND heir.inode <> 0
                 AND heir.size = file.size AND heir.mtime = file.mtime AND heir.root = ?1
-                AND heir.number IN (SELECT rowid FROM fresh))
+                AND heir.number {is_heir})
              AND NOT EXISTS (SELECT 1 FROM temp.fresh_inode AS own
                 WHERE own.directory = file.directory AND own.name = file.name)
              ORDER BY file.directory, file.name LIMIT ?4",

@@ -5,7 +5,7 @@ use crate::common;
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -211,6 +211,14 @@ fn bad_files_that_are_not_tried_again_are_named_and_counted_as_what_they_are() {
     let nagios = scrub(&catalog, &root, &[&options[..], &["--nagios"]].concat());
     let line = "VERISUM CRITICAL - 14 files, 3 bad, 4 unchecked (4 because storage fails) | ";
     assert!(nagios.code == Some(2) && nagios.out().starts_with(line), "{}", nagios.out());
+    // One that is tried again, as its inode changed, says nothing new of the device.
+    let (unreadable, _) =
+        files[..BAD + 3].iter().find(|(_, content)| verdict(content) == "io-error").unwrap();
+    fs::set_permissions(unreadable, fs::Permissions::from_mode(0o600)).unwrap();
+    for _ in 0..2 {
+        let ended = scrub(&catalog, &root, &[&options[..], &["--json"]].concat());
+        assert_eq!((ended.code, &summary(&ended)["given_up"]), (Some(1), &0.into()), "{}", ended.out());
+    }
 }
 
 #[test]

@@ -9,7 +9,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use common::scrubbing::{Tree, check, expect, export, refused};
+use common::scrubbing::{Tree, check, expect, export, refused, s};
 use common::{Ended, change_and_restore_time as rot, verisum};
 use verisum_testkit::{FsKind, Mount, copy_program};
 
@@ -145,13 +145,23 @@ fn records_follow_their_files_that_change_places_before_their_rot_is_seen() {
     // With a time each, and with one for all: a whole second, or a tick of the clock.
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
     let (old, tick) = (Duration::from_secs(1_000_000_000), Duration::from_millis(now * 1000 + 500));
-    for one_time in [None, Some(old), Some(tick)] {
+    // With one digest for all, and with one each.
+    let cases = [None, Some(old), Some(tick)].into_iter().flat_map(|time| [(time, false), (time, true)]);
+    for (one_time, is_mixed) in cases {
         for rotten in [&["f1"][..], &["f1", "f2"], &["f1", "f2", "f3"]] {
             let tree = Tree::new();
             for (name, age) in [("f1", 1), ("f2", 2), ("f3", 3)] {
                 let file = File::options().write(true).open(tree.path(name)).unwrap();
                 let time = one_time.unwrap_or(old - Duration::from_secs(age));
                 file.set_modified(SystemTime::UNIX_EPOCH + time).unwrap();
+            }
+            if is_mixed {
+                let outside = |name: &str| tree.folder.path().join(name);
+                ["f1", "f2"].iter().for_each(|name| fs::rename(tree.path(name), outside(name)).unwrap());
+                for (name, digest) in [("f1", "md5"), ("f2", "blake3")] {
+                    tree.scrub(&["-a", digest]).clean();
+                    fs::rename(outside(name), tree.path(name)).unwrap();
+                }
             }
             tree.scrub(&[]).clean();
             let records = ["f1", "f2", "f3"].map(|name| recorded(&tree, name));
@@ -168,7 +178,7 @@ fn records_follow_their_files_that_change_places_before_their_rot_is_seen() {
                 .collect();
             expect_all(&tree, &tree.scrub(&[]), 1, &bad);
             let now = ["f2", "f3", "f1"].map(|name| recorded(&tree, name));
-            assert_eq!(now, records, "{rotten:?} {one_time:?}");
+            assert_eq!(now, records, "{rotten:?} {one_time:?} {is_mixed}");
             expect_all(&tree, &tree.scrub(&[]), 1, &bad);
             // The right content of each is well.
             for (name, number) in [("f2", 1), ("f3", 2), ("f1", 3)] {
@@ -176,6 +186,56 @@ fn records_follow_their_files_that_change_places_before_their_rot_is_seen() {
             }
             assert_eq!(tree.scrub(&["-q"]).clean(), "", "{rotten:?} {one_time:?}");
             check(&tree.catalog());
+        }
+    }
+}
+
+/// What becomes of a file whose record has another digest than those of its neighbours.
+#[test]
+fn a_renamed_file_is_compared_by_the_digest_of_its_own_record() {
+    type Renamed = (fn(&Tree), [(&'static str, &'static str); 2], &'static str);
+    let renamed: [Renamed; 3] = [
+        (|tree| swap(tree, "f1", "f2"), [("modified", "f1"), ("modified", "f2")], "f2"),
+        (
+            |tree| fs::rename(tree.path("f1"), tree.path("f2")).unwrap(),
+            [("modified", "f2"), ("moved", "f2")],
+            "f2",
+        ),
+        (|tree| fs::rename(tree.path("f1"), tree.path("n")).unwrap(), [("moved", "n"), ("", "")], "n"),
+    ];
+    for rehashes in [false, true] {
+        for (rename, when_sound, now) in &renamed {
+            for is_rotten in [false, true] {
+                let tree = Tree::new();
+                age(&tree, &["f1", "f2"]);
+                let outside = tree.folder.path().join("outside");
+                fs::rename(tree.path("f2"), &outside).unwrap();
+                tree.scrub(&["-a", "md5"]).clean();
+                fs::rename(&outside, tree.path("f2")).unwrap();
+                tree.scrub(&["-a", "sha256"]).clean();
+                if rehashes {
+                    let rehash =
+                        [s("catalog"), s("rehash"), s("--catalog"), tree.catalog(), s("--to"), s("blake3")];
+                    verisum(rehash).clean();
+                }
+                if is_rotten {
+                    rot(&tree.path("f1"), "CONTENT 1");
+                }
+                rename(&tree);
+                let about = format!("{rehashes} {when_sound:?} {is_rotten}");
+                let ended = tree.scrub(&["-v"]);
+                if is_rotten {
+                    assert_eq!(ended.code, Some(1), "{about}: {}", ended.out());
+                    let line = format!("suspicious    {}", tree.path(now).display());
+                    assert!(ended.out().contains(&line), "{about}: {}", ended.out());
+                    assert_eq!(tree.scrub(&[]).code, Some(1), "{about}");
+                } else {
+                    let lines: Vec<_> = when_sound.iter().copied().filter(|(is, _)| !is.is_empty()).collect();
+                    expect_all(&tree, &ended, 0, &lines);
+                    tree.scrub(&[]).clean();
+                }
+                check(&tree.catalog());
+            }
         }
     }
 }

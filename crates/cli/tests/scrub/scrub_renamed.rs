@@ -335,6 +335,19 @@ fn a_good_file_that_takes_the_name_of_another_has_moved_there() {
 }
 
 #[test]
+fn a_good_file_that_was_renamed_over_one_of_another_part_has_moved_there() {
+    let tree = Tree::new();
+    tree.scrub(&[]).clean();
+    let deep = tree.path("below/deep");
+    fs::rename(tree.path("f1"), &deep).unwrap();
+    let run = scrub(&tree.catalog(), &tree.path("below"), &["-v", "--missing", "fail"]);
+    expect(&run, 0, &[("moved", &deep), ("modified", &deep)]);
+    assert_eq!(places_of(&tree, "content 1"), ["below/deep"]);
+    assert_eq!(tree.scrub(&["-q", "--missing", "fail"]).clean(), "");
+    check(&tree.catalog());
+}
+
+#[test]
 fn a_file_that_rotted_and_took_the_name_of_one_that_moved_on_is_judged_by_its_own_record() {
     let tree = Tree::new();
     tree.scrub(&[]).clean();
