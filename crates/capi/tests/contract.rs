@@ -129,8 +129,9 @@ fn valgrind_finds_nothing_in_the_vectors() {
         }
     });
     assert!(count > 100, "{count} vectors");
+    // To start a thread takes milliseconds there, and what a thread does depends on no number of them.
     for form in ["simple", "zero", "aio", "mix"] {
-        let command = [program.as_os_str(), list.as_os_str(), form.as_ref(), "rotate".as_ref()];
+        let command = [program.as_os_str(), list.as_os_str(), form.as_ref(), "few".as_ref()];
         let Some(printed) = valgrind(&bench, &command) else { return };
         assert_eq!(printed, format!("{count} hashes\n"));
     }

@@ -13,8 +13,8 @@
  *   aio     the message as bytes, by blkhash_aio_update(), from as many buffers as the queue is deep
  *   mix     all three by turns
  *
- * SCHEDULE is "rotate" (each vector once; threads and queue depth go through 1 to 64) or "sweep" (each
- * vector with every number of threads, while the queue depth goes through 1 to 64).
+ * SCHEDULE is "rotate" (each vector once; threads and queue depth go through 1 to 64), "few" (the same with
+ * 1 to 4 threads) or "sweep" (each vector with every number of threads, while the queue depth goes through 1 to 64).
  */
 
 #define _POSIX_C_SOURCE 200809L
@@ -284,10 +284,11 @@ int main(int argc, char **argv)
     for (; getline(&line, &size, list) > 0; number++) {
         struct vector vector = parse(line);
         int sweep = strcmp(argv[3], "sweep") == 0;
+        unsigned most = strcmp(argv[3], "few") == 0 ? 4 : MAX;
 
         for (unsigned threads = 1; threads <= (sweep ? MAX : 1); threads++) {
             depth = 1 + (13 * number + 29 * threads) % MAX;
-            check(&vector, argv[2], sweep ? threads : 1 + number % MAX, number + threads);
+            check(&vector, argv[2], sweep ? threads : 1 + number % most, number + threads);
             checks++;
         }
     }
