@@ -80,7 +80,7 @@ test_part() {
 test_parts() {
     export -f test_part test_workspace with_signals
     export work
-    parts | xargs -P 3 -L 1 bash -c 'test_part "$@"' part
+    parts | nice -n 5 xargs -P 3 -L 1 bash -c 'test_part "$@"' part
 }
 
 test_programs() {
@@ -91,15 +91,16 @@ test_scripts() {
     local script
     for script in scripts/tests/*.sh; do
         [ -x "$script" ] || continue
-        stage "$(basename "$script" .sh)" with_signals "$script"
+        stage "$(basename "$script" .sh)" with_signals nice -n 5 "$script"
     done
 }
 
 test_reference() {
-    stage "reference" python3 -m unittest discover -s reference -p '*test*.py'
-    stage "vectors" python3 reference/make_vectors.py --check
+    stage "reference" nice -n 5 python3 -m unittest discover -s reference -p '*test*.py'
+    stage "vectors" nice -n 5 python3 reference/make_vectors.py --check
 }
 
+# They go one after the other and would end last, by themselves: all others are nice and leave them a processor.
 test_python() {
     stage "python" with_signals scripts/test_python.sh
 }
