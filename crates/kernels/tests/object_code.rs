@@ -123,6 +123,10 @@ fn assert_object_code(program: &Path) {
     let (mut faults, mut with_sha, mut with_wide) = (String::new(), 0, 0);
     // An empty line stands before each function.
     for part in text.split("\n\n") {
+        // What has none of these breaks no rule, and is nearly all.
+        if !["%ymm", "%zmm", "sha"].iter().any(|word| part.contains(word)) {
+            continue;
+        }
         let lines: Vec<&str> = part.lines().collect();
         let Some(name) = lines.iter().find_map(|line| line.strip_suffix(">:")) else { continue };
         let function = Function { name, lines: parsed(&lines) };
