@@ -32,7 +32,9 @@ fn crates_of(features: &str) -> BTreeSet<String> {
         text.lines().filter_map(|line| line.split(' ').next()).map(str::to_string).collect();
     // The program is compiled too, without the crates that it does not need being looked at.
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["check", "--offline", "--quiet", "--target-dir"]).arg(folder.path().join("target"));
+    // What others wrote is compiled once.
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("features");
+    cargo.args(["check", "--offline", "--quiet", "--target-dir"]).arg(target);
     if features.is_empty() {
         let output = cargo.current_dir(folder.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
