@@ -11,7 +11,7 @@ use tempfile::TempDir;
 use verisum_digest::Digest;
 use verisum_files::store::manifest::{Item, Line, ListFormat, ListOptions, Reader, Writer};
 use verisum_files::{Stat, Timestamp};
-use verisum_testkit::require_tool;
+use verisum_testkit::{require_python, require_tool};
 
 /// Names that lists get wrong.
 const NAMES: [&[u8]; 14] = [
@@ -373,7 +373,7 @@ fn mtree_of_libarchive() {
 
 #[test]
 fn the_reference() {
-    let Some(path) = require_tool("python3") else { return };
+    let Some(path) = require_python() else { return };
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reference/manifests.py");
     let script = script.to_str().unwrap();
     let tree = Tree::new(any);

@@ -7,11 +7,11 @@ use std::path::Path;
 use std::process::Command;
 
 use common::{Tree, flip};
-use verisum_testkit::require_tool;
+use verisum_testkit::require_python;
 
 #[test]
 fn the_reader_in_python_recovers_lost_files() {
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let reader = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../reference/parity.py");
     let mut random = fastrand::Rng::with_seed(11);
     // One parity block and more, in one set and in several.

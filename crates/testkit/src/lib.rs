@@ -26,4 +26,4 @@ pub use port::Port;
 pub use program::{copy_program, write_script};
 pub use recorded_disk::RecordedDisk;
 pub use server::Server;
-pub use tools::{is_root, require_root, require_tool, skip};
+pub use tools::{is_root, require_python, require_root, require_tool, skip};

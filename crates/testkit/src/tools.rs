@@ -2,6 +2,8 @@
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
 
 /// Folders searched after those of `PATH`, which often lacks them for users other than root.
 const SYSTEM_FOLDERS: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/sbin", "/usr/bin"];
@@ -33,6 +35,22 @@ pub fn require_tool(name: &str) -> Option<PathBuf> {
         skip(&format!("{name} is not installed"));
     }
     found
+}
+
+/// Python itself, which starts in less time than a script that the search path may lead to. A missing one is a
+/// [`skip`].
+///
+/// # Panics
+/// As [`skip`].
+pub fn require_python() -> Option<PathBuf> {
+    static PYTHON: OnceLock<Option<PathBuf>> = OnceLock::new();
+    let itself = |python: PathBuf| {
+        let found = Command::new(python).args(["-c", "import sys; print(sys.executable)"]).output().ok()?;
+        let path = PathBuf::from(String::from_utf8(found.stdout).ok()?.trim());
+        Some(path).filter(|path| is_program(path))
+    };
+    let python = require_tool("python3")?;
+    PYTHON.get_or_init(|| itself(python.clone())).clone().or(Some(python))
 }
 
 /// Whether this process has root's rights.

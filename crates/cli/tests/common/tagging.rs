@@ -6,7 +6,7 @@ use std::process::Command;
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use verisum_testkit::require_tool;
+use verisum_testkit::require_python;
 
 use super::{Ended, repository, verisum};
 
@@ -51,7 +51,7 @@ pub fn outcomes(verb: &[&str], folder: &Path) -> (Option<i32>, Vec<String>) {
 
 /// Runs the reference; `None` without Python.
 pub fn oracle(arguments: &[&str], file: &Path) -> Option<String> {
-    let mut command = Command::new(require_tool("python3")?);
+    let mut command = Command::new(require_python()?);
     command.env("PYTHONDONTWRITEBYTECODE", "1").arg(repository().join("reference/tags.py"));
     let output = command.args(arguments).arg(file).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));

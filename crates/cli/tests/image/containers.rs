@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use common::{BLKSUM, Ended, VERISUM, blksum, command, image_sum, repository, stdin_of, values, verisum};
 use serde_json::Value;
-use verisum_testkit::{fill, require_tool};
+use verisum_testkit::{fill, require_python, require_tool};
 
 const KIB: usize = 1 << 10;
 const MIB: usize = 1 << 20;
@@ -142,7 +142,7 @@ const CONVERTED: &[(&str, &str)] = &[
 #[test]
 fn every_container_has_the_checksum_of_its_content() {
     let Some(shop) = Shop::new() else { return };
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let reference = command(python.to_str().unwrap())
         .arg(repository().join("reference/blockhash.py"))
         .arg(shop.path("raw"))

@@ -11,7 +11,7 @@ use common::{Ended, VERISUM, command, image_sum, start, stdin_of, values, verisu
 use rustix::process::Signal;
 use serde_json::Value;
 use tempfile::TempDir;
-use verisum_testkit::{FsKind, Mount, Run, paint, require_tool};
+use verisum_testkit::{FsKind, Mount, Run, paint, require_python, require_tool};
 
 /// A folder with images and maps in it.
 struct Folder(TempDir);
@@ -103,7 +103,7 @@ fn a_map_prints_the_block_hash_and_verifies() {
 
 #[test]
 fn the_reference_reads_and_writes_the_same_maps() {
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let folder = Folder::new();
     folder.paint("a.img", &[Run::data(5000), Run::hole(20_000), Run::data(1001)]);
     let reference = |words: &str| {

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 use common::{BLKSUM, Ended, VERISUM, blksum, command, data_file, image_sum, stdin_of, values, with_pipe};
-use verisum_testkit::{FsKind, LoopDevice, Mount, Run, content, paint, require_tool};
+use verisum_testkit::{FsKind, LoopDevice, Mount, Run, content, paint, require_python, require_tool};
 
 const MIB: u64 = 1 << 20;
 
@@ -170,7 +170,7 @@ fn threads_and_tuning_change_nothing() {
 #[test]
 fn the_reference_agrees() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let mut noise = vec![0_u8; 70_001];
     File::open("/dev/urandom").and_then(|mut file| std::io::Read::read_exact(&mut file, &mut noise)).unwrap();
     noise[10_000..40_000].fill(0);

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use common::VERISUM;
 use verisum::files::store::manifest::ListFormat;
-use verisum_testkit::require_tool;
+use verisum_testkit::require_python;
 
 /// MiB of memory that a run may take for any list here; the longest has 4.
 const MEMORY: u64 = 160;
@@ -173,7 +173,7 @@ fn readers(list: &str) -> [Vec<String>; 3] {
 
 #[test]
 fn no_list_costs_more_than_its_length() {
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let folder = tempfile::tempdir().unwrap();
     for format in ListFormat::ALL {
         for (what, body) in hostile(format) {
@@ -192,7 +192,7 @@ fn no_list_costs_more_than_its_length() {
 
 #[test]
 fn no_index_costs_more_than_its_length() {
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let folder = tempfile::tempdir().unwrap();
     for (what, name) in hostile_indexes(folder.path(), &python) {
         let [_, adopt, import] = readers(name);
@@ -205,7 +205,7 @@ fn no_index_costs_more_than_its_length() {
 /// Their paths are a hundred times longer than the list.
 #[test]
 fn bad_files_cost_no_more_than_their_lines() {
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let base = vec!["d".repeat(250); 14].join("/");
     let deep = folder.path().join(&base);
@@ -239,7 +239,7 @@ fn assert_cost(python: &Path, (folder, list): (&Path, &str), arguments: &[String
 
 fn measured(python: &Path, folder: &Path, arguments: &[String]) -> (u64, usize, i32) {
     let mut command = Command::new(python);
-    command.current_dir(folder).args(["-c", MEASURE, VERISUM]).args(arguments);
+    command.current_dir(folder).args(["-S", "-c", MEASURE, VERISUM]).args(arguments);
     let output = command.output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
     let mut words = text.split_whitespace();

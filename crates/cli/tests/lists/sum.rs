@@ -13,7 +13,7 @@ use std::time::Duration;
 use common::{Ended, VERISUM, command, data_file, verisum, wait_until, with_pipe};
 use proptest::prelude::*;
 use rustix::process::Signal;
-use verisum_testkit::{Run, paint, require_root, require_tool};
+use verisum_testkit::{Run, paint, require_python, require_root, require_tool};
 
 /// Names that trouble those who print, split or escape them.
 const NAMES: [&[u8]; 12] = [
@@ -451,7 +451,7 @@ proptest! {
             0..25,
         ),
     ) {
-        let Some(python) = require_tool("python3") else { return Ok(()) };
+        let Some(python) = require_python() else { return Ok(()) };
         let folder = tempfile::tempdir().unwrap();
         for (path, length) in &files {
             // Asked of each name, because a path keeps no dot at its end.

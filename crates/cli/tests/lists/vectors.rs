@@ -182,7 +182,7 @@ fn sixteen_tebibytes_of_holes_take_little_memory() {
         Ok(folder) => folder,
         Err(error) => return verisum_testkit::skip(&format!("/dev/shm: {error}")),
     };
-    let Some(python) = verisum_testkit::require_tool("python3") else { return };
+    let Some(python) = verisum_testkit::require_python() else { return };
     let path = folder.path().join("sparse");
     // With blocks of 64 KiB the digests of the blocks alone are 8 GiB to hash.
     let is_it = |one: &Vector| total_length(&one.runs) == 1 << 44 && one.block_size == "1048576";
@@ -197,7 +197,7 @@ fn sixteen_tebibytes_of_holes_take_little_memory() {
 #[test]
 fn short_blocks_take_little_memory() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(python) = verisum_testkit::require_tool("python3") else { return };
+    let Some(python) = verisum_testkit::require_python() else { return };
     let path = folder.path().join("data");
     paint(&path, &[Run::data(4 << 20)]).unwrap();
     for (digest, threads, block_size) in [("sha512", "2", "2"), ("sha256", "128", "16"), ("md5", "8", "1M")] {

@@ -6,14 +6,14 @@ use std::ffi::OsStr;
 use std::fs;
 use std::io::Write;
 use std::os::unix::fs::{PermissionsExt, symlink};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use common::sshd::{RUN, Sshd, forced, sshd};
 use common::trees::{assert_lists, expected, place, tree};
 use common::{Ended, VERISUM, command, verisum, wait_until, with_pipe};
 use tempfile::TempDir;
-use verisum_testkit::{require_tool, write_script};
+use verisum_testkit::{require_python, require_tool, write_script};
 
 /// `sum -z` of this machine by one way, with only these programs to be found.
 fn local(way: &str, path: &OsStr, folder: &Path) -> Ended {
@@ -46,7 +46,7 @@ fn each_way_alone_gives_the_digests_of_all_files() {
         let busybox = require_tool("busybox")?;
         Some(programs(&["find", "xargs", "stat", "sha256sum", "cat"].map(|name| (name, busybox.as_path()))))
     };
-    let python = || Some(programs(&[("python3", &real_python()?)]));
+    let python = || Some(programs(&[("python3", &require_python()?)]));
     let ways: [(&str, Option<TempDir>); 6] = [
         ("coreutils", tool("sha256sum")),
         ("busybox", busybox()),
@@ -72,13 +72,6 @@ fn each_way_alone_gives_the_digests_of_all_files() {
     let ended = local("verisum", own.path().as_os_str(), folder.path());
     assert_lists(&ended, 0, &expected, "verisum");
     assert!(!folder.path().join("made").exists() && !Path::new("made").exists());
-}
-
-/// Python itself: what PATH leads to may be a script that needs other programs.
-fn real_python() -> Option<PathBuf> {
-    let python = require_tool("python3")?;
-    let found = Command::new(python).args(["-c", "import sys; print(sys.executable)"]).output().unwrap();
-    Some(PathBuf::from(String::from_utf8(found.stdout).unwrap().trim()))
 }
 
 #[test]

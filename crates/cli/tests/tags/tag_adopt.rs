@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use common::tagging::{attribute, oracle, outcomes, run, set_time, tree, write};
 use common::{change_and_restore_time as rot, verisum};
-use verisum_testkit::require_tool;
+use verisum_testkit::require_python;
 
 #[test]
 fn adopted_is_not_verified() {
@@ -179,7 +179,7 @@ fn lists_name_nothing_outside_their_directory() {
         rows = [(name, 1600000000, sys.argv[2], '') for name in sys.argv[3:]]\n\
         db.executemany('INSERT INTO bitrot VALUES (?, ?, ?, ?)', rows)\n\
         db.commit()";
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let mut python = Command::new(python);
     python.args(["-c", rows]).arg(dir.join(".bitrot.db")).args([sha1, "own", "./s/own"]).args(bad);
     assert!(python.status().unwrap().success());
@@ -263,7 +263,7 @@ fn names_that_bitrot_decomposed_are_found() {
         sha1 = 'a9993e364706816aba3e25717850c26c9cd0d89d'\n\
         db.execute('INSERT INTO bitrot VALUES (?, ?, ?, ?)', (name, 1600000000, sha1, ''))\n\
         db.commit()";
-    let Some(python) = require_tool("python3") else { return };
+    let Some(python) = require_python() else { return };
     let made = Command::new(python).args(["-c", rows]).arg(folder.path().join(".bitrot.db")).status();
     assert!(made.unwrap().success());
     let ended = verisum(["adopt", "--indexes", folder.path().to_str().unwrap()]);
