@@ -3,7 +3,7 @@
 use std::mem::ManuallyDrop;
 use std::process;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::thread::{self, JoinHandle};
@@ -11,13 +11,11 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use verisum::Outlet;
 use verisum::files::{Stop, lock};
 
 use crate::at_exit;
 use crate::interrupt::TICK;
-
-/// How many results wait for whoever takes them; then the work waits too.
-const WAITING: usize = 1024;
 
 /// Results that come from a thread of their own.
 pub(crate) struct Feed<T> {
@@ -25,7 +23,7 @@ pub(crate) struct Feed<T> {
     // held for ever by threads that it lacks.
     results: ManuallyDrop<Mutex<Option<Receiver<T>>>>,
     worker: ManuallyDrop<Mutex<Option<JoinHandle<()>>>>,
-    stop: Arc<AtomicBool>,
+    stop: Arc<Stop>,
     /// Whether nobody takes more. Who waits for a result looks here: the lock would go to that thread again and again.
     is_closed: AtomicBool,
     /// Whether closing waits for the end of the work. What waits for another machine may take long.
@@ -34,29 +32,6 @@ pub(crate) struct Feed<T> {
     is_interrupted: AtomicBool,
     /// The process whose thread it is: a forked one has none.
     process: u32,
-}
-
-/// Where the work puts its results.
-pub(crate) struct Outlet<T> {
-    sender: SyncSender<T>,
-    stop: Arc<AtomicBool>,
-}
-
-impl<T> Outlet<T> {
-    /// Gives a result away, and waits until there is room for it. False where nobody wants more.
-    pub(crate) fn give(&self, result: T) -> bool {
-        !self.is_over() && self.sender.send(result).is_ok()
-    }
-
-    /// Whether nobody wants more.
-    pub(crate) fn is_over(&self) -> bool {
-        self.stop.load(Ordering::Relaxed)
-    }
-
-    /// The same as what engines ask for.
-    pub(crate) fn stop(&self) -> Arc<Stop> {
-        Arc::new(Stop::when(self.stop.clone()))
-    }
 }
 
 /// Why nothing can be taken.
@@ -84,9 +59,8 @@ impl Broken {
 impl<T: Send + 'static> Feed<T> {
     /// Begins the work. With `waits`, closing waits for its end.
     pub(crate) fn start(waits: bool, work: impl FnOnce(&Outlet<T>) + Send + 'static) -> PyResult<Feed<T>> {
-        let (sender, results) = sync_channel(WAITING);
-        let stop = Arc::new(AtomicBool::new(false));
-        let outlet = Outlet { sender, stop: stop.clone() };
+        let stop = Arc::new(Stop::default());
+        let (outlet, results) = Outlet::new(stop.clone());
         let worker = thread::Builder::new().name("verisum".to_string()).spawn(move || work(&outlet))?;
         Ok(Feed {
             results: ManuallyDrop::new(Mutex::new(Some(results))),
@@ -173,7 +147,7 @@ impl<T> Feed<T> {
     /// Asks the work to end, and waits for nothing.
     pub(crate) fn give_up(&self) {
         if process::id() == self.process {
-            self.stop.store(true, Ordering::Relaxed);
+            self.stop.request();
             self.is_closed.store(true, Ordering::Relaxed);
             // Whoever gives a result away is not kept waiting.
             *lock(&self.results) = None;

@@ -257,7 +257,7 @@ struct OfList {
 /// Counts what is found, and gives it away.
 struct Counter<'a> {
     telling: Telling,
-    steps: &'a Steps<CheckRow, Ended>,
+    steps: &'a Steps<'a, CheckRow, Ended>,
     counts: Counts,
     /// What was found in the list at hand.
     list: OfList,
@@ -266,7 +266,7 @@ struct Counter<'a> {
 }
 
 impl Counter<'_> {
-    fn new(telling: Telling, steps: &Steps<CheckRow, Ended>) -> Counter<'_> {
+    fn new<'a>(telling: Telling, steps: &'a Steps<'a, CheckRow, Ended>) -> Counter<'a> {
         let counts = COUNTED.iter().map(|key| (*key, 0)).collect();
         let (has_mismatch, has_unchecked) = (false, false);
         Counter { telling, steps, counts, list: OfList::default(), has_mismatch, has_unchecked }
@@ -344,12 +344,12 @@ impl Here {
             let message = format!(".: open: {error}");
             Failure::new(Kind::File, &message).path(".").operation("open").system(Some(&error))
         })?;
-        let stop = steps.stop();
+        let stop = steps.stop().clone();
         let block_hash = |folder: &Path, listed: &Listed| listed_sum(folder, listed, &stop);
         let compute = Compute { find: &|name: &str| Digest::find(name), block_hash: &block_hash };
         let plan = Plan {
             limits: self.limits,
-            stop: steps.stop(),
+            stop: steps.stop().clone(),
             progress: done.here.clone(),
             ..Plan::new(Vec::new(), self.threads)
         };
@@ -364,7 +364,7 @@ impl Here {
         };
         check_lists(&plan, compute, &mut lists, &mut tell);
         for found in extra.find() {
-            if steps.is_over() {
+            if steps.stop().is_due() {
                 break;
             }
             let row = match found {
@@ -548,7 +548,7 @@ impl There {
             _ => true,
         };
         let hosts = reach.open();
-        let opened = place::open(Named::There(address.clone()), &hosts, &steps.stop(), done)?;
+        let opened = place::open(Named::There(address.clone()), &hosts, steps.stop(), done)?;
         let mut place = opened.place;
         for claims in list.passes() {
             let digests = claims.names().iter().map(|name| Digest::find(name)).collect::<Result<Vec<_>, _>>();

@@ -255,7 +255,7 @@ struct Job {
 /// Trees that are compared, and their results.
 struct Compared<'a, const N: usize> {
     addresses: [Address; N],
-    steps: &'a Steps<Difference, Summary>,
+    steps: &'a Steps<'a, Difference, Summary>,
     unlisted: AtomicU64,
 }
 
@@ -266,7 +266,7 @@ impl Job {
         hosts: &verisum::remote::Hosts,
         steps: &Steps<Difference, Summary>,
     ) -> Result<Summary, Failure> {
-        let stop = steps.stop();
+        let stop = steps.stop().clone();
         let mut opened = Vec::new();
         for named in named {
             opened.push(place::open(named, hosts, &stop, &self.done)?);

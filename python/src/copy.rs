@@ -214,7 +214,7 @@ pub(crate) fn copy(
     options.scratch = std::env::temp_dir();
     let hosts = Reach::with_report(py, hosts)?.open();
     let running = Running::start(true, (done, progress), move |steps| {
-        options.stop = steps.stop();
+        options.stop = steps.stop().clone();
         let copied = open(catalog.as_deref()).and_then(|catalog| {
             let list = sums.as_deref().map(SumsList::open).transpose().map_err(|error| failure(&error))?;
             let verification = options.verification;

@@ -16,11 +16,11 @@ use verisum::digest::Digest;
 use verisum::files::place::{Choice, Files, Place, PlaceEvent, Sink, StoppingPlace};
 use verisum::files::{Excludes, Limits, StartError, Stop, lock};
 use verisum::remote::{Address, Host};
-use verisum::{HashOptions, ResultOrder};
+use verisum::{HashOptions, Outlet, ResultOrder};
 
 use crate::arguments::{Rate, Several, is_one};
 use crate::arrow::{Table, Whole, python_table};
-use crate::background::{Broken, Feed, Outlet};
+use crate::background::{Broken, Feed};
 use crate::errors::{self, Failure, Kind};
 use crate::hash::find;
 use crate::hosts::{Hosts, ObjectReading, Reach};
@@ -217,7 +217,7 @@ pub(crate) fn hash_files(
             Rows::Places(Feed::start(false, move |outlet| {
                 let job = PlacesJob { options: &options, recorded, hosts: &reach.open(), outlet };
                 job.of_places(here, &there);
-                if let Some(batches) = batches.filter(|_| !outlet.is_over()) {
+                if let Some(batches) = batches.filter(|_| !outlet.stop().is_due()) {
                     batches.run(&options.digests, outlet);
                 }
             })?)
@@ -357,7 +357,7 @@ impl PlacesJob<'_> {
         let failed = |address: &Address, failure: Failure| {
             outlet.give(Event::Result(Row::of_tree(&name, address, failure)));
         };
-        let stop: Arc<Stop> = outlet.stop();
+        let stop: Arc<Stop> = outlet.stop().clone();
         let opened = place::host(self.hosts, host).and_then(|mut place| {
             // A limit may have an object wait for minutes.
             place.end_by(&stop);
@@ -417,7 +417,7 @@ fn of_here(roots: Vec<PathBuf>, options: &HashOptions, outlet: &Outlet<Event<Row
     };
     loop {
         match files.next_within(TICK) {
-            Poll::Pending if outlet.is_over() => return false,
+            Poll::Pending if outlet.stop().is_due() => return false,
             Poll::Pending => {}
             Poll::Ready(None) => return true,
             Poll::Ready(Some(found)) => {

@@ -1,5 +1,6 @@
 //! `image_repair`: writes bad blocks of a raw image anew, from other copies.
 
+use std::cell::Cell;
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::ops::Range;
@@ -13,10 +14,10 @@ use verisum::catalog::store::{self, Catalog, Lock, absolute};
 use verisum::digest::Policy;
 use verisum::files::{Stop, Timestamp};
 use verisum::image::{Image, OpenOptions, Opened, is_nbd_uri, open_named};
-use verisum::mend::image::{self as engine, Mended, ReadAt, Target, journal_of, open_to_write};
+use verisum::mend::image::{ImageRepairError, Target, journal_of, open_to_write};
 use verisum::mend::repair::{MendedFile, Noted, Taken, note};
 use verisum::remote::Hosts as Connections;
-use verisum::{ImageCopy, damage, image_end, image_reader, reader_until, require_raw};
+use verisum::{DamagedImage, ImageCopy, require_raw};
 
 use crate::arguments::{Callback, FsPath, Several};
 use crate::errors::{Failure, Kind, image_failure};
@@ -76,7 +77,7 @@ pub(crate) fn image_repair(
         image: image.path,
         map: map.path,
         sources: sources.0.into_iter().map(Copy::of).collect::<PyResult<_>>()?,
-        dry: dry_run,
+        dry_run,
         overwrites: overwrite,
         catalog: catalog.map(PathBuf::from),
         threads: if threads == 0 { cores() } else { threads },
@@ -131,7 +132,7 @@ struct Job {
     image: PathBuf,
     map: PathBuf,
     sources: Vec<Copy>,
-    dry: bool,
+    dry_run: bool,
     overwrites: bool,
     catalog: Option<PathBuf>,
     threads: usize,
@@ -146,42 +147,25 @@ impl Job {
         let mut options = OpenOptions::default();
         // As what the map is of was hashed.
         options.sector_padding = map.length().is_multiple_of(SECTOR);
-        let hashing = Hashing { params, options, done, stop };
-        let opened = open_to_write(&self.image, self.dry);
-        let file = opened.map_err(|error| Failure::from(&error).of(Kind::Image))?;
+        let image = RawImage { job: self, map: &map, params, options, done, stop, recovered: Cell::new(0) };
+        let file = open_to_write(&self.image, self.dry_run)
+            .map_err(|error| Failure::from(&error).of(Kind::Image))?;
         let journal = journal_of(&self.map);
-        let own = self.raw(&hashing)?.exact_length();
-        let mut target = Target { map: &map, file: &file, name: &self.image, end: own, journal: &journal };
-        let mut copies = self.open_copies(&map, hosts, &hashing)?;
-        let end = image_end(&target, own, &mut copies).map_err(|error| failure(&error))?;
-        target.end = end.unwrap_or(own);
-        let mut copies: Vec<ReadAt> = copies.into_iter().map(|copy| copy.read).collect();
+        let end = image.open()?.exact_length();
+        let target = Target { map: &map, file: &file, name: &self.image, end, journal: &journal };
+        let copies = self.open_copies(hosts, &image)?;
         // What cannot be recorded is not begun.
-        let catalog = self.catalog.as_deref().filter(|_| !self.dry).map(opened_catalog).transpose()?;
-        let found = || -> Result<(Vec<Range<u64>>, u64), Failure> {
-            let (bad, longer) = self.bad((&target, end.is_some()), &hashing)?;
-            if !self.overwrites {
-                let length = self.raw(&hashing)?.length();
-                target.require_same(&bad, length).map_err(|error| failure(&error))?;
-            }
-            Ok((bad, longer))
-        };
-        let mut recovered = 0;
-        if !self.dry && journal.symlink_metadata().is_ok() {
-            // What it has is for the image of the map only.
-            found()?;
-            recovered = target.recover().map_err(|error| failure(&error))?;
-        }
-        let (bad, longer) = found()?;
+        let catalog = self.catalog.as_deref().filter(|_| !self.dry_run).map(opened_catalog).transpose()?;
         let names = self.sources.iter().map(Copy::name).collect::<Result<Vec<_>, _>>()?;
-        let mended = target.repair(&bad, &mut copies, !self.dry, stop).map_err(|error| failure(&error))?;
+        let Job { overwrites, dry_run, .. } = *self;
+        let (mended, longer) =
+            verisum::ImageRepair { target, copies, overwrites, dry_run, stop }.run(&image)?;
         let mut noted = None;
-        if !self.dry && !mended.repaired.is_empty() {
-            let again = &mut reader_until(image_reader(self.raw(&hashing)?), target.end);
-            target.verify(&mended, again).map_err(|error| failure(&error))?;
-            if let Some((_lock, catalog)) = &catalog {
-                noted = self.note(catalog, &mended, &names, stop)?;
-            }
+        if !dry_run
+            && !mended.repaired.is_empty()
+            && let Some((_lock, catalog)) = &catalog
+        {
+            noted = self.note(catalog, mended.taken(&names), stop)?;
         }
         let names_of = |copies: &BTreeSet<usize>| {
             copies.iter().map(|which| names[*which].clone().into_os_string()).collect()
@@ -191,68 +175,30 @@ impl Job {
             (range.start, range.end, names[*which].clone().into_os_string())
         };
         Ok(ImageRepair {
-            dry_run: self.dry,
+            dry_run,
             repaired: mended.repaired.iter().map(named).collect(),
             left: mended.left.iter().map(|range| (range.start, range.end)).collect(),
             bad_copies: names_of(&mended.bad_copies),
             unreadable_copies: mended.unreadable_copies.iter().map(unread).collect(),
             bytes_fetched: mended.fetched,
             bytes_after_end: longer,
-            recovered_blocks: recovered,
+            recovered_blocks: image.recovered.get(),
             noted,
         })
     }
 
-    fn failed(&self, operation: &str, error: &std::io::Error) -> Failure {
-        let message = format!("{}: {operation}: {error}", self.image.display());
-        let failure = Failure::new(Kind::Image, &message).path(&self.image).operation(operation);
-        failure.system(Some(error))
-    }
-
-    /// The image, opened to read.
-    fn raw(&self, hashing: &Hashing) -> Result<Box<dyn Image>, Failure> {
-        let opened = open_named(self.image.as_os_str(), &hashing.options);
-        let opened = opened.map_err(|error| image_failure(&self.image, &error.into()))?;
-        require_raw(opened).map_err(|error| self.failed("repair", &error))
-    }
-
-    /// The ranges that are not what the map says, and how many bytes the image has after its recorded end.
-    fn bad(
-        &self,
-        (target, knows_end): (&Target, bool),
-        hashing: &Hashing,
-    ) -> Result<(Vec<Range<u64>>, u64), Failure> {
-        let image = self.raw(hashing)?;
-        let ranges = match hashing.compare(target.map, &mut Opened::Image(image)) {
-            Ok(ranges) => ranges,
-            // What cannot be read as a whole is read block by block.
-            Err(blockhash::BlockHashError::Image(_)) => {
-                let image = self.raw(hashing)?;
-                let read = &mut reader_until(image_reader(image), target.end);
-                target.scan(read, hashing.stop).map_err(|error| failure(&error))?
-            }
-            Err(error) => return Err(image_failure(&self.image, &error)),
-        };
-        damage(target, ranges, self.raw(hashing)?, knows_end).map_err(|error| failure(&error))
-    }
-
     /// Opens the copies. One that cannot be opened gives nothing, unless all are like that.
-    fn open_copies(
-        &self,
-        map: &BlockMap,
-        hosts: &Connections,
-        hashing: &Hashing,
-    ) -> Result<Vec<ImageCopy>, Failure> {
+    fn open_copies(&self, hosts: &Connections, image: &RawImage) -> Result<Vec<ImageCopy>, Failure> {
         let mut copies: Vec<ImageCopy> = Vec::new();
         let mut failed = Vec::new();
         for source in &self.sources {
             match source {
                 Copy::There(_, address) => {
                     let place = place::host(hosts, &address.host)?;
-                    copies.push(ImageCopy::there(place, address.path.clone(), map));
+                    copies.push(ImageCopy::there(place, address.path.clone(), image.map));
                 }
                 Copy::Image(path) => {
-                    let opened = open_named(path.as_os_str(), &hashing.options);
+                    let opened = open_named(path.as_os_str(), &image.options);
                     match opened {
                         Ok(Opened::Image(image)) => copies.push(ImageCopy::of(image)),
                         Err(error) => {
@@ -277,19 +223,9 @@ impl Job {
     fn note(
         &self,
         catalog: &Catalog,
-        mended: &Mended,
-        names: &[PathBuf],
+        taken: Vec<Taken>,
         stop: &Stop,
     ) -> Result<Option<&'static str>, Failure> {
-        let mut taken: Vec<Taken> = Vec::new();
-        for (which, from) in names.iter().enumerate() {
-            let of = mended.repaired.iter().filter(|(_, of)| *of == which);
-            let ranges: Vec<Range<u64>> = of.map(|(range, _)| range.clone()).collect();
-            if !ranges.is_empty() {
-                let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-                taken.push(Taken { from: from.clone(), bytes, ranges: Some(ranges) });
-            }
-        }
         let path = absolute(&self.image).map_err(|error| Failure::from(&error))?;
         let noted = note(
             catalog,
@@ -304,25 +240,48 @@ impl Job {
     }
 }
 
-/// How an image is hashed.
-struct Hashing<'a> {
+/// The image, and how it is hashed.
+struct RawImage<'a> {
+    job: &'a Job,
+    map: &'a BlockMap,
     params: Params,
     options: OpenOptions,
     done: &'a ImageProgress,
     stop: &'a Stop,
+    recovered: Cell<u64>,
 }
 
-impl Hashing<'_> {
-    /// Where an image differs from what a map is of.
-    fn compare(
-        &self,
-        map: &BlockMap,
-        opened: &mut Opened,
-    ) -> Result<Vec<Range<u64>>, blockhash::BlockHashError> {
-        let mut comparison = MapComparison::new(map)?;
+impl RawImage<'_> {
+    fn differing(&self, opened: &mut Opened) -> Result<Vec<Range<u64>>, blockhash::BlockHashError> {
+        let mut comparison = MapComparison::new(self.map)?;
         let sink = &mut UntilStopped::giving(self.stop, &mut comparison);
         let (digest, length, ..) = sum_to(opened, &self.params, self.done, sink)?;
         comparison.finish(length, &digest)
+    }
+}
+
+impl DamagedImage for RawImage<'_> {
+    type Error = Failure;
+
+    fn open(&self) -> Result<Box<dyn Image>, Failure> {
+        let path = &self.job.image;
+        let opened = open_named(path.as_os_str(), &self.options);
+        require_raw(opened.map_err(|error| image_failure(path, &error.into()))?).map_err(|error| {
+            let message = format!("{}: repair: {error}", path.display());
+            Failure::new(Kind::Image, &message).path(path).operation("repair").system(Some(&error))
+        })
+    }
+
+    fn compare(&self) -> Result<Option<Vec<Range<u64>>>, Failure> {
+        match self.differing(&mut Opened::Image(self.open()?)) {
+            Ok(ranges) => Ok(Some(ranges)),
+            Err(blockhash::BlockHashError::Image(_)) => Ok(None),
+            Err(error) => Err(image_failure(&self.job.image, &error)),
+        }
+    }
+
+    fn finished(&self, blocks: u64) {
+        self.recovered.set(blocks);
     }
 }
 
@@ -334,21 +293,20 @@ fn opened_catalog(path: &Path) -> Result<(Lock, Catalog), Failure> {
     open().map_err(|error| Failure::from(&error))
 }
 
-/// Why an image is not repaired.
-fn failure(error: &engine::ImageRepairError) -> Failure {
-    let of = |path: &Path| Failure::new(Kind::Image, &error.to_string()).path(path);
-    match error {
-        engine::ImageRepairError::Map(error) => image_failure(Path::new(""), error),
-        engine::ImageRepairError::Journal(_) => {
-            Failure::new(Kind::Image, &error.to_string()).operation("write")
+impl From<ImageRepairError> for Failure {
+    fn from(error: ImageRepairError) -> Failure {
+        let of = |path: &Path| Failure::new(Kind::Image, &error.to_string()).path(path);
+        match &error {
+            ImageRepairError::Map(error) => image_failure(Path::new(""), error),
+            ImageRepairError::Journal(_) => Failure::new(Kind::Image, &error.to_string()).operation("write"),
+            ImageRepairError::JournalUnfit { path, .. } => of(path).operation("read"),
+            ImageRepairError::Image { path, operation, source, .. } => {
+                of(path).operation(operation).system(Some(source))
+            }
+            ImageRepairError::Another { path, .. } | ImageRepairError::EndUnknown { path } => {
+                of(path).operation("repair")
+            }
+            ImageRepairError::Different { path, .. } => of(path).operation("read back"),
         }
-        engine::ImageRepairError::JournalUnfit { path, .. } => of(path).operation("read"),
-        engine::ImageRepairError::Image { path, operation, source, .. } => {
-            of(path).operation(operation).system(Some(source))
-        }
-        engine::ImageRepairError::Another { path, .. } | engine::ImageRepairError::EndUnknown { path } => {
-            of(path).operation("repair")
-        }
-        engine::ImageRepairError::Different { path, .. } => of(path).operation("read back"),
     }
 }

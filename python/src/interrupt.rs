@@ -70,7 +70,7 @@ pub(crate) fn abandonable<T: Send + 'static>(
     work: impl FnOnce(&Arc<Stop>) -> T + Send + 'static,
 ) -> PyResult<T> {
     let feed = Feed::start(leftover == Leftover::Writes, move |outlet| {
-        outlet.give(work(&outlet.stop()));
+        outlet.give(work(outlet.stop()));
     })?;
     let taken = feed.next(py, tick);
     if taken.is_err() {

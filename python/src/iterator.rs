@@ -8,10 +8,11 @@ use std::time::Duration;
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::{PyTraverseError, PyVisit};
-use verisum::files::{Progress, lock};
+use verisum::Outlet;
+use verisum::files::{Progress, Stop, lock};
 
 use crate::arguments::Callback;
-use crate::background::{Broken, Feed, Outlet};
+use crate::background::{Broken, Feed};
 use crate::errors::Failure;
 use crate::log::{Event, results};
 
@@ -83,22 +84,27 @@ pub(crate) enum Step<R, S> {
 }
 
 /// Where work puts its steps.
-pub(crate) type Steps<R, S> = Outlet<Event<Step<R, S>>>;
+pub(crate) struct Steps<'a, R, S>(&'a Outlet<Event<Step<R, S>>>);
 
-impl<R, S> Steps<R, S> {
+impl<R, S> Steps<'_, R, S> {
+    /// Comes when nobody wants more.
+    pub(crate) fn stop(&self) -> &Arc<Stop> {
+        self.0.stop()
+    }
+
     /// Gives a result away. False where nobody wants more.
     pub(crate) fn result(&self, result: R) -> bool {
-        self.give(Event::Result(Step::Result(result)))
+        self.0.give(Event::Result(Step::Result(result)))
     }
 
     /// Tells something beside. False where nobody wants more.
     pub(crate) fn note(&self, note: String) -> bool {
-        self.give(Event::Note(note))
+        self.0.give(Event::Note(note))
     }
 
     /// Tells how it ended.
     pub(crate) fn end(&self, ended: Result<S, Failure>) {
-        self.give(Event::Result(ended.map_or_else(Step::Failed, Step::End)));
+        self.0.give(Event::Result(ended.map_or_else(Step::Failed, Step::End)));
     }
 }
 
@@ -119,7 +125,8 @@ impl<R: Send + 'static, S: Send + Sync + 'static> Running<R, S> {
         (done, progress): (Arc<Done>, Option<Callback>),
         work: impl FnOnce(&Steps<R, S>) + Send + 'static,
     ) -> PyResult<Running<R, S>> {
-        let (feed, progress) = (Feed::start(waits, work)?, Mutex::new(progress));
+        let (feed, progress) =
+            (Feed::start(waits, move |outlet| work(&Steps(outlet)))?, Mutex::new(progress));
         Ok(Running { feed, summary: Mutex::default(), done, progress })
     }
 

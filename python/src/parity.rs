@@ -170,8 +170,9 @@ impl Parity {
             let mut report = |finding: parity::Finding| {
                 steps.result(finding.into());
             };
-            let ended = location(place.as_ref(), reach, &steps.stop()).and_then(|location| {
-                work(&tree, location, (told, steps.stop()), &mut report).map_err(|error| failure(&error))
+            let ended = location(place.as_ref(), reach, steps.stop()).and_then(|location| {
+                work(&tree, location, (told, steps.stop().clone()), &mut report)
+                    .map_err(|error| failure(&error))
             });
             steps.end(ended.map(Into::into));
         })?;

@@ -163,7 +163,7 @@ fn read(catalog: &Path, filter: &Filter, steps: &Steps<Recorded, ()>) -> Result<
                         let algorithm = name_of(&names, record.algorithm);
                         goes_on = steps.result(Recorded { place: place.clone(), path, algorithm, record });
                     } else {
-                        goes_on = !steps.is_over();
+                        goes_on = !steps.stop().is_due();
                     }
                     goes_on
                 })?;

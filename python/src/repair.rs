@@ -292,7 +292,7 @@ impl Job {
         steps: &Steps<Repaired, Summary>,
     ) -> Result<Summary, Failure> {
         let Job { path, records, named, source_catalog, parity, done } = self;
-        options.stop = steps.stop();
+        options.stop = steps.stop().clone();
         let of_parity = |below| sources_of_parity(&path, parity.as_deref(), below, &|note| steps.note(note));
         let all_sources = |named: Vec<Named>, below, stop: &Arc<Stop>| -> Result<_, Failure> {
             let opened = named.into_iter().map(|named| source(named, hosts, true, stop));

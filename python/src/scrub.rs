@@ -314,7 +314,7 @@ fn scrubbed(
 ) -> Result<(Summary, Mended), Failure> {
     let _lock = Lock::take(&catalog).map_err(|error| Failure::from(&error))?;
     let mut catalog = Catalog::open(&catalog).map_err(|error| Failure::from(&error))?;
-    options.stop = steps.stop();
+    options.stop = steps.stop().clone();
     let finished = finish_in_place(&catalog, Timestamp::now(), &options.stop);
     let finished = finished.map_err(|error| crate::repair::failure(&error))?;
     if let Some(Finished::Waits { path, why, .. }) = finished {

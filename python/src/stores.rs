@@ -9,12 +9,12 @@ use pyo3::exceptions::PyOSError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedBytes;
 use pyo3::types::{PyBytes, PyCFunction, PyList, PyString};
+use verisum::Outlet;
 use verisum::digest::{Digest, DigestError, Output};
 use verisum::files::Timestamp;
 use verisum::files::place::ContentEvidence;
 
 use crate::at_exit;
-use crate::background::Outlet;
 use crate::errors::{Failure, Kind};
 use crate::log::Event;
 use crate::many::hash_on;
@@ -66,7 +66,7 @@ impl Batches {
         if let Some(Err(failure)) = at_exit::attach(|py| self.stop_with(py, outlet)) {
             return fault(failure);
         }
-        while !outlet.is_over() {
+        while !outlet.stop().is_due() {
             let read = match at_exit::attach(|py| self.next(py)) {
                 Some(Ok(Some(read))) => read,
                 Some(Ok(None)) => return,
@@ -90,7 +90,7 @@ impl Batches {
 
     /// Lets Python end in the middle of a batch once nobody wants it.
     fn stop_with(&self, py: Python<'_>, outlet: &Outlet<Event<Row>>) -> Result<(), Failure> {
-        let stop = outlet.stop();
+        let stop = outlet.stop().clone();
         let set = PyCFunction::new_closure(py, None, None, move |_, _| stop.is_due() || at_exit::is_over())
             .and_then(|is_over| self.0.bind(py).setattr("is_over", is_over));
         set.map_err(|raised| failure("", "read", py, &raised))
@@ -151,7 +151,7 @@ fn hashed(digests: &[Digest], read: Vec<Read>, outlet: &Outlet<Event<Row>>) -> R
     let mut found: Vec<Vec<u8>> = Vec::new();
     for digest in digests {
         let mut of_all = vec![0; messages.len() * digest.len()];
-        hash_on(cores(), digest, &messages, &mut of_all, &outlet.stop())?;
+        hash_on(cores(), digest, &messages, &mut of_all, outlet.stop())?;
         found.push(of_all);
     }
     drop(messages);

@@ -188,7 +188,7 @@ impl Work {
     ) -> PyResult<Tagging> {
         let Work { paths, walk, mut options, done } = self;
         let running = Running::start(true, (done, progress), move |steps| {
-            options.plan.stop = steps.stop();
+            options.plan.stop = steps.stop().clone();
             steps.end(act(&mut Walk::new(paths, walk), &options, steps));
         })?;
         Ok(Tagging(running))

@@ -81,6 +81,21 @@ def test_one_copy_gives_one_block_and_another_the_next(image: Path, tmp_path: Pa
     assert verisum.image_sum(image).digest == verisum.BlockMap(map).root
 
 
+def test_a_dry_run_tells_what_an_interrupted_repair_left(image: Path, tmp_path: Path) -> None:
+    map, copy = tmp_path / "disk.map", tmp_path / "copy.img"
+    good = copy.read_bytes()[2 * BLOCK : 3 * BLOCK]
+    head = b"VRSMREP1" + bytes([32]) + bytes.fromhex(str(verisum.BlockMap(map).root))
+    journal = tmp_path / "disk.map.repair"
+    journal.write_bytes(head + (2).to_bytes(8, "little") + BLOCK.to_bytes(4, "little") + good)
+    rest = [(7 * BLOCK, 8 * BLOCK, str(copy))]
+    could = verisum.image_repair(image, map, copy, dry_run=True)
+    assert (could.recovered_blocks, could.repaired) == (1, rest)
+    assert journal.exists()
+    done = verisum.image_repair(image, map, copy)
+    assert (done.recovered_blocks, done.repaired) == (1, rest)
+    assert image.read_bytes() == copy.read_bytes() and not journal.exists()
+
+
 def test_what_no_copy_has_is_left(image: Path, tmp_path: Path) -> None:
     map, copy = tmp_path / "disk.map", tmp_path / "copy.img"
     damage(copy, 2)

@@ -3120,7 +3120,7 @@ class ImageRepair:
 
     @property
     def recovered_blocks(self) -> int:
-        """How many blocks were written from the journal of a repair that was interrupted."""
+        """How many blocks were written from the journal of a repair that was interrupted; in a dry run, would be."""
 
     @property
     def noted(self) -> Literal["confirmed", "different"] | None:

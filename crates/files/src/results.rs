@@ -54,6 +54,12 @@ pub struct Outlet<T> {
 }
 
 impl<T> Outlet<T> {
+    /// An outlet, and where its results come out. Where that is dropped, nobody takes more.
+    pub fn new(stop: Arc<Stop>) -> (Outlet<T>, Receiver<T>) {
+        let (sender, receiver) = sync_channel(WAITING);
+        (Outlet { sender, stop }, receiver)
+    }
+
     /// Gives a result away, once there is room for it. False where nobody takes more: the work is to end then.
     pub fn give(&self, result: T) -> bool {
         self.sender.send(result).is_ok()
@@ -75,9 +81,8 @@ impl<T: Send + 'static, S: Send + 'static> Results<T, S> {
         stop: &Arc<Stop>,
         work: impl FnOnce(&Outlet<T>) -> S + Send + 'static,
     ) -> io::Result<Results<T, S>> {
-        let (sender, receiver) = sync_channel(WAITING);
         let stop = Arc::new(Stop::within(stop.clone()));
-        let outlet = Outlet { sender, stop: stop.clone() };
+        let (outlet, receiver) = Outlet::new(stop.clone());
         let worker = thread::Builder::new().name(name.to_string()).spawn(move || work(&outlet))?;
         let last = Instant::now();
         Ok(Results { receiver: Some(receiver), stop, worker: Some(worker), summary: None, last })

@@ -96,7 +96,7 @@ mod trusted_place;
 #[cfg(feature = "image")]
 pub use place_image::{PlaceImageError, open_image};
 #[cfg(all(feature = "image", feature = "mend"))]
-pub use raw_image::{ImageCopy, damage, image_end, image_reader, reader_until, require_raw};
+pub use raw_image::{DamagedImage, ImageCopy, ImageRepair, require_raw};
 #[cfg(feature = "image")]
 pub use verisum_blockhash as blockhash;
 #[cfg(feature = "catalog")]

@@ -6,9 +6,10 @@ use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 use verisum_blockhash::BlockMap;
+use verisum_files::Stop;
 use verisum_files::place::Place;
 use verisum_image::{Image, Opened};
-use verisum_mend::image::{ImageRepairError, ReadAt, Target};
+use verisum_mend::image::{ImageRepairError, Mended, ReadAt, Target};
 
 /// Maps that are not exact round the length up to this.
 const SECTOR: u64 = 512;
@@ -62,17 +63,99 @@ pub fn require_raw(opened: Opened) -> io::Result<Box<dyn Image>> {
     }
 }
 
+/// What a repair of an image asks of the program that runs it.
+pub trait DamagedImage {
+    /// Why it fails.
+    type Error: From<ImageRepairError>;
+
+    /// Opens the image to read it.
+    ///
+    /// # Errors
+    /// Also if it is not [raw](require_raw).
+    fn open(&self) -> Result<Box<dyn Image>, Self::Error>;
+
+    /// Where it differs from the map; none if it cannot be read as a whole.
+    ///
+    /// # Errors
+    /// The map cannot be read.
+    fn compare(&self) -> Result<Option<Vec<Range<u64>>>, Self::Error>;
+
+    /// Is told how many blocks of an interrupted repair were finished, or would be.
+    fn finished(&self, blocks: u64);
+}
+
+/// A repair of an image from copies.
+pub struct ImageRepair<'a> {
+    /// The image, whose end is that of its file.
+    pub target: Target<'a>,
+    /// The copies, which are tried in their order for each block.
+    pub copies: Vec<ImageCopy>,
+    /// Whether it repairs what may be another image.
+    pub overwrites: bool,
+    /// Whether it only finds out what could be repaired.
+    pub dry_run: bool,
+    /// When to end early.
+    pub stop: &'a Stop,
+}
+
+impl ImageRepair<'_> {
+    /// Finishes an interrupted repair, repairs, and reads back what was written. Returns also how many bytes the image has
+    /// after its recorded end.
+    ///
+    /// # Errors
+    /// Those of the image, of its map and of its journal.
+    pub fn run<I: DamagedImage>(self, image: &I) -> Result<(Mended, u64), I::Error> {
+        let ImageRepair { mut target, mut copies, overwrites, dry_run, stop } = self;
+        let end = image_end(&target, target.end, &mut copies)?;
+        target.end = end.unwrap_or(target.end);
+        let damage = || -> Result<_, I::Error> {
+            let (bad, longer) = damage(&target, image, end.is_some(), stop)?;
+            if !overwrites {
+                target.require_same(&bad, image.open()?.length())?;
+            }
+            Ok((bad, longer))
+        };
+        let mut foretold = Vec::new();
+        if target.journal.symlink_metadata().is_ok() {
+            // What it has is for the image of the map only.
+            damage()?;
+            if dry_run {
+                foretold = target.recoverable()?;
+                image.finished(foretold.len() as u64);
+            } else if let count @ 1.. = target.recover()? {
+                image.finished(count);
+            }
+        }
+        let (bad, longer) = damage()?;
+        let mut copies: Vec<ReadAt> = copies.into_iter().map(|copy| copy.read).collect();
+        let mended = target.repair(&without(bad, foretold), &mut copies, !dry_run, stop)?;
+        if !dry_run && !mended.repaired.is_empty() {
+            target.verify(&mended, &mut reader_until(image_reader(image.open()?), target.end))?;
+        }
+        Ok((mended, longer))
+    }
+}
+
+/// Ranges without some blocks, each of which is in one of them or in none.
+fn without(ranges: Vec<Range<u64>>, mut blocks: Vec<Range<u64>>) -> Vec<Range<u64>> {
+    blocks.sort_by_key(|block| block.start);
+    let mut left = Vec::new();
+    for range in ranges {
+        let mut start = range.start;
+        for block in blocks.iter().filter(|block| range.start <= block.start && block.start < range.end) {
+            left.push(start..block.start);
+            start = block.end;
+        }
+        left.push(start..range.end);
+    }
+    left.retain(|range| range.start < range.end);
+    left
+}
+
 /// Where an image ends whose file is so long (`own`). A map that is not exact rounds that up, and so do many formats.
 /// `own` stays where it can: where a good last block has only zeros after it, and no copy ends earlier. None if the file
 /// ends within the last sector, and nobody knows whether somebody appended the bytes there.
-///
-/// # Errors
-/// The map cannot be read.
-pub fn image_end(
-    target: &Target,
-    own: u64,
-    copies: &mut [ImageCopy],
-) -> Result<Option<u64>, ImageRepairError> {
+fn image_end(target: &Target, own: u64, copies: &mut [ImageCopy]) -> Result<Option<u64>, ImageRepairError> {
     let length = target.map.length();
     let is_in_last = |end: u64| end.next_multiple_of(SECTOR) == length;
     let mut told: Option<u64> = None;
@@ -117,27 +200,26 @@ fn last_byte(file: &File, range: Range<u64>) -> Option<u64> {
     bytes.iter().rposition(|byte| *byte != 0).map(|at| range.start + at as u64)
 }
 
-/// The parts of ranges that differ from the map before the end of an image, and how many bytes it has after that.
-///
-/// # Errors
-/// The map cannot be read, or the last block differs and nobody knows where the image ends.
-pub fn damage(
+/// What differs from the map before the end of an image, and how many bytes it has after that.
+fn damage<I: DamagedImage>(
     target: &Target,
-    ranges: Vec<Range<u64>>,
-    image: Box<dyn Image>,
+    image: &I,
     knows_end: bool,
-) -> Result<(Vec<Range<u64>>, u64), ImageRepairError> {
+    stop: &Stop,
+) -> Result<(Vec<Range<u64>>, u64), I::Error> {
+    let read = || Ok::<_, I::Error>(reader_until(image_reader(image.open()?), target.end));
+    let ranges = match image.compare()? {
+        Some(ranges) => ranges,
+        None => target.scan(&mut read()?, stop)?,
+    };
     let mut end = target.map.length();
-    let longer = image.exact_length().saturating_sub(target.end);
+    let longer = image.open()?.exact_length().saturating_sub(target.end);
     let is_last_bad = ranges.last().is_some_and(|range| range.end >= end);
     if is_last_bad && !knows_end {
-        return Err(ImageRepairError::EndUnknown { path: target.name.to_path_buf() });
+        return Err(ImageRepairError::EndUnknown { path: target.name.to_path_buf() }.into());
     }
     // What follows the end is no damage of the last block.
-    if longer > 0
-        && is_last_bad
-        && target.has_last_block(&mut reader_until(image_reader(image), target.end))?
-    {
+    if longer > 0 && is_last_bad && target.has_last_block(&mut read()?)? {
         end = target.map.blocks().saturating_sub(1) * u64::from(target.map.params().block_bytes());
     }
     let within = |range: Range<u64>| range.start..range.end.min(end);
@@ -145,7 +227,7 @@ pub fn damage(
 }
 
 /// Reads any part of an image.
-pub fn image_reader(image: Box<dyn Image>) -> ReadAt<'static> {
+fn image_reader(image: Box<dyn Image>) -> ReadAt<'static> {
     Box::new(move |buffer, offset| {
         if offset + buffer.len() as u64 > image.length() {
             return Err(io::Error::other("it is shorter"));
@@ -155,7 +237,7 @@ pub fn image_reader(image: Box<dyn Image>) -> ReadAt<'static> {
 }
 
 /// Reads an image as if it ended here, with zeros after it.
-pub fn reader_until(mut read: ReadAt<'static>, end: u64) -> ReadAt<'static> {
+fn reader_until(mut read: ReadAt<'static>, end: u64) -> ReadAt<'static> {
     Box::new(move |buffer, offset| read_until(&mut read, end, buffer, offset))
 }
 

@@ -24,6 +24,8 @@ use verisum_blockhash::BlockMap;
 use verisum_files::text::of_system;
 use verisum_files::{ReplaceError, Stop};
 
+use crate::repair::Taken;
+
 /// Bytes that are fetched at once, unless a block is larger.
 const PIECE: u64 = 4 << 20;
 
@@ -62,6 +64,19 @@ pub struct Mended {
     pub fetched: u64,
     /// Whether [`Stop`] ended it early.
     pub interrupted: bool,
+}
+
+impl Mended {
+    /// What was taken from the copies, which have these names.
+    pub fn taken(&self, names: &[PathBuf]) -> Vec<Taken> {
+        let of = |(which, from): (usize, &PathBuf)| {
+            let of_it = self.repaired.iter().filter(|(_, of)| *of == which);
+            let ranges: Vec<Range<u64>> = of_it.map(|(range, _)| range.clone()).collect();
+            let bytes = ranges.iter().map(range_len).sum();
+            (bytes > 0).then(|| Taken { from: from.clone(), bytes, ranges: Some(ranges) })
+        };
+        names.iter().enumerate().filter_map(of).collect()
+    }
 }
 
 /// Why an image is not repaired.

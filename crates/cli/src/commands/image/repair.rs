@@ -12,10 +12,9 @@ use serde_json::json;
 use verisum::blockhash::BlockMap;
 use verisum::files::Stop;
 use verisum::image::{Image, Opened, is_nbd_uri};
-use verisum::mend::image::{Mended, ReadAt, Target, journal_of, open_to_write};
-use verisum::mend::repair::Taken;
+use verisum::mend::image::{Mended, Target, journal_of, open_to_write};
 use verisum::remote::Hosts;
-use verisum::{ImageCopy, damage, image_end, image_reader, reader_until, require_raw};
+use verisum::{DamagedImage, ImageCopy, ImageRepair, require_raw};
 
 use super::map;
 use super::options::ReadOptions;
@@ -81,41 +80,17 @@ pub(crate) fn run(arguments: ImageRepairArgs, output: &mut Output) -> Result<Exi
     let name = input.path();
     let file = open_to_write(&name, arguments.dry_run)?;
     let journal = journal_of(&arguments.map);
-    let own = raw(&input, &settings)?.exact_length();
-    let mut target = Target { map: &map, file: &file, name: &name, end: own, journal: &journal };
+    let image = RawInput { map: &map, input: &input, settings: &settings, is_dry_run: arguments.dry_run };
+    let end = image.open()?.exact_length();
+    let target = Target { map: &map, file: &file, name: &name, end, journal: &journal };
     let reached =
         arguments.hosts.hosts(arguments.from.iter().filter(|text| hosts::is_remote(text)).count())?;
-    let mut copies = copies(&arguments.from, &settings, &reached, &map)?;
-    let end = image_end(&target, own, &mut copies)?;
-    target.end = end.unwrap_or(own);
-    let mut copies: Vec<ReadAt> = copies.into_iter().map(|copy| copy.read).collect();
+    let copies = copies(&arguments.from, &settings, &reached, &map)?;
     let ending = Ending::new()?;
     let stop = Stop::when(ending.asked().clone());
-    let found = || -> Result<(Vec<Range<u64>>, u64), Failure> {
-        let (bad, longer) = bad(&input, &settings, (&target, end.is_some()), &stop)?;
-        if !arguments.overwrite {
-            target.require_same(&bad, raw(&input, &settings)?.length())?;
-        }
-        Ok((bad, longer))
-    };
-    let say = |what: String| ui::say(PROGRAM, &format!("{}: {what} of an interrupted repair", shown(&name)));
-    let mut foretold = Vec::new();
-    if journal.symlink_metadata().is_ok() {
-        // What it has is for the image of the map only.
-        found()?;
-        if arguments.dry_run {
-            foretold = target.recoverable()?;
-            say(format!("the repair first finishes {} blocks", foretold.len()));
-        } else if let count @ 1.. = target.recover()? {
-            say(format!("finished {count} blocks"));
-        }
-    }
-    let (bad, longer) = found()?;
-    let bad = without(bad, foretold);
-    let mended = target.repair(&bad, &mut copies, !arguments.dry_run, &stop)?;
-    if !arguments.dry_run && !mended.repaired.is_empty() {
-        let again = raw(&input, &settings)?;
-        target.verify(&mended, &mut reader_until(image_reader(again), target.end))?;
+    let (overwrites, dry_run) = (arguments.overwrite, arguments.dry_run);
+    let (mended, longer) = ImageRepair { target, copies, overwrites, dry_run, stop: &stop }.run(&image)?;
+    if !dry_run && !mended.repaired.is_empty() {
         record(&arguments, &name, &mended, &stop)?;
     }
     let exit = print(&arguments, &mended, longer, output)?;
@@ -142,71 +117,53 @@ fn require_copies(arguments: &ImageRepairArgs) -> Result<(), Failure> {
 fn record(arguments: &ImageRepairArgs, name: &Path, mended: &Mended, stop: &Stop) -> Result<(), Failure> {
     let path = absolute(name)?;
     let mut recorder = RepairRecorder::new(&arguments.catalog, &path, stop)?;
-    let mut taken: Vec<Taken> = Vec::new();
-    for (which, from) in arguments.from.iter().enumerate() {
-        let ranges: Vec<Range<u64>> =
-            mended.repaired.iter().filter(|(_, of)| *of == which).map(|(range, _)| range.clone()).collect();
-        if !ranges.is_empty() {
-            let bytes = ranges.iter().map(|range| range.end - range.start).sum();
-            // Addresses are as they were typed.
-            let from = match hosts::is_remote(from) || is_nbd_uri(from) {
-                true => PathBuf::from(from),
-                false => absolute(Path::new(from))?,
-            };
-            taken.push(Taken { from, bytes, ranges: Some(ranges) });
-        }
-    }
-    recorder.take((path, false), None, taken);
+    // Addresses are as they were typed.
+    let named = |from: &OsString| match hosts::is_remote(from) || is_nbd_uri(from) {
+        true => Ok(PathBuf::from(from)),
+        false => absolute(Path::new(from)),
+    };
+    let names = arguments.from.iter().map(named).collect::<Result<Vec<_>, _>>()?;
+    recorder.take((path, false), None, mended.taken(&names));
     recorder.end()
 }
 
-/// Ranges without some blocks, each of which is in one of them or in none.
-fn without(ranges: Vec<Range<u64>>, mut blocks: Vec<Range<u64>>) -> Vec<Range<u64>> {
-    blocks.sort_by_key(|block| block.start);
-    let mut left = Vec::new();
-    for range in ranges {
-        let mut start = range.start;
-        for block in blocks.iter().filter(|block| range.start <= block.start && block.start < range.end) {
-            left.push(start..block.start);
-            start = block.end;
-        }
-        left.push(start..range.end);
+/// The image as an input, opened anew whenever it is read.
+struct RawInput<'a> {
+    map: &'a BlockMap,
+    input: &'a Input,
+    settings: &'a HashSettings,
+    is_dry_run: bool,
+}
+
+impl RawInput<'_> {
+    fn say(&self, what: &str) {
+        ui::say(PROGRAM, &format!("{}: {what}", names::quoted(self.input.name())));
     }
-    left.retain(|range| range.start < range.end);
-    left
 }
 
-fn shown(name: &Path) -> String {
-    names::quoted(name.as_os_str())
-}
+impl DamagedImage for RawInput<'_> {
+    type Error = Failure;
 
-/// Opens the image to read, and fails unless its bytes are what a guest sees.
-fn raw(input: &Input, settings: &HashSettings) -> Result<Box<dyn Image>, Failure> {
-    require_raw(input::open(input, settings)?).map_err(|error| Failure::file(input.path(), "repair", error))
-}
+    fn open(&self) -> Result<Box<dyn Image>, Failure> {
+        require_raw(input::open(self.input, self.settings)?)
+            .map_err(|error| Failure::file(self.input.path(), "repair", error))
+    }
 
-/// The ranges that are not what the map says, and how many bytes the image has after its recorded end.
-fn bad(
-    input: &Input,
-    settings: &HashSettings,
-    (target, knows_end): (&Target, bool),
-    stop: &Stop,
-) -> Result<(Vec<Range<u64>>, u64), Failure> {
-    let mut image = raw(input, settings)?;
-    let mut opened = Opened::Image(image);
-    let ranges = match verify::compare(target.map, input, &mut opened, settings) {
-        Ok((_, ranges)) => ranges,
-        Err(Failure::Image(_)) => {
-            ui::say(
-                PROGRAM,
-                &format!("{}: it cannot be read as a whole: reading block by block", shown(&input.path())),
-            );
-            image = raw(input, settings)?;
-            target.scan(&mut reader_until(image_reader(image), target.end), stop)?
+    fn compare(&self) -> Result<Option<Vec<Range<u64>>>, Failure> {
+        match verify::compare(self.map, self.input, &mut Opened::Image(self.open()?), self.settings) {
+            Ok((_, ranges)) => Ok(Some(ranges)),
+            Err(Failure::Image(_)) => {
+                self.say("it cannot be read as a whole: reading block by block");
+                Ok(None)
+            }
+            Err(failure) => Err(failure),
         }
-        Err(failure) => return Err(failure),
-    };
-    Ok(damage(target, ranges, raw(input, settings)?, knows_end)?)
+    }
+
+    fn finished(&self, blocks: u64) {
+        let what = if self.is_dry_run { "the repair first finishes" } else { "finished" };
+        self.say(&format!("{what} {blocks} blocks of an interrupted repair"));
+    }
 }
 
 /// Opens the copies. One that cannot be opened is said to be so, and gives nothing, unless all are like that.
