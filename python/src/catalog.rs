@@ -101,6 +101,13 @@ impl CatalogRun {
     }
 }
 
+getters! { |catalog: Catalog|
+    path: &OsStr = catalog.path.as_os_str();
+    rehash_target(py): PyResult<Option<String>> = catalog.read(py, store::Catalog::rehash_target);
+    algorithms(py): PyResult<BTreeMap<String, u64>> =
+        catalog.read(py, |store| Ok(store.files_by_algorithm(None)?.into_iter().collect()));
+}
+
 #[pymethods]
 impl Catalog {
     #[new]
@@ -115,12 +122,6 @@ impl Catalog {
         });
         let (path, store) = opened.map_err(|error| raise(py, &error))?;
         Ok(Catalog { path, store: Mutex::new(store) })
-    }
-
-    #[doc = stub!("Catalog.path")]
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.path.as_os_str()
     }
 
     #[doc = stub!("Catalog.trees")]
@@ -171,18 +172,6 @@ impl Catalog {
     fn problems(&self, py: Python<'_>, tree: Option<FsPath>) -> PyResult<Problems> {
         let below = self.below(py, tree)?;
         Problems::start(&self.path, below)
-    }
-
-    #[doc = stub!("Catalog.rehash_target")]
-    #[getter]
-    fn rehash_target(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        self.read(py, store::Catalog::rehash_target)
-    }
-
-    #[doc = stub!("Catalog.algorithms")]
-    #[getter]
-    fn algorithms(&self, py: Python<'_>) -> PyResult<BTreeMap<String, u64>> {
-        self.read(py, |store| Ok(store.files_by_algorithm(None)?.into_iter().collect()))
     }
 
     #[doc = stub!("Catalog.export")]

@@ -74,6 +74,7 @@ getters! { |row: CheckRow|
     outcome: &'static str = row.outcome;
     listed_size: Option<u64> = row.listed_size;
     found_size: Option<u64> = row.found_size;
+    error: Option<&Failure> = row.error.as_ref();
 }
 
 #[pymethods]
@@ -86,12 +87,6 @@ impl CheckRow {
             (algorithm.clone(), bytes(listed), found.as_ref().map(bytes))
         };
         PyTuple::new(py, self.digests.iter().map(digest))
-    }
-
-    #[doc = stub!("CheckRow.error")]
-    #[getter]
-    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.error.as_ref().map(|failure| failure.object(py))
     }
 
     fn __repr__(&self) -> String {
@@ -137,13 +132,8 @@ struct Ended {
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Check(Running<CheckRow, Ended>);
 
-#[pymethods]
-impl Check {
-    #[doc = stub!("Check.class_")]
-    #[getter]
-    fn class_(&self) -> Option<&'static str> {
-        self.0.summary().map(|ended| ended.class)
-    }
+getters! { |check: Check|
+    class_: Option<&'static str> = check.0.summary().map(|ended| ended.class);
 }
 
 python_iterator!(Check, CheckRow, |ended| -> Counts { ended.counts.clone() });

@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use verisum::catalog::compare::{
     AskedPairs, Judge, Judgement, ListedContents, RecordedStanding, RecordedTree, Settled, known_bad,
     settle_by_records,
@@ -79,22 +78,8 @@ getters! { |side: Side|
     size: Option<u64> = side.size;
     mtime_ns: Option<i128> = side.mtime_ns;
     as_recorded: Option<&'static str> = side.as_recorded;
-}
-
-#[pymethods]
-impl Side {
-    #[doc = stub!("Side.digest")]
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        let digest = self.read.as_ref()?.as_ref().ok()?;
-        Some(PyBytes::new(py, digest.as_bytes()))
-    }
-
-    #[doc = stub!("Side.error")]
-    #[getter]
-    fn error(&self) -> Option<&str> {
-        self.read.as_ref()?.as_ref().err().map(String::as_str)
-    }
+    digest: Option<&[u8]> = Some(side.read.as_ref()?.as_ref().ok()?.as_bytes());
+    error: Option<&str> = side.read.as_ref()?.as_ref().err().map(String::as_str);
 }
 
 impl Side {
@@ -119,25 +104,15 @@ getters! { |difference: Difference|
     recorded_ns: Option<i128> = difference.recorded_ns;
     as_recorded: Option<&'static str> = difference.as_recorded;
     odd: Option<&'static str> = difference.odd;
+    class_: &'static str = match difference.outcome {
+        "differs" | "missing" | "extra" => "mismatch",
+        _ => "unchecked",
+    };
+    error: Option<&Failure> = difference.error.as_ref();
 }
 
 #[pymethods]
 impl Difference {
-    #[doc = stub!("Difference.class_")]
-    #[getter]
-    fn class_(&self) -> &'static str {
-        match self.outcome {
-            "differs" | "missing" | "extra" => "mismatch",
-            _ => "unchecked",
-        }
-    }
-
-    #[doc = stub!("Difference.error")]
-    #[getter]
-    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.error.as_ref().map(|failure| failure.object(py))
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.Difference {:?}: {}>", String::from_utf8_lossy(&self.name), self.outcome)
     }
@@ -158,12 +133,9 @@ struct Summary {
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Comparison(Running<Difference, Summary>);
 
-#[pymethods]
-impl Comparison {
-    #[doc = stub!("Comparison.settled")]
-    #[getter]
-    fn settled(&self) -> Option<Counts> {
-        let Settled { sizes, records, times, one_read, store, read } = self.0.summary()?.settled;
+getters! { |comparison: Comparison|
+    settled: Option<Counts> = {
+        let Settled { sizes, records, times, one_read, store, read } = comparison.0.summary()?.settled;
         let counts = [
             ("sizes", sizes),
             ("records", records),
@@ -173,12 +145,9 @@ impl Comparison {
             ("read", read),
         ];
         Some(counts.into())
-    }
-
-    #[doc = stub!("Comparison.class_")]
-    #[getter]
-    fn class_(&self) -> Option<&'static str> {
-        let summary = self.0.summary()?;
+    };
+    class_: Option<&'static str> = {
+        let summary = comparison.0.summary()?;
         let has =
             |keys: &[&str]| keys.iter().any(|key| summary.counts.get(key).is_some_and(|count| *count > 0));
         let is_unchecked = has(&["unreadable", "unknown", UNLISTED]) || summary.useless > 0;
@@ -187,7 +156,7 @@ impl Comparison {
             (false, true) => "unchecked",
             (false, false) => "clean",
         })
-    }
+    };
 }
 
 python_iterator!(Comparison, Difference, |summary| -> Counts { summary.counts.clone() });

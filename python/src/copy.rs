@@ -77,16 +77,11 @@ getters! { |file: CopiedFile|
     outcome: &'static str = file.outcome;
     is_problem: bool = file.is_problem;
     size: u64 = file.size;
+    error: Option<&Failure> = file.error.as_ref();
 }
 
 #[pymethods]
 impl CopiedFile {
-    #[doc = stub!("CopiedFile.error")]
-    #[getter]
-    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.error.as_ref().map(|failure| failure.object(py))
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.CopiedFile {:?}: {}>", self.path.to_string_lossy(), self.outcome)
     }

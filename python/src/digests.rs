@@ -34,14 +34,12 @@ impl Digests {
     }
 }
 
+getters! { |digests: Digests|
+    digest_size: usize = digests.shape.width();
+}
+
 #[pymethods]
 impl Digests {
-    #[doc = stub!("Digests.digest_size")]
-    #[getter]
-    fn digest_size(&self) -> usize {
-        self.shape.width()
-    }
-
     fn __len__(&self) -> usize {
         self.shape.rows()
     }

@@ -1,5 +1,6 @@
 //! Errors of the library as exceptions of `verisum/_errors.py`: with path, operation and cause.
 
+use std::convert::Infallible;
 use std::ffi::{OsStr, OsString};
 use std::io;
 use std::path::Path;
@@ -98,10 +99,15 @@ impl Failure {
         };
         made().map_or_else(|error| error, PyErr::from_value)
     }
+}
 
-    /// The exception as an object.
-    pub(crate) fn object<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
-        self.raise(py).into_value(py).into_bound(py).into_any()
+impl<'py> IntoPyObject<'py> for &Failure {
+    type Target = PyAny;
+    type Output = Bound<'py, PyAny>;
+    type Error = Infallible;
+
+    fn into_pyobject(self, py: Python<'py>) -> Result<Bound<'py, PyAny>, Infallible> {
+        Ok(self.raise(py).into_value(py).into_bound(py).into_any())
     }
 }
 

@@ -7,19 +7,20 @@ macro_rules! stub {
     };
 }
 
-/// Gives a class properties: `name: type = value;`. Bytes of type `&[u8]` are `bytes` in Python. A class with another
-/// name in Python is named so: `|object: Class as Name|`.
+/// Gives a class properties: `name: type = value;`, or `name(py): type = value;` where Python is needed for it. Bytes of
+/// type `&[u8]` are `bytes` in Python, and a `&Failure` is its exception. A class with another name in Python is named
+/// so: `|object: Class as Name|`.
 macro_rules! getters {
     (|$object:ident: $class:ident| $($properties:tt)*) => {
         getters! { |$object: $class as $class| $($properties)* }
     };
-    (|$object:ident: $class:ident as $python:ident| $($name:ident: $type:ty = $value:expr;)*) => {
+    (|$object:ident: $class:ident as $python:ident| $($name:ident $(($py:ident))?: $type:ty = $value:expr;)*) => {
         #[pyo3::pymethods]
         impl $class {
             $(
                 #[doc = stub!(stringify!($python), ".", stringify!($name))]
                 #[getter]
-                fn $name(&self) -> $type {
+                fn $name(&self $(, $py: pyo3::Python<'_>)?) -> $type {
                     let $object = self;
                     $value
                 }

@@ -6,7 +6,7 @@ use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyString};
+use pyo3::types::PyBytes;
 use verisum::digest::{ALGORITHMS, Digest, DigestClass, DigestError, DigestStream, MAX_DIGEST_LEN};
 use verisum::files::lock;
 
@@ -165,30 +165,18 @@ pub(crate) fn algorithms(py: Python<'_>) -> Vec<(&'static str, usize, usize, &'s
     py.detach(|| available().map(row).collect())
 }
 
+getters! { |hash: Hash|
+    name: &str = hash.found.digest.name();
+    digest_size: usize = hash.found.digest.len();
+    block_size: usize = match hash.found.digest.algorithm() {
+        Some(algorithm) => algorithm.block_len,
+        None if hash.found.digest.name().starts_with("blake2b-") => 128,
+        None => 0,
+    };
+}
+
 #[pymethods]
 impl Hash {
-    #[doc = stub!("Hash.name")]
-    #[getter]
-    fn name<'py>(&self, py: Python<'py>) -> Bound<'py, PyString> {
-        PyString::new(py, self.found.digest.name())
-    }
-
-    #[doc = stub!("Hash.digest_size")]
-    #[getter]
-    fn digest_size(&self) -> usize {
-        self.found.digest.len()
-    }
-
-    #[doc = stub!("Hash.block_size")]
-    #[getter]
-    fn block_size(&self) -> usize {
-        match self.found.digest.algorithm() {
-            Some(algorithm) => algorithm.block_len,
-            None if self.found.digest.name().starts_with("blake2b-") => 128,
-            None => 0,
-        }
-    }
-
     #[doc = stub!("Hash.update")]
     #[pyo3(signature = (data, /))]
     fn update(&self, py: Python<'_>, data: &Bound<'_, PyAny>) -> PyResult<()> {

@@ -107,6 +107,10 @@ getters! { |overview: Overview|
     extra: Amount = overview.0.overview.content.extra.into();
     duplicates: Vec<SharedContent> =
         SharedContent::all(&overview.0, overview.0.overview.content.largest.len());
+    stalest: Vec<Directory> = {
+        let engine::Overview { directories, stalest, .. } = &overview.0.overview;
+        Directory::all(&overview.0, directories.len() + stalest.len()).split_off(directories.len())
+    };
 }
 
 #[pymethods]
@@ -142,13 +146,6 @@ impl Overview {
         Ok(months)
     }
 
-    #[doc = stub!("Overview.stalest")]
-    #[getter]
-    fn stalest(&self) -> Vec<Directory> {
-        let engine::Overview { directories, stalest, .. } = &self.0.overview;
-        Directory::all(&self.0, directories.len() + stalest.len()).split_off(directories.len())
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.Overview of {} trees: {}>", self.0.overview.trees.len(), self.class_())
     }
@@ -167,6 +164,10 @@ getters! { |tree: TreeOverview|
     only: Amount = tree.row().only.into();
     repairs: Vec<RecordedRepair> = tree.row().repairs.iter().cloned().map(RecordedRepair).collect();
     forecast: Option<Forecast> = tree.row().forecast.as_ref().map(Forecast::from);
+    runs: Vec<CatalogRun> = {
+        // One that goes on has the lock; whoever asks for that has `Catalog.runs`.
+        tree.row().runs.iter().map(|run| CatalogRun::new(run.clone(), false)).collect()
+    };
 }
 
 #[pymethods]
@@ -181,13 +182,6 @@ impl TreeOverview {
         Ok(troubles)
     }
 
-    #[doc = stub!("TreeOverview.runs")]
-    #[getter]
-    fn runs(&self) -> Vec<CatalogRun> {
-        // One that goes on has the lock; whoever asks for that has `Catalog.runs`.
-        self.row().runs.iter().map(|run| CatalogRun::new(run.clone(), false)).collect()
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.TreeOverview {:?}: {} files>", self.row().root.path.to_string_lossy(), self.files())
     }
@@ -200,29 +194,19 @@ getters! { |directory: Directory|
     files: u64 = directory.row().amount.files;
     bytes: u64 = directory.row().amount.bytes;
     stalest_verification_ms: Option<i64> = directory.row().oldest.map(Moment::milliseconds);
+    part: &'static str = match directory.row().part {
+        DirectoryPart::All => "all",
+        DirectoryPart::Own => "own",
+        DirectoryPart::Others(_) => "others",
+    };
+    others: usize = match directory.row().part {
+        DirectoryPart::Others(count) => count,
+        _ => 0,
+    };
 }
 
 #[pymethods]
 impl Directory {
-    #[doc = stub!("Directory.part")]
-    #[getter]
-    fn part(&self) -> &'static str {
-        match self.row().part {
-            DirectoryPart::All => "all",
-            DirectoryPart::Own => "own",
-            DirectoryPart::Others(_) => "others",
-        }
-    }
-
-    #[doc = stub!("Directory.others")]
-    #[getter]
-    fn others(&self) -> usize {
-        match self.row().part {
-            DirectoryPart::Others(count) => count,
-            _ => 0,
-        }
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.Directory {:?}: {}>", self.row().path.to_string_lossy(), self.part())
     }
@@ -240,17 +224,14 @@ getters! { |file: TroubledFile|
     error: Option<&str> = file.row().finding.as_ref()?.detail.as_deref();
     copy: Option<&OsStr> = file.row().copy.as_ref().map(|KnownCopy { path, .. }| path.as_os_str());
     copy_catalog: Option<&OsStr> = file.row().copy.as_ref().map(|copy| file.told.catalog(copy.catalog));
+    recorded: Option<FileState> = {
+        let file = &file.row().file;
+        file.is_recorded().then(|| FileState(Seen::of(&file.record)))
+    };
 }
 
 #[pymethods]
 impl TroubledFile {
-    #[doc = stub!("TroubledFile.recorded")]
-    #[getter]
-    fn recorded(&self) -> Option<FileState> {
-        let file = &self.row().file;
-        file.is_recorded().then(|| FileState(Seen::of(&file.record)))
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.TroubledFile {:?}: {}>", self.row().file.path.to_string_lossy(), self.state())
     }

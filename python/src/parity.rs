@@ -43,16 +43,11 @@ getters! { |finding: ParityFinding|
     kept_unread: Option<u64> = finding.kept_unread;
     unread_sets: Option<u64> = finding.unread_sets;
     of_parity: bool = finding.of_parity;
+    error: Option<&Failure> = finding.error.as_ref();
 }
 
 #[pymethods]
 impl ParityFinding {
-    #[doc = stub!("ParityFinding.error")]
-    #[getter]
-    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.error.as_ref().map(|failure| failure.object(py))
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.ParityFinding {:?}: {}>", self.path.to_string_lossy(), self.outcome)
     }

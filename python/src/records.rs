@@ -206,17 +206,14 @@ getters! { |problem: Problem|
     since_ms: i64 = problem.finding.since.milliseconds();
     seen_ms: i64 = problem.finding.seen.milliseconds();
     error: Option<&str> = problem.finding.detail.as_deref();
+    recorded: FileState = {
+        let Record { size, mtime, ctime, inode, digest, .. } = problem.recorded.record;
+        FileState(verisum::catalog::store::Seen { size, mtime, ctime, inode, digest })
+    };
 }
 
 #[pymethods]
 impl Problem {
-    #[doc = stub!("Problem.recorded")]
-    #[getter]
-    fn recorded(&self) -> FileState {
-        let Record { size, mtime, ctime, inode, digest, .. } = self.recorded.record;
-        FileState(verisum::catalog::store::Seen { size, mtime, ctime, inode, digest })
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.Problem {:?}: {}>", self.recorded.path.to_string_lossy(), self.state())
     }

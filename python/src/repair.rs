@@ -47,100 +47,47 @@ getters! { |file: RepairedFile|
     digest: &[u8] = file.0.recorded.as_bytes();
     hexdigest: String = hex(file.0.recorded.as_bytes());
     needs_keep_bad: bool = matches!(file.0.outcome, RepairOutcome::Mendable { needs_keep_bad: true, .. });
+    source: Option<&OsStr> = match &file.0.outcome {
+        RepairOutcome::Repaired { from, .. } | RepairOutcome::Mendable { from, .. } => {
+            Some(from.as_os_str())
+        }
+        _ => None,
+    };
+    also_from: Vec<&OsStr> = match &file.0.outcome {
+        RepairOutcome::Repaired { also_from, .. } => {
+            also_from.iter().map(|path| path.as_os_str()).collect()
+        }
+        _ => Vec::new(),
+    };
+    bad_copies: Vec<&OsStr> = file.0.bad_copies.iter().map(|path| path.as_os_str()).collect();
+    bytes: u64 = match file.0.outcome {
+        RepairOutcome::Repaired { bytes, .. } | RepairOutcome::Mendable { bytes, .. } => bytes,
+        _ => 0,
+    };
+    ranges: Option<Vec<(u64, u64)>> =
+        file.0.ranges.as_ref().map(|ranges| ranges.iter().map(|range| (range.start, range.end)).collect());
+    before_hexdigest: Option<String> = file.0.before.map(|before| hex(before.as_bytes()));
+    kept_unread: u64 = file.0.kept_unread;
+    has_usual_permissions: bool =
+        matches!(file.0.outcome, RepairOutcome::Repaired { has_usual_permissions: true, .. });
+    other_names: u64 = match file.0.outcome {
+        RepairOutcome::Repaired { other_names, .. } => other_names,
+        _ => 0,
+    };
+    tried: Vec<(&OsStr, String)> = match &file.0.outcome {
+        RepairOutcome::NoSource { tried } => {
+            tried.iter().map(|(path, why)| (path.as_os_str(), by_arguments(why))).collect()
+        }
+        _ => Vec::new(),
+    };
+    error: Option<String> = match &file.0.outcome {
+        RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => Some(by_arguments(why)),
+        _ => None,
+    };
 }
 
 #[pymethods]
 impl RepairedFile {
-    #[doc = stub!("RepairedFile.source")]
-    #[getter]
-    fn source(&self) -> Option<&OsStr> {
-        match &self.0.outcome {
-            RepairOutcome::Repaired { from, .. } | RepairOutcome::Mendable { from, .. } => {
-                Some(from.as_os_str())
-            }
-            _ => None,
-        }
-    }
-
-    #[doc = stub!("RepairedFile.also_from")]
-    #[getter]
-    fn also_from(&self) -> Vec<&OsStr> {
-        match &self.0.outcome {
-            RepairOutcome::Repaired { also_from, .. } => {
-                also_from.iter().map(|path| path.as_os_str()).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    #[doc = stub!("RepairedFile.bad_copies")]
-    #[getter]
-    fn bad_copies(&self) -> Vec<&OsStr> {
-        self.0.bad_copies.iter().map(|path| path.as_os_str()).collect()
-    }
-
-    #[doc = stub!("RepairedFile.bytes")]
-    #[getter]
-    fn bytes(&self) -> u64 {
-        match self.0.outcome {
-            RepairOutcome::Repaired { bytes, .. } | RepairOutcome::Mendable { bytes, .. } => bytes,
-            _ => 0,
-        }
-    }
-
-    #[doc = stub!("RepairedFile.ranges")]
-    #[getter]
-    fn ranges(&self) -> Option<Vec<(u64, u64)>> {
-        self.0.ranges.as_ref().map(|ranges| ranges.iter().map(|range| (range.start, range.end)).collect())
-    }
-
-    #[doc = stub!("RepairedFile.before_hexdigest")]
-    #[getter]
-    fn before_hexdigest(&self) -> Option<String> {
-        self.0.before.map(|before| hex(before.as_bytes()))
-    }
-
-    #[doc = stub!("RepairedFile.kept_unread")]
-    #[getter]
-    fn kept_unread(&self) -> u64 {
-        self.0.kept_unread
-    }
-
-    #[doc = stub!("RepairedFile.has_usual_permissions")]
-    #[getter]
-    fn has_usual_permissions(&self) -> bool {
-        matches!(self.0.outcome, RepairOutcome::Repaired { has_usual_permissions: true, .. })
-    }
-
-    #[doc = stub!("RepairedFile.other_names")]
-    #[getter]
-    fn other_names(&self) -> u64 {
-        match self.0.outcome {
-            RepairOutcome::Repaired { other_names, .. } => other_names,
-            _ => 0,
-        }
-    }
-
-    #[doc = stub!("RepairedFile.tried")]
-    #[getter]
-    fn tried(&self) -> Vec<(&OsStr, String)> {
-        match &self.0.outcome {
-            RepairOutcome::NoSource { tried } => {
-                tried.iter().map(|(path, why)| (path.as_os_str(), by_arguments(why))).collect()
-            }
-            _ => Vec::new(),
-        }
-    }
-
-    #[doc = stub!("RepairedFile.error")]
-    #[getter]
-    fn error(&self) -> Option<String> {
-        match &self.0.outcome {
-            RepairOutcome::Refused(why) | RepairOutcome::Failed(why) => Some(by_arguments(why)),
-            _ => None,
-        }
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.RepairedFile {:?}: {}>", self.0.path.to_string_lossy(), self.0.outcome.name())
     }

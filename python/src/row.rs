@@ -125,109 +125,32 @@ impl FileRow {
     }
 }
 
+getters! { |row: FileRow|
+    host: Option<&str> = row.0.host.as_deref();
+    path: &OsStr = row.0.path.as_os_str();
+    path_bytes: &[u8] = row.0.path.as_os_str().as_bytes();
+    error: Option<&Failure> = row.0.result.as_ref().err();
+    size(py): PyResult<Option<u64>> = Ok(row.found(py)?.size);
+    digest(py): PyResult<&[u8]> = Ok(row.found(py)?.digests[0].as_bytes());
+    hexdigest(py): PyResult<String> = Ok(hex(row.found(py)?.digests[0].as_bytes()));
+    mtime_ns(py): PyResult<Option<i128>> = Ok(row.found(py)?.modified.map(nanoseconds));
+    ctime_ns(py): PyResult<Option<i128>> = row.stat(py, |stat| nanoseconds(stat.changed));
+    inode(py): PyResult<Option<u64>> = row.stat(py, |stat| stat.inode);
+    device(py): PyResult<Option<u64>> = row.stat(py, |stat| stat.device);
+    links(py): PyResult<Option<u64>> = row.stat(py, |stat| stat.links);
+    stored(py): PyResult<Option<u64>> = row.stat(py, |stat| stat.stored);
+    changed(py): PyResult<bool> = Ok(row.found(py)?.changed);
+    evidence(py): PyResult<&'static str> = Ok(row.found(py)?.evidence.name());
+    recorded_ns(py): PyResult<Option<i128>> = Ok(recorded_at(row.found(py)?.evidence));
+}
+
 #[pymethods]
 impl FileRow {
-    #[doc = stub!("FileRow.host")]
-    #[getter]
-    fn host(&self) -> Option<&str> {
-        self.0.host.as_deref()
-    }
-
-    #[doc = stub!("FileRow.path")]
-    #[getter]
-    fn path(&self) -> &OsStr {
-        self.0.path.as_os_str()
-    }
-
-    #[doc = stub!("FileRow.path_bytes")]
-    #[getter]
-    fn path_bytes<'py>(&self, py: Python<'py>) -> Bound<'py, PyBytes> {
-        PyBytes::new(py, self.0.path.as_os_str().as_bytes())
-    }
-
-    #[doc = stub!("FileRow.error")]
-    #[getter]
-    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.0.result.as_ref().err().map(|failure| failure.object(py))
-    }
-
-    #[doc = stub!("FileRow.size")]
-    #[getter]
-    fn size(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        Ok(self.found(py)?.size)
-    }
-
     #[doc = stub!("FileRow.digests")]
     #[getter]
     fn digests<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
         let digests = &self.found(py)?.digests;
         PyTuple::new(py, digests.iter().map(|digest| PyBytes::new(py, digest.as_bytes())))
-    }
-
-    #[doc = stub!("FileRow.digest")]
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
-        Ok(PyBytes::new(py, self.found(py)?.digests[0].as_bytes()))
-    }
-
-    #[doc = stub!("FileRow.hexdigest")]
-    #[getter]
-    fn hexdigest(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(hex(self.found(py)?.digests[0].as_bytes()))
-    }
-
-    #[doc = stub!("FileRow.mtime_ns")]
-    #[getter]
-    fn mtime_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
-        Ok(self.found(py)?.modified.map(nanoseconds))
-    }
-
-    #[doc = stub!("FileRow.ctime_ns")]
-    #[getter]
-    fn ctime_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
-        self.stat(py, |stat| nanoseconds(stat.changed))
-    }
-
-    #[doc = stub!("FileRow.inode")]
-    #[getter]
-    fn inode(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.stat(py, |stat| stat.inode)
-    }
-
-    #[doc = stub!("FileRow.device")]
-    #[getter]
-    fn device(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.stat(py, |stat| stat.device)
-    }
-
-    #[doc = stub!("FileRow.links")]
-    #[getter]
-    fn links(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.stat(py, |stat| stat.links)
-    }
-
-    #[doc = stub!("FileRow.stored")]
-    #[getter]
-    fn stored(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        self.stat(py, |stat| stat.stored)
-    }
-
-    #[doc = stub!("FileRow.changed")]
-    #[getter]
-    fn changed(&self, py: Python<'_>) -> PyResult<bool> {
-        Ok(self.found(py)?.changed)
-    }
-
-    #[doc = stub!("FileRow.evidence")]
-    #[getter]
-    fn evidence(&self, py: Python<'_>) -> PyResult<&'static str> {
-        Ok(self.found(py)?.evidence.name())
-    }
-
-    #[doc = stub!("FileRow.recorded_ns")]
-    #[getter]
-    fn recorded_ns(&self, py: Python<'_>) -> PyResult<Option<i128>> {
-        Ok(recorded_at(self.found(py)?.evidence))
     }
 
     fn __repr__(&self) -> String {

@@ -132,24 +132,18 @@ getters! { |run: ScrubSummary|
     repaired: Vec<RepairedFile> = run.summary.mended.files.iter().cloned().map(RepairedFile::from).collect();
     repair: Option<RepairSummary> = run.summary.mended.summary.clone().map(RepairSummary::from);
     forecast: Option<Forecast> = run.summary.summary.forecast.as_ref().map(Forecast::from);
+    class_: &'static str = {
+        let Ended { summary, archive, missing_fails, .. } = &*run.summary;
+        summary.class(*archive, *archive || *missing_fails).name()
+    };
+    counts: BTreeMap<&'static str, u64> = {
+        let count = |verdict: &Verdict| (verdict.name(), run.summary.summary.count(*verdict));
+        Verdict::ALL.iter().map(count).collect()
+    };
 }
 
 #[pymethods]
 impl ScrubSummary {
-    #[doc = stub!("ScrubSummary.class_")]
-    #[getter]
-    fn class_(&self) -> &'static str {
-        let Ended { summary, archive, missing_fails, .. } = &*self.summary;
-        summary.class(*archive, *archive || *missing_fails).name()
-    }
-
-    #[doc = stub!("ScrubSummary.counts")]
-    #[getter]
-    fn counts(&self) -> BTreeMap<&'static str, u64> {
-        let count = |verdict: &Verdict| (verdict.name(), self.summary.summary.count(*verdict));
-        Verdict::ALL.iter().map(count).collect()
-    }
-
     fn __repr__(&self) -> String {
         let Summary { root, files, read_files, .. } = &self.summary.summary;
         format!(

@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::types::PyBytes;
 use verisum::catalog::store::Moment;
 use verisum::digest::{Algorithm, Output};
 use verisum::files::store::xattr::{Defect, Family, Stored, id_of};
@@ -84,28 +83,13 @@ getters! { |finding: TagFinding|
         finding.record.and_then(|record| record.verified).map(|at| Moment::from(at).milliseconds());
     outcome: &'static str = finding.outcome;
     class_: &'static str = finding.class_;
+    digest: Option<&[u8]> = finding.record.as_ref().map(|record| record.digest.as_bytes());
+    found: Option<&[u8]> = finding.found.as_ref().map(|found| found.as_bytes());
+    error: Option<&Failure> = finding.error.as_ref();
 }
 
 #[pymethods]
 impl TagFinding {
-    #[doc = stub!("TagFinding.digest")]
-    #[getter]
-    fn digest<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.record.map(|record| PyBytes::new(py, record.digest.as_bytes()))
-    }
-
-    #[doc = stub!("TagFinding.found")]
-    #[getter]
-    fn found<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
-        self.found.map(|found| PyBytes::new(py, found.as_bytes()))
-    }
-
-    #[doc = stub!("TagFinding.error")]
-    #[getter]
-    fn error<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyAny>> {
-        self.error.as_ref().map(|failure| failure.object(py))
-    }
-
     fn __repr__(&self) -> String {
         format!("<verisum.TagFinding {:?}: {}>", self.path.to_string_lossy(), self.outcome)
     }
@@ -115,13 +99,8 @@ impl TagFinding {
 #[pyclass(frozen, module = "verisum")]
 pub(crate) struct Tagging(Running<TagFinding, Counts>);
 
-#[pymethods]
-impl Tagging {
-    #[doc = stub!("Tagging.class_")]
-    #[getter]
-    fn class_(&self) -> Option<&'static str> {
-        self.0.summary().map(|counts| counts.worst().name())
-    }
+getters! { |tagging: Tagging|
+    class_: Option<&'static str> = tagging.0.summary().map(|counts| counts.worst().name());
 }
 
 fn words(counts: &Counts) -> BTreeMap<&'static str, u64> {
