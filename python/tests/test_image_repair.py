@@ -84,7 +84,7 @@ def test_one_copy_gives_one_block_and_another_the_next(image: Path, tmp_path: Pa
 def test_a_dry_run_tells_what_an_interrupted_repair_left(image: Path, tmp_path: Path) -> None:
     map, copy = tmp_path / "disk.map", tmp_path / "copy.img"
     good = copy.read_bytes()[2 * BLOCK : 3 * BLOCK]
-    head = b"VRSMREP1" + bytes([32]) + bytes.fromhex(str(verisum.BlockMap(map).root))
+    head = b"VRSMREP1" + bytes([32]) + verisum.BlockMap(map).root
     journal = tmp_path / "disk.map.repair"
     journal.write_bytes(head + (2).to_bytes(8, "little") + BLOCK.to_bytes(4, "little") + good)
     rest = [(7 * BLOCK, 8 * BLOCK, str(copy))]

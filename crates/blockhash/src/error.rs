@@ -2,6 +2,7 @@
 
 /// Why a block hash could not be computed.
 #[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
 pub enum BlockHashError {
     /// The block size is zero or odd.
     #[error("invalid block size: {0} (must be even and more than 0)")]

@@ -117,6 +117,7 @@ impl LiveDirectory {
 
 /// Why a directory cannot be read so.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum LiveError {
     /// A system call failed.
     #[error("{operation}: {error}")]

@@ -123,6 +123,7 @@ enum Radix {
 
 /// Why a text is no pattern of names.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PatternError {
     /// Every name would be the same.
     #[error("a pattern needs one counter, such as %d or %09d")]

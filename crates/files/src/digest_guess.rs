@@ -76,6 +76,7 @@ enum Guess {
 
 /// Numbers are not the digests that they were taken for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Misjudged {
     /// No file has the digest.
     #[error("{digits} digits were taken for {id}, which none of {read} small files has: {}", advice(instead.as_deref(), id))]
@@ -127,6 +128,7 @@ pub enum Misjudged {
 
 /// What the bare numbers of a list are taken for, where that is not certain.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum NamedDigest {
     /// A file has another digest than the name of the list, or else the number of digits, says.
     #[error(

@@ -10,6 +10,7 @@ use crate::replace::folder_of;
 
 /// What was being done when a file failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Operation {
     /// Opening it.
     Open,

@@ -8,6 +8,7 @@ use crate::{ImageFormat, Role};
 
 /// What was being done when an image failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum ImageOperation {
     /// Opening the file.
     Open,
@@ -39,6 +40,7 @@ impl std::fmt::Display for ImageOperation {
 
 /// Why an image could not be opened or read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ImageError {
     /// A system call failed.
     #[error("{}: {operation}{}: {}", path.display(), At(*offset), Reason(source))]

@@ -15,6 +15,7 @@ pub struct Meter {
 
 /// The classes of requests that stores have prices for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum RequestClass {
     /// A page of keys.
     List,

@@ -44,6 +44,7 @@ pub struct Money {
 
 /// Why a text is no list of prices.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum PricesError {
     /// It is no TOML, or has other fields.
     #[error("{0}")]

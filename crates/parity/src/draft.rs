@@ -18,6 +18,7 @@ use verisum_files::{AsRead, Directory, KeptFile, Kind, Stat, Stop, times_of};
 
 use crate::digest::Hasher;
 use crate::head::{Piece, SetHead};
+use crate::names::hex;
 use crate::tree::{Tree, time};
 use crate::verdict::Mended;
 use crate::{ParityError, digest};
@@ -83,8 +84,7 @@ pub(crate) struct Draft {
 
 /// The name beside a file that its repair has until it takes its place.
 pub(crate) fn unplaced_name(path: &[u8]) -> String {
-    let seal: String = digest::whole(path)[..8].iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("{PASSING}{seal}")
+    format!("{PASSING}{}", hex(&digest::whole(path)[..8]))
 }
 
 impl Draft {

@@ -19,6 +19,7 @@ use crate::draft::{Keep, folder_of, keep_copy, name_of, require_no_writer};
 use crate::folder::ParityFolder;
 use crate::head::{BlockPart, Piece, SetHead};
 use crate::mend::Solved;
+use crate::names::hex;
 use crate::scan::{add, is_absent};
 use crate::tree::{Tree, time};
 use crate::verdict::{FileVerdict, Mended};
@@ -79,7 +80,7 @@ impl Note {
 
     /// As it is stored: lines of words.
     pub(crate) fn encode(&self) -> String {
-        let path: String = self.path.iter().map(|byte| format!("{byte:02x}")).collect();
+        let path = hex(&self.path);
         let Timestamp { seconds, nanoseconds } = self.modified;
         let mut text = format!("{MAGIC}\npath {path}\nmodified {seconds} {nanoseconds}\n");
         for range in &self.ranges {

@@ -1,6 +1,7 @@
 //! The index: the list of valid sets.
 
 use crate::digest;
+use crate::names::hex;
 
 /// The first line.
 const FIRST: &str = "verisum parity index 1";
@@ -38,7 +39,7 @@ impl Index {
         );
         self.sets.iter().for_each(|set| text += &format!("set {set}\n"));
         let seal = digest::whole(text.as_bytes());
-        text + "blake3 " + &seal.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n"
+        text + "blake3 " + &hex(&seal) + "\n"
     }
 
     /// Reads it; none if it is not whole.

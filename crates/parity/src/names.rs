@@ -14,10 +14,14 @@ pub(crate) fn set_name(number: u64) -> String {
     format!("set-{number:08}.parity")
 }
 
+/// Lowercase hexadecimal.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 /// The name of the note of what is written into a file in place, by the file's path.
 pub(crate) fn note_name(path: &[u8]) -> String {
-    let seal = crate::digest::whole(path);
-    seal[..8].iter().fold(NOTE.to_string(), |name, byte| format!("{name}{byte:02x}"))
+    format!("{NOTE}{}", hex(&crate::digest::whole(path)[..8]))
 }
 
 /// Whether a file has the name of a parity file, or of one that is being written.

@@ -6,6 +6,7 @@ use verisum_files::text;
 
 /// Why a host gives no, or no more, answers.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SessionError {
     /// It cannot be reached.
     Unreachable(String),

@@ -74,40 +74,29 @@ impl<D: sha2::Digest + sha2::digest::FixedOutputReset + Clone + Send + 'static> 
     }
 }
 
-struct Ring(ring::digest::Context);
+/// A stream of ring, or of AWS-LC, which has its interface.
+macro_rules! stream {
+    ($stream:ident, $library:ident) => {
+        struct $stream($library::digest::Context);
 
-impl DigestStream for Ring {
-    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
-        self.0.update(data);
-        Ok(())
-    }
+        impl DigestStream for $stream {
+            fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
+                self.0.update(data);
+                Ok(())
+            }
 
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
-        let fresh = ring::digest::Context::new(self.0.algorithm());
-        digest.copy_from_slice(std::mem::replace(&mut self.0, fresh).finish().as_ref());
-        Ok(())
-    }
+            fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
+                let fresh = $library::digest::Context::new(self.0.algorithm());
+                digest.copy_from_slice(std::mem::replace(&mut self.0, fresh).finish().as_ref());
+                Ok(())
+            }
 
-    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
-        Ok(Box::new(Ring(self.0.clone())))
-    }
+            fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
+                Ok(Box::new($stream(self.0.clone())))
+            }
+        }
+    };
 }
 
-struct AwsLc(aws_lc_rs::digest::Context);
-
-impl DigestStream for AwsLc {
-    fn update(&mut self, data: &[u8]) -> Result<(), DigestError> {
-        self.0.update(data);
-        Ok(())
-    }
-
-    fn finish(&mut self, digest: &mut [u8]) -> Result<(), DigestError> {
-        let fresh = aws_lc_rs::digest::Context::new(self.0.algorithm());
-        digest.copy_from_slice(std::mem::replace(&mut self.0, fresh).finish().as_ref());
-        Ok(())
-    }
-
-    fn copy(&self) -> Result<Box<dyn DigestStream>, DigestError> {
-        Ok(Box::new(AwsLc(self.0.clone())))
-    }
-}
+stream!(Ring, ring);
+stream!(AwsLc, aws_lc_rs);

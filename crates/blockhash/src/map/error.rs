@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 /// Why a block map could not be read, written or compared.
 #[derive(Clone, Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum MapError {
     /// A system call failed. Shared, because an error of hashing is reported many times.
     #[error("{}: {operation}: {source}", path.display())]

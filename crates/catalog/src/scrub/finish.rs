@@ -120,8 +120,7 @@ impl Writer<'_> {
             self.catalog.settle_generations(root)?;
         }
         self.catalog.settle_rehashed()?;
-        self.report_new(&names)?;
-        self.report_modified(&names)?;
+        self.report_changes(&names)?;
         if self.summary.alarm.is_none() {
             if !has_read_all {
                 self.catalog.remember_replaced(root, self.options.started())?;
@@ -177,35 +176,23 @@ impl Writer<'_> {
         Ok(folders.failed.map_or(Ok(()), Err)?)
     }
 
-    /// Reports the new files that are nobody's heirs.
-    fn report_new(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
-        let (catalog, top) = (&*self.catalog, &self.scope.root.path);
+    /// Reports the new files that are nobody's heirs, and the files whose records were replaced.
+    fn report_changes(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
+        let (catalog, root) = (&*self.catalog, &self.scope.root);
         let (report, summary) = (&mut *self.report, &mut self.summary);
         let mut folders = Folders::default();
-        catalog.take_fresh(self.scope.root.id, &mut |(directory, name), record| {
-            let Some(folder) = folders.path(catalog, directory) else { return };
-            summary.add(Verdict::New, 1);
-            let found = Some(Seen::of(&record));
-            let algorithm = names.get(&record.algorithm).cloned().unwrap_or_default();
-            let path = top.join(folder).join(OsStr::from_bytes(&name));
-            report(ScrubReport { found, algorithm, ..ScrubReport::new(path, Verdict::New) });
-        })?;
-        Ok(folders.failed.map_or(Ok(()), Err)?)
-    }
-
-    /// Reports the files whose records were replaced.
-    fn report_modified(&mut self, names: &AlgorithmNames) -> Result<(), ScrubError> {
-        let (catalog, top) = (&*self.catalog, &self.scope.root.path);
-        let (report, summary) = (&mut *self.report, &mut self.summary);
-        let mut folders = Folders::default();
-        catalog.each_replaced(self.scope.root.id, &mut |(directory, name), old, new| {
-            let Some(folder) = folders.path(catalog, directory) else { return };
-            summary.add(Verdict::Modified, 1);
-            let (recorded, found) = (Some(Seen::of(&old)), Some(Seen::of(&new)));
-            let algorithm = names.get(&old.algorithm).cloned().unwrap_or_default();
-            let path = top.join(folder).join(OsStr::from_bytes(&name));
-            report(ScrubReport { recorded, found, algorithm, ..ScrubReport::new(path, Verdict::Modified) });
-        })?;
+        let mut tell =
+            |(directory, name): (i64, Vec<u8>), old: Option<&CatalogRecord>, new: &CatalogRecord| {
+                let Some(folder) = folders.path(catalog, directory) else { return };
+                let verdict = if old.is_some() { Verdict::Modified } else { Verdict::New };
+                summary.add(verdict, 1);
+                let (recorded, found) = (old.map(Seen::of), Some(Seen::of(new)));
+                let algorithm = names.get(&old.unwrap_or(new).algorithm).cloned().unwrap_or_default();
+                let path = root.path.join(folder).join(OsStr::from_bytes(&name));
+                report(ScrubReport { recorded, found, algorithm, ..ScrubReport::new(path, verdict) });
+            };
+        catalog.take_fresh(root.id, &mut |place, new| tell(place, None, &new))?;
+        catalog.each_replaced(root.id, &mut |place, old, new| tell(place, Some(&old), &new))?;
         Ok(folders.failed.map_or(Ok(()), Err)?)
     }
 

@@ -24,6 +24,7 @@ const ADVICE: &str = "(verisum catalog check says more, and verisum catalog rest
 
 /// What went wrong with a catalogue.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum CatalogError {
     /// The database failed.
     #[error("{}: {operation}: {}", path.display(), cause(operation, source))]

@@ -1,36 +1,31 @@
 //! Prints the results of a check: for each file, for each list, and at the end.
 
+mod list_end;
+mod messages;
+
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
-use std::io::ErrorKind;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use verisum::catalog::store::is_address;
-use verisum::files::check::{CheckOutcome, Difference, Event, ListClass};
-use verisum::files::store::manifest::{self, Bad, Dialect, Listed, ReadError, Skipped};
+use verisum::files::check::{CheckOutcome, Event, ListClass};
+use verisum::files::store::manifest::{self, Bad, Dialect, Listed, Skipped};
 use verisum::files::{FileError, Misjudged, NamedDigest, Verdict};
 use verisum::remote::{Address, Host};
 
 use super::ListCheckOptions;
 use super::record::{self, CheckRecord};
 use super::remedies::{BadFiles, MISSING, UNREADABLE};
-use super::words::{is_of_storage, is_read, unlike, why};
+use super::words::{is_of_storage, unlike, why};
+use crate::ui::Output;
 use crate::ui::PROGRAM;
 use crate::ui::bad_file;
-use crate::ui::color::Paint;
 use crate::ui::exit::Exit;
-use crate::ui::failure::{Failure, cause};
+use crate::ui::failure::Failure;
 use crate::ui::hosts::{ObjectEvidence, PlaceReport};
 use crate::ui::names;
-use crate::ui::{self, Output, locale, shell, verbosity};
-
-/// What a directory is that stands in the place of a list.
-const NO_BAG: &str = "is a directory without bagit.txt; verisum check takes a bag or a list";
-
-/// The fewest hexadecimal digits of digests that block hashes are made of: those of MD5.
-const BLOCK_HASH_DIGITS: usize = 32;
 
 /// Of how many files it is looked at whether the list has other values of them.
 const LOOKED_AT: u64 = 16;
@@ -533,208 +528,6 @@ impl<'a, 'o> CheckReport<'a, 'o> {
             Some(doubt) => self.say_of_list(&format!("{}: WARNING: {doubt}", self.shown(manifest))),
             None => Ok(()),
         }
-    }
-
-    /// Ends the list at hand, and counts what was found in it.
-    fn add_up(&mut self) -> CheckCounts {
-        let list = std::mem::take(&mut self.list);
-        self.bad.end_list();
-        self.total.verified += list.verified;
-        self.total.failed += list.failed;
-        self.total.missing += list.missing;
-        self.total.unreadable += list.unreadable;
-        self.total.bad_lines += list.bad_lines;
-        self.total.size_only += list.size_only;
-        self.total.present += list.present;
-        self.total.unknown_digests += list.unknown_digests;
-        self.total.left_out += list.left_out;
-        list
-    }
-
-    /// Says what the coreutils say at the end of a list.
-    fn list_ended(
-        &mut self,
-        manifest: usize,
-        error: Option<&ReadError>,
-        skipped: &Skipped,
-    ) -> Result<(), Failure> {
-        let list = self.add_up();
-        let unread = list.missing + list.unreadable;
-        if let Some(untold) = verbosity::untold_reasons(list.reasons).filter(|_| self.is_own()) {
-            self.say(&format!("{}: {untold}", self.shown(manifest)))?;
-        }
-        if let Some(error) = error {
-            self.worse(list.class.end(false).into());
-            return self.unreadable_list(manifest, error);
-        }
-        if list.refused {
-            return Ok(());
-        }
-        if list.is_shared && list.formatted == 0 {
-            return Ok(());
-        }
-        self.worse(list.class.end(true).into());
-        if let Some(unknown) = skipped.without_digest().filter(|_| self.is_own() && !self.options.status) {
-            self.say_of_list(&format!("WARNING: {}", names::plain(&unknown)))?;
-        }
-        if list.formatted == 0 && list.unknown_digests > 0 {
-            return Ok(());
-        }
-        if list.formatted == 0 {
-            let message = format!("{}: no properly formatted checksum lines found", self.shown(manifest));
-            return self.say_of_list(&message);
-        }
-        if self.options.strict && list.bad_lines > 0 {
-            self.worse(Exit::Mismatch);
-        }
-        if self.options.status {
-            return Ok(());
-        }
-        if list.bad_lines > 0 {
-            let what = match list.bad_lines {
-                1 => "line is improperly formatted",
-                _ => "lines are improperly formatted",
-            };
-            self.say_of_list(&format!("WARNING: {} {what}", list.bad_lines))?;
-        }
-        if unread > 0 {
-            self.count(unread, "listed file could not be read", "listed files could not be read")?;
-        }
-        if list.failed > 0 {
-            self.count_failed(list.failed)?;
-        }
-        let is_for_nothing = self.is_own() && list.failed + unread == 0;
-        if (self.options.ignore_missing || is_for_nothing) && list.verified == 0 {
-            self.say(&format!("{}: no file was verified", self.shown(manifest)))?;
-        }
-        if let Some(host) = list.elsewhere.filter(|host| list.verified == 0 && *host != Host::Local) {
-            let root: &[u8] = if matches!(host, Host::Bucket(_)) { b"/" } else { b"." };
-            let named = self.names.get(manifest).map_or(&b""[..], |name| name.as_bytes());
-            let (place, name) = (Address::new(host.clone(), root).typed_form(), names::plain(&host.name()));
-            let command = format!("verisum check {} {}", shell::word(named), shell::word(&place));
-            self.say(&format!(
-                "{}: if its files are on {name}, check them there: {command}",
-                self.shown(manifest)
-            ))?;
-        }
-        if self.is_own() && list.verified == 0 && list.assumed > 0 && list.assumed == list.failed {
-            let (digits, id) = list.taken.clone().unwrap_or_default();
-            // Nobody takes block hashes of checksums.
-            let or = match digits < BLOCK_HASH_DIGITS {
-                true => "",
-                false => "; `verisum image sum -c` checks block hashes of images",
-            };
-            self.say(&format!(
-                "{}: nothing matched: {digits} digits were taken for {id} (-a names a different digest{or})",
-                self.shown(manifest)
-            ))?;
-        }
-        Ok(())
-    }
-
-    fn unreadable_list(&mut self, manifest: usize, error: &ReadError) -> Result<(), Failure> {
-        let name = self.shown(manifest);
-        let message = match error {
-            // A directory opens, and cannot be read.
-            ReadError::Io(error) if self.options.dialect == Dialect::Coreutils && is_read(error) => {
-                format!("{name}: read error")
-            }
-            ReadError::Io(error)
-                if self.options.dialect == Dialect::Any && error.kind() == ErrorKind::IsADirectory =>
-            {
-                format!("{name}: {NO_BAG}")
-            }
-            ReadError::Io(error) => format!("{name}: {}", cause(error)),
-            other => format!("{name}: {other}"),
-        };
-        self.say_of_list(&message)
-    }
-
-    /// The name of a list in messages.
-    fn shown(&self, manifest: usize) -> String {
-        let name = self.names.get(manifest).map_or(OsStr::new(""), OsString::as_os_str);
-        self.quoted(if name == "-" { OsStr::new("standard input") } else { name })
-    }
-
-    fn count_failed(&mut self, count: u64) -> Result<(), Failure> {
-        self.count(count, "computed checksum did NOT match", "computed checksums did NOT match")
-    }
-
-    fn count(&mut self, count: u64, one: &str, several: &str) -> Result<(), Failure> {
-        let what = if count == 1 { one } else { several };
-        self.say(&format!("WARNING: {count} {what}"))
-    }
-
-    fn say_unlike(&mut self, name: &[u8], difference: &Difference) -> Result<(), Failure> {
-        if self.options.status {
-            return Ok(());
-        }
-        self.reason(name, &unlike(difference))
-    }
-
-    fn say_of_file(&mut self, name: &[u8], error: &FileError) -> Result<(), Failure> {
-        self.reason(name, &why(error))
-    }
-
-    fn reason(&mut self, name: &[u8], why: &str) -> Result<(), Failure> {
-        self.list.reasons += 1;
-        if self.is_own() && !verbosity::tells_reason(self.list.reasons) {
-            return Ok(());
-        }
-        let name = self.quoted(OsStr::from_bytes(name));
-        self.say(&format!("{name}: {why}"))
-    }
-
-    /// `NAME: RESULT`, with a name that cannot end the line.
-    fn result(&mut self, name: &[u8], result: &str) -> Result<(), Failure> {
-        if self.options.status {
-            return Ok(());
-        }
-        let mut line = Vec::with_capacity(name.len() + result.len() + 3);
-        match self.place.as_ref().filter(|place| place.is_named) {
-            Some(place) => {
-                let full = [&place.address.host.prefix(name), name].concat();
-                names::result_name(&mut line, OsStr::from_bytes(&full));
-            }
-            None => names::result_name(&mut line, OsStr::from_bytes(name)),
-        }
-        line.extend_from_slice(b": ");
-        let word = line.len()..line.len() + result.len();
-        line.extend_from_slice(result.as_bytes());
-        if let Some(known) = self.place.as_mut().and_then(|place| place.evidence.take()) {
-            line.extend_from_slice(format!(" ({})", known.text()).as_bytes());
-        }
-        line.push(b'\n');
-        let paint = if result.starts_with("OK") { Paint::Good } else { Paint::Bad };
-        let is_own = self.is_own();
-        self.output.with(|output| match is_own {
-            true => output.outcome_bytes(&line, word, paint),
-            // Those whose name it has know no colour.
-            false => output.bytes(&line),
-        })
-    }
-
-    /// A name in a message. Other programs show letters that are none in the locale by their bytes.
-    fn quoted(&self, name: &OsStr) -> String {
-        shell::quoted(name, self.is_own() || locale::is_utf8())
-    }
-
-    /// A message, after all results that were before it. It names the place, if there is one.
-    pub(super) fn say(&mut self, message: &str) -> Result<(), Failure> {
-        let Some(place) = &self.place else { return self.say_of_list(message) };
-        self.output.with(Output::flush)?;
-        self.output.note_of_tree(place.address, message);
-        Ok(())
-    }
-
-    /// The same of a list, which is the same for all places.
-    fn say_of_list(&mut self, message: &str) -> Result<(), Failure> {
-        if self.place.as_ref().is_some_and(|place| !place.tells_lists) {
-            return Ok(());
-        }
-        self.output.with(Output::flush)?;
-        ui::say(&self.options.program, message);
-        Ok(())
     }
 
     /// Whether this is `verisum check` rather than another program of its own name.

@@ -42,7 +42,7 @@ impl CatalogArgs {
     /// The same to write to. A link of another user does not say where that is.
     pub(crate) fn path_to_write(&self) -> Result<PathBuf, Failure> {
         if let Some(path) = &self.catalog {
-            require_trusted(path).map_err(|error| failed(path, "open", error))?;
+            require_trusted(path).map_err(|error| Failure::file(path, "open", error))?;
         }
         self.path()
     }
@@ -54,7 +54,7 @@ impl CatalogArgs {
             && let Some(folder) = path.parent()
         {
             let made = DirBuilder::new().recursive(true).mode(0o700).create(folder);
-            made.map_err(|error| failed(folder, "create", error))?;
+            made.map_err(|error| Failure::file(folder, "create", error))?;
         }
         let lock = Lock::take(&path)?;
         Ok((lock, Catalog::open(&path)?))
@@ -148,13 +148,13 @@ fn require(path: &Path) -> Result<(), Failure> {
         ),
         _ => error,
     });
-    found.map_err(|error| failed(path, "open", error))
+    found.map_err(|error| Failure::file(path, "open", error))
 }
 
 /// Fails if a file that is to be written is one that this catalogue consists of, or another one.
 pub(crate) fn refuse_own(catalog: &Path, file: &Path) -> Result<(), Failure> {
     let place = absolute(file)?;
-    let refused = |why| Err(failed(file, "write", std::io::Error::other(why)));
+    let refused = |why| Err(Failure::file(file, "write", std::io::Error::other(why)));
     if own_files(catalog).contains(&place) {
         return refused("it belongs to the catalogue");
     }
@@ -241,10 +241,6 @@ pub(crate) fn address(catalog: &Catalog, path: &Path, wanted: bool) -> Result<Op
         Err(must) if is_url(path.as_os_str().as_bytes()) => Err(bad_place(path.as_os_str(), must)),
         _ => Ok(None),
     }
-}
-
-fn failed(path: &Path, operation: &'static str, error: std::io::Error) -> Failure {
-    Failure::File { name: path.to_path_buf(), operation, error }
 }
 
 /// An object of JSON with a name.

@@ -104,7 +104,7 @@ impl ExportOptions {
         for path in files.into_iter().flatten() {
             if is_written_to(path) {
                 let writable = rustix::fs::access(path, rustix::fs::Access::WRITE_OK);
-                writable.map_err(|error| cannot_be_written(path, error.into()))?;
+                writable.map_err(|error| Failure::file(path, "write", error.into()))?;
                 continue;
             }
             let target = Replacement::new(path)?.target();
@@ -145,7 +145,7 @@ fn write_by(
     begin: &dyn Fn(&Path) -> Result<Replacement, ReplaceError>,
     text: impl Fn() -> String,
 ) -> Result<(), Failure> {
-    let failed = |error| cannot_be_written(path, error);
+    let failed = |error| Failure::file(path, "write", error);
     if is_written_to(path) {
         return std::fs::write(path, text()).map_err(failed);
     }
@@ -157,8 +157,4 @@ fn write_by(
 /// Devices and pipes are written to, not replaced.
 fn is_written_to(path: &Path) -> bool {
     std::fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
-}
-
-fn cannot_be_written(path: &Path, error: std::io::Error) -> Failure {
-    Failure::File { name: path.to_path_buf(), operation: "write", error }
 }

@@ -13,6 +13,7 @@ use crate::namehash::{NameHash, Seed, ext4_hashes};
 
 /// Why an image, or a directory in it, cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The file cannot be opened or read.
     #[error("{operation}: {error}")]

@@ -55,15 +55,15 @@ impl Picture {
         // Bytes that look like compressed data, always the same.
         let mut noise = Rng::with_seed(1);
         let Some(mke2fs) = &self.mke2fs else {
-            return self.make_raw(image, &mut noise).map_err(|error| written(image, error));
+            return self.make_raw(image, &mut noise).map_err(|error| Failure::file(image, "write", error));
         };
         let files = folder.file("files");
-        self.make_files(&files, &mut noise).map_err(|error| written(&files, error))?;
+        self.make_files(&files, &mut noise).map_err(|error| Failure::file(&files, "write", error))?;
         let size = format!("{}M", self.length >> 20);
         scratch
             .run(Command::new(mke2fs).args(["-q", "-t", "ext4", "-d"]).arg(&files).arg(image).arg(size))?;
         // The tree has done its service; only the image counts.
-        fs::remove_dir_all(&files).map_err(|error| written(&files, error))
+        fs::remove_dir_all(&files).map_err(|error| Failure::file(&files, "write", error))
     }
 
     fn data_files(&self) -> usize {
@@ -105,9 +105,5 @@ pub(crate) fn copy_in_full(from: &Path, to: &Path) -> Result<(), Failure> {
             }
         }
     };
-    copy().map_err(|error| written(to, error))
-}
-
-fn written(path: &Path, error: io::Error) -> Failure {
-    Failure::File { name: path.to_path_buf(), operation: "write", error }
+    copy().map_err(|error| Failure::file(to, "write", error))
 }

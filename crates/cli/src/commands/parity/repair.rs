@@ -61,7 +61,6 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
     options.in_place = arguments.in_place;
     let (folder, buckets) = arguments.tree.parity()?;
     let ParityTreeArgs { tree, to, json, .. } = &arguments.tree;
-    let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
     // Parity that is damaged stays so in a PAR2 file.
@@ -89,7 +88,7 @@ pub(super) fn run(arguments: ParityRepairArgs, output: &mut Output) -> Result<Ex
         return Err(Failure::Usage("--in-place and --sets are for DIR, not for a PAR2 file".to_string()));
     }
     let mut still_bad = 0;
-    let mut done = arguments.tree.watch((&progress, &ending), || {
+    let mut done = arguments.tree.watch((&options.progress, &ending), || {
         let report = &mut |mut finding| {
             if let Finding::File(file) = &mut finding
                 && let FileVerdict::Repaired { bytes, ranges, .. } | FileVerdict::Finished { bytes, ranges } =

@@ -34,9 +34,8 @@ pub(super) fn run(arguments: &ParityUpdateArgs, output: &mut Output) -> Result<E
     let (folder, buckets) = arguments.tree.parity()?;
     let ParityTreeArgs { tree, json, .. } = &arguments.tree;
     let mut reporter = ParityReporter::new(*json, output);
-    let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
-    let made = arguments.tree.watch((&progress, &ending), || {
+    let made = arguments.tree.watch((&options.progress, &ending), || {
         verisum::parity::update(tree, folder, &options, &mut |finding| reporter.take(finding))
     })?;
     let exit = reporter.end(&made_totals(&made), buckets.costs())?;

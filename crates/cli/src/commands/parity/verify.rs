@@ -22,11 +22,10 @@ pub(super) fn run(arguments: &ParityVerifyArgs, output: &mut Output) -> Result<E
     options.threads = arguments.tree.threads.or_cores()?;
     let (folder, buckets) = arguments.tree.parity()?;
     let ParityTreeArgs { tree, to, json, stores, .. } = &arguments.tree;
-    let progress = options.progress.clone();
     let ending = arguments.tree.ending(&mut options.stop)?;
     let is_par2 = arguments.tree.is_par2()?;
     let mut reporter = ParityReporter::new(*json, output).of_par2(is_par2);
-    let found = arguments.tree.watch((&progress, &ending), || {
+    let found = arguments.tree.watch((&options.progress, &ending), || {
         let report = &mut |finding| reporter.take(finding);
         match is_par2 {
             true => verisum::parity::verify_par2(tree, &options, report),

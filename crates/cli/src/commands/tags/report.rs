@@ -20,6 +20,7 @@ use crate::ui::failure::{self, Failure};
 use crate::ui::json::DigestState;
 use crate::ui::names::{self, Name};
 use crate::ui::sizes::human;
+use crate::ui::values::counted;
 use crate::ui::{self, Output, repair_commands, verbosity};
 
 /// Prints findings as they come, from several threads.
@@ -264,9 +265,8 @@ fn text(finding: &TagFinding, dry: bool) -> (String, Range<usize>) {
 
 /// `12 files: 10 tagged, 2 current; 40 KiB read in 0.1 s`.
 fn summary(counts: &Counts, seconds: f64) -> String {
-    let files = counts.files();
     let parts: Vec<String> = counts.occurred().map(|(outcome, count)| format!("{count} {outcome}")).collect();
-    let mut text = format!("{files} file{}", if files == 1 { "" } else { "s" });
+    let mut text = counted(counts.files(), "file");
     if !parts.is_empty() {
         let _ = write!(text, ": {}", parts.join(", "));
     }

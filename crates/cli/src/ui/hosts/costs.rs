@@ -26,11 +26,7 @@ pub(crate) struct Costs {
 
 /// Reads a list of prices.
 pub(super) fn read_prices(path: &Path) -> Result<Prices, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::File {
-        name: path.to_path_buf(),
-        operation: "read",
-        error,
-    })?;
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::file(path, "read", error))?;
     Prices::parse(&text).map_err(|why| Failure::Usage(format!("--prices: {}: {why}", path.display())))
 }
 

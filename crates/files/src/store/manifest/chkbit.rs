@@ -61,6 +61,7 @@ pub struct ChkbitFile {
 
 /// Why an index of another tool cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum IndexError {
     /// The system says so.
     #[error(transparent)]

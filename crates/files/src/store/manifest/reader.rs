@@ -59,6 +59,7 @@ pub struct ListOptions {
 
 /// Why a manifest cannot be read.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum ReadError {
     /// The system says so.
     #[error(transparent)]

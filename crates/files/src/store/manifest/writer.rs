@@ -27,6 +27,7 @@ pub struct Item<'a> {
 
 /// Why something cannot be written in a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
 pub enum Unwritable {
     /// The format has no place for this digest.
     #[error("the {format} format has no place for {digest}")]

@@ -45,6 +45,7 @@ pub fn refused(file: &File) -> Option<Errno> {
 /// A form of tags that can be read and written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 #[cfg_attr(feature = "clap", derive(clap::ValueEnum))]
+#[non_exhaustive]
 pub enum Family {
     /// user.verisum: compact, with length, times and a check.
     #[default]
