@@ -168,7 +168,7 @@ fn go(passage: &mut dyn Passage, work: &Work, writer: Writer) -> Result<(ScrubSu
     let (writer, mut outcome) = passage.go(work, writer)?;
     outcome.close(work.judge.tally, work.options.stop.is_due());
     let _turn = work.take_turn();
-    let mut summary = writer.finish(&outcome, &work.judge.digests)?;
+    let mut summary = writer.finish(&outcome, work.judge.digests)?;
     summary.count_reads(work.judge.tally);
     Ok((summary, outcome.is_through))
 }
