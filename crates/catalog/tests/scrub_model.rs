@@ -44,7 +44,8 @@ struct World {
     times: Times,
     folder: TempDir,
     catalog: Catalog,
-    digest: Digest,
+    /// Those of new files: a run takes one of them.
+    digests: Vec<Digest>,
     random: u64,
     /// Gives each content and each time of modification once.
     count: u64,
@@ -70,7 +71,7 @@ impl World {
             times,
             catalog: Catalog::open(&folder.path().join("c.db")).unwrap(),
             folder,
-            digest: Digest::find("sha256").unwrap(),
+            digests: vec![Digest::find("sha256").unwrap()],
             random: seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1,
             count: 0,
             names: BTreeMap::new(),
@@ -96,12 +97,13 @@ impl World {
     }
 
     /// A content that there was not before; all are of one length.
-    fn content(&mut self) -> (String, Vec<u8>) {
+    fn content(&mut self) -> (String, Vec<Vec<u8>>) {
         self.count += 1;
         let content = format!("content {:08}", self.count);
-        let digest = self.digest.hash(content.as_bytes()).unwrap().as_bytes().to_vec();
-        self.contents.insert(digest.clone(), content.clone());
-        (content, digest)
+        let of = |digest: &Digest| digest.hash(content.as_bytes()).unwrap().as_bytes().to_vec();
+        let digests: Vec<_> = self.digests.iter().map(of).collect();
+        self.contents.extend(digests.iter().map(|digest| (digest.clone(), content.clone())));
+        (content, digests)
     }
 
     fn set_time(&mut self, path: &PathBuf) {
@@ -212,11 +214,11 @@ impl World {
     /// The content of a file becomes another, and no time tells.
     fn rot(&mut self, name: &'static str) {
         self.log.push(format!("rot {name}"));
-        let (path, (content, digest)) = (self.path(name), self.content());
+        let (path, (content, digests)) = (self.path(name), self.content());
         let time = fs::metadata(&path).unwrap().modified().unwrap();
         fs::write(&path, &content).unwrap();
         File::options().write(true).open(&path).unwrap().set_modified(time).unwrap();
-        self.bad.insert(digest);
+        self.bad.extend(digests);
         let inode = &mut self.inodes[self.names[name]];
         (inode.content, inode.is_bad) = (content, true);
     }
@@ -275,8 +277,13 @@ impl World {
     }
 
     fn scrub(&mut self) {
-        self.log.push("scrub".to_string());
-        let mut options = ScrubOptions::new(self.digest.clone());
+        let one = match self.digests.len() {
+            1 => 0,
+            count => self.random(count),
+        };
+        let digest = self.digests[one].clone();
+        self.log.push(format!("scrub {}", digest.name()));
+        let mut options = ScrubOptions::new(digest);
         options.alarm = Alarm { share: 1.0, at_least: 1000 };
         options.now = Timestamp::of_milliseconds(World::now());
         let tree = self.folder.path().join("tree");
@@ -389,6 +396,15 @@ fn live(mut world: World) {
 #[test]
 fn bad_data_is_never_recorded_as_good_and_good_data_never_accused() {
     run(Times::Own);
+}
+
+#[test]
+fn the_same_holds_where_records_have_several_digests() {
+    for seed in seeds() {
+        let mut world = World::new(seed, Times::Own, &std::env::temp_dir());
+        world.digests.push(Digest::find("blake3").unwrap());
+        live(world);
+    }
 }
 
 #[test]

@@ -37,7 +37,6 @@ impl Writer<'_> {
                 read.iter().try_for_each(|(file, digest)| catalog.set_other_digest(root, file, *digest))
             })?;
         }
-        catalog.drop_other_digests()?;
         Ok(true)
     }
 
@@ -52,8 +51,7 @@ impl Writer<'_> {
         let Ok(opened) = opened else { return Ok(None) };
         match past_the_cache_until(&opened, &digests.sets[*set], &self.options.stop) {
             Ok(read) => {
-                let seen = Seen::of(&file.record);
-                let is_it = |stat| Seen::new(stat, seen.digest) == seen;
+                let is_it = |stat| Seen::new(stat, file.seen.digest) == file.seen;
                 Ok((is_it(&read.before) && is_it(&read.after)).then_some(read.digest))
             }
             Err(Failed::Stopped | Failed::System(_) | Failed::Digest(_)) => Ok(None),

@@ -113,13 +113,16 @@ impl Catalog {
                     WHERE other.directory = file.directory AND other.name = file.name), file.state) AS found_state,
                 finding.since < ?2 AS is_old, finding.inode AS found_inode, finding.size AS found_size,
                 finding.mtime AS found_mtime, coalesce(finding.ctime, 0) AS found_ctime,
-                finding.digest AS found_digest
+                coalesce(again.algorithm, file.algorithm) AS found_algorithm,
+                coalesce(again.digest, finding.digest) AS found_digest
              FROM file JOIN finding USING(directory, name)
+             LEFT JOIN temp.read_again AS again USING(directory, name)
              WHERE file.root = ?1 AND file.state <> 0 AND file.state NOT IN ({MISSING}, {HELD}, {DAMAGED})
              AND finding.inode <> file.inode AND finding.inode <> 0 AND file.inode <> 0
              AND {IS_INTACT}"
         );
         self.write("DROP TABLE IF EXISTS temp.misnamed", [])?;
+        self.prepare_read_again().map_err(self.failed("write"))?;
         self.write(&sql, (root, since))
     }
 
@@ -144,7 +147,7 @@ impl Catalog {
         let sql = format!(
             "CREATE TEMP TABLE bad AS
              WITH claim AS ({claims}), told AS (
-                SELECT directory, name, root, algorithm, found_state, is_old, found_size, found_mtime, found_ctime,
+                SELECT directory, name, root, found_algorithm AS algorithm, found_state, is_old, found_size, found_mtime, found_ctime,
                     found_inode, found_digest FROM temp.misnamed
                 UNION ALL
                 SELECT directory, name, root, NULL, state, 0, size, mtime, 0, inode, NULL FROM unread
@@ -365,6 +368,10 @@ impl Catalog {
             }
         };
         finding.since = found.map_or(finding.since, |(since, _)| since);
+        let again = self.read_again(heir, record.algorithm)?.filter(|_| follows && told.is_some());
+        if let (Some(read), Some(digest)) = (&mut finding.read, again) {
+            read.digest = digest;
+        }
         if let Some(detail) = &mut finding.detail
             && let (true, Some(end)) = (follows, detail.find(PAST))
         {
@@ -373,7 +380,7 @@ impl Catalog {
         }
         let suspicious = State::Trouble(Trouble::Verdict(Verdict::Suspicious));
         let read = finding.read.filter(|read| {
-            let is_comparable = own.is_some_and(|own| own.algorithm == record.algorithm);
+            let is_comparable = again.is_some() || own.is_some_and(|own| own.algorithm == record.algorithm);
             // One read that is not confirmed, or an older one, makes nothing good.
             let is_certain = *told == Some(suspicious) && finding.detail.is_none();
             is_certain && follows && is_comparable && read.digest == record.digest
