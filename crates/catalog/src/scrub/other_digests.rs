@@ -16,10 +16,10 @@ impl Writer<'_> {
     /// and nobody ended the run meanwhile. Files on hosts are not read again.
     pub(super) fn read_by_own_records(&self, digests: &Digests) -> Result<bool, ScrubError> {
         let (catalog, root) = (&*self.catalog, self.scope.root.id);
-        if self.scope.root.is_remote() || catalog.algorithms()?.len() < 2 {
+        let has_several = !self.scope.root.is_remote() && catalog.algorithms()?.len() > 1;
+        if !has_several || !catalog.list_other_digests(root)? {
             return Ok(true);
         }
-        catalog.list_other_digests(root)?;
         let mut after = 0;
         loop {
             let page = catalog.other_digests(after, PAGE)?;

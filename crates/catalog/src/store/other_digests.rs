@@ -28,7 +28,8 @@ impl Catalog {
     /// Lists the files that a run recorded first, or whose records it replaced, or that are bad by the record of their
     /// name, and that by inode, length and time of modification have a record of another name, with another digest.
     /// [`Catalog::other_digests`] reads the list. Of several such records the one that the run found there says most.
-    pub fn list_other_digests(&self, root: i64) -> Result<()> {
+    /// Returns whether any file may be in it.
+    pub fn list_other_digests(&self, root: i64) -> Result<bool> {
         let found = format!(
             "CREATE TEMP TABLE found AS
              SELECT directory, name, file.size, file.mtime, file.ctime, file.inode, 1 AS is_recorded
@@ -57,10 +58,14 @@ impl Catalog {
         );
         self.drop_other_digests()?;
         self.write(&found, [root])?;
+        if self.row("SELECT 1 FROM temp.found LIMIT 1", [], |_| Ok(()))?.is_none() {
+            return Ok(false);
+        }
         self.write("CREATE INDEX temp.found_by_inode ON found(inode)", [])?;
         self.write("CREATE INDEX temp.found_by_place ON found(directory, name)", [])?;
         self.write(&own, [root])?;
-        self.prepare_read_again().map_err(self.failed("write"))
+        self.prepare_read_again().map_err(self.failed("write"))?;
+        Ok(true)
     }
 
     /// Up to `most` of them, after so many.
