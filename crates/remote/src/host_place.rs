@@ -10,12 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use verisum_digest::Digest;
-use verisum_files::lock;
 use verisum_files::place::{
     BlockDigests, Capabilities, Durability, FileAnswer, FileRead, FileRequest, FileState, Files, KnownState,
     LocalPlace, MOST_WHOLE, NewFile, Place, PlaceError, PlaceEvent, PlacedFile, Sink, Sorted, StagedFile,
     WholeFile,
 };
+use verisum_files::{Stop, lock};
 
 use crate::address::{Address, Host};
 use crate::error::SessionError;
@@ -24,6 +24,7 @@ use crate::protocol::BLOCK_DIGEST;
 use crate::range::RangeReader;
 use crate::session::{HostOptions, Session};
 use crate::small_files;
+use crate::timeout::HashStop;
 use crate::write::{self, Staged};
 
 /// Up to so many files are looked at one by one; for more the tree above them is listed.
@@ -81,10 +82,11 @@ impl Hosts {
 
     /// How a host is reached.
     fn options_of(&self, host: &Host) -> Arc<HostOptions> {
-        let own = self.ssh_config.as_ref().filter(|_| self.options.ssh.config.is_none());
-        let Some(config) = own.and_then(|of| of(host)) else { return self.options.clone() };
         let mut options = HostOptions::clone(&self.options);
-        options.ssh.config = Some(config);
+        if let (None, Some(of)) = (&options.ssh.config, &self.ssh_config) {
+            options.ssh.config = of(host);
+        }
+        options.ssh.hash_stop = HashStop::default();
         Arc::new(options)
     }
 
@@ -129,6 +131,7 @@ impl Hosts {
             staged: None,
             folders: BTreeSet::new(),
             lacks_blocks: false,
+            stop: Arc::default(),
         })
     }
 }
@@ -184,6 +187,8 @@ pub struct HostPlace {
     sessions: Vec<(String, Session)>,
     /// Whether digests of blocks are not worth asking for.
     lacks_blocks: bool,
+    /// When hashing ends early.
+    stop: Arc<Stop>,
 }
 
 impl HostPlace {
@@ -242,6 +247,18 @@ impl HostPlace {
         self.ended(ended)
     }
 
+    fn hash_all(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
+        match files {
+            Files::Named(names) => self.act(digests, sink, &mut |session| session.names(names, sink)),
+            Files::Trees(roots) => {
+                for root in roots {
+                    self.act(digests, sink, &mut |session| session.tree(&root, true, sink))?;
+                }
+                Ok(())
+            }
+        }
+    }
+
     /// What is known now of files besides their content.
     fn states(
         &mut self,
@@ -271,6 +288,10 @@ impl HostPlace {
 }
 
 impl Place for HostPlace {
+    fn end_by(&mut self, stop: &Arc<Stop>) {
+        self.stop = stop.clone();
+    }
+
     fn capabilities(&mut self, digests: &[Digest], sink: Sink) -> Result<Capabilities, PlaceError> {
         let session = self.of(digests, sink)?;
         let mut capabilities = Capabilities::new(session.way());
@@ -304,14 +325,16 @@ impl Place for HostPlace {
     }
 
     fn hash(&mut self, digests: &[Digest], files: Files, sink: Sink) -> Result<(), PlaceError> {
-        match files {
-            Files::Named(names) => self.act(digests, sink, &mut |session| session.names(names, sink)),
-            Files::Trees(roots) => {
-                for root in roots {
-                    self.act(digests, sink, &mut |session| session.tree(&root, true, sink))?;
-                }
-                Ok(())
-            }
+        if self.stop.is_due() {
+            return Ok(());
+        }
+        self.options.ssh.hash_stop.set(Some(self.stop.clone()));
+        let hashed = self.hash_all(digests, files, sink);
+        self.options.ssh.hash_stop.set(None);
+        match hashed {
+            // The connection was ended in the middle of a file.
+            Err(PlaceError::Machine(_)) if self.stop.is_due() => Ok(()),
+            hashed => hashed,
         }
     }
 

@@ -20,7 +20,7 @@ use verisum_files::lock;
 use crate::address::Host;
 use crate::error::SessionError;
 use crate::folder::Folder;
-use crate::timeout::{Timeout, Watch};
+use crate::timeout::{HashStop, Timeout, Watch};
 use crate::windows;
 
 /// What a login shell of any kind is told to do. It is the same for sh, csh and fish: no variable, no
@@ -58,6 +58,8 @@ pub struct SshOptions {
     pub timeout: u32,
     /// Whether it may ask for passwords.
     pub may_ask: bool,
+    /// That of the place that it is for.
+    pub(crate) hash_stop: HashStop,
 }
 
 /// What runs scripts on a host.
@@ -133,7 +135,7 @@ impl Link {
         let is_group = self.host == Host::Local;
         let timeout = Timeout::new(self.answer(), self.greeting());
         let mut running = Running {
-            watch: Watch::new(&child, is_group, &timeout),
+            watch: Watch::new(&child, is_group, &timeout, &self.options.hash_stop),
             timeout,
             end: Killer { child, is_group },
             stdin: Some(stdin),

@@ -200,7 +200,8 @@ impl Session {
 
     /// Connects again, unless that cannot help.
     fn again(&mut self, error: SessionError, attempts: u32, sink: Sink) -> Result<(), SessionError> {
-        if !error.may_pass() || attempts > ATTEMPTS || self.host == Host::Local {
+        let stop = &self.options.ssh.hash_stop;
+        if !error.may_pass() || attempts > ATTEMPTS || self.host == Host::Local || stop.is_due() {
             return Err(error);
         }
         self.open = None;
@@ -214,7 +215,9 @@ impl Session {
         let (open, way, pushed) = loop {
             match connected(&self.host, &self.digest, &self.options, &wanted, self.folder.as_deref(), &quiet)
             {
-                Err(SessionError::Unreachable(_) | SessionError::Lost(_)) if lost.elapsed() < timeout => {
+                Err(SessionError::Unreachable(_) | SessionError::Lost(_))
+                    if lost.elapsed() < timeout && !stop.is_due() =>
+                {
                     thread::sleep(PAUSE);
                 }
                 other => break other?,

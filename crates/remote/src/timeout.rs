@@ -1,13 +1,14 @@
 //! Timeouts: how long a host may be silent. Ends work that takes longer.
 
 use std::process::Child;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+use verisum_files::{Stop, lock};
 
 use crate::FileState;
 
@@ -126,7 +127,22 @@ impl Load {
     }
 }
 
-/// Ends a process that takes too long.
+/// Ends the work of a place in the middle of a file: only while it hashes, so that what it writes is whole.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HashStop(Arc<Mutex<Option<Arc<Stop>>>>);
+
+impl HashStop {
+    /// From now on the work ends by this.
+    pub(crate) fn set(&self, stop: Option<Arc<Stop>>) {
+        *lock(&self.0) = stop;
+    }
+
+    pub(crate) fn is_due(&self) -> bool {
+        lock(&self.0).as_ref().is_some_and(|stop| stop.is_due())
+    }
+}
+
+/// Ends a process that takes too long, or that nobody wants an answer of any more.
 #[derive(Debug)]
 pub(crate) struct Watch {
     timeout: Arc<Timeout>,
@@ -138,14 +154,15 @@ pub(crate) struct Watch {
 
 impl Watch {
     /// Watches a process that is not waited for before [`stop`](Self::stop), so that its number stays its own.
-    pub(crate) fn new(child: &Child, is_group: bool, timeout: &Arc<Timeout>) -> Watch {
+    pub(crate) fn new(child: &Child, is_group: bool, timeout: &Arc<Timeout>, stop: &HashStop) -> Watch {
         let has_barked = Arc::new(AtomicBool::new(false));
         let (done, waiting) = channel::<()>();
+        let stop = stop.clone();
         let (pid, limits, barked) =
             (Pid::from_raw(child.id() as i32), Arc::clone(timeout), Arc::clone(&has_barked));
         let watcher = std::thread::spawn(move || {
             while waiting.recv_timeout(TICK) == Err(RecvTimeoutError::Timeout) {
-                if limits.is_over() {
+                if limits.is_over() || stop.is_due() {
                     barked.store(true, Ordering::SeqCst);
                     if let Some(pid) = pid {
                         let _ = match is_group {

@@ -2,13 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::{Duration, Instant};
 
 use verisum::catalog::scrub::ScrubOptions;
 use verisum::catalog::store::Lock;
 use verisum::files::check::{CheckOutcome, Event};
 use verisum::files::compare::{FileStatus, Tree};
-use verisum::files::place::LocalPlace;
-use verisum::files::{Verdict, VerdictClass};
+use verisum::files::place::{LocalPlace, Place};
+use verisum::files::{Stop, Verdict, VerdictClass};
+use verisum::remote::{Host, HostOptions, Hosts};
 use verisum::{CheckOptions, CompareOptions, Compared, HashOptions};
 
 /// More files than results may wait.
@@ -119,7 +123,7 @@ fn a_dropped_check_ends() {
     assert!(results.next().is_some());
     drop(results);
     // All that was begun has ended, and not all was begun.
-    assert_eq!(std::sync::Arc::strong_count(&options.progress), 1);
+    assert_eq!(Arc::strong_count(&options.progress), 1);
     assert!(options.progress.files() < MANY as u64, "{}", options.progress.files());
 }
 
@@ -158,6 +162,41 @@ fn a_comparison_gives_every_file_of_both_trees() {
     assert_eq!(found, expected.map(|(name, status)| (name.to_string(), status)));
     assert_eq!(results.finish().unwrap().class(), VerdictClass::Corrupt);
     drop(verisum::compare(trees(), &CompareOptions::default()).unwrap());
+}
+
+#[test]
+fn a_comparison_ends_in_the_middle_of_a_file() {
+    const ENDS_WITHIN: Duration = Duration::from_secs(60);
+    let folder = tempfile::tempdir().unwrap();
+    // They are the same for longer than anybody waits, however fast the machine is.
+    let roots = ["a", "b"].map(|name| {
+        let root = folder.path().join(name);
+        fs::create_dir(&root).unwrap();
+        fs::File::create(root.join("large")).unwrap().set_len(4 << 40).unwrap();
+        root.into_os_string().into_encoded_bytes()
+    });
+    let hosts = Hosts::new(HostOptions::default(), folder.path());
+    let here = || Box::new(LocalPlace::default()) as Box<dyn Place>;
+    // By the programs that a host would use.
+    let host = || hosts.place(&Host::Local).unwrap();
+    for places in [[here(), here()], [here(), host()], [host(), host()]] {
+        let [a, b] = places;
+        let trees = [Tree::new(a, &roots[0]), Tree::new(b, &roots[1])];
+        let mut results = verisum::compare(trees, &CompareOptions::default()).unwrap();
+        while let Poll::Ready(told) = results.next_within(Duration::from_millis(500)) {
+            assert!(matches!(told, Some(Compared::Event { .. })), "{told:?}");
+        }
+        let dropped = Instant::now();
+        drop(results);
+        assert!(dropped.elapsed() < ENDS_WITHIN, "{:?}", dropped.elapsed());
+    }
+    let trees = [Tree::new(here(), &roots[0]), Tree::new(host(), &roots[1])];
+    let mut options = CompareOptions::default();
+    let begun = Instant::now();
+    options.stop = Arc::new(Stop::at(begun + Duration::from_millis(500)));
+    let summary = verisum::compare(trees, &options).unwrap().finish().unwrap();
+    assert!(begun.elapsed() < ENDS_WITHIN, "{:?}", begun.elapsed());
+    assert_eq!((summary.stopped, summary.class()), (true, VerdictClass::Unchecked));
 }
 
 #[test]

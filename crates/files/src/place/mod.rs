@@ -69,8 +69,8 @@ pub trait Place: Send {
         false
     }
 
-    /// Has it end early when it is time to stop, also within a file. Where others do the work there is no need: it ends
-    /// at the next answer that the sink does not want.
+    /// Has the hashing of files end early when it is time to stop, also within a file, which then has no answer. That is no
+    /// error. A place that does not can only end at the next answer that the sink does not want.
     fn end_by(&mut self, _stop: &Arc<Stop>) {}
 
     /// Gets ready to compute these digests, all in one read, and says what it is able to do. The other calls do

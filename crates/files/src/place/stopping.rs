@@ -26,7 +26,8 @@ pub struct StoppingPlace<'a> {
 
 impl<'a> StoppingPlace<'a> {
     /// This place, until this stop is due.
-    pub fn new(place: Box<dyn Place + 'a>, stop: Arc<Stop>) -> StoppingPlace<'a> {
+    pub fn new(mut place: Box<dyn Place + 'a>, stop: Arc<Stop>) -> StoppingPlace<'a> {
+        place.end_by(&stop);
         StoppingPlace { place, stop, watch: None }
     }
 
