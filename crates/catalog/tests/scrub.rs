@@ -55,6 +55,39 @@ fn a_clock_that_goes_back_hides_nothing() {
 }
 
 #[test]
+fn what_is_still_bad_is_told_with_the_run_that_found_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let tree = folder.path().join("tree");
+    fs::create_dir(&tree).unwrap();
+    let file = tree.join("file");
+    fs::write(&file, "content").unwrap();
+    let mut catalog = Catalog::open(&folder.path().join("c.db")).unwrap();
+    let told = |catalog: &mut Catalog, day: i64| {
+        let mut told = Vec::new();
+        let summary = scrub(catalog, &tree, &options(TODAY + day * DAY), &mut |report| {
+            told.push((report.verdict.class(), report.since.map(|since| since.milliseconds() / DAY)));
+        });
+        summary.unwrap();
+        told
+    };
+    assert_eq!(told(&mut catalog, 0), [(VerdictClass::Change, None)]);
+    let modified = fs::metadata(&file).unwrap().modified().unwrap();
+    let rot = |content| {
+        fs::write(&file, content).unwrap();
+        File::options().write(true).open(&file).unwrap().set_modified(modified).unwrap();
+    };
+    rot("CONTENT");
+    assert_eq!(told(&mut catalog, 1), [(VerdictClass::Corrupt, None)]);
+    let first = Some((TODAY + DAY) / DAY);
+    for day in [2, 3] {
+        assert_eq!(told(&mut catalog, day), [(VerdictClass::Corrupt, first)]);
+    }
+    rot("content");
+    let restored = told(&mut catalog, 4)[0];
+    assert!(restored.0 != VerdictClass::Corrupt && restored.1.is_none(), "{restored:?}");
+}
+
+#[test]
 fn a_budget_of_nothing_still_finds_what_is_missing() {
     let folder = tempfile::tempdir().unwrap();
     let tree = folder.path().join("tree");

@@ -314,7 +314,7 @@ impl<'a> Writer<'a> {
             found: judged.found,
             algorithm: judged.written.take().map_or_else(of_set, |written| written.algorithm),
             second: judged.second,
-            since: None,
+            since: self.since(judged),
             from: None,
             error: judged.error.take(),
         };
@@ -323,6 +323,13 @@ impl<'a> Writer<'a> {
         }
         self.summary.add(judged.verdict, 1);
         (self.report)(report);
+    }
+
+    /// When a file that is still in trouble was found to be so.
+    fn since(&self, judged: &Judged) -> Option<Moment> {
+        judged.recorded.filter(|record| record.state != State::Sound)?;
+        let Some(RecordChange::Suspect(..)) = judged.change else { return None };
+        self.catalog.finding(judged.directory, &judged.name).ok()??.since.known()
     }
 
     /// Reports them.
