@@ -194,8 +194,8 @@ pub(crate) enum SumVerbs {
     /// Print the digests of files
     #[command(long_about = "Print the digests of files, as md5sum and sha256sum do.\n\n\
             Reads and hashes many files at once. Lists them in the order in which you named them; with \
-            --recursive, sorted by path unless --order says otherwise. Computes several digests in one read. \
-            Does not read holes. `verisum check` verifies the list.")]
+            --recursive, sorted by path unless --order says otherwise. Files on hosts may come in any order. \
+            Computes several digests in one read. Does not read holes. `verisum check` verifies the list.")]
     Sum(Box<SumArgs>),
     /// Create links so that verisum replaces md5sum, sha256sum and the like
     Links(LinksArgs),

@@ -498,4 +498,7 @@ fn files_here_and_on_hosts_are_summed_in_one_run() {
     assert_eq!(names, ["file-1", "file-2"], "{}", ended.out());
     let ended = verisum([OsStr::new("sum"), OsStr::new("--follow-links"), &there]);
     ended.failed(2, "verisum: --follow-links: not for files on other machines");
+    // Also of the order that files have here without it: there they have it only by some programs.
+    let ended = verisum([OsStr::new("sum"), OsStr::new("--order=name"), &there]);
+    ended.failed(2, "verisum: --order: not for files on other machines");
 }

@@ -91,9 +91,9 @@ pub(crate) struct SumArgs {
     #[arg(long)]
     pub(crate) relative: bool,
 
-    /// Order in which to read and list the files of a directory
-    #[arg(long, value_enum, default_value = "name")]
-    pub(crate) order: Order,
+    /// Order in which to read and list the files of a directory of this machine; without it, by name
+    #[arg(long, value_enum)]
+    pub(crate) order: Option<Order>,
 
     #[command(flatten)]
     pub(crate) threads: sizes::ThreadArgs,
@@ -188,7 +188,7 @@ impl SumArgs {
             ("--binary", self.binary),
             ("--one-file-system", self.one_file_system),
             ("--follow-links", self.follow_links),
-            ("--order", self.order != Order::Name),
+            ("--order", self.order.is_some()),
             ("--threads", self.threads.number()?.is_some() && !all_buckets),
         ])?;
         let is_limiting = self.reading.is_limiting() && !all_buckets;
@@ -211,8 +211,9 @@ fn here_by(
     place.walk.one_file_system = arguments.one_file_system;
     place.walk.follow_links = arguments.follow_links;
     place.walk.excludes = arguments.reading.excludes()?;
-    place.by_extent = arguments.order == Order::Auto;
-    place.walk.order = arguments.order.of_names();
+    let order = arguments.order.unwrap_or(Order::Name);
+    place.by_extent = order == Order::Auto;
+    place.walk.order = order.of_names();
     let inputs = match &arguments.files0_from {
         Some(list) => NameSource::listed(list)?,
         None if files.is_empty() && arguments.recursive => NameSource::new(vec![".".into()]),
