@@ -43,8 +43,37 @@
 //! digest by its name, and so does `parse`; `verisum digests` lists the names.
 //!
 //! A tree may be anywhere: `remote::Hosts::tree` opens what a user types, and what it gives answers as
-//! [`files::place`] says, whatever the machine. [`files::compare`] compares two such trees, and
-//! `catalog::scrub::scrub_tree` scrubs one.
+//! [`files::place`] says, whatever the machine. [`compare`] compares two such trees, and
+//! `catalog::scrub::scrub_tree` scrubs one. So a tree of this machine is compared with one on a host:
+//!
+//! ```no_run
+//! use std::ffi::OsStr;
+//!
+//! use verisum::files::compare::Tree;
+//! use verisum::remote::{HostOptions, Hosts};
+//! use verisum::{CompareOptions, Compared};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! // A private directory for the sockets of ssh is made below this one, and removed.
+//! let hosts = Hosts::new(HostOptions::default(), &std::env::temp_dir());
+//! let open = |typed: &str| {
+//!     let (address, place) = hosts.tree(OsStr::new(typed))?;
+//!     Ok::<_, verisum::remote::OpenError>(Tree::new(place, &address.path))
+//! };
+//! let trees = [open("/srv/photos")?, open("web1:/srv/photos")?];
+//! let mut results = verisum::compare(trees, &CompareOptions::default())?;
+//! for compared in &mut results {
+//!     match compared {
+//!         Compared::File(pair) => {
+//!             println!("{}: {}", pair.status.name(), String::from_utf8_lossy(&pair.name));
+//!         }
+//!         Compared::Event { tree, event } => eprintln!("tree {tree}: {event:?}"),
+//!     }
+//! }
+//! println!("{:?}", results.finish()?);
+//! # Ok(())
+//! # }
+//! ```
 //!
 //! | module | what it has | feature |
 //! |---|---|---|
