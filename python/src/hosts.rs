@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use pyo3::exceptions::{PyOSError, PyValueError};
 use pyo3::prelude::*;
@@ -155,7 +156,7 @@ impl Hosts {
         let push = self.push.as_deref().map(open).transpose()?;
         let mut options = HostOptions::default();
         options.ssh.config.clone_from(&self.ssh_config);
-        options.ssh.timeout = self.timeout;
+        options.ssh.timeout = Duration::from_secs(self.timeout.into());
         options.ssh.may_ask = false;
         options.required = self.way.clone().into_iter().collect();
         options.push = push.map(|program| Arc::new(vec![program]));
@@ -277,7 +278,7 @@ impl Reach {
             options.endpoint.clone_from(&hosts.endpoint);
             options.region.clone_from(&hosts.region);
             options.unsigned = hosts.no_sign_request;
-            options.timeout = hosts.timeout;
+            options.timeout = Duration::from_secs(hosts.timeout.into());
             options.requests_per_second = hosts.requests_per_second;
             options.meter = hosts.meter.clone();
             options.limits = reading.limits.clone();

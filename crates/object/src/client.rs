@@ -562,7 +562,7 @@ pub(crate) fn client_options(url: &str, options: &StoreOptions) -> ClientOptions
 
 /// Who makes them.
 pub(crate) fn connector(options: &StoreOptions) -> Connector {
-    Connector { timeout: Duration::from_secs(options.timeout.into()), follows: false }
+    Connector { timeout: options.timeout, follows: false }
 }
 
 /// Whether a text is the URL of a store.

@@ -56,7 +56,7 @@ impl HttpConnector for Connector {
         let allows_http = option(ClientConfigKey::AllowHttp).as_deref() == Some("true");
         let is_near = option(ClientConfigKey::ConnectTimeout).as_deref() == Some(NEAR.0);
         let connect = if is_near { NEAR.1.min(self.timeout) } else { self.timeout };
-        let client = self.builder(allows_http, connect).timeout(self.timeout * WHOLE).build();
+        let client = self.builder(allows_http, connect).timeout(self.timeout.saturating_mul(WHOLE)).build();
         client
             .map(|client| HttpClient::new(Credentials(client)))
             .map_err(|error| Error::Generic { store: "HTTP", source: Box::new(error) })

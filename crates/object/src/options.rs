@@ -2,14 +2,13 @@
 
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use verisum_files::Limits;
+use verisum_files::place::DEFAULT_TIMEOUT;
 
 use crate::inventory::Location;
 use crate::meter::Meter;
-
-/// How long a store may take to answer, in seconds.
-const TIMEOUT: u32 = 30;
 
 /// How many requests are under way.
 const AT_ONCE: usize = 16;
@@ -36,8 +35,8 @@ pub struct StoreOptions {
     pub at_once: usize,
     /// Counts requests and bytes.
     pub meter: Arc<Meter>,
-    /// The store must begin to answer, and go on, within so many seconds.
-    pub timeout: u32,
+    /// The store must begin to answer, and go on, within this time.
+    pub timeout: Duration,
 }
 
 /// Lists of a store that stand for asking it.
@@ -86,7 +85,7 @@ impl Default for StoreOptions {
             limits: None,
             at_once: AT_ONCE,
             meter: Arc::default(),
-            timeout: TIMEOUT,
+            timeout: DEFAULT_TIMEOUT,
         }
     }
 }

@@ -78,7 +78,7 @@ fn wrong(error: object_store::Error) -> OpenError {
 
 /// Requests for credentials are made once more at most.
 fn retry_of_credentials(options: &StoreOptions) -> RetryConfig {
-    let retry_timeout = std::time::Duration::from_secs(options.timeout.into());
+    let retry_timeout = options.timeout;
     RetryConfig { backoff: BackoffConfig::default(), max_retries: 1, retry_timeout }
 }
 

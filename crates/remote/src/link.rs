@@ -16,6 +16,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use verisum_files::lock;
+use verisum_files::place::DEFAULT_TIMEOUT;
 
 use crate::address::Host;
 use crate::error::SessionError;
@@ -48,18 +49,28 @@ const MOST_LINES: usize = 1000;
 /// How long ssh may take to end once it has nothing left to do.
 const END_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// What a host that answers late may take in any case.
+const ALWAYS: Duration = Duration::from_secs(10);
+
 /// How ssh is to be run.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct SshOptions {
     /// A configuration in place of the user's own.
     pub config: Option<PathBuf>,
-    /// Seconds after which a host that does not answer is given up.
-    pub timeout: u32,
+    /// After how long a host that does not answer is given up.
+    pub timeout: Duration,
     /// Whether it may ask for passwords.
     pub may_ask: bool,
     /// That of the place that it is for.
     pub(crate) hash_stop: HashStop,
+}
+
+impl Default for SshOptions {
+    /// The user's own configuration, no questions, and as long as the commands wait.
+    fn default() -> SshOptions {
+        SshOptions { config: None, timeout: DEFAULT_TIMEOUT, may_ask: false, hash_stop: HashStop::default() }
+    }
 }
 
 /// What runs scripts on a host.
@@ -160,19 +171,19 @@ impl Link {
 
     /// How long a host may take for what needs no reading.
     fn answer(&self) -> Duration {
-        Duration::from_secs(10 + 2 * u64::from(self.options.timeout))
+        ALWAYS.saturating_add(self.options.timeout.saturating_mul(2))
     }
 
     /// How long it may search a tree without finding a file.
     pub(crate) fn search(&self) -> Duration {
-        Duration::from_secs(10 + 20 * u64::from(self.options.timeout))
+        ALWAYS.saturating_add(self.options.timeout.saturating_mul(20))
     }
 
     /// How long a shell may take to greet. Whoever types a password takes any time.
     fn greeting(&self) -> Option<Duration> {
         let is_remote = self.host != Host::Local;
         // ssh itself gives up connecting after half of it.
-        (is_remote && !self.options.may_ask).then(|| Duration::from_secs(2 * u64::from(self.options.timeout)))
+        (is_remote && !self.options.may_ask).then(|| self.options.timeout.saturating_mul(2))
     }
 
     fn command(&self, is_first: bool) -> Command {
@@ -195,7 +206,7 @@ impl Link {
             command.arg("-p").arg(port.to_string());
         }
         command.args(["-T", "-a", "-x", "-S"]).arg(&self.socket);
-        let seconds = self.options.timeout.max(1);
+        let seconds = self.options.timeout.as_millis().div_ceil(1000).max(1);
         for option in [
             format!("ControlMaster={}", if is_first { "yes" } else { "no" }),
             format!("BatchMode={}", if self.options.may_ask { "no" } else { "yes" }),
@@ -509,6 +520,15 @@ impl FirstLines {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_has_time_to_answer_where_nobody_says_how_long() {
+        let host = Host::Ssh { destination: "host".into(), port: None };
+        let link = Link::new(&host, &crate::HostOptions::default().ssh, None);
+        assert_eq!(link.greeting(), Some(Duration::from_secs(60)));
+        let command = link.command(true);
+        assert!(command.get_args().any(|argument| argument == "ConnectTimeout=30"), "{command:?}");
+    }
 
     #[test]
     fn scripts_and_texts_arrive_as_they_are() {

@@ -211,7 +211,7 @@ impl Session {
         let quiet = |event: PlaceEvent| matches!(event, PlaceEvent::Note(_)) || sink(event);
         // A host that starts anew refuses connections for a while.
         let lost = Instant::now();
-        let timeout = Duration::from_secs(self.options.ssh.timeout.into());
+        let timeout = self.options.ssh.timeout;
         let (open, way, pushed) = loop {
             match connected(&self.host, &self.digest, &self.options, &wanted, self.folder.as_deref(), &quiet)
             {

@@ -322,7 +322,6 @@ impl Read for Breaks {
 fn reached(way: &str, config: Option<std::path::PathBuf>, push: bool, scratch: &Path) -> Hosts {
     let mut ssh = SshOptions::default();
     ssh.config = config;
-    ssh.timeout = 30;
     ssh.may_ask = false;
     let program = || Program::open(Path::new(common::VERISUM)).unwrap();
     let push = push.then(|| Arc::new(vec![program()]));

@@ -83,7 +83,6 @@ fn scenario(what: &str, place: &mut dyn Place, folder: &Path) {
 fn hosts(way: &str, config: Option<PathBuf>, scratch: &Path) -> Hosts {
     let mut options = HostOptions::default();
     options.ssh.config = config;
-    options.ssh.timeout = 30;
     options.required = vec![way.to_string()];
     if way == "verisum" {
         options.push = Some(Arc::new(vec![Program::open(Path::new(common::VERISUM)).unwrap()]));

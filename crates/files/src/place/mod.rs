@@ -41,6 +41,7 @@ use std::ops::Range;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use verisum_digest::Digest;
 
@@ -305,6 +306,9 @@ pub trait RangedFile: Send + Sync {
 
 /// The longest file that [`Place::read_whole`] reads, in bytes.
 pub const MOST_WHOLE: u64 = 64 << 10;
+
+/// How long a place may be silent, where nobody says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// What a place is able to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

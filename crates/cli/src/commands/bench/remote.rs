@@ -23,7 +23,7 @@ use super::files::FilesArgs;
 use crate::ui::Output;
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
-use crate::ui::hosts::{self, DEFAULT_TIMEOUT};
+use crate::ui::hosts::{self, default_timeout};
 use crate::ui::sizes;
 use verisum::files::place::FileRequest;
 use verisum::remote::{
@@ -54,7 +54,7 @@ pub(super) struct RemoteArgs {
     ssh_config: Option<PathBuf>,
 
     /// Give up on a host that does not answer for this long
-    #[arg(long, value_name = "DURATION", default_value = DEFAULT_TIMEOUT, requires = "host")]
+    #[arg(long, value_name = "DURATION", default_value_t = default_timeout(), requires = "host")]
     timeout: String,
 }
 

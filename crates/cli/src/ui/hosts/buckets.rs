@@ -3,6 +3,7 @@
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use verisum::files::Limits;
@@ -14,7 +15,7 @@ use verisum::remote::{Address, Host, Hosts, without_secrets};
 
 use super::costs::{Costs, read_prices};
 use super::reach::Reach;
-use super::{DEFAULT_TIMEOUT, not_opened, timeout};
+use super::{default_timeout, not_opened, timeout};
 use crate::ui::failure::Failure;
 use crate::ui::{config, configured_places, verbosity};
 
@@ -54,9 +55,9 @@ pub(crate) struct BucketArgs {
     #[arg(long, value_name = "FILE", help_heading = BUCKETS, value_hint = ValueHint::FilePath)]
     prices: Option<PathBuf>,
 
-    /// How many seconds a store may be silent.
+    /// How long a store may be silent.
     #[arg(skip)]
-    timeout: u32,
+    timeout: Duration,
 
     /// Counts what stores are asked for.
     #[arg(skip)]
@@ -70,7 +71,7 @@ pub(crate) struct StoreArgs {
     buckets: BucketArgs,
 
     /// Give up on a store that does not answer for this long
-    #[arg(long, value_name = "DURATION", default_value = DEFAULT_TIMEOUT, help_heading = BUCKETS)]
+    #[arg(long, value_name = "DURATION", default_value_t = default_timeout(), help_heading = BUCKETS)]
     timeout: String,
 }
 
@@ -136,7 +137,7 @@ impl BucketArgs {
     pub(super) fn opened_by(
         &self,
         hosts: Hosts,
-        timeout: u32,
+        timeout: Duration,
         (lists, reading): (StoreLists, ObjectReading),
     ) -> Result<Hosts, Failure> {
         self.check()?;

@@ -14,11 +14,12 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
+use std::time::Duration;
 
 use clap::{Args, ValueHint};
 use verisum::digest::Digest;
 use verisum::files::lock;
-use verisum::files::place::Place;
+use verisum::files::place::{DEFAULT_TIMEOUT, Place};
 use verisum::object::StoreLists;
 
 use self::buckets::location;
@@ -36,8 +37,10 @@ use verisum::remote::{
     Address, Folder, Host, HostOptions, Hosts, OpenError, Program, SshOptions, WAYS, is_url, without_secrets,
 };
 
-/// How long a host may be silent, unless somebody says otherwise.
-pub(crate) const DEFAULT_TIMEOUT: &str = "30s";
+/// How long a host may be silent, unless somebody says otherwise: as it would be typed.
+pub(crate) fn default_timeout() -> String {
+    format!("{}s", DEFAULT_TIMEOUT.as_secs())
+}
 
 /// How many hosts are worked on at once, unless somebody says otherwise.
 const AT_ONCE: usize = 8;
@@ -72,7 +75,7 @@ pub(crate) struct HostArgs {
     ssh_config: Option<PathBuf>,
 
     /// Give up on a host that does not answer for this long
-    #[arg(long, value_name = "DURATION", default_value = DEFAULT_TIMEOUT)]
+    #[arg(long, value_name = "DURATION", default_value_t = default_timeout())]
     timeout: String,
 
     /// Hash only with these programs; the best one that the host has is used
@@ -318,7 +321,7 @@ impl HostArgs {
     pub(crate) fn typed(&self) -> String {
         let is_typed = |option: &str| !config::is_untyped(option);
         let timeout =
-            Some(self.timeout.clone().into_bytes()).filter(|text| text != DEFAULT_TIMEOUT.as_bytes());
+            Some(self.timeout.clone().into_bytes()).filter(|text| text != default_timeout().as_bytes());
         let require = self.require.join(",").into_bytes();
         let way = self.way.clone().map(String::into_bytes);
         let options = [
@@ -415,10 +418,11 @@ impl HostArgs {
 }
 
 /// How many seconds a host may be silent.
-pub(crate) fn timeout(text: &str) -> Result<u32, Failure> {
-    let seconds = values::duration("--timeout", text)?.as_secs();
-    let known = u32::try_from(seconds).ok().filter(|seconds| *seconds <= 86_400);
-    known.ok_or_else(|| Failure::value("--timeout", text, "must be a day at most"))
+pub(crate) fn timeout(text: &str) -> Result<Duration, Failure> {
+    let duration = values::duration("--timeout", text)?;
+    Some(duration)
+        .filter(|duration| duration.as_secs() <= 86_400)
+        .ok_or_else(|| Failure::value("--timeout", text, "must be a day at most"))
 }
 
 /// What may be pushed.
