@@ -46,6 +46,7 @@ pub(crate) mod secrets;
 pub(crate) mod shell;
 pub(crate) mod signals;
 pub(crate) mod sizes;
+pub(crate) mod standard_input;
 pub(crate) mod terminal;
 pub(crate) mod untyped;
 pub(crate) mod values;

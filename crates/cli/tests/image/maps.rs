@@ -295,7 +295,7 @@ fn an_update_is_a_full_run() {
         .failed(3, "verisum: ranges: read: line 1 is not `OFFSET LENGTH` in bytes");
     folder
         .image("update --map old.map --ranges - -o new.map -")
-        .failed(2, "verisum: standard input can be one of the image and its ranges only");
+        .failed(2, "verisum: --ranges and IMAGE both read standard input: one must be a file");
 }
 
 #[test]

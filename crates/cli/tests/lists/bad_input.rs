@@ -297,3 +297,16 @@ fn a_reader_that_goes_away_ends_a_long_run() {
     drop(child.stdout.take());
     Ended::of(child.wait_with_output().unwrap()).failed(3, "verisum: standard output: write: Broken pipe");
 }
+
+#[test]
+fn one_option_or_argument_reads_standard_input() {
+    for (words, both) in [
+        (&["sum", "--hosts", "-", "--files0-from", "-", "/srv"][..], "--hosts and --files0-from"),
+        (&["check", "--hosts", "-", "-", "/"], "--hosts and LIST"),
+        (&["image", "diff", "-", "-"], "A and B"),
+        (&["image", "update", "--map", "m", "--ranges", "-", "-o", "n", "-"], "--ranges and IMAGE"),
+    ] {
+        let ended = with_pipe(command(VERISUM).args(words), b"web1\n");
+        ended.failed(2, &format!("verisum: {both} both read standard input: one must be a file"));
+    }
+}

@@ -17,7 +17,7 @@ use crate::ui::hosts::{
     HOSTS, HostArgs, ManyArgs, OnHost, RecordedArgs, refuse, refuse_because, refuse_urls,
 };
 use crate::ui::reading::ReadingArgs;
-use crate::ui::{Output, PROGRAM, config, digests, sizes};
+use crate::ui::{Output, PROGRAM, config, digests, sizes, standard_input};
 
 /// Why nothing is said of files that no list has.
 const UNLISTED: &str = "hosts and buckets are asked for the files of the list and list none themselves; \
@@ -90,6 +90,9 @@ pub(crate) fn run(mut arguments: CheckArgs, output: &mut Output) -> Result<Exit,
     let (mut lists, places) = arguments.many.lists_and_places(&arguments.lists)?;
     if lists.is_empty() && !places.is_empty() {
         lists.push("-".into());
+    }
+    if lists.iter().any(|list| list == "-") {
+        standard_input::take("LIST")?;
     }
     arguments.recorded.refuse(&places)?;
     arguments.refuse_for_hosts(&places)?;

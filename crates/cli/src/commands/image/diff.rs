@@ -16,7 +16,7 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::StoreArgs;
 use crate::ui::input::{self, HashSettings, Input};
 use crate::ui::{self, Output, PROGRAM, progress};
-use crate::ui::{kernel, sizes};
+use crate::ui::{kernel, sizes, standard_input};
 
 /// What `verisum image diff` takes.
 #[derive(Args, Debug)]
@@ -65,8 +65,8 @@ pub(crate) struct DiffArgs {
 pub(crate) fn run(arguments: DiffArgs, output: &mut Output) -> Result<Exit, Failure> {
     let block_size = arguments.block_size.as_deref().map(sizes::block_size).transpose()?;
     let inputs = [Input::typed(arguments.a, true)?, Input::typed(arguments.b, true)?];
-    if inputs == [Input::Stdin, Input::Stdin] {
-        return Err(Failure::Usage("standard input can be one of the two only".to_string()));
+    for (reader, _) in ["A", "B"].into_iter().zip(&inputs).filter(|(_, input)| **input == Input::Stdin) {
+        standard_input::take(reader)?;
     }
     let mut read = arguments.read;
     let buckets = arguments.stores.buckets()?;

@@ -13,7 +13,7 @@ use super::{changed_ranges, map, sum, verify};
 use crate::ui::exit::Exit;
 use crate::ui::failure::Failure;
 use crate::ui::input::{self, Input, Sum};
-use crate::ui::{Output, progress};
+use crate::ui::{Output, progress, standard_input};
 
 /// What `verisum image update` takes.
 #[derive(Args, Debug)]
@@ -55,8 +55,9 @@ struct MapUpdateRecord<'a> {
 pub(crate) fn run(arguments: MapUpdateArgs, output: &mut Output) -> Result<Exit, Failure> {
     let ranges_input = Input::typed(arguments.ranges, false)?;
     let input = Input::typed(arguments.image, false)?;
-    if input == Input::Stdin && ranges_input == Input::Stdin {
-        return Err(Failure::Usage("standard input can be one of the image and its ranges only".to_string()));
+    let readers = [("--ranges", &ranges_input), ("IMAGE", &input)];
+    for (reader, _) in readers.into_iter().filter(|(_, input)| **input == Input::Stdin) {
+        standard_input::take(reader)?;
     }
     let old = map::open(&arguments.map)?;
     let settings = verify::settings(&arguments.read, &old)?;

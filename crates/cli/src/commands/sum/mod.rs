@@ -22,7 +22,7 @@ use crate::ui::hosts::{HOSTS, HostArgs, ManyArgs, OnHost, PlaceReport, RecordedA
 use crate::ui::progress::Total;
 use crate::ui::reading::{Order, ReadingArgs};
 use crate::ui::{Output, progress};
-use crate::ui::{digests, kernel, sizes};
+use crate::ui::{digests, kernel, sizes, standard_input};
 
 use inputs::{NameSource, open_stdin};
 use report::SumLines;
@@ -121,6 +121,9 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     let (here, there) = arguments.many.split(&arguments.files)?;
     if arguments.files0_from.is_some() && !here.is_empty() {
         return Err(Failure::Usage("--files0-from: cannot be used with FILE".to_string()));
+    }
+    if arguments.files0_from.as_deref().is_some_and(|list| list == "-") {
+        standard_input::take("--files0-from")?;
     }
     let policy = kernel::policy()?;
     let found: Vec<Digest> =

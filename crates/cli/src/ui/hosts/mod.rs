@@ -32,7 +32,7 @@ pub(crate) use self::report::{PlaceReport, tally, without_name};
 use crate::ui::config;
 use crate::ui::failure::Failure;
 use crate::ui::names;
-use crate::ui::{configured_places, digests, kernel, progress, shell, values, verbosity};
+use crate::ui::{configured_places, digests, kernel, progress, shell, standard_input, values, verbosity};
 use verisum::remote::{
     Address, Folder, Host, HostOptions, Hosts, OpenError, Program, SshOptions, WAYS, is_url, without_secrets,
 };
@@ -253,6 +253,9 @@ pub(crate) fn bad_place(text: &OsStr, must: &str) -> Failure {
 /// The hosts of a file: a name or an address in each line; what follows # is a comment.
 fn hosts(file: &PathBuf) -> Result<Vec<Host>, Failure> {
     let is_stdin = file.as_os_str() == "-";
+    if is_stdin {
+        standard_input::take("--hosts")?;
+    }
     let name = if is_stdin { PathBuf::from("standard input") } else { file.clone() };
     let mut text = Vec::new();
     let read = match is_stdin {
