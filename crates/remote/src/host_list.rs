@@ -29,7 +29,7 @@ pub struct HostList {
     address: Address,
     /// The hosts that are asked.
     asked: Vec<Host>,
-    /// Whether one of them stands before a name.
+    /// Whether hosts stand before names: one of these does, or some other before every name.
     stands: bool,
     /// The ids of its digests.
     algorithms: Vec<String>,
@@ -95,6 +95,7 @@ impl HostList {
             skipped: Skipped::default(),
         };
         let mut reader = list.reader()?;
+        let mut is_all_of_others = true;
         while let Some(line) = reader.line()? {
             let number = reader.number();
             match line {
@@ -105,13 +106,22 @@ impl HostList {
                         tell(without_digest(manifest, number, Listed { name: name.to_vec(), ..listed }));
                     }
                 }
-                Line::File(listed) => list.note(&listed),
+                Line::File(listed) => {
+                    is_all_of_others &= begins_at_a_root(&listed.name);
+                    list.note(&listed);
+                }
                 Line::Bad(bad) => tell(Event::Bad { manifest, number, bad }),
             }
         }
         list.skipped = reader.skipped().clone();
-        if !list.stands {
-            list.own += std::mem::take(&mut list.of_others);
+        match list.stands {
+            true => {}
+            false if is_all_of_others && list.own == 0 && list.of_others > 0 => {
+                list.stands = true;
+                list.algorithms.clear();
+                list.sets.clear();
+            }
+            false => list.own += std::mem::take(&mut list.of_others),
         }
         Ok(list)
     }
@@ -138,7 +148,7 @@ impl HostList {
     }
 
     /// The claims that are checked in each pass over the files: a host's programs compute one digest in a read. None for a
-    /// list that has no digest.
+    /// list that has no digest, or only lines of hosts that are not asked.
     pub fn passes(&self) -> Vec<Claims> {
         match self.address.host {
             Host::Bucket(_) => self.sets.iter().cloned().map(Claims::All).collect(),
@@ -197,8 +207,8 @@ impl HostList {
     }
 
     /// The name that the list has for a file of this host. `None` for a file of another one, which then stands
-    /// before the name. Where no line has a host that is asked, none is taken to have one: names may have
-    /// colons.
+    /// before the name. Where no line has a host that is asked, none is taken to have one, unless all have another and a
+    /// path from its root: names may have colons.
     fn own<'n>(&self, name: &'n [u8]) -> Option<&'n [u8]> {
         match self.address.host.strip(name) {
             Some(rest) => Some(rest),
@@ -242,6 +252,13 @@ fn outcome(
 
 fn is_of_a_host(name: &[u8]) -> bool {
     Address::parse(OsStr::from_bytes(name), false).is_ok()
+}
+
+/// Whether a host and a path from its root are what a name is. One letter and a colon are a drive.
+fn begins_at_a_root(name: &[u8]) -> bool {
+    let is_drive = name.get(1) == Some(&b':');
+    let address = Address::parse(OsStr::from_bytes(name), false);
+    !is_drive && address.is_ok_and(|address| address.path.starts_with(b"/"))
 }
 
 /// Keeps what a source gives, to be read several times.

@@ -178,7 +178,13 @@ impl<'a, 'o> CheckReport<'a, 'o> {
         manifest: usize,
         (has_files, of_others): (bool, u64),
     ) -> Result<(), Failure> {
-        self.list.is_shared = has_files;
+        self.list.is_shared = has_files || of_others > 0;
+        if !has_files && of_others > 0 {
+            self.worse(Exit::Unchecked);
+            let lines = if of_others == 1 { "its only line is" } else { "all its lines are" };
+            return self
+                .say_of_list(&format!("{}: {lines} of hosts that are not asked", self.shown(manifest)));
+        }
         if of_others == 0 || self.options.quiet || self.options.status {
             return Ok(());
         }

@@ -80,6 +80,43 @@ fn lines_of_hosts_that_are_not_asked_are_left_out_also_from_pipes() {
 }
 
 #[test]
+fn a_list_that_has_only_other_hosts_is_not_checked() {
+    let Some(server) = sshd("") else { return };
+    let folder = tree(&server);
+    let (all, only) = (server.path("all"), server.path("only"));
+    let places = [format!("web1:{folder}"), format!("web2:{folder}")];
+    fs::write(&all, server.run(server.remote("sum").arg("-q").args(places)).clean()).unwrap();
+    let all = fs::read_to_string(all).unwrap();
+    let of_one: String = all.split_inclusive('\n').filter(|line| line[66..].starts_with("web1:")).collect();
+    fs::write(&only, of_one).unwrap();
+    let check = |place: &str| server.run(server.remote("check").arg("-q").arg(&only).arg(place));
+    let said = format!("verisum: {}: all its lines are of hosts that are not asked", only.display());
+    check("web2:/").failed(3, &said);
+    assert_eq!(check("web1:/").clean(), "");
+    // A colon alone makes no host.
+    let one = "7692c3ad3540bb803c020b3aee66cd8887123234ea0c6e7143c0add73ff431ed";
+    fs::write(server.path("tree/C:"), "one").unwrap();
+    fs::write(server.path("tree/x:y"), "one").unwrap();
+    fs::write(&only, format!("{one}  C:\n{one}  x:y\n")).unwrap();
+    assert_eq!(check(&format!("web2:{folder}")).clean(), "");
+}
+
+#[test]
+fn files_of_this_machine_and_of_a_host_are_told_apart() {
+    let Some(server) = sshd("") else { return };
+    let folder = tree(&server);
+    let (here, there) = (format!("{folder}/a"), format!("web1:{folder}/a"));
+    let list = server.run(server.remote("sum").args(["-q", &here, &there])).clean();
+    let names: Vec<&str> = list.lines().map(|line| &line[66..]).collect();
+    assert_eq!(names, [&here, &there]);
+    let (path, here) = (server.path("list"), format!("local:{here}"));
+    let list = server.run(server.remote("sum").args(["-q", &here, &there])).clean();
+    fs::write(&path, list).unwrap();
+    let checked = server.run(server.remote("check").arg(&path).args(["local:/", "web1:/"]));
+    assert_eq!((checked.code, checked.out().lines().count()), (Some(0), 2), "{}", checked.stderr);
+}
+
+#[test]
 fn lines_without_a_host_are_for_all_of_them() {
     let Some(server) = sshd("") else { return };
     let folder = tree(&server);

@@ -68,7 +68,7 @@ pub(super) fn run(
         lists,
         asked: places.iter().map(|on| on.host.clone()).collect(),
         hosts: arguments.hosts.hosts_reading(places.len(), ObjectReading { limits, at_once })?,
-        prefixed: arguments.many.names_hosts(places),
+        prefixed: arguments.many.names_hosts(false, places),
         report: &report,
         evidences: Evidences::default(),
     };

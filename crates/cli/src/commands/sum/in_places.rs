@@ -11,10 +11,10 @@ use crate::ui::failure::Failure;
 use crate::ui::hosts::{self, Evidences, ObjectReading, OnHost};
 
 impl SumArgs {
-    /// Prints the digests of the files on hosts.
+    /// Prints the digests of the files on hosts, after those of this machine if it `is_here_too`.
     pub(super) fn sum_in_places(
         &self,
-        hosts: &[OnHost],
+        (is_here_too, hosts): (bool, &[OnHost]),
         digests: &[Digest],
         lines: &SumLines,
     ) -> Result<(), Failure> {
@@ -22,7 +22,7 @@ impl SumArgs {
         let at_once = self.threads.number()?;
         let reading = ObjectReading { limits: limits.clone(), at_once };
         let reached = self.hosts.hosts_reading(hosts.len(), reading)?;
-        let prefixed = self.many.names_hosts(hosts);
+        let prefixed = self.many.names_hosts(is_here_too, hosts);
         let json = (self.format() == ListFormat::Json).then_some(digests);
         let excludes = self.reading.excludes()?;
         let counts = Evidences::default();

@@ -152,7 +152,8 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
     let report = PlaceReport::new(output).quiet(arguments.quiet);
     let below = arguments.relative.then(|| here.clone());
     let lines = SumLines { program: PROGRAM, imitates: false, writer, stdin: "-", below, report };
-    if there.is_empty() || !here.is_empty() {
+    let is_here_too = !here.is_empty();
+    if there.is_empty() || is_here_too {
         here_by(&arguments, here, &found, &lines)?;
     } else {
         let mut header = Vec::new();
@@ -160,7 +161,7 @@ pub(crate) fn run(arguments: SumArgs, output: &mut Output) -> Result<Exit, Failu
         lines.report.result(&header);
     }
     if !there.is_empty() {
-        arguments.sum_in_places(&there, &found, &lines)?;
+        arguments.sum_in_places((is_here_too, &there), &found, &lines)?;
     }
     lines.report.end()
 }

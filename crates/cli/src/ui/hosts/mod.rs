@@ -199,10 +199,10 @@ impl ManyArgs {
         self.hosts_at_once
     }
 
-    /// Whether the host stands before names: where there are several, and where there may be several the
-    /// next time.
-    pub(crate) fn names_hosts(&self, places: &[OnHost]) -> bool {
-        self.hosts.is_some() || places.len() > 1
+    /// Whether the host stands before names: where files are in several places, of which this machine may be one, and
+    /// where there may be several hosts the next time.
+    pub(crate) fn names_hosts(&self, is_here_too: bool, places: &[OnHost]) -> bool {
+        self.hosts.is_some() || usize::from(is_here_too) + places.len() > 1
     }
 }
 
