@@ -964,7 +964,7 @@ def scrub(
         limit: The most bytes to read in a second.
         archive: Nothing is meant to change: modified and missing files are failures until they are accepted.
         missing_fails: Missing files are failures until they are accepted.
-        replaced_root: Take the directory for the recorded tree, although its file system and inodes differ.
+        replaced_root: Accept that the recorded tree is now on another file system, with other inodes.
         alarm_changed: Keep all records if more than this share of the files changed or are gone; without it, if it
             is more than half of them and at least 100.
         repair_from: Copies of the tree; bad files are repaired from them and from parity beside them afterwards, as

@@ -105,8 +105,8 @@ pub(crate) enum Command {
             archive: by mail with the page of `verisum report`, to a webhook as JSON. Every exit code except \
             0 and 130 (ended by a signal) is a failure. Without a command, sends the state now, so that you \
             can try it. Mail goes through the machine's sendmail, which knows the server and the password. \
-            The exit code is that of the command, or 3 if it would be 0 and a recipient could not be \
-            reached, or the configuration has a mistake.")]
+            The exit code is that of the command. If that is 0, but a recipient could not be reached or the \
+            configuration has a mistake, it is 3.")]
     Notify(Box<NotifyArgs>),
     /// Make BagIt bags: directories with manifests of their files
     Bag {

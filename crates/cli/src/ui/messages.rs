@@ -9,11 +9,11 @@ use crate::ui::export::{NO_STREAM, file};
 /// What all commands take.
 #[derive(Args, Debug)]
 pub(crate) struct MessageArgs {
-    /// Also name good files; -vv also says, on standard error, how the work is done. The log file gets both
+    /// Also name good files; -vv also says, on standard error, how the work is done; both also go to the log file
     #[arg(short, long, global = true, action = ArgAction::Count, help_heading = "Messages")]
     pub(crate) verbose: u8,
 
-    /// Append to this file: begin, end, messages, and each line about a problem
+    /// Append begin, end, messages and problems to this file
     #[arg(long, global = true, value_name = "FILE", help_heading = "Messages", hide_short_help = true,
         value_hint = ValueHint::FilePath, value_parser = file(NO_STREAM))]
     pub(crate) log_file: Option<PathBuf>,

@@ -53,7 +53,7 @@ pub(crate) struct RateArgs {
 pub(crate) enum Order {
     /// By name, as sort does in the C locale
     Name,
-    /// On a rotational disk by extent; elsewhere sum orders by name, and scrub not at all
+    /// By extent on a rotational disk; elsewhere by name (sum), or as none (scrub)
     Auto,
     /// By inode number
     Inode,

@@ -33,8 +33,7 @@ pub(crate) struct ParityRepairArgs {
     #[arg(long, value_name = "PATH")]
     only: Vec<PathBuf>,
 
-    /// Read only these sets, which `verify` names: 3,7. Without --in-place, also the rest of the files that are bad
-    /// in them
+    /// Read only these sets, which `verify` names: 3,7. Without --in-place, files that are bad in them are read whole
     #[arg(long, value_name = "N,N", value_delimiter = ',')]
     sets: Vec<u64>,
 

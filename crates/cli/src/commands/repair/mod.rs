@@ -57,8 +57,7 @@ pub(crate) struct RepairArgs {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     from_catalog: Option<PathBuf>,
 
-    /// The parity of PATH that `verisum parity create --to DIR` made; without this option, parity beside the
-    /// files
+    /// The parity of PATH that `verisum parity create --to DIR` made, if it is not beside the files
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     parity: Option<PathBuf>,
 

@@ -36,8 +36,8 @@ use tagged::{Tagged, TaggedTree};
 /// What `verisum report` takes.
 #[derive(Args, Debug)]
 pub(crate) struct ReportArgs {
-    /// Write the page to this file, which only its owner can read, and print only its first lines. Without
-    /// this option, --csv and --json, print the page to standard output, which must not be a terminal
+    /// Write the page to this file, which only its owner can read, and print only its first lines.
+    /// Without -o, --csv or --json, the page goes to standard output, which must not be a terminal
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     output: Option<PathBuf>,
 

@@ -153,8 +153,8 @@ pub(crate) struct ExportArgs {
     #[command(flatten)]
     progress: ProgressArgs,
 
-    /// Write a list in this format, for `verisum check` and other programs; with `parquet`, write the records
-    /// that changed since the last time to the lake FILE, a directory
+    /// Write a list in this format, for `verisum check` and other programs; with `parquet`, FILE is a
+    /// lake: a directory, to which the records are written that changed since the last time
     #[arg(long, value_enum)]
     format: Option<ExportFormat>,
 

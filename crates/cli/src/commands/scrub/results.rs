@@ -49,7 +49,7 @@ pub(crate) struct ScrubResultArgs {
     #[arg(long, value_enum, value_name = "HOW", default_value = "warn")]
     missing: Missing,
 
-    /// Take the directory for the recorded tree, although its file system and inodes differ
+    /// Accept that the recorded tree is now on another file system, with other inodes
     #[arg(long)]
     pub(crate) replaced_root: bool,
 

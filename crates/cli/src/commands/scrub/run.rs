@@ -104,8 +104,8 @@ pub(crate) struct ScrubArgs {
     #[arg(long, value_name = "PLACE", requires = "repair", value_hint = ValueHint::AnyPath, help_heading = "Repair")]
     from: Vec<OsString>,
 
-    /// The parity of DIR, in another directory of this machine; without this option, parity beside the files.
-    /// Without --repair, the printed commands name it
+    /// The parity of DIR, if it is in another directory of this machine and not beside the files. Without --repair,
+    /// the printed commands name it
     #[arg(long, value_name = "PARITY", value_hint = ValueHint::DirPath, help_heading = "Repair")]
     parity: Option<PathBuf>,
 

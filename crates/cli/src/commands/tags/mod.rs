@@ -20,12 +20,14 @@ use crate::ui::failure::Failure;
 /// The verbs that deal with tags.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TagsCommand {
-    /// Record the checksum of each file in its extended attributes
-    #[command(long_about = "Record the checksum of each file in its extended attributes: a tag.\n\n\
+    /// Write the checksum of each file into its extended attributes
+    #[command(
+        long_about = "Write the checksum of each file into its extended attributes: this is its tag.\n\n\
             Tags new files, and files whose time of modification changed since they were tagged. Does not \
             read a file that still has the length and time in its tag. Bad data never replaces a tag: if the \
             content differs but the time of modification is the same, the file is reported and keeps its \
-            tag. Files that change while they are read get no tag.")]
+            tag. Files that change while they are read get no tag."
+    )]
     Tag(tag::TagArgs),
     /// Read tagged files and compare them with their tags
     #[command(long_about = "Read tagged files and compare them with their tags.\n\n\
